@@ -242,8 +242,6 @@ PETSC_EXTERN PetscErrorCode MatPowersMult(Mat, Vec, Vec, PetscInt, const PetscSc
                                           Vec[]);
 PETSC_EXTERN PetscErrorCode MatPowersSum(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[],
                                          const PetscScalar[], Vec, Vec);
-PETSC_EXTERN PetscErrorCode MatPowersSumMult(Mat, Vec, Vec, PetscInt, const PetscScalar[], const PetscScalar[], const PetscScalar[],
-                                             const PetscScalar[], Vec, Vec, Vec);
 PETSC_EXTERN PetscErrorCode MatPowersSetMonomial(PetscInt, PetscScalar[], PetscScalar[], PetscScalar[]);
 PETSC_EXTERN PetscErrorCode MatPowersSetNewton(PetscInt, PetscInt, const PetscReal[], const PetscReal[], PetscScalar[],
                                                PetscScalar[], PetscScalar[]);

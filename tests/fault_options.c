@@ -81,10 +81,9 @@ static PetscErrorCode TestOptions(void)
 static PetscErrorCode TestMatrix(void)
 {
   const char *const options[][2] = {
-    {"-mat_stream_chunk",   "0" },
-    {"-mat_stream_memory",  "-1"},
-    {"-mat_stream_memory",  "0" },
-    {"-mat_stream_columns", "24"}
+    {"-mat_stream_chunk",  "0" },
+    {"-mat_stream_memory", "-1"},
+    {"-mat_stream_memory", "0" }
   };
   PetscErrorCode ierr;
   Mat            A;

@@ -1,10 +1,11 @@
 static char help[] = "Matrix powers: every step against long double, componentwise, with a bound that does not grow with the "
                      "number of steps; sums; bases; bad input.\n\n";
 
-#include "../src/mat/impls/stream/aijstream.h"
 #include "systems.h"
 #include "streamdevice.h"
 #include "wide.h"
+#include <petsc/private/matimpl.h>
+#include <petscidrs/private/idrspowers.h>
 
 #define MOST 40
 
@@ -120,35 +121,30 @@ static PetscErrorCode CheckSum(const char what[], PetscInt k, const Sequence *se
 }
 
 /*
-   The sum with b, into another vector and in place, and the product with it, which is that of MatMult(), on several processes
-   within rounding errors; the sum without b has the bits of the one that is given
+   The sum of a streamed matrix, also added to b, and the product with it as PCPOLY computes them. The product is that of MatMult(),
+   on several processes within rounding errors; the sum without b has the bits of the one that is given
 */
-static PetscErrorCode CheckSumMult(const char what[], Mat A, Vec inverse, PetscInt k, const Sequence *sequence, Vec x, Vec v[],
-                                   Vec b, Vec given)
+static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, const Sequence *sequence, Vec x, Vec v[], Vec b,
+                                   Vec given)
 {
-  Vec         y, z, product;
-  PetscReal   size, difference;
-  PetscBool   same;
-  PetscMPIInt ranks;
+  const PetscInt k = powers->k;
+  Vec            y, z, product;
+  PetscReal      size, difference;
+  PetscBool      same;
+  PetscMPIInt    ranks;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
   PetscCall(VecDuplicate(x, &y));
   PetscCall(VecDuplicate(x, &z));
   PetscCall(VecDuplicate(x, &product));
-  for (PetscInt way = 0; way < 3; way++) {
-    if (way == 2) PetscCall(VecCopy(b, y));
-    PetscCall(MatPowersSumMult(A, inverse, x, k, sequence->gamma, sequence->theta, sequence->mu, sequence->c,
-                               way == 0   ? NULL
-                               : way == 1 ? b
-                                          : y,
-                               y, z));
-    PetscCall(CheckSum(what, k, sequence, x, v, way ? b : NULL, y));
-    if (!way) {
-      PetscCall(VecEqual(y, given, &same));
-      PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": another sum with its product", what, k));
-    }
-    PetscCall(MatMult(A, y, product));
+  for (PetscInt adds = 0; adds < 2; adds++) {
+    PetscCall(VecCopy(b, y));
+    PetscCall((*IDRSPowers_Stream.sum)(powers, x, &(IDRSPowersSum){.c = sequence->c, .adds = (PetscBool)adds, .y = y, .z = z}));
+    PetscCall(CheckSum(what, k, sequence, x, v, adds ? b : NULL, y));
+    PetscCall(VecEqual(y, given, &same));
+    PetscCall(ComplainIf(!adds && !same, "%s, k = %" PetscInt_FMT ": another sum with its product", what, k));
+    PetscCall(MatMult(powers->A, y, product));
     PetscCall(VecNorm(product, NORM_INFINITY, &size));
     PetscCall(VecAXPY(z, -1.0, product));
     PetscCall(VecNorm(z, NORM_INFINITY, &difference));
@@ -235,7 +231,17 @@ static PetscErrorCode TestSteps(void)
           PetscCall(CheckSum(what, k, &sequence, x, v, NULL, y));
           PetscCall(VecEqual(vk, k ? v[k - 1] : x, &same));
           PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": another last vector with the sum", what, k));
-          PetscCall(CheckSumMult(what, M[kind], D, k, &sequence, x, v, inverse, y));
+          if (kind == KIND_LEAST || kind == KIND_STREAM) {
+            const IDRSPowers powers = {.ops     = &IDRSPowers_Stream,
+                                       .A       = M[kind],
+                                       .inverse = D,
+                                       .k       = k,
+                                       .gamma   = sequence.gamma,
+                                       .theta   = sequence.theta,
+                                       .mu      = sequence.mu};
+
+            PetscCall(CheckSumMult(what, &powers, &sequence, x, v, inverse, y));
+          }
           PetscCall(VecCopy(y, vk));
           PetscCall(MatPowersSum(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, NULL));
           PetscCall(VecEqual(y, vk, &same));
@@ -255,10 +261,7 @@ static PetscErrorCode TestSteps(void)
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&last));
     for (Kind kind = KIND_AIJ; kind < KINDS; kind++) PetscCall(MatDestroy(&M[kind]));
-    for (PetscInt d = 0; d < 2; d++) {
-      PetscCall(ComplainIf(devices[d].wrong, "%" PetscInt_FMT " calls of a device are wrong", devices[d].wrong));
-      PetscCall(DeviceDestroy(&devices[d]));
-    }
+    for (PetscInt d = 0; d < 2; d++) PetscCall(DeviceDestroy("steps and sums", &devices[d]));
   }
   PetscCall(Verdict("steps and sums"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -309,8 +312,7 @@ static PetscErrorCode TestOneProcess(void)
   PetscCall(VecDestroy(&x));
   PetscCall(MatDestroy(&S));
   PetscCall(MatDestroy(&A));
-  PetscCall(ComplainIf(device.wrong, "%" PetscInt_FMT " calls of a device are wrong", device.wrong));
-  PetscCall(DeviceDestroy(&device));
+  PetscCall(DeviceDestroy("vectors that one process has written to", &device));
   PetscCall(Verdict("vectors that one process has written to"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -411,7 +413,7 @@ static PetscErrorCode TestUse(void)
 {
   PetscInt     many = 1000000;
   PetscMPIInt  processes;
-  PetscScalar *a;
+  PetscScalar *gamma, *mu, *c;
   Mat          A;
   Vec          x, y, values;
   PetscReal    norm;
@@ -421,22 +423,16 @@ static PetscErrorCode TestUse(void)
   PetscCall(VecDuplicate(x, &y));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &processes));
   if (processes > 1) many = 20000;
-  PetscCall(PetscMalloc1(many + 1, &a));
-  for (PetscInt j = 0; j <= many; j++) a[j] = j == many ? 1.0 : 0.0;
-  {
-    PetscScalar *gamma, *mu;
-
-    PetscCall(PetscMalloc1(many, &gamma));
-    PetscCall(PetscCalloc1(many, &mu));
-    for (PetscInt j = 0; j < many; j++) gamma[j] = 1.0;
-    PetscCall(MatPowersSum(A, NULL, x, many, gamma, mu, mu, a, y, NULL));
-    PetscCall(PetscFree(mu));
-    PetscCall(PetscFree(gamma));
-  }
+  PetscCall(PetscMalloc1(many, &gamma));
+  PetscCall(PetscCalloc2(many, &mu, many + 1, &c));
+  for (PetscInt j = 0; j < many; j++) gamma[j] = 1.0;
+  c[many] = 1.0;
+  PetscCall(MatPowersSum(A, NULL, x, many, gamma, mu, mu, c, y, NULL));
+  PetscCall(PetscFree2(mu, c));
+  PetscCall(PetscFree(gamma));
   PetscCall(VecAXPY(y, -1.0, x));
   PetscCall(VecNorm(y, NORM_INFINITY, &norm));
   PetscCall(ComplainIf(norm != 0.0, "%" PetscInt_FMT " powers of the identity differ from it by %g", many, (double)norm));
-  PetscCall(PetscFree(a));
   PetscCall(VecDestroy(&values));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
@@ -452,7 +448,6 @@ static PetscErrorCode TestBadInput(void)
   Mat               A, R, L; /* of L the first process has all columns */
   Vec               x, y, z, values;
   PetscMPIInt       rank, ranks;
-  PetscErrorCode    ierr;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
@@ -464,41 +459,31 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(VecCreate(PETSC_COMM_WORLD, &z));
   PetscCall(VecSetSizes(z, PETSC_DECIDE, 8));
   PetscCall(VecSetFromOptions(z));
-#define Refused(call, name, value) \
-  do { \
-    PetscCall(Listen()); \
-    ierr = call; \
-    PetscCall(Heard()); \
-    PetscCall(CheckError(ierr, #call, name, value)); \
-  } while (0)
-  Refused(MatPowersMult(A, NULL, x, -1, good, good, good, &y), "k", "-1");
-  Refused(MatPowersMult(A, NULL, x, 2, good, bad, good, &y), "theta[1]", "nan");
-  Refused(MatPowersMult(A, NULL, x, 2, good, NULL, good, &y), "theta", "2");
-  Refused(MatPowersMult(A, NULL, x, 1, good, good, good, &x), "v[0]", "x");
-  Refused(MatPowersMult(R, NULL, z, 1, good, good, good, &y), "rows", "8");
-  if (ranks > 1) Refused(MatPowersMult(L, NULL, x, 1, good, good, good, &y), "layout", "columns");
-  Refused(MatPowersMult(A, z, x, 1, good, good, good, &y), "diagonal", "8");
-  Refused(MatPowersSum(A, NULL, z, 1, good, good, good, good, y, NULL), "x has", "8");
-  Refused(MatPowersSum(A, NULL, x, 1, good, good, good, bad, y, NULL), "c[1]", "nan");
-  Refused(MatPowersMult(A, NULL, x, 2, good, good, good, (Vec[]){y, z}), "v[1]", "8");
-  Refused(MatPowersMult(A, y, x, 1, good, good, good, &y), "v[0]", "diagonal");
-  Refused(MatPowersSum(A, NULL, x, 1, good, good, good, good, z, NULL), "y has", "8");
-  Refused(MatPowersSum(A, NULL, x, 1, good, good, good, good, y, z), "vk has", "8");
-  Refused(MatPowersSum(A, y, x, 1, good, good, good, good, y, NULL), "y", "diagonal");
-  Refused(MatPowersSum(A, NULL, x, 1, good, good, good, good, x, NULL), "y", "different");
-  Refused(MatPowersSumMult(A, NULL, x, 1, good, good, good, good, y, y, x), "z", "different");
-  Refused(MatPowersSumMult(A, NULL, x, 1, good, good, good, good, y, y, y), "z", "different");
-  Refused(MatPowersSumMult(A, NULL, x, 1, good, good, good, good, z, y, values), "b has", "8");
-  Refused(MatPowersSumMult(A, NULL, x, 1, good, good, good, good, values, y, values), "b and z", "different");
-  Refused(MatPowersSetMonomial(-2, out, out, out), "k", "-2");
-  Refused(MatPowersSetNewton(2, 0, (PetscReal[]){1.0}, NULL, out, out, out), "shifts", "0");
-  Refused(MatPowersSetNewton(2, 1, (PetscReal[]){NAN}, NULL, out, out, out), "shift 0", "nan");
+  CheckRefused(MatPowersMult(A, NULL, x, -1, good, good, good, &y), "k", "-1");
+  CheckRefused(MatPowersMult(A, NULL, x, 2, good, bad, good, &y), "theta[1]", "nan");
+  CheckRefused(MatPowersMult(A, NULL, x, 2, good, NULL, good, &y), "theta", "2");
+  CheckRefused(MatPowersMult(A, NULL, x, 1, good, good, good, &x), "v[0]", "x");
+  CheckRefused(MatPowersMult(R, NULL, z, 1, good, good, good, &y), "rows", "8");
+  if (ranks > 1) CheckRefused(MatPowersMult(L, NULL, x, 1, good, good, good, &y), "layout", "columns");
+  CheckRefused(MatPowersMult(A, z, x, 1, good, good, good, &y), "diagonal", "8");
+  CheckRefused(MatPowersSum(A, NULL, z, 1, good, good, good, good, y, NULL), "x has", "8");
+  CheckRefused(MatPowersSum(A, NULL, x, 1, good, good, good, bad, y, NULL), "c[1]", "nan");
+  CheckRefused(MatPowersMult(A, NULL, x, 2, good, good, good, (Vec[]){y, z}), "v[1]", "8");
+  CheckRefused(MatPowersMult(A, y, x, 1, good, good, good, &y), "v[0]", "diagonal");
+  CheckRefused(MatPowersSum(A, NULL, x, 1, good, good, good, good, z, NULL), "y has", "8");
+  CheckRefused(MatPowersSum(A, NULL, x, 1, good, good, good, good, y, z), "vk has", "8");
+  CheckRefused(MatPowersSum(A, y, x, 1, good, good, good, good, y, NULL), "y", "diagonal");
+  CheckRefused(MatPowersSum(A, NULL, x, 1, good, good, good, good, x, NULL), "y", "different");
+  CheckRefused(MatPowersSum(A, NULL, x, 1, good, good, good, good, y, x), "vk", "different");
+  CheckRefused(MatPowersSum(A, NULL, x, 1, good, good, good, good, y, y), "vk", "different");
+  CheckRefused(MatPowersSetMonomial(-2, out, out, out), "k", "-2");
+  CheckRefused(MatPowersSetNewton(2, 0, (PetscReal[]){1.0}, NULL, out, out, out), "shifts", "0");
+  CheckRefused(MatPowersSetNewton(2, 1, (PetscReal[]){NAN}, NULL, out, out, out), "shift 0", "nan");
   if (!PetscDefined(USE_COMPLEX))
-    Refused(MatPowersSetNewton(2, 1, (PetscReal[]){1.0}, (PetscReal[]){2.0}, out, out, out), "conjugate", "2");
-  Refused(MatPowersSetChebyshev(2, 0.0, -1.0, 2.0, out, out, out), "a =", "-1");
-  Refused(MatPowersSetChebyshev(2, 0.0, 0.0, 0.0, out, out, out), "b =", "0");
-  Refused(MatPowersSetChebyshev(2, NAN, 1.0, 1.0, out, out, out), "center", "nan");
-#undef Refused
+    CheckRefused(MatPowersSetNewton(2, 1, (PetscReal[]){1.0}, (PetscReal[]){2.0}, out, out, out), "conjugate", "2");
+  CheckRefused(MatPowersSetChebyshev(2, 0.0, -1.0, 2.0, out, out, out), "a =", "-1");
+  CheckRefused(MatPowersSetChebyshev(2, 0.0, 0.0, 0.0, out, out, out), "b =", "0");
+  CheckRefused(MatPowersSetChebyshev(2, NAN, 1.0, 1.0, out, out, out), "center", "nan");
   PetscCall(VecDestroy(&z));
   PetscCall(MatDestroy(&L));
   PetscCall(MatDestroy(&R));

@@ -85,32 +85,25 @@ static PetscErrorCode RowsGenerate(Kind kind, Rows *rows)
 
 static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *rows)
 {
-  char     file[PETSC_MAX_PATH_LEN];
-  Mat      A;
-  MatInfo  info;
-  PetscInt count = 0;
+  char               file[PETSC_MAX_PATH_LEN];
+  Mat                A;
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscBool          done;
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncpy(rows->name, name, sizeof(rows->name)));
   rows->entry = NULL;
   PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, name));
   PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
-  PetscCall(MatGetSize(A, &rows->n, NULL));
-  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  PetscCall(PetscMalloc3(rows->n + 1, &rows->i, (size_t)info.nz_used, &rows->j, (size_t)info.nz_used, &rows->a));
-  rows->i[0] = 0;
-  for (PetscInt row = 0; row < rows->n; row++) {
-    PetscInt           length;
-    const PetscInt    *columns;
-    const PetscScalar *values;
-
-    PetscCall(MatGetRow(A, row, &length, &columns, &values));
-    PetscCall(PetscArraycpy(rows->j + count, columns, length));
-    PetscCall(PetscArraycpy(rows->a + count, values, length));
-    count += length;
-    rows->i[row + 1] = count;
-    PetscCall(MatRestoreRow(A, row, &length, &columns, &values));
-  }
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(PetscMalloc3(rows->n + 1, &rows->i, i[rows->n], &rows->j, i[rows->n], &rows->a));
+  PetscCall(PetscArraycpy(rows->i, i, rows->n + 1));
+  PetscCall(PetscArraycpy(rows->j, j, i[rows->n]));
+  PetscCall(PetscArraycpy(rows->a, a, i[rows->n]));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -324,7 +317,7 @@ static PetscErrorCode TestPlan(const Rows *rows)
       IDRSStreamPattern pattern;
       Rows              ordered = *rows;
 
-      PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1, (PetscBool)order, &pattern));
+      PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], (PetscBool)order, &pattern));
       if (order) PetscCall(RowsOrder(rows, pattern, &ordered));
       PetscCall(CheckPattern(&ordered, pattern, bytes[ib]));
       for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
@@ -338,29 +331,74 @@ static PetscErrorCode TestPlan(const Rows *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A chunk with so many differences between columns and rows that 8 and 16 bits do not do, and one at each border */
+/* y = A x of the rows of a pattern, on a device of its own */
+static PetscErrorCode RunProduct(IDRSStreamPattern pattern, const PetscScalar a[], const PetscScalar x[], PetscScalar y[])
+{
+  IDRSStream stream;
+  Device     device;
+  PetscInt   levels;
+
+  PetscFunctionBeginUser;
+  PetscCall(DeviceCreate(RANDOM, 10000000, &device));
+  PetscCall(IDRSStreamCreate(pattern, a, 0, &deviceops, &device, &stream));
+  PetscCall(IDRSStreamReserve(stream, 1, &levels));
+  PetscCall(IDRSStreamPass(stream, &(IDRSStreamSequence){.product = PETSC_TRUE, .levels = 1, .x = x, .v = {y}}));
+  PetscCall(DeviceSettle(&device));
+  PetscCall(IDRSStreamDestroy(&stream));
+  PetscCall(DeviceDestroy("a product", &device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   A chunk with so many differences between columns and rows that 8 and 16 bits do not do, and one at each border; its product is a
+   sum of the numbers of its columns
+*/
 static PetscErrorCode TestWidths(void)
 {
   const PetscInt counts[] = {256, 257, 65536, 65537}, widths[] = {1, 2, 2, 4};
 
   PetscFunctionBeginUser;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(counts); k++) {
-    const PetscInt    i[] = {0, counts[k]};
+    const PetscInt    n = counts[k], i[] = {0, n};
     PetscInt         *j;
+    PetscScalar      *a, *x, y, exact = 0.0;
     IDRSStreamPattern pattern;
 
-    PetscCall(PetscMalloc1(counts[k], &j));
-    for (PetscInt p = 0; p < counts[k]; p++) j[p] = 3 * p;
-    PetscCall(IDRSStreamPatternCreate(1, 3 * counts[k], i, j, 1000, 1, PETSC_FALSE, &pattern));
+    PetscCall(PetscMalloc3(n, &j, n, &a, 3 * n, &x));
+    for (PetscInt p = 0; p < n; p++) {
+      j[p] = 3 * p;
+      a[p] = (PetscReal)(p % 5 - 2);
+    }
+    for (PetscInt p = 0; p < 3 * n; p++) x[p] = (PetscReal)(p % 7);
+    for (PetscInt p = 0; p < n; p++) exact += a[p] * x[j[p]];
+    PetscCall(IDRSStreamPatternCreate(1, 3 * n, i, j, 1000, PETSC_FALSE, &pattern));
     PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k],
-                         "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", counts[k], pattern->chunks[0].width));
-    for (PetscInt p = 0; p < counts[k]; p++)
+                         "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", n, pattern->chunks[0].width));
+    for (PetscInt p = 0; p < n; p++)
       PetscCall(ComplainIf(PackedColumn(&pattern->chunks[0], pattern->packed, 0, (uint32_t)p) != j[p],
-                           "%" PetscInt_FMT " differences: column %" PetscInt_FMT, counts[k], p));
-    PetscCall(IDRSStreamPatternDestroy(&pattern));
-    PetscCall(PetscFree(j));
+                           "%" PetscInt_FMT " differences: column %" PetscInt_FMT, n, p));
+    PetscCall(RunProduct(pattern, a, x, &y));
+    PetscCall(ComplainIf(y != exact, "%" PetscInt_FMT " differences: the product is wrong", n));
+    PetscCall(PetscFree3(j, a, x));
   }
   PetscCall(Verdict("widths of columns"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows and slots of a pass of so many levels in chunks of so many bytes, none of which is resident */
+static PetscErrorCode GetWindow(const Rows *rows, size_t bytes, PetscBool ordered, PetscInt levels, PetscInt *live,
+                                PetscReal *share)
+{
+  IDRSStreamPattern  pattern;
+  IDRSStreamSchedule schedule;
+
+  PetscFunctionBeginUser;
+  PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes, ordered, &pattern));
+  PetscCall(IDRSStreamScheduleCreate(pattern, levels, 0, &schedule));
+  *live  = schedule->rows;
+  *share = (PetscReal)schedule->slots / (PetscReal)pattern->nchunks;
+  PetscCall(IDRSStreamScheduleDestroy(&schedule));
+  PetscCall(IDRSStreamPatternDestroy(&pattern));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -370,25 +408,16 @@ static PetscErrorCode TestWidths(void)
 */
 static PetscErrorCode TestWindow(void)
 {
-  Rows              rows;
-  IDRSStreamPattern pattern;
-  PetscInt          live[3];
-  const PetscInt    levels[] = {3, 12, 24};
+  Rows      rows;
+  PetscInt  live[3];
+  PetscReal share;
 
   PetscFunctionBeginUser;
   PetscCall(RowsGenerate(GRID, &rows));
-  PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, PETSC_FALSE, &pattern));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(levels); k++) {
-    IDRSStreamSchedule schedule;
-
-    PetscCall(IDRSStreamScheduleCreate(pattern, levels[k], 0, &schedule));
-    live[k] = schedule->rows;
-    PetscCall(IDRSStreamScheduleDestroy(&schedule));
-  }
+  for (PetscInt k = 0; k < 3; k++) PetscCall(GetWindow(&rows, 10000, PETSC_FALSE, k ? 12 * k : 3, &live[k], &share));
   PetscCall(ComplainIf(live[1] != live[0] || live[2] != live[0] || live[0] >= rows.n,
                        "%" PetscInt_FMT ", %" PetscInt_FMT " and %" PetscInt_FMT " rows live for 3, 12 and 24 levels", live[0],
                        live[1], live[2]));
-  PetscCall(IDRSStreamPatternDestroy(&pattern));
   PetscCall(RowsFree(&rows));
   PetscCall(Verdict("the window"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -401,73 +430,93 @@ static PetscErrorCode TestWindow(void)
 static PetscErrorCode TestOrder(const Rows *rows)
 {
   PetscReal share[2];
+  PetscInt  live;
   PetscBool grid;
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrcmp(rows->name, "orsreg_1", &grid));
-  for (PetscInt order = 0; order < 2 && grid; order++) {
-    IDRSStreamPattern  pattern;
-    IDRSStreamSchedule schedule;
-
-    PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, 1, 1, (PetscBool)order, &pattern));
-    PetscCall(IDRSStreamScheduleCreate(pattern, 8, 0, &schedule));
-    share[order] = (PetscReal)schedule->slots / (PetscReal)pattern->nchunks;
-    PetscCall(IDRSStreamScheduleDestroy(&schedule));
-    PetscCall(IDRSStreamPatternDestroy(&pattern));
-  }
-  if (grid)
-    PetscCall(ComplainIf(!(share[0] > 0.9 && share[1] < 0.4), "%s: %g of the rows at a time, and %g of them if they are ordered",
-                         rows->name, (double)share[0], (double)share[1]));
+  if (!grid) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt order = 0; order < 2; order++) PetscCall(GetWindow(rows, 1, (PetscBool)order, 8, &live, &share[order]));
+  PetscCall(ComplainIf(!(share[0] > 0.9 && share[1] < 0.4), "%s: %g of the rows at a time, and %g of them if they are ordered",
+                       rows->name, (double)share[0], (double)share[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #define LEVELS 7
 
-/* A sequence and its vectors, all of them; v_0 is first, and y has all levels */
+/* Results of a sequence: its vectors, their sum and the product with it */
 typedef struct {
-  PetscScalar  gamma[LEVELS], theta[LEVELS], mu[LEVELS], c[LEVELS + 1];
-  PetscScalar *v[LEVELS + 1], *inverse, *y;
+  PetscScalar *v[LEVELS + 1], *y, *z;
+} Results;
+
+static PetscErrorCode ResultsCreate(PetscInt n, Results *results)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscMalloc1(n, &results->v[j]));
+  PetscCall(PetscMalloc2(n, &results->y, n, &results->z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ResultsDestroy(Results *results)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(results->v[j]));
+  PetscCall(PetscFree2(results->y, results->z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A sequence, and its exact results */
+typedef struct {
+  PetscScalar gamma[LEVELS], theta[LEVELS], mu[LEVELS], c[LEVELS + 1], *inverse;
+  Results     exact;
 } Whole;
+
+static void RowsMultiply(const Rows *rows, const PetscScalar x[], PetscScalar y[])
+{
+  for (PetscInt i = 0; i < rows->n; i++) {
+    PetscScalar sum = 0.0;
+
+    for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) sum += rows->a[p] * x[rows->j[p]];
+    y[i] = sum;
+  }
+}
 
 /* The same step by step, from the rows */
 static PetscErrorCode WholeCreate(const Rows *rows, Whole *whole)
 {
+  PetscScalar **const v = whole->exact.v;
+
   PetscFunctionBeginUser;
+  PetscCall(ResultsCreate(rows->n, &whole->exact));
+  PetscCall(PetscMalloc1(rows->n, &whole->inverse));
   for (PetscInt j = 0; j < LEVELS; j++) {
     whole->gamma[j] = 0.3 + 0.1 * PetscCosReal((PetscReal)j);
     whole->theta[j] = PetscSinReal(0.7 * (PetscReal)j);
     whole->mu[j]    = j % 3 ? 0.2 : 0.0;
   }
-  for (PetscInt j = 0; j <= LEVELS; j++) {
-    whole->c[j] = PetscSinReal(1.0 + 3.0 * (PetscReal)j);
-    PetscCall(PetscMalloc1(rows->n, &whole->v[j]));
-  }
-  PetscCall(PetscMalloc2(rows->n, &whole->inverse, rows->n, &whole->y));
+  for (PetscInt j = 0; j <= LEVELS; j++) whole->c[j] = PetscSinReal(1.0 + 3.0 * (PetscReal)j);
   for (PetscInt i = 0; i < rows->n; i++) {
-    whole->v[0][i]    = Number(21, (uint64_t)i);
+    v[0][i]           = Number(21, (uint64_t)i);
     whole->inverse[i] = Number(22, (uint64_t)i);
-    whole->y[i]       = whole->c[0] * whole->v[0][i];
+    whole->exact.y[i] = whole->c[0] * v[0][i];
   }
   for (PetscInt j = 1; j <= LEVELS; j++) {
+    RowsMultiply(rows, v[j - 1], v[j]);
     for (PetscInt i = 0; i < rows->n; i++) {
-      PetscScalar sum = 0.0;
-
-      for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) sum += rows->a[p] * whole->v[j - 1][rows->j[p]];
-      sum *= whole->inverse[i];
-      sum = whole->gamma[j - 1] * (sum - whole->theta[j - 1] * whole->v[j - 1][i]);
-      if (j > 1 && whole->mu[j - 1] != 0.0) sum -= whole->mu[j - 1] * whole->v[j - 2][i];
-      whole->v[j][i] = sum;
-      whole->y[i] += whole->c[j] * sum;
+      v[j][i] = whole->gamma[j - 1] * (v[j][i] * whole->inverse[i] - whole->theta[j - 1] * v[j - 1][i]);
+      if (j > 1 && whole->mu[j - 1] != 0.0) v[j][i] -= whole->mu[j - 1] * v[j - 2][i];
+      whole->exact.y[i] += whole->c[j] * v[j][i];
     }
   }
+  RowsMultiply(rows, whole->exact.y, whole->exact.z);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode WholeDestroy(Whole *whole)
 {
   PetscFunctionBeginUser;
-  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(whole->v[j]));
-  PetscCall(PetscFree2(whole->inverse, whole->y));
+  PetscCall(ResultsDestroy(&whole->exact));
+  PetscCall(PetscFree(whole->inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -484,23 +533,42 @@ static PetscInt Differences(PetscInt n, const PetscScalar a[], const PetscScalar
   return wrong;
 }
 
+/* The last vector and a result have the bits that they had the first time */
+static PetscErrorCode CheckBits(const char what[], PetscInt n, const PetscScalar last[], const PetscScalar y[], Results *first,
+                                PetscBool *known)
+{
+  PetscBool same[2];
+
+  PetscFunctionBeginUser;
+  if (!*known) {
+    PetscCall(PetscArraycpy(first->v[LEVELS], last, n));
+    PetscCall(PetscArraycpy(first->y, y, n));
+  }
+  *known = PETSC_TRUE;
+  PetscCall(PetscArraycmp(first->v[LEVELS], last, n, &same[0]));
+  PetscCall(PetscArraycmp(first->y, y, n, &same[1]));
+  PetscCall(ComplainIf(!same[0] || !same[1], "%s: other bits", what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    All levels in passes of as many as fit: v[j] for levels at the end of a pass and before, and the sum in y; or all levels are
    wanted
 */
-static PetscErrorCode RunSequence(IDRSStream stream, const Whole *whole, PetscBool all, PetscScalar *v[], PetscScalar y[])
+static PetscErrorCode RunSequence(IDRSStream stream, const Whole *whole, PetscBool all, Results *results)
 {
   IDRSStreamSequence sequence = {
-    .gamma = whole->gamma, .theta = whole->theta, .mu = whole->mu, .c = whole->c, .inverse = whole->inverse, .y = y};
-  PetscInt most;
+    .gamma = whole->gamma, .theta = whole->theta, .mu = whole->mu, .c = whole->c, .inverse = whole->inverse, .y = results->y};
+  PetscScalar **const v = results->v;
+  PetscInt            most;
 
   PetscFunctionBeginUser;
   PetscCall(IDRSStreamReserve(stream, LEVELS, &most));
   for (PetscInt begin = 0; begin < LEVELS; begin += sequence.levels) {
     sequence.begin  = begin;
     sequence.levels = PetscMin(most, LEVELS - begin);
-    sequence.x      = begin ? v[begin] : whole->v[0];
-    sequence.before = begin > 1 ? v[begin - 1] : begin ? whole->v[0] : NULL;
+    sequence.x      = begin ? v[begin] : whole->exact.v[0];
+    sequence.before = begin > 1 ? v[begin - 1] : begin ? whole->exact.v[0] : NULL;
     for (PetscInt j = 0; j < sequence.levels; j++) {
       sequence.v[j] = NULL;
       if (all || j >= sequence.levels - 2) sequence.v[j] = v[begin + j + 1];
@@ -518,12 +586,16 @@ static PetscErrorCode TestPasses(const Rows *rows)
 {
   const size_t bytes[] = {3000, 40000, 10000000};
   Whole        whole;
-  PetscScalar *v[LEVELS + 1], *y, *result[2] = {NULL, NULL}, *values;
+  Results      results, first;
+  PetscScalar *values;
+  PetscBool    known = PETSC_FALSE;
+  char         what[128];
 
   PetscFunctionBeginUser;
   PetscCall(WholeCreate(rows, &whole));
-  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscMalloc1(rows->n, &v[j]));
-  PetscCall(PetscMalloc4(rows->n, &y, rows->n, &result[0], rows->n, &result[1], rows->i[rows->n], &values));
+  PetscCall(ResultsCreate(rows->n, &results));
+  PetscCall(ResultsCreate(rows->n, &first));
+  PetscCall(PetscMalloc1(rows->i[rows->n], &values));
   for (size_t ib = rows->n > 1000 ? 1 : 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
     for (PetscInt part = 0; part <= 4; part++) {
       for (Manner manner = COPIES_FIRST; manner < MANNERS; manner++) {
@@ -533,11 +605,9 @@ static PetscErrorCode TestPasses(const Rows *rows)
         Device            device;
         size_t            least, all, limit;
         PetscInt          passes, wrong;
-        PetscBool         same[2];
 
-        /* part: also the width of columns, and the order */
-        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], 1 << part % 3,
-                                          (PetscBool)((part + (PetscInt)manner) % 2), &pattern));
+        PetscCall(IDRSStreamPatternCreate(rows->n, rows->n, rows->i, rows->j, bytes[ib], (PetscBool)((part + (PetscInt)manner) % 2),
+                                          &pattern));
         PetscCall(IDRSStreamFit(pattern, 0, LEVELS, &layout));
         least = IDRSStreamLayoutBytes(&layout);
         all   = pattern->bytes + (LEVELS + (pattern->ordered ? 2 : 0)) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
@@ -546,28 +616,18 @@ static PetscErrorCode TestPasses(const Rows *rows)
         PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
         PetscCall(IDRSStreamCreate(pattern, values, part % 2 ? limit : 0, &deviceops, &device, &stream));
         for (PetscInt again = 0; again < 3; again++) {
-          PetscCall(RunSequence(stream, &whole, (PetscBool)(again == 1), v, y));
+          PetscCall(RunSequence(stream, &whole, (PetscBool)(again == 1), &results));
           PetscCall(PetscArrayzero(values, rows->i[rows->n])); /* nothing reads them between the passes */
           PetscCall(DeviceSettle(&device));
           PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
           if (again == 1) PetscCall(IDRSStreamSetValues(stream, values));
-          wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, v[LEVELS - 1], whole.v[LEVELS - 1]) +
-                  Differences(rows->n, y, whole.y);
-          for (PetscInt j = 1; again == 1 && j <= LEVELS; j++) wrong += Differences(rows->n, v[j], whole.v[j]);
-          PetscCall(ComplainIf(wrong,
-                               "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": %" PetscInt_FMT
-                               " numbers are wrong",
-                               rows->name, (double)bytes[ib], (double)limit, (int)manner, again, wrong));
-          if (part || manner || again || ib > (rows->n > 1000 ? 1 : 0)) {
-            PetscCall(PetscArraycmp(result[0], y, rows->n, &same[0]));
-            PetscCall(PetscArraycmp(result[1], v[LEVELS], rows->n, &same[1]));
-            PetscCall(ComplainIf(!same[0] || !same[1],
-                                 "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT ": other bits",
-                                 rows->name, (double)bytes[ib], (double)limit, (int)manner, again));
-          } else {
-            PetscCall(PetscArraycpy(result[0], y, rows->n));
-            PetscCall(PetscArraycpy(result[1], v[LEVELS], rows->n));
-          }
+          wrong = Differences(rows->n, results.y, whole.exact.y);
+          for (PetscInt j = again == 1 ? 1 : LEVELS - 1; j <= LEVELS; j++)
+            wrong += Differences(rows->n, results.v[j], whole.exact.v[j]);
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT,
+                                  rows->name, (double)bytes[ib], (double)limit, (int)manner, again));
+          PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " numbers are wrong", what, wrong));
+          PetscCall(CheckBits(what, rows->n, results.v[LEVELS], results.y, &first, &known));
         }
         passes = (LEVELS + stream->layout.levels - 1) / stream->layout.levels;
         PetscCall(ComplainIf(stream->counts.passes != 3 * passes, "%s: %d passes", rows->name, (int)stream->counts.passes));
@@ -578,13 +638,13 @@ static PetscErrorCode TestPasses(const Rows *rows)
         PetscCall(ComplainIf(device.most > limit, "%s: %g bytes of the device's memory instead of %g", rows->name,
                              (double)device.most, (double)limit));
         PetscCall(IDRSStreamDestroy(&stream));
-        PetscCall(ComplainIf(device.wrong, "%s: %" PetscInt_FMT " calls of the device are wrong", rows->name, device.wrong));
-        PetscCall(DeviceDestroy(&device));
+        PetscCall(DeviceDestroy(rows->name, &device));
       }
     }
   }
-  PetscCall(PetscFree4(y, result[0], result[1], values));
-  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(v[j]));
+  PetscCall(PetscFree(values));
+  PetscCall(ResultsDestroy(&first));
+  PetscCall(ResultsDestroy(&results));
   PetscCall(WholeDestroy(&whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -700,21 +760,33 @@ static PetscInt RowOf(const Part *part, IDRSStreamGhosts ghosts, PetscInt column
 {
   const PetscInt n = part->end - part->begin;
 
-  return GlobalColumn(part, column < n ? column : n + ghosts->given[column - n]);
+  return GlobalColumn(part, column < n ? column : n + ghosts->source[column - n]);
 }
 
-/* Entries of a row of the matrix, of its diagonal block or not, against packed ones, with the values behind */
+/*
+   Entries of a row of the matrix, of its diagonal block or not, against row r of packed ones, of which there are count rows: offsets,
+   columns, and values at their place
+*/
 static PetscInt CheckEntries(const Rows *rows, const Part *part, IDRSStreamGhosts ghosts, PetscInt row, PetscBool inner,
-                             PetscInt count, const uint32_t columns[], const PetscScalar values[])
+                             const IDRSStreamOutside *packed, size_t valuesplace, PetscInt r)
 {
-  PetscInt wrong = 0, end = 0;
+  const uint32_t     none[] = {0, 0}, *offsets = none, *columns = NULL;
+  const PetscScalar *values = NULL;
+  PetscInt           wrong  = 0;
+  uint32_t           p;
 
-  for (PetscInt p = rows->i[row]; p < rows->i[row + 1]; p++) {
-    if ((PetscBool)(PartOf(rows, rows->j[p]) == PartOf(rows, row)) != inner) continue;
-    if (end >= count || RowOf(part, ghosts, (PetscInt)columns[end]) != rows->j[p] || values[end] != rows->a[p]) wrong++;
-    end++;
+  if (packed->rows) {
+    offsets = (const uint32_t *)(ghosts->memory + packed->place) + r;
+    columns = offsets - r + packed->rows + 1;
+    values  = (const PetscScalar *)(ghosts->memory + packed->place + valuesplace);
   }
-  return wrong + (end != count ? 1 : 0);
+  p = offsets[0];
+  for (PetscInt q = rows->i[row]; q < rows->i[row + 1]; q++) {
+    if ((PetscBool)(PartOf(rows, rows->j[q]) == PartOf(rows, row)) != inner) continue;
+    if (p >= offsets[1] || RowOf(part, ghosts, (PetscInt)columns[p]) != rows->j[q] || values[p] != rows->a[q]) wrong++;
+    p++;
+  }
+  return wrong + (p != offsets[1] ? 1 : 0);
 }
 
 /*
@@ -733,14 +805,7 @@ static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStream
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     const IDRSStreamGhostChunk *mine = &ghosts->chunks[c];
     const PetscInt              all = IDRSStreamGhostsWithin(ghosts, c, depth), first = mine->inner.row - pattern->n;
-    const uint32_t             *inner = (const uint32_t *)(ghosts->memory + mine->inner.packed),
-                   *outer             = (const uint32_t *)(ghosts->memory + mine->outer.place),
-                   *own               = (const uint32_t *)(ghosts->memory + mine->own.place);
-    const PetscScalar *innervalues    = (const PetscScalar *)(ghosts->memory + mine->inner.packed +
-                                                           IDRSStreamValuesPlace(&mine->inner));
-    const PetscScalar *outervalues    = (const PetscScalar *)(ghosts->memory + mine->outer.place +
-                                                           IDRSStreamOutsideHead(&mine->outer)),
-                      *ownvalues      = (const PetscScalar *)(ghosts->memory + mine->own.place + IDRSStreamOutsideHead(&mine->own));
+    const IDRSStreamOutside     inner = {.rows = mine->inner.rows, .place = mine->inner.packed};
 
     if (first != ghosts->first[c * depth] || mine->inner.rows != IDRSStreamGhostsWithin(ghosts, c, depth - 1)) wrong++;
     for (PetscInt r = 0; r < all; r++) {
@@ -751,21 +816,12 @@ static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStream
       if (IDRSStreamGhostsWithin(ghosts, c, distance) <= r || (distance > 1 && IDRSStreamGhostsWithin(ghosts, c, distance - 1) > r))
         wrong++;
       if (distance == depth) continue;
-      wrong += CheckEntries(rows, part, ghosts, row, PETSC_TRUE, (PetscInt)(inner[r + 1] - inner[r]),
-                            inner + mine->inner.rows + 1 + inner[r], innervalues + inner[r]);
-      if (mine->outer.rows)
-        wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(outer[r + 1] - outer[r]),
-                              outer + mine->outer.rows + 1 + outer[r], outervalues + outer[r]);
-      else wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, 0, NULL, NULL);
+      wrong += CheckEntries(rows, part, ghosts, row, PETSC_TRUE, &inner, IDRSStreamValuesPlace(&mine->inner), r);
+      wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, &mine->outer, IDRSStreamOutsideHead(&mine->outer), r);
     }
-    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++) {
-      const PetscInt row = part->begin + pattern->chunks[c].row + r;
-
-      if (mine->own.rows)
-        wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, (PetscInt)(own[r + 1] - own[r]),
-                              own + mine->own.rows + 1 + own[r], ownvalues + own[r]);
-      else wrong += CheckEntries(rows, part, ghosts, row, PETSC_FALSE, 0, NULL, NULL);
-    }
+    for (PetscInt r = 0; r < pattern->chunks[c].rows; r++)
+      wrong += CheckEntries(rows, part, ghosts, part->begin + pattern->chunks[c].row + r, PETSC_FALSE, &mine->own,
+                            IDRSStreamOutsideHead(&mine->own), r);
   }
   PetscCall(
     ComplainIf(wrong, "%s, depth %" PetscInt_FMT ": %" PetscInt_FMT " things of ghosts are wrong", rows->name, depth, wrong));
@@ -826,10 +882,9 @@ static PetscErrorCode Gather(const Part *part, IDRSStreamGhosts ghosts, const Pe
    All levels, their sum, and the product with it, in passes of so many levels, by all parts one after another; before a pass each
    part takes what it needs of the others
 */
-static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const Whole *whole, PetscInt levels, PetscScalar *v[],
-                               PetscScalar y[], PetscScalar z[])
+static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const Whole *whole, PetscInt levels, Results *results)
 {
-  PetscScalar *ghosts[PARTS][4];
+  PetscScalar **const v = results->v, *const y = results->y, *const z = results->z, *ghosts[PARTS][4];
 
   PetscFunctionBeginUser;
   for (PetscInt p = 0; p < PARTS; p++) {
@@ -841,8 +896,8 @@ static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const W
     for (PetscInt p = 0; p < PARTS; p++) {
       const IDRSStreamGhosts order = streams[p]->pattern->ghosts;
 
-      PetscCall(Gather(&parts[p], order, begin ? v[begin] : whole->v[0], ghosts[p][0]));
-      PetscCall(Gather(&parts[p], order, begin > 1 ? v[begin - 1] : whole->v[0], ghosts[p][1]));
+      PetscCall(Gather(&parts[p], order, begin ? v[begin] : whole->exact.v[0], ghosts[p][0]));
+      PetscCall(Gather(&parts[p], order, begin > 1 ? v[begin - 1] : whole->exact.v[0], ghosts[p][1]));
       PetscCall(Gather(&parts[p], order, whole->inverse, ghosts[p][2]));
       PetscCall(Gather(&parts[p], order, y, ghosts[p][3]));
     }
@@ -859,8 +914,8 @@ static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const W
                                      .ghosts  = PETSC_TRUE};
 
       sequence.product      = (PetscBool)(begin + count > LEVELS);
-      sequence.x            = (begin ? v[begin] : whole->v[0]) + first;
-      sequence.before       = (begin > 1 ? v[begin - 1] : whole->v[0]) + first;
+      sequence.x            = (begin ? v[begin] : whole->exact.v[0]) + first;
+      sequence.before       = (begin > 1 ? v[begin - 1] : whole->exact.v[0]) + first;
       sequence.ghostx       = ghosts[p][0];
       sequence.ghostbefore  = ghosts[p][1];
       sequence.ghostinverse = ghosts[p][2];
@@ -889,17 +944,15 @@ static PetscErrorCode TestParts(const Rows *rows)
   const size_t   bytes[]  = {3000, 40000};
   Part           parts[PARTS];
   Whole          whole;
-  PetscScalar   *v[LEVELS + 1], *y, *z, *result[2], *exact;
-  PetscBool      first = PETSC_TRUE, same[2];
+  Results        results, first;
+  PetscBool      known = PETSC_FALSE;
+  char           what[128];
 
   PetscFunctionBeginUser;
   PetscCall(WholeCreate(rows, &whole));
-  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscMalloc1(rows->n, &v[j]));
-  PetscCall(PetscMalloc5(rows->n, &y, rows->n, &z, rows->n, &result[0], rows->n, &result[1], rows->n, &exact));
-  for (PetscInt i = 0; i < rows->n; i++) {
-    exact[i] = y[i] = 0.0;
-    for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) exact[i] += rows->a[p] * whole.y[rows->j[p]];
-  }
+  PetscCall(ResultsCreate(rows->n, &results));
+  PetscCall(ResultsCreate(rows->n, &first));
+  PetscCall(PetscArrayzero(results.y, rows->n));
   for (PetscInt p = 0; p < PARTS; p++) PetscCall(PartCreate(rows, p, &parts[p]));
   for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(depths); id++) {
     for (size_t ib = 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
@@ -914,7 +967,7 @@ static PetscErrorCode TestParts(const Rows *rows)
         size_t            memory;
 
         PetscCall(IDRSStreamPatternCreate(parts[p].end - parts[p].begin, parts[p].end - parts[p].begin, parts[p].i, parts[p].j,
-                                          bytes[ib], 1, PETSC_FALSE, &pattern));
+                                          bytes[ib], PETSC_FALSE, &pattern));
         PetscCall(DeviceCreate(RANDOM, 1000, &devices[p]));
         PetscCall(IDRSStreamCreate(pattern, parts[p].a, 1, &deviceops, &devices[p], &streams[p]));
         PetscCall(IDRSStreamGhostsCreate(pattern, depths[id], &parts[p].given));
@@ -932,33 +985,23 @@ static PetscErrorCode TestParts(const Rows *rows)
                              depths[id]));
       }
       for (PetscInt again = 0; again < 2; again++) {
-        PetscCall(RunParts(parts, streams, &whole, depths[id], v, y, z));
-        wrong = Differences(rows->n, v[LEVELS], whole.v[LEVELS]) + Differences(rows->n, y, whole.y) +
-                Differences(rows->n, z, exact);
-        PetscCall(
-          ComplainIf(wrong, "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes: %" PetscInt_FMT " numbers are wrong",
-                     rows->name, depths[id], (double)bytes[ib], wrong));
-        if (first) {
-          PetscCall(PetscArraycpy(result[0], y, rows->n));
-          PetscCall(PetscArraycpy(result[1], z, rows->n));
-        }
-        first = PETSC_FALSE;
-        PetscCall(PetscArraycmp(result[0], y, rows->n, &same[0]));
-        PetscCall(PetscArraycmp(result[1], z, rows->n, &same[1]));
-        PetscCall(ComplainIf(!same[0] || !same[1], "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes: other bits",
-                             rows->name, depths[id], (double)bytes[ib]));
+        PetscCall(RunParts(parts, streams, &whole, depths[id], &results));
+        wrong = Differences(rows->n, results.v[LEVELS], whole.exact.v[LEVELS]) + Differences(rows->n, results.y, whole.exact.y) +
+                Differences(rows->n, results.z, whole.exact.z);
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, three processes, depth %" PetscInt_FMT ", chunks of %g bytes", rows->name,
+                                depths[id], (double)bytes[ib]));
+        PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " numbers are wrong", what, wrong));
+        PetscCall(CheckBits(what, rows->n, results.z, results.y, &first, &known));
       }
       for (PetscInt p = 0; p < PARTS; p++) {
         PetscCall(IDRSStreamDestroy(&streams[p]));
-        PetscCall(ComplainIf(devices[p].wrong, "%s, part %" PetscInt_FMT ": %" PetscInt_FMT " calls of the device are wrong",
-                             rows->name, p, devices[p].wrong));
-        PetscCall(DeviceDestroy(&devices[p]));
+        PetscCall(DeviceDestroy(rows->name, &devices[p]));
       }
     }
   }
   for (PetscInt p = 0; p < PARTS; p++) PetscCall(PartDestroy(&parts[p]));
-  PetscCall(PetscFree5(y, z, result[0], result[1], exact));
-  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(v[j]));
+  PetscCall(ResultsDestroy(&first));
+  PetscCall(ResultsDestroy(&results));
   PetscCall(WholeDestroy(&whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -970,20 +1013,11 @@ static PetscErrorCode TestProduct(void)
   const PetscScalar a[] = {2.0, 3.0, 4.0}, x[] = {1.0, INFINITY, 0.0, 5.0, 0.0, 0.0, 7.0};
   PetscScalar       y[3];
   IDRSStreamPattern pattern;
-  IDRSStream        stream;
-  Device            device;
-  PetscInt          levels;
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, 1, PETSC_FALSE, &pattern));
-  PetscCall(DeviceCreate(RANDOM, 10000, &device));
-  PetscCall(IDRSStreamCreate(pattern, a, 0, &deviceops, &device, &stream));
-  PetscCall(IDRSStreamReserve(stream, 1, &levels));
-  PetscCall(IDRSStreamPass(stream, &(IDRSStreamSequence){.product = PETSC_TRUE, .levels = 1, .x = x, .v = {y}}));
-  PetscCall(DeviceSettle(&device));
+  PetscCall(IDRSStreamPatternCreate(3, 7, i, j, 1, PETSC_FALSE, &pattern));
+  PetscCall(RunProduct(pattern, a, x, y));
   PetscCall(ComplainIf(y[0] != 23.0 || y[1] != 0.0 || y[2] != 20.0, "a product of 3 rows and 7 columns"));
-  PetscCall(IDRSStreamDestroy(&stream));
-  PetscCall(DeviceDestroy(&device));
   PetscCall(Verdict("products"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -994,16 +1028,15 @@ static PetscErrorCode TestProduct(void)
 */
 static PetscErrorCode TestErrors(void)
 {
-  Rows         rows;
-  Whole        whole;
-  PetscScalar *v[LEVELS + 1], *y;
-  PetscInt     levels, failure, wrong;
+  Rows     rows;
+  Whole    whole;
+  Results  results;
+  PetscInt levels, failure, wrong;
 
   PetscFunctionBeginUser;
   PetscCall(RowsGenerate(FAR, &rows));
   PetscCall(WholeCreate(&rows, &whole));
-  PetscCall(PetscMalloc1(rows.n, &y));
-  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscMalloc1(rows.n, &v[j]));
+  PetscCall(ResultsCreate(rows.n, &results));
   for (failure = -1;; failure++) {
     IDRSStreamPattern pattern;
     IDRSStreamLayout  layout;
@@ -1012,44 +1045,38 @@ static PetscErrorCode TestErrors(void)
     PetscErrorCode    ierr;
     char              least[32];
 
-    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, 1, PETSC_FALSE, &pattern));
+    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, PETSC_FALSE, &pattern));
     PetscCall(DeviceCreate(failure % 2 ? COPIES_FIRST : COMPUTATIONS_FIRST, pattern->bytes * 3 / 2, &device));
     if (failure < 0) {
       PetscCall(IDRSStreamFit(pattern, 0, 1, &layout));
       PetscCall(PetscSNPrintf(least, sizeof(least), "%g", (double)IDRSStreamLayoutBytes(&layout)));
       PetscCall(IDRSStreamCreate(pattern, rows.a, 77, &deviceops, &device, &stream));
-      PetscCall(Listen());
-      ierr = IDRSStreamReserve(stream, 1, &levels);
-      PetscCall(Heard());
-      PetscCall(CheckError(ierr, "too little memory", "-mat_stream_memory 77", least));
+      CheckRefused(IDRSStreamReserve(stream, 1, &levels), "-mat_stream_memory 77", least);
       PetscCall(IDRSStreamDestroy(&stream));
-      PetscCall(DeviceDestroy(&device));
+      PetscCall(DeviceDestroy("too little memory", &device));
       continue;
     }
     PetscCall(IDRSStreamCreate(pattern, rows.a, 0, &deviceops, &device, &stream));
     device.failure = failure;
     PetscCall(Listen());
-    ierr = RunSequence(stream, &whole, PETSC_FALSE, v, y);
+    ierr = RunSequence(stream, &whole, PETSC_FALSE, &results);
     PetscCall(Heard());
     if (ierr) {
       device.failure = -1;
       for (PetscInt place = 0; place < MOST_PINNED; place++)
         PetscCall(ComplainIf(device.pinned[place], "operation %" PetscInt_FMT " has failed: memory is still pinned", failure));
-      PetscCall(RunSequence(stream, &whole, PETSC_FALSE, v, y));
+      PetscCall(RunSequence(stream, &whole, PETSC_FALSE, &results));
     }
     PetscCall(DeviceSettle(&device));
-    wrong = Differences(rows.n, v[LEVELS], whole.v[LEVELS]) + Differences(rows.n, y, whole.y);
+    wrong = Differences(rows.n, results.v[LEVELS], whole.exact.v[LEVELS]) + Differences(rows.n, results.y, whole.exact.y);
     PetscCall(
       ComplainIf(wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " numbers are wrong afterwards", failure, wrong));
     PetscCall(IDRSStreamDestroy(&stream));
-    PetscCall(ComplainIf(device.wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " calls of the device are wrong",
-                         failure, device.wrong));
-    PetscCall(DeviceDestroy(&device));
+    PetscCall(DeviceDestroy("an operation that has failed", &device));
     if (!ierr) break;
   }
   PetscCall(ComplainIf(failure < 50, "only %" PetscInt_FMT " operations", failure));
-  for (PetscInt j = 0; j <= LEVELS; j++) PetscCall(PetscFree(v[j]));
-  PetscCall(PetscFree(y));
+  PetscCall(ResultsDestroy(&results));
   PetscCall(WholeDestroy(&whole));
   PetscCall(RowsFree(&rows));
   PetscCall(Verdict("errors"));

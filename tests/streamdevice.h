@@ -6,6 +6,7 @@
 
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
+#include "harness.h"
 
 /* Number i of sequence j, within (-1,1) */
 static uint64_t Bits(uint64_t j, uint64_t i)
@@ -39,10 +40,6 @@ static PetscInt PackedColumn(const IDRSStreamChunk *chunk, const char *packed, P
   return (PetscInt)((const uint32_t *)codes)[p];
 }
 
-/*
-   A device with two queues, which it works off in an order of its own: copies as early as they may, computations as early as they
-   may, or at random
-*/
 typedef enum {
   DEVICE_COPY,
   DEVICE_COMPUTE,
@@ -352,9 +349,10 @@ static PetscErrorCode DeviceCreate(Manner manner, size_t available, Device *devi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceDestroy(Device *device)
+static PetscErrorCode DeviceDestroy(const char what[], Device *device)
 {
   PetscFunctionBeginUser;
+  PetscCall(ComplainIf(device->wrong, "%s: %" PetscInt_FMT " calls of the device are wrong", what, device->wrong));
   PetscCall(PetscFree3(device->queues[0], device->queues[1], device->recorded));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

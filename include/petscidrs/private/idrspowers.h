@@ -22,7 +22,10 @@
 
 typedef struct _n_IDRSPowers IDRSPowers;
 
-/* What is asked of a sum: y, and v_k and z, which may be NULL. Where it adds, b is in y */
+/*
+   Results of a sum: y, v_k and z, each of which may be NULL. If it adds, b is in y. Only back end stream adds, and computes z and
+   sums without y, for PCPOLY
+*/
 typedef struct {
   const PetscScalar *c;
   PetscBool          adds;
@@ -57,7 +60,7 @@ PETSC_INTERN PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *, Vec, const I
 PETSC_INTERN PetscErrorCode IDRSPowersWorkGet(Mat, Vec, Vec[]);
 
 PETSC_INTERN const IDRSPowersOps IDRSPowers_Mat;
-PETSC_INTERN const IDRSPowersOps IDRSPowers_Stream;
+PETSC_EXTERN const IDRSPowersOps IDRSPowers_Stream;
 PETSC_INTERN PetscErrorCode      IDRSPowersRuns_Stream(Mat, PetscInt, const Vec[], const char *[]);
 
 /* Where CUDA is compiled in */

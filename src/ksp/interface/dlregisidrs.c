@@ -7,7 +7,7 @@
 #include "../pc/impls/bjidrs/bjidrs.h"
 #include "../pc/impls/matching/pcmatching.h"
 #include "../pc/impls/poly/poly.h"
-#include "../../mat/impls/stream/aijstream.h"
+#include <petscidrs/private/idrsstream.h>
 #if defined(PETSCIDRS_HAVE_CUDA)
   #include "../../sys/device/timeout.h"
   #include "../../vec/is/sf/impls/nccl/sfnccl.h"

@@ -3,7 +3,7 @@
 */
 #include "matching.h"
 #include <petscidrs/private/idrscompat.h>
-#include "../impls/stream/aijstream.h"
+#include <petscidrs/private/idrsstream.h>
 
 /* Permutes and scales the rows of a block, as values of a block with the permuted pattern; right has the scalings of its columns */
 static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, Vec right, Mat to)

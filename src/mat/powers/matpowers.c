@@ -17,7 +17,7 @@ static PetscErrorCode IDRSPowersCheckArray(MPI_Comm comm, const char who[], cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Back ends on arrays take it that a vector has the rows that are here */
+/* Checks the layout of a vector: back ends on arrays assume that it has the rows of the matrix on each process */
 static PetscErrorCode IDRSPowersCheckVec(const char who[], Mat A, const char name[], Vec v)
 {
   PetscInt N, size, n, local;
@@ -34,16 +34,28 @@ static PetscErrorCode IDRSPowersCheckVec(const char who[], Mat A, const char nam
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The parts of the sequence, checked */
-static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[],
-                                    const PetscScalar theta[], const PetscScalar mu[], IDRSPowers *powers)
+/* Checks an output vector, which must not be one of those that are read */
+static PetscErrorCode IDRSPowersCheckOutput(const char who[], const IDRSPowers *powers, Vec x, const char name[], Vec v)
 {
+  MPI_Comm comm = PetscObjectComm((PetscObject)powers->A);
+
+  PetscFunctionBegin;
+  PetscCheck(v != x, comm, PETSC_ERR_ARG_IDN, "%s(): x and %s must be different vectors", who, name);
+  PetscCheck(v != powers->inverse, comm, PETSC_ERR_ARG_IDN, "%s(): the diagonal and %s must be different vectors", who, name);
+  PetscCall(IDRSPowersCheckVec(who, powers->A, name, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Checks the matrix, the coefficients and the vectors that are read */
+static PetscErrorCode IDRSPowersCheck(const char who[], const IDRSPowers *powers, Vec x)
+{
+  const Mat A    = powers->A;
   MPI_Comm  comm = PetscObjectComm((PetscObject)A);
   PetscInt  M, N, m, n;
   PetscBool congruent;
 
   PetscFunctionBegin;
-  PetscCheck(k >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): k = %" PetscInt_FMT " must not be negative", who, k);
+  PetscCheck(powers->k >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): k = %" PetscInt_FMT " must not be negative", who, powers->k);
   PetscCall(MatGetSize(A, &M, &N));
   PetscCheck(M == N, comm, PETSC_ERR_ARG_SIZ,
              "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, and powers need as many of both", who, M,
@@ -55,16 +67,15 @@ static PetscErrorCode IDRSPowersSet(const char who[], Mat A, Vec inverse, Vec x,
              " columns on this process, and powers need the same layout of both",
              who, m, n);
   PetscCall(IDRSPowersCheckVec(who, A, "x", x));
-  if (inverse) PetscCall(IDRSPowersCheckVec(who, A, "the diagonal", inverse));
-  PetscCall(IDRSPowersCheckArray(comm, who, "gamma", k, gamma));
-  PetscCall(IDRSPowersCheckArray(comm, who, "theta", k, theta));
-  PetscCall(IDRSPowersCheckArray(comm, who, "mu", k, mu));
-  *powers = (IDRSPowers){.ops = &IDRSPowers_Mat, .A = A, .inverse = inverse, .k = k, .gamma = gamma, .theta = theta, .mu = mu};
+  if (powers->inverse) PetscCall(IDRSPowersCheckVec(who, A, "the diagonal", powers->inverse));
+  PetscCall(IDRSPowersCheckArray(comm, who, "gamma", powers->k, powers->gamma));
+  PetscCall(IDRSPowersCheckArray(comm, who, "theta", powers->k, powers->theta));
+  PetscCall(IDRSPowersCheckArray(comm, who, "mu", powers->k, powers->mu));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Whether a vector is in the memory of the GPU, all of it in this process */
+/* Returns if a vector is in the memory of the GPU, all of it in this process */
 static PetscErrorCode IDRSPowersOnGPU(Vec x, PetscBool *gpu)
 {
   PetscBool bound;
@@ -77,15 +88,16 @@ static PetscErrorCode IDRSPowersOnGPU(Vec x, PetscBool *gpu)
 }
 #endif
 
-/* The back end for these vectors, some of which may be NULL; all processes choose the same */
+/* Chooses the back end for these vectors, some of which may be NULL: the same on all processes */
 static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, const Vec others[])
 {
-  const char *why;
+  const char *why = "the library was built without CUDA";
   Vec        *vecs;
   PetscInt    count = 0;
   PetscBool   stream;
 
   PetscFunctionBegin;
+  powers->ops = &IDRSPowers_Mat;
   PetscCall(PetscMalloc1(n + 2, &vecs));
   vecs[count++] = x;
   if (powers->inverse) vecs[count++] = powers->inverse;
@@ -93,20 +105,20 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
     if (others[i]) vecs[count++] = others[i];
   }
   PetscCall(PetscObjectTypeCompareAny((PetscObject)powers->A, &stream, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
-  if (stream) PetscCall(IDRSPowersRuns_Stream(powers->A, count, vecs, &why));
-  else {
+  if (stream) {
+    PetscCall(IDRSPowersRuns_Stream(powers->A, count, vecs, &why));
+    if (!why) powers->ops = &IDRSPowers_Stream;
+  }
 #if defined(PETSCIDRS_HAVE_CUDA)
+  else {
     PetscBool gpu = PETSC_TRUE;
 
     for (PetscInt i = 0; gpu && i < count; i++) PetscCall(IDRSPowersOnGPU(vecs[i], &gpu));
     if (gpu) PetscCall(IDRSPowersRuns_CUDA(powers->A, &why));
     else why = "the vectors are not on one GPU";
     if (!why) powers->ops = &IDRSPowers_CUDA;
-#else
-    why = "the library was built without CUDA";
-#endif
   }
-  if (stream && !why) powers->ops = &IDRSPowers_Stream;
+#endif
   if (why) PetscCall(PetscInfo(powers->A, "Matrix powers by MatMult(): %s\n", why));
   PetscCall(PetscFree(vecs));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -151,7 +163,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
 PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[],
                              const PetscScalar mu[], Vec v[])
 {
-  IDRSPowers powers;
+  IDRSPowers powers = {.A = A, .inverse = inverse, .k = k, .gamma = gamma, .theta = theta, .mu = mu};
   char       name[32];
 
   PetscFunctionBegin;
@@ -159,46 +171,14 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
   if (inverse) PetscValidHeaderSpecific(inverse, VEC_CLASSID, 2);
   PetscValidHeaderSpecific(x, VEC_CLASSID, 3);
   PetscValidLogicalCollectiveInt(A, k, 4);
-  PetscCall(IDRSPowersSet("MatPowersMult", A, inverse, x, k, gamma, theta, mu, &powers));
+  PetscCall(IDRSPowersCheck("MatPowersMult", &powers, x));
   for (PetscInt j = 0; j < k; j++) {
     PetscValidHeaderSpecific(v[j], VEC_CLASSID, 8);
-    PetscCheck(v[j] != x && v[j] != inverse, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN,
-               "MatPowersMult(): v[%" PetscInt_FMT "] must be another vector than x and the diagonal", j);
     PetscCall(PetscSNPrintf(name, sizeof(name), "v[%" PetscInt_FMT "]", j));
-    PetscCall(IDRSPowersCheckVec("MatPowersMult", A, name, v[j]));
+    PetscCall(IDRSPowersCheckOutput("MatPowersMult", &powers, x, name, v[j]));
   }
   PetscCall(IDRSPowersChoose(&powers, x, k, v));
   PetscCall((*powers.ops->powers)(&powers, x, v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A sum, checked, by the back end for its vectors; b, which may be NULL, becomes a part of y */
-static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[],
-                                       const PetscScalar theta[], const PetscScalar mu[], Vec b, const IDRSPowersSum *sum)
-{
-  const MPI_Comm    comm    = PetscObjectComm((PetscObject)A);
-  const Vec         out[]   = {sum->y, sum->vk, sum->z};
-  const char *const names[] = {"y", "vk", "z"};
-  IDRSPowers        powers;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSPowersSet(who, A, inverse, x, k, gamma, theta, mu, &powers));
-  PetscCall(IDRSPowersCheckArray(comm, who, "c", k + 1, sum->c));
-  for (int i = 0; i < 3; i++) {
-    if (!out[i]) continue;
-    PetscCheck(out[i] != x, comm, PETSC_ERR_ARG_IDN, "%s(): x and %s must be different vectors", who, names[i]);
-    PetscCheck(out[i] != inverse, comm, PETSC_ERR_ARG_IDN, "%s(): the diagonal and %s must be different vectors", who, names[i]);
-    for (int l = 0; l < i; l++)
-      PetscCheck(out[i] != out[l], comm, PETSC_ERR_ARG_IDN, "%s(): %s and %s must be different vectors", who, names[l], names[i]);
-    PetscCall(IDRSPowersCheckVec(who, A, names[i], out[i]));
-  }
-  if (b) {
-    PetscCheck(b != sum->z, comm, PETSC_ERR_ARG_IDN, "%s(): b and z must be different vectors", who);
-    PetscCall(IDRSPowersCheckVec(who, A, "b", b));
-    if (b != sum->y) PetscCall(VecCopy(b, sum->y));
-  }
-  PetscCall(IDRSPowersChoose(&powers, x, 3, out));
-  PetscCall((*powers.ops->sum)(&powers, x, sum));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -227,12 +207,14 @@ static PetscErrorCode IDRSPowersRunSum(const char who[], Mat A, Vec inverse, Vec
   See `MatPowersMult()` for the sequence. Terms with a coefficient of zero are not added. The vectors between are not kept: the
   matrix keeps three work vectors for them, or none if it is of type `MATAIJSTREAM` and one pass is enough.
 
-.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSumMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`,
-`MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
+.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,
+`MATAIJSTREAM`, `MatMult()`
 @*/
 PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[],
                             const PetscScalar mu[], const PetscScalar c[], Vec y, Vec vk)
 {
+  IDRSPowers powers = {.A = A, .inverse = inverse, .k = k, .gamma = gamma, .theta = theta, .mu = mu};
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   if (inverse) PetscValidHeaderSpecific(inverse, VEC_CLASSID, 2);
@@ -240,55 +222,12 @@ PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscSc
   PetscValidLogicalCollectiveInt(A, k, 4);
   PetscValidHeaderSpecific(y, VEC_CLASSID, 9);
   if (vk) PetscValidHeaderSpecific(vk, VEC_CLASSID, 10);
-  PetscCall(IDRSPowersRunSum("MatPowersSum", A, inverse, x, k, gamma, theta, mu, NULL, &(IDRSPowersSum){.c = c, .y = y, .vk = vk}));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  MatPowersSumMult - Computes a polynomial of a matrix times a vector, added to another vector, and the product of the matrix with
-  that, $y = b + c_0 v_0 + \ldots + c_k v_k$ and $z = A y$
-
-  Collective
-
-  Input Parameters:
-+ A       - the matrix, as many rows as columns on each process
-. inverse - diagonal of $D^{-1}$, which scales the rows of A in the sequence, or `NULL`
-. x       - the vector $v_0$
-. k       - degree of the polynomial, 0 or larger
-. gamma   - array of k scale factors
-. theta   - array of k shifts
-. mu      - array of k coefficients; the first is not used
-. c       - array of k + 1 coefficients of the sum
-- b       - the vector that the sum is added to, which may be y, or `NULL`
-
-  Output Parameters:
-+ y - the sum, another vector than x and the diagonal
-- z - the product, another vector than x, b, y and the diagonal
-
-  Level: intermediate
-
-  Notes:
-  See `MatPowersMult()` for the sequence. This is what an iteration of a Krylov method with a polynomial preconditioner needs, where
-  b is a combination of directions before. The product is that of `MatMult()`, on several processes up to rounding, not a
-  combination of the vectors of the sequence.
-
-  A matrix of type `MATAIJSTREAM` is sent to the GPU once for the k steps and the product, if its memory there has room for them.
-
-.seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`,
-`MatPowersSetChebyshev()`, `MATAIJSTREAM`, `MatMult()`
-@*/
-PetscErrorCode MatPowersSumMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[],
-                                const PetscScalar mu[], const PetscScalar c[], Vec b, Vec y, Vec z)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
-  if (inverse) PetscValidHeaderSpecific(inverse, VEC_CLASSID, 2);
-  PetscValidHeaderSpecific(x, VEC_CLASSID, 3);
-  PetscValidLogicalCollectiveInt(A, k, 4);
-  if (b) PetscValidHeaderSpecific(b, VEC_CLASSID, 9);
-  PetscValidHeaderSpecific(y, VEC_CLASSID, 10);
-  PetscValidHeaderSpecific(z, VEC_CLASSID, 11);
-  PetscCall(IDRSPowersRunSum("MatPowersSumMult", A, inverse, x, k, gamma, theta, mu, b,
-                             &(IDRSPowersSum){.c = c, .adds = (PetscBool) !!b, .y = y, .z = z}));
+  PetscCall(IDRSPowersCheck("MatPowersSum", &powers, x));
+  PetscCall(IDRSPowersCheckArray(PetscObjectComm((PetscObject)A), "MatPowersSum", "c", k + 1, c));
+  PetscCheck(y != vk, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_IDN, "MatPowersSum(): y and vk must be different vectors");
+  PetscCall(IDRSPowersCheckOutput("MatPowersSum", &powers, x, "y", y));
+  if (vk) PetscCall(IDRSPowersCheckOutput("MatPowersSum", &powers, x, "vk", vk));
+  PetscCall(IDRSPowersChoose(&powers, x, 2, (Vec[]){y, vk}));
+  PetscCall((*powers.ops->sum)(&powers, x, &(IDRSPowersSum){.c = c, .y = y, .vk = vk}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

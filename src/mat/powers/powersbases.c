@@ -39,8 +39,8 @@ PetscErrorCode MatPowersSetMonomial(PetscInt k, PetscScalar gamma[], PetscScalar
 }
 
 /*
-   Geometric mean of the distances of the shifts from the last one in Leja order, which estimates the capacity of the set that they
-   stand for; 1 for a single point
+   Returns the geometric mean of the distances of the shifts from the last one in Leja order, which estimates the capacity of the
+   set that they represent; 1 for a single point
 */
 static PetscReal IDRSPowersCapacity(PetscInt n, const IDRSRoot shifts[])
 {

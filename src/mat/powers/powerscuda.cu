@@ -47,7 +47,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* The longest row of a matrix, kept with it until it changes */
+/* Returns the length of the longest row of a matrix, which the matrix keeps until it changes */
 static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *longest)
 {
   static PetscInt id = -1;
@@ -64,7 +64,7 @@ static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersRuns_CUDA - Why MatMult() has to take the steps, or is faster, or NULL */
+/* IDRSPowersRuns_CUDA - Returns NULL, or why the steps must use MatMult(), or why this is faster */
 PetscErrorCode IDRSPowersRuns_CUDA(Mat A, const char *why[])
 {
   PetscBool sequential;

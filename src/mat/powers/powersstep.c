@@ -4,7 +4,7 @@
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* IDRSPowersByStep - v_1 ... v_k */
+/* IDRSPowersByStep - Computes v_1 ... v_k */
 PetscErrorCode IDRSPowersByStep(const IDRSPowers *powers, Vec x, Vec v[])
 {
   const IDRSPowersOps *ops = powers->ops;
@@ -15,7 +15,7 @@ PetscErrorCode IDRSPowersByStep(const IDRSPowers *powers, Vec x, Vec v[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersWorkGet - Three vectors like x, which the matrix keeps */
+/* IDRSPowersWorkGet - Returns three vectors like x, which belong to the matrix */
 PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
 {
   const char *const names[] = {"IDRSPowersWork0", "IDRSPowersWork1", "IDRSPowersWork2"};
@@ -40,7 +40,7 @@ PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersSumBegin - y = c_0 x, or b + c_0 x */
+/* IDRSPowersSumBegin - Computes y = c_0 x, or b + c_0 x */
 PetscErrorCode IDRSPowersSumBegin(const IDRSPowersSum *sum, Vec x)
 {
   PetscFunctionBegin;
@@ -52,7 +52,7 @@ PetscErrorCode IDRSPowersSumBegin(const IDRSPowersSum *sum, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersSumByStep - y, v_k and z. Three vectors take turns */
+/* IDRSPowersSumByStep - Computes y, v_k and z */
 PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
 {
   const IDRSPowersOps *ops = powers->ops;
@@ -64,6 +64,7 @@ PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *powers, Vec x, const IDRSPo
   for (PetscInt j = 1; j <= powers->k; j++) {
     Vec next = work[j % 3];
 
+    /* v_j in the place of v_{j-3}, and y += c_j v_j */
     PetscCall((*ops->step)(powers, j, before, last, next, sum));
     before = last;
     last   = next;

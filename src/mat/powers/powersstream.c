@@ -1,40 +1,39 @@
 /*
    Back end "stream" of the matrix powers: passes of a MATAIJSTREAM, each of as many levels as the memory of the device has room for
 
-   A pass hands its last two vectors to the next one. Three work vectors take turns: v_b of the next pass may take the place of
-   v_{a-1}, of which level a + 1 of a row alone reads the same row, and that is before v_b; not the place of v_a. Where there is one
-   pass, there are no work vectors.
+   A pass begins with the last two vectors of the one before, in three work vectors. v_b of a pass may replace v_{a-1}, because only
+   level a + 1 of a row reads v_{a-1}, in the same row and before v_b; it must not replace v_a. A single pass needs no work vectors.
 */
 #include <petscidrs/private/idrspowers.h>
-#include "../impls/stream/aijstream.h"
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsstream.h>
 
 /*
-   IDRSPowersRuns_Stream - Why a MATAIJSTREAM does not make passes of many steps with these vectors, or NULL; the same on all
-   processes, though vectors may be bound to the CPU on some
+   IDRSPowersRuns_Stream - Returns NULL, or why passes of many steps are not possible with these vectors: the same on all processes,
+   although vectors may be bound to the CPU on some of them
 */
 PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
-  PetscBool   streams, takes = PETSC_TRUE;
+  PetscBool   streams, device = PETSC_TRUE;
   PetscMPIInt all;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
-  for (PetscInt i = 0; streams && takes && i < n; i++) PetscCall(MatStreamTakes_Private(A, vecs[i], &takes));
-  all = takes ? 1 : 0;
+  for (PetscInt i = 0; streams && device && i < n; i++) PetscCall(MatStreamUsesDevice_Private(A, vecs[i], &device));
+  all = device ? 1 : 0;
   if (streams) IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
   *why = !streams ? "the matrix is not streamed" : !all ? "products are computed on the host" : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static IDRSStreamSequence Sequence(const IDRSPowers *powers)
+static IDRSStreamSequence IDRSPowersSequence(const IDRSPowers *powers)
 {
   return (IDRSStreamSequence){.gamma = powers->gamma, .theta = powers->theta, .mu = powers->mu};
 }
 
-/* v_1 ... v_k, which all are whole vectors */
 static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, Vec v[])
 {
-  IDRSStreamSequence sequence = Sequence(powers);
+  IDRSStreamSequence sequence = IDRSPowersSequence(powers);
   MatStreamVecs      vecs     = {.inverse = powers->inverse};
   PetscInt           most;
 
@@ -46,6 +45,7 @@ static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, V
     sequence.levels = PetscMin(most, powers->k - begin);
     vecs.x          = begin ? v[begin - 1] : x;
     vecs.before     = begin > 1 ? v[begin - 2] : begin ? x : NULL;
+    /* all levels are vectors of the caller */
     PetscCall(PetscArraycpy(vecs.v, v + begin, sequence.levels));
     PetscCall(MatStreamPass_Private(powers->A, &vecs, &sequence));
   }
@@ -53,10 +53,10 @@ static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, V
 }
 
 /*
-   Work vectors for the last two vectors of a pass: the place of v_{a-1} for v_b, if it is one of them, and another one than that of
-   v_a for v_{b-1}
+   Chooses work vectors for the last two vectors of a pass: for v_b the one of v_{a-1}, if that is a work vector, and for v_{b-1}
+   another one than that of v_a
 */
-static void ChoosePlaces(const Vec work[3], Vec last, Vec before, Vec *next, Vec *nextbefore)
+static void IDRSPowersChooseWork(const Vec work[3], Vec last, Vec before, Vec *next, Vec *nextbefore)
 {
   *next = *nextbefore = NULL;
   for (PetscInt i = 0; i < 3; i++) {
@@ -70,10 +70,11 @@ static void ChoosePlaces(const Vec work[3], Vec last, Vec before, Vec *next, Vec
 }
 
 /*
-   Where the levels of a pass go: those that the next pass begins with to work vectors, v_k where it is asked for, and A y behind
-   it. Others live in the window, or, v_k beside y, nowhere
+   Chooses vectors for the levels of a pass: work vectors for those that the next pass begins with, and in the last pass v_k and
+   then A y, if they are asked for. Other levels are in the window only
 */
-static void ChooseLevels(PetscInt k, const Vec work[3], const IDRSPowersSum *sum, IDRSStreamSequence *sequence, MatStreamVecs *vecs)
+static void IDRSPowersChooseLevels(PetscInt k, const Vec work[3], const IDRSPowersSum *sum, IDRSStreamSequence *sequence,
+                                   MatStreamVecs *vecs)
 {
   const PetscInt end = sequence->begin + sequence->levels;
 
@@ -81,7 +82,7 @@ static void ChooseLevels(PetscInt k, const Vec work[3], const IDRSPowersSum *sum
   if (end < k) {
     Vec next, before;
 
-    ChoosePlaces(work, vecs->x, vecs->before, &next, &before);
+    IDRSPowersChooseWork(work, vecs->x, vecs->before, &next, &before);
     vecs->v[sequence->levels - 1] = next;
     if (sequence->levels > 1) vecs->v[sequence->levels - 2] = before;
   } else {
@@ -91,11 +92,10 @@ static void ChooseLevels(PetscInt k, const Vec work[3], const IDRSPowersSum *sum
   sequence->product = (PetscBool)(end > k);
 }
 
-/* Without a y, v_k alone */
 static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
 {
   const PetscInt     k = powers->k, levels = k + (sum->z ? 1 : 0);
-  IDRSStreamSequence sequence = Sequence(powers);
+  IDRSStreamSequence sequence = IDRSPowersSequence(powers);
   MatStreamVecs      vecs     = {.inverse = powers->inverse, .x = x, .y = sum->y};
   Vec                work[3]  = {NULL, NULL, NULL};
   PetscInt           most;
@@ -106,6 +106,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, levels, &most));
+  /* a single pass needs no work vectors */
   if (levels > most) {
     PetscCall(PetscInfo(powers->A, "A pass has room for %" PetscInt_FMT " of %" PetscInt_FMT " matrix powers\n", most, levels));
     PetscCall(IDRSPowersWorkGet(powers->A, x, work));
@@ -115,7 +116,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
   for (PetscInt begin = 0; begin < levels; begin += sequence.levels) {
     sequence.begin  = begin;
     sequence.levels = PetscMin(most, levels - begin);
-    ChooseLevels(k, work, sum, &sequence, &vecs);
+    IDRSPowersChooseLevels(k, work, sum, &sequence, &vecs);
     PetscCall(MatStreamPass_Private(powers->A, &vecs, &sequence));
     vecs.before = sequence.levels > 1 ? vecs.v[sequence.levels - 2] : vecs.x;
     vecs.x      = vecs.v[sequence.levels - 1];

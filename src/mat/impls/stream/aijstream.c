@@ -1,61 +1,22 @@
 /*
-   MATAIJSTREAM: what both types have in common, and the sequential one. It is a MATSEQAIJ with a few other operations: those that
-   multiply, and those that may free or move the arrays, from which copies may be made only while they are registered
+   MATAIJSTREAM: a MATSEQAIJ or MATMPIAIJ with a few other operations: those that multiply, and those that may free or move the
+   arrays, from which copies may be made only while they are registered
 */
-#include "aijstream.h"
-#include <petscidrs/private/idrsrows.h>
+#include "matstream.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
   #include "streamcuda.h"
 #endif
 
-static const char *const functions[MATSTREAM_FUNCTIONS] = {"MatSeqAIJSetPreallocation_C", "MatSeqAIJSetPreallocationCSR_C",
-                                                           "MatSetPreallocationCOO_C", "MatResetPreallocation_C", "MatResetHash_C"};
-
 static const char *const orderings[] = {"natural", "rcm", "MatStreamOrdering", "MAT_STREAM_ORDERING_", NULL};
 
-static PetscErrorCode MatConvert_AIJStream(Mat, MatType, MatReuse, Mat *);
-static PetscErrorCode MatConvertFrom_AIJStream(Mat, MatType, MatReuse, Mat *);
-static PetscErrorCode MatLUFactor_SeqAIJStream(Mat, IS, IS, const MatFactorInfo *);
-
-static inline Mat_AIJStream *Data(Mat A)
+/* Unregisters the arrays. The pattern of the stream is kept until the nonzeros of the matrix are others */
+static PetscErrorCode MatStreamUnpin(Mat A)
 {
-  return (Mat_AIJStream *)A->spptr;
-}
-
-/* Nothing is kept of the arrays, as others take their place */
-static PetscErrorCode Forget(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSStreamDestroy(&Data(A)->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   MatStreamLimit_Private - Bytes for the stream, beside the copies: -mat_stream_memory or its share, without theirs, at least one;
-   or 0: half of what is free
-*/
-size_t MatStreamLimit_Private(Mat A)
-{
-  const Mat_AIJStream *data   = Data(A);
-  const size_t         memory = data->settings.memory > 0.0 ? (size_t)data->settings.memory : data->share, taken = data->taken;
-
-  return memory > taken ? memory - taken : memory ? 1 : 0;
-}
-
-/*
-   The arrays may be freed or moved; on several processes those of the diagonal block. As long as the pattern stays the same, what
-   is known of it is of use again
-*/
-static PetscErrorCode Unpin(Mat A)
-{
-  PetscBool parallel, streams = PETSC_TRUE;
-  Mat       block = A;
+  IDRSStream stream;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
-  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
-  if (parallel && block) PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJSTREAM, &streams));
-  if (block && streams && Data(block)->stream) PetscCall(IDRSStreamUnpin(Data(block)->stream));
+  PetscCall(IDRSStreamMatGetStream(A, &stream));
+  if (stream) PetscCall(IDRSStreamUnpin(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -63,121 +24,65 @@ static PetscErrorCode MatSetValues_AIJStream(Mat A, PetscInt m, const PetscInt r
                                              const PetscScalar values[], InsertMode mode)
 {
   PetscFunctionBegin;
-  PetscCall(Unpin(A));
-  PetscCall((*Data(A)->parent.setvalues)(A, m, rows, n, columns, values, mode));
+  PetscCall(MatStreamUnpin(A));
+  PetscCall((*MatStreamData(A)->parent.setvalues)(A, m, rows, n, columns, values, mode));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatLoad_AIJStream(Mat A, PetscViewer viewer)
 {
   PetscFunctionBegin;
-  PetscCall(Unpin(A));
-  PetscCall((*Data(A)->parent.load)(A, viewer));
+  PetscCall(MatStreamUnpin(A));
+  PetscCall((*MatStreamData(A)->parent.load)(A, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On several processes it inserts the values of other processes. Some releases set MatMult() */
 static PetscErrorCode MatAssemblyEnd_AIJStream(Mat A, MatAssemblyType mode)
 {
   PetscErrorCode (*const mult)(Mat, Vec, Vec) = A->ops->mult;
 
   PetscFunctionBegin;
-  PetscCall(Unpin(A));
-  PetscCall((*Data(A)->parent.assemblyend)(A, mode));
-  A->ops->mult = mult;
+  /* on several processes it inserts the values of other processes, which may move the arrays */
+  PetscCall(MatStreamUnpin(A));
+  PetscCall((*MatStreamData(A)->parent.assemblyend)(A, mode));
+  A->ops->mult = mult; /* which some releases set */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With MAT_SORTED_FULL MATAIJ takes another MatSetValues(), or the usual one again */
+/* With MAT_SORTED_FULL MATAIJ replaces MatSetValues(), or restores it */
 static PetscErrorCode MatSetOption_AIJStream(Mat A, MatOption option, PetscBool set)
 {
   /* until it is assembled, MatSetUp() may have set another one */
   PetscBool mine = (PetscBool)(A->ops->setvalues == MatSetValues_AIJStream);
 
   PetscFunctionBegin;
-  PetscCall((*Data(A)->parent.setoption)(A, option, set));
+  PetscCall((*MatStreamData(A)->parent.setoption)(A, option, set));
   if (mine && A->ops->setvalues != MatSetValues_AIJStream) {
-    Data(A)->parent.setvalues = A->ops->setvalues;
-    A->ops->setvalues         = MatSetValues_AIJStream;
+    MatStreamData(A)->parent.setvalues = A->ops->setvalues;
+    A->ops->setvalues                  = MatSetValues_AIJStream;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSeqAIJSetPreallocation_AIJStream(Mat A, PetscInt nz, const PetscInt nnz[])
-{
-  PetscFunctionBegin;
-  PetscCall(Forget(A));
-  PetscCall((*(PetscErrorCode(*)(Mat, PetscInt, const PetscInt[]))Data(A)->functions[0])(A, nz, nnz));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatSeqAIJSetPreallocationCSR_AIJStream(Mat A, const PetscInt i[], const PetscInt j[], const PetscScalar a[])
-{
-  PetscFunctionBegin;
-  PetscCall(Forget(A));
-  PetscCall((*(PetscErrorCode(*)(Mat, const PetscInt[], const PetscInt[], const PetscScalar[]))Data(A)->functions[1])(A, i, j, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatSetPreallocationCOO_AIJStream(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
-{
-  PetscFunctionBegin;
-  PetscCall(Forget(A));
-  PetscCall((*(PetscErrorCode(*)(Mat, PetscCount, PetscInt[], PetscInt[]))Data(A)->functions[2])(A, n, i, j));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatResetPreallocation_AIJStream(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(Forget(A));
-  PetscCall((*(PetscErrorCode(*)(Mat))Data(A)->functions[3])(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatResetHash_AIJStream(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(Forget(A));
-  PetscCall((*(PetscErrorCode(*)(Mat))Data(A)->functions[4])(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Some releases do not note that these values are others */
 static PetscErrorCode MatRetrieveValues_AIJStream(Mat A)
 {
-  PetscBool parallel;
-  Mat       block, outside;
+  Mat block, outside;
 
   PetscFunctionBegin;
-  PetscCall((*Data(A)->retrievevalues)(A));
+  PetscCall((*MatStreamData(A)->retrievevalues)(A));
+  /* which some releases do not */
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
-  if (!parallel) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!MatStreamData(A)->parallel) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block, &outside, NULL));
   PetscCall(PetscObjectStateIncrease((PetscObject)block));
   PetscCall(PetscObjectStateIncrease((PetscObject)outside));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What both types keep of products, freed */
-PetscErrorCode MatStreamReset_Private(Mat A)
-{
-  Mat_AIJStream *data = Data(A);
-
-  PetscFunctionBegin;
-  PetscCall(IDRSStreamDestroy(&data->stream));
-  PetscCall(MatDestroy(&data->off));
-  PetscCall(VecScatterDestroy(&data->scatter));
-  PetscCall(VecDestroy(&data->ghosts));
-  PetscCall(MatStreamGhostsDestroy_Private(&data->deep));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* By MatDestroy(), and by MatHeaderMerge(), which gives the matrix the data of another one of this type */
+/* By MatDestroy(), and by MatHeaderMerge(), which replaces the data of the matrix by those of another one of this type */
 static PetscErrorCode MatDestroy_AIJStream(Mat A)
 {
-  PetscErrorCode (*const destroy)(Mat) = Data(A)->parent.destroy;
+  PetscErrorCode (*const destroy)(Mat) = MatStreamData(A)->parent.destroy;
 
   PetscFunctionBegin;
   PetscCall(MatStreamReset_Private(A));
@@ -186,65 +91,45 @@ static PetscErrorCode MatDestroy_AIJStream(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamCopySettings_Private - Gives B the settings of A, both of which are of this type */
-PetscErrorCode MatStreamCopySettings_Private(Mat A, Mat B)
-{
-  PetscFunctionBegin;
-  Data(B)->settings = Data(A)->settings;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The copy has the same settings */
 static PetscErrorCode MatDuplicate_AIJStream(Mat A, MatDuplicateOption option, Mat *B)
 {
   PetscFunctionBegin;
-  PetscCall((*Data(A)->parent.duplicate)(A, option, B));
+  PetscCall((*MatStreamData(A)->parent.duplicate)(A, option, B));
   PetscCall(MatStreamCopySettings_Private(A, *B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What MatHeaderMerge() does not give to the matrix that takes the data of another one of this type */
-typedef struct {
-  MatStreamSettings          settings;
-  const IDRSStreamDeviceOps *ops;
-  void                      *device;
-} Kept;
-
-static Kept Keep(Mat A)
+/* Copies what MatHeaderMerge() replaces and the matrix keeps */
+static void MatStreamCopyPersistent(const Mat_AIJStream *from, Mat_AIJStream *to)
 {
-  return (Kept){.settings = Data(A)->settings, .ops = Data(A)->ops, .device = Data(A)->device};
-}
-
-static void SetKept(Mat A, const Kept *kept)
-{
-  Data(A)->settings = kept->settings;
-  Data(A)->ops      = kept->ops;
-  Data(A)->device   = kept->device;
+  to->settings = from->settings;
+  to->ops      = from->ops;
+  to->device   = from->device;
 }
 
 static PetscErrorCode MatAXPY_AIJStream(Mat Y, PetscScalar a, Mat X, MatStructure structure)
 {
-  const Kept kept = Keep(Y);
+  const Mat_AIJStream before = *MatStreamData(Y);
 
   PetscFunctionBegin;
-  PetscCall((*Data(Y)->parent.axpy)(Y, a, X, structure));
-  SetKept(Y, &kept);
+  PetscCall((*before.parent.axpy)(Y, a, X, structure));
+  MatStreamCopyPersistent(&before, MatStreamData(Y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatTranspose_AIJStream(Mat A, MatReuse reuse, Mat *B)
 {
-  const Kept kept = Keep(A);
+  const Mat_AIJStream before = *MatStreamData(A);
 
   PetscFunctionBegin;
-  PetscCall((*Data(A)->parent.transpose)(A, reuse, B));
-  if (reuse == MAT_INPLACE_MATRIX) SetKept(*B, &kept);
+  PetscCall((*before.parent.transpose)(A, reuse, B));
+  if (reuse == MAT_INPLACE_MATRIX) MatStreamCopyPersistent(&before, MatStreamData(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOptionsObject)
 {
-  Mat_AIJStream    *data     = Data(A);
+  Mat_AIJStream    *data     = MatStreamData(A);
   MatStreamSettings settings = data->settings;
   PetscBool         limited, others;
   PetscEnum         ordering = (PetscEnum)settings.ordered;
@@ -263,39 +148,37 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
              PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)settings.memory);
   PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", settings.pageable,
                              &settings.pageable, NULL));
-  PetscCall(PetscOptionsInt("-mat_stream_columns", "The fewest bits of columns: 8, 16 or 32", "MATAIJSTREAM", settings.columns,
-                            &settings.columns, NULL));
-  PetscCheck(settings.columns == 8 || settings.columns == 16 || settings.columns == 32, PetscObjectComm((PetscObject)A),
-             PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_columns %" PetscInt_FMT ": must be 8, 16 or 32", settings.columns);
   PetscCall(PetscOptionsEnum("-mat_stream_ordering", "Order of the chunks", "MATAIJSTREAM", orderings, ordering, &ordering, NULL));
   PetscOptionsHeadEnd();
   settings.ordered = ordering ? PETSC_TRUE : PETSC_FALSE;
   others           = (PetscBool)(settings.chunk != data->settings.chunk || settings.pageable != data->settings.pageable ||
-                       settings.columns != data->settings.columns || settings.ordered != data->settings.ordered);
+                       settings.ordered != data->settings.ordered);
   data->settings   = settings;
+  /* other chunks need another stream, other memory does not */
   if (others) PetscCall(MatStreamReset_Private(A));
-  else if (limited && data->stream && data->stream->limit != MatStreamLimit_Private(A))
-    PetscCall(IDRSStreamSetLimit(data->stream, MatStreamLimit_Private(A)));
+  else if (limited) PetscCall(MatStreamUpdateLimit_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = y + A x. On several processes MatMult() sees to it that all of them communicate, wherever their vectors are */
+/* z = y + A x */
 static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
 {
-  PetscBool      parallel, takes;
+  /* on several processes MatMult() decides where each process multiplies, so that all of them communicate */
+  PetscErrorCode (*const runs)(Mat, Vec, PetscBool *) = MatStreamData(A)->parallel ? MatStreamSupportsType_Private
+                                                                                   : MatStreamUsesDevice_Private;
+  PetscBool      device;
   Vec            product = z;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
-  PetscCall(parallel ? MatStreamTakesType_Private(A, x, &takes) : MatStreamTakes_Private(A, x, &takes));
-  if (takes) PetscCall(parallel ? MatStreamTakesType_Private(A, z, &takes) : MatStreamTakes_Private(A, z, &takes));
-  if (!takes) {
-    PetscCall((*Data(A)->parent.multadd)(A, x, y, z));
+  PetscCall((*runs)(A, x, &device));
+  if (device) PetscCall((*runs)(A, z, &device));
+  if (!device) {
+    PetscCall((*MatStreamData(A)->parent.multadd)(A, x, y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* product = A x by the operation: MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its block */
   if (y == z) PetscCall(VecDuplicate(z, &product));
-  /* MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its diagonal block */
   ierr = (*A->ops->mult)(A, x, product);
   if (!ierr) ierr = VecAXPY(z, 1.0, y == z ? product : y);
   if (y == z) PetscCall(VecDestroy(&product));
@@ -303,148 +186,12 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamTakesType_Private - Whether vectors of this type are those of the device, for all processes */
-PetscErrorCode MatStreamTakesType_Private(Mat A, Vec x, PetscBool *takes)
+/* Views the chunks of all processes, and what they have sent */
+static PetscErrorCode MatStreamViewCounts(Mat A, const IDRSStream stream, PetscViewer viewer)
 {
-  const Mat_AIJStream *data = Data(A);
-
-  PetscFunctionBegin;
-  *takes = PETSC_FALSE;
-  if (data->ops && data->ops->memtype == PETSC_MEMTYPE_HOST)
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQ, VECMPI, ""));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  else if (data->ops) PetscCall(PetscObjectTypeCompareAny((PetscObject)x, takes, VECSEQCUDA, VECMPICUDA, ""));
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   MatStreamTakes_Private - Whether products with this vector are computed on the device, by this process: with -vec_bind_below
-   others may compute theirs on the host
-*/
-PetscErrorCode MatStreamTakes_Private(Mat A, Vec x, PetscBool *takes)
-{
-  PetscBool bound[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatStreamTakesType_Private(A, x, takes));
-  if (!Data(A)->ops || Data(A)->ops->memtype == PETSC_MEMTYPE_HOST) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecBoundToCPU(x, &bound[0]));
-  PetscCall(MatBoundToCPU(A, &bound[1]));
-  if (bound[0] || bound[1]) *takes = PETSC_FALSE;
-  if (!*takes)
-    PetscCall(
-      PetscInfo(A, "Product on the host: %s\n", bound[1] ? "the matrix is bound to the CPU" : "the vectors are not on the GPU"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStreamGet_Private - The matrix as a device has it, with the values of now */
-PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
-{
-  Mat_AIJStream    *data = Data(A);
-  PetscObjectState  state;
-  IDRSRows          rows;
-  IDRSStreamPattern pattern;
-
-  PetscFunctionBegin;
-  PetscCheck(A->assembled, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  PetscCall(IDRSRowsGet(A, &rows));
-  if (data->stream &&
-      (data->nonzerostate != A->nonzerostate || data->stream->pattern->entries != (size_t)(rows.n ? rows.i[rows.n] : 0)))
-    PetscCall(IDRSStreamDestroy(&data->stream));
-  if (data->stream) {
-    if (data->state != state || data->stream->values != rows.a) PetscCall(IDRSStreamSetValues(data->stream, rows.a));
-  } else {
-    void *device = data->device;
-
-    PetscCall(IDRSStreamPatternCreate(rows.n, A->cmap->n, rows.i, rows.j, (size_t)data->settings.chunk, data->settings.columns / 8,
-                                      data->settings.ordered, &pattern));
-    if (data->settings.ordered && !pattern->ordered)
-      PetscCall(PetscInfo(A, "Chunks in the order of the matrix: it has another number of columns than of rows\n"));
-#if defined(PETSCIDRS_HAVE_CUDA)
-    if (!device) PetscCall(IDRSStreamDeviceCreate_CUDA(data->settings.pageable, &device));
-#endif
-    PetscCall(IDRSStreamCreate(pattern, rows.a, MatStreamLimit_Private(A), data->ops, device, &data->stream));
-  }
-  PetscCall(IDRSRowsRestore(&rows));
-  data->state        = state;
-  data->nonzerostate = A->nonzerostate;
-  *stream            = data->stream;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStreamTake_Private - Takes so many bytes of the stream's memory on the GPU, if it does without */
-PetscErrorCode MatStreamTake_Private(Mat A, size_t bytes, PetscBool *taken)
-{
-  IDRSStream stream;
-
-  PetscFunctionBegin;
-  PetscCall(MatStreamGet_Private(A, &stream));
-  PetscCall(IDRSStreamTake(stream, bytes, taken));
-  if (*taken) Data(A)->taken += bytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStreamGive_Private - Gives them back. A matrix that has been converted, or has the data of another one, has them no more */
-PetscErrorCode MatStreamGive_Private(Mat A, size_t bytes)
-{
-  Mat_AIJStream *data = Data(A);
-  PetscBool      streams;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &streams));
-  if (!streams || data->taken < bytes) PetscFunctionReturn(PETSC_SUCCESS);
-  data->taken -= bytes;
-  if (data->stream && data->stream->limit)
-    PetscCall(IDRSStreamSetLimit(data->stream, data->settings.memory > 0.0 || data->share ? MatStreamLimit_Private(A)
-                                                                                          : data->stream->limit + bytes));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStreamProduct_Private - y = A x, arrays of the device */
-PetscErrorCode MatStreamProduct_Private(Mat A, const PetscScalar *x, PetscScalar *y)
-{
-  IDRSStreamSequence sequence = {.product = PETSC_TRUE, .levels = 1, .x = x};
-  IDRSStream         stream;
-  PetscInt           levels;
-
-  PetscFunctionBegin;
-  sequence.v[0] = y;
-  PetscCall(MatStreamGet_Private(A, &stream));
-  PetscCall(IDRSStreamReserve(stream, 1, &levels));
-  PetscCall(IDRSStreamPass(stream, &sequence));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMult_SeqAIJStream(Mat A, Vec x, Vec y)
-{
-  const PetscScalar *xarray;
-  PetscScalar       *yarray;
-  PetscBool          takes;
-
-  PetscFunctionBegin;
-  PetscCall(MatStreamTakes_Private(A, x, &takes));
-  if (takes) PetscCall(MatStreamTakes_Private(A, y, &takes));
-  if (!takes) {
-    PetscCall((*Data(A)->parent.mult)(A, x, y));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(VecGetArrayReadAndMemType(x, &xarray, NULL));
-  PetscCall(VecGetArrayWriteAndMemType(y, &yarray, NULL));
-  PetscCall(MatStreamProduct_Private(A, xarray, yarray));
-  PetscCall(VecRestoreArrayWriteAndMemType(y, &yarray));
-  PetscCall(VecRestoreArrayReadAndMemType(x, &xarray));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* How many chunks there are of each width, and what has been sent, on all processes; block is the sequential matrix of this one */
-PetscErrorCode MatStreamViewCounts_Private(Mat A, Mat block, PetscViewer viewer)
-{
-  const IDRSStream stream  = block ? Data(block)->stream : NULL;
-  PetscLogDouble   sums[8] = {0.0}, most[3] = {0.0};
-  MPI_Comm         comm       = PetscObjectComm((PetscObject)A);
-  double           percentage = 0.0;
+  PetscLogDouble sums[8] = {0.0}, most[3] = {0.0};
+  MPI_Comm       comm       = PetscObjectComm((PetscObject)A);
+  double         percentage = 0.0;
 
   PetscFunctionBegin;
   if (stream) {
@@ -462,7 +209,7 @@ PetscErrorCode MatStreamViewCounts_Private(Mat A, Mat block, PetscViewer viewer)
   IDRSCallAllreduce(MPI_IN_PLACE, most, 3, MPI_DOUBLE, MPI_MAX, comm);
   if (most[0] == 0.0) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not streamed so far: products on the %s\n",
-                                     Data(A)->ops ? "host, or none" : "host, as there is no GPU"));
+                                     MatStreamData(A)->ops ? "host, or none" : "host, as there is no GPU"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (sums[3] > 0.0) percentage = (double)(100.0 * sums[5] / sums[3]);
@@ -470,7 +217,7 @@ PetscErrorCode MatStreamViewCounts_Private(Mat A, Mat block, PetscViewer viewer)
     PetscViewerASCIIPrintf(viewer,
                            "  streamed to the device: %g bytes in chunks, with columns of 8, 16 and 32 bits: %g, %g, %g%s\n",
                            (double)sums[3], (double)sums[0], (double)sums[1], (double)sums[2],
-                           Data(A)->settings.pageable ? "; memory of the host is not registered, which is slow" : ""));
+                           MatStreamData(A)->settings.pageable ? "; memory of the host is not registered, which is slow" : ""));
   if (stream && stream->pattern->ordered)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  chunks in the order of reverse Cuthill and McKee\n"));
   PetscCall(PetscViewerASCIIPrintf(
@@ -483,24 +230,25 @@ PetscErrorCode MatStreamViewCounts_Private(Mat A, Mat block, PetscViewer viewer)
 
 static PetscErrorCode MatView_AIJStream(Mat A, PetscViewer viewer)
 {
-  PetscBool         ascii, parallel;
+  PetscBool         ascii;
   PetscViewerFormat format;
-  Mat               block = A;
+  Mat               block;
+  IDRSStream        stream;
 
   PetscFunctionBegin;
-  PetscCall((*Data(A)->parent.view)(A, viewer));
+  PetscCall((*MatStreamData(A)->parent.view)(A, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (!ascii || format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
-  if (parallel) PetscCall(MatStreamGetBlock_Private(A, &block, NULL, NULL));
-  PetscCall(MatStreamViewCounts_Private(A, block, viewer));
-  if (parallel) PetscCall(MatStreamGhostsView_Private(A, viewer));
+  if (MatStreamData(A)->parallel) PetscCall(MatStreamGetBlock_Private(A, &block, NULL, NULL));
+  PetscCall(IDRSStreamMatGetStream(A, &stream));
+  PetscCall(MatStreamViewCounts(A, stream, viewer));
+  PetscCall(MatStreamGhostsView_Private(A, MatStreamData(A)->passghosts, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The type comes with its vectors, and where there is a GPU, with those of the GPU */
-static PetscErrorCode FindDevice(Mat A)
+/* Chooses the GPU as the device, and its vectors */
+static PetscErrorCode MatStreamFindDevice(Mat A)
 {
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscBool exists;
@@ -509,106 +257,52 @@ static PetscErrorCode FindDevice(Mat A)
 
   PetscFunctionBegin;
 #if defined(PETSCIDRS_HAVE_CUDA)
+  /* if each process has a GPU */
   PetscCall(IDRSStreamDeviceExists_CUDA(&exists));
   missing = exists ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
   if (missing) PetscFunctionReturn(PETSC_SUCCESS);
-  Data(A)->ops  = &IDRSStreamDevice_CUDA;
-  A->boundtocpu = PETSC_FALSE;
+  MatStreamData(A)->ops = &IDRSStreamDevice_CUDA;
+  A->boundtocpu         = PETSC_FALSE;
   PetscCall(MatSetVecType(A, VECCUDA));
 #endif
   (void)A;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What only the sequential type has, or the parallel one */
-static PetscErrorCode Begin_SeqAIJStream(Mat A)
-{
-  void (*const others[MATSTREAM_FUNCTIONS])(
-    void) = {(void (*)(void))MatSeqAIJSetPreallocation_AIJStream, (void (*)(void))MatSeqAIJSetPreallocationCSR_AIJStream,
-             (void (*)(void))MatSetPreallocationCOO_AIJStream, (void (*)(void))MatResetPreallocation_AIJStream,
-             (void (*)(void))MatResetHash_AIJStream};
+static PetscErrorCode MatConvert_AIJStream(Mat, MatType, MatReuse, Mat *);
+static PetscErrorCode MatConvertFrom_AIJStream(Mat, MatType, MatReuse, Mat *);
 
-  PetscFunctionBegin;
-  A->ops->mult     = MatMult_SeqAIJStream;
-  A->ops->lufactor = MatLUFactor_SeqAIJStream;
-  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, functions[f], &Data(A)->functions[f]));
-    if (Data(A)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)A, functions[f], others[f]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* Calls set with the operations that both types have of their own */
+#define MATSTREAM_OPERATIONS(set) \
+  set(setvalues, MatSetValues_AIJStream); \
+  set(load, MatLoad_AIJStream); \
+  set(assemblyend, MatAssemblyEnd_AIJStream); \
+  set(setoption, MatSetOption_AIJStream); \
+  set(destroy, MatDestroy_AIJStream); \
+  set(duplicate, MatDuplicate_AIJStream); \
+  set(setfromoptions, MatSetFromOptions_AIJStream); \
+  set(view, MatView_AIJStream); \
+  set(multadd, MatMultAdd_AIJStream); \
+  set(axpy, MatAXPY_AIJStream); \
+  set(transpose, MatTranspose_AIJStream); \
+  set(convert, MatConvert_AIJStream); \
+  set(convertfrom, MatConvertFrom_AIJStream)
 
-static PetscErrorCode End_SeqAIJStream(Mat A)
-{
-  PetscFunctionBegin;
-  for (int f = 0; f < MATSTREAM_FUNCTIONS; f++) {
-    if (Data(A)->functions[f]) PetscCall(PetscObjectComposeFunction((PetscObject)A, functions[f], Data(A)->functions[f]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStreamBegin_Private - A MATAIJ becomes one that is streamed */
-PetscErrorCode MatStreamBegin_Private(Mat A)
-{
-  Mat_AIJStream *data;
-  PetscBool      parallel;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
-  PetscCall(PetscNew(&data));
-  data->parent           = *A->ops;
-  data->settings.chunk   = 64e6;
-  data->settings.columns = 8;
-  A->spptr               = data;
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, parallel ? MATMPIAIJSTREAM : MATSEQAIJSTREAM));
-  PetscCall(FindDevice(A));
-  A->ops->setvalues      = MatSetValues_AIJStream;
-  A->ops->load           = MatLoad_AIJStream;
-  A->ops->assemblyend    = MatAssemblyEnd_AIJStream;
-  A->ops->setoption      = MatSetOption_AIJStream;
-  A->ops->destroy        = MatDestroy_AIJStream;
-  A->ops->duplicate      = MatDuplicate_AIJStream;
-  A->ops->setfromoptions = MatSetFromOptions_AIJStream;
-  A->ops->view           = MatView_AIJStream;
-  A->ops->multadd        = MatMultAdd_AIJStream;
-  A->ops->axpy           = MatAXPY_AIJStream;
-  A->ops->transpose      = MatTranspose_AIJStream;
-  A->ops->convert        = MatConvert_AIJStream;
-  A->ops->convertfrom    = MatConvertFrom_AIJStream;
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
-  if (parallel) PetscCall(MatStreamBegin_MPIAIJ(A));
-  else PetscCall(Begin_SeqAIJStream(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* It becomes a MATAIJ again */
+/* Makes a MATSEQAIJ or MATMPIAIJ from a matrix of this type */
 static PetscErrorCode MatStreamEnd(Mat A)
 {
-  Mat_AIJStream *data = Data(A);
-  PetscBool      parallel;
+  Mat_AIJStream  *data     = MatStreamData(A);
+  const PetscBool parallel = data->parallel;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
   PetscCall(MatStreamReset_Private(A));
-  if (parallel) PetscCall(MatStreamEnd_MPIAIJ(A));
-  else PetscCall(End_SeqAIJStream(A));
-  A->ops->setvalues      = data->parent.setvalues;
-  A->ops->load           = data->parent.load;
-  A->ops->assemblyend    = data->parent.assemblyend;
-  A->ops->setoption      = data->parent.setoption;
-  A->ops->destroy        = data->parent.destroy;
-  A->ops->duplicate      = data->parent.duplicate;
-  A->ops->setfromoptions = data->parent.setfromoptions;
-  A->ops->view           = data->parent.view;
-  A->ops->multadd        = data->parent.multadd;
-  A->ops->mult           = data->parent.mult;
-  A->ops->lufactor       = data->parent.lufactor;
-  A->ops->axpy           = data->parent.axpy;
-  A->ops->transpose      = data->parent.transpose;
-  A->ops->convert        = data->parent.convert;
-  A->ops->convertfrom    = data->parent.convertfrom;
+  PetscCall(parallel ? MatStreamEnd_MPIAIJ(A) : MatStreamEnd_SeqAIJ(A));
+#define MatStreamRestore(name, function) A->ops->name = data->parent.name
+  MATSTREAM_OPERATIONS(MatStreamRestore);
+#undef MatStreamRestore
+  A->ops->mult     = data->parent.mult;
+  A->ops->lufactor = data->parent.lufactor;
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", data->retrievevalues));
   PetscCall(PetscFree(A->spptr));
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -619,53 +313,7 @@ static PetscErrorCode MatStreamEnd(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Conversions are operations, not functions composed by name: the factor of an ILU without fill has the functions of its matrix,
-   and MATSEQAIJ, which it is, takes back those that it knows
-*/
-static PetscErrorCode MatConvert_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  PetscBool parallel, same[2];
-  Mat       B = A;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
-  PetscCall(PetscStrcmp(type, MATAIJ, &same[0]));
-  PetscCall(PetscStrcmp(type, parallel ? MATMPIAIJ : MATSEQAIJ, &same[1]));
-  if (reuse == MAT_REUSE_MATRIX && (same[0] || same[1])) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(MatStreamEnd(B));
-  PetscCall(MatConvert(B, type, reuse == MAT_REUSE_MATRIX ? reuse : MAT_INPLACE_MATRIX, reuse == MAT_REUSE_MATRIX ? newmat : &B));
-  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatDestroy(&B));
-  else *newmat = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Of a MATAIJ the type changes; a matrix of another type becomes a MATAIJ first */
-static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
-{
-  PetscBool aij;
-  Mat       B = A;
-
-  PetscFunctionBegin;
-  (void)type;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
-  if (!aij) PetscCall(MatConvert(A, MATAIJ, reuse == MAT_INPLACE_MATRIX ? reuse : MAT_INITIAL_MATRIX, &B));
-  else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(B, *newmat, SAME_NONZERO_PATTERN));
-    if (!aij) PetscCall(MatDestroy(&B));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatStreamBegin_Private(B));
-  *newmat = B;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* In place: MATSEQAIJ gives the matrix the data of the factor, which is none of this type */
+/* In place: the matrix gets the data of the factor, which is not of this type */
 static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatFactorInfo *info)
 {
   PetscFunctionBegin;
@@ -674,17 +322,72 @@ static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatF
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSStreamMatSetDevice - Products on this device with vectors on the host, instead of a GPU; it stays the caller's, beyond the
-   matrix
-*/
-PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, void *device)
+/* Makes a matrix of this type from a MATSEQAIJ or MATMPIAIJ */
+static PetscErrorCode MatStreamBegin(Mat A)
 {
+  Mat_AIJStream *data;
+
   PetscFunctionBegin;
-  PetscCall(MatStreamReset_Private(A));
-  Data(A)->ops    = ops;
-  Data(A)->device = device;
-  PetscCall(MatSetVecType(A, VECSTANDARD));
+  PetscCall(PetscNew(&data));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJ, &data->parallel));
+  data->parent         = *A->ops;
+  data->settings.chunk = 64e6;
+  A->spptr             = data;
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, data->parallel ? MATMPIAIJSTREAM : MATSEQAIJSTREAM));
+  PetscCall(MatStreamFindDevice(A));
+#define MatStreamSet(name, function) A->ops->name = function
+  MATSTREAM_OPERATIONS(MatStreamSet);
+#undef MatStreamSet
+  if (!data->parallel) A->ops->lufactor = MatLUFactor_SeqAIJStream;
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
+  PetscCall(data->parallel ? MatStreamBegin_MPIAIJ(A) : MatStreamBegin_SeqAIJ(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Conversions are operations, not functions composed by name. The factor of an ILU without fill has the functions of its matrix,
+   and its type MATSEQAIJ removes only those that it knows
+*/
+static PetscErrorCode MatConvert_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  PetscBool same[2];
+  Mat       B = A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(type, MATAIJ, &same[0]));
+  PetscCall(PetscStrcmp(type, MatStreamData(A)->parallel ? MATMPIAIJ : MATSEQAIJ, &same[1]));
+  if (reuse == MAT_REUSE_MATRIX && (same[0] || same[1])) {
+    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  /* a MATAIJ, which PETSc converts to the other type */
+  if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatStreamEnd(B));
+  PetscCall(MatConvert(B, type, reuse == MAT_REUSE_MATRIX ? reuse : MAT_INPLACE_MATRIX, reuse == MAT_REUSE_MATRIX ? newmat : &B));
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatDestroy(&B));
+  else *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  PetscBool aij;
+  Mat       B = A;
+
+  PetscFunctionBegin;
+  (void)type;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  /* a matrix of another type becomes a MATAIJ first */
+  if (!aij) PetscCall(MatConvert(A, MATAIJ, reuse == MAT_INPLACE_MATRIX ? reuse : MAT_INITIAL_MATRIX, &B));
+  else if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(B, *newmat, SAME_NONZERO_PATTERN));
+    if (!aij) PetscCall(MatDestroy(&B));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatStreamBegin(B));
+  *newmat = B;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -696,7 +399,6 @@ PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, voi
 . -mat_stream_memory bytes   - memory of the GPU for each process (default half of what is free at the first product, in equal parts
     for the processes of the matrix that share the GPU)
 . -mat_stream_chunk bytes    - size of a chunk of rows (default 64e6)
-. -mat_stream_columns bits   - the fewest bits of packed columns, 8, 16 or 32 (default 8)
 . -mat_stream_ordering rcm   - send the chunks in the order of reverse Cuthill and McKee for their graph instead of `natural`, on
     one process
 - -mat_stream_pageable       - do not register the memory of the host with CUDA, which makes copies several times slower
@@ -708,8 +410,8 @@ PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, voi
   is `MATSEQAIJSTREAM`, else `MATMPIAIJSTREAM`, with all operations of `MATSEQAIJ` and `MATMPIAIJ`. Without a GPU, or bound to the
   CPU by `MatBindToCPU()`, it is one of those.
 
-  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()`,
-  `MatPowersSum()` and `MatPowersSumMult()` send it once for as many steps as the memory has room for; on several processes each
+  `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()`
+  and `MatPowersSum()` send it once for as many steps as the memory has room for; on several processes each
   sends its rows. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
 
   Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new
@@ -733,6 +435,14 @@ PetscErrorCode MatCreate_SeqAIJStream(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatSetType(A, MATSEQAIJ));
-  PetscCall(MatStreamBegin_Private(A));
+  PetscCall(MatStreamBegin(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatCreate_MPIAIJStream(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSetType(A, MATMPIAIJ));
+  PetscCall(MatStreamBegin(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,20 +2,15 @@
    MATMPIAIJSTREAM: each process streams its diagonal block, which is a MATSEQAIJSTREAM. The block outside the diagonal and the
    entries of other processes stay where the vectors are
 */
-#include "aijstream.h"
-
-static inline Mat_AIJStream *Data(Mat A)
-{
-  return (Mat_AIJStream *)A->spptr;
-}
+#include "matstream.h"
 
 /*
-   Without -mat_stream_memory the processes that share a device share its memory: each takes its part of half of what is free before
-   the first of them takes any
+   Without -mat_stream_memory the processes that share a device have equal parts of half of its free memory. They determine it
+   together before the first of them allocates any
 */
-static PetscErrorCode FindShare(Mat A)
+static PetscErrorCode MatStreamFindShare(Mat A)
 {
-  Mat_AIJStream *data = Data(A);
+  Mat_AIJStream *data = MatStreamData(A);
 
   PetscFunctionBegin;
   if (!data->ops || data->share || data->settings.memory > 0.0) PetscFunctionReturn(PETSC_SUCCESS);
@@ -25,42 +20,41 @@ static PetscErrorCode FindShare(Mat A)
 }
 
 /*
-   MatStreamGetBlock_Private - The diagonal block, the block outside and its columns; NULL where a matrix has none yet. Collective
+   MatStreamGetBlock_Private - Returns the diagonal block as a MATSEQAIJSTREAM with the settings of the matrix, the block outside
+   and its columns; NULL if the matrix has none yet. Collective
 */
 PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const PetscInt *columns[])
 {
-  Mat_AIJStream *mine = Data(A), *its;
+  Mat_AIJStream *mine = MatStreamData(A), *its;
   PetscBool      streams, bound;
-  size_t         limit;
 
   PetscFunctionBegin;
   PetscCheck(!mine->settings.ordered, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
              "-mat_stream_ordering rcm: on one process, and this matrix is on several");
-  PetscCall(FindShare(A));
+  PetscCall(MatStreamFindShare(A));
   PetscCall(MatMPIAIJGetSeqAIJ(A, block, outside, columns));
   if (!*block) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJSTREAM, &streams));
-  if (!streams) PetscCall(MatStreamBegin_Private(*block));
+  /* the operation of A instead of MatConvert(), which would increase the state of the block */
+  if (!streams) PetscCall((*A->ops->convertfrom)(*block, MATSEQAIJSTREAM, MAT_INPLACE_MATRIX, block));
   PetscCall(MatBoundToCPU(A, &bound));
   PetscCall(MatBindToCPU(*block, bound));
-  its   = Data(*block);
-  limit = MatStreamLimit_Private(*block);
-  if (its->settings.chunk != mine->settings.chunk || its->settings.columns != mine->settings.columns ||
-      its->settings.pageable != mine->settings.pageable || its->ops != mine->ops || its->device != mine->device)
+  its = MatStreamData(*block);
+  if (its->settings.chunk != mine->settings.chunk || its->settings.pageable != mine->settings.pageable || its->ops != mine->ops ||
+      its->device != mine->device)
     PetscCall(MatStreamReset_Private(*block));
   its->settings = mine->settings;
   its->share    = mine->share;
   its->ops      = mine->ops;
   its->device   = mine->device;
-  if (its->stream && limit != MatStreamLimit_Private(*block))
-    PetscCall(IDRSStreamSetLimit(its->stream, MatStreamLimit_Private(*block)));
+  PetscCall(MatStreamUpdateLimit_Private(*block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scatter to the columns of the block outside, which has changed */
-static PetscErrorCode SetUpScatter(Mat A, Mat outside, const PetscInt columns[], Vec x)
+/* Makes the scatter to the columns of the block outside */
+static PetscErrorCode MatStreamSetUpScatter(Mat A, Mat outside, const PetscInt columns[], Vec x)
 {
-  Mat_AIJStream *data = Data(A);
+  Mat_AIJStream *data = MatStreamData(A);
   PetscInt       count;
   IS             from;
 
@@ -77,10 +71,10 @@ static PetscErrorCode SetUpScatter(Mat A, Mat outside, const PetscInt columns[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The block outside, where the vectors are */
-static PetscErrorCode SetUpOutside(Mat A, Mat outside)
+/* Puts the block outside where the vectors are */
+static PetscErrorCode MatStreamSetUpOutside(Mat A, Mat outside)
 {
-  Mat_AIJStream *data = Data(A);
+  Mat_AIJStream *data = MatStreamData(A);
 
   PetscFunctionBegin;
   PetscCall(MatDestroy(&data->off));
@@ -95,10 +89,10 @@ static PetscErrorCode SetUpOutside(Mat A, Mat outside)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* As long as the block outside is the same. Another object or another nonzero state is there for all processes */
-static PetscErrorCode SetUp(Mat A, Mat outside, const PetscInt columns[], Vec x)
+/* Makes the scatter and the block outside again if they have changed */
+static PetscErrorCode MatStreamSetUpProduct(Mat A, Mat outside, const PetscInt columns[], Vec x)
 {
-  Mat_AIJStream   *data = Data(A);
+  Mat_AIJStream   *data = MatStreamData(A);
   PetscObjectId    id;
   PetscObjectState state;
   PetscBool        changed;
@@ -106,9 +100,10 @@ static PetscErrorCode SetUp(Mat A, Mat outside, const PetscInt columns[], Vec x)
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)outside, &id));
   PetscCall(PetscObjectStateGet((PetscObject)outside, &state));
+  /* another object or another nonzero state has changed on all processes, which make the scatter together */
   changed = (PetscBool)(data->offid != id || data->nonzerostate != A->nonzerostate || !data->scatter);
-  if (changed) PetscCall(SetUpScatter(A, outside, columns, x));
-  if (changed || data->offstate != state) PetscCall(SetUpOutside(A, outside));
+  if (changed) PetscCall(MatStreamSetUpScatter(A, outside, columns, x));
+  if (changed || data->offstate != state) PetscCall(MatStreamSetUpOutside(A, outside));
   data->offid        = id;
   data->offstate     = state;
   data->nonzerostate = A->nonzerostate;
@@ -116,60 +111,58 @@ static PetscErrorCode SetUp(Mat A, Mat outside, const PetscInt columns[], Vec x)
 }
 
 /*
-   MatStreamGetOutside_Private - The block outside where vectors like x are, the scatter to the entries that it is multiplied by,
-   and these; all of them are the matrix's
+   MatStreamGetOutside_Private - Returns the block outside where vectors like x are, the scatter to the entries that it multiplies,
+   and these entries; they belong to the matrix
 */
 PetscErrorCode MatStreamGetOutside_Private(Mat A, Vec x, Mat *off, VecScatter *scatter, Vec *ghosts)
 {
-  Mat_AIJStream  *data = Data(A);
+  Mat_AIJStream  *data = MatStreamData(A);
   const PetscInt *columns;
   Mat             block, outside;
 
   PetscFunctionBegin;
   PetscCall(MatStreamGetBlock_Private(A, &block, &outside, &columns));
-  PetscCall(SetUp(A, outside, columns, x));
+  PetscCall(MatStreamSetUpProduct(A, outside, columns, x));
   *off     = data->off;
   *scatter = data->scatter;
   *ghosts  = data->ghosts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   y = A_diagonal x + A_outside ghosts, where the ghosts are on their way while the first is computed. Vectors of the device's type
-   may be bound to the CPU on some processes: those compute there, and take part in the scatter
-*/
+/* If vectors of the device's type are bound to the CPU on some processes, these multiply on the host, but scatter as the others */
 static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
 {
-  Mat_AIJStream  *data = Data(A);
+  Mat_AIJStream  *data = MatStreamData(A);
   const PetscInt *columns;
-  PetscBool       type[2], takes[2];
-  Mat             block, outside, off;
+  PetscBool       supported[2], device[2];
+  Mat             block, outside;
   PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(MatStreamGetBlock_Private(A, &block, &outside, &columns));
-  PetscCall(MatStreamTakesType_Private(A, x, &type[0]));
-  PetscCall(MatStreamTakesType_Private(A, y, &type[1]));
-  if (!type[0] || !type[1]) {
+  PetscCall(MatStreamSupportsType_Private(A, x, &supported[0]));
+  PetscCall(MatStreamSupportsType_Private(A, y, &supported[1]));
+  if (!supported[0] || !supported[1]) {
     PetscCall((*data->parent.mult)(A, x, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SetUp(A, outside, columns, x));
-  PetscCall(MatStreamTakes_Private(block, x, &takes[0]));
-  PetscCall(MatStreamTakes_Private(block, y, &takes[1]));
-  PetscCall(VecBindToCPU(data->ghosts, (PetscBool)(!takes[0] || !takes[1])));
+  PetscCall(MatStreamSetUpProduct(A, outside, columns, x));
+  PetscCall(MatStreamUsesDevice_Private(block, x, &device[0]));
+  PetscCall(MatStreamUsesDevice_Private(block, y, &device[1]));
+  if (device[0] && device[1]) outside = data->off;
+  PetscCall(VecBindToCPU(data->ghosts, (PetscBool)(!device[0] || !device[1])));
   PetscCall(VecScatterBegin(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  /* the operations of blocks take vectors of several processes, as in MATMPIAIJ */
+  /* y = A_diagonal x while the ghosts travel; the operations of blocks accept vectors of several processes, as in MATMPIAIJ */
   ierr = (*block->ops->mult)(block, x, y);
-  /* after an error, too: the next product could not begin it */
+  /* also after an error, because the next product could not begin the scatter otherwise */
   PetscCall(VecScatterEnd(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(ierr);
-  off = takes[0] && takes[1] ? data->off : outside;
-  PetscUseTypeMethod(off, multadd, data->ghosts, y, y);
+  /* y += A_outside ghosts */
+  PetscUseTypeMethod(outside, multadd, data->ghosts, y, y);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamBegin_MPIAIJ - What only the parallel type has, beside what both have */
+/* MatStreamBegin_MPIAIJ - Sets the operations that only the parallel type has */
 PetscErrorCode MatStreamBegin_MPIAIJ(Mat A)
 {
   PetscFunctionBegin;
@@ -177,7 +170,7 @@ PetscErrorCode MatStreamBegin_MPIAIJ(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamEnd_MPIAIJ - Its block becomes a MATSEQAIJ again */
+/* MatStreamEnd_MPIAIJ - Converts the diagonal block to a MATSEQAIJ */
 PetscErrorCode MatStreamEnd_MPIAIJ(Mat A)
 {
   PetscBool streams = PETSC_FALSE;
@@ -187,13 +180,5 @@ PetscErrorCode MatStreamEnd_MPIAIJ(Mat A)
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
   if (block) PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJSTREAM, &streams));
   if (streams) PetscCall(MatConvert(block, MATSEQAIJ, MAT_INPLACE_MATRIX, &block));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatCreate_MPIAIJStream(Mat A)
-{
-  PetscFunctionBegin;
-  PetscCall(MatSetType(A, MATMPIAIJ));
-  PetscCall(MatStreamBegin_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

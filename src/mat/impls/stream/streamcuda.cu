@@ -8,21 +8,21 @@
 #include "streamlevel.cuh"
 #include <unistd.h>
 
-/* Whole pages inside of some memory of the host: those at its borders may belong to others, too */
+/* The whole pages inside some memory of the host, because those at its borders may contain other data */
 typedef struct {
   const char *memory, *begin, *end;
-} Pinned;
+} IDRSStreamPinned;
 
-#define MOST_PINNED 3 /* values, packed columns, ghosts */
+#define MAX_PINNED 3 /* values, packed columns, ghosts */
 
 typedef struct {
-  PetscBool    pageable; /* nothing is pinned */
-  cudaStream_t copies;
-  cudaEvent_t  arrived; /* of the last chunk */
-  PetscInt     nslots;
-  cudaEvent_t *released; /* of each slot */
-  Pinned       pinned[MOST_PINNED];
-} Device;
+  PetscBool        pageable; /* nothing is pinned */
+  cudaStream_t     copies;
+  cudaEvent_t      arrived; /* of the last chunk */
+  PetscInt         nslots;
+  cudaEvent_t     *released; /* of each slot */
+  IDRSStreamPinned pinned[MAX_PINNED];
+} IDRSStreamGPU;
 
 PetscErrorCode IDRSStreamDeviceExists_CUDA(PetscBool *exists)
 {
@@ -36,7 +36,7 @@ PetscErrorCode IDRSStreamDeviceExists_CUDA(PetscBool *exists)
 
 PetscErrorCode IDRSStreamDeviceCreate_CUDA(PetscBool pageable, void **newdevice)
 {
-  Device *device;
+  IDRSStreamGPU *device;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&device));
@@ -45,8 +45,8 @@ PetscErrorCode IDRSStreamDeviceCreate_CUDA(PetscBool pageable, void **newdevice)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The stream and the events that exist while the device is used */
-static PetscErrorCode DeviceSetUp(Device *device)
+/* Creates the stream and the event for copies */
+static PetscErrorCode IDRSStreamDeviceSetUp(IDRSStreamGPU *device)
 {
   PetscFunctionBegin;
   if (!device->copies) PetscCallCUDA(cudaStreamCreateWithFlags(&device->copies, cudaStreamNonBlocking));
@@ -54,9 +54,9 @@ static PetscErrorCode DeviceSetUp(Device *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceDestroy_CUDA(void *ctx)
+static PetscErrorCode IDRSStreamDeviceDestroy_CUDA(void *ctx)
 {
-  Device *device = (Device *)ctx;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
 
   PetscFunctionBegin;
   for (PetscInt slot = 0; slot < device->nslots; slot++) PetscCallCUDA(cudaEventDestroy(device->released[slot]));
@@ -67,7 +67,7 @@ static PetscErrorCode DeviceDestroy_CUDA(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceAvailable_CUDA(void *ctx, MPI_Comm comm, size_t *bytes)
+static PetscErrorCode IDRSStreamDeviceAvailable_CUDA(void *ctx, MPI_Comm comm, size_t *bytes)
 {
   PetscLogDouble available;
   PetscMPIInt    sharers;
@@ -79,7 +79,7 @@ static PetscErrorCode DeviceAvailable_CUDA(void *ctx, MPI_Comm comm, size_t *byt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceMalloc_CUDA(void *ctx, size_t bytes, void **memory)
+static PetscErrorCode IDRSStreamDeviceMalloc_CUDA(void *ctx, size_t bytes, void **memory)
 {
   const cudaError_t error = cudaMalloc(memory, PetscMax(bytes, 1));
 
@@ -93,7 +93,7 @@ static PetscErrorCode DeviceMalloc_CUDA(void *ctx, size_t bytes, void **memory)
 }
 
 /* cudaFree() waits for all of the device */
-static PetscErrorCode DeviceFree_CUDA(void *ctx, void *memory)
+static PetscErrorCode IDRSStreamDeviceFree_CUDA(void *ctx, void *memory)
 {
   PetscFunctionBegin;
   (void)ctx;
@@ -101,14 +101,14 @@ static PetscErrorCode DeviceFree_CUDA(void *ctx, void *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory that somebody else has registered stays that somebody's */
-static PetscErrorCode DevicePin_CUDA(void *ctx, const void *memory, size_t bytes)
+/* Memory that was registered elsewhere stays as it is */
+static PetscErrorCode IDRSStreamDevicePin_CUDA(void *ctx, const void *memory, size_t bytes)
 {
-  Device      *device = (Device *)ctx;
-  const size_t page   = (size_t)sysconf(_SC_PAGESIZE);
-  Pinned       pinned = {(const char *)memory, (const char *)(((size_t)memory + page - 1) / page * page),
-                         (const char *)(((size_t)memory + bytes) / page * page)};
-  cudaError_t  error;
+  IDRSStreamGPU   *device = (IDRSStreamGPU *)ctx;
+  const size_t     page   = (size_t)sysconf(_SC_PAGESIZE);
+  IDRSStreamPinned pinned = {(const char *)memory, (const char *)(((size_t)memory + page - 1) / page * page),
+                             (const char *)(((size_t)memory + bytes) / page * page)};
+  cudaError_t      error;
 
   PetscFunctionBegin;
   if (device->pageable || pinned.end <= pinned.begin) PetscFunctionReturn(PETSC_SUCCESS);
@@ -122,7 +122,7 @@ static PetscErrorCode DevicePin_CUDA(void *ctx, const void *memory, size_t bytes
              "%g bytes of the host's memory cannot be registered (%s): raise the limit of locked memory (ulimit -l), or take "
              "-mat_stream_pageable, which is several times slower",
              (double)(pinned.end - pinned.begin), cudaGetErrorString(error));
-  for (int i = 0; i < MOST_PINNED; i++) {
+  for (int i = 0; i < MAX_PINNED; i++) {
     if (device->pinned[i].memory) continue;
     device->pinned[i] = pinned;
     break;
@@ -130,13 +130,13 @@ static PetscErrorCode DevicePin_CUDA(void *ctx, const void *memory, size_t bytes
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceUnpin_CUDA(void *ctx, const void *memory)
+static PetscErrorCode IDRSStreamDeviceUnpin_CUDA(void *ctx, const void *memory)
 {
-  Device *device = (Device *)ctx;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
 
   PetscFunctionBegin;
-  for (int i = 0; i < MOST_PINNED; i++) {
-    Pinned pinned = device->pinned[i];
+  for (int i = 0; i < MAX_PINNED; i++) {
+    IDRSStreamPinned pinned = device->pinned[i];
 
     if (!pinned.memory || pinned.memory != (const char *)memory) continue;
     device->pinned[i].memory = NULL;
@@ -145,30 +145,30 @@ static PetscErrorCode DeviceUnpin_CUDA(void *ctx, const void *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceReuse_CUDA(void *ctx, PetscInt slot)
+static PetscErrorCode IDRSStreamDeviceReuse_CUDA(void *ctx, PetscInt slot)
 {
-  Device *device = (Device *)ctx;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
 
   PetscFunctionBegin;
-  PetscCall(DeviceSetUp(device));
+  PetscCall(IDRSStreamDeviceSetUp(device));
   /* at once where it was never recorded */
   if (slot < device->nslots) PetscCallCUDA(cudaStreamWaitEvent(device->copies, device->released[slot], 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A copy must not cross the border between registered memory and other */
-static PetscErrorCode DeviceCopy_CUDA(void *ctx, void *to, const void *from, size_t bytes)
+static PetscErrorCode IDRSStreamDeviceCopy_CUDA(void *ctx, void *to, const void *from, size_t bytes)
 {
-  Device     *device = (Device *)ctx;
-  const char *begin = (const char *)from, *end = begin + bytes;
-  char       *place = (char *)to;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+  const char    *begin = (const char *)from, *end = begin + bytes;
+  char          *place = (char *)to;
 
   PetscFunctionBegin;
   while (begin < end) {
     const char *stop = end;
 
-    for (int i = 0; i < MOST_PINNED; i++) {
-      const Pinned *pinned = &device->pinned[i];
+    for (int i = 0; i < MAX_PINNED; i++) {
+      const IDRSStreamPinned *pinned = &device->pinned[i];
 
       if (!pinned->memory) continue;
       if (begin < pinned->begin && stop > pinned->begin) stop = pinned->begin;
@@ -182,10 +182,10 @@ static PetscErrorCode DeviceCopy_CUDA(void *ctx, void *to, const void *from, siz
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceArrived_CUDA(void *ctx, PetscInt slot)
+static PetscErrorCode IDRSStreamDeviceArrived_CUDA(void *ctx, PetscInt slot)
 {
-  Device      *device = (Device *)ctx;
-  cudaStream_t stream;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
   (void)slot;
@@ -197,7 +197,7 @@ static PetscErrorCode DeviceArrived_CUDA(void *ctx, PetscInt slot)
 
 /* Ghosts: of rows that are those of ghosts */
 template <typename Code, bool Ghosts>
-static PetscErrorCode LaunchLevel(const IDRSStreamTask *task, cudaStream_t stream)
+static PetscErrorCode IDRSStreamLaunchLevel(const IDRSStreamTask *task, cudaStream_t stream)
 {
   const IDRSStreamChunk            *chunk = task->chunk;
   IDRSStreamRows<Code, PetscScalar> A(*chunk, task->memory, task->memory + IDRSStreamValuesPlace(chunk));
@@ -214,7 +214,7 @@ static PetscErrorCode LaunchLevel(const IDRSStreamTask *task, cudaStream_t strea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceCompute_CUDA(void *ctx, const IDRSStreamTask *task)
+static PetscErrorCode IDRSStreamDeviceCompute_CUDA(void *ctx, const IDRSStreamTask *task)
 {
   const IDRSStreamChunk *chunk = task->chunk;
   cudaStream_t           stream;
@@ -223,10 +223,10 @@ static PetscErrorCode DeviceCompute_CUDA(void *ctx, const IDRSStreamTask *task)
   (void)ctx;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  if (task->ghosts) PetscCall((LaunchLevel<uint32_t, true>(task, stream)));
-  else if (chunk->width == 1) PetscCall((LaunchLevel<uint8_t, false>(task, stream)));
-  else if (chunk->width == 2) PetscCall((LaunchLevel<uint16_t, false>(task, stream)));
-  else PetscCall((LaunchLevel<uint32_t, false>(task, stream)));
+  if (task->ghosts) PetscCall((IDRSStreamLaunchLevel<uint32_t, true>(task, stream)));
+  else if (chunk->width == 1) PetscCall((IDRSStreamLaunchLevel<uint8_t, false>(task, stream)));
+  else if (chunk->width == 2) PetscCall((IDRSStreamLaunchLevel<uint16_t, false>(task, stream)));
+  else PetscCall((IDRSStreamLaunchLevel<uint32_t, false>(task, stream)));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(
     2.0 * (PetscLogDouble)chunk->entries +
@@ -235,7 +235,7 @@ static PetscErrorCode DeviceCompute_CUDA(void *ctx, const IDRSStreamTask *task)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceMove_CUDA(void *ctx, void *to, const void *from, size_t bytes)
+static PetscErrorCode IDRSStreamDeviceMove_CUDA(void *ctx, void *to, const void *from, size_t bytes)
 {
   cudaStream_t stream;
 
@@ -246,10 +246,10 @@ static PetscErrorCode DeviceMove_CUDA(void *ctx, void *to, const void *from, siz
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceRelease_CUDA(void *ctx, PetscInt slot)
+static PetscErrorCode IDRSStreamDeviceRelease_CUDA(void *ctx, PetscInt slot)
 {
-  Device      *device = (Device *)ctx;
-  cudaStream_t stream;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
@@ -262,9 +262,9 @@ static PetscErrorCode DeviceRelease_CUDA(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceFinish_CUDA(void *ctx)
+static PetscErrorCode IDRSStreamDeviceFinish_CUDA(void *ctx)
 {
-  Device *device = (Device *)ctx;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
 
   PetscFunctionBegin;
   if (device->copies) PetscCallCUDA(cudaStreamSynchronize(device->copies));
@@ -275,18 +275,18 @@ static PetscErrorCode DeviceFinish_CUDA(void *ctx)
 const IDRSStreamDeviceOps IDRSStreamDevice_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(memtype, PETSC_MEMTYPE_CUDA),
-  PetscDesignatedInitializer(available, DeviceAvailable_CUDA),
-  PetscDesignatedInitializer(malloc, DeviceMalloc_CUDA),
-  PetscDesignatedInitializer(free, DeviceFree_CUDA),
-  PetscDesignatedInitializer(pin, DevicePin_CUDA),
-  PetscDesignatedInitializer(unpin, DeviceUnpin_CUDA),
-  PetscDesignatedInitializer(reuse, DeviceReuse_CUDA),
-  PetscDesignatedInitializer(copy, DeviceCopy_CUDA),
-  PetscDesignatedInitializer(arrived, DeviceArrived_CUDA),
-  PetscDesignatedInitializer(compute, DeviceCompute_CUDA),
-  PetscDesignatedInitializer(move, DeviceMove_CUDA),
-  PetscDesignatedInitializer(release, DeviceRelease_CUDA),
-  PetscDesignatedInitializer(finish, DeviceFinish_CUDA),
-  PetscDesignatedInitializer(destroy, DeviceDestroy_CUDA),
+  PetscDesignatedInitializer(available, IDRSStreamDeviceAvailable_CUDA),
+  PetscDesignatedInitializer(malloc, IDRSStreamDeviceMalloc_CUDA),
+  PetscDesignatedInitializer(free, IDRSStreamDeviceFree_CUDA),
+  PetscDesignatedInitializer(pin, IDRSStreamDevicePin_CUDA),
+  PetscDesignatedInitializer(unpin, IDRSStreamDeviceUnpin_CUDA),
+  PetscDesignatedInitializer(reuse, IDRSStreamDeviceReuse_CUDA),
+  PetscDesignatedInitializer(copy, IDRSStreamDeviceCopy_CUDA),
+  PetscDesignatedInitializer(arrived, IDRSStreamDeviceArrived_CUDA),
+  PetscDesignatedInitializer(compute, IDRSStreamDeviceCompute_CUDA),
+  PetscDesignatedInitializer(move, IDRSStreamDeviceMove_CUDA),
+  PetscDesignatedInitializer(release, IDRSStreamDeviceRelease_CUDA),
+  PetscDesignatedInitializer(finish, IDRSStreamDeviceFinish_CUDA),
+  PetscDesignatedInitializer(destroy, IDRSStreamDeviceDestroy_CUDA),
 };
 // clang-format on

@@ -1,8 +1,8 @@
 /*
-   One level of one chunk: the kernel. A thread has a row; a block reads the entries of its rows in tiles to shared memory, one
-   after the other as they lie, and its threads take from there what belongs to their rows. So the sum of a row has the order of its
-   columns, whatever the tiles are. A block with a row of more than IDRS_STREAM_LONG entries does without tiles: all its threads
-   share such a row, and how depends on the row alone.
+   The kernel for one level of one chunk. A thread has a row. A block reads the entries of its rows to shared memory in tiles, one
+   after another in the order of memory, and each thread adds those of its row. So the sum of a row has the order of its columns,
+   whatever the tiles are. A block with a row of more than IDRS_STREAM_LONG entries uses no tiles: all its threads share such a row,
+   in a way that depends on the row alone.
 
    Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. Entries outside of the diagonal block, where there are ghosts,
    are added by the thread of the row. No PETSc call.
@@ -45,7 +45,7 @@ static inline uint32_t IDRSStreamTile(const IDRSStreamChunk &chunk)
   return (uint32_t)PetscMin(PetscMax(average, 1) * IDRS_STREAM_THREADS, most);
 }
 
-/* Where columns are found: in shared memory for codes of 8 bits, in that of the device for 16 bits, and there is none for 32 */
+/* Returns a column. The table is in shared memory for codes of 8 bits, in that of the device for 16 bits, and unused for 32 bits */
 template <typename Code>
 static __device__ __forceinline__ int32_t IDRSStreamColumn(const int32_t *table, int32_t row, Code code)
 {
@@ -153,7 +153,7 @@ static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows
   return sum;
 }
 
-/* The sum goes on with the entries outside of the diagonal block */
+/* Adds the entries outside the diagonal block to the sum */
 static __device__ __forceinline__ PetscScalar IDRSStreamAddOutside(const IDRSStreamTask &task, int32_t r, PetscScalar sum)
 {
   for (uint32_t p = task.outside.offsets[r]; p < task.outside.offsets[r + 1]; p++)
@@ -161,7 +161,7 @@ static __device__ __forceinline__ PetscScalar IDRSStreamAddOutside(const IDRSStr
   return sum;
 }
 
-/* What a row does with the sum of its entries */
+/* Computes next_i and y_i from the sum of the entries of row i */
 template <bool Ghosts>
 static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &task, int32_t row, PetscScalar sum)
 {
@@ -177,7 +177,7 @@ static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &ta
   if (Ghosts || task.next.array) *IDRSStreamEntry<Ghosts>(task.next, row) = sum;
 }
 
-/* On every device more shared memory than 48 KiB is to be asked for */
+/* Permits a kernel to use more shared memory than 48 KiB, on each device */
 template <typename Kernel>
 static inline cudaError_t IDRSStreamAllow(Kernel *kernel, size_t bytes)
 {

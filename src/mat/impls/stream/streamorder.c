@@ -1,22 +1,21 @@
 /*
-   The order of the chunks: that of reverse Cuthill and McKee for the graph of the chunks, where two of them are neighbours if one
-   has columns in the other. So values stay where they are, and the chunks in use at a time are fewer where the rows of the matrix
-   are in an order of large bandwidth
+   The order of the chunks: that of reverse Cuthill and McKee for the graph of the chunks, in which two chunks are neighbours if one
+   has columns in the other. Values stay where they are, and fewer chunks are in use at a time if the rows of the matrix are in an
+   order of large bandwidth
 */
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* The chunks that chunk c has columns in, each once; mark is c for those that have been seen */
-static PetscInt Neighbours(IDRSStreamPattern pattern, const PetscInt i[], const PetscInt j[], PetscInt c, PetscInt mark[],
-                           PetscInt found[])
+/* Finds the chunks that chunk c has columns in, each once; mark is c for those that have been found */
+static PetscInt IDRSStreamNeighbours(PetscInt nchunks, const PetscInt starts[], const PetscInt i[], const PetscInt j[], PetscInt c,
+                                     PetscInt mark[], PetscInt found[])
 {
-  const IDRSStreamChunk *chunk = &pattern->chunks[c];
-  PetscInt               count = 0;
+  PetscInt count = 0;
 
   mark[c]        = c;
   found[count++] = c;
-  for (PetscInt p = i[chunk->row]; p < i[chunk->row + chunk->rows]; p++) {
-    const PetscInt other = IDRSStreamChunkOf(pattern, j[p]);
+  for (PetscInt p = i[starts[c]]; p < i[starts[c + 1]]; p++) {
+    const PetscInt other = IDRSStreamSearch(nchunks, starts, j[p]);
 
     if (mark[other] == c) continue;
     mark[other]    = c;
@@ -26,19 +25,11 @@ static PetscInt Neighbours(IDRSStreamPattern pattern, const PetscInt i[], const 
 }
 
 /*
-   IDRSStreamOrder - An order of chunks that are in the order of their rows, which has no ghosts and as many columns as rows
-
-   Input Parameters:
-+  pattern - the chunks
-.  i       - where rows begin
--  j       - columns
-
-   Output Parameter:
-.  order - which chunk is at each place
+   IDRSStreamOrder - Returns the chunk at each place of an order, for chunks that begin with rows starts[0], starts[1], ... of a
+   matrix with as many columns as rows
 */
-PetscErrorCode IDRSStreamOrder(IDRSStreamPattern pattern, const PetscInt i[], const PetscInt j[], PetscInt order[])
+PetscErrorCode IDRSStreamOrder(PetscInt nchunks, const PetscInt starts[], const PetscInt i[], const PetscInt j[], PetscInt order[])
 {
-  const PetscInt  nchunks = pattern->nchunks;
   const PetscInt *places;
   PetscInt       *mark, *found, *lengths;
   Mat             graph;
@@ -47,11 +38,11 @@ PetscErrorCode IDRSStreamOrder(IDRSStreamPattern pattern, const PetscInt i[], co
   PetscFunctionBegin;
   PetscCall(PetscMalloc3(nchunks, &mark, nchunks, &found, nchunks, &lengths));
   for (PetscInt c = 0; c < nchunks; c++) mark[c] = -1;
-  for (PetscInt c = 0; c < nchunks; c++) lengths[c] = Neighbours(pattern, i, j, c, mark, found);
+  for (PetscInt c = 0; c < nchunks; c++) lengths[c] = IDRSStreamNeighbours(nchunks, starts, i, j, c, mark, found);
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, nchunks, nchunks, 0, lengths, &graph));
   for (PetscInt c = 0; c < nchunks; c++) mark[c] = -1;
   for (PetscInt c = 0; c < nchunks; c++) {
-    const PetscInt count = Neighbours(pattern, i, j, c, mark, found);
+    const PetscInt count = IDRSStreamNeighbours(nchunks, starts, i, j, c, mark, found);
 
     for (PetscInt k = 0; k < count; k++) PetscCall(MatSetValue(graph, c, found[k], 1.0, INSERT_VALUES));
   }

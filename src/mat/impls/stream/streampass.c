@@ -1,22 +1,13 @@
 /*
-   Memory of the device, and the passes: each step of the schedule in its order, where only copies and computations wait for each
-   other. The host waits for the copies at the end of a pass, so that the values of the matrix may change then
+   Memory of the device, and the passes: the steps of the schedule in their order, where only copies and computations wait for each
+   other. The host waits for the copies at the end of a pass, so that the values of the matrix may change afterwards
 */
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>
 
 /*
-   IDRSStreamCreate - A matrix that is streamed
-
-   Input Parameters:
-+  pattern - its rows; it belongs to the stream from now on
-.  values  - its values, in the memory of the host; they may change between passes
-.  limit   - bytes of the device's memory, or 0: half of what is free at the first pass
-.  ops     - the device
--  device  - what the device keeps; it belongs to the stream from now on
-
-   Output Parameter:
-.  newstream - the stream
+   IDRSStreamCreate - Creates a stream, which owns the pattern and the device from now on, but not the values, which may change
+   between passes. limit are bytes of the device's memory, or 0: half of what is free at the first pass
 */
 PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar values[], size_t limit, const IDRSStreamDeviceOps *ops,
                                 void *device, IDRSStream *newstream)
@@ -35,34 +26,52 @@ PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar val
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies may be made from the memory of the host */
-static PetscErrorCode Pin(IDRSStream stream)
+/* Memory of the host that copies are made from: values, packed columns, and rows and entries of ghosts */
+typedef struct {
+  const void *memory;
+  size_t      bytes;
+} IDRSStreamHostMemory;
+
+/* Returns the number of these pieces */
+static PetscInt IDRSStreamGetHostMemory(IDRSStream stream, IDRSStreamHostMemory host[3])
 {
+  const IDRSStreamPattern pattern = stream->pattern;
+
+  host[0] = (IDRSStreamHostMemory){stream->values, pattern->entries * sizeof(PetscScalar)};
+  host[1] = (IDRSStreamHostMemory){pattern->packed, pattern->packedbytes};
+  if (!pattern->ghosts) return 2;
+  host[2] = (IDRSStreamHostMemory){pattern->ghosts->memory, pattern->ghosts->bytes};
+  return 3;
+}
+
+static PetscErrorCode IDRSStreamPin(IDRSStream stream)
+{
+  IDRSStreamHostMemory host[3];
+  const PetscInt       count = IDRSStreamGetHostMemory(stream, host);
+
   PetscFunctionBegin;
   if (stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
-  stream->pinned = PETSC_TRUE; /* also where only one of them is, after an error */
-  PetscCall((*stream->ops->pin)(stream->device, stream->values, stream->pattern->entries * sizeof(PetscScalar)));
-  PetscCall((*stream->ops->pin)(stream->device, stream->pattern->packed, stream->pattern->packedbytes));
-  if (stream->pattern->ghosts)
-    PetscCall((*stream->ops->pin)(stream->device, stream->pattern->ghosts->memory, stream->pattern->ghosts->bytes));
+  stream->pinned = PETSC_TRUE; /* also if an error leaves some of them pinned */
+  for (PetscInt m = 0; m < count; m++) PetscCall((*stream->ops->pin)(stream->device, host[m].memory, host[m].bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamUnpin - The memory of the host may be freed or moved; the next pass pins it again */
+/* IDRSStreamUnpin - Permits to free or move the memory of the host; the next pass pins it again */
 PetscErrorCode IDRSStreamUnpin(IDRSStream stream)
 {
+  IDRSStreamHostMemory host[3];
+  const PetscInt       count = IDRSStreamGetHostMemory(stream, host);
+
   PetscFunctionBegin;
   if (!stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*stream->ops->finish)(stream->device));
-  PetscCall((*stream->ops->unpin)(stream->device, stream->values));
-  PetscCall((*stream->ops->unpin)(stream->device, stream->pattern->packed));
-  if (stream->pattern->ghosts) PetscCall((*stream->ops->unpin)(stream->device, stream->pattern->ghosts->memory));
+  for (PetscInt m = 0; m < count; m++) PetscCall((*stream->ops->unpin)(stream->device, host[m].memory));
   stream->pinned = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Resident chunks are sent again, and what ghosts have */
-static PetscErrorCode Forget(IDRSStream stream)
+/* The next pass sends resident chunks and ghosts again */
+static PetscErrorCode IDRSStreamInvalidate(IDRSStream stream)
 {
   PetscFunctionBegin;
   stream->ghostspresent = PETSC_FALSE;
@@ -70,18 +79,18 @@ static PetscErrorCode Forget(IDRSStream stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamSetValues - Other values of the same matrix, or the same array with values that have changed */
+/* IDRSStreamSetValues - Sets another array of values, or notes that values of the same array have changed */
 PetscErrorCode IDRSStreamSetValues(IDRSStream stream, const PetscScalar values[])
 {
   PetscFunctionBegin;
   if (values != stream->values) PetscCall(IDRSStreamUnpin(stream));
   stream->values = values;
-  PetscCall(Forget(stream));
+  PetscCall(IDRSStreamInvalidate(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The memory of the device, once nothing works on it, and what is known of it */
-static PetscErrorCode FreeMemory(IDRSStream stream)
+/* Frees the memory of the device, once nothing works on it, and schedules for it */
+static PetscErrorCode IDRSStreamFreeMemory(IDRSStream stream)
 {
   char *memory = stream->memory;
 
@@ -89,46 +98,45 @@ static PetscErrorCode FreeMemory(IDRSStream stream)
   stream->memory = NULL;
   stream->wanted = 0;
   for (PetscInt l = 0; l <= IDRS_STREAM_LEVELS; l++) PetscCall(IDRSStreamScheduleDestroy(&stream->schedules[l]));
-  PetscCall(Forget(stream));
+  PetscCall(IDRSStreamInvalidate(stream));
   if (memory) PetscCall((*stream->ops->free)(stream->device, memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamSetGhosts - Ghosts up to this distance, instead of others that there were; rows NULL: none */
+/* IDRSStreamSetGhosts - Replaces the ghosts by those up to this distance; rows NULL: none */
 PetscErrorCode IDRSStreamSetGhosts(IDRSStream stream, PetscInt depth, const IDRSStreamGhostRows *rows)
 {
   PetscFunctionBegin;
   PetscCall(IDRSStreamUnpin(stream));
-  PetscCall(FreeMemory(stream));
+  PetscCall(IDRSStreamFreeMemory(stream));
   PetscCall(IDRSStreamGhostsDestroy(stream->pattern));
   if (rows) PetscCall(IDRSStreamGhostsCreate(stream->pattern, depth, rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSStreamSetLimit - Passes from now on use so many bytes of the device's memory, or 0: half of what is free at the next one.
-   Ghosts, which may be too many now, are gone
+   IDRSStreamSetLimit - Sets the bytes of the device's memory for passes from now on, or 0: half of what is free at the next one.
+   Removes the ghosts, which may be too many now
 */
 PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
 {
   PetscFunctionBegin;
-  PetscCall(FreeMemory(stream));
+  PetscCall(IDRSStreamFreeMemory(stream));
   if (stream->pattern->ghosts) PetscCall(IDRSStreamSetGhosts(stream, 0, NULL));
   stream->limit = limit;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   After an error nothing is pinned, whatever else fails. Computations of the pass may still read its slots, which nobody has
-   released: so the memory of the device goes, once they are done, and whoever makes the next pass reserves it again
-*/
-static void Abandon(IDRSStream stream)
+/* After an error, unpins all memory of the host, whatever else fails, and frees the memory of the device */
+static void IDRSStreamRecover(IDRSStream stream)
 {
-  (void)FreeMemory(stream);
+  IDRSStreamHostMemory host[3];
+  const PetscInt       count = IDRSStreamGetHostMemory(stream, host);
+
+  /* computations of the pass may still read slots that are not released, and this waits for them */
+  (void)IDRSStreamFreeMemory(stream);
   if (IDRSStreamUnpin(stream)) {
-    (void)(*stream->ops->unpin)(stream->device, stream->values);
-    (void)(*stream->ops->unpin)(stream->device, stream->pattern->packed);
-    if (stream->pattern->ghosts) (void)(*stream->ops->unpin)(stream->device, stream->pattern->ghosts->memory);
+    for (PetscInt m = 0; m < count; m++) (void)(*stream->ops->unpin)(stream->device, host[m].memory);
     stream->pinned = PETSC_FALSE;
   }
 }
@@ -138,7 +146,7 @@ PetscErrorCode IDRSStreamDestroy(IDRSStream *stream)
   PetscFunctionBegin;
   if (!*stream) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStreamUnpin(*stream));
-  PetscCall(FreeMemory(*stream));
+  PetscCall(IDRSStreamFreeMemory(*stream));
   PetscCall((*(*stream)->ops->destroy)((*stream)->device));
   PetscCall(PetscFree2((*stream)->places, (*stream)->present));
   PetscCall(IDRSStreamPatternDestroy(&(*stream)->pattern));
@@ -146,69 +154,56 @@ PetscErrorCode IDRSStreamDestroy(IDRSStream *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FindLimit(IDRSStream stream)
-{
-  PetscFunctionBegin;
-  if (stream->limit) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*stream->ops->available)(stream->device, PETSC_COMM_SELF, &stream->limit));
-  stream->limit = PetscMax(stream->limit / 2, 1);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSStreamGetLimit - The bytes of the device's memory that passes may use */
+/* IDRSStreamGetLimit - Returns the bytes of the device's memory that passes may use */
 PetscErrorCode IDRSStreamGetLimit(IDRSStream stream, size_t *limit)
 {
   PetscFunctionBegin;
-  PetscCall(FindLimit(stream));
+  if (!stream->limit) {
+    PetscCall((*stream->ops->available)(stream->device, PETSC_COMM_SELF, &stream->limit));
+    stream->limit = PetscMax(stream->limit / 2, 1);
+  }
   *limit = stream->limit;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamTake - Leaves so many bytes of its memory to somebody else, if it has enough for passes with one level then */
-PetscErrorCode IDRSStreamTake(IDRSStream stream, size_t bytes, PetscBool *taken)
+/* IDRSStreamReduceLimit - Reduces the limit by so many bytes if the rest is enough for passes with one level */
+PetscErrorCode IDRSStreamReduceLimit(IDRSStream stream, size_t bytes, PetscBool *reduced)
 {
   IDRSStreamLayout layout;
+  size_t           limit;
 
   PetscFunctionBegin;
-  *taken = PETSC_FALSE;
-  PetscCall(FindLimit(stream));
-  if (bytes >= stream->limit) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSStreamFit(stream->pattern, stream->limit - bytes, 1, &layout));
-  *taken = (PetscBool)(layout.levels > 0);
-  if (*taken) PetscCall(IDRSStreamSetLimit(stream, stream->limit - bytes));
+  *reduced = PETSC_FALSE;
+  PetscCall(IDRSStreamGetLimit(stream, &limit));
+  if (bytes >= limit) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStreamFit(stream->pattern, limit - bytes, 1, &layout));
+  *reduced = (PetscBool)(layout.levels > 0);
+  if (*reduced) PetscCall(IDRSStreamSetLimit(stream, limit - bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSStreamReserve - Memory for passes with so many levels, or with as many as fit. Where a pass before had more, it keeps that
-   memory, unless other memory spares passes: the resident chunks stay those that they are
-
-   Input Parameters:
-+  stream - the stream
--  wanted - levels
-
-   Output Parameter:
-.  levels - the most that a pass can have
-*/
+/* IDRSStreamReserve - Reserves memory for passes with the levels wanted, or with as many as fit, and returns the most of a pass */
 PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *levels)
 {
   IDRSStreamPattern pattern = stream->pattern;
   IDRSStreamLayout  layout;
-  size_t            place, bytes;
+  size_t            limit, place, bytes;
 
   PetscFunctionBegin;
   *levels = stream->layout.levels;
+  /* memory for more levels is kept with its resident chunks, unless another layout saves passes */
   if (wanted <= stream->wanted && wanted <= *levels) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(FindLimit(stream));
-  PetscCall(IDRSStreamFit(pattern, stream->limit, wanted, &layout));
+  PetscCall(IDRSStreamGetLimit(stream, &limit));
+  PetscCall(IDRSStreamFit(pattern, limit, wanted, &layout));
   if (wanted <= stream->wanted && (wanted + *levels - 1) / *levels <= (wanted + layout.levels - 1) / layout.levels)
     PetscFunctionReturn(PETSC_SUCCESS);
   bytes = IDRSStreamLayoutBytes(&layout);
   PetscCheck(layout.levels, PETSC_COMM_SELF, PETSC_ERR_MEM,
              "-mat_stream_memory %g: the chunks of this matrix need %g bytes of the device at least, for %" PetscInt_FMT
              " of at most %g bytes; -mat_stream_chunk makes smaller ones of rows that are not longer",
-             (double)stream->limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
-  PetscCall(FreeMemory(stream));
+             (double)limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
+  /* slots, rings, resident chunks, then ghosts with their levels, and two vectors in the order of the chunks */
+  PetscCall(IDRSStreamFreeMemory(stream));
   PetscCall((*stream->ops->malloc)(stream->device, bytes, (void **)&stream->memory));
   place = layout.slotbytes + layout.ringbytes;
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
@@ -221,21 +216,22 @@ PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *l
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where a chunk is on the device */
-static char *ChunkMemory(IDRSStream stream, const IDRSStreamStep *step)
+/* Returns the place of a chunk on the device */
+static char *IDRSStreamChunkMemory(IDRSStream stream, const IDRSStreamStep *step)
 {
   return stream->memory + (step->slot < 0 ? stream->places[step->chunk] : (size_t)step->slot * stream->pattern->slotbytes);
 }
 
-/* A chunk to its slot, or to its place for good if it is not there; resident chunks have a number behind the slots */
-static PetscErrorCode Send(IDRSStream stream, const IDRSStreamStep *step)
+/* Sends a chunk to its slot, or a resident chunk to its place if it is not there yet, as slot number slots */
+static PetscErrorCode IDRSStreamSendChunk(IDRSStream stream, const IDRSStreamStep *step)
 {
   const IDRSStreamChunk *chunk = &stream->pattern->chunks[step->chunk];
   const PetscInt         slot  = step->slot < 0 ? stream->layout.slots : step->slot;
-  char                  *to    = ChunkMemory(stream, step);
+  char                  *to    = IDRSStreamChunkMemory(stream, step);
 
   PetscFunctionBegin;
   if (step->slot < 0 && stream->present[step->chunk]) PetscFunctionReturn(PETSC_SUCCESS);
+  /* after the computations that release the slot; computations of the chunk wait for these copies */
   PetscCall((*stream->ops->reuse)(stream->device, slot));
   PetscCall((*stream->ops->copy)(stream->device, to, stream->pattern->packed + chunk->packed, chunk->packedbytes));
   PetscCall((*stream->ops->copy)(stream->device, to + IDRSStreamValuesPlace(chunk), stream->values + chunk->entry,
@@ -247,47 +243,48 @@ static PetscErrorCode Send(IDRSStream stream, const IDRSStreamStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where ghosts are on the device: what they have, and behind it their levels 1, 2, ... */
-static char *GhostMemory(IDRSStream stream)
+/* Returns the place of ghosts on the device: their rows and entries, and then their levels 1, 2, ... */
+static char *IDRSStreamGhostMemory(IDRSStream stream)
 {
   return stream->memory + stream->layout.slotbytes + stream->layout.ringbytes + stream->layout.residentbytes;
 }
 
-/* Rows and entries of ghosts, before the first pass that needs them. They have the number of resident chunks */
-static PetscErrorCode SendGhosts(IDRSStream stream)
+/* Sends rows and entries of ghosts before the first pass that needs them; they have the slot of resident chunks */
+static PetscErrorCode IDRSStreamSendGhosts(IDRSStream stream)
 {
   const IDRSStreamGhosts ghosts = stream->pattern->ghosts;
 
   PetscFunctionBegin;
   if (stream->ghostspresent || !ghosts->bytes) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*stream->ops->reuse)(stream->device, stream->layout.slots));
-  PetscCall((*stream->ops->copy)(stream->device, GhostMemory(stream), ghosts->memory, ghosts->bytes));
+  PetscCall((*stream->ops->copy)(stream->device, IDRSStreamGhostMemory(stream), ghosts->memory, ghosts->bytes));
   PetscCall((*stream->ops->arrived)(stream->device, stream->layout.slots));
   stream->ghostspresent = PETSC_TRUE;
   stream->counts.bytes += (PetscLogDouble)ghosts->bytes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the product with y is the last level: then y is read by columns */
-static PetscBool ReadsSum(const IDRSStreamSequence *sequence)
+/* Returns if y is copied to the order of the chunks: the product with y, which is the last level, reads y by columns */
+static PetscBool IDRSStreamReordersSum(IDRSStream stream, const IDRSStreamSequence *sequence)
 {
-  return (PetscBool)(sequence->product && sequence->y);
+  return (PetscBool)(stream->pattern->ordered && sequence->product && sequence->y);
 }
 
-/* Where v_0 is in the order of the chunks, and y behind it */
-static PetscScalar *Ordered(IDRSStream stream, PetscBool sum)
+/* Returns the place of v_0 in the order of the chunks, or of y, which follows it */
+static PetscScalar *IDRSStreamOrderedVector(IDRSStream stream, PetscBool sum)
 {
-  return (PetscScalar *)(GhostMemory(stream) + stream->layout.ghostbytes +
+  return (PetscScalar *)(IDRSStreamGhostMemory(stream) + stream->layout.ghostbytes +
                          (sum ? IDRSStreamAlign((size_t)stream->pattern->n * sizeof(PetscScalar)) : 0));
 }
 
-/* A vector to the order of the chunks, or back */
-static PetscErrorCode MoveVector(IDRSStream stream, PetscScalar ordered[], PetscScalar vector[], PetscBool back)
+/* Copies a vector to the order of the chunks, or back */
+static PetscErrorCode IDRSStreamReorder(IDRSStream stream, PetscScalar ordered[], PetscScalar vector[], PetscBool back)
 {
   PetscFunctionBegin;
   for (PetscInt c = 0; c < stream->pattern->nchunks; c++) {
     const IDRSStreamChunk *chunk = &stream->pattern->chunks[c];
-    PetscScalar           *here = ordered + chunk->row, *there = vector + chunk->origin;
+    /* within a chunk the order is that of the matrix */
+    PetscScalar *here = ordered + chunk->row, *there = vector + chunk->origin;
 
     PetscCall(
       (*stream->ops->move)(stream->device, back ? there : here, back ? here : there, (size_t)chunk->rows * sizeof(PetscScalar)));
@@ -295,8 +292,9 @@ static PetscErrorCode MoveVector(IDRSStream stream, PetscScalar ordered[], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows of a chunk from the ring of a level to where the caller wants them */
-static PetscErrorCode MoveRows(IDRSStream stream, const IDRSStreamChunk *chunk, IDRSStreamLevel level, PetscScalar vector[])
+/* Copies the rows of a chunk from the ring of a level to a vector of the caller */
+static PetscErrorCode IDRSStreamCopyRows(IDRSStream stream, const IDRSStreamChunk *chunk, IDRSStreamLevel level,
+                                         PetscScalar vector[])
 {
   const PetscInt place = (chunk->row - level.begin) % level.rows, rows = PetscMin(chunk->rows, level.rows - place);
 
@@ -309,20 +307,21 @@ static PetscErrorCode MoveRows(IDRSStream stream, const IDRSStreamChunk *chunk, 
 }
 
 /*
-   Level j of a pass, -1 and 0 those that it begins with; live is its first row that is there, or one that is asked for. A level
-   that is read by columns has no chunk; of one that is read or written by the rows of a chunk a vector is found from the chunk's
-   origin. Where chunks are ordered, levels between are in rings, also those that the caller wants
+   Returns level j of a pass, which begins with levels -1 and 0; live is a row of the level that is in memory. Without a chunk the
+   level is read by columns, with a chunk it is read or written by its rows
 */
-static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule, PetscInt j,
-                             PetscInt live, const IDRSStreamChunk *chunk)
+static IDRSStreamLevel IDRSStreamGetLevel(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule,
+                                          PetscInt j, PetscInt live, const IDRSStreamChunk *chunk)
 {
   const IDRSStreamGhosts ghosts = sequence->ghosts ? stream->pattern->ghosts : NULL;
   IDRSStreamLevel        level  = {.begin = 0, .rows = PETSC_MAX_INT, .n = stream->pattern->n};
 
   if (j <= 0) level.array = (PetscScalar *)(j ? sequence->before : sequence->x); /* which are only read */
   else level.array = sequence->v[j - 1];
+  /* vectors have the order of the matrix: from the chunk's origin, or v_0 in the order of the chunks */
   if (chunk) level.begin = chunk->row - chunk->origin;
-  else if (j == 0 && stream->pattern->ordered) level.array = Ordered(stream, PETSC_FALSE);
+  else if (j == 0 && stream->pattern->ordered) level.array = IDRSStreamOrderedVector(stream, PETSC_FALSE);
+  /* intermediate levels are in rings, if chunks are ordered also those that the caller wants */
   if (j > 0 && j < schedule->levels && (!level.array || stream->pattern->ordered)) {
     level.array = (PetscScalar *)(stream->memory + stream->layout.slotbytes +
                                   (size_t)(j - 1) * IDRSStreamAlign((size_t)schedule->rows * sizeof(PetscScalar)));
@@ -331,13 +330,13 @@ static IDRSStreamLevel Level(IDRSStream stream, const IDRSStreamSequence *sequen
   }
   if (ghosts && j <= 0) level.ghosts = (PetscScalar *)(j ? sequence->ghostbefore : sequence->ghostx);
   else if (ghosts && j < schedule->levels)
-    level.ghosts = (PetscScalar *)(GhostMemory(stream) + ghosts->bytes +
+    level.ghosts = (PetscScalar *)(IDRSStreamGhostMemory(stream) + ghosts->bytes +
                                    (size_t)(j - 1) * IDRSStreamAlign((size_t)ghosts->count * sizeof(PetscScalar)));
   return level;
 }
 
-/* The coefficients of step j of the sequence. A y to which it adds nothing is left alone */
-static void SetCoefficients(const IDRSStreamSequence *sequence, PetscInt j, IDRSStreamTask *task)
+/* Sets the coefficients of step j of the sequence. The task has no y if it would add nothing to y */
+static void IDRSStreamSetCoefficients(const IDRSStreamSequence *sequence, PetscInt j, IDRSStreamTask *task)
 {
   task->inverse = sequence->inverse;
   task->gamma   = sequence->gamma[j - 1];
@@ -350,9 +349,9 @@ static void SetCoefficients(const IDRSStreamSequence *sequence, PetscInt j, IDRS
   if (task->begins || task->first != 0.0 || task->c != 0.0) task->y = sequence->y;
 }
 
-static IDRSStreamOutsideRows OutsideRows(IDRSStream stream, const IDRSStreamOutside *outside)
+static IDRSStreamOutsideRows IDRSStreamGetOutside(IDRSStream stream, const IDRSStreamOutside *outside)
 {
-  const char           *memory = GhostMemory(stream) + outside->place;
+  const char           *memory = IDRSStreamGhostMemory(stream) + outside->place;
   IDRSStreamOutsideRows rows   = {.offsets = NULL};
 
   if (!outside->rows) return rows;
@@ -362,9 +361,9 @@ static IDRSStreamOutsideRows OutsideRows(IDRSStream stream, const IDRSStreamOuts
   return rows;
 }
 
-/* The same level of the ghosts of the chunk, of those that levels behind it need */
-static PetscErrorCode ComputeGhosts(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamStep *step,
-                                    IDRSStreamTask *task)
+/* Computes the same level of the chunk's ghosts: of those within distance L - j, which later levels need */
+static PetscErrorCode IDRSStreamComputeGhosts(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamStep *step,
+                                              IDRSStreamTask *task)
 {
   const IDRSStreamGhostChunk *mine = &stream->pattern->ghosts->chunks[step->chunk];
 
@@ -373,89 +372,95 @@ static PetscErrorCode ComputeGhosts(IDRSStream stream, const IDRSStreamSequence 
   if (!task->rows) PetscFunctionReturn(PETSC_SUCCESS);
   task->ghosts  = PETSC_TRUE;
   task->chunk   = &mine->inner;
-  task->memory  = GhostMemory(stream) + mine->inner.packed;
-  task->outside = OutsideRows(stream, &mine->outer);
+  task->memory  = IDRSStreamGhostMemory(stream) + mine->inner.packed;
+  task->outside = IDRSStreamGetOutside(stream, &mine->outer);
   if (task->inverse) task->inverse = sequence->ghostinverse;
-  if (task->y) task->y = sequence->product ? sequence->ghosty : NULL; /* which only the product reads */
+  /* the ghosts of y are read by the product only */
+  if (task->y) task->y = sequence->product ? sequence->ghosty : NULL;
   PetscCall((*stream->ops->compute)(stream->device, task));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Compute(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule,
-                              const IDRSStreamStep *step)
+/* Computes a level of a chunk, and of its ghosts */
+static PetscErrorCode IDRSStreamCompute(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule,
+                                        const IDRSStreamStep *step)
 {
   const PetscInt         j     = sequence->begin + step->level; /* in the sequence */
   const IDRSStreamChunk *chunk = &stream->pattern->chunks[step->chunk];
   const PetscInt         shift = chunk->origin - chunk->row;
-  const PetscBool        sum   = (PetscBool)(stream->pattern->ordered && ReadsSum(sequence));
-  IDRSStreamTask         task  = {.chunk = chunk, .rows = chunk->rows, .memory = ChunkMemory(stream, step)};
+  const PetscBool        sum   = IDRSStreamReordersSum(stream, sequence);
+  IDRSStreamTask         task  = {.chunk = chunk, .rows = chunk->rows, .memory = IDRSStreamChunkMemory(stream, step)};
 
   PetscFunctionBegin;
+  /* next = gamma (inverse A last - theta last) - mu before, or the product with y or with the last level */
   task.product = (PetscBool)(sequence->product && step->level == sequence->levels);
-  task.last    = Level(stream, sequence, schedule, step->level - 1, step->live, NULL);
-  task.next    = Level(stream, sequence, schedule, step->level, chunk->row, chunk);
+  task.last    = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 1, step->live, NULL);
+  task.next    = IDRSStreamGetLevel(stream, sequence, schedule, step->level, chunk->row, chunk);
   if (task.product && sequence->y)
-    task.last = (IDRSStreamLevel){.array  = sum ? Ordered(stream, PETSC_TRUE) : sequence->y,
+    task.last = (IDRSStreamLevel){.array  = sum ? IDRSStreamOrderedVector(stream, PETSC_TRUE) : sequence->y,
                                   .rows   = PETSC_MAX_INT,
                                   .ghosts = sequence->ghosty,
                                   .n      = stream->pattern->n};
   if (!task.product) {
-    SetCoefficients(sequence, j, &task);
-    if (j > 1 && task.mu != 0.0) task.before = Level(stream, sequence, schedule, step->level - 2, chunk->row, chunk);
+    IDRSStreamSetCoefficients(sequence, j, &task);
+    if (j > 1 && task.mu != 0.0) task.before = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 2, chunk->row, chunk);
     if (task.inverse) task.inverse += shift;
-    if (task.y) task.y = sum ? Ordered(stream, PETSC_TRUE) : task.y + shift;
+    if (task.y) task.y = sum ? IDRSStreamOrderedVector(stream, PETSC_TRUE) : task.y + shift;
   }
-  if (sequence->ghosts) task.outside = OutsideRows(stream, &stream->pattern->ghosts->chunks[step->chunk].own);
+  if (sequence->ghosts) task.outside = IDRSStreamGetOutside(stream, &stream->pattern->ghosts->chunks[step->chunk].own);
+  /* a visitor reads the chunk in its slot instead */
   if (sequence->visit) PetscCall((*sequence->visit)(sequence->visitor, &task));
   else PetscCall((*stream->ops->compute)(stream->device, &task));
   if (stream->pattern->ordered && step->level < schedule->levels && sequence->v[step->level - 1])
-    PetscCall(MoveRows(stream, chunk, task.next, sequence->v[step->level - 1]));
-  if (sequence->ghosts) PetscCall(ComputeGhosts(stream, sequence, step, &task));
+    PetscCall(IDRSStreamCopyRows(stream, chunk, task.next, sequence->v[step->level - 1]));
+  if (sequence->ghosts) PetscCall(IDRSStreamComputeGhosts(stream, sequence, step, &task));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All steps of a pass */
-static PetscErrorCode Run(IDRSStream stream, const IDRSStreamSequence *sequence)
+/* Runs all steps of a pass */
+static PetscErrorCode IDRSStreamRunSteps(IDRSStream stream, const IDRSStreamSequence *sequence)
 {
-  const PetscBool    sum = (PetscBool)(stream->pattern->ordered && ReadsSum(sequence));
+  const PetscBool    sum = IDRSStreamReordersSum(stream, sequence);
   IDRSStreamSchedule schedule;
 
   PetscFunctionBegin;
-  PetscCall(Pin(stream));
+  PetscCall(IDRSStreamPin(stream));
   if (!stream->schedules[sequence->levels])
     PetscCall(
       IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
   schedule = stream->schedules[sequence->levels];
-  if (sequence->ghosts) PetscCall(SendGhosts(stream));
-  /* a product with y alone has no x */
+  if (sequence->ghosts) PetscCall(IDRSStreamSendGhosts(stream));
+  /* v_0 and y are read by columns; a product with y alone has no x */
   if (stream->pattern->ordered && sequence->x)
-    PetscCall(MoveVector(stream, Ordered(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
+    PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
   if (sum && (sequence->begin || sequence->adds || sequence->levels == 1))
-    PetscCall(MoveVector(stream, Ordered(stream, PETSC_TRUE), sequence->y, PETSC_FALSE));
+    PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_TRUE), sequence->y, PETSC_FALSE));
+  /* the queues of the device wait for each other, and not the host */
   for (PetscInt s = 0; s < schedule->nsteps; s++) {
     const IDRSStreamStep *step = &schedule->steps[s];
 
-    if (!step->level) PetscCall(Send(stream, step));
-    else PetscCall(Compute(stream, sequence, schedule, step));
+    if (!step->level) PetscCall(IDRSStreamSendChunk(stream, step));
+    else PetscCall(IDRSStreamCompute(stream, sequence, schedule, step));
     if (step->last && step->slot >= 0) PetscCall((*stream->ops->release)(stream->device, step->slot));
   }
-  if (sum && sequence->levels > 1) PetscCall(MoveVector(stream, Ordered(stream, PETSC_TRUE), sequence->y, PETSC_TRUE));
+  if (sum && sequence->levels > 1)
+    PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_TRUE), sequence->y, PETSC_TRUE));
   PetscCall((*stream->ops->release)(stream->device, stream->layout.slots));
   PetscCall((*stream->ops->finish)(stream->device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscLogEvent StreamPass;
+static PetscLogEvent IDRSStreamPassEvent;
 
-/* IDRSStreamRegisterEvents - Passes, with the bytes that they send, in -log_view */
+/* IDRSStreamRegisterEvents - Registers passes as an event for -log_view */
 PetscErrorCode IDRSStreamRegisterEvents(void)
 {
   PetscFunctionBegin;
-  PetscCall(PetscLogEventRegister("MatStreamPass", MAT_CLASSID, &StreamPass));
+  PetscCall(PetscLogEventRegister("MatStreamPass", MAT_CLASSID, &IDRSStreamPassEvent));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamPass - Some levels of a sequence, not more than IDRSStreamReserve() has given, in one pass */
+/* IDRSStreamPass - Computes levels of a sequence, at most as many as IDRSStreamReserve() has returned, in one pass */
 PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *sequence)
 {
   PetscErrorCode ierr;
@@ -466,14 +471,14 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
               "%" PetscInt_FMT " levels, and there is memory for %" PetscInt_FMT, sequence->levels, stream->layout.levels);
   PetscAssert(!sequence->ghosts || (stream->pattern->ghosts && sequence->levels <= stream->pattern->ghosts->depth), PETSC_COMM_SELF,
               PETSC_ERR_PLIB, "%" PetscInt_FMT " levels with ghosts, which are not within so many", sequence->levels);
-  PetscCall(PetscLogEventBegin(StreamPass, 0, 0, 0, 0));
+  PetscCall(PetscLogEventBegin(IDRSStreamPassEvent, 0, 0, 0, 0));
   PetscCall(PetscTime(&begin));
-  ierr = Run(stream, sequence);
-  if (ierr) Abandon(stream);
+  ierr = IDRSStreamRunSteps(stream, sequence);
+  if (ierr) IDRSStreamRecover(stream);
   PetscCall(ierr);
   PetscCall(PetscTime(&end));
   stream->counts.passes++;
   stream->counts.seconds += end - begin;
-  PetscCall(PetscLogEventEnd(StreamPass, 0, 0, 0, 0));
+  PetscCall(PetscLogEventEnd(IDRSStreamPassEvent, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,46 +1,46 @@
 /*
-   Rows in chunks, and the columns of a chunk packed: codes of 8 or 16 bits for the differences (column - row), where a chunk has
-   few of them, as those of grids
+   Rows in chunks, and the columns of a chunk packed: codes of 8 or 16 bits for the differences (column - row), if a chunk has few
+   of them, like the chunks of grids
 */
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>
 
-#define MOST_DIFFERENCES 65536
-#define PLACES           (4 * MOST_DIFFERENCES) /* of the hash table, a power of 2 */
+#define MAX_DIFFERENCES 65536
+#define PLACES          (4 * MAX_DIFFERENCES) /* of the hash table, a power of 2 */
 
-/* The differences of a chunk, in the order of their appearance, and where each of them is in that order */
+/* The differences of a chunk in the order of their appearance, and a hash table of their places in that order */
 typedef struct {
   PetscInt  count;
-  int32_t  *differences;  /* MOST_DIFFERENCES + 1 */
+  int32_t  *differences;  /* MAX_DIFFERENCES + 1 */
   int32_t  *keys, *codes; /* of each place; code -1 for none */
-  PetscInt *taken;        /* places */
-} Codes;
+  PetscInt *used;         /* places */
+} IDRSStreamCodes;
 
-static PetscErrorCode CodesCreate(Codes *codes)
+static PetscErrorCode IDRSStreamCodesCreate(IDRSStreamCodes *codes)
 {
   PetscFunctionBegin;
   codes->count = 0;
-  PetscCall(PetscMalloc4(MOST_DIFFERENCES + 1, &codes->differences, PLACES, &codes->keys, PLACES, &codes->codes,
-                         MOST_DIFFERENCES + 1, &codes->taken));
+  PetscCall(PetscMalloc4(MAX_DIFFERENCES + 1, &codes->differences, PLACES, &codes->keys, PLACES, &codes->codes, MAX_DIFFERENCES + 1,
+                         &codes->used));
   for (PetscInt place = 0; place < PLACES; place++) codes->codes[place] = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CodesDestroy(Codes *codes)
+static PetscErrorCode IDRSStreamCodesDestroy(IDRSStreamCodes *codes)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree4(codes->differences, codes->keys, codes->codes, codes->taken));
+  PetscCall(PetscFree4(codes->differences, codes->keys, codes->codes, codes->used));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void CodesClear(Codes *codes)
+static void IDRSStreamCodesClear(IDRSStreamCodes *codes)
 {
-  for (PetscInt i = 0; i < codes->count; i++) codes->codes[codes->taken[i]] = -1;
+  for (PetscInt i = 0; i < codes->count; i++) codes->codes[codes->used[i]] = -1;
   codes->count = 0;
 }
 
-/* The code of a difference, which is new if it is the old count */
-static inline int32_t CodesGet(Codes *codes, int32_t difference)
+/* Returns the code of a difference, which is new if it is the old count */
+static inline int32_t IDRSStreamCodesGet(IDRSStreamCodes *codes, int32_t difference)
 {
   uint32_t place = (uint32_t)difference * 2654435761u >> 14;
 
@@ -48,55 +48,46 @@ static inline int32_t CodesGet(Codes *codes, int32_t difference)
     if (codes->keys[place] == difference) return codes->codes[place];
   }
   codes->keys[place]               = difference;
-  codes->taken[codes->count]       = (PetscInt)place;
+  codes->used[codes->count]        = (PetscInt)place;
   codes->differences[codes->count] = difference;
   codes->codes[place]              = (int32_t)codes->count;
   return (int32_t)codes->count++;
 }
 
 /*
-   The matrix, and how its columns are counted where chunks are ordered: chunk c, in the order of the matrix, begins with column
+   The matrix, and how its columns are counted if chunks are ordered: chunk c, in the order of the matrix, begins with column
    starts[c], and is shifted
 */
 typedef struct {
   const PetscInt *i, *j;
   PetscInt        nchunks, *starts, *shifts; /* starts[nchunks] is the end; NULL: as in the matrix */
-  PetscInt        recent;                    /* chunk of the last column that was asked for */
-} Entries;
+  PetscInt        recent;                    /* chunk of the last column */
+} IDRSStreamEntries;
 
-static inline PetscInt Column(Entries *entries, PetscInt p)
+static inline PetscInt IDRSStreamColumnOf(IDRSStreamEntries *entries, PetscInt p)
 {
   const PetscInt column = entries->j[p];
 
   if (!entries->starts) return column;
-  if (column < entries->starts[entries->recent] || column >= entries->starts[entries->recent + 1]) {
-    PetscInt low = 0, high = entries->nchunks;
-
-    while (high - low > 1) {
-      const PetscInt middle = (low + high) / 2;
-
-      if (entries->starts[middle] <= column) low = middle;
-      else high = middle;
-    }
-    entries->recent = low;
-  }
+  if (column < entries->starts[entries->recent] || column >= entries->starts[entries->recent + 1])
+    entries->recent = IDRSStreamSearch(entries->nchunks, entries->starts, column);
   return column + entries->shifts[entries->recent];
 }
 
-/* The differences of the entries of a chunk, up to one too many */
-static void CodesCollect(Codes *codes, const IDRSStreamChunk *chunk, Entries *entries)
+/* Collects the differences of a chunk, up to one too many */
+static void IDRSStreamCodesCollect(IDRSStreamCodes *codes, const IDRSStreamChunk *chunk, IDRSStreamEntries *entries)
 {
-  CodesClear(codes);
+  IDRSStreamCodesClear(codes);
   for (PetscInt r = 0; r < chunk->rows; r++) {
     for (PetscInt p = entries->i[chunk->origin + r]; p < entries->i[chunk->origin + r + 1]; p++) {
-      (void)CodesGet(codes, (int32_t)(Column(entries, p) - (chunk->row + r)));
-      if (codes->count > MOST_DIFFERENCES) return;
+      (void)IDRSStreamCodesGet(codes, (int32_t)(IDRSStreamColumnOf(entries, p) - (chunk->row + r)));
+      if (codes->count > MAX_DIFFERENCES) return;
     }
   }
 }
 
-/* Rows from this one on for a chunk of so many bytes, with columns of 32 bits; one row at least */
-static PetscInt ChunkRows(PetscInt row, PetscInt n, const PetscInt i[], size_t bytes)
+/* Returns the number of rows of the chunk of so many bytes, with columns of 32 bits, that begins with this row; at least one */
+static PetscInt IDRSStreamChunkRows(PetscInt row, PetscInt n, const PetscInt i[], size_t bytes)
 {
   PetscInt end = row + 1;
 
@@ -111,22 +102,8 @@ static PetscInt ChunkRows(PetscInt row, PetscInt n, const PetscInt i[], size_t b
   return end - row;
 }
 
-/* IDRSStreamChunkOf - The chunk that has this row; they are in ascending order */
-PetscInt IDRSStreamChunkOf(IDRSStreamPattern pattern, PetscInt row)
-{
-  PetscInt low = 0, high = pattern->nchunks;
-
-  while (high - low > 1) {
-    const PetscInt middle = (low + high) / 2;
-
-    if (pattern->chunks[middle].row <= row) low = middle;
-    else high = middle;
-  }
-  return low;
-}
-
-/* The chunks that each chunk has columns in, itself included, and then with the chunks behind or before it */
-static void FindFrontiers(IDRSStreamPattern pattern, Entries *entries)
+/* Finds the first and the last chunk that each chunk has columns in, itself included, also with the chunks after or before it */
+static void IDRSStreamFindFrontiers(IDRSStreamPattern pattern, IDRSStreamEntries *entries)
 {
   IDRSStreamChunk *chunks = pattern->chunks;
 
@@ -134,7 +111,7 @@ static void FindFrontiers(IDRSStreamPattern pattern, Entries *entries)
     PetscInt low = chunks[c].row, high = chunks[c].row;
 
     for (PetscInt p = entries->i[chunks[c].origin]; p < entries->i[chunks[c].origin + chunks[c].rows]; p++) {
-      const PetscInt column = Column(entries, p);
+      const PetscInt column = IDRSStreamColumnOf(entries, p);
 
       low  = PetscMin(low, column);
       high = PetscMax(high, column);
@@ -145,11 +122,13 @@ static void FindFrontiers(IDRSStreamPattern pattern, Entries *entries)
   for (PetscInt c = pattern->nchunks - 2; c >= 0; c--) chunks[c].least = PetscMin(chunks[c].least, chunks[c + 1].least);
 }
 
-/* Width of the columns, and sizes */
-static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, PetscInt narrowest, Codes *codes, Entries *entries)
+/* Chooses the width of the columns, and computes sizes */
+static void IDRSStreamChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, IDRSStreamCodes *codes,
+                                   IDRSStreamEntries *entries)
 {
-  CodesCollect(codes, chunk, entries);
-  chunk->width       = PetscMax(codes->count <= 256 ? 1 : codes->count <= MOST_DIFFERENCES ? 2 : 4, narrowest);
+  IDRSStreamCodesCollect(codes, chunk, entries);
+  chunk->width = codes->count <= 256 ? 1 : codes->count <= MAX_DIFFERENCES ? 2 : 4;
+  /* with columns of 4 bytes there is no table */
   chunk->differences = chunk->width == 4 ? 0 : codes->count;
   chunk->packed      = pattern->packedbytes;
   chunk->packedbytes = (size_t)(chunk->rows + 1) * sizeof(uint32_t) + (size_t)chunk->differences * sizeof(int32_t) +
@@ -159,7 +138,8 @@ static void ChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, Pets
   pattern->bytes += IDRSStreamChunkBytes(chunk);
 }
 
-static void ChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, Codes *codes, Entries *entries)
+static void IDRSStreamChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, IDRSStreamCodes *codes,
+                                IDRSStreamEntries *entries)
 {
   uint32_t *offsets = (uint32_t *)(pattern->packed + chunk->packed);
   int32_t  *table   = (int32_t *)(offsets + chunk->rows + 1);
@@ -167,45 +147,44 @@ static void ChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, C
   uint16_t *code16  = (uint16_t *)code8;
   uint32_t *column  = (uint32_t *)code8;
 
-  CodesClear(codes);
+  IDRSStreamCodesClear(codes);
+  /* the table of differences fills up in the order in which the codes are given out */
   offsets[0] = 0;
   for (PetscInt r = 0; r < chunk->rows; r++) {
     const PetscInt *i = entries->i + chunk->origin + r;
 
     offsets[r + 1] = (uint32_t)((size_t)i[1] - chunk->entry);
     for (PetscInt p = i[0]; p < i[1]; p++) {
-      const PetscInt place = Column(entries, p);
+      const PetscInt place = IDRSStreamColumnOf(entries, p);
 
-      if (chunk->width == 1) *code8++ = (uint8_t)CodesGet(codes, (int32_t)(place - (chunk->row + r)));
-      else if (chunk->width == 2) *code16++ = (uint16_t)CodesGet(codes, (int32_t)(place - (chunk->row + r)));
+      if (chunk->width == 1) *code8++ = (uint8_t)IDRSStreamCodesGet(codes, (int32_t)(place - (chunk->row + r)));
+      else if (chunk->width == 2) *code16++ = (uint16_t)IDRSStreamCodesGet(codes, (int32_t)(place - (chunk->row + r)));
       else *column++ = (uint32_t)place;
     }
   }
   for (PetscInt d = 0; d < chunk->differences; d++) table[d] = codes->differences[d];
 }
 
-/* Puts the chunks in their order, and finds how columns are counted then */
-static PetscErrorCode Order(IDRSStreamPattern pattern, Entries *entries)
+/* Orders the chunks, and finds how columns are counted then */
+static PetscErrorCode IDRSStreamOrderChunks(IDRSStreamPattern pattern, IDRSStreamEntries *entries)
 {
   const PetscInt   nchunks = pattern->nchunks;
-  PetscInt        *order, row = 0;
+  PetscInt        *order;
   IDRSStreamChunk *chunks;
 
   PetscFunctionBegin;
+  /* column j of the matrix is j + shift in the order of the chunks */
   entries->nchunks = nchunks;
   PetscCall(PetscMalloc2(nchunks + 1, &entries->starts, nchunks, &entries->shifts));
+  PetscCall(PetscArraycpy(entries->starts, pattern->starts, nchunks + 1));
   PetscCall(PetscMalloc1(nchunks, &order));
-  PetscCall(IDRSStreamOrder(pattern, entries->i, entries->j, order));
+  PetscCall(IDRSStreamOrder(nchunks, entries->starts, entries->i, entries->j, order));
   PetscCall(PetscMalloc1(nchunks, &chunks));
-  entries->starts[nchunks] = pattern->n;
   for (PetscInt c = 0; c < nchunks; c++) {
-    const IDRSStreamChunk *chunk = &pattern->chunks[order[c]];
-
-    chunks[c]                 = *chunk;
-    chunks[c].row             = row;
-    entries->starts[order[c]] = chunk->row;
-    entries->shifts[order[c]] = row - chunk->row;
-    row += chunk->rows;
+    chunks[c]                 = pattern->chunks[order[c]];
+    chunks[c].row             = pattern->starts[c];
+    entries->shifts[order[c]] = chunks[c].row - chunks[c].origin;
+    pattern->starts[c + 1]    = chunks[c].row + chunks[c].rows;
   }
   PetscCall(PetscFree(order));
   PetscCall(PetscFree(pattern->chunks));
@@ -214,27 +193,15 @@ static PetscErrorCode Order(IDRSStreamPattern pattern, Entries *entries)
 }
 
 /*
-   IDRSStreamPatternCreate - Chunks of rows, with columns packed
-
-   Input Parameters:
-+  n         - number of rows
-.  columns   - number of columns
-.  i         - where rows begin
-.  j         - columns
-.  bytes     - about what a chunk takes on the device
-.  narrowest - columns have so many bytes, 1, 2 or 4, or more
--  ordered   - the chunks come in an order of their own, if there are as many columns as rows
-
-   Output Parameter:
-.  newpattern - the pattern; i and j are not needed any more
+   IDRSStreamPatternCreate - Makes chunks of about so many bytes on the device from n rows, and packs their columns. If ordered, the
+   chunks have an order of their own, if there are as many columns as rows. The pattern keeps neither i nor j
 */
 PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes,
-                                       PetscInt narrowest, PetscBool ordered, IDRSStreamPattern *newpattern)
+                                       PetscBool ordered, IDRSStreamPattern *newpattern)
 {
-  Entries           entries = {.i = i, .j = j};
+  IDRSStreamEntries entries = {.i = i, .j = j};
   IDRSStreamPattern pattern;
-  Codes             codes;
-  PetscInt          row;
+  IDRSStreamCodes   codes;
 
   PetscFunctionBegin;
   PetscCheck(PetscMax(n, columns) <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
@@ -245,28 +212,30 @@ PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const Petsc
   pattern->n       = n;
   pattern->columns = columns;
   pattern->entries = n ? (size_t)i[n] : 0;
-  for (row = 0; row < n; row += ChunkRows(row, n, i, bytes)) pattern->nchunks++;
+  for (PetscInt row = 0; row < n; row += IDRSStreamChunkRows(row, n, i, bytes)) pattern->nchunks++;
   PetscCall(PetscCalloc1(pattern->nchunks, &pattern->chunks));
-  row = 0;
+  PetscCall(PetscCalloc1(pattern->nchunks + 1, &pattern->starts));
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     IDRSStreamChunk *chunk = &pattern->chunks[c];
+    const PetscInt   row   = pattern->starts[c];
 
-    chunk->row     = row;
-    chunk->origin  = row;
-    chunk->rows    = ChunkRows(row, n, i, bytes);
-    chunk->entry   = (size_t)i[row];
-    chunk->entries = (size_t)i[row + chunk->rows] - chunk->entry;
-    row += chunk->rows;
+    chunk->row             = row;
+    chunk->origin          = row;
+    chunk->rows            = IDRSStreamChunkRows(row, n, i, bytes);
+    chunk->entry           = (size_t)i[row];
+    chunk->entries         = (size_t)i[row + chunk->rows] - chunk->entry;
+    pattern->starts[c + 1] = row + chunk->rows;
   }
+  /* then rows, columns and frontiers are counted in the order of the chunks */
   pattern->ordered = (PetscBool)(ordered && n == columns);
-  if (pattern->ordered) PetscCall(Order(pattern, &entries));
-  FindFrontiers(pattern, &entries);
-  PetscCall(CodesCreate(&codes));
-  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkMeasure(pattern, &pattern->chunks[c], narrowest, &codes, &entries);
+  if (pattern->ordered) PetscCall(IDRSStreamOrderChunks(pattern, &entries));
+  IDRSStreamFindFrontiers(pattern, &entries);
+  PetscCall(IDRSStreamCodesCreate(&codes));
+  for (PetscInt c = 0; c < pattern->nchunks; c++) IDRSStreamChunkMeasure(pattern, &pattern->chunks[c], &codes, &entries);
   PetscCall(PetscMalloc1(pattern->packedbytes, &pattern->packed));
-  for (PetscInt c = 0; c < pattern->nchunks; c++) ChunkPack(pattern, &pattern->chunks[c], &codes, &entries);
+  for (PetscInt c = 0; c < pattern->nchunks; c++) IDRSStreamChunkPack(pattern, &pattern->chunks[c], &codes, &entries);
   PetscCall(PetscFree2(entries.starts, entries.shifts));
-  PetscCall(CodesDestroy(&codes));
+  PetscCall(IDRSStreamCodesDestroy(&codes));
   *newpattern = pattern;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -277,6 +246,7 @@ PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *pattern)
   if (!*pattern) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStreamGhostsDestroy(*pattern));
   PetscCall(PetscFree((*pattern)->packed));
+  PetscCall(PetscFree((*pattern)->starts));
   PetscCall(PetscFree((*pattern)->chunks));
   PetscCall(PetscFree(*pattern));
   PetscFunctionReturn(PETSC_SUCCESS);

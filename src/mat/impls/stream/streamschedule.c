@@ -4,126 +4,108 @@
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* A pass as it is made; done[j] chunks have level j, which is all of them for level 0 */
+/* A schedule as it is made; done[j] chunks have level j, or have been sent for level 0 */
 typedef struct {
   IDRSStreamPattern  pattern;
   IDRSStreamSchedule schedule;
   PetscInt           done[IDRS_STREAM_LEVELS + 2];
-  PetscInt           sent; /* chunks that are not resident, so far */
-} Pass;
-
-/* The first row of this chunk, or the number of rows behind the last one */
-static PetscInt FirstRow(IDRSStreamPattern pattern, PetscInt chunk)
-{
-  return chunk < pattern->nchunks ? pattern->chunks[chunk].row : pattern->n;
-}
+} IDRSStreamScheduler;
 
 /*
-   The first chunk whose rows of level j are still read: by level j + 1 of the next chunk or of one behind it, or by level j + 2 of
-   the same chunk
+   Returns the first chunk whose rows of level j are still read: by level j + 1 of the next chunk or of a later one, or by level
+   j + 2 of the same chunk
 */
-static PetscInt FirstLive(const Pass *pass, PetscInt j)
+static PetscInt IDRSStreamFirstLive(const IDRSStreamScheduler *scheduler, PetscInt j)
 {
-  const PetscInt levels = pass->schedule->levels, nchunks = pass->pattern->nchunks;
+  const PetscInt levels = scheduler->schedule->levels, nchunks = scheduler->pattern->nchunks;
   PetscInt       live = nchunks;
 
-  if (j + 1 <= levels && pass->done[j + 1] < nchunks) live = pass->pattern->chunks[pass->done[j + 1]].least;
-  if (j + 2 <= levels) live = PetscMin(live, pass->done[j + 2]);
+  if (j + 1 <= levels && scheduler->done[j + 1] < nchunks) live = scheduler->pattern->chunks[scheduler->done[j + 1]].least;
+  if (j + 2 <= levels) live = PetscMin(live, scheduler->done[j + 2]);
   return live;
 }
 
-static PetscBool Computable(const Pass *pass, PetscInt j)
+static PetscBool IDRSStreamIsComputable(const IDRSStreamScheduler *scheduler, PetscInt j)
 {
-  const PetscInt chunk = pass->done[j];
+  const PetscInt chunk = scheduler->done[j];
 
-  if (chunk >= pass->done[j - 1]) return PETSC_FALSE;
-  return (PetscBool)(j == 1 || pass->pattern->chunks[chunk].most < pass->done[j - 1]);
+  if (chunk >= scheduler->done[j - 1]) return PETSC_FALSE;
+  return (PetscBool)(j == 1 || scheduler->pattern->chunks[chunk].most < scheduler->done[j - 1]);
 }
 
-static void AddStep(Pass *pass, PetscInt chunk, PetscInt level, PetscInt slot)
+static void IDRSStreamAddStep(IDRSStreamScheduler *scheduler, PetscInt chunk, PetscInt level)
 {
-  IDRSStreamSchedule schedule = pass->schedule;
-  IDRSStreamStep     step     = {.chunk = chunk, .level = level, .slot = slot};
+  IDRSStreamSchedule      schedule = scheduler->schedule;
+  const IDRSStreamPattern pattern  = scheduler->pattern;
+  const PetscInt          before   = chunk - IDRSStreamResidentsBefore(pattern, schedule->residents, chunk);
+  IDRSStreamStep          step     = {.chunk = chunk, .level = level};
 
-  if (level > 1) step.live = FirstRow(pass->pattern, FirstLive(pass, level - 1));
+  /* chunks that are not resident use the slots in turn */
+  if (IDRSStreamResident(pattern, schedule->residents, chunk)) step.slot = -1;
+  else if (schedule->slots) step.slot = before % schedule->slots;
+  if (level > 1) step.live = pattern->starts[IDRSStreamFirstLive(scheduler, level - 1)];
   step.last = (PetscBool)(level == schedule->levels);
   if (schedule->steps) schedule->steps[schedule->nsteps] = step;
   schedule->nsteps++;
 }
 
-/* The slot of a chunk that is not resident: they take turns */
-static PetscInt Slot(const Pass *pass, PetscInt chunk)
-{
-  const PetscInt before = chunk - (PetscInt)((int64_t)chunk * pass->schedule->residents / pass->pattern->nchunks);
-
-  if (IDRSStreamResident(pass->pattern, pass->schedule->residents, chunk)) return -1;
-  return pass->schedule->slots ? before % pass->schedule->slots : 0;
-}
-
 /*
-   One after the other, with what each of them makes possible, the highest level first: then the fewest rows are live, at the end,
-   too, where all levels become possible one after the other. The most slots and rows at a time are found where the schedule has no
-   steps yet
+   Sends one chunk after another, with all steps that each of them makes possible, the highest level first: then the fewest rows are
+   live, also at the end, where all levels become possible one after another. If the schedule has no steps yet, finds the most slots
+   and rows at a time
 */
-static void PassRun(Pass *pass)
+static void IDRSStreamMakeSteps(IDRSStreamScheduler *scheduler)
 {
-  IDRSStreamSchedule schedule = pass->schedule;
-  IDRSStreamPattern  pattern  = pass->pattern;
-  /* chunks that are done with, before and after what the chunk before makes possible */
-  PetscInt slots = 0, released[2] = {0, 0};
+  IDRSStreamSchedule schedule = scheduler->schedule;
+  IDRSStreamPattern  pattern  = scheduler->pattern;
+  PetscInt          *done = scheduler->done, slots = 0;
+  PetscInt           released = 0; /* chunks that were complete before the chunk before was sent */
 
   schedule->nsteps = 0;
-  for (PetscInt j = 0; j <= schedule->levels; j++) pass->done[j] = 0;
+  for (PetscInt j = 0; j <= schedule->levels; j++) done[j] = 0;
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
-    if (!IDRSStreamResident(pattern, schedule->residents, c)) {
-      const int64_t before = c + 1 - (int64_t)(c + 1) * schedule->residents / pattern->nchunks,
-                    gone   = released[0] - (int64_t)released[0] * schedule->residents / pattern->nchunks;
+    const PetscInt complete = done[schedule->levels];
 
-      slots = PetscMax(slots, (PetscInt)(before - gone));
+    /* a chunk is sent while the steps that the chunk before made possible are computed, whose slots are in use */
+    if (!IDRSStreamResident(pattern, schedule->residents, c)) {
+      const PetscInt residents = IDRSStreamResidentsBefore(pattern, schedule->residents, c + 1) -
+                                 IDRSStreamResidentsBefore(pattern, schedule->residents, released);
+
+      slots = PetscMax(slots, c + 1 - released - residents);
     }
-    AddStep(pass, c, 0, Slot(pass, c));
-    pass->done[0] = c + 1;
+    IDRSStreamAddStep(scheduler, c, 0);
+    done[0] = c + 1;
     for (PetscInt j = 1; j >= 1;) {
-      if (j <= schedule->levels && Computable(pass, j)) {
-        const PetscInt chunk = pass->done[j];
+      if (j <= schedule->levels && IDRSStreamIsComputable(scheduler, j)) {
+        const PetscInt chunk = done[j];
 
         if (j < schedule->levels)
-          schedule->rows = PetscMax(schedule->rows, FirstRow(pattern, chunk + 1) - FirstRow(pattern, FirstLive(pass, j)));
-        AddStep(pass, chunk, j, Slot(pass, chunk));
-        pass->done[j++]++; /* which may make the next level possible, and no other */
+          schedule->rows = PetscMax(schedule->rows,
+                                    pattern->starts[chunk + 1] - pattern->starts[IDRSStreamFirstLive(scheduler, j)]);
+        IDRSStreamAddStep(scheduler, chunk, j);
+        done[j++]++; /* which may make the next level possible, and no other */
       } else j--;
     }
-    released[0] = released[1];
-    released[1] = pass->done[schedule->levels];
+    released = complete;
   }
   schedule->slots = slots;
 }
 
-/*
-   IDRSStreamScheduleCreate - The order of a pass
-
-   Input Parameters:
-+  pattern   - the matrix
-.  levels    - how many, 1 to IDRS_STREAM_LEVELS
--  residents - number of chunks that stay on the device
-
-   Output Parameter:
-.  newschedule - the schedule
-*/
+/* IDRSStreamScheduleCreate - Makes the order of a pass with 1 to IDRS_STREAM_LEVELS levels and so many resident chunks */
 PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern pattern, PetscInt levels, PetscInt residents,
                                         IDRSStreamSchedule *newschedule)
 {
-  Pass pass = {.pattern = pattern};
+  IDRSStreamScheduler scheduler = {.pattern = pattern};
 
   PetscFunctionBegin;
   PetscAssert(levels >= 1 && levels <= IDRS_STREAM_LEVELS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels", levels);
-  PetscCall(PetscNew(&pass.schedule));
-  pass.schedule->levels    = levels;
-  pass.schedule->residents = residents;
-  PassRun(&pass);
-  PetscCall(PetscMalloc1(pass.schedule->nsteps, &pass.schedule->steps));
-  PassRun(&pass);
-  *newschedule = pass.schedule;
+  PetscCall(PetscNew(&scheduler.schedule));
+  scheduler.schedule->levels    = levels;
+  scheduler.schedule->residents = residents;
+  IDRSStreamMakeSteps(&scheduler);
+  PetscCall(PetscMalloc1(scheduler.schedule->nsteps, &scheduler.schedule->steps));
+  IDRSStreamMakeSteps(&scheduler);
+  *newschedule = scheduler.schedule;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,13 +118,13 @@ PetscErrorCode IDRSStreamScheduleDestroy(IDRSStreamSchedule *schedule)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The layout with so many levels and resident chunks */
-static void Measure(IDRSStreamPattern pattern, PetscInt levels, PetscInt residents, IDRSStreamLayout *layout)
+/* Computes the layout with so many levels and resident chunks */
+static void IDRSStreamMeasure(IDRSStreamPattern pattern, PetscInt levels, PetscInt residents, IDRSStreamLayout *layout)
 {
-  struct _n_IDRSStreamSchedule schedule = {.levels = levels, .residents = residents};
-  Pass                         pass     = {.pattern = pattern, .schedule = &schedule};
+  struct _n_IDRSStreamSchedule schedule  = {.levels = levels, .residents = residents};
+  IDRSStreamScheduler          scheduler = {.pattern = pattern, .schedule = &schedule};
 
-  PassRun(&pass);
+  IDRSStreamMakeSteps(&scheduler);
   layout->levels        = levels;
   layout->residents     = residents;
   layout->slots         = schedule.slots;
@@ -161,15 +143,8 @@ static void Measure(IDRSStreamPattern pattern, PetscInt levels, PetscInt residen
 }
 
 /*
-   IDRSStreamFit - The most levels in so much memory, all passes with nearly as many; then the most resident chunks in what is left
-
-   Input Parameters:
-+  pattern - the matrix
-.  memory  - bytes of the device
--  levels  - how many levels are wanted, in one pass if possible
-
-   Output Parameter:
-.  layout - how the memory is used. With no levels there is too little: then it is the layout with the least memory
+   IDRSStreamFit - Finds the layout of the memory with the levels wanted, or with the most that fit, nearly as many in all passes,
+   and then with the most resident chunks. If there is too little memory, returns the layout with the least memory, and no levels
 */
 PetscErrorCode IDRSStreamFit(IDRSStreamPattern pattern, size_t memory, PetscInt levels, IDRSStreamLayout *layout)
 {
@@ -178,10 +153,11 @@ PetscErrorCode IDRSStreamFit(IDRSStreamPattern pattern, size_t memory, PetscInt 
   IDRSStreamLayout trial;
 
   PetscFunctionBegin;
+  /* all chunks resident if they fit, else none, with fewer and fewer levels */
   for (;; most--) {
-    Measure(pattern, most, nchunks, layout);
+    IDRSStreamMeasure(pattern, most, nchunks, layout);
     if (IDRSStreamLayoutBytes(layout) <= memory) PetscFunctionReturn(PETSC_SUCCESS);
-    Measure(pattern, most, 0, &trial);
+    IDRSStreamMeasure(pattern, most, 0, &trial);
     if (IDRSStreamLayoutBytes(&trial) <= memory || most == 1) break;
   }
   if (IDRSStreamLayoutBytes(&trial) < IDRSStreamLayoutBytes(layout)) *layout = trial;
@@ -189,16 +165,18 @@ PetscErrorCode IDRSStreamFit(IDRSStreamPattern pattern, size_t memory, PetscInt 
     layout->levels = 0;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* if several passes are needed, as many levels in all of them */
   if (most < levels) {
     const PetscInt passes = (levels + most - 1) / most;
 
     most = (levels + passes - 1) / passes;
-    Measure(pattern, most, 0, layout);
+    IDRSStreamMeasure(pattern, most, 0, layout);
   }
+  /* low resident chunks fit, high do not */
   while (high - low > 1) {
     const PetscInt middle = (low + high) / 2;
 
-    Measure(pattern, most, middle, &trial);
+    IDRSStreamMeasure(pattern, most, middle, &trial);
     if (IDRSStreamLayoutBytes(&trial) > memory) high = middle;
     else {
       low     = middle;

@@ -2,7 +2,7 @@
    Copies of D^{-1}A: the choice of the back end, the agreement of all processes, and the arrays of a product
 */
 #include "polyimpl.h"
-#include "../../../../mat/impls/stream/aijstream.h"
+#include <petscidrs/private/idrsstream.h>
 
 /* A copy may have so many places for each entry, and some more for any matrix */
 #define PCPOLY_PADDING      1.5
@@ -30,9 +30,8 @@ static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **op
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(IDRSMatWhere(A, &place));
-  /* Vectors may be bound to the CPU on some processes only */
-  if (streamed) {
-    PetscCall(MatStreamTakes_Private(A, like, &takes));
+  if (streamed) { /* vectors may be bound to the CPU on some processes */
+    PetscCall(MatStreamUsesDevice_Private(A, like, &takes));
     all = takes ? 1 : 0;
     IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
     takes = all ? PETSC_TRUE : PETSC_FALSE;

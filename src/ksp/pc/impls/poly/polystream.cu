@@ -6,8 +6,8 @@
 
    Values are multiplied by a power of two, as in polycuda.cu; vectors keep the precision of PetscScalar.
 */
+#include <petscidrs/private/idrsstream.h>
 #include "../../../../sys/device/memory.h"
-#include "../../../../mat/impls/stream/aijstream.h"
 #include "../../../../mat/impls/stream/streamlevel.cuh"
 #include "../../../../sys/kernels/csr.h"
 #include "../../../../sys/device/stream.h"
@@ -126,7 +126,7 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
     bytes += IDRSStreamAlign(IDRSStreamValuesPlace(&copy->chunks[c]) + copy->chunks[c].entries * valuebytes);
   }
   /* Memory that the stream does not use, within the limit of -mat_stream_memory */
-  PetscCall(MatStreamTake_Private(copy->A, bytes, &taken));
+  PetscCall(MatStreamReserveCopy_Private(copy->A, bytes, &taken));
   if (!taken) *why = "-mat_stream_memory does not hold a copy";
   else {
     copy->bytes = bytes;
@@ -166,10 +166,11 @@ static PetscErrorCode PCPolyStreamOuter(PCPolyStream *copy, Mat A, const char *w
 static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inverse, PetscBool unit, const char *why[],
                                               PetscBool *finite)
 {
-  PCPolyStream *copy;
-  PetscBool     parallel;
-  cudaStream_t  stream;
-  Mat           block = A;
+  PCPolyStream     *copy;
+  MatStreamSettings settings;
+  PetscBool         parallel;
+  cudaStream_t      stream;
+  Mat               block = A;
 
   PetscFunctionBegin;
   (void)unit;
@@ -182,8 +183,8 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
   copy->A = block;
   if (inverse) PetscCall(VecGetArrayReadAndMemType(inverse, &copy->inverse, NULL));
   if (parallel) PetscCall(PCPolyStreamOuter(copy, A, why));
-  if (((const Mat_AIJStream *)block->spptr)->settings.ordered)
-    *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
+  PetscCall(MatStreamGetSettings_Private(block, &settings));
+  if (settings.ordered) *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
   else {
     PetscCall(IDRSStream_CUDA(&stream));
     copy->scale = 1.0; /* until it is known */
@@ -209,7 +210,7 @@ static PetscErrorCode PCPolyCopyDestroy_Stream(PCPolyCopy newcopy)
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaFree(copy->memory));
-  if (copy->bytes) PetscCall(MatStreamGive_Private(copy->A, copy->bytes));
+  if (copy->bytes) PetscCall(MatStreamReleaseCopy_Private(copy->A, copy->bytes));
   PetscCall(PetscFree2(copy->chunks, copy->places));
   PetscCall(IDRSCompressedRowsDestroy(&copy->outer));
   PetscCall(VecScatterDestroy(&copy->scatter));

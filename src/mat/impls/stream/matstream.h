@@ -1,0 +1,107 @@
+/*
+   MATAIJSTREAM: a MATAIJ in the memory of the host that multiplies vectors on the GPU. Other directories use what idrsstream.h
+   declares. A file calls only files below it:
+
+     aijstream.c         the types: creation, conversion, options, view, operations of both that are not those of MATAIJ
+     matstreampass.c     passes with several levels
+     mpiaijstream.c      several processes: the diagonal block and what is outside
+     seqaijstream.c      one process: the stream and its products
+     matstream.c         settings, memory, and where products are computed
+     matstreamghosts.c   ghosts of passes on several processes
+     streampass.c        passes of a stream
+     streamcuda.cu       a GPU as its device
+     streamschedule.c    order of a pass
+     streampattern.c     chunks
+     streamghosts.c      ghosts of chunks
+     streamorder.c       order of chunks
+*/
+#pragma once
+
+#include <petsc/private/matimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsstream.h>
+
+/* Functions of MATSEQAIJ, by name, that free or move the arrays of a matrix */
+typedef enum {
+  MATSTREAM_SET_PREALLOCATION,
+  MATSTREAM_SET_PREALLOCATION_CSR,
+  MATSTREAM_SET_PREALLOCATION_COO,
+  MATSTREAM_RESET_PREALLOCATION,
+  MATSTREAM_RESET_HASH,
+  MATSTREAM_FUNCTIONS
+} MatStreamFunction;
+
+/*
+   On several processes a pass has no more levels, which are those of PCPOLY with degree 32 and the product. With more levels it
+   would wait for the GPU, and have many more ghosts
+*/
+#define MATSTREAM_MAX_LEVELS 33
+
+/* States of the matrix that ghosts were made for */
+typedef struct {
+  PetscObjectState block, outside, nonzero;
+  PetscObjectId    id; /* of the diagonal block */
+  IDRSStream       stream;
+  size_t           limit; /* of the stream's memory */
+} MatStreamVersion;
+
+/* The entries of other processes that passes need, see idrsstream.h */
+typedef struct {
+  MatStreamVersion version;
+  PetscInt         wanted, depth;
+  PetscBool        limited;        /* there would be too many ghosts with a larger depth */
+  size_t           bytes;          /* of rows and entries */
+  PetscInt         count, *global; /* the ghosts in the order of the stream */
+  Vec              inverse, before, x, y;
+  VecScatter       scatters[MATSTREAM_MAX_LEVELS + 1]; /* to ghosts within this distance, or NULL */
+  PetscObjectId    inverseid;                          /* of the D^{-1} that ghosts have, 0: none on all processes; and its state */
+  PetscObjectState inversestate;
+} MatStreamGhosts;
+
+/* In the matrix's spptr. The parent is MATSEQAIJ or MATMPIAIJ */
+typedef struct {
+  PetscBool      parallel; /* MATMPIAIJ */
+  struct _MatOps parent;
+  void (*functions[MATSTREAM_FUNCTIONS])(void); /* of the parent; NULL: PETSc has no function of this name */
+  PetscErrorCode (*retrievevalues)(Mat);
+  MatStreamSettings settings;
+  /* The device that computes products; no ops: they are computed on the host, as for MATAIJ */
+  const IDRSStreamDeviceOps *ops;
+  void                      *device; /* of a test, or NULL */
+  size_t                     share;  /* bytes of the device for this process, which all processes determine together; 0: unknown */
+  /* One process */
+  IDRSStream       stream; /* NULL: no product yet */
+  PetscObjectState state, nonzerostate;
+  size_t           copybytes; /* of the memory, for copies of the matrix */
+  /* Several: the block outside the diagonal, where the vectors are, and the entries of other processes that it multiplies */
+  Mat              off;
+  PetscObjectId    offid; /* the block on the host, and its state */
+  PetscObjectState offstate;
+  VecScatter       scatter;
+  Vec              ghosts;
+  MatStreamGhosts *passghosts; /* for passes with several levels; NULL: none yet */
+} Mat_AIJStream;
+
+static inline Mat_AIJStream *MatStreamData(Mat A)
+{
+  return (Mat_AIJStream *)A->spptr;
+}
+
+/* mpiaijstream.c and seqaijstream.c: operations that only this type has */
+PETSC_INTERN PetscErrorCode MatStreamBegin_MPIAIJ(Mat);
+PETSC_INTERN PetscErrorCode MatStreamEnd_MPIAIJ(Mat);
+PETSC_INTERN PetscErrorCode MatStreamBegin_SeqAIJ(Mat);
+PETSC_INTERN PetscErrorCode MatStreamEnd_SeqAIJ(Mat);
+
+/* matstream.c */
+PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
+PETSC_INTERN PetscErrorCode MatStreamUpdateLimit_Private(Mat);
+PETSC_INTERN size_t         MatStreamLimit_Private(Mat);
+PETSC_INTERN PetscErrorCode MatStreamSupportsType_Private(Mat, Vec, PetscBool *);
+
+/* matstreamghosts.c */
+PETSC_INTERN PetscErrorCode MatStreamGhostsCreate_Private(Mat, Mat, const PetscInt[], IDRSStream, PetscInt, MatStreamGhosts **);
+PETSC_INTERN PetscErrorCode MatStreamGhostsExchange_Private(MatStreamGhosts *, const MatStreamVecs *, const IDRSStreamSequence *);
+PETSC_INTERN PetscErrorCode MatStreamGhostsView_Private(Mat, const MatStreamGhosts *, PetscViewer);
+PETSC_INTERN PetscErrorCode MatStreamGhostsDestroy_Private(MatStreamGhosts **);

@@ -325,7 +325,7 @@ int main(int argc, char **argv)
 
   testset:
     args: -log_sync 0 -petscidrs_nccl_timeout 3
-    output_file: output/use_peer.out
+    output_file: output/place_peer.out
 
     test:
       suffix: 1

@@ -44,8 +44,7 @@ static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
   PetscCall(ViewLines(ksp, "run whole (chosen automatically)", &chosen));
   PetscCall(ViewLines(ksp, " matvecs with their vector operations in ", &made));
   PetscCall(ComplainIf(chosen != expected || made != expected,
-                       "%s: many iterations in one kernel were chosen by %" PetscInt_FMT " solvers and made by %" PetscInt_FMT
-                       ", and not by %" PetscInt_FMT,
+                       "%s: many iterations in one kernel were chosen by %" INT " solvers and made by %" INT ", and not by %" INT,
                        caller->name, chosen, made, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -79,9 +78,7 @@ static PetscErrorCode TestCallers(const char subject[], const Caller callers[], 
     PetscCall(KSPDestroy(&ksp));
     PetscCall(OptionsPop(&options));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict(subject));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -240,8 +237,7 @@ static PetscErrorCode Steps(const Caller *caller, Mat A, PetscBool check, Vec u)
   PetscCall(
     ComplainIf(reason <= 0 || linear <= 0, "%s: %s, %s", caller->name, TSConvergedReasons[reason], KSPConvergedReasons[linear]));
   if (check) PetscCall(CheckRuns(caller, ksp));
-  PetscCall(TSDestroy(&ts));
-  PetscCall(MatDestroy(&J));
+  PetscCall(DestroyAll(&ts, &J));
   PetscCall(OptionsPop(&options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,9 +269,7 @@ static PetscErrorCode TestSteps(void)
     PetscCall(ComplainIf(!(difference <= 100.0 * rtol * norm), "%s: a solution that differs by %g of %g from that with gmres",
                          callers[i].name, (double)difference, (double)norm));
   }
-  PetscCall(VecDestroy(&v));
-  PetscCall(VecDestroy(&u));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&v, &u, &A));
   PetscCall(Verdict("steps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

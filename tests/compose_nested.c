@@ -19,10 +19,10 @@ static PetscErrorCode CheckNest(const Nest *nest, PetscInt s, KSP ksp, Mat A, Ve
   char     what[128];
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, nest->name, s));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT, nest->name, s));
   PetscCall(CheckSolved(what, ksp, A, b, x));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  PetscCall(ComplainIf(its > nest->most, "%s: %" PetscInt_FMT " iterations", what, its));
+  PetscCall(ComplainIf(its > nest->most, "%s: %" INT " iterations", what, its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -33,7 +33,7 @@ static PetscErrorCode NestPush(const Nest *nest, PetscInt s, PetscOptions *optio
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncpy(text, nest->options, sizeof(text)));
-  PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, s));
+  PetscCall(PetscSNPrintf(number, sizeof(number), "%" INT, s));
   for (char *place = text; place; place++) {
     PetscCall(PetscStrchr(place, 'S', &place));
     if (!place) break;
@@ -104,9 +104,7 @@ static PetscErrorCode TestParts(void)
     }
     PetscCall(Verdict(nests[in].name));
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,8 +134,7 @@ static PetscErrorCode FieldsCreate(PetscBool saddle, Mat *A, IS fields[])
     PetscCall(MatSetValue(*A, row, 2 * i + 1 - field, field ? -1.0 : 0.7, INSERT_VALUES));
     if (field && saddle) PetscCall(MatSetValue(*A, row, row, 0.0, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   for (PetscInt field = 0; field < 2; field++) {
     first = begin % 2 == field ? begin : begin + 1;
     PetscCall(ISCreateStride(PETSC_COMM_WORLD, end > first ? (end - first + 1) / 2 : 0, first, 2, &fields[field]));
@@ -214,9 +211,7 @@ static PetscErrorCode TestFields(void)
       PetscCall(KSPDestroy(&ksp));
       PetscCall(OptionsPop(&options));
     }
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&b, &x, &A));
     for (PetscInt field = 0; field < 2; field++) PetscCall(ISDestroy(&fields[field]));
     PetscCall(Verdict(nests[in].nest.name));
   }

@@ -96,14 +96,12 @@ int main(int argc, char **argv)
       PetscCall(KSPIDRSSetShadowSize(ksp, s));
       PetscCall(Median(ksp, A, b, &median, &wrong, &failed));
       PetscCall(ComplainIf(!(median <= bound) || wrong || failed,
-                           "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT
-                           " runs with a wrong residual, %" PetscInt_FMT " not converged",
+                           "%s s=%" INT ": median %" INT " products, expected %" INT ", %" INT " runs with a wrong residual, %" INT
+                           " not converged",
                            problem->matrix, s, median, expected, wrong, failed));
     }
     PetscCall(Verdict(problem->matrix));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &b, &A));
   }
   PetscCall(PetscFinalize());
   return 0;

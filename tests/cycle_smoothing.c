@@ -116,12 +116,12 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPDestroy(&ksp));
       }
-      PetscCall(ComplainIf(!formula.grown, "s = %" PetscInt_FMT ", %s: there was nothing to smooth", s, left ? "left" : "right"));
-      PetscCall(ComplainIf(watch.count < 20, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " iterations were monitored", s,
-                           left ? "left" : "right", watch.count));
-      PetscCall(ComplainIf(watch.grown, "s = %" PetscInt_FMT ", %s: the norm has grown", s, left ? "left" : "right"));
-      PetscCall(ComplainIf(!(watch.worst <= tolerance), "s = %" PetscInt_FMT ", %s: the norms differ by %g", s,
-                           left ? "left" : "right", (double)watch.worst));
+      PetscCall(ComplainIf(!formula.grown, "s = %" INT ", %s: there was nothing to smooth", s, left ? "left" : "right"));
+      PetscCall(ComplainIf(watch.count < 20, "s = %" INT ", %s: %" INT " iterations were monitored", s, left ? "left" : "right",
+                           watch.count));
+      PetscCall(ComplainIf(watch.grown, "s = %" INT ", %s: the norm has grown", s, left ? "left" : "right"));
+      PetscCall(ComplainIf(!(watch.worst <= tolerance), "s = %" INT ", %s: the norms differ by %g", s, left ? "left" : "right",
+                           (double)watch.worst));
       /* what is handed back is the smoothed solution, too */
       PetscCall(VecAXPY(formula.xs, -1.0, x));
       {
@@ -129,15 +129,10 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
 
         PetscCall(VecNorm(formula.xs, NORM_2, &difference));
         PetscCall(VecNorm(x, NORM_2, &norm));
-        PetscCall(ComplainIf(!(difference <= 10 * tolerance * norm), "s = %" PetscInt_FMT ", %s: the solution differs by %g of %g",
-                             s, left ? "left" : "right", (double)difference, (double)norm));
+        PetscCall(ComplainIf(!(difference <= 10 * tolerance * norm), "s = %" INT ", %s: the solution differs by %g of %g", s,
+                             left ? "left" : "right", (double)difference, (double)norm));
       }
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&formula.x));
-      PetscCall(VecDestroy(&formula.r));
-      PetscCall(VecDestroy(&formula.xs));
-      PetscCall(VecDestroy(&formula.rs));
-      PetscCall(VecDestroy(&formula.w));
+      PetscCall(DestroyAll(&x, &formula.x, &formula.r, &formula.xs, &formula.rs, &formula.w));
     }
   }
   PetscCall(Verdict("formula"));
@@ -170,21 +165,19 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
         PetscCall(KSPGetConvergedReason(ksp, &reason[smoothing]));
         PetscCall(KSPIDRSGetCounts(ksp, &products[smoothing], NULL, NULL, NULL));
         PetscCall(ResidualNorm(A, b, x, &rnorm[smoothing], &bnorm));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(VecDestroy(&x));
+        PetscCall(DestroyAll(&ksp, &x));
       }
       if (below) {
         PetscCall(
           ComplainIf(!(reason[1] < 0) || reason[1] == KSP_DIVERGED_ITS || !(rnorm[1] <= 1e6 * PETSC_MACHINE_EPSILON * bnorm),
-                     "s = %" PetscInt_FMT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s,
-                     KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
+                     "s = %" INT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s, KSPConvergedReasons[reason[1]],
+                     (double)rnorm[1], (double)bnorm));
       } else if (reason[1] != KSP_CONVERGED_RTOL || !(rnorm[1] <= 1.01 * rtol * bnorm))
-        PetscCall(Complain("s = %" PetscInt_FMT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on",
+        PetscCall(Complain("s = %" INT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on",
                            KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
       else
         PetscCall(ComplainIf(products[1] > products[0] + products[0] / 3 + 5,
-                             "s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s,
-                             products[1], products[0]));
+                             "s = %" INT ": %" INT " products, %" INT " without smoothing", s, products[1], products[0]));
     }
   }
   PetscCall(Verdict("solves"));
@@ -249,16 +242,12 @@ static PetscErrorCode TestDrop(void)
     PetscCall(KSPMonitorSet(ksp, DropMonitor, &drop, NULL));
     PetscCall(KSPSolve(ksp, drop.b, x));
     PetscCall(KSPGetIterationNumber(ksp, &its));
-    PetscCall(ComplainIf(its != 2, "almost diagonal, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", s, its));
-    PetscCall(ComplainIf(!(drop.worst <= 1.0), "almost diagonal, s = %" PetscInt_FMT ": norms are off by %g of what is allowed", s,
+    PetscCall(ComplainIf(its != 2, "almost diagonal, s = %" INT ": %" INT " iterations", s, its));
+    PetscCall(ComplainIf(!(drop.worst <= 1.0), "almost diagonal, s = %" INT ": norms are off by %g of what is allowed", s,
                          (double)drop.worst));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
+    PetscCall(DestroyAll(&ksp, &x));
   }
-  PetscCall(VecDestroy(&drop.b));
-  PetscCall(VecDestroy(&drop.x));
-  PetscCall(MatDestroy(&P));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&drop.b, &drop.x, &P, &A));
   PetscCall(Verdict("large steps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -289,22 +278,19 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
     PetscCall(ComplainIf(smoothing != (i % 2 ? PETSC_TRUE : PETSC_FALSE), "smoothing is not what has been set"));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "solve %" PetscInt_FMT ": |b - A x| = %g of %g", i, (double)rnorm,
-                         (double)bnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "solve %" INT ": |b - A x| = %g of %g", i, (double)rnorm, (double)bnorm));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
     PetscCall(KSPIDRSGetImplementation(ksp, &kind));
     PetscCall(ComplainIf(kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates,
-                         "solve %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations", i, reductions,
-                         its));
+                         "solve %" INT ": %" INT " reductions in %" INT " iterations", i, reductions, its));
   }
   PetscCall(KSPSetType(ksp, KSPGMRES)); /* setters are ignored by other types */
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
   PetscCall(ComplainIf(smoothing, "smoothing was set while the type was another"));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&ksp, &x));
   PetscCall(Verdict("settings"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -331,14 +317,12 @@ int main(int argc, char **argv)
 #endif
     PetscCall(VecSetValue(b, i, value, INSERT_VALUES));
   }
-  PetscCall(VecAssemblyBegin(b));
-  PetscCall(VecAssemblyEnd(b));
+  PetscCall(VecAssemble(b));
   PetscCall(TestFormula(A, b));
   PetscCall(TestSolves(A, b));
   PetscCall(TestDrop());
   PetscCall(TestSettings(A, b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
+  PetscCall(DestroyAll(&A, &b));
   PetscCall(PetscFinalize());
   return 0;
 }

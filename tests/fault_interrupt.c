@@ -109,14 +109,12 @@ static PetscErrorCode SystemCreate(const System *system, Mat *A, Mat *S, Mat *N,
     }
     if (i < n - 1) PetscCall(MatSetValue(*A, i, i + 1, -0.2, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(MatCreateVecs(*A, x, b));
   PetscCall(MatCreateShell(PETSC_COMM_WORLD, end - begin, end - begin, n, n, *A, S));
   PetscCall(MatShellSetOperation(*S, MATOP_MULT, (void (*)(void))Mult));
   for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(*b, i, 1.0 + PetscSinReal((PetscReal)(i * i)), INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(*b));
-  PetscCall(VecAssemblyEnd(*b));
+  PetscCall(VecAssemble(*b));
   if (system->nested) {
     Vec parts[] = {*b, *x};
 
@@ -207,8 +205,8 @@ static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome
   PetscFunctionBeginUser;
   PetscCall(
     ComplainIf(outcome->updates < system->updates || verifications < system->verifications || outcome->restarts < system->restarts,
-               "%s: only %" PetscInt_FMT " updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts", PCSides[side],
-               outcome->updates, verifications, outcome->restarts));
+               "%s: only %" INT " updates, %" INT " verifications, %" INT " restarts", PCSides[side], outcome->updates,
+               verifications, outcome->restarts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,9 +217,7 @@ static PetscErrorCode Refused(const char what[], KSP ksp, Vec b, Vec x)
   char          *found;
 
   PetscFunctionBeginUser;
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(PetscStrstr(message, "KSPReset()", &found));
   PetscCall(
     ComplainIf(ierr != PETSC_ERR_ORDER || !found, "%s: a solve without KSPReset(): error %d, \"%s\"", what, (int)ierr, message));
@@ -243,7 +239,7 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, call %" PetscInt_FMT, system->name, PCSides[side], which));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, call %" INT, system->name, PCSides[side], which));
   PetscCall(SolverCreate(system, side, S, &ksp));
   PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
   PetscCall(ComplainIf(!ierr, "%s: no error", what));
@@ -260,7 +256,7 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
     }
     if (round == 2) break;
     PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
-    PetscCall(ComplainIf(!ierr, "%s: no error in round %" PetscInt_FMT, what, round));
+    PetscCall(ComplainIf(!ierr, "%s: no error in round %" INT, what, round));
     PetscCall(Unlock(b));
     PetscCall(Unlock(x));
   }
@@ -270,9 +266,8 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
     PetscCall(VecAXPY(x, -1.0, solution));
     PetscCall(VecNorm(x, NORM_INFINITY, &difference));
     PetscCall(ComplainIf(!(difference == 0.0) || memcmp(&outcome, expected, sizeof(outcome)),
-                         "%s: the solution differs by %g, %s after %" PetscInt_FMT ", %s after %" PetscInt_FMT " expected", what,
-                         (double)difference, KSPConvergedReasons[outcome.reason], outcome.its,
-                         KSPConvergedReasons[expected->reason], expected->its));
+                         "%s: the solution differs by %g, %s after %" INT ", %s after %" INT " expected", what, (double)difference,
+                         KSPConvergedReasons[outcome.reason], outcome.its, KSPConvergedReasons[expected->reason], expected->its));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -301,12 +296,7 @@ static PetscErrorCode TestSystem(const System *system)
     PetscCall(CheckPath(system, sides[i], &expected));
     for (PetscInt which = 1; which <= total; which++) PetscCall(Interrupt(system, sides[i], N, which, b, x, &expected, solution));
   }
-  PetscCall(VecDestroy(&solution));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&N));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&solution, &b, &x, &N, &S, &A));
   PetscCall(Verdict(system->name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -351,7 +341,7 @@ static PetscErrorCode TestSome(void)
     /* not to be met: a norm that is would be verified */
     PetscCall(KSPSetTolerances(ksp[i], 1e-30, PETSC_DEFAULT, PETSC_DEFAULT, fifth));
     PetscCall(Solve(ksp[i], 0, b, x, &expected[i], &ierr));
-    PetscCall(ComplainIf(ierr || expected[i].its != fifth, "error \"%s\" after %" PetscInt_FMT, message, expected[i].its));
+    PetscCall(ComplainIf(ierr || expected[i].its != fifth, "error \"%s\" after %" INT, message, expected[i].its));
   }
   PetscCall(KSPMonitorSet(ksp[0], LastMonitor, &fifth, NULL));
   PetscCall(Solve(ksp[0], 0, b, x, &outcome, &ierr));
@@ -368,16 +358,12 @@ static PetscErrorCode TestSome(void)
     PetscCall(Solve(ksp[i], 0, b, x, &outcome, &ierr));
     if (ierr) PetscCall(Complain("%s: error \"%s\"", i ? "another solver" : "again", message));
     else
-      PetscCall(ComplainIf(memcmp(&outcome, &expected[i], sizeof(outcome)),
-                           "%s: %s after %" PetscInt_FMT " with norm %g, %g expected", i ? "another solver" : "again",
-                           KSPConvergedReasons[outcome.reason], outcome.its, (double)outcome.rnorm, (double)expected[i].rnorm));
+      PetscCall(ComplainIf(memcmp(&outcome, &expected[i], sizeof(outcome)), "%s: %s after %" INT " with norm %g, %g expected",
+                           i ? "another solver" : "again", KSPConvergedReasons[outcome.reason], outcome.its, (double)outcome.rnorm,
+                           (double)expected[i].rnorm));
     PetscCall(KSPDestroy(&ksp[i]));
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&N));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &x, &N, &S, &A));
   PetscCall(Verdict("an error on one process"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

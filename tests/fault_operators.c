@@ -117,14 +117,11 @@ static PetscErrorCode TestFaults(void)
               PetscCall(KSPGetPC(ksp, &pc));
               PetscCall(PCShellSetContext(pc, &preconditioner));
               PetscCall(PCShellSetApply(pc, FaultyPCApply));
-              PetscCall(PetscSNPrintf(what, sizeof(what),
-                                      "%s of the %s at application %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, norm %s",
+              PetscCall(PetscSNPrintf(what, sizeof(what), "%s of the %s at application %" INT ", s = %" INT ", %s, norm %s",
                                       faults[kinds[ik]], where ? "preconditioner" : "operator", when, sizes[is],
                                       PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
 
-              PetscCall(Listen());
-              ierr = KSPSolve(ksp, b, x);
-              PetscCall(Heard());
+              Try(ierr, KSPSolve(ksp, b, x));
               PetscCall(KSPGetConvergedReason(ksp, &reason));
               if (kinds[ik] == FAULT_ERROR) {
                 PetscCall(ComplainIf((ierr != PETSC_SUCCESS) != faulty->happened, "%s: error code %d", what, (int)ierr));
@@ -154,11 +151,7 @@ static PetscErrorCode TestFaults(void)
                 PetscCall(PetscStrlcat(what, ", again", sizeof(what)));
                 PetscCall(SolveConverged(what, ksp, b));
               }
-              PetscCall(KSPDestroy(&ksp));
-              PetscCall(MatDestroy(&S));
-              PetscCall(MatDestroy(&A));
-              PetscCall(VecDestroy(&b));
-              PetscCall(VecDestroy(&x));
+              PetscCall(DestroyAll(&ksp, &S, &A, &b, &x));
             }
           }
         }
@@ -199,25 +192,19 @@ static PetscErrorCode TestNotANumber(void)
             PetscCall(VecSetGeneral(b, 1.0));
             PetscCall(VecSetGeneral(x, 2.0));
             PetscCall(VecSetValue(where ? x : b, 5, infinite ? 1.0 / zero : zero / zero, INSERT_VALUES));
-            PetscCall(VecAssemblyBegin(where ? x : b));
-            PetscCall(VecAssemblyEnd(where ? x : b));
+            PetscCall(VecAssemble(where ? x : b));
             PetscCall(
               SolverCreateLimited(A, sizes[is], sides[iside], mode == 1 ? KSP_NORM_NONE : KSP_NORM_DEFAULT, 20, PCJACOBI, &ksp));
             PetscCall(KSPSetInitialGuessNonzero(ksp, where ? PETSC_TRUE : PETSC_FALSE));
             if (mode == 2) PetscCall(KSPSetErrorIfNotConverged(ksp, PETSC_TRUE));
-            PetscCall(Listen());
-            ierr = KSPSolve(ksp, b, x);
-            PetscCall(Heard());
+            Try(ierr, KSPSolve(ksp, b, x));
             PetscCall(KSPGetConvergedReason(ksp, &reason));
-            PetscCall(ComplainIf(mode == 2 && !ierr, "%s in %s, s = %" PetscInt_FMT ", %s: no error", infinite ? "Inf" : "NaN",
+            PetscCall(ComplainIf(mode == 2 && !ierr, "%s in %s, s = %" INT ", %s: no error", infinite ? "Inf" : "NaN",
                                  where ? "x0" : "b", sizes[is], PCSides[sides[iside]]));
             PetscCall(ComplainIf(mode < 2 && (ierr || reason != KSP_DIVERGED_NANORINF),
-                                 "%s in %s, s = %" PetscInt_FMT ", %s: %s, error code %d", infinite ? "Inf" : "NaN",
-                                 where ? "x0" : "b", sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
-            PetscCall(KSPDestroy(&ksp));
-            PetscCall(MatDestroy(&A));
-            PetscCall(VecDestroy(&b));
-            PetscCall(VecDestroy(&x));
+                                 "%s in %s, s = %" INT ", %s: %s, error code %d", infinite ? "Inf" : "NaN", where ? "x0" : "b",
+                                 sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
+            PetscCall(DestroyAll(&ksp, &A, &b, &x));
           }
         }
       }
@@ -260,16 +247,11 @@ static PetscErrorCode TestCallbacks(void)
       PetscCall(SolverCreateLimited(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
       if (test) PetscCall(KSPSetConvergenceTest(ksp, FailingTest, &when, NULL));
       else PetscCall(KSPMonitorSet(ksp, FailingMonitor, &when, NULL));
-      PetscCall(Listen());
-      ierr = KSPSolve(ksp, b, x);
-      PetscCall(Heard());
+      Try(ierr, KSPSolve(ksp, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &its));
-      PetscCall(ComplainIf(!ierr || its != when, "error of a %s at iteration %" PetscInt_FMT ": error code %d at %" PetscInt_FMT,
+      PetscCall(ComplainIf(!ierr || its != when, "error of a %s at iteration %" INT ": error code %d at %" INT,
                            test ? "convergence test" : "monitor", when, (int)ierr, its));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(MatDestroy(&A));
-      PetscCall(VecDestroy(&b));
-      PetscCall(VecDestroy(&x));
+      PetscCall(DestroyAll(&ksp, &A, &b, &x));
     }
   }
   PetscCall(Verdict("errors of monitors and convergence tests"));
@@ -325,9 +307,7 @@ static PetscErrorCode TestFailedColumns(const char what[], KSP ksp, Mat A)
   Mat            B, X;
 
   PetscFunctionBeginUser;
-  PetscCall(BlockCreate(A, columns, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, columns, BLOCK_RANDOM, &B, &X));
   for (PetscInt block = 0; block < 2; block++) {
     const KSPConvergedReason *reasons;
 
@@ -336,8 +316,7 @@ static PetscErrorCode TestFailedColumns(const char what[], KSP ksp, Mat A)
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
     for (PetscInt j = 0; j < columns; j++) PetscCall(CheckFailed(what, reasons[j]));
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(DestroyAll(&B, &X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -377,14 +356,11 @@ static PetscErrorCode TestBlocks(void)
           }
           PetscCall(KSPSolve(ksp, b, x));
           PetscCall(KSPGetConvergedReason(ksp, &reason));
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, norm %s", shell ? "shell" : "blocks",
-                                  sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s, norm %s", shell ? "shell" : "blocks", sizes[is],
+                                  PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
           PetscCall(CheckFailed(what, reason));
           PetscCall(TestFailedColumns(what, ksp, A));
-          PetscCall(KSPDestroy(&ksp));
-          PetscCall(MatDestroy(&A));
-          PetscCall(VecDestroy(&b));
-          PetscCall(VecDestroy(&x));
+          PetscCall(DestroyAll(&ksp, &A, &b, &x));
         }
       }
     }

@@ -49,9 +49,7 @@ static PetscErrorCode TestOptions(void)
   /* an option with the prefix of the solver is named with it */
   PetscCall(KSPSetOptionsPrefix(ksp, "inner_"));
   PetscCall(PetscOptionsSetValue(NULL, "-inner_ksp_idrs_s", "-2"));
-  PetscCall(Listen());
-  ierr = KSPSetFromOptions(ksp);
-  PetscCall(Heard());
+  Try(ierr, KSPSetFromOptions(ksp));
   PetscCall(CheckError(ierr, "with a prefix", "-inner_ksp_idrs_s", "-2"));
   PetscCall(PetscOptionsClearValue(NULL, "-inner_ksp_idrs_s"));
   PetscCall(KSPSetOptionsPrefix(ksp, NULL));
@@ -70,9 +68,7 @@ static PetscErrorCode TestOptions(void)
     PetscCall(SolveConverged(options[i].name, ksp, b));
     PetscCall(PetscOptionsClearValue(NULL, options[i].name));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &b, &A));
   PetscCall(Verdict("wrong options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -99,9 +95,7 @@ static PetscErrorCode TestMatrix(void)
 
     PetscCall(PetscSNPrintf(name, sizeof(name), "-stream_%s", options[i][0] + 1));
     PetscCall(PetscOptionsSetValue(NULL, name, options[i][1]));
-    PetscCall(Listen());
-    ierr = MatSetFromOptions(A);
-    PetscCall(Heard());
+    Try(ierr, MatSetFromOptions(A));
     PetscCall(CheckError(ierr, options[i][0], options[i][0], options[i][1]));
     PetscCall(PetscOptionsClearValue(NULL, name));
   }

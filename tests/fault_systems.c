@@ -181,14 +181,11 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
   else PetscCall(VecSet(x, 0.0));
   PetscCall(KSPSetInitialGuessNonzero(ksp, x0 ? PETSC_TRUE : PETSC_FALSE));
 
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(KSPGetNormType(ksp, &norm));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  PetscCall(PetscSNPrintf(what, sizeof(what),
-                          "%s, s = %" PetscInt_FMT ", %s, norm %s, max_it %" PetscInt_FMT ": %s after %" PetscInt_FMT, name, s,
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s, norm %s, max_it %" INT ": %s after %" INT, name, s,
                           PCSides[side], KSPNormTypes[norm], max_it, KSPConvergedReasons[reason], its));
   if (ierr) {
     PetscCall(Complain("%s: error \"%s\"", what, message));
@@ -248,9 +245,7 @@ static PetscErrorCode TestSystems(void)
         }
       }
     }
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x0));
+    PetscCall(DestroyAll(&A, &b, &x0));
     PetscCall(Verdict(system->name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -283,9 +278,7 @@ static PetscErrorCode TestScales(void)
       PetscCall(PetscSNPrintf(name, sizeof(name), "A of size %g, b of size %g", (double)Ascales[i], (double)bscales[i]));
       PetscCall(SolverCreateLimited(A, sizes[is], PC_RIGHT, KSP_NORM_DEFAULT, 400, PCNONE, &ksp));
       PetscCall(SolveAndCheck(ksp, name, A, b, NULL, END_CONVERGED));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(MatDestroy(&A));
-      PetscCall(VecDestroy(&b));
+      PetscCall(DestroyAll(&ksp, &A, &b));
     }
   }
   PetscCall(Verdict("large and small numbers"));
@@ -320,9 +313,7 @@ static PetscErrorCode SolveTruthfully(KSP ksp, const char name[], const char opt
   PetscCall(KSPGetType(ksp, &type));
   PetscCall(PetscStrcmp(type, KSPPREONLY, &preonly));
   PetscCall(VecDuplicate(b, &x));
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(ComplainIf(ierr || reason == KSP_CONVERGED_ITERATING, "%s, %s, %s: %s, error code %d \"%s\"", name, type, options,
                        KSPConvergedReasons[reason], (int)ierr, message));
@@ -386,9 +377,7 @@ static PetscErrorCode TestZeroDiagonal(void)
         PetscCall(SolveTruthfully(ksp, names[ie], pcs[ip].options, A, b));
         PetscCall(KSPDestroy(&ksp));
         PetscCall(OptionsPop(&options));
-        PetscCall(VecDestroy(&x0));
-        PetscCall(VecDestroy(&b));
-        PetscCall(MatDestroy(&A));
+        PetscCall(DestroyAll(&x0, &b, &A));
       }
     }
   }

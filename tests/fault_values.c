@@ -57,34 +57,22 @@ static PetscErrorCode TestSetters(void)
     };
 
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(integers); i++) {
-      PetscCall(Listen());
-      ierr = (*integers[i].set)(ksp, integers[i].value);
-      PetscCall(Heard());
+      Try(ierr, (*integers[i].set)(ksp, integers[i].value));
       PetscCall(CheckError(ierr, integers[i].name, integers[i].name, integers[i].text));
     }
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(reals); i++) {
-      PetscCall(Listen());
-      ierr = (*reals[i].set)(ksp, reals[i].value);
-      PetscCall(Heard());
+      Try(ierr, (*reals[i].set)(ksp, reals[i].value));
       PetscCall(CheckError(ierr, reals[i].name, reals[i].name, reals[i].text));
     }
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(implementations); i++) {
-      PetscCall(Listen());
-      ierr = KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementations[i].value);
-      PetscCall(Heard());
+      Try(ierr, KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementations[i].value));
       PetscCall(CheckError(ierr, "implementation", "KSPIDRSSetImplementation", implementations[i].text));
-      PetscCall(Listen());
-      ierr = KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)implementations[i].value);
-      PetscCall(Heard());
+      Try(ierr, KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)implementations[i].value));
       PetscCall(CheckError(ierr, "communication", "KSPIDRSSetCommunication", implementations[i].text));
-      PetscCall(Listen());
-      ierr = KSPIDRSSetProduct(ksp, (KSPIDRSProduct)implementations[i].value);
-      PetscCall(Heard());
+      Try(ierr, KSPIDRSSetProduct(ksp, (KSPIDRSProduct)implementations[i].value));
       PetscCall(CheckError(ierr, "product", "KSPIDRSSetProduct", implementations[i].text));
     }
-    PetscCall(Listen());
-    ierr = KSPIDRSSetShadowVecs(ksp, -2, NULL);
-    PetscCall(Heard());
+    Try(ierr, KSPIDRSSetShadowVecs(ksp, -2, NULL));
     PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "-2"));
 
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
@@ -93,9 +81,8 @@ static PetscErrorCode TestSetters(void)
     PetscCall(KSPIDRSGetUpdateTolerance(ksp, &tolerance));
     PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
     PetscCall(ComplainIf(s != 3 || seed != 0 || !(cosine == 0.5) || !(tolerance == (PetscReal)1e-3) || restarts != 10,
-                         "after errors: s %" PetscInt_FMT ", seed %" PetscInt_FMT
-                         ", cosine %g, tolerance %g, restarts %" PetscInt_FMT,
-                         s, seed, (double)cosine, (double)tolerance, restarts));
+                         "after errors: s %" INT ", seed %" INT ", cosine %g, tolerance %g, restarts %" INT, s, seed,
+                         (double)cosine, (double)tolerance, restarts));
     PetscCall(SolveConverged("after errors", ksp, b));
   }
   PetscCall(Verdict("wrong values"));
@@ -105,9 +92,7 @@ static PetscErrorCode TestSetters(void)
   */
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(KSPIDRSSetImplementation(ksp, device ? KSP_IDRS_HOST : KSP_IDRS_CUDA));
-  PetscCall(Listen());
-  ierr = KSPSetUp(ksp);
-  PetscCall(Heard());
+  Try(ierr, KSPSetUp(ksp));
   PetscCall(CheckError(ierr, "a back end that cannot run", "-ksp_idrs_implementation", device ? "host" : "cuda"));
   PetscCall(KSPIDRSSetImplementation(ksp, implementation));
   PetscCall(SolveConverged("after a back end that cannot run", ksp, b));
@@ -125,9 +110,7 @@ static PetscErrorCode TestSetters(void)
       Vec x;
 
       PetscCall(VecDuplicate(b, &x));
-      PetscCall(Listen());
-      ierr = KSPSolve(ksp, b, x);
-      PetscCall(Heard());
+      Try(ierr, KSPSolve(ksp, b, x));
       PetscCall(Unlock(b));
       PetscCall(VecDestroy(&x));
       /* processes on devices may have one each, or share it */
@@ -153,9 +136,7 @@ static PetscErrorCode TestSetters(void)
     PetscCall(KSPIDRSGetProduct(ksp, &found));
     PetscCall(ComplainIf(found != product, "product: %d", (int)found));
     PetscCall(VecDuplicate(b, &x));
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
+    Try(ierr, KSPSolve(ksp, b, x));
     PetscCall(Unlock(b));
     PetscCall(VecDestroy(&x));
     if (!cuda || ierr) PetscCall(CheckError(ierr, "product that cannot be", "-ksp_idrs_product", KSPIDRSProducts[product]));
@@ -166,9 +147,7 @@ static PetscErrorCode TestSetters(void)
   }
   PetscCall(Verdict("products"));
 
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,10 +194,8 @@ static PetscErrorCode TestShadowVecs(void)
     PetscCall(ShadowCreate(3, m, &P));
     PetscCall(KSPIDRSSetShadowVecs(ksp, 3, P));
     PetscCall(VecDestroyVecs(3, &P));
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, m));
-    PetscCall(Listen());
-    ierr = KSPSetUp(ksp);
-    PetscCall(Heard());
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%" INT, m));
+    Try(ierr, KSPSetUp(ksp));
     PetscCall(CheckError(ierr, "size of shadow vectors", "KSPIDRSSetShadowVecs", text));
   }
 
@@ -226,34 +203,26 @@ static PetscErrorCode TestShadowVecs(void)
   PetscCall(KSPIDRSSetShadowVecs(ksp, 5, P));
   PetscCall(VecDestroyVecs(5, &P));
   PetscCall(SolveConverged("with shadow vectors of the right size", ksp, b));
-  PetscCall(Listen());
-  ierr = KSPIDRSSetShadowSize(ksp, 7);
-  PetscCall(Heard());
+  Try(ierr, KSPIDRSSetShadowSize(ksp, 7));
   PetscCall(CheckError(ierr, "number of shadow vectors", "-ksp_idrs_s", "7"));
   PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "5"));
-  PetscCall(Listen());
-  ierr = KSPIDRSSetShadowVecs(ksp, -1, NULL);
-  PetscCall(Heard());
+  Try(ierr, KSPIDRSSetShadowVecs(ksp, -1, NULL));
   PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "-1"));
   PetscCall(KSPIDRSSetShadowSize(ksp, 5));
   PetscCall(SolveConverged("still with shadow vectors", ksp, b));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
   PetscCall(KSPIDRSSetShadowSize(ksp, 7));
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-  PetscCall(ComplainIf(s != 7, "s is %" PetscInt_FMT " after shadow vectors", s));
+  PetscCall(ComplainIf(s != 7, "s is %" INT " after shadow vectors", s));
   PetscCall(SolveConverged("without shadow vectors", ksp, b));
 
   /* none of these may leak when the solver goes away with them */
   PetscCall(ShadowCreate(2, n - 1, &P));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscCall(VecDestroyVecs(2, &P));
-  PetscCall(Listen());
-  ierr = KSPSetUp(ksp);
-  PetscCall(Heard());
+  Try(ierr, KSPSetUp(ksp));
   PetscCall(ComplainIf(!ierr, "size of shadow vectors: no error"));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &b, &A));
   PetscCall(Verdict("wrong shadow vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,17 +242,13 @@ static PetscErrorCode TestUnsupported(void)
   PetscCall(SolverCreateSide(A, 2, PC_SYMMETRIC, PCJACOBI, &ksp));
   for (PetscInt i = 0; i < 2; i++) {
     if (i) PetscCall(KSPSetNormType(ksp, KSP_NORM_NATURAL));
-    PetscCall(Listen());
-    ierr = KSPSetUp(ksp);
-    PetscCall(Heard());
+    Try(ierr, KSPSetUp(ksp));
     PetscCall(CheckError(ierr, i ? "natural norm" : "symmetric preconditioning", KSPIDRS, i ? "NATURAL" : "SYMMETRIC"));
     PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
     PetscCall(KSPSetPCSide(ksp, i ? PC_RIGHT : PC_LEFT));
     PetscCall(SolveConverged("after a side or norm that is not supported", ksp, b));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &b, &A));
   PetscCall(Verdict("sides and norms that are not supported"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

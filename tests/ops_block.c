@@ -139,8 +139,7 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
     }
     PetscCall(VecRestoreArrayRead(axpy.y[j].vec, &y));
     PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON),
-                     "combine, n = %" PetscInt_FMT ", nx = %" PetscInt_FMT ", scaled %" PetscInt_FMT ", ny = %" PetscInt_FMT
-                     "%s%s, column %" PetscInt_FMT ": off by %g",
+                     "combine, n = %" INT ", nx = %" INT ", scaled %" INT ", ny = %" INT "%s%s, column %" INT ": off by %g",
                      problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
   }
   PetscCall(PetscFree(C));
@@ -194,8 +193,8 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
     }
   }
   PetscCall(Expect(check, (PetscBool)(worst <= 100 * PETSC_MACHINE_EPSILON),
-                   "combine, n = %" PetscInt_FMT ", blocks of %" PetscInt_FMT "%s: %" PetscInt_FMT " sums together are off by %g",
-                   problem->n, m, diagonal ? ", diagonal" : "", count, (double)worst));
+                   "combine, n = %" INT ", blocks of %" INT "%s: %" INT " sums together are off by %g", problem->n, m,
+                   diagonal ? ", diagonal" : "", count, (double)worst));
   PetscCall(PetscFree2(C, apart));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -254,8 +253,8 @@ static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task 
     for (PetscInt l = 0; l < IDRSBlockDotsCount(&dots[i]); l++, at++)
       worst = PetscAbsScalar(sums[at] - dense[at]) <= worst ? worst : PetscAbsScalar(sums[at] - dense[at]);
     PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON),
-                     "project, n = %" PetscInt_FMT ", task %" PetscInt_FMT " of %" PetscInt_FMT ", %" PetscInt_FMT
-                     " shadow vectors, nw = %" PetscInt_FMT ", nx = %" PetscInt_FMT "%s: off by %g",
+                     "project, n = %" INT ", task %" INT " of %" INT ", %" INT " shadow vectors, nw = %" INT ", nx = %" INT
+                     "%s: off by %g",
                      problem->n, i, ntasks, tasks[i].rows, tasks[i].nw, tasks[i].nx,
                      IDRSBlockDotsHermitian(&dots[i]) ? ", Hermitian" : "", (double)worst));
   }
@@ -333,8 +332,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &columns, NULL));
   for (PetscInt i = 0; i < widths; i++)
     PetscCheck(m[i] > 0 && m[i] <= IDRS_MAX_WIDTH && 7 * m[i] <= columns, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
-               "-widths %" PetscInt_FMT " must be 1 to %d, and at most a seventh of -columns %" PetscInt_FMT, m[i], IDRS_MAX_WIDTH,
-               columns);
+               "-widths %" INT " must be 1 to %d, and at most a seventh of -columns %" INT, m[i], IDRS_MAX_WIDTH, columns);
   for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], columns, widths, m, back, &combine, &project));
   PetscCall(CheckVerdict(&combine));
   PetscCall(CheckVerdict(&project));

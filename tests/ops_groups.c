@@ -275,14 +275,12 @@ static PetscErrorCode Compare(Check *check, const Problem *problem, PetscInt num
   PetscFunctionBegin;
   if (difference <= tolerance) check->made++;
   else
-    PetscCall(Expect(check, PETSC_FALSE,
-                     "%s s %" PetscInt_FMT " n %" PetscInt_FMT " width %" PetscInt_FMT "%s%s%s%s%s%s%s work %" PetscInt_FMT
-                     ": %s %" PetscInt_FMT " differs by %g",
-                     problem->work[0]->passes->name, problem->s, problem->n, problem->width, problem->P ? " stored P" : "",
-                     way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "",
-                     way->restarted ? " restarted" : "",
-                     way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "",
-                     way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
+    PetscCall(
+      Expect(check, PETSC_FALSE, "%s s %" INT " n %" INT " width %" INT "%s%s%s%s%s%s%s work %" INT ": %s %" INT " differs by %g",
+             problem->work[0]->passes->name, problem->s, problem->n, problem->width, problem->P ? " stored P" : "",
+             way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->restarted ? " restarted" : "",
+             way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "",
+             way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -432,8 +430,7 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
     for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDestroy(&problem->single[i][j]));
   }
   if (problem->P) PetscCall(VecDestroyVecs(problem->s, &problem->P));
-  PetscCall(VecDestroy(&problem->diagonal));
-  PetscCall(VecDestroy(&problem->like));
+  PetscCall(DestroyAll(&problem->diagonal, &problem->like));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

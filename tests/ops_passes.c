@@ -396,8 +396,7 @@ static PetscErrorCode ExpectCall(Check *check, PetscBool holds, const Problem *p
   PetscFunctionBegin;
   if (holds) check->made++;
   else
-    PetscCall(Expect(check, PETSC_FALSE,
-                     "%s%s s %" PetscInt_FMT " n %" PetscInt_FMT " k %" PetscInt_FMT "%s%s%s%s: %s %" PetscInt_FMT ": %g, not %g",
+    PetscCall(Expect(check, PETSC_FALSE, "%s%s s %" INT " n %" INT " k %" INT "%s%s%s%s: %s %" INT ": %g, not %g",
                      side->work->passes->name, side->P ? " with explicit vectors" : "", problem->s, problem->n, call.step.k,
                      call.step.start ? " start" : "", call.step.wantv ? " v" : "", call.step.wantu ? " u" : "",
                      call.preconditioned ? " preconditioned" : (call.diagonal ? " diagonal" : ""), what, index, found, expected));
@@ -937,8 +936,7 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
   for (PetscInt j = 0; j < s; j++) {
     for (PetscInt i = 0; i < n; i++)
       PetscCall(VecSetValue(P[j], problem.rstart + i, Number(500 + j, problem.rstart + i), INSERT_VALUES));
-    PetscCall(VecAssemblyBegin(P[j]));
-    PetscCall(VecAssemblyEnd(P[j]));
+    PetscCall(VecAssemble(P[j]));
   }
   for (PetscInt hashed = 1; hashed >= 0; hashed--) {
     PetscCall(SideCreate(&problem, KSP_IDRS_VEC, hashed ? NULL : P, &side[0]));
@@ -971,7 +969,7 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
     PetscCall(VecGetArrayRead(P[j], &array));
     for (PetscInt i = 0; i < n; i++) same = (PetscBool)(same && array[i] == Number(500 + j, problem.rstart + i));
     PetscCall(VecRestoreArrayRead(P[j], &array));
-    PetscCall(Expect(&check[PROJECT], same, "explicit shadow vector %" PetscInt_FMT " was changed", j));
+    PetscCall(Expect(&check[PROJECT], same, "explicit shadow vector %" INT " was changed", j));
   }
   PetscCall(VecDestroyVecs(s, &P));
   PetscCall(ProblemDestroy(&problem));

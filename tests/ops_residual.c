@@ -129,9 +129,9 @@ static PetscErrorCode TestIterate(const Problem *problem)
         size += WideAbs((Wide)Number(i, 500, j)) * WideAbs((Wide)Number(i, SINGLES + j, l));
       }
       PetscCall(ComplainIf(!(WideAbs((Wide)array[l] - sum) <= 2 * (problem->s + 2) * UNIT * size),
-                           "s = %" PetscInt_FMT ", work %" PetscInt_FMT " of %" PetscInt_FMT ": the iterate is wrong by %g",
-                           problem->s, i, problem->width, (double)WideAbs((Wide)array[l] - sum)));
-      PetscCall(ComplainIf(z[l] != Number(i, Z, l), "work %" PetscInt_FMT ": z has changed", i));
+                           "s = %" INT ", work %" INT " of %" INT ": the iterate is wrong by %g", problem->s, i, problem->width,
+                           (double)WideAbs((Wide)array[l] - sum)));
+      PetscCall(ComplainIf(z[l] != Number(i, Z, l), "work %" INT ": z has changed", i));
     }
     PetscCall(VecRestoreArrayRead(problem->single[i][Z], &z));
     PetscCall(VecRestoreArrayRead(x[i], &array));
@@ -160,11 +160,10 @@ static PetscErrorCode TestResidual(const Problem *problem, PetscInt which, Petsc
       const PetscScalar wanted = subtracts ? Number(i, B, l) - Number(i, T, l) : Number(i, B, l);
 
       PetscCall(ComplainIf(array[0][l] != wanted || array[1][l] != wanted,
-                           "work %" PetscInt_FMT " of %" PetscInt_FMT ": the residual in vector %" PetscInt_FMT
-                           ", copied to %" PetscInt_FMT ", is wrong by %g and %g",
+                           "work %" INT " of %" INT ": the residual in vector %" INT ", copied to %" INT ", is wrong by %g and %g",
                            i, problem->width, which, copies, (double)PetscAbsScalar(array[0][l] - wanted),
                            (double)PetscAbsScalar(array[1][l] - wanted)));
-      PetscCall(ComplainIf(array[2][l] != (PetscScalar)0.0, "work %" PetscInt_FMT ": z is not zero", i));
+      PetscCall(ComplainIf(array[2][l] != (PetscScalar)0.0, "work %" INT ": z is not zero", i));
     }
     for (PetscInt j = 0; j < 3; j++) PetscCall(VecRestoreArrayRead(all[j], &array[j]));
   }
@@ -200,16 +199,15 @@ static PetscErrorCode TestNorms(const Problem *problem)
   PetscCall(IDRSNorms(&problem->group, v, norms));
   calls += Allreduces();
   if (problem->width > 1 && !PetscIsInfReal(norms[problem->width - 1]))
-    PetscCall(ComplainIf(calls > 2, "%g reductions for %" PetscInt_FMT " norms", calls, problem->width));
+    PetscCall(ComplainIf(calls > 2, "%g reductions for %" INT " norms", calls, problem->width));
   for (PetscInt i = 0; i < problem->width; i++) {
     PetscCall(IDRSNorms(IDRSAlone(problem->group.work[i]), &v[i], &alone));
     PetscCall(VecNorm(v[i], NORM_2, &plain));
     PetscCall(ComplainIf(!(alone == norms[i] || PetscAbsReal(alone - norms[i]) <= 4 * UNIT * alone),
-                         "work %" PetscInt_FMT " of %" PetscInt_FMT ": norm %g, alone %g", i, problem->width, (double)norms[i],
-                         (double)alone));
+                         "work %" INT " of %" INT ": norm %g, alone %g", i, problem->width, (double)norms[i], (double)alone));
     PetscCall(ComplainIf(!(plain == norms[i] || PetscAbsReal(plain - norms[i]) <= 100 * UNIT * plain),
-                         "work %" PetscInt_FMT " of %" PetscInt_FMT ": norm %g, that of VecNorm() is %g", i, problem->width,
-                         (double)norms[i], (double)plain));
+                         "work %" INT " of %" INT ": norm %g, that of VecNorm() is %g", i, problem->width, (double)norms[i],
+                         (double)plain));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -39,11 +39,10 @@ static PetscErrorCode TestTable(void)
       const int32_t q = table[l].q[j], own = Shadow(table[l].seed, table[l].row, j),
                     entry = IDRSShadowEntry(table[l].seed, table[l].row, (uint32_t)j);
 
-      PetscCall(Expect(&check, (PetscBool)(own == q), "the test itself: line %d column %" PetscInt_FMT " is %d, the table has %d",
-                       (int)l, j, (int)own, (int)q));
-      PetscCall(Expect(&check, (PetscBool)(entry == q),
-                       "IDRSShadowEntry(): line %d column %" PetscInt_FMT " is %d, the table has %d", (int)l, j, (int)entry,
-                       (int)q));
+      PetscCall(Expect(&check, (PetscBool)(own == q), "the test itself: line %d column %" INT " is %d, the table has %d", (int)l, j,
+                       (int)own, (int)q));
+      PetscCall(Expect(&check, (PetscBool)(entry == q), "IDRSShadowEntry(): line %d column %" INT " is %d, the table has %d",
+                       (int)l, j, (int)entry, (int)q));
     }
   }
   PetscCall(CheckVerdict(&check));
@@ -57,8 +56,8 @@ static PetscErrorCode ExpectMean(Check *check, double sum, double mean, double s
   const double deviation = (sum / (double)n - mean) / (sigma / PetscSqrtReal((PetscReal)n));
 
   PetscFunctionBegin;
-  PetscCall(Expect(check, (PetscBool)(deviation >= -5.0 && deviation <= 5.0),
-                   "%s %" PetscInt_FMT " %" PetscInt_FMT ": off by %g sigmas", what, i, j, deviation));
+  PetscCall(Expect(check, (PetscBool)(deviation >= -5.0 && deviation <= 5.0), "%s %" INT " %" INT ": off by %g sigmas", what, i, j,
+                   deviation));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,15 +86,15 @@ static PetscErrorCode TestStatistics(uint64_t seed, uint64_t first, Check *range
       const PetscBool valid = (PetscBool)(entry % 2 && -65536 < entry && entry < 65536);
 
       if (!valid || entry != Shadow(seed, row, j))
-        PetscCall(Expect(range, PETSC_FALSE, "row %" PetscInt_FMT " column %" PetscInt_FMT " is %d, by definition %d", i, j,
-                         (int)entry, (int)Shadow(seed, row, j)));
+        PetscCall(Expect(range, PETSC_FALSE, "row %" INT " column %" INT " is %d, by definition %d", i, j, (int)entry,
+                         (int)Shadow(seed, row, j)));
       else range->made++;
       if (valid) seen[(entry + 65535) / 2]++;
       q[i + j * n] = entry;
     }
   }
   for (PetscInt i = 0; i < 65536; i++) missing += !seen[i];
-  PetscCall(Expect(range, (PetscBool)!missing, "%" PetscInt_FMT " values never occur", missing));
+  PetscCall(Expect(range, (PetscBool)!missing, "%" INT " values never occur", missing));
 
   for (PetscInt j = 0; j < columns; j++) {
     int64_t sum = 0;
@@ -148,9 +147,8 @@ static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, co
     sum /= (PetscReal)65536.0;
     error = PetscAbsScalar(sums[j] - sum);
     PetscCall(Expect(check, (PetscBool)(error <= tolerance),
-                     "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT
-                     " is off by %g of %g",
-                     work->passes->name, work->s, work->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
+                     "%s, s %" INT ", seed %" PRIu64 ": sum %" INT " of vector %" INT " is off by %g of %g", work->passes->name,
+                     work->s, work->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -173,8 +171,7 @@ static PetscErrorCode ExpectVectors(Check *check, IDRSWork work)
         row = i;
     }
     PetscCall(VecRestoreArrayRead(work->P[j], &p));
-    PetscCall(Expect(check, (PetscBool)(row < 0),
-                     "s %" PetscInt_FMT ", seed %" PRIu64 ": row %" PetscInt_FMT " of vector %" PetscInt_FMT, work->s, work->seed,
+    PetscCall(Expect(check, (PetscBool)(row < 0), "s %" INT ", seed %" PRIu64 ": row %" INT " of vector %" INT, work->s, work->seed,
                      row, j));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -238,8 +235,7 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
     PetscCall(ExpectSums(sums, work, 1, work->scalars.sums + IDRS_SUM_PY(s)));
   }
   PetscCall(IDRSWorkDestroy(1, &work));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -23,15 +23,13 @@ static PetscErrorCode SystemCreate(PetscInt N, PetscBool optionsmatrix, PetscBoo
     if (i > 0) PetscCall(MatSetValue(*A, i, i - 1, -1.4, INSERT_VALUES));
     if (i < N - 1) PetscCall(MatSetValue(*A, i, i + 1, -0.6, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(VecCreate(PETSC_COMM_WORLD, b));
   PetscCall(VecSetSizes(*b, PETSC_DECIDE, N));
   PetscCall(VecSetType(*b, VECSTANDARD));
   if (optionsvector) PetscCall(VecSetFromOptions(*b));
   for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(*b, i, 1.0 + 0.3 * (i % 7), INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(*b));
-  PetscCall(VecAssemblyEnd(*b));
+  PetscCall(VecAssemble(*b));
   PetscCall(VecDuplicate(*b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -145,7 +143,7 @@ static PetscErrorCode TestPlaces(void)
         Vec  b, x;
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, vectors %s, s = %" PetscInt_FMT ", %s",
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, vectors %s, s = %" INT ", %s",
                                 place % 2 ? "on the host" : "of the options", place / 2 ? "on the host" : "of the options",
                                 sizes[is], pctypes[ipc]));
         PetscCall(SystemCreate(N, place % 2 ? PETSC_FALSE : PETSC_TRUE, place / 2 ? PETSC_FALSE : PETSC_TRUE, &A, &b, &x));
@@ -174,8 +172,7 @@ static PetscErrorCode BlockCreate(Vec b, PetscInt columns, Mat *B)
   PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, columns));
   PetscCall(MatSetType(*B, cuda ? MATDENSECUDA : MATDENSE));
   PetscCall(MatSetUp(*B));
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -210,12 +207,11 @@ static PetscErrorCode SolveBlockAndCheck(const char what[], PetscInt N, PetscInt
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
     PetscCall(HostNorms(N, right, x, &residual, &bnorm));
     PetscCall(ComplainIf(!(reasons[j] > 0) || !(residual <= 1.01 * rtol * bnorm),
-                         "%s, column %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", what, j,
-                         KSPConvergedReasons[reasons[j]], (double)residual, (double)bnorm));
+                         "%s, column %" INT ": %s, the norm of b - A x is %g of %g", what, j, KSPConvergedReasons[reasons[j]],
+                         (double)residual, (double)bnorm));
     PetscCall(VecDestroy(&right));
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(DestroyAll(&B, &X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,10 +242,7 @@ static PetscErrorCode TestBlocks(void)
         PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)block));
         for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(counts); i++) PetscCall(SolveBlockAndCheck(what, N, counts[i], ksp, b, x));
         PetscCall(SolveBlockAndCheck(what, N, 5, ksp, unused[1], unused[0]));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(VecDestroy(&unused[0]));
-        PetscCall(VecDestroy(&unused[1]));
-        PetscCall(MatDestroy(&other));
+        PetscCall(DestroyAll(&ksp, &unused[0], &unused[1], &other));
         PetscCall(SystemDestroy(&A, &b, &x));
       }
     }
@@ -297,7 +290,7 @@ static PetscErrorCode TestMoves(void)
   PetscCall(KSPSetTolerances(ksp, 10 * rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  PetscCall(ComplainIf(its, "guess written on the host: %" PetscInt_FMT " iterations", its));
+  PetscCall(ComplainIf(its, "guess written on the host: %" INT " iterations", its));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
   PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(VecDestroy(&solution));
@@ -359,9 +352,7 @@ static PetscErrorCode TestMixed(void)
           char          *found;
 
           PetscCall(MatBindToCPU(A, PETSC_FALSE));
-          PetscCall(Listen());
-          ierr = KSPSolve(ksp, b, x);
-          PetscCall(Heard());
+          Try(ierr, KSPSolve(ksp, b, x));
           PetscCall(Unlock(b));
           PetscCall(Unlock(x));
           PetscCall(PetscStrstr(message, "bind both", &found));
@@ -372,8 +363,7 @@ static PetscErrorCode TestMixed(void)
         PetscCall(SolveAndCheck("last process on the host", N, ksp, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its[solve ? 1 : 0]));
         PetscCall(ComplainIf(solve && PetscAbsInt(its[1] - its[0]) > 1,
-                             "last process on the host, %s: %" PetscInt_FMT " iterations, and %" PetscInt_FMT, pctypes[ipc], its[0],
-                             its[1]));
+                             "last process on the host, %s: %" INT " iterations, and %" INT, pctypes[ipc], its[0], its[1]));
         if (solve == 1) {
           Vec duplicate;
 
@@ -446,11 +436,7 @@ static PetscErrorCode TestMemory(void)
     PetscCall(KSPSetType(ksp, KSPIDRS));
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPIDRSSetShadowSize(ksp, 64));
-    for (PetscInt i = 0; i < 3 && (ierr || !i); i++) {
-      PetscCall(Listen());
-      ierr = KSPSetUp(ksp);
-      PetscCall(Heard());
-    }
+    for (PetscInt i = 0; i < 3 && (ierr || !i); i++) { Try(ierr, KSPSetUp(ksp)); }
     if (ierr) {
       char     *found;
       long long wanted = 0, available = 0;
@@ -468,9 +454,7 @@ static PetscErrorCode TestMemory(void)
       PetscCall(KSPIDRSSetShadowSize(ksp, 24));
       PetscCall(KSPSetUp(ksp));
     }
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&b));
+    PetscCall(DestroyAll(&ksp, &A, &b));
   }
   PetscCall(ComplainIf(cuda && !ierr, "there was always memory enough"));
   PetscCall(Verdict("memory"));
@@ -507,9 +491,7 @@ static PetscErrorCode TestWidth(void)
     }
     PetscCall(VecDestroy(&b));
     PetscCall(SolverCreate(A, s, PCNONE, &ksp));
-    PetscCall(Listen());
-    ierr = KSPMatSolve(ksp, B, X);
-    PetscCall(Heard());
+    Try(ierr, KSPMatSolve(ksp, B, X));
     if (ierr) {
       KSPConvergedReason reason;
       char              *found;
@@ -533,10 +515,7 @@ static PetscErrorCode TestWidth(void)
       PetscCall(KSPGetConvergedReason(ksp, &reason));
       PetscCall(ComplainIf(reason < 0, "width %d: %s", width, KSPConvergedReasons[reason]));
     }
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&X));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &X, &B, &A));
   }
   PetscCall(ComplainIf(cuda && !ierr, "there was always memory enough"));
   PetscCall(Verdict("memory for right-hand sides"));

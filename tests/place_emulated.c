@@ -1,22 +1,20 @@
-static char help[] = "The host ahead of a device that does the algebra itself: a device made of the host back end, whose numbers\n\
-the host cannot see, and that\n\
-does nothing once it has stopped. Solves agree with those in lockstep, at every way to end, with stops where none are needed, and after errors.\n\n";
+static char
+  help[] = "The host ahead of a device that does the algebra itself: a registered back end made of the back end host, whose\n\
+numbers the host cannot see, and that does nothing once it has stopped. Solves agree with those in lockstep, at every way to\n\
+end, with stops where none are needed, and after errors.\n\n";
 
-#include "../src/ksp/impls/idrs/idrsimpl.h"
 #include <petscidrs/private/idrsworkimpl.h>
 #include "columns.h"
 
-#define RESULTS   8
-#define MAX_NORMS 2000
+#define RESULTS 8
 
-/* What a device has in its memory, for one right-hand side */
+/* What the device has in its memory for one right-hand side */
 typedef struct {
   IDRSWork     work;
   PetscScalar *storage;
   PetscBool    stopped;
   PetscReal    rnorm;
-  PetscInt     projections, stops;
-  PetscInt     stopevery; /* a stop for no reason, now and then; 0 for none */
+  PetscInt     projections;
   struct {
     PetscReal rnorm;
     PetscBool stopped;
@@ -28,20 +26,52 @@ typedef struct {
   IDRSBlockScalars scalars;
   PetscScalar     *storage, *sums, *C;
   IDRSBlockNorms   norms, results[RESULTS];
-  PetscInt         launches, stops, stopevery;
+  PetscInt         launches;
 } BlockDevice;
 
 static Device             devices[IDRS_MAX_WIDTH];
 static BlockDevice        blocks;
-static const IDRSPassOps *host; /* the back end that the device is made of */
-static IDRSPassOps        passes;
+static PetscInt           stopevery; /* a stop for no reason, now and then; 0 for none */
+static PetscInt           stops, blockstops;
+static const IDRSPassOps *host;   /* the back end that the device is made of */
+static IDRSPassOps        passes; /* the device */
 
 static Device *GetDevice(IDRSWork work)
 {
-  for (PetscInt i = 0; i < IDRS_MAX_WIDTH; i++) {
-    if (devices[i].work == work) return &devices[i];
+  PetscInt i = 0;
+
+  while (i < IDRS_MAX_WIDTH - 1 && devices[i].work != work) i++;
+  return &devices[i];
+}
+
+/* Works begin with zeros on a device, which a matvec in vain may read */
+static PetscErrorCode Create(const IDRSGroup *group, Vec like)
+{
+  PetscFunctionBeginUser;
+  PetscCall((*host->create)(group, like));
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work   = group->work[i];
+    Device  *device = GetDevice(NULL);
+
+    *device       = (Device){.work = work, .projections = i};
+    work->streams = PETSC_FALSE;
+    PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device->storage));
+    for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
   }
-  return NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy(const IDRSGroup *group)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < group->count; i++) {
+    Device *device = GetDevice(group->work[i]);
+
+    PetscCall(PetscFree(device->storage));
+    device->work = NULL;
+  }
+  PetscCall((*host->destroy)(group));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Runs a pass of the host on the scalars of the device, unless that has stopped */
@@ -123,19 +153,15 @@ static PetscErrorCode QueueBegin(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the recurrence goes on, from sums over all processes */
+/* The algebra of the library, from sums over all processes, unless the norm is outside its bounds or a stop is due */
 static PetscBool Continue(Device *device, IDRSScalars *scalars, const IDRSStep *step, const IDRSBounds *bounds)
 {
-  const PetscInt  s = scalars->s;
-  const PetscBool y = (PetscBool)(step->start || step->k == s);
-  PetscReal       rr;
+  PetscReal rr;
 
-  device->rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step->unreported || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
-  for (PetscInt j = 0; j < IDRS_SUMS(s, y); j++) {
-    if (!(PetscAbsScalar(scalars->sums[j]) <= PETSC_MAX_REAL) && (j != IDRS_SUM_RR(s) || step->unreported)) return PETSC_FALSE;
-  }
+  device->rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, step)]));
+  if (!IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, step), step->unreported)) return PETSC_FALSE;
   if (step->unreported && !(device->rnorm > bounds->low && device->rnorm < bounds->high)) return PETSC_FALSE;
-  if (device->stopevery && device->projections % device->stopevery == 0) return PETSC_FALSE;
+  if (stopevery && device->projections % stopevery == 0) return PETSC_FALSE;
   return IDRSScalarsContinue(scalars, step->k, step->start, bounds->cosine, &rr);
 }
 
@@ -154,7 +180,7 @@ static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[]
     IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, &steps[i])),
                       MPIU_SCALAR, MPIU_SUM, work->comm);
     device->stopped = (PetscBool)!Continue(device, &work->scalars, &steps[i], &bounds[i]);
-    if (device->stopped) device->stops++;
+    if (device->stopped) stops++;
     IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -213,9 +239,9 @@ static PetscErrorCode BlockLaunch(IDRSWork work, const IDRSBlockStep *step)
   blocks.launches++;
   if (blocks.norms.stopped) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*host->blockproject)(work, step->tasks, step->dots, blocks.sums));
-  if (blocks.stopevery && blocks.launches % blocks.stopevery == 0) bounds.stop = PETSC_TRUE;
+  if (stopevery && blocks.launches % stopevery == 0) bounds.stop = PETSC_TRUE;
   IDRSBlockScalarsContinue(&blocks.scalars, step->k, &bounds, blocks.sums, &blocks.norms);
-  if (blocks.norms.stopped) blocks.stops++;
+  if (blocks.norms.stopped) blockstops++;
   blocks.results[blocks.launches % RESULTS] = blocks.norms;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -258,35 +284,24 @@ static const IDRSBlockQueueOps blockqueue = {
   .end     = BlockEnd,
 };
 
-/* From now on the solver, which has been set up, works with a device */
-static PetscErrorCode Attach(KSP ksp, PetscInt stopevery)
+/* Works that are created from now on are those of the device, or those of the host again */
+static PetscErrorCode Emulate(PetscBool emulated)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
   PetscFunctionBeginUser;
-  if (idrs->slot[0].work->passes != &passes) host = idrs->slot[0].work->passes;
-  passes            = *host;
-  passes.device     = PETSC_TRUE;
-  passes.combine    = Combine;
-  passes.update     = Update;
-  passes.advance    = Advance;
-  passes.blockqueue = &blockqueue;
-  blocks.stops      = 0;
-  blocks.stopevery  = stopevery;
-  for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
-  for (PetscInt i = 0; i < idrs->slots; i++) {
-    IDRSWork work = idrs->slot[i].work;
-
-    work->passes    = &passes;
-    work->alldevice = PETSC_TRUE;
-    PetscCall(PetscFree(devices[i].storage));
-    PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &devices[i].storage));
-    devices[i].work      = work;
-    devices[i].stops     = 0;
-    devices[i].stopevery = stopevery;
-    /* Matvecs in vain may meet a column that nothing was written to: those of a device begin as zeros */
-    for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
+  if (!host) {
+    passes.name = KSPIDRSImplementations[KSP_IDRS_HOST];
+    PetscCall(IDRSWorkRegisterPasses(&passes, &host));
+    passes            = *host;
+    passes.device     = PETSC_TRUE;
+    passes.create     = Create;
+    passes.destroy    = Destroy;
+    passes.combine    = Combine;
+    passes.update     = Update;
+    passes.advance    = Advance;
+    passes.blockqueue = &blockqueue;
+    for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
   }
+  PetscCall(IDRSWorkRegisterPasses(emulated ? &passes : host, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -325,208 +340,97 @@ typedef struct {
 
 typedef struct {
   KSPConvergedReason reason;
-  PetscInt           its, products, length, stops;
-  PetscReal          norm, norms[MAX_NORMS];
+  PetscInt           its, products, stops;
+  PetscReal          norm;
+  History            history;
 } Outcome;
 
 static const PetscReal updates[] = {0.0, 1e-3, 0.3}, rtols[] = {1e-4, 1e-9};
 static Outcome         lockstep, ahead;
 
-static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt stopevery, PetscInt failat, Operator *op, Mat shell,
-                            Vec b, Vec x, Outcome *out)
+/* A monitor keeps the host in lockstep */
+static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitored, Mat shell, Mat A, KSP *ksp)
 {
-  const PetscReal *norms;
-  PetscErrorCode   ierr;
-  KSP              ksp;
-  PC               pc;
-  Vec              r;
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreateSide(A, set->s, set->pc == 2 ? PC_LEFT : PC_RIGHT, set->pc ? PCJACOBI : PCNONE, ksp));
+  PetscCall(KSPSetOperators(*ksp, shell, A));
+  PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetCommunication(*ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on several processes too */
+  PetscCall(KSPIDRSSetUpdateTolerance(*ksp, updates[set->update]));
+  PetscCall(KSPSetTolerances(*ksp, rtols[set->rtol], 0.0, PETSC_DEFAULT, set->max_it));
+  if (set->norm == NORM_SKIP) PetscCall(KSPSetConvergenceTest(*ksp, KSPConvergedSkip, NULL, NULL));
+  if (set->norm == NORM_OFF) PetscCall(KSPSetNormType(*ksp, KSP_NORM_NONE));
+  if (set->norm == NORM_CHECK_LATE) PetscCall(KSPSetCheckNormIteration(*ksp, 40));
+  if (monitored) PetscCall(KSPMonitorSet(*ksp, QuietMonitor, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt every, PetscInt failat, Operator *op, Mat shell,
+                            Vec b, Outcome *out)
+{
+  KSP ksp;
+  Vec x;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPCreate(PetscObjectComm((PetscObject)shell), &ksp));
-  PetscCall(KSPSetOperators(ksp, shell, op->A));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPIDRSSetShadowSize(ksp, set->s));
-  PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
-  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on several processes too */
-  PetscCall(KSPIDRSSetUpdateTolerance(ksp, updates[set->update]));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, set->pc ? PCJACOBI : PCNONE));
-  PetscCall(KSPSetPCSide(ksp, set->pc == 2 ? PC_LEFT : PC_RIGHT));
-  PetscCall(KSPSetTolerances(ksp, rtols[set->rtol], 0.0, PETSC_DEFAULT, set->max_it));
-  if (set->norm == NORM_SKIP) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
-  if (set->norm == NORM_OFF) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-  if (set->norm == NORM_CHECK_LATE) PetscCall(KSPSetCheckNormIteration(ksp, 40));
-  if (monitored) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
-  PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_NORMS, PETSC_TRUE));
-  PetscCall(KSPSetUp(ksp));
-  PetscCall(Attach(ksp, stopevery));
-  op->failat = failat ? op->made + failat : 0;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(EmulatedSolverCreate(set, monitored, shell, op->A, &ksp));
+  stopevery = every;
+  stops     = 0;
   if (failat) {
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
-    PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "product %" PetscInt_FMT " failed: error %d", failat, (int)ierr));
+    op->failat = op->made + failat;
+    CheckRefused(KSPSolve(ksp, b, x), "This product", "fails");
     PetscCall(Unlock(b));
     PetscCall(KSPReset(ksp));
     PetscCall(KSPSetOperators(ksp, shell, op->A));
-    PetscCall(KSPSetUp(ksp));
-    PetscCall(Attach(ksp, stopevery));
-    PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_NORMS, PETSC_TRUE));
+    stops = 0;
   }
   PetscCall(VecSet(x, 0.0));
-  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(SolveHistory(ksp, b, x, &out->history));
   PetscCall(KSPGetConvergedReason(ksp, &out->reason));
   PetscCall(KSPGetIterationNumber(ksp, &out->its));
   PetscCall(KSPIDRSGetCounts(ksp, &out->products, NULL, NULL, NULL));
-  PetscCall(KSPGetResidualHistory(ksp, &norms, &out->length));
-  PetscCall(PetscArraycpy(out->norms, norms, out->length));
-  out->stops = devices[0].stops;
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(MatMult(op->A, x, r));
-  PetscCall(VecAYPX(r, -1.0, b));
-  if (set->pc == 2) {
-    Vec t;
-
-    PetscCall(VecDuplicate(b, &t));
-    PetscCall(PCApply(pc, r, t));
-    PetscCall(VecNorm(t, NORM_2, &out->norm));
-    PetscCall(VecDestroy(&t));
-  } else PetscCall(VecNorm(r, NORM_2, &out->norm));
-  PetscCall(VecDestroy(&r));
-  PetscCall(KSPDestroy(&ksp));
+  PetscCall(SolverNorm(ksp, b, x, &out->norm));
+  out->stops = stops;
+  PetscCall(DestroyAll(&x, &ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The same iterations and reason, but for rounding, and the solution is the one whose norm was reported last */
 static PetscErrorCode Compare(const char what[], const Setting *set)
 {
-  char      text[256];
-  PetscReal last = ahead.norms[ahead.length - 1];
+  const PetscReal *norms = ahead.history.norms, *expected = lockstep.history.norms, last = norms[ahead.history.length - 1];
+  const PetscInt   length    = PetscMin(20, PetscMin(ahead.history.length, lockstep.history.length));
+  const PetscReal  reference = set->norm == NORM_OFF ? lockstep.norm : last;
+  char             text[256];
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(text, sizeof(text),
-                          "%s, s %" PetscInt_FMT ", max_it %" PetscInt_FMT ", update %g, rtol %g, pc %" PetscInt_FMT
-                          ", norm %" PetscInt_FMT,
-                          what, set->s, set->max_it, (double)updates[set->update], (double)rtols[set->rtol], set->pc, set->norm));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s, s %d, max_it %d, update %g, rtol %g, pc %d, norm %d", what, (int)set->s,
+                          (int)set->max_it, (double)updates[set->update], (double)rtols[set->rtol], (int)set->pc, (int)set->norm));
   PetscCall(
     ComplainIf(ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5),
-               "%s: %s after %" PetscInt_FMT ", in lockstep %s after %" PetscInt_FMT, text, KSPConvergedReasons[ahead.reason],
-               ahead.its, KSPConvergedReasons[lockstep.reason], lockstep.its));
-  PetscCall(ComplainIf(ahead.length != ahead.its + 1 || lockstep.length != lockstep.its + 1,
-                       "%s: %" PetscInt_FMT " norms for %" PetscInt_FMT " iterations", text, ahead.length, ahead.its));
-  for (PetscInt i = 0; i < PetscMin(20, PetscMin(ahead.length, lockstep.length)); i++) {
-    if (!(PetscAbsReal(ahead.norms[i] - lockstep.norms[i]) <= 1e-6 * lockstep.norms[i])) {
-      PetscCall(
-        Complain("%s: norm %" PetscInt_FMT " is %g, in lockstep %g", text, i, (double)ahead.norms[i], (double)lockstep.norms[i]));
+               "%s: %s after %d, in lockstep %s after %d", text, KSPConvergedReasons[ahead.reason], (int)ahead.its,
+               KSPConvergedReasons[lockstep.reason], (int)lockstep.its));
+  PetscCall(ComplainIf(ahead.history.length != ahead.its + 1 || lockstep.history.length != lockstep.its + 1,
+                       "%s: %d norms for %d iterations", text, (int)ahead.history.length, (int)ahead.its));
+  for (PetscInt i = 0; i < length; i++) {
+    if (!(PetscAbsReal(norms[i] - expected[i]) <= 1e-6 * expected[i])) {
+      PetscCall(Complain("%s: norm %d is %g, in lockstep %g", text, (int)i, (double)norms[i], (double)expected[i]));
       break;
     }
   }
-  PetscCall(ComplainIf(set->norm != NORM_OFF && !(PetscAbsReal(ahead.norm - last) <= 1e-6 * last + 1e-13 * ahead.norms[0]),
-                       "%s: the norm of b - A x is %g, reported %g", text, (double)ahead.norm, (double)last));
-  PetscCall(ComplainIf(set->norm == NORM_OFF && !(PetscAbsReal(ahead.norm - lockstep.norm) <= 1e-6 * lockstep.norm),
-                       "%s: the norm of b - A x is %g, in lockstep %g", text, (double)ahead.norm, (double)lockstep.norm));
+  PetscCall(ComplainIf(!(PetscAbsReal(ahead.norm - reference) <= 1e-6 * reference + (set->norm == NORM_OFF ? 0 : 1e-13) * norms[0]),
+                       "%s: the norm of b - A x is %g, reported, or in lockstep, %g", text, (double)ahead.norm, (double)reference));
   PetscCall(ComplainIf(ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops,
-                       "%s: %" PetscInt_FMT " products and %" PetscInt_FMT " stops, in lockstep %" PetscInt_FMT, text,
-                       ahead.products, ahead.stops, lockstep.products));
+                       "%s: %d products and %d stops, in lockstep %d", text, (int)ahead.products, (int)ahead.stops,
+                       (int)lockstep.products));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Many right-hand sides, ahead of devices of which each stops at other steps, or of one with a block recurrence, as in lockstep:
-   every column solved, with the same iterations but for rounding
-*/
-static PetscErrorCode TestColumns(Mat A, PetscBool block)
+static PetscErrorCode TestAhead(Operator *op, Mat shell, Vec b)
 {
-  PetscMPIInt       size;
-  const PetscInt    shadow[] = {1, 2, 4, 8}, stops[] = {0, 5, 3}, widths[] = {16, 3};
-  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
-  Mat               B, X;
+  const PetscInt lengths[] = {1, 2, 4, 8, 20}, limits[] = {1, 2, 5, 9, 14, 500};
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(BlockCreate(A, 7, &B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadow); is++) {
-    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
-      for (PetscInt i = 0; i < 2 * BLOCKS; i++) {
-        const PetscInt *its;
-        PetscInt        expected[7], total = 0;
-        char            what[128];
-        KSP             ksp;
-
-        PetscCall(SolverCreate(A, shadow[is], pctypes[ipc], &ksp));
-        PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
-        PetscCall(KSPIDRSSetWidth(ksp, widths[i % 2]));
-        PetscCall(KSPIDRSSetBlock(ksp, block));
-        if (block) PetscCall(KSPSetPCSide(ksp, i % 3 ? PC_RIGHT : PC_LEFT));
-        PetscCall(BlockSet(A, (BlockKind)(i / 2), B));
-        PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-        PetscCall(PetscArraycpy(expected, its, 7));
-        PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
-        for (size_t stop = 0; stop < PETSC_STATIC_ARRAY_LENGTH(stops); stop++) {
-          PetscCall(Attach(ksp, stops[stop]));
-          PetscCall(KSPMatSolve(ksp, B, X));
-          PetscCall(PetscSNPrintf(what, sizeof(what),
-                                  "s = %" PetscInt_FMT ", %s, %s, width %" PetscInt_FMT ", stops %" PetscInt_FMT, shadow[is],
-                                  pctypes[ipc], BlockKinds[i / 2], widths[i % 2], stops[stop]));
-          PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
-          if (!i && block) { /* all seven with one block recurrence */
-            PetscCall(CheckView(ksp, "block recurrences: coefficients stay on the device, the host launches a matvec of each",
-                                size == 1 ? 1 : 0));
-            PetscCall(CheckView(ksp, "block recurrences: the host has the coefficients", size == 1 ? 0 : 1));
-            PetscCall(CheckView(ksp, "matvecs before it reads a norm", 0));
-          }
-          PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-          for (PetscInt j = 0; j < 7; j++)
-            PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5,
-                                 "%s, column %" PetscInt_FMT ": %" PetscInt_FMT " iterations, in lockstep %" PetscInt_FMT, what, j,
-                                 its[j], expected[j]));
-          for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) total += block && size == 1 ? blocks.stops : devices[j].stops;
-        }
-        PetscCall(ComplainIf(!total && (!block || size == 1), "no device has stopped"));
-        PetscCall(KSPDestroy(&ksp));
-      }
-    }
-  }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(Verdict(block ? "block recurrences ahead" : "many right-hand sides ahead"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-int main(int argc, char **argv)
-{
-  const PetscInt m = 20, N = m * m, lengths[] = {1, 2, 4, 8, 20}, limits[] = {1, 2, 5, 9, 14, 500};
-  PetscInt       begin, end, n;
-  Operator       op = {0};
-  Mat            shell;
-  Vec            b, x;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(KSPIDRSRegister());
-  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, N, N, 5, NULL, 4, NULL, &op.A));
-  PetscCall(MatGetOwnershipRange(op.A, &begin, &end));
-  for (PetscInt k = begin; k < end; k++) {
-    const PetscInt i = k / m, j = k % m;
-
-    PetscCall(MatSetValue(op.A, k, k, 4.1 + 0.2 * (k % 3), INSERT_VALUES));
-    if (i) PetscCall(MatSetValue(op.A, k, k - m, -1.5, INSERT_VALUES));
-    if (i < m - 1) PetscCall(MatSetValue(op.A, k, k + m, -0.5, INSERT_VALUES));
-    if (j) PetscCall(MatSetValue(op.A, k, k - 1, -1.7, INSERT_VALUES));
-    if (j < m - 1) PetscCall(MatSetValue(op.A, k, k + 1, -0.3, INSERT_VALUES));
-  }
-  PetscCall(MatAssemblyBegin(op.A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(op.A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatCreateVecs(op.A, &x, &b));
-  for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, 1.0 + 0.3 * (i % 7), INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(b));
-  PetscCall(VecAssemblyEnd(b));
-  PetscCall(VecGetLocalSize(b, &n));
-  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, &op, &shell));
-  PetscCall(MatShellSetOperation(shell, MATOP_MULT, (void (*)(void))Product));
-
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(lengths); is++) {
     for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
       for (PetscInt i = 0; i < 3 * 2 * 3 * 4; i++) {
@@ -534,27 +438,133 @@ int main(int argc, char **argv)
           .s = lengths[is], .max_it = limits[il], .update = i % 3, .rtol = i / 3 % 2, .pc = i / 6 % 3, .norm = i / 18};
 
         if (set.norm != NORM_DEFAULT && set.norm != NORM_CHECK_LATE && set.max_it > 100) continue;
-        PetscCall(Solve(&set, PETSC_TRUE, 0, 0, &op, shell, b, x, &lockstep));
-        PetscCall(Solve(&set, PETSC_FALSE, 0, 0, &op, shell, b, x, &ahead));
+        PetscCall(Solve(&set, PETSC_TRUE, 0, 0, op, shell, b, &lockstep));
+        PetscCall(Solve(&set, PETSC_FALSE, 0, 0, op, shell, b, &ahead));
         PetscCall(Compare("ahead", &set));
-        PetscCall(Solve(&set, PETSC_FALSE, 3, 0, &op, shell, b, x, &ahead));
+        PetscCall(Solve(&set, PETSC_FALSE, 3, 0, op, shell, b, &ahead));
         PetscCall(Compare("with stops", &set));
         if (set.max_it > 100 && set.norm == NORM_DEFAULT) {
-          PetscCall(Solve(&set, PETSC_FALSE, 0, 3 + (PetscInt)is * 4, &op, shell, b, x, &ahead));
+          PetscCall(Solve(&set, PETSC_FALSE, 0, 3 + (PetscInt)is * 4, op, shell, b, &ahead));
           PetscCall(Compare("after an error", &set));
         }
       }
     }
   }
   PetscCall(Verdict("ahead"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define COLUMNS 7
+
+static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt s, const char pctype[], PetscInt i, PetscBool block, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreateSide(A, s, block && i % 3 == 0 ? PC_LEFT : PC_RIGHT, pctype, ksp));
+  PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetWidth(*ksp, i % 2 ? 3 : 16));
+  PetscCall(KSPIDRSSetBlock(*ksp, block));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Many right-hand sides as in lockstep: every column solved, with the same iterations but for rounding */
+static PetscErrorCode CompareColumns(Mat A, Mat B, PetscInt s, const char pctype[], PetscInt i, PetscBool block)
+{
+  const PetscInt  every[] = {0, 5, 3};
+  const PetscInt *its;
+  PetscInt        expected[COLUMNS];
+  PetscMPIInt     size;
+  KSP             ksp;
+  Mat             X;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(Emulate(PETSC_FALSE));
+  PetscCall(ColumnsSolverCreate(A, s, pctype, i, block, &ksp));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+  PetscCall(PetscArraycpy(expected, its, COLUMNS));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(Emulate(PETSC_TRUE));
+  PetscCall(ColumnsSolverCreate(A, s, pctype, i, block, &ksp));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+  stops = blockstops = 0;
+  for (size_t stop = 0; stop < PETSC_STATIC_ARRAY_LENGTH(every); stop++) {
+    char what[128];
+
+    stopevery = every[stop];
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "s = %d, %s, %s, case %d, stops %d", (int)s, pctype, BlockKinds[i / 2], (int)i,
+                            (int)stopevery));
+    PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+    if (!i && block) { /* all of them with one block recurrence */
+      PetscCall(CheckView(ksp, "block recurrences: ... coefficients", 1));
+      PetscCall(CheckView(ksp, "block recurrences: ... on the device", size == 1 ? 1 : 0));
+    }
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+    for (PetscInt j = 0; j < COLUMNS; j++)
+      PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5, "%s, column %d: %d iterations, in lockstep %d",
+                           what, (int)j, (int)its[j], (int)expected[j]));
+  }
+  PetscCall(ComplainIf(!(block && size == 1 ? blockstops : stops) && !(block && size > 1), "no device has stopped"));
+  PetscCall(DestroyAll(&ksp, &X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestColumns(Mat A, PetscBool block)
+{
+  const PetscInt    shadow[]  = {1, 2, 4, 8};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  Mat               B;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadow); is++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      for (PetscInt i = 0; i < 2 * BLOCKS; i++) {
+        PetscCall(BlockSet(A, (BlockKind)(i / 2), B));
+        PetscCall(CompareColumns(A, B, shadow[is], pctypes[ipc], i, block));
+      }
+    }
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(Verdict(block ? "block recurrences ahead" : "many right-hand sides ahead"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Convection and diffusion on 20 x 20 points, row after row */
+static PetscScalar Flow(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt m = 20;
+
+  if (i == j) return 4.1 + 0.2 * (i % 3);
+  if (j == i - m) return -1.5;
+  if (j == i + m) return -0.5;
+  if (j == i - 1 && i % m) return -1.7;
+  return j == i + 1 && j % m ? -0.3 : 0.0;
+}
+
+int main(int argc, char **argv)
+{
+  Operator op = {0};
+  PetscInt begin, end;
+  Mat      shell;
+  Vec      b;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(MatCreateEntries(Flow, 400, PETSC_FALSE, &op.A));
+  PetscCall(MatCreateVecs(op.A, NULL, &b));
+  PetscCall(VecGetOwnershipRange(b, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, 1.0 + 0.3 * (i % 7), INSERT_VALUES));
+  PetscCall(VecAssemble(b));
+  PetscCall(ShellCreate(op.A, Product, &op, &shell));
+  PetscCall(Emulate(PETSC_TRUE));
+  PetscCall(TestAhead(&op, shell, b));
   PetscCall(TestColumns(op.A, PETSC_FALSE));
   PetscCall(TestColumns(op.A, PETSC_TRUE));
   PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
-  for (PetscInt i = 0; i < IDRS_MAX_WIDTH; i++) PetscCall(PetscFree(devices[i].storage));
-  PetscCall(MatDestroy(&shell));
-  PetscCall(MatDestroy(&op.A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&shell, &op.A, &b));
   PetscCall(PetscFinalize());
   return 0;
 }

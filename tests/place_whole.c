@@ -82,23 +82,22 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
         const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
 
         PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]),
-                             "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g step by step, %g in one kernel",
-                             pctypes[ipc], s, i, (double)history[0].norms[i], (double)history[1].norms[i]));
+                             "%s, s = %" INT ", iteration %" INT ": norm %g step by step, %g in one kernel", pctypes[ipc], s, i,
+                             (double)history[0].norms[i], (double)history[1].norms[i]));
       }
       PetscCall(ComplainIf(history[0].length > 2 * history[1].length || history[1].length > 2 * history[0].length,
-                           "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations step by step, %" PetscInt_FMT " in one kernel",
-                           pctypes[ipc], s, history[0].length, history[1].length));
+                           "%s, s = %" INT ": %" INT " iterations step by step, %" INT " in one kernel", pctypes[ipc], s,
+                           history[0].length, history[1].length));
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length - (last ? 0 : 1), &equal));
       PetscCall(ComplainIf(!cusparse && (history[1].length != history[2].length || !equal),
-                           "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
+                           "%s, s = %" INT ": other norms in a second solve", pctypes[ipc], s));
       PetscCall(VecEqual(x, again, &equal));
-      PetscCall(ComplainIf(!cusparse && !equal, "%s, s = %" PetscInt_FMT ": another solution in a second solve", pctypes[ipc], s));
+      PetscCall(ComplainIf(!cusparse && !equal, "%s, s = %" INT ": another solution in a second solve", pctypes[ipc], s));
       if (explicit) PetscCall(VecDestroyVecs(s, &P));
     }
   }
   PetscCall(PetscFree(history));
-  PetscCall(VecDestroy(&again));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&again, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -119,11 +118,9 @@ static PetscErrorCode TestHistories(PetscInt m, PetscInt explicit)
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, m, 0.4, LAYOUT_EVEN, &A, &b));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 5.0 + i % 7, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(CompareHistories(A, b, explicit, PETSC_TRUE));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,8 +149,7 @@ static PetscErrorCode TestManyEntries(Entry *entry, PetscInt n)
   PetscCall(MatCreateVecs(A, &b, NULL));
   PetscCall(VecSetGeneral(b, 0.7));
   PetscCall(CompareHistories(A, b, 0, PETSC_FALSE));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,19 +195,17 @@ static PetscErrorCode TestLimits(void)
         PetscCall(KSPGetResidualNorm(ksp, &norm));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-        PetscCall(ComplainIf(its != limit, "s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations of %" PetscInt_FMT " (%s)",
-                             sizes[is], its, limit, KSPConvergedReasons[reason]));
+        PetscCall(ComplainIf(its != limit, "s = %" INT ": %" INT " iterations of %" INT " (%s)", sizes[is], its, limit,
+                             KSPConvergedReasons[reason]));
         if (!none)
           PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm),
-                               "s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g reported, b - A x has %g", sizes[is],
-                               limit, (double)norm, (double)rnorm));
+                               "s = %" INT ", iteration %" INT ": norm %g reported, b - A x has %g", sizes[is], limit, (double)norm,
+                               (double)rnorm));
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("limits"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -248,9 +242,8 @@ static PetscErrorCode TestTolerances(void)
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
       PetscCall(ComplainIf(reports.reports != its + 1 || reports.wrong,
-                           "tolerance %g: %" PetscInt_FMT " reports of %" PetscInt_FMT " iterations, %" PetscInt_FMT
-                           " out of order",
-                           (double)tolerances[i], reports.reports, its, reports.wrong));
+                           "tolerance %g: %" INT " reports of %" INT " iterations, %" INT " out of order", (double)tolerances[i],
+                           reports.reports, its, reports.wrong));
       if (tolerances[i] >= rtol)
         PetscCall(ComplainIf(reason <= 0, "tolerance %g: %s", (double)tolerances[i], KSPConvergedReasons[reason]));
       if (reason > 0)
@@ -271,10 +264,7 @@ static PetscErrorCode TestTolerances(void)
     PetscCall(ComplainIf(!(rnorm <= PETSC_SQRT_MACHINE_EPSILON * bnorm), "5000 iterations leave b - A x at %g of ||b|| (%s)",
                          (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("tolerances"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -306,8 +296,7 @@ static PetscErrorCode TestSizes(void)
       for (PetscInt j = 1; j < 1 + (row % 97 == 0 ? 60 : row % 7); j++)
         PetscCall(MatSetValue(A, row, (row + j * j * 17) % N, j % 2 ? 0.4 : -0.3, ADD_VALUES));
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(MatCreateVecs(A, &x, &b));
     PetscCall(VecSetGeneral(b, 0.7));
     PetscCall(SolverCreateRun(A, 4, i % 2 ? PCJACOBI : PCNONE, KSP_IDRS_RUN_AUTO, &ksp));
@@ -317,8 +306,7 @@ static PetscErrorCode TestSizes(void)
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("scaled", ksp, A, b, x));
     if (begin < end) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.5, ADD_VALUES));
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("another pattern", ksp, A, b, x));
     PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
@@ -332,10 +320,7 @@ static PetscErrorCode TestSizes(void)
     PetscCall(VecSet(b, 0.0));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("nothing on the right", ksp, A, b, x));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
   PetscCall(Verdict("sizes"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -420,9 +405,7 @@ static PetscErrorCode TestRefused(void)
   PetscCall(ShellCreate(A, PassMult, A, &S));
   for (Other other = OTHER_BJACOBI; other < OTHERS; other++) {
     PetscCall(OtherCreate(other, A, S, &ksp));
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
+    Try(ierr, KSPSolve(ksp, b, x));
     PetscCall(Unlock(b));
     PetscCall(CheckError(ierr, "one kernel where it cannot run", "-ksp_idrs_run", "whole"));
     PetscCall(CheckError(ierr, "one kernel where it cannot run", "cannot be used here: ", gpu ? reasons[other] : ""));
@@ -432,25 +415,19 @@ static PetscErrorCode TestRefused(void)
     PetscCall(KSPSolve(ksp, b, x));
     if (other == OTHER_SIDE) PetscCall(CheckConverged("after an error", ksp, b, x));
     else PetscCall(CheckSolved("after an error", ksp, A, b, x));
-    PetscCall(Listen());
-    ierr = KSPIDRSSetRun(ksp, (KSPIDRSRun)3);
-    PetscCall(Heard());
+    Try(ierr, KSPIDRSSetRun(ksp, (KSPIDRSRun)3));
     PetscCall(CheckError(ierr, "a run that there is not", "KSPIDRSSetRun()", "3"));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(MatDestroy(&S));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   if (begin == 0 && end > 0) PetscCall(MatSetValue(A, 0, 0, (PetscReal)NAN, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(SolverCreateRun(A, 4, PCNONE, KSP_IDRS_RUN_AUTO, &ksp));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN: %s", KSPConvergedReasons[reason]));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("what cannot run"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -476,17 +453,13 @@ static PetscErrorCode TestParallelType(void)
     for (PetscInt j = PetscMax(i - 1, 0); j < PetscMin(i + 2, n); j++)
       PetscCall(MatSetValue(A, i, j, Tridiagonal(i, j, n), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 0.7));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(CheckSolved("a matrix of a parallel type", ksp, A, b, x));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("a parallel type"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -520,25 +493,19 @@ static PetscErrorCode TestUpdates(void)
       PetscCall(CheckSolved(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
       PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &kernels, &lines));
-      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0),
-                           "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell of kernels", s, lines));
+      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0), "s = %" INT ": %" INT " lines of the view tell of kernels", s, lines));
       if (lines)
-        PetscCall(ComplainIf(!(kernels < updates[whole] + restarts[whole] + 1),
-                             "s = %" PetscInt_FMT ": %g kernels with %" PetscInt_FMT " updates", s, (double)kernels,
-                             updates[whole]));
+        PetscCall(ComplainIf(!(kernels < updates[whole] + restarts[whole] + 1), "s = %" INT ": %g kernels with %" INT " updates", s,
+                             (double)kernels, updates[whole]));
       PetscCall(ViewNumbers((PetscObject)ksp, "kernels, where vectors ", 1, &kernels, &lines));
       PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0),
-                           "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell where kernels have their vectors", s,
-                           lines));
+                           "s = %" INT ": %" INT " lines of the view tell where kernels have their vectors", s, lines));
       PetscCall(KSPDestroy(&ksp));
     }
     PetscCall(ComplainIf(!updates[0] || !updates[1] || PetscAbsInt(updates[0] - updates[1]) > 1,
-                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " updates step by step, %" PetscInt_FMT " in one kernel", s,
-                         updates[0], updates[1]));
+                         "s = %" INT ": %" INT " updates step by step, %" INT " in one kernel", s, updates[0], updates[1]));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("updates"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -566,21 +533,18 @@ static PetscErrorCode TestMonitor(void)
   PetscCall(SolveHistory(ksp, b, x, history));
   PetscCall(CheckSolved("with a monitor", ksp, A, b, x));
   PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &kernels, &lines));
-  PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a monitor: %" PetscInt_FMT " lines of the view tell of kernels", lines));
+  PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a monitor: %" INT " lines of the view tell of kernels", lines));
   PetscCall(KSPDestroy(&ksp)); /* which closes the file */
   PetscCall(OptionsPop(&options));
   PetscCall(FileNumbers("use_whole_norms.txt", "KSP Residual norm ", MAX_HISTORY, norms, &lines));
-  PetscCall(ComplainIf(lines != history->length || lines < 20, "a monitor: %" PetscInt_FMT " lines of %" PetscInt_FMT " norms",
-                       lines, history->length));
+  PetscCall(
+    ComplainIf(lines != history->length || lines < 20, "a monitor: %" INT " lines of %" INT " norms", lines, history->length));
   for (PetscInt i = 0; i < PetscMin(lines, history->length); i++) {
     PetscCall(
       ComplainIf(!(PetscAbsReal(norms[i] - history->norms[i]) <= PetscMax(1e-11, 10 * PETSC_MACHINE_EPSILON) * history->norms[i]),
-                 "iteration %" PetscInt_FMT ": the monitor has norm %g, the history %g", i, (double)norms[i],
-                 (double)history->norms[i]));
+                 "iteration %" INT ": the monitor has norm %g, the history %g", i, (double)norms[i], (double)history->norms[i]));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(PetscFree(history));
   PetscCall(Verdict("monitors"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -604,8 +568,7 @@ static PetscErrorCode MatCreateLongRow(PetscInt n, Mat *A)
     for (PetscInt j = PetscMax(i - reach, 0); j <= PetscMin(i + reach, n - 1); j++)
       PetscCall(MatSetValue(*A, i, j, reach > 1 && i != j ? 0.5 / n : Tridiagonal(i, j, n), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -637,21 +600,15 @@ static PetscErrorCode TestLongRow(void)
     PetscCall(
       ViewNumbers((PetscObject)ksp, "no faster one: a row is so long that the others would wait for it", 1, &number, &told[whole]));
     PetscCall(ViewNumbers((PetscObject)ksp, "run steps (chosen automatically)", 1, &number, &lines));
-    if (gpu)
-      PetscCall(
-        ComplainIf(lines != (whole ? 0 : 1), "a long row: %" PetscInt_FMT " lines of the view tell of single steps", lines));
+    if (gpu) PetscCall(ComplainIf(lines != (whole ? 0 : 1), "a long row: %" INT " lines of the view tell of single steps", lines));
     PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &number, &lines));
-    PetscCall(
-      ComplainIf(lines != (gpu && whole ? 1 : 0), "a long row: %" PetscInt_FMT " lines of the view tell of kernels", lines));
+    PetscCall(ComplainIf(lines != (gpu && whole ? 1 : 0), "a long row: %" INT " lines of the view tell of kernels", lines));
     PetscCall(KSPDestroy(&ksp));
   }
   /* the product may tell of it, too */
   PetscCall(ComplainIf(told[0] != told[1] + (gpu ? 1 : 0),
-                       "a long row: %" PetscInt_FMT " lines of the view tell of it, %" PetscInt_FMT " with one kernel", told[0],
-                       told[1]));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+                       "a long row: %" INT " lines of the view tell of it, %" INT " with one kernel", told[0], told[1]));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("a long row"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -678,14 +635,10 @@ static PetscErrorCode TestNullSpace(void)
   PetscCall(KSPSetTolerances(ksp, 1e-1, 0.0, 1e30, n));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(ViewNumbers((PetscObject)ksp, "no faster one: a null space is removed after each application", 1, &number, &lines));
-  PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a null space: %" PetscInt_FMT " lines of the view tell of it", lines));
+  PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a null space: %" INT " lines of the view tell of it", lines));
   PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &number, &lines));
-  PetscCall(ComplainIf(lines != 0, "a null space: %" PetscInt_FMT " lines of the view tell of kernels", lines));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(MatNullSpaceDestroy(&space));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(lines != 0, "a null space: %" INT " lines of the view tell of kernels", lines));
+  PetscCall(DestroyAll(&ksp, &space, &x, &b, &A));
   PetscCall(Verdict("null space"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -720,19 +673,12 @@ static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
     PetscCall(KSPSolve(ksp[i], b[i], x));
     PetscCall(KSPGetIterationNumber(ksp[i], &now));
     PetscCall(VecEqual(x, first[i], &equal));
-    PetscCall(ComplainIf(now != its[i] || !equal,
-                         "solve %" PetscInt_FMT " of %" PetscInt_FMT ": %" PetscInt_FMT " iterations, at first %" PetscInt_FMT "%s",
-                         solve, solves, now, its[i], equal ? "" : ", and another solution"));
+    PetscCall(ComplainIf(now != its[i] || !equal, "solve %" INT " of %" INT ": %" INT " iterations, at first %" INT "%s", solve,
+                         solves, now, its[i], equal ? "" : ", and another solution"));
     PetscCall(VecDestroy(&x));
-    if (tell && solve % 1000 == 999)
-      PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" PetscInt_FMT " solves\n", solve + 1));
+    if (tell && solve % 1000 == 999) PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" INT " solves\n", solve + 1));
   }
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
-    PetscCall(KSPDestroy(&ksp[i]));
-    PetscCall(VecDestroy(&first[i]));
-    PetscCall(VecDestroy(&b[i]));
-    PetscCall(MatDestroy(&A[i]));
-  }
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) { PetscCall(DestroyAll(&ksp[i], &first[i], &b[i], &A[i])); }
   PetscCall(Verdict("many solves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

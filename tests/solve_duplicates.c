@@ -86,7 +86,7 @@ static PetscErrorCode TestGrid(void)
         PC   pc;
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "grid, s = %" PetscInt_FMT ", %s%s", sizes[is], PCSides[sides[iside]],
+        PetscCall(PetscSNPrintf(what, sizeof(what), "grid, s = %" INT ", %s%s", sizes[is], PCSides[sides[iside]],
                                 preconditioned ? ", preconditioned" : ""));
         PetscCall(SolverCreateSide(S, sizes[is], sides[iside], preconditioned ? PCSHELL : PCNONE, &ksp));
         PetscCall(KSPGetPC(ksp, &pc));
@@ -97,17 +97,14 @@ static PetscErrorCode TestGrid(void)
         PetscCall(VecSetGeneral(x, 2.0));
         PetscCall(KSPSetInitialGuessNonzero(ksp, preconditioned ? PETSC_TRUE : PETSC_FALSE));
         PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(ComplainIf(without, "%s: %" PetscInt_FMT " vectors without the DM", what, without));
+        PetscCall(ComplainIf(without, "%s: %" INT " vectors without the DM", what, without));
         without = 0;
         PetscCall(CheckConverged(what, ksp, b, x));
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
-  PetscCall(MatDestroy(&S));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(DMDestroy(&da));
+  PetscCall(DestroyAll(&S, &x, &b, &da));
   PetscCall(Verdict("vectors of a grid"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -140,8 +137,7 @@ static PetscErrorCode LocalMult(Mat S, Vec x, Vec y)
     PetscCall(VecSetValuesLocal(y, count, rows, values, ADD_VALUES));
   }
   PetscCall(VecRestoreArrayRead(x, &array));
-  PetscCall(VecAssemblyBegin(y));
-  PetscCall(VecAssemblyEnd(y));
+  PetscCall(VecAssemble(y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,8 +199,8 @@ static PetscErrorCode TestDuplicates(void)
         char what[64];
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", ghosted ? "ghosts" : "local numbers",
-                                sizes[is], PCSides[sides[iside]]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s", ghosted ? "ghosts" : "local numbers", sizes[is],
+                                PCSides[sides[iside]]));
         PetscCall(SolverCreateSide(S, sizes[is], sides[iside], PCNONE, &ksp));
         if (ghosted) PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
         PetscCall(KSPSolve(ksp, b, x));
@@ -212,9 +208,7 @@ static PetscErrorCode TestDuplicates(void)
         PetscCall(KSPDestroy(&ksp));
       }
     }
-    PetscCall(MatDestroy(&S));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
+    PetscCall(DestroyAll(&S, &x, &b));
   }
   PetscCall(DMDestroy(&da));
   PetscCall(Verdict("what duplicates have"));

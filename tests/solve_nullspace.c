@@ -155,24 +155,17 @@ static PetscErrorCode TestSingular(void)
             PetscCall(VecNorm(x, NORM_2, &xnorm));
             PetscCall(KSPDestroy(&ksp));
             PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference),
-                                 "%s, %s, s = %" PetscInt_FMT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way],
-                                 sizes[is], PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm,
+                                 "%s, %s, s = %" INT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way], sizes[is],
+                                 PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm,
                                  (double)reference));
             PetscCall(ComplainIf(!(part <= 1e5 * PETSC_MACHINE_EPSILON * xnorm),
-                                 "%s, %s, s = %" PetscInt_FMT ", %s, %s: of x, %g, %g is in the null space", singular[im].name,
-                                 ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
+                                 "%s, %s, s = %" INT ", %s, %s: of x, %g, %g is in the null space", singular[im].name, ways[way],
+                                 sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
           }
         }
       }
     }
-    PetscCall(MatNullSpaceDestroy(&space));
-    PetscCall(MatNullSpaceDestroy(&transposed));
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&r));
-    PetscCall(VecDestroy(&t));
-    PetscCall(MatDestroy(&A));
-    PetscCall(MatDestroy(&T));
+    PetscCall(DestroyAll(&space, &transposed, &b, &x, &r, &t, &A, &T));
     PetscCall(Verdict(singular[im].name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -218,14 +211,10 @@ static PetscErrorCode TestNear(void)
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("elasticity", ksp, A, b, x));
     PetscCall(KSPGetIterationNumber(ksp, &its));
-    PetscCall(ComplainIf(its > 40, "elasticity, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", sizes[is], its));
+    PetscCall(ComplainIf(its > 40, "elasticity, s = %" INT ": %" INT " iterations", sizes[is], its));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(MatNullSpaceDestroy(&rigid));
-  PetscCall(VecDestroy(&coordinates));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&rigid, &coordinates, &b, &x, &A));
   PetscCall(Verdict("elasticity, near null space"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -23,9 +23,7 @@ static PetscErrorCode SystemCreate(System *system)
 static PetscErrorCode SystemDestroy(System *system)
 {
   PetscFunctionBeginUser;
-  PetscCall(MatDestroy(&system->A));
-  PetscCall(VecDestroy(&system->b));
-  PetscCall(VecDestroy(&system->x));
+  PetscCall(DestroyAll(&system->A, &system->b, &system->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -88,8 +86,7 @@ static PetscErrorCode TestGuesses(void)
       if (guesses[ig].model) PetscCall(KSPGuessFischerSetModel(guess, guesses[ig].model, 10));
       PetscCall(VecSet(sum, 0.0));
       for (PetscInt i = 0; i <= solves; i++) {
-        PetscCall(
-          PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", solve %" PetscInt_FMT, guesses[ig].name, sizes[is], i));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", solve %" INT, guesses[ig].name, sizes[is], i));
         if (i < solves) {
           PetscCall(VecSetGeneral(system.b, 1.0 + i));
           PetscCall(VecAXPY(sum, 1.0 + 0.3 * i, system.b));
@@ -99,8 +96,8 @@ static PetscErrorCode TestGuesses(void)
         PetscCall(KSPGetIterationNumber(ksp, &its));
         if (!i) first = its;
       }
-      PetscCall(ComplainIf(its > (guesses[ig].general ? first / 2 : first),
-                           "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " for the first", what, its, first));
+      PetscCall(ComplainIf(its > (guesses[ig].general ? first / 2 : first), "%s: %" INT " iterations, %" INT " for the first", what,
+                           its, first));
       PetscCall(KSPDestroy(&ksp));
     }
   }
@@ -153,26 +150,23 @@ static PetscErrorCode TestScaling(void)
       if (used) PetscCall(VecPointwiseMult(r, r, d));
       PetscCall(VecNorm(r, NORM_2, &reference));
       PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference),
-                           "diagonal scaling, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", sizes[is],
+                           "diagonal scaling, s = %" INT ": %s, the norm of b - A x is %g of %g", sizes[is],
                            KSPConvergedReasons[reason], (double)norm, (double)reference));
       PetscCall(VecWAXPY(r, -1.0, b, system.b));
       PetscCall(VecNorm(r, NORM_INFINITY, &change));
-      PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON), "diagonal scaling, s = %" PetscInt_FMT ": b has changed by %g",
+      PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON), "diagonal scaling, s = %" INT ": b has changed by %g",
                            sizes[is], (double)change));
       PetscCall(VecDestroy(&r));
       PetscCall(MatNorm(original, NORM_FROBENIUS, &Anorm));
       PetscCall(MatAXPY(system.A, -1.0, original, SAME_NONZERO_PATTERN));
       PetscCall(MatNorm(system.A, NORM_FROBENIUS, &change));
       PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON * Anorm),
-                           "diagonal scaling, s = %" PetscInt_FMT ": A has changed by %g of %g", sizes[is], (double)change,
-                           (double)Anorm));
+                           "diagonal scaling, s = %" INT ": A has changed by %g of %g", sizes[is], (double)change, (double)Anorm));
       PetscCall(MatCopy(original, system.A, SAME_NONZERO_PATTERN));
     }
     PetscCall(SolverDestroy(&solver));
   }
-  PetscCall(MatDestroy(&original));
-  PetscCall(VecDestroy(&d));
-  PetscCall(VecDestroy(&b));
+  PetscCall(DestroyAll(&original, &d, &b));
   PetscCall(SystemDestroy(&system));
   PetscCall(Verdict("diagonal scaling"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -204,24 +198,24 @@ static PetscErrorCode TestEnds(void)
     for (PetscInt factor = 0; factor < 2; factor++) {
       const PetscInt least = factor ? 4 * plain : plain + 1;
 
-      PetscCall(PetscSNPrintf(text, sizeof(text), "-ksp_min_it %" PetscInt_FMT, least));
+      PetscCall(PetscSNPrintf(text, sizeof(text), "-ksp_min_it %" INT, least));
       PetscCall(SolverCreateOptions(system.A, sizes[is], text, &solver));
       PetscCall(PetscOptionsUsed(solver.options, "ksp_min_it", &used));
       PetscCall(KSPSolve(solver.ksp, system.b, system.x));
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, text, sizes[is]));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT, text, sizes[is]));
       PetscCall(CheckSolved(what, solver.ksp, system.A, system.b, system.x));
       PetscCall(KSPGetIterationNumber(solver.ksp, &its));
-      PetscCall(ComplainIf(used && its < least, "%s: %" PetscInt_FMT " iterations", what, its));
+      PetscCall(ComplainIf(used && its < least, "%s: %" INT " iterations", what, its));
       PetscCall(SolverDestroy(&solver));
     }
 
     PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_lag_norm", &solver));
     PetscCall(PetscOptionsUsed(solver.options, "ksp_lag_norm", &used));
     PetscCall(KSPSolve(solver.ksp, system.b, system.x));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "-ksp_lag_norm, s = %" PetscInt_FMT, sizes[is]));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "-ksp_lag_norm, s = %" INT, sizes[is]));
     PetscCall(CheckSolved(what, solver.ksp, system.A, system.b, system.x));
     PetscCall(KSPGetIterationNumber(solver.ksp, &its));
-    PetscCall(ComplainIf(!used || its != plain, "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " without", what, its, plain));
+    PetscCall(ComplainIf(!used || its != plain, "%s: %" INT " iterations, %" INT " without", what, its, plain));
     PetscCall(SolverDestroy(&solver));
 
     PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_max_it 7 -ksp_converged_maxits", &solver));
@@ -232,7 +226,7 @@ static PetscErrorCode TestEnds(void)
     PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
     PetscCall(
       ComplainIf(reason != KSP_CONVERGED_ITS || its != 7 || !(PetscAbsReal(norm - reported) <= 1e4 * PETSC_MACHINE_EPSILON * bnorm),
-                 "-ksp_converged_maxits, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", norm %g, reported %g", sizes[is],
+                 "-ksp_converged_maxits, s = %" INT ": %s after %" INT ", norm %g, reported %g", sizes[is],
                  KSPConvergedReasons[reason], its, (double)norm, (double)reported));
     PetscCall(SolverDestroy(&solver));
 
@@ -260,7 +254,7 @@ static PetscErrorCode TestEnds(void)
         /* and no smaller than needed, for a solve that stops as soon as it may */
         PetscCall(
           ComplainIf(reason != KSP_CONVERGED_RTOL || !(norm <= 1010 * rtol * reference) || !(norm >= 1e-3 * rtol * reference),
-                     "%s, %s guess, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g, that of b %g", options[min],
+                     "%s, %s guess, s = %" INT ": %s, the norm of b - A x is %g of %g, that of b %g", options[min],
                      near ? "near" : "far", sizes[is], KSPConvergedReasons[reason], (double)norm, (double)initial, (double)bnorm));
         PetscCall(SolverDestroy(&solver));
       }
@@ -289,12 +283,10 @@ static PetscErrorCode TestErrors(void)
       const PetscBool first = (PetscBool)(!is && !turn);
 
       PetscCall(KSPSetTolerances(solver.ksp, first ? rtol : PETSC_MACHINE_EPSILON / 1000, 0.0, PETSC_DEFAULT, first ? 3 : 5000));
-      PetscCall(Listen());
-      ierr = KSPSolve(solver.ksp, system.b, system.x);
-      PetscCall(Heard());
+      Try(ierr, KSPSolve(solver.ksp, system.b, system.x));
       PetscCall(PetscStrstr(message, first ? "DIVERGED_ITS" : "DIVERGED_BREAKDOWN", &place));
-      PetscCall(ComplainIf(!ierr || !place, "-ksp_error_if_not_converged, s = %" PetscInt_FMT ": error %d, \"%s\"", sizes[is],
-                           (int)ierr, message));
+      PetscCall(
+        ComplainIf(!ierr || !place, "-ksp_error_if_not_converged, s = %" INT ": error %d, \"%s\"", sizes[is], (int)ierr, message));
       PetscCall(KSPSetTolerances(solver.ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
       PetscCall(KSPSolve(solver.ksp, system.b, system.x));
       PetscCall(CheckSolved("after an error", solver.ksp, system.A, system.b, system.x));
@@ -343,15 +335,14 @@ static PetscErrorCode TestMonitors(void)
       PetscCall(KSPMonitorCancel(solver.ksp)); /* closes the file */
       PetscCall(KSPGetResidualHistory(solver.ksp, &norms, &length));
       PetscCall(FileNumbers("options_monitor", monitors[im].text, MAX_LINES, printed, &lines));
-      PetscCall(ComplainIf(lines != length || lines < 3,
-                           "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " lines, %" PetscInt_FMT " norms", monitors[im].option,
+      PetscCall(ComplainIf(lines != length || lines < 3, "%s, s = %" INT ": %" INT " lines, %" INT " norms", monitors[im].option,
                            sizes[is], lines, length));
       for (PetscInt i = 0; i < PetscMin(lines, length); i++) {
         const PetscReal expected = monitors[im].expected == 0.0 ? norms[i] : monitors[im].expected;
 
         PetscCall(ComplainIf(!(PetscAbsReal(printed[i] - expected) <= PetscMax(1e-8, 1e4 * PETSC_MACHINE_EPSILON) * norms[0]),
-                             "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": %g printed instead of %g",
-                             monitors[im].option, sizes[is], i, (double)printed[i], (double)expected));
+                             "%s, s = %" INT ", iteration %" INT ": %g printed instead of %g", monitors[im].option, sizes[is], i,
+                             (double)printed[i], (double)expected));
       }
       PetscCall(SolverDestroy(&solver));
     }

@@ -7,12 +7,12 @@ static PetscErrorCode CheckSame(const char what[], const History *first, const H
 {
   PetscFunctionBeginUser;
   if (first->length != second->length || first->length < 2)
-    PetscCall(Complain("%s: %" PetscInt_FMT " norms instead of %" PetscInt_FMT, what, second->length, first->length));
+    PetscCall(Complain("%s: %" INT " norms instead of %" INT, what, second->length, first->length));
   else {
     for (PetscInt i = 0; i < first->length; i++) {
       if (!(first->norms[i] == second->norms[i])) {
-        PetscCall(Complain("%s: norm %" PetscInt_FMT " is %.16g instead of %.16g", what, i, (double)second->norms[i],
-                           (double)first->norms[i]));
+        PetscCall(
+          Complain("%s: norm %" INT " is %.16g instead of %.16g", what, i, (double)second->norms[i], (double)first->norms[i]));
         break;
       }
     }
@@ -35,8 +35,7 @@ static PetscErrorCode FreshHistory(Mat A, Vec b, PetscInt s, PetscInt seed, Pets
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
   PetscCall(SolveHistory(ksp, b, x, history));
   PetscCall(CheckConverged("a new solver", ksp, b, x));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&ksp, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -117,14 +116,7 @@ static PetscErrorCode TestReuse(void)
   PetscCall(CheckSame("another size", expected, found));
   PetscCall(KSPReset(ksp));
   PetscCall(KSPReset(ksp));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&c));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
+  PetscCall(DestroyAll(&ksp, &x, &y, &b, &c, &A, &B, &C));
   PetscCall(PetscFree2(expected, found));
   PetscCall(Verdict("reuse"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -185,7 +177,7 @@ static PetscErrorCode TestTwo(void)
     PetscCall(KSPSetOptionsPrefix(ksp[i], prefixes[i]));
     PetscCall(KSPSetFromOptions(ksp[i]));
     PetscCall(KSPIDRSGetShadowSize(ksp[i], &s));
-    PetscCall(ComplainIf(s != (i ? 8 : 2), "-%sksp_idrs_s: s = %" PetscInt_FMT, prefixes[i], s));
+    PetscCall(ComplainIf(s != (i ? 8 : 2), "-%sksp_idrs_s: s = %" INT, prefixes[i], s));
   }
   {
     PetscInt  seed, restarts;
@@ -197,12 +189,12 @@ static PetscErrorCode TestTwo(void)
     PetscCall(KSPIDRSGetUpdateTolerance(ksp[1], &tolerance));
     PetscCall(KSPIDRSGetMaxRestarts(ksp[1], &restarts));
     PetscCall(KSPIDRSGetWidth(ksp[1], &s));
-    PetscCall(ComplainIf(s != 6, "-second_ksp_idrs_width: %" PetscInt_FMT, s));
+    PetscCall(ComplainIf(s != 6, "-second_ksp_idrs_width: %" INT, s));
     PetscCall(KSPIDRSGetBlock(ksp[1], &block));
     PetscCall(ComplainIf(!block, "-second_ksp_idrs_block is false"));
     PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5,
-                         "options: seed %" PetscInt_FMT ", cosine %g, update tolerance %g, %" PetscInt_FMT " restarts", seed,
-                         (double)cosine, (double)tolerance, restarts));
+                         "options: seed %" INT ", cosine %g, update tolerance %g, %" INT " restarts", seed, (double)cosine,
+                         (double)tolerance, restarts));
   }
   /* on a GPU both solves are made in lockstep then, with the same rounding */
   PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL));
@@ -213,7 +205,7 @@ static PetscErrorCode TestTwo(void)
   PetscCall(SolveHistory(ksp[0], b, x, found));
   PetscCall(CheckConverged("the solver outside", ksp[0], b, x));
   PetscCall(CheckSame("interleaved", expected, found));
-  PetscCall(ComplainIf(other.solves < 3, "only %" PetscInt_FMT " solves inside", other.solves));
+  PetscCall(ComplainIf(other.solves < 3, "only %" INT " solves inside", other.solves));
   {
     PetscInt products, reductions, updates, restarts;
 
@@ -221,17 +213,11 @@ static PetscErrorCode TestTwo(void)
     PetscCall(KSPSetUp(ksp[0]));
     PetscCall(KSPIDRSGetCounts(ksp[0], &products, &reductions, &updates, &restarts));
     PetscCall(ComplainIf(products || reductions || updates || restarts,
-                         "set up again, not solved: %" PetscInt_FMT " products, %" PetscInt_FMT " reductions, %" PetscInt_FMT
-                         " updates, %" PetscInt_FMT " restarts",
+                         "set up again, not solved: %" INT " products, %" INT " reductions, %" INT " updates, %" INT " restarts",
                          products, reductions, updates, restarts));
   }
   for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&other.x));
-  PetscCall(VecDestroy(&other.b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&C));
+  PetscCall(DestroyAll(&x, &b, &other.x, &other.b, &A, &C));
   PetscCall(PetscFree2(expected, found));
   PetscCall(Verdict("two solvers with prefixes"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -272,7 +258,7 @@ static PetscErrorCode TestTypes(void)
     PetscCall(CheckConverged("gmres", ksp, b, x));
     PetscCall(KSPSetType(ksp, KSPIDRS));
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-    PetscCall(ComplainIf(s != 4 && s != 6, "s = %" PetscInt_FMT " after gmres", s));
+    PetscCall(ComplainIf(s != 4 && s != 6, "s = %" INT " after gmres", s));
     PetscCall(KSPIDRSSetImplementation(ksp, implementation));
   }
   PetscCall(KSPDestroy(&ksp));
@@ -306,11 +292,8 @@ static PetscErrorCode TestTypes(void)
   PetscCall(PetscOptionsSetValue(NULL, "-by_ksp_idrs_s", "11"));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-  PetscCall(ComplainIf(s != 11, "-by_ksp_type idrs -by_ksp_idrs_s 11: s = %" PetscInt_FMT, s));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(s != 11, "-by_ksp_type idrs -by_ksp_idrs_s 11: s = %" INT, s));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("types and the divergence tolerance"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -365,20 +348,14 @@ static PetscErrorCode TestOthers(void)
       PetscCall(ColumnGet(X, j, x));
       PetscCall(SolverNorm(ksp, b, x, &norm));
       PetscCall(VecNorm(b, NORM_2, &reference));
-      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "column %" PetscInt_FMT ", %s: the norm of the residual is %g of %g",
-                           j, PCSides[sides[i]], (double)norm, (double)reference));
+      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "column %" INT ", %s: the norm of the residual is %g of %g", j,
+                           PCSides[sides[i]], (double)norm, (double)reference));
     }
     PetscCall(VecSetGeneral(b, 1.0));
     PetscCall(VecNorm(b, NORM_2, &reference));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
-    PetscCall(KSPDestroy(&ksp));
+    PetscCall(DestroyAll(&B, &X, &ksp));
   }
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(VecDestroy(&r));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&viewer, &r, &x, &b, &A));
   PetscCall(Verdict("transpose, several right-hand sides, views"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -445,10 +422,7 @@ static PetscErrorCode TestView(void)
   for (PetscInt i = 0; i < 4; i++)
     PetscCall(
       ComplainIf(found[i] != (implementation != KSP_IDRS_VEC), "%s: traffic is%s told", operations[i], found[i] ? "" : " not"));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("view in detail"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

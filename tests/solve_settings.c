@@ -185,7 +185,7 @@ static PetscErrorCode TestOrders(Mat A, Vec b, Vec x)
       }
     }
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-    PetscCall(ComplainIf(s != (set ? 6 : 4), "order %" PetscInt_FMT ": s = %" PetscInt_FMT, code, s));
+    PetscCall(ComplainIf(s != (set ? 6 : 4), "order %" INT ": s = %" INT, code, s));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("calls in any order", ksp, A, b, x));
     PetscCall(KSPDestroy(&ksp));
@@ -263,14 +263,14 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     PetscCall(PCApply(pc, b, now));
     PetscCall(VecAXPY(now, -1.0, kept));
     PetscCall(VecNorm(now, NORM_2, &norm));
-    PetscCall(ComplainIf(!(norm == 0.0), "s = %" PetscInt_FMT ": the preconditioner was not kept", sizes[is]));
+    PetscCall(ComplainIf(!(norm == 0.0), "s = %" INT ": the preconditioner was not kept", sizes[is]));
     PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("preconditioner made again", ksp, B, b, x));
     PetscCall(PCApply(pc, b, now));
     PetscCall(VecAXPY(now, -1.0, kept));
     PetscCall(VecNorm(now, NORM_2, &norm));
-    PetscCall(ComplainIf(!(norm > 0.0), "s = %" PetscInt_FMT ": the preconditioner was kept", sizes[is]));
+    PetscCall(ComplainIf(!(norm > 0.0), "s = %" INT ": the preconditioner was kept", sizes[is]));
 
     /* the operator a shell, the preconditioner from a matrix that is another one; then neither */
     PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, ROWS, ROWS, B, &S));
@@ -289,20 +289,14 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     /* without operators there is an error, and with them again there is none */
     PetscCall(KSPReset(ksp));
     PetscCall(KSPSetOperators(ksp, NULL, NULL));
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
-    PetscCall(ComplainIf(!ierr, "s = %" PetscInt_FMT ": no error without operators", sizes[is]));
+    Try(ierr, KSPSolve(ksp, b, x));
+    PetscCall(ComplainIf(!ierr, "s = %" INT ": no error without operators", sizes[is]));
     PetscCall(KSPReset(ksp));
     PetscCall(KSPSetOperators(ksp, B, B));
     PetscCall(VecSet(x, 0.0));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckSolved("operators again", ksp, B, b, x));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&kept));
-    PetscCall(VecDestroy(&now));
-    PetscCall(MatDestroy(&S));
-    PetscCall(MatDestroy(&B));
+    PetscCall(DestroyAll(&ksp, &kept, &now, &S, &B));
   }
   PetscCall(Verdict("operators and preconditioners that change"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -327,9 +321,7 @@ int main(int argc, char **argv)
   PetscCall(TestAfterSetUp(A, b, x, P));
   PetscCall(TestOperators(A, b, x));
   PetscCall(VecDestroyVecs(2, &P));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &x, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -18,8 +18,7 @@ static PetscErrorCode SmallSystemCreate(PetscInt n, PetscReal c, PetscBool skew,
     if (skew && !last) PetscCall(MatSetValue(*A, i, i % 2 ? i - 1 : i + 1, i % 2 ? -c : c, INSERT_VALUES));
     else PetscCall(MatSetValue(*A, i, i, skew ? 1.0 : c, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(MatCreateVecs(*A, x, b));
   PetscCall(VecSetGeneral(*b, c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -63,7 +62,7 @@ static PetscErrorCode TestInvalid(void)
     PetscCall(KSPSetUp(ksp));
     (void)feclearexcept(FE_INVALID);
     PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(ComplainIf(fetestexcept(FE_INVALID), "%" PetscInt_FMT " / 7 times the identity: an invalid operation", i));
+    PetscCall(ComplainIf(fetestexcept(FE_INVALID), "%" INT " / 7 times the identity: an invalid operation", i));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(SystemDestroy(&A, &b, &x));
   }
@@ -99,9 +98,8 @@ static PetscErrorCode TestTest(void)
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-        PetscCall(ComplainIf(!(reason > 0) && rnorm <= tolerance,
-                             "n = %" PetscInt_FMT ", s = %" PetscInt_FMT ", %" PetscInt_FMT ": %s with ||b - A x|| = %g", n, s, i,
-                             KSPConvergedReasons[reason], (double)rnorm));
+        PetscCall(ComplainIf(!(reason > 0) && rnorm <= tolerance, "n = %" INT ", s = %" INT ", %" INT ": %s with ||b - A x|| = %g",
+                             n, s, i, KSPConvergedReasons[reason], (double)rnorm));
         PetscCall(KSPDestroy(&ksp));
         PetscCall(SystemDestroy(&A, &b, &x));
       }

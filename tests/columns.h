@@ -127,7 +127,15 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The view of a solver has so many lines with this text */
+static inline PetscErrorCode SolveColumns(const char what[], KSP ksp, Mat A, Mat B, Mat X, PetscBool all)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(CheckBlock(what, ksp, A, B, X, all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The view of a solver has so many lines with this key */
 static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expected)
 {
   PetscInt lines;

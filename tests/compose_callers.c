@@ -58,9 +58,7 @@ static PetscErrorCode TestCallers(const char subject[], const Caller callers[], 
   Vec b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(entry, ROWS, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(entry, ROWS, RHS_GENERAL, &A, &b, &x));
   for (size_t i = 0; i < count; i++) {
     PetscOptions options;
     KSP          ksp;
@@ -71,8 +69,7 @@ static PetscErrorCode TestCallers(const char subject[], const Caller callers[], 
     PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 200));
     PetscCall(KSPSetFromOptions(ksp));
     for (PetscInt solve = 0; solve < 2; solve++) {
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(callers[i].name, ksp, A, b, x));
+      PetscCall(SolveSystem(callers[i].name, ksp, A, b, x));
       PetscCall(CheckRuns(&callers[i], ksp));
     }
     PetscCall(KSPDestroy(&ksp));
@@ -166,7 +163,6 @@ static PetscErrorCode TestGrids(void)
     PetscCall(KSPDestroy(&ksp));
     PetscCall(OptionsPop(&options));
   }
-  PetscCall(Verdict("multigrid"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -270,21 +266,10 @@ static PetscErrorCode TestSteps(void)
                          callers[i].name, (double)difference, (double)norm));
   }
   PetscCall(DestroyAll(&v, &u, &A));
-  PetscCall(Verdict("steps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestParts());
-  PetscCall(TestLongRows());
-  PetscCall(TestGrids());
-  PetscCall(TestSteps());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestParts, NULL}, {TestLongRows, NULL}, {TestGrids, "multigrid"}, {TestSteps, "steps"})
 
 /*TEST
 

@@ -80,9 +80,7 @@ static PetscErrorCode TestParts(void)
   Vec         b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(nests); in++) {
     if (size < nests[in].processes) PetscCall(Skip("there are too few processes"));
@@ -267,16 +265,7 @@ static PetscErrorCode TestGrids(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestParts());
-  PetscCall(TestFields());
-  PetscCall(TestGrids());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestParts, NULL}, {TestFields, NULL}, {TestGrids, NULL})
 
 /*TEST
 

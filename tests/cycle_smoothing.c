@@ -100,12 +100,7 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
       KSP     ksp;
       Vec     x;
 
-      PetscCall(VecDuplicate(b, &x));
-      PetscCall(VecDuplicate(b, &formula.x));
-      PetscCall(VecDuplicate(b, &formula.r));
-      PetscCall(VecDuplicate(b, &formula.xs));
-      PetscCall(VecDuplicate(b, &formula.rs));
-      PetscCall(VecDuplicate(b, &formula.w));
+      PetscCall(DuplicateAll(b, &x, &formula.x, &formula.r, &formula.xs, &formula.rs, &formula.w));
       for (PetscInt smoothing = 0; smoothing < 2; smoothing++) {
         PetscCall(SmootherCreate(A, s, left ? PC_LEFT : PC_RIGHT, smoothing ? PETSC_TRUE : PETSC_FALSE, &ksp));
         PetscCall(KSPSetTolerances(ksp, 1e-300, 1e-300, PETSC_DEFAULT, PETSC_MACHINE_EPSILON > 1e-10 ? 20 : 40));

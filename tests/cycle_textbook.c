@@ -229,8 +229,7 @@ static PetscErrorCode SystemCreate(PetscInt n, PetscBool skew, System *system)
   PC           pc;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Processes(&rank, &size));
   /* The first process has a third of the rows, the last has the others */
   system->n     = n;
   system->begin = rank ? n / 3 : 0;

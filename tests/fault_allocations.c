@@ -50,10 +50,7 @@ static PetscErrorCode SceneCreate(const Kind *kind, Scene *scene)
   PetscCall(MatAssemble(scene->A));
   PetscCall(MatCreateVecs(scene->A, NULL, &scene->b));
   PetscCall(VecSetGeneral(scene->b, 0.3));
-  for (PetscInt l = 0; l < SOLVES; l++) {
-    PetscCall(VecDuplicate(scene->b, &scene->x[l]));
-    PetscCall(VecDuplicate(scene->b, &scene->right[l]));
-  }
+  for (PetscInt l = 0; l < SOLVES; l++) { PetscCall(DuplicateAll(scene->b, &scene->x[l], &scene->right[l])); }
   PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n * bs, 6, NULL, &scene->B));
   PetscCall(MatSetRandom(scene->B, NULL));
   PetscCall(MatDuplicate(scene->B, MAT_DO_NOT_COPY_VALUES, &scene->X));

@@ -141,8 +141,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   }
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(ResetWith(ksp, A));
   Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
   PetscCall(ComplainIf(ierr || !(rnorm <= 1.01 * rtol * bnorm), "%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr,
@@ -239,10 +238,7 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
 
   PetscFunctionBeginUser;
   PetscCall(MatFactorInfoInitialize(&info));
-  for (PetscInt l = 0; l < 2; l++) {
-    PetscCall(VecDuplicate(b, &x[l]));
-    PetscCall(VecDuplicate(b, &right[l]));
-  }
+  for (PetscInt l = 0; l < 2; l++) { PetscCall(DuplicateAll(b, &x[l], &right[l])); }
   PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
   givenup = NULL;
   PetscCall(FactorAndSolve(F, A, b, right));
@@ -286,8 +282,7 @@ static PetscErrorCode TestMissing(void)
   withhold = PETSC_FALSE;
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(ResetWith(ksp, A));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
   PetscCall(

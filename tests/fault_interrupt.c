@@ -250,10 +250,7 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   PetscCall(Unlock(x));
   for (PetscInt round = 0; round < 3; round++) { /* PETSc would refuse a preconditioner that three errors have left, for good */
     if (size > 1 && which % 2) PetscCall(Refused(what, ksp, b, x));
-    if (size > 1 || which % 2) {
-      PetscCall(KSPReset(ksp));
-      PetscCall(KSPSetOperators(ksp, S, S));
-    }
+    if (size > 1 || which % 2) { PetscCall(ResetWith(ksp, S)); }
     if (round == 2) break;
     PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
     PetscCall(ComplainIf(!ierr, "%s: no error in round %" INT, what, round));
@@ -307,8 +304,7 @@ static PetscErrorCode LastMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *
   PetscMPIInt rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Processes(&rank, &size));
   PetscCheck(rank != size - 1 || its < *(PetscInt *)ctx, PETSC_COMM_SELF, PETSC_ERR_USER, "Interrupted");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

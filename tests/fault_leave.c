@@ -66,8 +66,7 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Processes(&rank, &size));
   PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", product %" INT ", %s%s", s, product, leaves[who],
                           system->B ? ", several right-hand sides" : ""));
   PetscCall(SolverCreate(S, s, PCNONE, &ksp));
@@ -88,8 +87,7 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   PetscCall(ComplainIf(!everywhere, "%s", what));
   PetscCall(Unlock(system->b));
   PetscCall(Unlock(system->x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, S, S));
+  PetscCall(ResetWith(ksp, S));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(Solve(system, ksp));
     if (system->B) PetscCall(CheckBlock(what, ksp, system->A, system->B, system->X, PETSC_TRUE));

@@ -101,9 +101,7 @@ static PetscErrorCode TestFaults(void)
               PC                 pc;
               KSP                ksp;
 
-              PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-              PetscCall(MatCreateVecs(A, &x, &b));
-              PetscCall(VecSetGeneral(b, 1.0));
+              PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
               PetscCall(VecSetGeneral(x, 2.0));
               PetscCall(PetscMemzero(&operator, sizeof(operator)));
               PetscCall(PetscMemzero(&preconditioner, sizeof(preconditioner)));
@@ -141,10 +139,7 @@ static PetscErrorCode TestFaults(void)
                    they are replaced
                 */
                 faulty->fault = FAULT_NONE;
-                if (kinds[ik] == FAULT_ERROR) {
-                  PetscCall(KSPReset(ksp));
-                  PetscCall(KSPSetOperators(ksp, S, S));
-                }
+                if (kinds[ik] == FAULT_ERROR) { PetscCall(ResetWith(ksp, S)); }
                 PetscCall(PCSetFailedReason(pc, PC_NOERROR));
                 PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
                 PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 400));
@@ -187,9 +182,7 @@ static PetscErrorCode TestNotANumber(void)
             Vec                b, x;
             KSP                ksp;
 
-            PetscCall(MatCreateEntries(Tridiagonal, 12, PETSC_FALSE, &A));
-            PetscCall(MatCreateVecs(A, &x, &b));
-            PetscCall(VecSetGeneral(b, 1.0));
+            PetscCall(SystemCreateEntries(Tridiagonal, 12, RHS_GENERAL, &A, &b, &x));
             PetscCall(VecSetGeneral(x, 2.0));
             PetscCall(VecSetValue(where ? x : b, 5, infinite ? 1.0 / zero : zero / zero, INSERT_VALUES));
             PetscCall(VecAssemble(where ? x : b));
@@ -241,9 +234,7 @@ static PetscErrorCode TestCallbacks(void)
       Vec            b, x;
       KSP            ksp;
 
-      PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-      PetscCall(MatCreateVecs(A, &x, &b));
-      PetscCall(VecSetGeneral(b, 1.0));
+      PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
       PetscCall(SolverCreateLimited(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
       if (test) PetscCall(KSPSetConvergenceTest(ksp, FailingTest, &when, NULL));
       else PetscCall(KSPMonitorSet(ksp, FailingMonitor, &when, NULL));
@@ -342,9 +333,7 @@ static PetscErrorCode TestBlocks(void)
           PC                 pc;
           KSP                ksp;
 
-          PetscCall(MatCreateEntries(shell || size > 1 ? BlockSingular : EndSingular, 12, PETSC_FALSE, &A));
-          PetscCall(MatCreateVecs(A, &x, &b));
-          PetscCall(VecSetGeneral(b, 1.0));
+          PetscCall(SystemCreateEntries(shell || size > 1 ? BlockSingular : EndSingular, 12, RHS_GENERAL, &A, &b, &x));
           PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], 50,
                                         shell ? PCSHELL : (size > 1 ? PCBJACOBI : PCLU), &ksp));
           PetscCall(KSPGetPC(ksp, &pc));

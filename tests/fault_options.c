@@ -41,9 +41,7 @@ static PetscErrorCode TestOptions(void)
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   /* an option with the prefix of the solver is named with it */

@@ -41,10 +41,8 @@ static PetscErrorCode TestSolver(const char pctype[], KSP ksp, Mat A, Vec b)
   Vec            x, first;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &first));
-  PetscCall(KSPSolve(ksp, b, first));
-  PetscCall(CheckSolved(pctype, ksp, A, b, first));
+  PetscCall(DuplicateAll(b, &x, &first));
+  PetscCall(SolveSystem(pctype, ksp, A, b, first));
   interrupts = 0;
   PetscCall(SetTimer(500));
   for (; !ierr && equal && interrupts < enough && solves < 100000; solves++) {

@@ -270,9 +270,7 @@ static PetscErrorCode TestScales(void)
       Vec b;
       KSP ksp;
 
-      PetscCall(MatCreateEntries(Tridiagonal, 12, PETSC_FALSE, &A));
-      PetscCall(MatCreateVecs(A, NULL, &b));
-      PetscCall(VecSetGeneral(b, 1.0));
+      PetscCall(SystemCreateEntries(Tridiagonal, 12, RHS_GENERAL, &A, &b, NULL));
       PetscCall(VecScale(b, bscales[i]));
       PetscCall(MatScale(A, Ascales[i]));
       PetscCall(PetscSNPrintf(name, sizeof(name), "A of size %g, b of size %g", (double)Ascales[i], (double)bscales[i]));

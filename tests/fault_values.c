@@ -17,9 +17,7 @@ static PetscErrorCode TestSetters(void)
   PetscMPIInt     size;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
 
   for (PetscInt round = 0; round < 2; round++) {
@@ -141,8 +139,7 @@ static PetscErrorCode TestSetters(void)
     PetscCall(VecDestroy(&x));
     if (!cuda || ierr) PetscCall(CheckError(ierr, "product that cannot be", "-ksp_idrs_product", KSPIDRSProducts[product]));
     PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
-    PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(ResetWith(ksp, A));
     PetscCall(SolveConverged("after a product was asked for", ksp, b));
   }
   PetscCall(Verdict("products"));
@@ -178,11 +175,8 @@ static PetscErrorCode TestShadowVecs(void)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(Processes(&rank, &size));
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(SolverCreate(A, 2, PCJACOBI, &ksp));
   PetscCall(SolveConverged("before shadow vectors", ksp, b));
@@ -236,9 +230,7 @@ static PetscErrorCode TestUnsupported(void)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(SolverCreateSide(A, 2, PC_SYMMETRIC, PCJACOBI, &ksp));
   for (PetscInt i = 0; i < 2; i++) {
     if (i) PetscCall(KSPSetNormType(ksp, KSP_NORM_NATURAL));

@@ -136,6 +136,29 @@ static inline PetscErrorCode Verdict(const char subject[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A test, and the subject of its verdict; NULL if it gives its own */
+typedef struct {
+  PetscErrorCode (*run)(void);
+  const char *subject;
+} TestCase;
+
+/* The program, of tests one after the other */
+#define RUN_TESTS(...) \
+  int main(int argc, char **argv) \
+  { \
+    const TestCase tests[] = {__VA_ARGS__}; \
+\
+    PetscFunctionBeginUser; \
+    PetscCall(PetscInitialize(&argc, &argv, NULL, help)); \
+    PetscCall(ImplementationFromOptions()); \
+    for (size_t test = 0; test < PETSC_STATIC_ARRAY_LENGTH(tests); test++) { \
+      PetscCall((*tests[test].run)()); \
+      if (tests[test].subject) PetscCall(Verdict(tests[test].subject)); \
+    } \
+    PetscCall(PetscFinalize()); \
+    return 0; \
+  }
+
 /* The first message of an error; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
 static char message[2048];
 
@@ -198,6 +221,33 @@ static inline PetscErrorCode DestroyObjects(void *objects[])
 {
   PetscFunctionBeginUser;
   for (; *objects; objects++) PetscCall(PetscObjectDestroy((PetscObject *)*objects));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Duplicates of a vector */
+#define DuplicateAll(like, ...) DuplicateVecs(like, (Vec *[]){__VA_ARGS__, NULL})
+
+static inline PetscErrorCode DuplicateVecs(Vec like, Vec *vecs[])
+{
+  PetscFunctionBeginUser;
+  for (; *vecs; vecs++) PetscCall(VecDuplicate(like, *vecs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode Processes(PetscMPIInt *rank, PetscMPIInt *size)
+{
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, size));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solver as PETSc wants it after an error, or for a matrix of another size */
+static inline PetscErrorCode ResetWith(KSP ksp, Mat A)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -988,8 +988,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Processes(&rank, &size));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&implementation, NULL));
   count = MAX_COLUMNS;
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &count, &set));

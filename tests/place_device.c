@@ -155,7 +155,6 @@ static PetscErrorCode TestPlaces(void)
       }
     }
   }
-  PetscCall(Verdict("places"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -247,7 +246,6 @@ static PetscErrorCode TestBlocks(void)
       }
     }
   }
-  PetscCall(Verdict("places of blocks"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -300,8 +298,7 @@ static PetscErrorCode TestMoves(void)
   PetscCall(VecBindToCPU(b, PETSC_TRUE));
   PetscCall(VecBindToCPU(x, PETSC_TRUE));
   PetscCall(SolveAndCheck("everything bound to the host after a solve", N, ksp, b, x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(ResetWith(ksp, A));
   PetscCall(SolveAndCheck("everything bound to the host", N, ksp, b, x));
   PetscCall(MatBindToCPU(A, PETSC_FALSE));
   PetscCall(VecBindToCPU(b, PETSC_FALSE));
@@ -309,7 +306,6 @@ static PetscErrorCode TestMoves(void)
   PetscCall(SolveAndCheck("bound no more", N, ksp, b, x));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(SystemDestroy(&A, &b, &x));
-  PetscCall(Verdict("moves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -324,8 +320,7 @@ static PetscErrorCode TestMixed(void)
   PetscMPIInt       rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Processes(&rank, &size));
   if (PetscDefined(USE_DEBUG) && size > 1) {
     PetscCall(Skip("a PETSc with debugging compares types of vectors on all processes"));
     PetscCall(Verdict("mixed"));
@@ -396,8 +391,7 @@ static PetscErrorCode IdentityCreate(PetscInt n, PetscBool *cuda, Mat *A, Vec *b
   PetscMPIInt rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Processes(&rank, &size));
   here = rank == size - 1 ? n : 10;
   PetscCall(VecCreate(PETSC_COMM_WORLD, b));
   PetscCall(VecSetSizes(*b, here, PETSC_DETERMINE));
@@ -457,7 +451,6 @@ static PetscErrorCode TestMemory(void)
     PetscCall(DestroyAll(&ksp, &A, &b));
   }
   PetscCall(ComplainIf(cuda && !ierr, "there was always memory enough"));
-  PetscCall(Verdict("memory"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -518,23 +511,11 @@ static PetscErrorCode TestWidth(void)
     PetscCall(DestroyAll(&ksp, &X, &B, &A));
   }
   PetscCall(ComplainIf(cuda && !ierr, "there was always memory enough"));
-  PetscCall(Verdict("memory for right-hand sides"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestPlaces());
-  PetscCall(TestBlocks());
-  PetscCall(TestMoves());
-  PetscCall(TestMixed());
-  PetscCall(TestMemory());
-  PetscCall(TestWidth());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestPlaces, "places"}, {TestBlocks, "places of blocks"}, {TestMoves, "moves"}, {TestMixed, NULL}, {TestMemory, "memory"},
+          {TestWidth, "memory for right-hand sides"})
 
 /*TEST
 

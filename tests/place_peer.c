@@ -125,8 +125,7 @@ static PetscErrorCode TestHalo(void)
         PetscCall(MatAssemble(A));
       }
       PetscCall(KSPIDRSSetProduct(ksp, product));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(KSPIDRSProducts[product], ksp, A, b, x));
+      PetscCall(SolveSystem(KSPIDRSProducts[product], ksp, A, b, x));
       PetscCall(ViewNumbers((PetscObject)ksp, "entries for matvecs go from GPU to GPU", 0, NULL, &lines));
       PetscCall(ComplainIf(lines != (size > 1 && product != KSP_IDRS_PRODUCT_MAT ? 1 : 0),
                            "layout %d, product %s: %" INT " lines of the view about entries", (int)layout, KSPIDRSProducts[product],
@@ -134,8 +133,7 @@ static PetscErrorCode TestHalo(void)
     }
     PetscCall(SolverCreateVia(A, 4, PCJACOBI, KSP_IDRS_COMMUNICATION_AUTO, &automatic));
     PetscCall(KSPIDRSSetProduct(automatic, KSP_IDRS_PRODUCT_CSR));
-    PetscCall(KSPSolve(automatic, b, x));
-    PetscCall(CheckSolved("automatically", automatic, A, b, x));
+    PetscCall(SolveSystem("automatically", automatic, A, b, x));
     PetscCall(ViewNumbers((PetscObject)automatic, "reductions by peer", 0, NULL, &lines));
     if (first < 0) first = lines;
     PetscCall(ComplainIf(lines != first, "layout %d: another automatic choice than before", (int)layout));
@@ -202,10 +200,8 @@ static PetscErrorCode TestLeave(Vec like)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(VecDuplicate(like, &b));
-  PetscCall(VecDuplicate(like, &x));
+  PetscCall(Processes(&rank, &size));
+  PetscCall(DuplicateAll(like, &b, &x));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(VecGetType(b, &type));
@@ -241,10 +237,8 @@ static PetscErrorCode TestLeave(Vec like)
     PetscCall(ComplainIf(!everywhere, "a process leaves in matvec %" INT, product));
     PetscCall(Unlock(b));
     PetscCall(Unlock(x));
-    PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, S, S));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("after a process has left", ksp, A, b, x));
+    PetscCall(ResetWith(ksp, S));
+    PetscCall(SolveSystem("after a process has left", ksp, A, b, x));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&S, &A, &b, &x));
@@ -273,8 +267,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-count", &count, NULL));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 40, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(40, 0.4, &A, &b, &x));
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECMPICUDA, &cuda));
   if (cuda) PetscCall(TestHistories(A, b, x));
   else PetscCall(SkipPeers(size));
@@ -293,8 +286,7 @@ int main(int argc, char **argv)
     KSP ksp;
 
     PetscCall(SolverCreateVia(A, 1 + i % 8, PCJACOBI, KSP_IDRS_COMMUNICATION_PEER, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("one solve of many", ksp, A, b, x));
+    PetscCall(SolveSystem("one solve of many", ksp, A, b, x));
     PetscCall(KSPDestroy(&ksp));
   }
   if (count) PetscCall(Verdict("many solves"));

@@ -27,8 +27,7 @@ static PetscErrorCode Solve(const char what[], KSPIDRSProduct product, KSP ksp, 
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(name, sizeof(name), "%s, product %s", what, KSPIDRSProducts[product]));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved(name, ksp, A, b, x));
+  PetscCall(SolveSystem(name, ksp, A, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -42,8 +41,7 @@ static PetscErrorCode TestProducts(void)
   Vec               b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 30, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(30, 0.4, &A, &b, &x));
   PetscCall(LastProduct(A, &last));
   for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
@@ -76,8 +74,7 @@ static PetscErrorCode TestChanges(void)
   for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
     KSP ksp;
 
-    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-    PetscCall(VecDuplicate(b, &x));
+    PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
     PetscCall(LastProduct(A, &last));
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
     PetscCall(KSPIDRSSetProduct(ksp, product));
@@ -122,8 +119,7 @@ static PetscErrorCode TestOthers(void)
   KSP            ksp[2];
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
   PetscCall(LastProduct(A, &last));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(SolverCreate(A, 4 + 4 * i, i ? PCJACOBI : PCNONE, &ksp[i]));
@@ -170,8 +166,7 @@ static PetscErrorCode TestRefused(void)
   KSP ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
   for (PetscInt turn = 0; turn < 3; turn++) {
@@ -201,8 +196,7 @@ static PetscErrorCode TestNotANumber(void)
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   PetscCall(LastProduct(A, &last));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   if (begin == 0 && end > 0) PetscCall(MatSetValue(A, 0, 0, (PetscReal)NAN, INSERT_VALUES));
@@ -254,9 +248,7 @@ static PetscErrorCode TestJacobi(void)
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 5.0 + i % 7, INSERT_VALUES));
   PetscCall(MatAssemble(A));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &ones));
-  PetscCall(VecDuplicate(b, &diagonal));
+  PetscCall(DuplicateAll(b, &x, &ones, &diagonal));
   for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
       PetscReal start;

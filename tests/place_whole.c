@@ -53,8 +53,7 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(3, &history));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &again));
+  PetscCall(DuplicateAll(b, &x, &again));
   PetscCall(WholeRuns(A, &runs));
   /* its products may add in another order each time */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &cusparse));
@@ -176,8 +175,7 @@ static PetscErrorCode TestLimits(void)
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
     for (PetscInt limit = 0; limit <= 2 * sizes[is] + 4; limit++) {
       for (PetscInt none = 0; none < 2; none++) {
@@ -222,8 +220,7 @@ static PetscErrorCode TestTolerances(void)
   KSP             ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 24, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(24, 0.4, &A, &b, &x));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(tolerances); i++) {
     for (PetscInt guess = 0; guess < 2; guess++) {
@@ -300,26 +297,20 @@ static PetscErrorCode TestSizes(void)
     PetscCall(MatCreateVecs(A, &x, &b));
     PetscCall(VecSetGeneral(b, 0.7));
     PetscCall(SolverCreateRun(A, 4, i % 2 ? PCJACOBI : PCNONE, KSP_IDRS_RUN_AUTO, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("first", ksp, A, b, x));
+    PetscCall(SolveSystem("first", ksp, A, b, x));
     PetscCall(MatScale(A, 2.0));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("scaled", ksp, A, b, x));
+    PetscCall(SolveSystem("scaled", ksp, A, b, x));
     if (begin < end) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.5, ADD_VALUES));
     PetscCall(MatAssemble(A));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("another pattern", ksp, A, b, x));
+    PetscCall(SolveSystem("another pattern", ksp, A, b, x));
     PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
     PetscCall(KSPSetOperators(ksp, B, B));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("another matrix", ksp, B, b, x));
+    PetscCall(SolveSystem("another matrix", ksp, B, b, x));
     PetscCall(MatDestroy(&B)); /* the solver keeps it */
     PetscCall(KSPSetOperators(ksp, A, A));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("the first matrix", ksp, A, b, x));
+    PetscCall(SolveSystem("the first matrix", ksp, A, b, x));
     PetscCall(VecSet(b, 0.0));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("nothing on the right", ksp, A, b, x));
+    PetscCall(SolveSystem("nothing on the right", ksp, A, b, x));
     PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
   PetscCall(Verdict("sizes"));
@@ -400,8 +391,7 @@ static PetscErrorCode TestRefused(void)
 
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   for (Other other = OTHER_BJACOBI; other < OTHERS; other++) {
     PetscCall(OtherCreate(other, A, S, &ksp));
@@ -457,8 +447,7 @@ static PetscErrorCode TestParallelType(void)
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 0.7));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("a matrix of a parallel type", ksp, A, b, x));
+  PetscCall(SolveSystem("a matrix of a parallel type", ksp, A, b, x));
   PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("a parallel type"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -477,8 +466,7 @@ static PetscErrorCode TestUpdates(void)
 
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 60, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(60, 0.4, &A, &b, &x));
   for (PetscInt i = 0; i < 6; i++) {
     const PetscInt s = sizes[i % 3];
     PetscInt       updates[2], restarts[2], lines;
@@ -489,8 +477,7 @@ static PetscErrorCode TestUpdates(void)
 
       PetscCall(SolverCreateRun(A, s, i < 3 ? PCNONE : PCJACOBI,
                                 whole ? (gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(whole ? "whole" : "steps", ksp, A, b, x));
+      PetscCall(SolveSystem(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
       PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &kernels, &lines));
       PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0), "s = %" INT ": %" INT " lines of the view tell of kernels", s, lines));
@@ -525,8 +512,7 @@ static PetscErrorCode TestMonitor(void)
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
   PetscCall(PetscMalloc1(1, &history));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 40, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(40, 0.4, &A, &b, &x));
   PetscCall(OptionsPush("-ksp_monitor ascii:use_whole_norms.txt", &options));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
   PetscCall(KSPSetFromOptions(ksp));
@@ -595,8 +581,7 @@ static PetscErrorCode TestLongRow(void)
     KSP       ksp;
 
     PetscCall(SolverCreateRun(A, 4, PCNONE, whole && gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved(whole ? "a long row in one kernel" : "a long row", ksp, A, b, x));
+    PetscCall(SolveSystem(whole ? "a long row in one kernel" : "a long row", ksp, A, b, x));
     PetscCall(
       ViewNumbers((PetscObject)ksp, "no faster one: a row is so long that the others would wait for it", 1, &number, &told[whole]));
     PetscCall(ViewNumbers((PetscObject)ksp, "run steps (chosen automatically)", 1, &number, &lines));
@@ -627,8 +612,7 @@ static PetscErrorCode TestNullSpace(void)
 
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
   PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
   PetscCall(MatSetNullSpace(A, space));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));

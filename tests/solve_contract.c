@@ -142,8 +142,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
   PetscCall(TestOptions(A, b, x));
   PetscCall(TestSkipPC(A));
   PetscCall(DestroyAll(&x, &b, &A));

@@ -59,7 +59,6 @@ static PetscErrorCode TestCounts(void)
     }
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("counts"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,13 +86,11 @@ static PetscErrorCode TestCountsBetween(void)
   KSP      ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(9, 0.8, &A, &b, &x));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
   PetscCall(KSPMonitorSet(ksp, CountsMonitor, last, NULL));
   for (PetscInt solve = 0; solve < 2; solve++) PetscCall(KSPSolve(ksp, b, x));
   PetscCall(DestroyAll(&ksp, &x, &b, &A));
-  PetscCall(Verdict("counts during a solve"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,21 +132,10 @@ static PetscErrorCode TestNorms(void)
                          KSPConvergedReasons[reason], (double)norm, (double)reported, (double)(tolerance * reference)));
   }
   PetscCall(DestroyAll(&ksp, &x, &b, &A));
-  PetscCall(Verdict("norms below the tolerance"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestCounts());
-  PetscCall(TestCountsBetween());
-  PetscCall(TestNorms());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestCounts, "counts"}, {TestCountsBetween, "counts during a solve"}, {TestNorms, "norms below the tolerance"})
 
 /*TEST
 

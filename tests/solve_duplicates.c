@@ -105,7 +105,6 @@ static PetscErrorCode TestGrid(void)
     }
   }
   PetscCall(DestroyAll(&S, &x, &b, &da));
-  PetscCall(Verdict("vectors of a grid"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,28 +202,17 @@ static PetscErrorCode TestDuplicates(void)
                                 PCSides[sides[iside]]));
         PetscCall(SolverCreateSide(S, sizes[is], sides[iside], PCNONE, &ksp));
         if (ghosted) PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(SolveToNorm(what, ksp, b, x));
         PetscCall(KSPDestroy(&ksp));
       }
     }
     PetscCall(DestroyAll(&S, &x, &b));
   }
   PetscCall(DMDestroy(&da));
-  PetscCall(Verdict("what duplicates have"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestGrid());
-  PetscCall(TestDuplicates());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestGrid, "vectors of a grid"}, {TestDuplicates, "what duplicates have"})
 
 /*TEST
 

@@ -204,8 +204,7 @@ static PetscErrorCode LocalSize(PetscInt N, PetscInt *n)
   PetscMPIInt     rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Processes(&rank, &size));
   for (PetscMPIInt p = 0; p < size; p++) {
     const PetscInt part = p == size - 1 ? left : Pick(left + 1);
 
@@ -582,8 +581,7 @@ static PetscErrorCode Measure(Solver *solver, const System *system, PetscBool tr
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(solver->ksp, &pc));
   PetscCall(KSPGetPCSide(solver->ksp, &side));
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecDuplicate(b, &w));
+  PetscCall(DuplicateAll(b, &r, &w));
   if (y) {
     if (transpose) PetscCall(MatMultTranspose(system->A, y, r));
     else PetscCall(MatMult(system->A, y, r));

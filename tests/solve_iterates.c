@@ -23,10 +23,7 @@ static PetscErrorCode WatchCreate(const char what[], Vec b, PetscBool build, Wat
   watch->calls = 0;
   watch->peak  = 0.0;
   watch->build = build;
-  PetscCall(VecDuplicate(b, &watch->x));
-  PetscCall(VecDuplicate(b, &watch->t));
-  PetscCall(VecDuplicate(b, &watch->v));
-  PetscCall(VecDuplicate(b, &watch->w));
+  PetscCall(DuplicateAll(b, &watch->x, &watch->t, &watch->v, &watch->w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -132,7 +129,6 @@ static PetscErrorCode TestMonitors(void)
     }
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("monitors, solution and residual at every iteration"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -181,8 +177,7 @@ static PetscErrorCode TestEnds(void)
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_UNEVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &first));
+  PetscCall(DuplicateAll(b, &x, &first));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
     for (size_t iside = 0; iside < 2; iside++) {
       for (size_t ipc = 0; ipc < 2; ipc++) {
@@ -233,7 +228,6 @@ static PetscErrorCode TestEnds(void)
     }
   }
   PetscCall(DestroyAll(&x, &first, &b, &A));
-  PetscCall(Verdict("ends at every iteration"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -276,8 +270,7 @@ static PetscErrorCode TestNest(void)
         PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
         PetscCall(VecSetGeneral(x, 2.0));
         PetscCall(KSPSetInitialGuessNonzero(ksp, shell ? PETSC_TRUE : PETSC_FALSE));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(SolveToNorm(what, ksp, b, x));
         PetscCall(WatchDestroy(&watch));
         PetscCall(KSPDestroy(&ksp));
       }
@@ -286,7 +279,6 @@ static PetscErrorCode TestNest(void)
   PetscCall(DestroyAll(&S, &A, &x, &b));
   for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&blocks[i]));
   for (PetscInt i = 0; i < 2; i++) PetscCall(VecDestroy(&parts[i]));
-  PetscCall(Verdict("nested vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -321,8 +313,7 @@ static PetscErrorCode TestVarying(void)
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 14, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(14, 0.8, &A, &b, &x));
   PetscCall(VecDuplicate(b, &varying.diagonal));
   PetscCall(MatGetDiagonal(A, varying.diagonal));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
@@ -351,30 +342,18 @@ static PetscErrorCode TestVarying(void)
         PetscCall(KSPSetInitialGuessNonzero(ksp, guess ? PETSC_TRUE : PETSC_FALSE));
         PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
         PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(SolveToNorm(what, ksp, b, x));
         PetscCall(WatchDestroy(&watch));
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
   PetscCall(DestroyAll(&varying.diagonal, &x, &b, &A));
-  PetscCall(Verdict("preconditioners that vary"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestMonitors());
-  PetscCall(TestEnds());
-  PetscCall(TestNest());
-  PetscCall(TestVarying());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestMonitors, "monitors, solution and residual at every iteration"}, {TestEnds, "ends at every iteration"},
+          {TestNest, "nested vectors"}, {TestVarying, "preconditioners that vary"})
 
 /*TEST
 

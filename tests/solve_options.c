@@ -103,7 +103,6 @@ static PetscErrorCode TestGuesses(void)
   }
   PetscCall(VecDestroy(&sum));
   PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("guesses from solves before"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -116,8 +115,7 @@ static PetscErrorCode TestScaling(void)
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreate(&system));
-  PetscCall(VecDuplicate(system.b, &d));
-  PetscCall(VecDuplicate(system.b, &b));
+  PetscCall(DuplicateAll(system.b, &d, &b));
   PetscCall(VecSetGeneral(d, 0.3));
   PetscCall(VecAbs(d));
   PetscCall(VecShift(d, 0.01));
@@ -168,7 +166,6 @@ static PetscErrorCode TestScaling(void)
   }
   PetscCall(DestroyAll(&original, &d, &b));
   PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("diagonal scaling"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -261,7 +258,6 @@ static PetscErrorCode TestEnds(void)
     }
   }
   PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("ends and norms of the options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -294,7 +290,6 @@ static PetscErrorCode TestErrors(void)
     PetscCall(SolverDestroy(&solver));
   }
   PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("errors where a solve fails"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -348,7 +343,6 @@ static PetscErrorCode TestMonitors(void)
     }
   }
   PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("monitors of the options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -397,24 +391,12 @@ static PetscErrorCode TestViews(void)
                          (double)number, (double)norm));
   }
   PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("views of the options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestGuesses());
-  PetscCall(TestScaling());
-  PetscCall(TestEnds());
-  PetscCall(TestErrors());
-  PetscCall(TestMonitors());
-  PetscCall(TestViews());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestGuesses, "guesses from solves before"}, {TestScaling, "diagonal scaling"},
+          {TestEnds, "ends and norms of the options"}, {TestErrors, "errors where a solve fails"},
+          {TestMonitors, "monitors of the options"}, {TestViews, "views of the options"})
 
 /*TEST
 

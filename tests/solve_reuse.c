@@ -108,8 +108,7 @@ static PetscErrorCode TestReuse(void)
   PetscCall(SolveHistory(ksp, b, x, found));
   PetscCall(CheckConverged("another matrix", ksp, b, x));
   PetscCall(CheckSame("another matrix", expected, found));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, C, C));
+  PetscCall(ResetWith(ksp, C));
   PetscCall(FreshHistory(C, c, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
   PetscCall(SolveHistory(ksp, c, y, found));
   PetscCall(CheckConverged("another size", ksp, c, y));
@@ -118,7 +117,6 @@ static PetscErrorCode TestReuse(void)
   PetscCall(KSPReset(ksp));
   PetscCall(DestroyAll(&ksp, &x, &y, &b, &c, &A, &B, &C));
   PetscCall(PetscFree2(expected, found));
-  PetscCall(Verdict("reuse"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,7 +217,6 @@ static PetscErrorCode TestTwo(void)
   for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
   PetscCall(DestroyAll(&x, &b, &other.x, &other.b, &A, &C));
   PetscCall(PetscFree2(expected, found));
-  PetscCall(Verdict("two solvers with prefixes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -243,19 +240,16 @@ static PetscErrorCode TestTypes(void)
   KSP      ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
   PetscCall(SolverCreate(A, 6, PCJACOBI, &ksp));
   for (PetscInt i = 0; i < 3; i++) {
     PetscCall(CheckDivtol("the default", ksp, 1e30));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckConverged("before gmres", ksp, b, x));
+    PetscCall(SolveToNorm("before gmres", ksp, b, x));
     PetscCall(KSPSetType(ksp, KSPGMRES));
     PetscCall(CheckDivtol("gmres after it", ksp, 1e4));
     /* with another type the setters do nothing */
     PetscCall(KSPIDRSSetShadowSize(ksp, 3));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckConverged("gmres", ksp, b, x));
+    PetscCall(SolveToNorm("gmres", ksp, b, x));
     PetscCall(KSPSetType(ksp, KSPIDRS));
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
     PetscCall(ComplainIf(s != 4 && s != 6, "s = %" INT " after gmres", s));
@@ -294,7 +288,6 @@ static PetscErrorCode TestTypes(void)
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
   PetscCall(ComplainIf(s != 11, "-by_ksp_type idrs -by_ksp_idrs_s 11: s = %" INT, s));
   PetscCall(DestroyAll(&ksp, &x, &b, &A));
-  PetscCall(Verdict("types and the divergence tolerance"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -310,8 +303,7 @@ static PetscErrorCode TestOthers(void)
   KSP          ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
   PetscCall(VecDuplicate(b, &r));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(VecGetSize(b, &N));
@@ -329,8 +321,7 @@ static PetscErrorCode TestOthers(void)
     PetscCall(VecNorm(r, NORM_2, &norm));
     PetscCall(ComplainIf(!(norm <= 3 * rtol * reference), "transpose, %s: the norm of the residual is %g of %g", PCSides[sides[i]],
                          (double)norm, (double)reference));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckConverged("after the transpose", ksp, b, x));
+    PetscCall(SolveToNorm("after the transpose", ksp, b, x));
 
     PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, N, 3, NULL, &B));
     PetscCall(MatSetUp(B));
@@ -356,7 +347,6 @@ static PetscErrorCode TestOthers(void)
     PetscCall(DestroyAll(&B, &X, &ksp));
   }
   PetscCall(DestroyAll(&viewer, &r, &x, &b, &A));
-  PetscCall(Verdict("transpose, several right-hand sides, views"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -376,8 +366,7 @@ static PetscErrorCode TestView(void)
   KSP                   ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
   PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* in one kernel there are no passes to tell of */
@@ -423,23 +412,11 @@ static PetscErrorCode TestView(void)
     PetscCall(
       ComplainIf(found[i] != (implementation != KSP_IDRS_VEC), "%s: traffic is%s told", operations[i], found[i] ? "" : " not"));
   PetscCall(DestroyAll(&ksp, &x, &b, &A));
-  PetscCall(Verdict("view in detail"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestReuse());
-  PetscCall(TestTwo());
-  PetscCall(TestTypes());
-  PetscCall(TestOthers());
-  PetscCall(TestView());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestReuse, "reuse"}, {TestTwo, "two solvers with prefixes"}, {TestTypes, "types and the divergence tolerance"},
+          {TestOthers, "transpose, several right-hand sides, views"}, {TestView, "view in detail"})
 
 /*TEST
 

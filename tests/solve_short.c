@@ -76,7 +76,6 @@ static PetscErrorCode TestMany(void)
     }
     PetscCall(DestroyAll(&exact, &b, &A));
   }
-  PetscCall(Verdict("many short solves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,7 +134,6 @@ static PetscErrorCode TestInside(void)
     }
   }
   PetscCall(DestroyAll(&b, &exact, &A));
-  PetscCall(Verdict("inside richardson"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -198,7 +196,6 @@ static PetscErrorCode TestSmoother(void)
       }
     }
   }
-  PetscCall(Verdict("as a smoother"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -329,7 +326,6 @@ static PetscErrorCode TestFirst(void)
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 8, 0.3, 0.3, &A));
   PetscCall(CheckFirst("convection and diffusion", A));
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("norms of the first iterations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -400,7 +396,6 @@ static PetscErrorCode TestCounts(void)
     }
   }
   PetscCall(DestroyAll(&b, &x, &S, &counted.A));
-  PetscCall(Verdict("products and reductions without norms"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,10 +438,7 @@ static PetscErrorCode MinimalStep(KSP ksp, Mat A, Vec b, Vec x)
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecDuplicate(b, &u));
-  PetscCall(VecDuplicate(b, &g));
-  PetscCall(VecDuplicate(b, &y));
+  PetscCall(DuplicateAll(b, &r, &u, &g, &y));
   PetscCall(MatMult(A, x, r));
   PetscCall(VecAYPX(r, -1.0, b));
   PetscCall(PCApply(pc, r, u));
@@ -475,8 +467,7 @@ static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPGetPCSide(ksp, &side));
   PetscCall(KSPGetResidualNorm(ksp, &norm));
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecDuplicate(b, &z));
+  PetscCall(DuplicateAll(b, &r, &z));
   PetscCall(MatMult(A, x, r));
   PetscCall(VecNorm(r, NORM_2, &scale));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
@@ -564,7 +555,6 @@ static PetscErrorCode TestFew(void)
     }
   }
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("no iteration and one"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -611,9 +601,7 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(entry, n, RHS_GENERAL, &A, &b, &x));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
     for (PetscInt variant = 0; variant < 8; variant++) {
       const PetscBool left = (PetscBool)(variant & 1), none = (PetscBool)(variant >> 1 & 1);
@@ -656,25 +644,12 @@ static PetscErrorCode TestSmall(void)
   PetscCall(CheckSmall("two values", TwoValues, 40, 2));
   PetscCall(CheckSmall("three values", ThreeValues, 40, 3));
   for (PetscInt n = 1; n <= 8; n++) PetscCall(CheckSmall("random", Shifted, n, n));
-  PetscCall(Verdict("small Krylov spaces"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestMany());
-  PetscCall(TestInside());
-  PetscCall(TestSmoother());
-  PetscCall(TestFirst());
-  PetscCall(TestCounts());
-  PetscCall(TestFew());
-  PetscCall(TestSmall());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestMany, "many short solves"}, {TestInside, "inside richardson"}, {TestSmoother, "as a smoother"},
+          {TestFirst, "norms of the first iterations"}, {TestCounts, "products and reductions without norms"},
+          {TestFew, "no iteration and one"}, {TestSmall, "small Krylov spaces"})
 
 /*TEST
 

@@ -83,9 +83,7 @@ static PetscErrorCode TestDirections(Mat matrices[])
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(matrices[0], &watch.x, &watch.b));
-  PetscCall(VecDuplicate(watch.b, &watch.r));
-  PetscCall(VecDuplicate(watch.b, &watch.t));
-  PetscCall(VecDuplicate(watch.b, &x));
+  PetscCall(DuplicateAll(watch.b, &watch.r, &watch.t, &x));
   PetscCall(VecSetGeneral(watch.b, 1.0));
   for (size_t is = 0; is < SIZES; is++) {
     for (size_t iside = 0; iside < 2; iside++) {

@@ -141,7 +141,7 @@ static inline PetscErrorCode SystemCreateEntries(Entry *entry, PetscInt n, RHS r
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, A));
   PetscCall(MatCreateVecs(*A, x, b));
-  PetscCall(VecSetGeneral(*x, 0.4));
+  if (x) PetscCall(VecSetGeneral(*x, 0.4));
   PetscCall(VecSet(*b, rhs == RHS_ONES ? 1.0 : 0.0));
   if (row >= 0) PetscCall(VecSetValue(*b, row, 3.0, INSERT_VALUES));
   PetscCall(VecAssemble(*b));
@@ -220,6 +220,15 @@ static inline PetscErrorCode SystemCreateGrid(MPI_Comm comm, PetscInt m, PetscRe
   PetscCall(GridCreate(comm, layout, m, peclet, 0.5 * peclet, A));
   PetscCall(MatCreateVecs(*A, NULL, b));
   PetscCall(VecSetGeneral(*b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same on all processes with room for a solution */
+static inline PetscErrorCode GridSystemCreate(PetscInt m, PetscReal peclet, Mat *A, Vec *b, Vec *x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, m, peclet, LAYOUT_EVEN, A, b));
+  PetscCall(VecDuplicate(*b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -414,6 +423,15 @@ static inline PetscErrorCode CheckSolved(const char what[], KSP ksp, Mat A, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Solves first */
+static inline PetscErrorCode SolveSystem(const char what[], KSP ksp, Mat A, Vec b, Vec x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved(what, ksp, A, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The same in the norm of the solver, which is the one that it reports */
 static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, Vec x)
 {
@@ -430,6 +448,14 @@ static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, V
     ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference),
                        "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SolveToNorm(const char what[], KSP ksp, Vec b, Vec x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckConverged(what, ksp, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -196,7 +196,6 @@ static PetscErrorCode TestDimensions(void)
       }
     }
   }
-  PetscCall(Verdict("dimensions around s"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -273,7 +272,6 @@ static PetscErrorCode TestShadows(void)
       }
     }
   }
-  PetscCall(Verdict("shadow vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -305,7 +303,6 @@ static PetscErrorCode TestScales(void)
     PetscCall(VecDestroyVecs(s, &P));
     PetscCall(DestroyAll(&ksp, &A, &b, &x));
   }
-  PetscCall(Verdict("scales of shadow vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -356,7 +353,6 @@ static PetscErrorCode TestTold(void)
   }
   PetscCall(VecDestroyVecs(s, &P));
   PetscCall(DestroyAll(&A, &b, &x));
-  PetscCall(Verdict("breakdowns and restarts told"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -438,7 +434,6 @@ static PetscErrorCode TestAstray(void)
   /* complex numbers omega are better ones */
   PetscCall(ComplainIf(!total && !PetscDefined(USE_COMPLEX), "almost skew-symmetric: nothing has gone astray"));
   PetscCall(DestroyAll(&stray.b, &stray.x, &stray.A));
-  PetscCall(Verdict("recurrences that go astray"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -476,8 +471,7 @@ static PetscErrorCode TestGiven(void)
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Tridiagonal, 50, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecDuplicate(b, &Ab));
-  PetscCall(VecDuplicate(b, &p));
+  PetscCall(DuplicateAll(b, &Ab, &p));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecSetGeneral(p, 2.0));
   PetscCall(MatMult(A, b, Ab));
@@ -485,12 +479,10 @@ static PetscErrorCode TestGiven(void)
   PetscCall(MakeAlmostOrthogonal(Ab, p));
   PetscCall(SolverCreate(A, 1, PCNONE, &ksp));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 1, &p));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("shadow vector almost orthogonal to A b", ksp, A, b, x));
+  PetscCall(SolveSystem("shadow vector almost orthogonal to A b", ksp, A, b, x));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
   PetscCall(ComplainIf(restarts > 5, "shadow vector almost orthogonal to A b: %" INT " restarts", restarts));
   PetscCall(DestroyAll(&ksp, &p, &Ab, &b, &x, &A));
-  PetscCall(Verdict("a shadow vector almost orthogonal to A b"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -540,8 +532,7 @@ static PetscErrorCode TestSpike(void)
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Tridiagonal, 50, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecDuplicate(b, &spike.normal));
-  PetscCall(VecDuplicate(b, &p));
+  PetscCall(DuplicateAll(b, &spike.normal, &p));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetOwnershipRange(p, &begin, &end));
   PetscCall(VecGetArrayWrite(p, &array));
@@ -568,7 +559,6 @@ static PetscErrorCode TestSpike(void)
   PetscCall(ComplainIf(host && PETSC_MACHINE_EPSILON < 1e-10 && (!spike.done || restarts < 1 || restarts > 2),
                        "spike: %s, %" INT " restarts", spike.done ? "made" : "not made", restarts));
   PetscCall(DestroyAll(&spike.ksp, &p, &spike.normal, &b, &x, &A));
-  PetscCall(Verdict("a restart from the smoothed iterate"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -687,8 +677,7 @@ static PetscErrorCode TestExtremeSystems(void)
       KSP      ksp;
 
       PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, left ? PCJACOBI : PCNONE, &ksp));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved("as it is", ksp, A, b, x));
+      PetscCall(SolveSystem("as it is", ksp, A, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &its[0]));
       for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(powers); i++) {
         const PetscReal    a = Power(powers[i].A), factor = Power(powers[i].b);
@@ -717,7 +706,6 @@ static PetscErrorCode TestExtremeSystems(void)
     }
   }
   PetscCall(DestroyAll(&y, &b, &x, &A));
-  PetscCall(Verdict("systems whose squares vanish or overflow"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -764,29 +752,15 @@ static PetscErrorCode TestExtremeColumns(void)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&B, &X, &b, &x, &A));
-  PetscCall(Verdict("right-hand sides whose squares vanish or overflow"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestSystems());
-  PetscCall(TestDimensions());
-  PetscCall(TestShadows());
-  PetscCall(TestScales());
-  PetscCall(TestTold());
-  PetscCall(TestAstray());
-  PetscCall(TestGiven());
-  PetscCall(TestSpike());
-  PetscCall(TestDominated());
-  PetscCall(TestExtremeSystems());
-  PetscCall(TestExtremeColumns());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSystems, NULL}, {TestDimensions, "dimensions around s"}, {TestShadows, "shadow vectors"},
+          {TestScales, "scales of shadow vectors"}, {TestTold, "breakdowns and restarts told"},
+          {TestAstray, "recurrences that go astray"}, {TestGiven, "a shadow vector almost orthogonal to A b"},
+          {TestSpike, "a restart from the smoothed iterate"}, {TestDominated, NULL},
+          {TestExtremeSystems, "systems whose squares vanish or overflow"},
+          {TestExtremeColumns, "right-hand sides whose squares vanish or overflow"})
 
 /*TEST
 

@@ -66,7 +66,6 @@ static PetscErrorCode TestInvalid(void)
     PetscCall(KSPDestroy(&ksp));
     PetscCall(SystemDestroy(&A, &b, &x));
   }
-  PetscCall(Verdict("invalid operations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -105,20 +104,10 @@ static PetscErrorCode TestTest(void)
       }
     }
   }
-  PetscCall(Verdict("a test of the user, without restarts"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestInvalid());
-  PetscCall(TestTest());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestInvalid, "invalid operations"}, {TestTest, "a test of the user, without restarts"})
 
 /*TEST
 

@@ -127,7 +127,7 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline PetscErrorCode SolveColumns(const char what[], KSP ksp, Mat A, Mat B, Mat X, PetscBool all)
+static inline PetscErrorCode SolveAllColumns(const char what[], KSP ksp, Mat A, Mat B, Mat X, PetscBool all)
 {
   PetscFunctionBeginUser;
   PetscCall(KSPMatSolve(ksp, B, X));

@@ -13,21 +13,6 @@ typedef struct {
   PetscInt    alone, several; /* on one process, and on each of several */
 } Caller;
 
-/* Lines with this text in the view of a solver and all that it has */
-static PetscErrorCode ViewLines(KSP ksp, const char text[], PetscInt *lines)
-{
-  PetscViewer viewer;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "callers_view", &viewer));
-  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerPopFormat(viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("callers_view", text, 0, NULL, lines));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* As many solvers as expected have made many iterations in a kernel where the operator is on a GPU, and none elsewhere */
 static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
 {
@@ -41,8 +26,8 @@ static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &gpu, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   expected = !gpu ? 0 : (size == 1 ? caller->alone : size * caller->several);
-  PetscCall(ViewLines(ksp, "run whole (chosen automatically)", &chosen));
-  PetscCall(ViewLines(ksp, " matvecs with their vector operations in ", &made));
+  PetscCall(ViewNumbers((PetscObject)ksp, "run whole ... automatically", 0, NULL, &chosen));
+  PetscCall(ViewNumbers((PetscObject)ksp, "matvecs ... kernels, where", 0, NULL, &made));
   PetscCall(ComplainIf(chosen != expected || made != expected,
                        "%s: many iterations in one kernel were chosen by %" INT " solvers and made by %" INT ", and not by %" INT,
                        caller->name, chosen, made, expected));

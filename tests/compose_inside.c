@@ -70,8 +70,8 @@ static PetscErrorCode CheckIterationsView(KSP ksp)
   PetscCall(PetscSortInt(COLUMNS, sorted));
   for (PetscInt j = 0; j < COLUMNS; j++) failed += reasons[j] < 0 ? 1 : 0;
   PetscCall(PetscSNPrintf(text, sizeof(text),
-                          "smallest %" INT ", median %" INT ", largest %" INT "; %" INT " right-hand sides have not converged",
-                          sorted[0], sorted[COLUMNS / 2], sorted[COLUMNS - 1], failed));
+                          "smallest %" INT " ... median %" INT " ... largest %" INT " ... %" INT " right-hand sides", sorted[0],
+                          sorted[COLUMNS / 2], sorted[COLUMNS - 1], failed));
   PetscCall(CheckView(ksp, text, 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -91,15 +91,15 @@ static PetscErrorCode TestApart(Mat A)
     GUESS, /* of what was solved before, so that later solves are others */
     WAYS
   };
-  const char *const why[WAYS] = {[TOGETHER]    = "6 at the same time",
-                                 [WIDTH]       = "one by one: -ksp_idrs_width 1",
-                                 [SMOOTHING]   = "one by one: residual smoothing",
-                                 [MONITOR]     = "one by one: a monitor",
-                                 [TEST]        = "one by one: a convergence test",
-                                 [KNOLL]       = "one by one: an initial guess",
-                                 [BEFORE]      = "one by one: something is to be done before and after",
-                                 [DIFFERENCES] = "one by one: the operator is of type mffd",
-                                 [GUESS]       = "one by one: an initial guess"};
+  const char *const why[WAYS] = {[TOGETHER]    = "6 right-hand sides ... at the same time",
+                                 [WIDTH]       = "one by one: ... width",
+                                 [SMOOTHING]   = "one by one: ... smoothing",
+                                 [MONITOR]     = "one by one: ... monitor",
+                                 [TEST]        = "one by one: ... convergence test",
+                                 [KNOLL]       = "one by one: ... guess",
+                                 [BEFORE]      = "one by one: ... before and after",
+                                 [DIFFERENCES] = "one by one: ... mffd",
+                                 [GUESS]       = "one by one: ... guess"};
   PetscInt          before    = 0;
   Vec               b, x, y;
   Mat               B, X, M;
@@ -346,12 +346,12 @@ static PetscErrorCode TestPrinted(Mat A)
     PetscInt    columns, lines;
     const char *options, *view;
   } cases[] = {
-    {1,       0, "",                                                                 "one by one: there is only one"         },
-    {COLUMNS, 0, "",                                                                 "6 right-hand sides, 6 at the same time"},
-    {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: -ksp_idrs_width 1"         },
-    {COLUMNS, 1, "-p_ksp_idrs_block -p_" SHORT_MONITOR " ascii:monitor.txt",         "6 right-hand sides, 6 at the same time"},
+    {1,       0, "",                                                                 "one by one: ... one"                    },
+    {COLUMNS, 0, "",                                                                 "6 right-hand sides ... at the same time"},
+    {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: ... width"                  },
+    {COLUMNS, 1, "-p_ksp_idrs_block -p_" SHORT_MONITOR " ascii:monitor.txt",         "6 right-hand sides ... at the same time"},
     {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_true_residual ascii:monitor.txt",
-     "one by one, without a block recurrence: a monitor may ask for the solution"                                            },
+     "one by one ... block recurrence: ... monitor"                                                                           },
   };
 
   PetscFunctionBeginUser;

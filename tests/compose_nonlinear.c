@@ -34,7 +34,7 @@ static PetscErrorCode CheckView(const char what[], KSP ksp)
   PetscFunctionBeginUser;
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
-  PetscCall(ViewNumbers((PetscObject)ksp, "is inexact", 0, NULL, &lines));
+  PetscCall(ViewNumbers((PetscObject)ksp, "inexact", 0, NULL, &lines));
   PetscCall(
     ComplainIf(lines != (differences ? 1 : 0), "%s: %" INT " lines of the view say that the operator is inexact", what, lines));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -382,7 +382,7 @@ static inline PetscErrorCode FileNumbers(const char file[], const char key[], Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The lines with this key in the view of an object, and the numbers that follow it */
+/* The lines with this key in the view of an object, and the numbers that follow it; of all that it has, in detail */
 static inline PetscErrorCode ViewNumbers(PetscObject object, const char key[], PetscInt max, PetscReal numbers[], PetscInt *lines)
 {
   const char  file[] = "view_numbers.txt";
@@ -390,7 +390,9 @@ static inline PetscErrorCode ViewNumbers(PetscObject object, const char key[], P
 
   PetscFunctionBeginUser;
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
   PetscCall(PetscObjectView(object, viewer));
+  PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers(file, key, max, numbers, lines));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -448,7 +448,7 @@ static PetscErrorCode TestLeading(Mat A)
       PetscCall(SolverCreate(A, 4, way == 2 ? PCBJACOBI : PCJACOBI, &ksp));
       if (way == 1) PetscCall(KSPIDRSSetWidth(ksp, 1));
       PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)(way == 3)));
-      PetscCall(SolveColumns("leading dimensions", ksp, A, B, X, PETSC_TRUE));
+      PetscCall(SolveAllColumns("leading dimensions", ksp, A, B, X, PETSC_TRUE));
       PetscCall(MatGetLocalSize(X, &n, NULL));
       PetscCall(MatDenseGetLDA(X, &ld));
       PetscCall(ComplainIf(ld != n + more[i][1], "the leading dimension is %" INT " for %" INT " rows", ld, n));
@@ -518,8 +518,8 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
-  PetscCall(SolveColumns("from a guess", ksp, A, B, X, PETSC_TRUE));
-  PetscCall(SolveColumns("from the solution", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(SolveAllColumns("from a guess", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(SolveAllColumns("from the solution", ksp, A, B, X, PETSC_TRUE));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
   for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(its[j] > 0, "from the solution: %" INT " iterations", its[j]));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
@@ -536,7 +536,7 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(ComplainIf(total[0] != total[1], "the total of iterations is %" INT ", and should be %" INT, total[1], total[0]));
   for (PetscInt limit = 1; limit < 12; limit += 2) {
     PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
-    PetscCall(SolveColumns("a limit", ksp, A, B, X, PETSC_FALSE));
+    PetscCall(SolveAllColumns("a limit", ksp, A, B, X, PETSC_FALSE));
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
     for (PetscInt j = 0; j < COLUMNS; j++)
       PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" INT ": %s after %" INT, limit,

@@ -91,7 +91,7 @@ static PetscErrorCode Median(KSP ksp, Mat A, PetscInt seeds, PetscInt columns, P
 
     PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
     PetscCall(SetRandom(A, seed, B));
-    PetscCall(SolveColumns(block ? "block" : "a recurrence each", ksp, A, B, X, PETSC_TRUE));
+    PetscCall(SolveAllColumns(block ? "block" : "a recurrence each", ksp, A, B, X, PETSC_TRUE));
     PetscCall(KSPIDRSGetCounts(ksp, &count, NULL, NULL, NULL));
     matvecs[seed] = (PetscReal)count / (PetscReal)columns;
   }

@@ -90,7 +90,7 @@ static PetscErrorCode TestBlocks(Mat A)
     PetscCall(ComplainIf(!ierr, "no error for solutions of which a column is in use, width %" INT, width));
   }
   PetscCall(MatDenseRestoreColumnVec(X, 0, &column));
-  PetscCall(SolveColumns("after errors", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(SolveAllColumns("after errors", ksp, A, B, X, PETSC_TRUE));
   PetscCall(BlockCreate(A, 0, &wrong));
   PetscCall(MatDuplicate(wrong, MAT_DO_NOT_COPY_VALUES, &empty));
   PetscCall(KSPMatSolve(ksp, wrong, empty));
@@ -186,7 +186,7 @@ static PetscErrorCode TestErrors(Mat A)
                            failure, block ? ", block" : "", (int)ierr));
       PetscCall(KSPReset(ksp));
       PetscCall(KSPSetOperators(ksp, preconditioner ? A : S, preconditioner ? A : S));
-      PetscCall(SolveColumns("after an error", ksp, A, B, X, PETSC_TRUE));
+      PetscCall(SolveAllColumns("after an error", ksp, A, B, X, PETSC_TRUE));
     }
   }
   PetscCall(DestroyAll(&ksp, &S, &B, &X));
@@ -303,7 +303,7 @@ static PetscErrorCode FailCopy(Mat A, Mat B, const CopyKind *kind, PetscInt n, P
   PetscCall(Heard());
   PetscCall(ComplainIf(*happened ? ierr != PETSC_ERR_USER : ierr != PETSC_SUCCESS, "%s: error %d", what, (int)ierr));
   PetscCall(ResetWith(ksp, A));
-  PetscCall(SolveColumns(what, ksp, A, B, X, PETSC_TRUE));
+  PetscCall(SolveAllColumns(what, ksp, A, B, X, PETSC_TRUE));
   PetscCall(DestroyAll(&ksp, &X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -491,20 +491,20 @@ static PetscErrorCode TestChanges(Mat A, PetscBool block)
   PetscCall(KSPIDRSSetBlock(ksp, block));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(counts); i++) {
     PetscCall(BlocksCreate(A, counts[i], (BlockKind)i, &B, &X));
-    PetscCall(SolveColumns("at first", ksp, other, B, X, PETSC_TRUE));
+    PetscCall(SolveAllColumns("at first", ksp, other, B, X, PETSC_TRUE));
     PetscCall(MatShift(other, 0.5));
-    PetscCall(SolveColumns("other values", ksp, other, B, X, PETSC_TRUE));
+    PetscCall(SolveAllColumns("other values", ksp, other, B, X, PETSC_TRUE));
     PetscCall(AddEntry(other, (PetscInt)i));
-    PetscCall(SolveColumns("another pattern", ksp, other, B, X, PETSC_TRUE));
+    PetscCall(SolveAllColumns("another pattern", ksp, other, B, X, PETSC_TRUE));
     PetscCall(ColumnGet(B, 0, b));
     PetscCall(SolveSystem("KSPSolve()", ksp, other, b, x));
     PetscCall(KSPSetOperators(ksp, A, A));
-    PetscCall(SolveColumns("another matrix", ksp, A, B, X, PETSC_TRUE));
+    PetscCall(SolveAllColumns("another matrix", ksp, A, B, X, PETSC_TRUE));
     PetscCall(DestroyAll(&B, &X));
     PetscCall(BlocksCreate(small, counts[i], (BlockKind)i, &B, &X));
     PetscCall(KSPReset(ksp)); /* which PETSc asks for, for a matrix of another size */
     PetscCall(KSPSetOperators(ksp, small, small));
-    PetscCall(SolveColumns("a matrix of another size", ksp, small, B, X, PETSC_TRUE));
+    PetscCall(SolveAllColumns("a matrix of another size", ksp, small, B, X, PETSC_TRUE));
     PetscCall(DestroyAll(&B, &X));
     PetscCall(ResetWith(ksp, other));
     PetscCall(KSPIDRSSetShadowSize(ksp, 2 + (PetscInt)i));

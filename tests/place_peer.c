@@ -126,7 +126,7 @@ static PetscErrorCode TestHalo(void)
       }
       PetscCall(KSPIDRSSetProduct(ksp, product));
       PetscCall(SolveSystem(KSPIDRSProducts[product], ksp, A, b, x));
-      PetscCall(ViewNumbers((PetscObject)ksp, "entries for matvecs go from GPU to GPU", 0, NULL, &lines));
+      PetscCall(ViewNumbers((PetscObject)ksp, "entries ... GPU to GPU", 0, NULL, &lines));
       PetscCall(ComplainIf(lines != (size > 1 && product != KSP_IDRS_PRODUCT_MAT ? 1 : 0),
                            "layout %d, product %s: %" INT " lines of the view about entries", (int)layout, KSPIDRSProducts[product],
                            lines));

@@ -492,7 +492,7 @@ static PetscErrorCode CanRun(PetscBool *can)
   if (failed) {
     char *found;
 
-    PetscCall(PetscStrstr(message, "-sf_type nccl cannot be used: ", &found));
+    PetscCall(PetscStrstr(message, "-sf_type nccl", &found));
     PetscCall(
       ComplainIf((ierr != PETSC_ERR_SUP) || !found, "error %d on %d of %d processes: %s", (int)ierr, failed, size, message));
     PetscCall(VecRestoreArrayReadAndMemType(under.roots, &under.from));

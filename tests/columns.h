@@ -135,6 +135,59 @@ static inline PetscErrorCode SolveAllColumns(const char what[], KSP ksp, Mat A, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Wherever in a cycle a limit is, all columns end there */
+static inline PetscErrorCode CheckLimits(KSP ksp, Mat A, Mat B, Mat X)
+{
+  const KSPConvergedReason *reasons;
+  const PetscInt           *its;
+  PetscInt                  columns;
+
+  PetscFunctionBeginUser;
+  for (PetscInt limit = 1; limit < 12; limit += 2) {
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
+    PetscCall(SolveAllColumns("a limit", ksp, A, B, X, PETSC_FALSE));
+    PetscCall(KSPIDRSGetColumnResults(ksp, &columns, &reasons, &its, NULL));
+    for (PetscInt j = 0; j < columns; j++)
+      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" INT ": %s after %" INT, limit,
+                           KSPConvergedReasons[reasons[j]], its[j]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of the transpose At, whose diagonal is that of A, by each direction of KSPMatSolve() that PETSc has */
+static inline PetscErrorCode CheckTransposes(Mat A, Mat At, PetscBool block, Mat B, Mat X)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
+    KSP ksp;
+
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    PetscCall(KSPIDRSSetBlock(ksp, block));
+    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
+    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at */
+    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A column that has converged solves its system, whatever the norm of the solver */
+static inline PetscErrorCode CheckColumn(const char what[], Mat A, Mat B, Mat X, PetscInt j, KSPConvergedReason reason)
+{
+  PetscReal rnorm, bnorm;
+  Vec       b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(ColumnGet(B, j, b));
+  PetscCall(ColumnGet(X, j, x));
+  PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+  PetscCall(ComplainIf(reason <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%s, column %" INT ": %s, the norm of b - A x is %g of %g",
+                       what, j, KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
+  PetscCall(DestroyAll(&b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The view of a solver has so many lines with this key */
 static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expected)
 {

@@ -77,14 +77,9 @@ int main(int argc, char **argv)
     Mat            A;
     Vec            b;
     KSP            ksp;
-    PC             pc;
 
     PetscCall(Load(problem, &A, &b));
-    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-    PetscCall(KSPSetType(ksp, KSPIDRS));
-    PetscCall(KSPSetOperators(ksp, A, A));
-    PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetType(pc, problem->pc));
+    PetscCall(SolverCreate(A, 4, problem->pc, &ksp));
     PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 10000));
     PetscCall(KSPSetFromOptions(ksp));
     for (PetscInt k = 0; k < 3; k++) {

@@ -437,14 +437,12 @@ static PetscErrorCode TestPreconditioners(void)
 
 int main(int argc, char **argv)
 {
-  PetscEnum value = (PetscEnum)KSP_IDRS_AUTO;
   PetscBool happened;
   const Use use = {16, PC_RIGHT, PCJACOBI, PETSC_TRUE};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-ksp_idrs_implementation", KSPIDRSImplementations, &value, NULL));
-  implementation = (KSPIDRSImplementation)value;
+  PetscCall(ImplementationFromOptions());
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
   PetscCall(ReplaceAllocators(PETSC_TRUE));
   PetscCall(FailOnce(&use, PETSC_STATIC_ARRAY_LENGTH(acts) - 1, 0, AFTER_NOTHING, &happened)); /* what PETSc allocates once */

@@ -119,14 +119,12 @@ typedef struct {
 
 static PetscErrorCode StrayingMult(Mat S, Vec x, Vec y)
 {
-  void     *ctx;
   Straying *straying;
   PetscReal norm, size;
   Vec       error;
 
   PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  straying = (Straying *)ctx;
+  PetscCall(MatShellGetContext(S, &straying));
   PetscCall(MatMult(straying->A, x, y));
   straying->made++;
   if (straying->made < straying->first || straying->made > straying->last) PetscFunctionReturn(PETSC_SUCCESS);
@@ -308,14 +306,7 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(ComplainIf(length != sum, "a history of %" INT " norms, not %" INT, length, sum));
   PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_FALSE));
   PetscCall(PetscFree(history));
-  for (PetscInt limit = 1; limit < 12; limit += 2) {
-    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
-    PetscCall(SolveAllColumns("a limit", ksp, A, B, X, PETSC_FALSE));
-    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
-    for (PetscInt j = 0; j < COLUMNS; j++)
-      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" INT ": %s after %" INT, limit,
-                           KSPConvergedReasons[reasons[j]], its[j]));
-  }
+  PetscCall(CheckLimits(ksp, A, B, X));
   PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
   PetscCall(VecSet(b, (PetscScalar)NAN));
   PetscCall(ColumnSet(B, 3, b));
@@ -326,13 +317,7 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
                          KSPConvergedReasons[reasons[j]]));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
-    PetscCall(BlockSolverCreate(A, 4, PCJACOBI, &ksp));
-    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
-    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at, with the same diagonal */
-    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
-    PetscCall(KSPDestroy(&ksp));
-  }
+  PetscCall(CheckTransposes(A, At, PETSC_TRUE, B, X));
   PetscCall(DestroyAll(&B, &X, &b));
   PetscCall(Verdict("guesses, histories, limits, a NaN, the transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);

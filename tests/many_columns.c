@@ -143,12 +143,10 @@ typedef struct {
 
 static PetscErrorCode WrongMult(Mat S, Vec x, Vec y)
 {
-  void  *ctx;
   Wrong *wrong;
 
   PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  wrong = (Wrong *)ctx;
+  PetscCall(MatShellGetContext(S, &wrong));
   PetscCall(MatMult(wrong->A, x, y));
   if (++wrong->made == wrong->wrong) PetscCall(VecSet(y, (PetscScalar)NAN));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -506,11 +504,10 @@ static PetscErrorCode TestMemory(Mat A)
 /* Nonzero guesses, batches, transposes, breakdowns, and limits on the iterations */
 static PetscErrorCode TestOutcomes(Mat A, Mat At)
 {
-  const KSPConvergedReason *reasons;
-  const PetscInt           *its;
-  PetscInt                  n, total[2];
-  KSP                       ksp;
-  Mat                       B, X;
+  const PetscInt *its;
+  PetscInt        n, total[2];
+  KSP             ksp;
+  Mat             B, X;
 
   PetscFunctionBeginUser;
   PetscCall(BlockCreate(A, COLUMNS, &B));
@@ -534,22 +531,9 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, &its, NULL));
   for (PetscInt j = 0; j < n; j++) total[0] += its[j];
   PetscCall(ComplainIf(total[0] != total[1], "the total of iterations is %" INT ", and should be %" INT, total[1], total[0]));
-  for (PetscInt limit = 1; limit < 12; limit += 2) {
-    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
-    PetscCall(SolveAllColumns("a limit", ksp, A, B, X, PETSC_FALSE));
-    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
-    for (PetscInt j = 0; j < COLUMNS; j++)
-      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" INT ": %s after %" INT, limit,
-                           KSPConvergedReasons[reasons[j]], its[j]));
-  }
+  PetscCall(CheckLimits(ksp, A, B, X));
   PetscCall(KSPDestroy(&ksp));
-  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
-    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
-    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at, with the same diagonal */
-    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
-    PetscCall(KSPDestroy(&ksp));
-  }
+  PetscCall(CheckTransposes(A, At, PETSC_FALSE, B, X));
   PetscCall(DestroyAll(&B, &X));
   PetscCall(Verdict("guesses, batches, limits, the transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);

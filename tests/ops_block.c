@@ -4,11 +4,8 @@ static char help[] = "The operations of block IDR(s) against dense algebra, writ
   -widths m1,m2,...      - numbers of columns of a block\n\
   -columns <140>         - of the largest sum; seven times those of a block are needed\n\n";
 
-#include <petscidrs/private/idrsworkimpl.h>
-#include "harness.h"
-#include "hash.h"
+#include "works.h"
 
-#define MAX_LIST  16
 #define MAX_NX    140
 #define MAX_TASKS 70
 #define SEED      12345
@@ -23,24 +20,18 @@ typedef struct {
   PetscScalar **before, *d;
 } Problem;
 
-static PetscScalar Value(PetscInt row, PetscInt column)
-{
-  const PetscReal re = PetscSinReal((PetscReal)(1.3 * row + 0.7 * column + 0.01 * row * column));
-
-  return PetscDefined(USE_COMPLEX) ? PetscCMPLX(re, PetscCosReal((PetscReal)(0.9 * row - 1.1 * column))) : (PetscScalar)re;
-}
-
 static PetscErrorCode Fill(Vec x, PetscInt column, PetscScalar *copy)
 {
-  PetscInt     begin, end;
-  PetscScalar *a;
+  const PetscScalar *array;
+  PetscInt           n;
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetOwnershipRange(x, &begin, &end));
-  PetscCall(VecGetArrayWrite(x, &a));
-  for (PetscInt i = begin; i < end; i++) a[i - begin] = Value(i, column);
-  if (copy) PetscCall(PetscArraycpy(copy, a, end - begin));
-  PetscCall(VecRestoreArrayWrite(x, &a));
+  PetscCall(VecSetNumbers(x, column, PETSC_TRUE));
+  if (!copy) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(x, &array));
+  PetscCall(PetscArraycpy(copy, array, n));
+  PetscCall(VecRestoreArrayRead(x, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -49,9 +40,7 @@ static PetscErrorCode ProblemCreate(PetscInt n, PetscInt columns, KSPIDRSImpleme
   PetscFunctionBeginUser;
   problem->n       = n;
   problem->columns = columns;
-  PetscCall(VecCreate(PETSC_COMM_WORLD, &problem->like));
-  PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
-  PetscCall(VecSetFromOptions(problem->like));
+  PetscCall(VecCreateRows(n, &problem->like));
   PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
   PetscCall(IDRSWorkCreate(problem->like, 1, NULL, back, 1, &problem->work));
   for (PetscInt i = 0; i < 4; i++) PetscCall(VecDuplicate(problem->like, &problem->singles[i]));
@@ -112,7 +101,7 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
   if (inplace && ny > nx) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Refill(problem, nx));
   PetscCall(PetscMalloc1(ld * ny, &C));
-  for (PetscInt i = 0; i < ld * ny; i++) C[i] = i % 7 ? Value(i, 77) : (PetscScalar)0.0;
+  for (PetscInt i = 0; i < ld * ny; i++) C[i] = i % 7 ? Number(77, i) : (PetscScalar)0.0;
   axpy = (IDRSBlockAxpy){.nx     = nx,
                          .ny     = ny,
                          .scaled = scaled,
@@ -132,7 +121,7 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
     for (PetscInt l = 0; l < problem->n; l++) {
       PetscScalar sum = 0.0;
 
-      if (add) sum = inplace ? problem->before[nx - ny + j][l] : Value(problem->rstart + l, 200 + j);
+      if (add) sum = inplace ? problem->before[nx - ny + j][l] : Number(200 + j, problem->rstart + l);
       for (PetscInt i = 0; i < nx; i++)
         sum += (i < scaled && diagonal ? problem->d[l] : (PetscScalar)1.0) * problem->before[i][l] * C[i + j * ld];
       worst = PetscAbsScalar(sum - y[l]) <= worst ? worst : PetscAbsScalar(sum - y[l]);
@@ -159,7 +148,7 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc2(nx * m, &C, 4 * m * problem->n, &apart));
-  for (PetscInt i = 0; i < nx * m; i++) C[i] = Value(i, 55) / (PetscReal)nx;
+  for (PetscInt i = 0; i < nx * m; i++) C[i] = Number(55, i) / (PetscReal)nx;
   for (PetscInt i = 0; i < count; i++) { /* blocks take turns: those from i m on are written, and read by the next sum */
     const PetscInt first = i % 4;
 
@@ -326,7 +315,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
+  PetscCall(BackEndFromOptions(&back));
   PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));
   PetscCall(ListFromOptions("-widths", MAX_LIST, m, &widths));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &columns, NULL));

@@ -6,10 +6,8 @@ with lanes.cuh), and a step of a block recurrence with its queue. Numbers and ve
   -edges m1,m2,...       - grids of m x m points\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\n";
 
-#include <petscidrs/private/idrsworkimpl.h>
+#include "works.h"
 #include "systems.h"
-
-#define MAX_LIST 16
 
 /* Who makes the step */
 typedef enum {
@@ -80,12 +78,6 @@ static PetscErrorCode ReferenceCreate(PetscInt m, PetscInt s, Side *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscScalar Number(PetscInt i)
-{
-  return PetscDefined(USE_COMPLEX) ? PetscCMPLX(PetscSinReal((PetscReal)(3 * i * i + i)), PetscCosReal((PetscReal)(i * i + 1)))
-                                   : PetscSinReal((PetscReal)(3 * i * i + i));
-}
-
 /* The state that a step begins with: panels, vectors, and numbers with an M that can be divided by */
 static PetscErrorCode Load(Side *side, const IDRSStep *step, PetscBool diagonal)
 {
@@ -104,7 +96,7 @@ static PetscErrorCode Load(Side *side, const IDRSStep *step, PetscBool diagonal)
   /* the operand of the omega step is B^{-1}r, and so is the first direction of the start */
   if (diagonal && (step->k == s || step->wantu)) PetscCall(VecPointwiseMult(first, side->x[D], work->r));
   else if (step->wantu) PetscCall(VecCopy(work->r, first));
-  for (PetscInt i = 0; i < IDRS_STORAGE(s); i++) work->storage[i] = Number(i);
+  for (PetscInt i = 0; i < IDRS_STORAGE(s); i++) work->storage[i] = Number(0, i);
   for (PetscInt j = 0; j < s; j++) {
     for (PetscInt i = 0; i < j; i++) scalars->M[i + j * s] = 0.0;
     scalars->M[j + j * s] += 3.0;
@@ -435,14 +427,14 @@ static PetscErrorCode BlockLoad(Block *block, PetscInt k)
   for (PetscInt j = 0; j < block->count; j++) PetscCall(VecSetGeneral(block->x[j], 0.3 + 0.11 * j));
   IDRSBlockScalarsReset(a);
   for (PetscInt j = 0; j < k * m && j < q; j++) {
-    for (PetscInt i = (j / m + 1) * m; i < q; i++) a->M[i + j * q] = Number(i + j * q) / (PetscReal)q;
+    for (PetscInt i = (j / m + 1) * m; i < q; i++) a->M[i + j * q] = Number(0, i + j * q) / (PetscReal)q;
   }
   for (PetscInt i = 0; i < q * m; i++) {
-    a->f[i]    = Number(i);
-    a->beta[i] = Number(2 * i);
+    a->f[i]    = Number(0, i);
+    a->beta[i] = Number(0, 2 * i);
   }
   for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) {
-    for (PetscInt i = 0; i < m; i++) a->S[i + j * m] = Number(3 * (i + j));
+    for (PetscInt i = 0; i < m; i++) a->S[i + j * m] = Number(0, 3 * (i + j));
   }
   *a->omega = 0.7;
   BlockSetStep(block, k);
@@ -605,7 +597,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
+  PetscCall(BackEndFromOptions(&back));
   PetscCall(ListFromOptions("-edges", MAX_LIST, edges, &nedges));
   PetscCall(ListFromOptions("-columns", MAX_LIST, s, &spaces));
   for (Way way = WAY_PASSES; way < WAYS; way++) {

@@ -243,9 +243,7 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
 {
   Watch    *watch = (Watch *)ctx;
   PetscReal found, rounding;
-  PCSide    side;
-  Vec       r, z;
-  PC        pc;
+  Vec       b, x;
 
   PetscFunctionBeginUser;
   if (!its) watch->first = watch->last = norm;
@@ -256,16 +254,11 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
                        "%s: the norm grows in iteration %" INT ", from %g to %g", watch->what, its, (double)watch->last,
                        (double)norm));
   watch->last = norm;
-  PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
-  PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(VecDuplicate(r, &z));
-  if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
-  else PetscCall(VecCopy(r, z));
-  PetscCall(VecNorm(z, NORM_2, &found));
+  PetscCall(KSPBuildSolution(ksp, NULL, &x));
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(SolverNorm(ksp, b, x, &found));
   PetscCall(ComplainIf(its <= watch->s && !(PetscAbsReal(found - norm) <= rounding),
                        "%s: norm %g of iteration %" INT ", that of b - A x is %g", watch->what, (double)norm, its, (double)found));
-  PetscCall(DestroyAll(&z, &r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -455,30 +448,23 @@ static PetscErrorCode MinimalStep(KSP ksp, Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm that the solver tells is that of its residual */
+/* The norm that the solver has is that of its residual */
 static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
 {
   PetscReal norm, found, bnorm, scale;
-  PCSide    side;
-  Vec       r, z;
-  PC        pc;
+  Vec       r;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(KSPGetPCSide(ksp, &side));
   PetscCall(KSPGetResidualNorm(ksp, &norm));
-  PetscCall(DuplicateAll(b, &r, &z));
+  PetscCall(VecDuplicate(b, &r));
   PetscCall(MatMult(A, x, r));
   PetscCall(VecNorm(r, NORM_2, &scale));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
-  PetscCall(VecAYPX(r, -1.0, b));
-  if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
-  else PetscCall(VecCopy(r, z));
-  PetscCall(VecNorm(z, NORM_2, &found));
+  PetscCall(SolverNorm(ksp, b, x, &found));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - found) <=
                          PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm)),
                        "%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
-  PetscCall(DestroyAll(&r, &z));
+  PetscCall(VecDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

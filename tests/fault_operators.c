@@ -70,6 +70,79 @@ static PetscErrorCode FaultyPCApply(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Where and when a fault comes, and in which solver */
+typedef struct {
+  Fault       kind;
+  PetscBool   preconditioner;
+  PetscInt    when, s;
+  PCSide      side;
+  KSPNormType norm;
+} Case;
+
+/* After a solve in which the fault may have happened: the reason is the one that belongs to it */
+static PetscErrorCode CheckFault(const char what[], Fault kind, const Faulty *faulty, KSP ksp, PetscErrorCode ierr)
+{
+  const KSPConvergedReason expected = kind == FAULT_FAILED ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
+  KSPConvergedReason       reason;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  if (kind == FAULT_ERROR) {
+    PetscCall(ComplainIf((ierr != PETSC_SUCCESS) != faulty->happened, "%s: error code %d", what, (int)ierr));
+  } else if (ierr) {
+    PetscCall(Complain("%s: error \"%s\"", what, message));
+  } else if (faulty->happened) {
+    PetscCall(
+      ComplainIf(reason != expected, "%s: %s instead of %s", what, KSPConvergedReasons[reason], KSPConvergedReasons[expected]));
+  } else
+    PetscCall(ComplainIf(reason == KSP_DIVERGED_NANORINF || reason == KSP_DIVERGED_PC_FAILED || !reason,
+                         "%s: did not happen, but %s", what, KSPConvergedReasons[reason]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One solve with a fault, and at every other time one without it by the same solver */
+static PetscErrorCode SolveWithFault(const Case *c)
+{
+  Faulty         operator= {NULL}, preconditioner = {NULL}, *faulty = c->preconditioner ? &preconditioner : &operator;
+  PetscErrorCode ierr;
+  char           what[128];
+  Mat            A, S;
+  Vec            b, x;
+  PC             pc;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
+  PetscCall(VecSetGeneral(x, 2.0));
+  operator.A    = A;
+  faulty->fault = c->kind;
+  faulty->when  = c->when;
+  PetscCall(ShellCreate(A, FaultyMult, &operator, & S));
+  PetscCall(SolverCreateLimited(S, c->s, c->side, c->norm, 20, PCSHELL, &ksp));
+  /* from the left PETSc's convergence test would precondition b for a nonzero guess, and take the fault */
+  PetscCall(KSPSetInitialGuessNonzero(ksp, c->side == PC_RIGHT ? PETSC_TRUE : PETSC_FALSE));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCShellSetContext(pc, &preconditioner));
+  PetscCall(PCShellSetApply(pc, FaultyPCApply));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s of the %s at application %" INT ", s = %" INT ", %s, norm %s", faults[c->kind],
+                          c->preconditioner ? "preconditioner" : "operator", c->when, c->s, PCSides[c->side],
+                          KSPNormTypes[c->norm]));
+  Try(ierr, KSPSolve(ksp, b, x));
+  PetscCall(CheckFault(what, c->kind, faulty, ksp, ierr));
+  if (c->when % 2) {
+    /* after an error PETSc leaves the vectors of the failed call locked, until they are replaced */
+    faulty->fault = FAULT_NONE;
+    if (c->kind == FAULT_ERROR) PetscCall(ResetWith(ksp, S));
+    PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 400));
+    PetscCall(PetscStrlcat(what, ", again", sizeof(what)));
+    PetscCall(SolveConverged(what, ksp, b));
+  }
+  PetscCall(DestroyAll(&ksp, &S, &A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    NaN, Inf, a failed preconditioner or a PETSc error at one application of the operator or preconditioner. When it has
    happened, the solve ends with the reason that belongs to it; with a PETSc error the solver can be used again, or
@@ -77,81 +150,22 @@ static PetscErrorCode FaultyPCApply(PC pc, Vec x, Vec y)
 */
 static PetscErrorCode TestFaults(void)
 {
-  const PetscInt    sizes[] = {1, 2, 4, 8};
-  const PCSide      sides[] = {PC_RIGHT, PC_LEFT};
-  const KSPNormType norms[] = {KSP_NORM_DEFAULT, KSP_NORM_NONE};
-  const Fault       kinds[] = {FAULT_NAN, FAULT_INF, FAULT_FAILED, FAULT_ERROR};
-
   PetscFunctionBeginUser;
-  for (size_t ik = 0; ik < PETSC_STATIC_ARRAY_LENGTH(kinds); ik++) {
-    for (PetscInt where = kinds[ik] == FAULT_FAILED ? 1 : 0; where < 2; where++) {
+  for (Fault kind = FAULT_NAN; kind <= FAULT_ERROR; kind = (Fault)(kind + 1)) {
+    for (PetscInt where = kind == FAULT_FAILED ? 1 : 0; where < 2; where++) {
       char subject[64];
 
-      for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-        for (size_t iside = 0; iside < 2; iside++) {
-          for (size_t inorm = 0; inorm < 2; inorm++) {
-            for (PetscInt when = 0; when < 14; when++) {
-              Faulty             operator, preconditioner, *faulty = where ? &preconditioner : &operator;
-              const PetscBool    again = (PetscBool)(when % 2);
-              KSPConvergedReason reason;
-              PetscErrorCode     ierr;
-              char               what[128];
-              Mat                A, S;
-              Vec                b, x;
-              PC                 pc;
-              KSP                ksp;
+      for (PetscInt i = 0; i < 4 * 2 * 2 * 14; i++) {
+        const Case c = {kind,
+                        (PetscBool)where,
+                        i % 14,
+                        1 << i / 14 % 4,
+                        i / 56 % 2 ? PC_LEFT : PC_RIGHT,
+                        i / 112 ? KSP_NORM_NONE : KSP_NORM_DEFAULT};
 
-              PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
-              PetscCall(VecSetGeneral(x, 2.0));
-              PetscCall(PetscMemzero(&operator, sizeof(operator)));
-              PetscCall(PetscMemzero(&preconditioner, sizeof(preconditioner)));
-              operator.A    = A;
-              faulty->fault = kinds[ik];
-              faulty->when  = when;
-              PetscCall(ShellCreate(A, FaultyMult, &operator, & S));
-              PetscCall(SolverCreateLimited(S, sizes[is], sides[iside], norms[inorm], 20, PCSHELL, &ksp));
-              /* from the left PETSc's convergence test would precondition b for a nonzero guess, and take the fault */
-              PetscCall(KSPSetInitialGuessNonzero(ksp, sides[iside] == PC_RIGHT ? PETSC_TRUE : PETSC_FALSE));
-              PetscCall(KSPGetPC(ksp, &pc));
-              PetscCall(PCShellSetContext(pc, &preconditioner));
-              PetscCall(PCShellSetApply(pc, FaultyPCApply));
-              PetscCall(PetscSNPrintf(what, sizeof(what), "%s of the %s at application %" INT ", s = %" INT ", %s, norm %s",
-                                      faults[kinds[ik]], where ? "preconditioner" : "operator", when, sizes[is],
-                                      PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
-
-              Try(ierr, KSPSolve(ksp, b, x));
-              PetscCall(KSPGetConvergedReason(ksp, &reason));
-              if (kinds[ik] == FAULT_ERROR) {
-                PetscCall(ComplainIf((ierr != PETSC_SUCCESS) != faulty->happened, "%s: error code %d", what, (int)ierr));
-              } else if (ierr) {
-                PetscCall(Complain("%s: error \"%s\"", what, message));
-              } else if (faulty->happened) {
-                PetscCall(ComplainIf(kinds[ik] == FAULT_FAILED && reason != KSP_DIVERGED_PC_FAILED,
-                                     "%s: %s instead of DIVERGED_PC_FAILED", what, KSPConvergedReasons[reason]));
-                PetscCall(ComplainIf(kinds[ik] != FAULT_FAILED && reason != KSP_DIVERGED_NANORINF,
-                                     "%s: %s instead of DIVERGED_NANORINF", what, KSPConvergedReasons[reason]));
-              } else if (reason == KSP_DIVERGED_NANORINF || reason == KSP_DIVERGED_PC_FAILED || !reason) {
-                PetscCall(Complain("%s: did not happen, but %s", what, KSPConvergedReasons[reason]));
-              }
-              if (again) {
-                /*
-                   without the fault the same solver works; after an error PETSc leaves the vectors of the failed call locked, until
-                   they are replaced
-                */
-                faulty->fault = FAULT_NONE;
-                if (kinds[ik] == FAULT_ERROR) { PetscCall(ResetWith(ksp, S)); }
-                PetscCall(PCSetFailedReason(pc, PC_NOERROR));
-                PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
-                PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 400));
-                PetscCall(PetscStrlcat(what, ", again", sizeof(what)));
-                PetscCall(SolveConverged(what, ksp, b));
-              }
-              PetscCall(DestroyAll(&ksp, &S, &A, &b, &x));
-            }
-          }
-        }
+        PetscCall(SolveWithFault(&c));
       }
-      PetscCall(PetscSNPrintf(subject, sizeof(subject), "%s of the %s", faults[kinds[ik]], where ? "preconditioner" : "operator"));
+      PetscCall(PetscSNPrintf(subject, sizeof(subject), "%s of the %s", faults[kind], where ? "preconditioner" : "operator"));
       PetscCall(Verdict(subject));
     }
   }

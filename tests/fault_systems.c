@@ -360,10 +360,12 @@ static PetscErrorCode TestZeroDiagonal(void)
   for (size_t ie = 0; ie < PETSC_STATIC_ARRAY_LENGTH(entries); ie++) {
     for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(pcs); ip++) {
       for (size_t it = 0; it < (entries[ie] == Zero ? 1 : pcs[ip].types); it++) {
-        PetscOptions options;
-        Mat          A;
-        Vec          b, x0;
-        KSP          ksp;
+        PCPolyPrecision precision;
+        PetscOptions    options;
+        Mat             A;
+        Vec             b, x0;
+        PC              pc;
+        KSP             ksp;
 
         PetscCall(SystemCreateEntries(entries[ie], 24, RHS_GENERAL, &A, &b, &x0));
         PetscCall(MatSetBlockSize(A, 2));
@@ -373,6 +375,11 @@ static PetscErrorCode TestZeroDiagonal(void)
         PetscCall(KSPSetType(ksp, types[it]));
         PetscCall(KSPSetFromOptions(ksp));
         PetscCall(SolveTruthfully(ksp, names[ie], pcs[ip].options, A, b));
+        if (ip == 1) {
+          PetscCall(KSPGetPC(ksp, &pc));
+          PetscCall(PCPolyGetPrecision(pc, &precision));
+          PetscCall(ComplainIf(precision != PC_POLY_PRECISION_DOUBLE, "%s: precision %d", pcs[ip].options, (int)precision));
+        }
         PetscCall(KSPDestroy(&ksp));
         PetscCall(OptionsPop(&options));
         PetscCall(DestroyAll(&x0, &b, &A));

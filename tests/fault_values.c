@@ -3,76 +3,68 @@ static char help[] = "Values that KSPIDRS cannot have, set by functions: each is
 
 #include "systems.h"
 
+/* The solver of these tests, of 30 rows */
+static PetscErrorCode TestedCreate(Mat *A, Vec *b, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, A, b, NULL));
+  PetscCall(SolverCreate(*A, 3, PCJACOBI, ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Every setter with wrong values, before and after a solve; then the values are the old ones, and the solver works */
 static PetscErrorCode TestSetters(void)
 {
   const PetscReal zero = 0.0;
-  PetscInt        s, seed, restarts;
-  PetscReal       cosine, tolerance;
-  Mat             A;
-  Vec             b;
-  KSP             ksp;
-  PetscErrorCode  ierr;
-  PetscBool       device;
-  PetscMPIInt     size;
+  const struct {
+    PetscErrorCode (*set)(KSP, PetscInt);
+    PetscInt    value;
+    const char *name, *text;
+  } integers[] = {
+    {KSPIDRSSetShadowSize,  0,   "-ksp_idrs_s",            "0"  },
+    {KSPIDRSSetShadowSize,  -3,  "-ksp_idrs_s",            "-3" },
+    {KSPIDRSSetShadowSeed,  -1,  "-ksp_idrs_seed",         "-1" },
+    {KSPIDRSSetMaxRestarts, -1,  "-ksp_idrs_max_restarts", "-1" },
+    {KSPIDRSSetMaxRestarts, -17, "-ksp_idrs_max_restarts", "-17"},
+    {KSPIDRSSetWidth,       0,   "-ksp_idrs_width",        "0"  },
+    {KSPIDRSSetWidth,       -2,  "-ksp_idrs_width",        "-2" },
+  };
+  const struct {
+    PetscErrorCode (*set)(KSP, PetscReal);
+    PetscReal   value;
+    const char *name, *text;
+  } reals[] = {
+    {KSPIDRSSetMinimumCosine,   -0.1,        "-ksp_idrs_cosine",     "-0.1"},
+    {KSPIDRSSetMinimumCosine,   1.0,         "-ksp_idrs_cosine",     "1"   },
+    {KSPIDRSSetMinimumCosine,   zero / zero, "-ksp_idrs_cosine",     "nan" },
+    {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
+    {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
+    {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
+  };
+  PetscErrorCode ierr;
+  PetscInt       s, seed, restarts;
+  PetscReal      cosine, tolerance;
+  Mat            A;
+  Vec            b;
+  KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
-  PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
-
+  PetscCall(TestedCreate(&A, &b, &ksp));
   for (PetscInt round = 0; round < 2; round++) {
-    const struct {
-      PetscErrorCode (*set)(KSP, PetscInt);
-      PetscInt    value;
-      const char *name, *text;
-    } integers[] = {
-      {KSPIDRSSetShadowSize,  0,   "-ksp_idrs_s",            "0"  },
-      {KSPIDRSSetShadowSize,  -3,  "-ksp_idrs_s",            "-3" },
-      {KSPIDRSSetShadowSeed,  -1,  "-ksp_idrs_seed",         "-1" },
-      {KSPIDRSSetMaxRestarts, -1,  "-ksp_idrs_max_restarts", "-1" },
-      {KSPIDRSSetMaxRestarts, -17, "-ksp_idrs_max_restarts", "-17"},
-      {KSPIDRSSetWidth,       0,   "-ksp_idrs_width",        "0"  },
-      {KSPIDRSSetWidth,       -2,  "-ksp_idrs_width",        "-2" },
-    };
-    const struct {
-      PetscErrorCode (*set)(KSP, PetscReal);
-      PetscReal   value;
-      const char *name, *text;
-    } reals[] = {
-      {KSPIDRSSetMinimumCosine,   -0.1,        "-ksp_idrs_cosine",     "-0.1"},
-      {KSPIDRSSetMinimumCosine,   1.0,         "-ksp_idrs_cosine",     "1"   },
-      {KSPIDRSSetMinimumCosine,   zero / zero, "-ksp_idrs_cosine",     "nan" },
-      {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
-      {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
-      {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
-    };
-    const struct {
-      int         value;
-      const char *text;
-    } implementations[] = {
-      {-1, "-1"},
-      {99, "99"}
-    };
-
-    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(integers); i++) {
-      Try(ierr, (*integers[i].set)(ksp, integers[i].value));
-      PetscCall(CheckError(ierr, integers[i].name, integers[i].name, integers[i].text));
-    }
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(integers); i++)
+      CheckRefused((*integers[i].set)(ksp, integers[i].value), integers[i].name, integers[i].text);
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(reals); i++) {
       Try(ierr, (*reals[i].set)(ksp, reals[i].value));
       PetscCall(CheckError(ierr, reals[i].name, reals[i].name, reals[i].text));
     }
-    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(implementations); i++) {
-      Try(ierr, KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementations[i].value));
-      PetscCall(CheckError(ierr, "implementation", "KSPIDRSSetImplementation", implementations[i].text));
-      Try(ierr, KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)implementations[i].value));
-      PetscCall(CheckError(ierr, "communication", "KSPIDRSSetCommunication", implementations[i].text));
-      Try(ierr, KSPIDRSSetProduct(ksp, (KSPIDRSProduct)implementations[i].value));
-      PetscCall(CheckError(ierr, "product", "KSPIDRSSetProduct", implementations[i].text));
-    }
-    Try(ierr, KSPIDRSSetShadowVecs(ksp, -2, NULL));
-    PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "-2"));
+    for (int value = -1; value <= 99; value += 100) {
+      const char *const text = value < 0 ? "-1" : "99";
 
+      CheckRefused(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)value), "KSPIDRSSetImplementation", text);
+      CheckRefused(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)value), "KSPIDRSSetCommunication", text);
+      CheckRefused(KSPIDRSSetProduct(ksp, (KSPIDRSProduct)value), "KSPIDRSSetProduct", text);
+    }
+    CheckRefused(KSPIDRSSetShadowVecs(ksp, -2, NULL), "KSPIDRSSetShadowVecs", "-2");
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
     PetscCall(KSPIDRSGetShadowSeed(ksp, &seed));
     PetscCall(KSPIDRSGetMinimumCosine(ksp, &cosine));
@@ -83,67 +75,95 @@ static PetscErrorCode TestSetters(void)
                          (double)cosine, (double)tolerance, restarts));
     PetscCall(SolveConverged("after errors", ksp, b));
   }
-  PetscCall(Verdict("wrong values"));
+  PetscCall(DestroyAll(&ksp, &b, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /*
-     The back end for vectors in the other memory, or one that the library was built without, is refused when the solver is set up
-  */
+/* The back end for vectors in the other memory, or one that the library was built without, is refused in the set-up */
+static PetscErrorCode TestImplementation(void)
+{
+  PetscBool device;
+  Mat       A;
+  Vec       b;
+  KSP       ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(TestedCreate(&A, &b, &ksp));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(KSPIDRSSetImplementation(ksp, device ? KSP_IDRS_HOST : KSP_IDRS_CUDA));
-  Try(ierr, KSPSetUp(ksp));
-  PetscCall(CheckError(ierr, "a back end that cannot run", "-ksp_idrs_implementation", device ? "host" : "cuda"));
+  CheckRefused(KSPSetUp(ksp), "-ksp_idrs_implementation", device ? "host" : "cuda");
   PetscCall(KSPIDRSSetImplementation(ksp, implementation));
   PetscCall(SolveConverged("after a back end that cannot run", ksp, b));
-  PetscCall(Verdict("a back end that cannot run"));
+  PetscCall(DestroyAll(&ksp, &b, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /* NCCL asked for: nothing to communicate on one process, and an error where the processes have no GPU each */
-  {
-    KSPIDRSCommunication communication;
+/* A solve that is refused, if it is, for the value of an option; `may`: it need not be */
+static PetscErrorCode CheckSolveRefused(KSP ksp, Vec b, PetscBool may, const char option[], const char value[])
+{
+  PetscErrorCode ierr;
+  Vec            x;
 
-    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
-    PetscCall(KSPIDRSGetCommunication(ksp, &communication));
-    PetscCall(ComplainIf(communication != KSP_IDRS_COMMUNICATION_NCCL, "communication: %d", (int)communication));
-    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-    if (size > 1) {
-      Vec x;
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  Try(ierr, KSPSolve(ksp, b, x));
+  PetscCall(Unlock(b));
+  PetscCall(VecDestroy(&x));
+  if (!may || ierr) PetscCall(CheckError(ierr, "a setting that cannot be", option, value));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-      PetscCall(VecDuplicate(b, &x));
-      Try(ierr, KSPSolve(ksp, b, x));
-      PetscCall(Unlock(b));
-      PetscCall(VecDestroy(&x));
-      /* processes on devices may have one each, or share it */
-      if (!device || ierr) {
-        PetscCall(CheckError(ierr, "communication that cannot be", "-ksp_idrs_communication", "nccl"));
-        PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_AUTO));
-      }
-    }
-    PetscCall(SolveConverged("after NCCL was asked for", ksp, b));
-    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
-    PetscCall(SolveConverged("MPI asked for", ksp, b));
+/* NCCL asked for: nothing to communicate on one process, and an error where the processes have no GPU each */
+static PetscErrorCode TestCommunication(void)
+{
+  KSPIDRSCommunication communication;
+  PetscBool            device;
+  PetscMPIInt          size;
+  Mat                  A;
+  Vec                  b;
+  KSP                  ksp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(TestedCreate(&A, &b, &ksp));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+  PetscCall(KSPIDRSGetCommunication(ksp, &communication));
+  PetscCall(ComplainIf(communication != KSP_IDRS_COMMUNICATION_NCCL, "communication: %d", (int)communication));
+  if (size > 1) { /* processes on devices may have one each, or share it */
+    PetscCall(CheckSolveRefused(ksp, b, device, "-ksp_idrs_communication", "nccl"));
+    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_AUTO));
   }
-  PetscCall(Verdict("communication"));
+  PetscCall(SolveConverged("after NCCL was asked for", ksp, b));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
+  PetscCall(SolveConverged("MPI asked for", ksp, b));
+  PetscCall(DestroyAll(&ksp, &b, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /* Products that were asked for: matrices on the host have none */
-  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
-    KSPIDRSProduct found;
-    PetscBool      cuda;
-    Vec            x;
+/* Products that were asked for: matrices on the host have none */
+static PetscErrorCode TestProducts(void)
+{
+  PetscBool cuda;
+  Mat       A;
+  Vec       b;
+  KSP       ksp;
 
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscFunctionBeginUser;
+  PetscCall(TestedCreate(&A, &b, &ksp));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  for (int i = KSP_IDRS_PRODUCT_CSR; i <= KSP_IDRS_PRODUCT_SLICED; i++) {
+    const KSPIDRSProduct product = (KSPIDRSProduct)i;
+    KSPIDRSProduct       found;
+
     PetscCall(KSPIDRSSetProduct(ksp, product));
     PetscCall(KSPIDRSGetProduct(ksp, &found));
     PetscCall(ComplainIf(found != product, "product: %d", (int)found));
-    PetscCall(VecDuplicate(b, &x));
-    Try(ierr, KSPSolve(ksp, b, x));
-    PetscCall(Unlock(b));
-    PetscCall(VecDestroy(&x));
-    if (!cuda || ierr) PetscCall(CheckError(ierr, "product that cannot be", "-ksp_idrs_product", KSPIDRSProducts[product]));
+    PetscCall(CheckSolveRefused(ksp, b, cuda, "-ksp_idrs_product", KSPIDRSProducts[product]));
     PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
     PetscCall(ResetWith(ksp, A));
     PetscCall(SolveConverged("after a product was asked for", ksp, b));
   }
-  PetscCall(Verdict("products"));
-
   PetscCall(DestroyAll(&ksp, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -252,6 +272,13 @@ int main(int argc, char **argv)
   EndAfter(250);
   PetscCall(ImplementationFromOptions());
   PetscCall(TestSetters());
+  PetscCall(Verdict("wrong values"));
+  PetscCall(TestImplementation());
+  PetscCall(Verdict("a back end that cannot run"));
+  PetscCall(TestCommunication());
+  PetscCall(Verdict("communication"));
+  PetscCall(TestProducts());
+  PetscCall(Verdict("products"));
   PetscCall(TestShadowVecs());
   PetscCall(TestUnsupported());
   PetscCall(PetscFinalize());

@@ -132,8 +132,7 @@ static PetscErrorCode TestSingular(void)
               PetscCall(VecSetGeneral(x, 0.4));
               PetscCall(MatMult(A, x, b));
             } else if (way == WAY_REMOVED) PetscCall(MatNullSpaceRemove(transposed, b));
-            PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-            PetscCall(KSPSetPCSide(ksp, sides[iside]));
+            PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
             if (way == WAY_TRANSPOSE) PetscCall(KSPSolveTranspose(ksp, b, x));
             else PetscCall(KSPSolve(ksp, b, x));
             PetscCall(KSPGetConvergedReason(ksp, &reason));

@@ -20,103 +20,89 @@ static PetscErrorCode CheckSame(const char what[], const History *first, const H
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The history of a new solver with these settings: what any used one has to repeat, bit by bit */
-static PetscErrorCode FreshHistory(Mat A, Vec b, PetscInt s, PetscInt seed, PetscReal cosine, PetscReal tolerance, PCSide side,
-                                   const char *pctype, History *history)
-{
-  KSP ksp;
-  Vec x;
+/* What a solver is set to */
+typedef struct {
+  PetscInt  s, seed;
+  PetscReal cosine, tolerance;
+  PCSide    side;
+} Settings;
 
+static PetscErrorCode Set(const Settings *set, KSP ksp)
+{
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(SolverCreateSide(A, s, side, pctype, &ksp));
-  PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-  PetscCall(KSPIDRSSetMinimumCosine(ksp, cosine));
-  PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
-  PetscCall(SolveHistory(ksp, b, x, history));
-  PetscCall(CheckConverged("a new solver", ksp, b, x));
-  PetscCall(DestroyAll(&ksp, &x));
+  PetscCall(KSPIDRSSetShadowSize(ksp, set->s));
+  PetscCall(KSPIDRSSetShadowSeed(ksp, set->seed));
+  PetscCall(KSPIDRSSetMinimumCosine(ksp, set->cosine));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, set->tolerance));
+  PetscCall(KSPSetPCSide(ksp, set->side));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT)); /* PETSc keeps the one that belonged to the old side, unless told not to */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A used solver forgets: whatever changes between two solves, the next is that of a new solver, bit by bit */
-static PetscErrorCode TestReuse(void)
+/* A used solver repeats the history of a new one with these settings, bit by bit */
+static PetscErrorCode CheckAsNew(const char what[], const Settings *set, KSP used, Mat A, Vec b)
 {
-  History *expected, *found;
-  Mat      A, B, C;
-  Vec      b, c, x, y;
+  History *history;
   KSP      ksp;
+  Vec      x;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc2(1, &expected, 1, &found));
+  PetscCall(PetscMalloc1(2, &history));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+  PetscCall(Set(set, ksp));
+  PetscCall(SolveHistory(ksp, b, x, &history[0]));
+  PetscCall(CheckConverged("a new solver", ksp, b, x));
+  PetscCall(SolveHistory(used, b, x, &history[1]));
+  PetscCall(CheckConverged(what, used, b, x));
+  PetscCall(CheckSame(what, &history[0], &history[1]));
+  PetscCall(DestroyAll(&ksp, &x));
+  PetscCall(PetscFree(history));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A used solver forgets: whatever changes between two solves, the next is that of a new solver */
+static PetscErrorCode TestReuse(void)
+{
+  static const struct {
+    const char *what;
+    Settings    set;
+  } cases[] = {
+    {"the same",                  {4, 0, 0.5, 1e-3, PC_RIGHT} },
+    {"the same again",            {4, 0, 0.5, 1e-3, PC_RIGHT} },
+    {"the same once more",        {4, 0, 0.5, 1e-3, PC_RIGHT} },
+    {"larger s",                  {7, 0, 0.5, 1e-3, PC_RIGHT} },
+    {"smaller s",                 {2, 0, 0.5, 1e-3, PC_RIGHT} },
+    {"another seed",              {2, 17, 0.5, 1e-3, PC_RIGHT}},
+    {"another cosine",            {2, 17, 0.0, 1e-3, PC_RIGHT}},
+    {"no reliable updates",       {2, 17, 0.0, 0.0, PC_RIGHT} },
+    {"frequent reliable updates", {2, 17, 0.0, 0.5, PC_RIGHT} },
+    {"left side",                 {2, 17, 0.0, 0.5, PC_LEFT}  },
+    {"right side again",          {2, 17, 0.0, 0.5, PC_RIGHT} },
+  };
+  const Settings *last = &cases[PETSC_STATIC_ARRAY_LENGTH(cases) - 1].set;
+  Mat             A, B, C;
+  Vec             b, c;
+  KSP             ksp;
+
+  PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.3, LAYOUT_EVEN, &C, &c));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(c, &y));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-  PetscCall(FreshHistory(A, b, 4, 0, 0.5, 1e-3, PC_RIGHT, PCJACOBI, expected));
-  for (PetscInt i = 0; i < 3; i++) {
-    PetscCall(SolveHistory(ksp, b, x, found));
-    PetscCall(CheckSame("the same again", expected, found));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
+    PetscCall(Set(&cases[i].set, ksp));
+    PetscCall(CheckAsNew(cases[i].what, &cases[i].set, ksp, A, b));
   }
-
-  PetscCall(KSPIDRSSetShadowSize(ksp, 7));
-  PetscCall(FreshHistory(A, b, 7, 0, 0.5, 1e-3, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckSame("larger s", expected, found));
-  PetscCall(KSPIDRSSetShadowSize(ksp, 2));
-  PetscCall(FreshHistory(A, b, 2, 0, 0.5, 1e-3, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckSame("smaller s", expected, found));
-  PetscCall(KSPIDRSSetShadowSeed(ksp, 17));
-  PetscCall(FreshHistory(A, b, 2, 17, 0.5, 1e-3, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckSame("another seed", expected, found));
-  PetscCall(KSPIDRSSetMinimumCosine(ksp, 0.0));
-  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 1e-3, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckSame("another cosine", expected, found));
-  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
-  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.0, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckSame("no reliable updates", expected, found));
-  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.5));
-  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckSame("frequent reliable updates", expected, found));
-  /* PETSc keeps the norm that belonged to the old side, unless told not to */
-  PetscCall(KSPSetPCSide(ksp, PC_LEFT));
-  PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
-  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.5, PC_LEFT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckSame("left side", expected, found));
-  PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
-  PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
-  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckSame("right side again", expected, found));
-
-  /* other values in the same matrix, another matrix of the same size, another size after a reset */
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(MatShift(A, 0.7));
-  PetscCall(FreshHistory(A, b, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckConverged("other values", ksp, b, x));
-  PetscCall(CheckSame("other values", expected, found));
+  PetscCall(CheckAsNew("other values", last, ksp, A, b));
   PetscCall(KSPSetOperators(ksp, B, B));
-  PetscCall(FreshHistory(B, b, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, b, x, found));
-  PetscCall(CheckConverged("another matrix", ksp, b, x));
-  PetscCall(CheckSame("another matrix", expected, found));
+  PetscCall(CheckAsNew("another matrix", last, ksp, B, b));
   PetscCall(ResetWith(ksp, C));
-  PetscCall(FreshHistory(C, c, 2, 17, 0.0, 0.5, PC_RIGHT, PCJACOBI, expected));
-  PetscCall(SolveHistory(ksp, c, y, found));
-  PetscCall(CheckConverged("another size", ksp, c, y));
-  PetscCall(CheckSame("another size", expected, found));
+  PetscCall(CheckAsNew("another size", last, ksp, C, c));
   PetscCall(KSPReset(ksp));
   PetscCall(KSPReset(ksp));
-  PetscCall(DestroyAll(&ksp, &x, &y, &b, &c, &A, &B, &C));
-  PetscCall(PetscFree2(expected, found));
+  PetscCall(DestroyAll(&ksp, &b, &c, &A, &B, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,6 +131,26 @@ static PetscErrorCode OtherMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The options of the second of the solvers below */
+static PetscErrorCode CheckOptions(KSP ksp)
+{
+  PetscInt  seed, restarts, width;
+  PetscReal cosine, tolerance;
+  PetscBool block;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSGetShadowSeed(ksp, &seed));
+  PetscCall(KSPIDRSGetMinimumCosine(ksp, &cosine));
+  PetscCall(KSPIDRSGetUpdateTolerance(ksp, &tolerance));
+  PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
+  PetscCall(KSPIDRSGetWidth(ksp, &width));
+  PetscCall(KSPIDRSGetBlock(ksp, &block));
+  PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5 || width != 6 || !block,
+                       "options: seed %" INT ", cosine %g, update tolerance %g, %" INT " restarts, width %" INT "%s", seed,
+                       (double)cosine, (double)tolerance, restarts, width, block ? ", block" : ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Two solvers with prefixes, and options of their own, one working while the other waits */
 static PetscErrorCode TestTwo(void)
 {
@@ -162,14 +168,9 @@ static PetscErrorCode TestTwo(void)
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.3, LAYOUT_EVEN, &C, &other.b));
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(other.b, &other.x));
-  PetscCall(PetscOptionsSetValue(NULL, "-first_ksp_idrs_s", "2"));
-  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_s", "8"));
-  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_cosine", "0.25"));
-  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_seed", "3"));
-  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_update_tol", "0.1"));
-  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_max_restarts", "5"));
-  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_width", "6"));
-  PetscCall(PetscOptionsSetValue(NULL, "-second_ksp_idrs_block", "true"));
+  PetscCall(PetscOptionsInsertString(NULL, "-first_ksp_idrs_s 2 -second_ksp_idrs_s 8 -second_ksp_idrs_cosine 0.25 "
+                                           "-second_ksp_idrs_seed 3 -second_ksp_idrs_update_tol 0.1 "
+                                           "-second_ksp_idrs_max_restarts 5 -second_ksp_idrs_width 6 -second_ksp_idrs_block true"));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(SolverCreate(i ? C : A, 4, PCJACOBI, &ksp[i]));
     PetscCall(KSPSetOptionsPrefix(ksp[i], prefixes[i]));
@@ -177,23 +178,7 @@ static PetscErrorCode TestTwo(void)
     PetscCall(KSPIDRSGetShadowSize(ksp[i], &s));
     PetscCall(ComplainIf(s != (i ? 8 : 2), "-%sksp_idrs_s: s = %" INT, prefixes[i], s));
   }
-  {
-    PetscInt  seed, restarts;
-    PetscReal cosine, tolerance;
-    PetscBool block;
-
-    PetscCall(KSPIDRSGetShadowSeed(ksp[1], &seed));
-    PetscCall(KSPIDRSGetMinimumCosine(ksp[1], &cosine));
-    PetscCall(KSPIDRSGetUpdateTolerance(ksp[1], &tolerance));
-    PetscCall(KSPIDRSGetMaxRestarts(ksp[1], &restarts));
-    PetscCall(KSPIDRSGetWidth(ksp[1], &s));
-    PetscCall(ComplainIf(s != 6, "-second_ksp_idrs_width: %" INT, s));
-    PetscCall(KSPIDRSGetBlock(ksp[1], &block));
-    PetscCall(ComplainIf(!block, "-second_ksp_idrs_block is false"));
-    PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5,
-                         "options: seed %" INT ", cosine %g, update tolerance %g, %" INT " restarts", seed, (double)cosine,
-                         (double)tolerance, restarts));
-  }
+  PetscCall(CheckOptions(ksp[1]));
   /* on a GPU both solves are made in lockstep then, with the same rounding */
   PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL));
   PetscCall(SolveHistory(ksp[0], b, x, expected));

@@ -525,8 +525,7 @@ static PetscErrorCode TestFew(void)
       char what[256];
       KSP  ksp;
 
-      PetscCall(SolverCreate(A, sizes[is], jacobi ? PCJACOBI : PCNONE, &ksp));
-      PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
+      PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, jacobi ? PCJACOBI : PCNONE, &ksp));
       if (none) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
       if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
       for (PetscInt beginning = 0; beginning < BEGINNINGS; beginning++) {

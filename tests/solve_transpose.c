@@ -90,8 +90,7 @@ static PetscErrorCode TestDirections(Mat matrices[])
       for (size_t ipc = 0; ipc < 2; ipc++) {
         KSP ksp;
 
-        PetscCall(SolverCreate(matrices[0], sizes[is], pctypes[ipc], &ksp));
-        PetscCall(KSPSetPCSide(ksp, sides[iside]));
+        PetscCall(SolverCreateSide(matrices[0], sizes[is], sides[iside], pctypes[ipc], &ksp));
         PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
         for (PetscInt turn = 0; turn < 4; turn++) {
           const PetscInt transposed = turn % 2;
@@ -112,8 +111,7 @@ static PetscErrorCode TestDirections(Mat matrices[])
           PetscCall(KSPGetIterationNumber(ksp, &its));
           PetscCall(PetscArraycpy(norms, watch.norms, MAX_NORMS));
 
-          PetscCall(SolverCreate(watch.A, sizes[is], pctypes[ipc], &fresh));
-          PetscCall(KSPSetPCSide(fresh, sides[iside]));
+          PetscCall(SolverCreateSide(watch.A, sizes[is], sides[iside], pctypes[ipc], &fresh));
           PetscCall(KSPMonitorSet(fresh, WatchMonitor, &watch, NULL));
           PetscCall(VecSetGeneral(x, 2.0));
           PetscCall(KSPSetInitialGuessNonzero(fresh, turn / 2 ? PETSC_TRUE : PETSC_FALSE));

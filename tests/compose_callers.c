@@ -228,11 +228,13 @@ static PetscErrorCode TestSteps(void)
 {
   const Caller other     = {"gmres", "-ksp_type gmres -pc_type jacobi", 0, 0};
   const Caller callers[] = {
-    {"time steps",                          "-ksp_type idrs -pc_type jacobi",                                                            1, 0},
-    {"time steps without a preconditioner", "-ksp_type idrs -pc_type none",                                                              1, 0},
-    {"tolerances of Eisenstat-Walker",      "-ksp_type idrs -pc_type jacobi -snes_ksp_ew",                                               1, 0},
-    {"monitors",                            "-ksp_type idrs -pc_type jacobi -ksp_monitor ascii:/dev/null -snes_monitor ascii:/dev/null", 1, 0},
-    {"time steps in blocks",                "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_pc_type jacobi",                  1, 1},
+    /* clang-format off */
+    {"time steps", "-ksp_type idrs -pc_type jacobi", 1, 0},
+    {"time steps without a preconditioner", "-ksp_type idrs -pc_type none", 1, 0},
+    {"tolerances of Eisenstat-Walker", "-ksp_type idrs -pc_type jacobi -snes_ksp_ew", 1, 0},
+    {"monitors", "-ksp_type idrs -pc_type jacobi -ksp_monitor ascii:/dev/null -snes_monitor ascii:/dev/null", 1, 0},
+    {"time steps in blocks", "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_pc_type jacobi", 1, 1},
+    /* clang-format on */
   };
   Mat       A;
   Vec       u, v;

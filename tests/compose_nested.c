@@ -227,8 +227,8 @@ static PetscErrorCode TestGrids(void)
   const Nest nests[] = {
     /* clang-format off */
     {"no multigrid", "-ksp_type idrs -ksp_idrs_s S -pc_type jacobi", 200, 1},
-    {"smoothers cut short",
-     SMOOTHERS "-mg_levels_ksp_idrs_s S -ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 200, 1}, /* in the middle of a cycle */
+    /* in the middle of a cycle */
+    {"smoothers cut short", SMOOTHERS "-mg_levels_ksp_idrs_s S -ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 200, 1},
     {"smoothers", SMOOTHERS "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},
     {"smoothers and coarse", SMOOTHERS COARSE "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},
     {"smoothers inside fgmres", SMOOTHERS COARSE "-ksp_type fgmres -pc_type mg -pc_mg_levels 3", 100, 1},

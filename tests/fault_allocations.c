@@ -1,6 +1,6 @@
 static char help[] = "Memory that runs out in MATSOLVERPETSCIDRS and PCBJIDRS: each allocation of their set-up and solves fails\n\
-once, the first, the second and so on. Each failure is an error,\n\
-what was allocated is freed, and the same object can be used again. A phase that has failed leaves no factors that solves would take for good ones.\n\n";
+once, the first, the second and so on. Each failure is an error, what was allocated is freed, and the same object can be used\n\
+again. A phase that has failed leaves no factors that solves would take for good ones.\n\n";
 
 #include "allocators.h"
 #include "systems.h"

@@ -1,6 +1,7 @@
 static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of\n\
 KSPIDRS fails once, the first, the second and so on.\n\
-Each failure is an error, what was allocated is freed, and the solver can be used again. The same of PCBJIDRS and MATSOLVERPETSCIDRS.\n\n";
+Each failure is an error, what was allocated is freed, and the solver can be used again. The same of\n\
+ PCBJIDRS and MATSOLVERPETSCIDRS.\n\n";
 
 #include "allocators.h"
 #include "columns.h"

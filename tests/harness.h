@@ -320,8 +320,8 @@ static inline void EndAfter(unsigned int seconds)
 }
 
 /*
-   Views and logs are read by keys: words that carry the meaning, so that sentences may be rewritten. A key is a text of the line, or
-   several in their order with " ... " between them. FindKey() returns what follows the last of them, or NULL.
+   Views and logs are read by keys: words that carry the meaning, so that sentences may be rewritten. A key is a text of the line,
+   or several in their order with " ... " between them. FindKey() returns what follows the last of them, or NULL.
 
    Keys of -ksp_view that tests ask for (a number follows, or # is asked for before it):
 

@@ -1,6 +1,6 @@
 static char help[] = "What computes the matvecs of KSPIDRS, as its users see it: every product that a matrix has, operators that\n\
-change between solves or have no such\n\
-product, and preconditioners that the vector operations apply. Without a device the choice is MatMult(), and the same must come of it.\n\n";
+change between solves or have no such product, and preconditioners that the vector operations apply. Without a device the choice\n\
+is MatMult(), and the same must come of it.\n\n";
 
 #include "systems.h"
 

@@ -335,7 +335,7 @@ static PetscErrorCode TestOthers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the view has of the passes in detail: every operation, and bytes that are those of the vectors. Vec calls have no such lines */
+/* What the view has of the passes in detail: every operation, and the bytes of its vectors. Vec calls have no such lines */
 static PetscErrorCode TestView(void)
 {
   const char *const     operations[] = {"project", "update", "advance", "all of these"};

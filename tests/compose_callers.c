@@ -26,8 +26,8 @@ static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &gpu, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   expected = !gpu ? 0 : (size == 1 ? caller->alone : size * caller->several);
-  PetscCall(ViewNumbers((PetscObject)ksp, "run whole ... automatically", 0, NULL, &chosen));
-  PetscCall(ViewNumbers((PetscObject)ksp, "matvecs ... kernels, where", 0, NULL, &made));
+  PetscCall(DetailNumbers((PetscObject)ksp, "run whole ... automatically", 0, NULL, &chosen));
+  PetscCall(DetailNumbers((PetscObject)ksp, "matvecs ... kernels, where", 0, NULL, &made));
   PetscCall(ComplainIf(chosen != expected || made != expected,
                        "%s: many iterations in one kernel were chosen by %" INT " solvers and made by %" INT ", and not by %" INT,
                        caller->name, chosen, made, expected));

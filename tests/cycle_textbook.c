@@ -229,7 +229,7 @@ static PetscErrorCode SystemCreate(PetscInt n, PetscBool skew, System *system)
   PC           pc;
 
   PetscFunctionBegin;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   /* The first process has a third of the rows, the last has the others */
   system->n     = n;
   system->begin = rank ? n / 3 : 0;

@@ -300,7 +300,7 @@ static PetscErrorCode LastMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *
   PetscMPIInt rank, size;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCheck(rank != size - 1 || its < *(PetscInt *)ctx, PETSC_COMM_SELF, PETSC_ERR_USER, "Interrupted");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

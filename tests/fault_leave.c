@@ -66,7 +66,7 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", product %" INT ", %s%s", s, product, leaves[who],
                           system->B ? ", several right-hand sides" : ""));
   PetscCall(SolverCreate(S, s, PCNONE, &ksp));

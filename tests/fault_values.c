@@ -195,7 +195,7 @@ static PetscErrorCode TestShadowVecs(void)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(SolverCreate(A, 2, PCJACOBI, &ksp));

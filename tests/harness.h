@@ -234,7 +234,7 @@ static inline PetscErrorCode DuplicateVecs(Vec like, Vec *vecs[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline PetscErrorCode Processes(PetscMPIInt *rank, PetscMPIInt *size)
+static inline PetscErrorCode RankAndSize(PetscMPIInt *rank, PetscMPIInt *size)
 {
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, rank));
@@ -382,21 +382,25 @@ static inline PetscErrorCode FileNumbers(const char file[], const char key[], Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The lines with this key in the view of an object, and the numbers that follow it; of all that it has, in detail */
-static inline PetscErrorCode ViewNumbers(PetscObject object, const char key[], PetscInt max, PetscReal numbers[], PetscInt *lines)
+/* The lines with this key in the view of an object, and the numbers that follow it */
+static inline PetscErrorCode FormatNumbers(PetscObject object, PetscViewerFormat format, const char key[], PetscInt max,
+                                           PetscReal numbers[], PetscInt *lines)
 {
   const char  file[] = "view_numbers.txt";
   PetscViewer viewer;
 
   PetscFunctionBeginUser;
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
-  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
+  PetscCall(PetscViewerPushFormat(viewer, format));
   PetscCall(PetscObjectView(object, viewer));
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers(file, key, max, numbers, lines));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+#define ViewNumbers(object, ...)   FormatNumbers(object, PETSC_VIEWER_DEFAULT, __VA_ARGS__)
+#define DetailNumbers(object, ...) FormatNumbers(object, PETSC_VIEWER_ASCII_INFO_DETAIL, __VA_ARGS__)
 
 /* The view of an object has no line with trailing blanks, and inside other views all its lines are indented, each once */
 static inline PetscErrorCode CheckViewLines(const char what[], PetscObject object)

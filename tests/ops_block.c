@@ -346,7 +346,7 @@ int main(int argc, char **argv)
      args: -rows 1000007 -widths 3 -columns 21
      output_file: output/ops_block_1.out
 
-   # a block does not fit into the second-level cache of most GPUs: sums have slabs
+   # a block does not fit into the second-level cache of most GPUs
    test:
      suffix: long
      requires: cuda

@@ -896,7 +896,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCall(BackEndFromOptions(&back));
   PetscCall(ListFromOptions("-columns", MAX_LIST, columns, &spaces));
   PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));

@@ -197,7 +197,7 @@ static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
   PetscScalar *array;
 
   PetscFunctionBegin;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   if (layout == 1) n = rank == size - 1 ? ROWS : 0;
   if (layout == 2) n = rank == size - 1 ? (size == 1 ? ROWS : ROWS - 1025) : (rank ? 0 : 1025);
   PetscCall(VecCreate(PETSC_COMM_WORLD, x));

@@ -298,7 +298,7 @@ static PetscErrorCode TestMixed(void)
   PetscMPIInt       rank, size;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   if (PetscDefined(USE_DEBUG) && size > 1) {
     PetscCall(Skip("a PETSc with debugging compares types of vectors on all processes"));
     PetscCall(Verdict("mixed"));
@@ -368,7 +368,7 @@ static PetscErrorCode IdentityCreate(PetscInt n, PetscBool *cuda, Mat *A, Vec *b
   PetscMPIInt rank, size;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   here = rank == size - 1 ? n : 10;
   PetscCall(VecCreate(PETSC_COMM_WORLD, b));
   PetscCall(VecSetSizes(*b, here, PETSC_DETERMINE));

@@ -53,8 +53,7 @@ static PetscErrorCode Create(const IDRSGroup *group, Vec like)
     IDRSWork work   = group->work[i];
     Device  *device = GetDevice(NULL);
 
-    *device       = (Device){.work = work, .projections = i};
-    work->streams = PETSC_FALSE;
+    *device = (Device){.work = work, .projections = i};
     PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device->storage));
     for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
   }
@@ -128,6 +127,13 @@ static PetscErrorCode QueueRuns(const IDRSGroup *group, PetscBool automatic, con
 {
   PetscFunctionBeginUser;
   *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The launch has added up the sums */
+static PetscErrorCode QueueReduce(const IDRSGroup *group, const IDRSStep steps[])
+{
+  PetscFunctionBeginUser;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -212,6 +218,7 @@ static const IDRSQueueOps queue = {
   .halo    = QueueHalo,
   .begin   = QueueBegin,
   .launch  = QueueLaunch,
+  .reduce  = QueueReduce,
   .collect = QueueCollect,
   .end     = QueueEnd,
 };
@@ -284,6 +291,15 @@ static const IDRSBlockQueueOps blockqueue = {
   .end     = BlockEnd,
 };
 
+/* There is one stream */
+static PetscErrorCode Join(void)
+{
+  PetscFunctionBeginUser;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const IDRSDeviceOps deviceops = {.join = Join};
+
 /* Works that are created from now on are those of the device, or those of the host again */
 static PetscErrorCode Emulate(PetscBool emulated)
 {
@@ -292,7 +308,7 @@ static PetscErrorCode Emulate(PetscBool emulated)
     passes.name = KSPIDRSImplementations[KSP_IDRS_HOST];
     PetscCall(IDRSWorkRegisterPasses(&passes, &host));
     passes            = *host;
-    passes.device     = PETSC_TRUE;
+    passes.device     = &deviceops;
     passes.create     = Create;
     passes.destroy    = Destroy;
     passes.combine    = Combine;

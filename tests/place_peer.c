@@ -200,7 +200,7 @@ static PetscErrorCode TestLeave(Vec like)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCall(DuplicateAll(like, &b, &x));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetLocalSize(b, &n));

@@ -83,8 +83,8 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
       for (PetscInt turn = 0; turn < 3; turn++) {
         KSP ksp;
 
-        PetscCall(
-          SolverCreateRun(A, s, pctypes[ipc], turn ? (runs ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
+        PetscCall(SolverCreateRun(A, s, pctypes[ipc],
+                                  turn ? (runs && !explicit ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
         if (explicit) PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
         PetscCall(SolveHistory(ksp, b, turn == 2 ? again : x, &history[turn]));
         PetscCall(CheckSolved(turn ? "whole" : "steps", ksp, A, b, turn == 2 ? again : x));

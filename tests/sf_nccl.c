@@ -46,7 +46,7 @@ static PetscErrorCode GraphSet(PetscSF sf, Graph graph, PetscInt n, PetscInt *nr
   PetscSFNode *remote;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   *nroots  = graph == GRAPH_EMPTY ? 0 : graph == GRAPH_HALO ? n : LocalSize(rank, n);
   *nleaves = nspace = 2 * n + 6 * size;
   PetscCall(PetscMalloc1(nspace, &mine));
@@ -106,7 +106,7 @@ static PetscErrorCode ArrayCreate(PetscInt n, PetscInt start, Place place, Vec *
   PetscScalar *array;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCall(VecCreate(PETSC_COMM_SELF, x));
   PetscCall(VecSetSizes(*x, n, n));
   PetscCall(VecSetFromOptions(*x));

@@ -204,7 +204,7 @@ static PetscErrorCode LocalSize(PetscInt N, PetscInt *n)
   PetscMPIInt     rank, size;
 
   PetscFunctionBeginUser;
-  PetscCall(Processes(&rank, &size));
+  PetscCall(RankAndSize(&rank, &size));
   for (PetscMPIInt p = 0; p < size; p++) {
     const PetscInt part = p == size - 1 ? left : Pick(left + 1);
 

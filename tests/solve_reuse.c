@@ -356,17 +356,17 @@ static PetscErrorCode TestView(void)
   PetscCall(KSPIDRSGetImplementation(ksp, &got));
   PetscCall(ComplainIf(got != implementation, "implementation %d, not %d", (int)got, (int)implementation));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(ViewNumbers((PetscObject)ksp, "no reliable updating", 0, NULL, &lines));
+  PetscCall(DetailNumbers((PetscObject)ksp, "no reliable updating", 0, NULL, &lines));
   PetscCall(ComplainIf(lines != 1, "%" INT " lines about reliable updating", lines));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(operations); i++) {
     PetscReal vectors = 0.0, bytes = 0.0;
     char      key[64];
 
     PetscCall(PetscSNPrintf(key, sizeof(key), "%s ... calls", operations[i]));
-    PetscCall(ViewNumbers((PetscObject)ksp, key, 1, &vectors, &lines));
+    PetscCall(DetailNumbers((PetscObject)ksp, key, 1, &vectors, &lines));
     PetscCall(ComplainIf(lines != (implementation != KSP_IDRS_VEC), "%s: %" INT " lines", key, lines));
     PetscCall(PetscSNPrintf(key, sizeof(key), "%s ... vectors", operations[i]));
-    PetscCall(ViewNumbers((PetscObject)ksp, key, 1, &bytes, &lines));
+    PetscCall(DetailNumbers((PetscObject)ksp, key, 1, &bytes, &lines));
     if (lines && !rank) /* of the first process */
       PetscCall(ComplainIf(!(PetscAbsReal(bytes / (PetscReal)sizeof(PetscScalar) - vectors * (PetscReal)n) <= 0.01 * (PetscReal)n),
                            "%s: %g bytes for %g vectors", operations[i], (double)bytes, (double)vectors));

@@ -4,7 +4,8 @@
 #include "factorlevels.h"
 #include "numeric.cuh"
 #include "triangles.cuh"
-#include "../cuda/csr.h"
+#include "../../sys/device/timeout.h"
+#include "../../sys/kernels/csr.h"
 #include "../../sys/device/cooperative.cuh"
 #include "../../sys/device/stream.h"
 #include <petscdevice_cuda.h>
@@ -35,10 +36,10 @@ struct _n_IDRSFactorDevice {
   PetscInt         *place, *row, *col;
   PetscScalar      *values;
   IDRSSweep         sweep[2];
-  IDRSNumeric       numeric; /* what remains from phase to phase */
-  IDRSVectors       work;    /* right-hand sides, and entries of both triangles */
-  IDRSVectors       staged;  /* what comes from the host or goes there */
-  int              *lost;    /* whether a solve has given up; on the host */
+  IDRSNumeric       numeric;  /* what remains from phase to phase */
+  IDRSVectors       work;     /* right-hand sides, and entries of both triangles */
+  IDRSVectors       staged;   /* what comes from the host or goes there */
+  int              *timedout; /* whether a wait of a solve has reached its limit; on the host */
 };
 
 /* A copy on the device; no data: memory without a value */
@@ -95,21 +96,22 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscCall(IDRSUpload((size_t)IDRSFactorBlocks(F) * F->bs * F->bs, (const PetscScalar *)NULL, &device->values));
   PetscCall(IDRSUploadPermutation(factor->row, factor->rows, &device->row));
   PetscCall(IDRSUploadPermutation(factor->col, factor->rows, &device->col));
-  PetscCallCUDA(cudaMallocHost(&device->lost, sizeof(*device->lost)));
-  *device->lost = 0;
-  device->ready = PETSC_TRUE;
+  PetscCallCUDA(cudaMallocHost(&device->timedout, sizeof(*device->timedout)));
+  *device->timedout = 0;
+  device->ready     = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Tells once of a solve that has given up, with NaN, before the next phase or solve begins */
 static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
 {
-  const int lost = *device->lost;
+  const int timedout = *device->timedout;
 
   PetscFunctionBegin;
-  *device->lost = 0;
-  PetscCheck(!lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a solve of %s have not met: are they held up, by a debugger perhaps?",
-             MATSOLVERPETSCIDRS);
+  *device->timedout = 0;
+  PetscCheck(!timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A solve of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
+             MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -166,7 +168,7 @@ PetscErrorCode IDRSFactorDeviceDestroy_CUDA(IDRSFactorDevice *device)
   PetscCall(PetscDeviceFree(dctx, (*device)->values));
   PetscCall(PetscDeviceFree(dctx, (*device)->work.memory));
   PetscCall(PetscDeviceFree(dctx, (*device)->staged.memory));
-  if ((*device)->lost) PetscCallCUDA(cudaFreeHost((*device)->lost));
+  if ((*device)->timedout) PetscCallCUDA(cudaFreeHost((*device)->timedout));
   PetscCall(PetscFree(*device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -399,8 +401,9 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSFactorCheckSolves(factor->device));
   PetscCall(IDRSNumericSetUp(factor));
-  numeric       = &factor->device->numeric;
-  numeric->rule = *rule;
+  numeric        = &factor->device->numeric;
+  numeric->rule  = *rule;
+  numeric->polls = IDRSGetPolls();
   PetscCall(IDRSStream_CUDA(&stream));
   if (!++numeric->phase) { /* numbers begin again, and no row is to bear one of them */
     PetscCallCUDA(cudaMemsetAsync(numeric->done, 0, numeric->n * sizeof(*numeric->done), stream));
@@ -418,8 +421,9 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaMemcpyAsync(&counts, numeric->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCheck(!counts.lost, PETSC_COMM_SELF, PETSC_ERR_GPU,
-             "Rows of a factorisation of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
+  PetscCheck(!counts.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A factorisation of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
+             MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   if (counts.count) PetscCall(IDRSTakePivots(numeric, &counts, small));
   small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;
   IDRSValuesChanged(factor->device);
@@ -430,7 +434,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
 /* By places of the first triangle: c = D^{-1} b or b, and nothing has come yet. Columns that fill up are zero */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   IDRSBeginKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse,
-                  const PetscScalar *b, PetscInt ldb, PetscScalar *c, IDRSParcel *x, IDRSParcel *y)
+                  const PetscScalar *b, PetscInt ldb, PetscScalar *c, IDRSMarked *x, IDRSMarked *y)
 {
   IDRSForEach(t, n * bs * width)
   {
@@ -447,15 +451,15 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
       }
     }
     c[t] = sum;
-    IDRSParcelClear(x + t);
-    IDRSParcelClear(y + t);
+    IDRSMarkedClear(x + t);
+    IDRSMarkedClear(y + t);
   }
 }
 
 /* By places of the second triangle: x = D^{-T} v */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   IDRSEndKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse,
-                const IDRSParcel *v, PetscScalar *x, PetscInt ldx)
+                const IDRSMarked *v, PetscScalar *x, PetscInt ldx)
 {
   IDRSForEach(t, n * bs * width)
   {
@@ -466,7 +470,7 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
 
     if (column >= columns) continue;
     for (int s = 0; s < bs; s++)
-      sum += inverse[((size_t)i * bs + s) * bs + r] * IDRSParcelScalar(v[(place * bs + s) * width + column]);
+      sum += inverse[((size_t)i * bs + s) * bs + r] * IDRSMarkedValue(v[(place * bs + s) * width + column]);
     x[(rows ? rows[entry] : entry) + (size_t)column * ldx] = sum;
   }
 }
@@ -518,18 +522,19 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   PetscCall(IDRSGrowVectors(3 * count, &device->work));
   for (int t = 0; t < 2; t++) {
     triangles.stage[t]       = sweep->stage[t];
-    triangles.stage[t].x     = (IDRSParcel *)(device->work.memory + (t + 1) * count);
+    triangles.stage[t].x     = (IDRSMarked *)(device->work.memory + (t + 1) * count);
     triangles.stage[t].lanes = IDRSRowLanes(sweep->entries[t], n, bs, width);
     triangles.stage[t].units = sweep->chunks[t] * width * triangles.stage[t].lanes;
   }
-  triangles.b       = device->work.memory;
-  triangles.out     = transposed ? NULL : x;
-  triangles.rows    = device->col;
-  triangles.ld      = ldx;
-  triangles.bs      = (int)bs;
-  triangles.columns = (int)columns;
-  triangles.width   = width;
-  triangles.lost    = device->lost;
+  triangles.b        = device->work.memory;
+  triangles.out      = transposed ? NULL : x;
+  triangles.rows     = device->col;
+  triangles.ld       = ldx;
+  triangles.bs       = (int)bs;
+  triangles.columns  = (int)columns;
+  triangles.width    = width;
+  triangles.timedout = device->timedout;
+  triangles.polls    = IDRSGetPolls();
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSResidentBlocks(device, kernel, IDRS_TRIANGLE_THREADS, IDRS_TRIANGLE_BLOCKS, triangles.stage[0].units, &grid));
   PetscCall(PetscLogGpuTimeBegin());

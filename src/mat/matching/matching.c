@@ -339,11 +339,12 @@ PetscErrorCode IDRSMatchingPermute(IDRSMatching matching, PetscBool transpose, V
   }
 #if defined(PETSCIDRS_HAVE_CUDA)
   {
+    IDRSPlace place;
     PetscBool bound;
 
-    PetscCall(IDRSOnDevice(x, &device));
+    PetscCall(IDRSVecWhere(x, &place));
     PetscCall(VecBoundToCPU(to, &bound));
-    if (bound) device = PETSC_FALSE;
+    device = (PetscBool)(place == IDRS_PLACE_CUDA && !bound);
     if (device) PetscCall(IDRSMatchingPermute_CUDA(matching, transpose, d, x, to));
   }
 #endif

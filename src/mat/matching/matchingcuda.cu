@@ -2,11 +2,13 @@
    Matchings of matrices whose values are in the memory of the GPU: permutations of vectors, scalings for new values, and the values
    of A~ = P Dr A Dc. The matching itself is computed by the processor
 */
-#include "../../vec/cuda/idrscudaimpl.cuh"
+#include "../../sys/device/memory.h"
+#include "../../sys/kernels/launch.cuh"
 #include "../../sys/device/largest.cuh"
 #include "../../sys/device/stream.h"
-#include "../cuda/csr.h"
+#include "../../sys/kernels/csr.h"
 #include "matching.h"
+#include <petscidrs/private/idrsplace.h>
 
 /* The largest scaled entry, as the bits of a double, and whether a sweep has changed a scaling */
 typedef struct {
@@ -29,13 +31,12 @@ static __device__ __forceinline__ unsigned long long MatchingBits(double value)
 /* IDRSMatchingRuns_CUDA - Returns PETSC_TRUE if the values of the matrix and the scalings are in the memory of the GPU */
 PetscErrorCode IDRSMatchingRuns_CUDA(IDRSMatching matching, Mat A, PetscBool *runs)
 {
-  PetscBool cusparse, bound;
+  IDRSPlace matrix, scaling;
 
   PetscFunctionBegin;
-  *runs = PETSC_FALSE;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  PetscCall(MatBoundToCPU(A, &bound));
-  if (cusparse && !bound) PetscCall(IDRSOnDevice(matching->right, runs));
+  PetscCall(IDRSMatWhere(A, &matrix));
+  PetscCall(IDRSVecWhere(matching->right, &scaling));
+  *runs = (PetscBool)(matrix == IDRS_PLACE_CUDA && scaling == IDRS_PLACE_CUDA);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -85,7 +85,7 @@ PetscErrorCode IDRSResidual_Vec(const IDRSGroup *group, Vec b[], Vec t[], Vec y[
     else if (t && b[i] == y[i]) PetscCall(VecAXPY(y[i], -1.0, t[i]));
     else if (t && t[i] == y[i]) PetscCall(VecAYPX(y[i], -1.0, b[i]));
     else if (t) PetscCall(VecWAXPY(y[i], -1.0, t[i], b[i]));
-    if (copy) PetscCall(VecCopy(y[i], copy[i]));
+    if (copy && copy[i]) PetscCall(VecCopy(y[i], copy[i]));
     PetscCall(VecSet(group->work[i]->z, 0.0));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

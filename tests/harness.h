@@ -323,15 +323,16 @@ static inline void EndAfter(unsigned int seconds)
    Views and logs are read by keys: words that carry the meaning, so that sentences may be rewritten. A key is a text of the line,
    or several in their order with " ... " between them. FindKey() returns what follows the last of them, or NULL.
 
-   Keys of -ksp_view that tests ask for (a number follows, or # is asked for before it):
+   Keys of -ksp_view that tests ask for; # is a number before or behind them:
 
-     s=#   seed #   run steps|whole   product csr|sliced|mat   "kernels, where"   "matvecs with"   implementation
-     "one by one"   "right-hand sides, # at the same time"   "block recurrences"   "independent residuals"
-     "without a block recurrence: ... <reason>"   "no reliable updating"   "reliable update ... <tolerance>"   inexact
-     "last solve: # matvecs, # reductions, ... updates, ... verifications, ... restarts"   "GPU to GPU"   "reductions by <queue>"
-     "on the device"
+     "one by one: ... <reason>"     "# right-hand sides ... at the same time"     "smallest # ... median # ... largest #"
+     "block recurrences: ... coefficients"     "block recurrences: ... on the device"     "independent residuals"
+     "# of them ... without a block recurrence: ... <reason>"     "no reliable updating"     "last solve: ... verifications, #"
+     "run steps|whole ... automatically"     "no faster one: ... <reason>"     "matvecs ... operations in # kernels, where"
+     "entries ... GPU to GPU"     "reductions by <queue>"     "inexact"     in detail "<pass> ... # calls ... # vectors ... # bytes"
 
-   Of an error they ask for the option or function and the value, by CheckError()
+   Of -info: "Breakdown ... iteration #".
+   Of an error they ask for the option or function and the value, by CheckError().
 */
 static inline const char *FindKey(const char line[], const char key[])
 {

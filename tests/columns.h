@@ -28,8 +28,7 @@ static inline PetscErrorCode BlockColumn(BlockKind kind, PetscInt j, Vec b)
   if (kind == BLOCK_POINTS) {
     PetscCall(VecSet(b, 0.0));
     PetscCall(VecSetValue(b, (7 * j) % N, 1.0 + j, INSERT_VALUES));
-    PetscCall(VecAssemblyBegin(b));
-    PetscCall(VecAssemblyEnd(b));
+    PetscCall(VecAssemble(b));
   }
   if (kind == BLOCK_NEAR) PetscCall(VecShift(b, 1e-3 * j));
   if (kind == BLOCK_ZERO && j % 3 == 1) PetscCall(VecSet(b, 0.0));
@@ -53,8 +52,7 @@ static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
   PetscCall(MatSetType(*B, cuda ? MATDENSECUDA : MATDENSE));
   PetscCall(MatSetUp(*B));
   PetscCall(MatZeroEntries(*B));
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -71,6 +69,16 @@ static inline PetscErrorCode BlockSet(Mat A, BlockKind kind, Mat B)
     PetscCall(ColumnSet(B, j, b));
   }
   PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Right-hand sides and room for solutions */
+static inline PetscErrorCode BlocksCreate(Mat A, PetscInt columns, BlockKind kind, Mat *B, Mat *X)
+{
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, columns, B));
+  PetscCall(BlockSet(A, kind, *B));
+  PetscCall(MatDuplicate(*B, MAT_DO_NOT_COPY_VALUES, X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,7 +101,7 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
   PetscCall(KSPIDRSGetColumnResults(ksp, &n, &reasons, &its, &norms));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetIterationNumber(ksp, &most));
-  PetscCall(ComplainIf(n != columns, "%s: results of %" PetscInt_FMT " columns", what, n));
+  PetscCall(ComplainIf(n != columns, "%s: results of %" INT " columns", what, n));
   PetscCall(MatCreateVecs(A, &x, &b));
   for (PetscInt j = 0; j < PetscMin(n, columns); j++) {
     PetscReal norm, reference;
@@ -102,35 +110,92 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
     PetscCall(ColumnGet(X, j, x));
     PetscCall(SolverNorm(ksp, b, x, &norm));
     PetscCall(SolverNorm(ksp, b, NULL, &reference));
-    PetscCall(ComplainIf(all && !(reasons[j] > 0), "%s, column %" PetscInt_FMT ": %s", what, j, KSPConvergedReasons[reasons[j]]));
+    PetscCall(ComplainIf(all && !(reasons[j] > 0), "%s, column %" INT ": %s", what, j, KSPConvergedReasons[reasons[j]]));
     PetscCall(ComplainIf(reasons[j] > 0 && !(norm <= 1.01 * rtol * reference),
-                         "%s, column %" PetscInt_FMT ": the norm of b - A x is %g of %g", what, j, (double)norm,
-                         (double)reference));
+                         "%s, column %" INT ": the norm of b - A x is %g of %g", what, j, (double)norm, (double)reference));
     PetscCall(ComplainIf(!(PetscAbsReal(norm - norms[j]) <=
                            PetscMax(1e-11, (reasons[j] > 0 ? 100 : 4.5e4) * PETSC_MACHINE_EPSILON) * reference +
                              PetscMax(PETSC_SQRT_MACHINE_EPSILON, (reasons[j] > 0 ? 0 : 1e6) * PETSC_MACHINE_EPSILON) * norm),
-                         "%s, column %" PetscInt_FMT ": the norm of b - A x is %g, reported %g", what, j, (double)norm,
-                         (double)norms[j]));
+                         "%s, column %" INT ": the norm of b - A x is %g, reported %g", what, j, (double)norm, (double)norms[j]));
     if (!j || reasons[j] < worst) worst = reasons[j];
     largest = PetscMax(largest, its[j]);
   }
   PetscCall(ComplainIf(columns && (reason != worst || most != largest),
-                       "%s: %s after %" PetscInt_FMT ", the worst is %s, the largest number %" PetscInt_FMT, what,
-                       KSPConvergedReasons[reason], most, KSPConvergedReasons[worst], largest));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+                       "%s: %s after %" INT ", the worst is %s, the largest number %" INT, what, KSPConvergedReasons[reason], most,
+                       KSPConvergedReasons[worst], largest));
+  PetscCall(DestroyAll(&b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The view of a solver has so many lines with this text */
+static inline PetscErrorCode SolveAllColumns(const char what[], KSP ksp, Mat A, Mat B, Mat X, PetscBool all)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(CheckBlock(what, ksp, A, B, X, all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Wherever in a cycle a limit is, all columns end there */
+static inline PetscErrorCode CheckLimits(KSP ksp, Mat A, Mat B, Mat X)
+{
+  const KSPConvergedReason *reasons;
+  const PetscInt           *its;
+  PetscInt                  columns;
+
+  PetscFunctionBeginUser;
+  for (PetscInt limit = 1; limit < 12; limit += 2) {
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
+    PetscCall(SolveAllColumns("a limit", ksp, A, B, X, PETSC_FALSE));
+    PetscCall(KSPIDRSGetColumnResults(ksp, &columns, &reasons, &its, NULL));
+    for (PetscInt j = 0; j < columns; j++)
+      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" INT ": %s after %" INT, limit,
+                           KSPConvergedReasons[reasons[j]], its[j]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of the transpose At, whose diagonal is that of A, by each direction of KSPMatSolve() that PETSc has */
+static inline PetscErrorCode CheckTransposes(Mat A, Mat At, PetscBool block, Mat B, Mat X)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
+    KSP ksp;
+
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    PetscCall(KSPIDRSSetBlock(ksp, block));
+    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
+    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at */
+    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A column that has converged solves its system, whatever the norm of the solver */
+static inline PetscErrorCode CheckColumn(const char what[], Mat A, Mat B, Mat X, PetscInt j, KSPConvergedReason reason)
+{
+  PetscReal rnorm, bnorm;
+  Vec       b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(ColumnGet(B, j, b));
+  PetscCall(ColumnGet(X, j, x));
+  PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
+  PetscCall(ComplainIf(reason <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%s, column %" INT ": %s, the norm of b - A x is %g of %g",
+                       what, j, KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
+  PetscCall(DestroyAll(&b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The view of a solver has so many lines with this key */
 static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expected)
 {
   PetscInt lines;
 
   PetscFunctionBeginUser;
   PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != expected, "%" PetscInt_FMT " lines of the view have the text \"%s\", not %" PetscInt_FMT, lines,
-                       text, expected));
+  PetscCall(ComplainIf(lines != expected, "%" INT " lines of the view have the text \"%s\", not %" INT, lines, text, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -161,12 +226,10 @@ static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes,
         PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* what is in X before is not to matter */
         PetscCall(KSPIDRSSetWidth(ksp, width));
         PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what),
-                                "s = %" PetscInt_FMT ", %s, %" PetscInt_FMT " columns, %" PetscInt_FMT " at a time, %s", sizes[is],
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, %" INT " columns, %" INT " at a time, %s", sizes[is],
                                 pctypes[ipc], counts[ic], width, BlockKinds[kind]));
         PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
-        PetscCall(MatDestroy(&B));
-        PetscCall(MatDestroy(&X));
+        PetscCall(DestroyAll(&B, &X));
       }
       PetscCall(KSPDestroy(&ksp));
     }

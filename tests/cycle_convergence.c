@@ -77,14 +77,9 @@ int main(int argc, char **argv)
     Mat            A;
     Vec            b;
     KSP            ksp;
-    PC             pc;
 
     PetscCall(Load(problem, &A, &b));
-    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-    PetscCall(KSPSetType(ksp, KSPIDRS));
-    PetscCall(KSPSetOperators(ksp, A, A));
-    PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetType(pc, problem->pc));
+    PetscCall(SolverCreate(A, 4, problem->pc, &ksp));
     PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 10000));
     PetscCall(KSPSetFromOptions(ksp));
     for (PetscInt k = 0; k < 3; k++) {
@@ -96,14 +91,12 @@ int main(int argc, char **argv)
       PetscCall(KSPIDRSSetShadowSize(ksp, s));
       PetscCall(Median(ksp, A, b, &median, &wrong, &failed));
       PetscCall(ComplainIf(!(median <= bound) || wrong || failed,
-                           "%s s=%" PetscInt_FMT ": median %" PetscInt_FMT " products, expected %" PetscInt_FMT ", %" PetscInt_FMT
-                           " runs with a wrong residual, %" PetscInt_FMT " not converged",
+                           "%s s=%" INT ": median %" INT " products, expected %" INT ", %" INT " runs with a wrong residual, %" INT
+                           " not converged",
                            problem->matrix, s, median, expected, wrong, failed));
     }
     PetscCall(Verdict(problem->matrix));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &b, &A));
   }
   PetscCall(PetscFinalize());
   return 0;

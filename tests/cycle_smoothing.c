@@ -17,6 +17,18 @@ typedef struct {
   PetscReal last;
 } Formula;
 
+/* x and r of this iteration, r preconditioned from the left */
+static PetscErrorCode FormulaResidual(KSP ksp, Formula *f)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPBuildSolution(ksp, f->x, NULL));
+  PetscCall(MatMult(f->A, f->x, f->w));
+  PetscCall(VecAYPX(f->w, -1.0, f->b));
+  if (f->pc) PetscCall(PCApply(f->pc, f->w, f->r));
+  else PetscCall(VecCopy(f->w, f->r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode FormulaMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   Formula    *f = (Formula *)ctx;
@@ -24,11 +36,7 @@ static PetscErrorCode FormulaMonitor(KSP ksp, PetscInt its, PetscReal rnorm, voi
   PetscReal   norm;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPBuildSolution(ksp, f->x, NULL));
-  PetscCall(MatMult(f->A, f->x, f->w));
-  PetscCall(VecAYPX(f->w, -1.0, f->b));
-  if (f->pc) PetscCall(PCApply(f->pc, f->w, f->r));
-  else PetscCall(VecCopy(f->w, f->r));
+  PetscCall(FormulaResidual(ksp, f));
   if (!its) {
     PetscCall(VecCopy(f->x, f->xs));
     PetscCall(VecCopy(f->r, f->rs));
@@ -73,11 +81,7 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscReal norm;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPBuildSolution(ksp, f->x, NULL));
-  PetscCall(MatMult(f->A, f->x, f->w));
-  PetscCall(VecAYPX(f->w, -1.0, f->b));
-  if (f->pc) PetscCall(PCApply(f->pc, f->w, f->r));
-  else PetscCall(VecCopy(f->w, f->r));
+  PetscCall(FormulaResidual(ksp, f));
   PetscCall(VecNorm(f->r, NORM_2, &norm));
   watch->worst = PetscMax(watch->worst, PetscIsInfOrNanReal(norm) ? PETSC_MAX_REAL : PetscAbsReal(norm - rnorm) / rnorm);
   watch->worst = PetscMax(watch->worst, PetscAbsReal(f->norms[its] - rnorm) / rnorm);
@@ -95,17 +99,14 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
   PetscFunctionBeginUser;
   for (PetscInt s = 1; s <= 8; s *= 2) {
     for (PetscInt left = 0; left < 2; left++) {
-      Formula formula = {.A = A, .b = b};
-      Watch   watch   = {.formula = &formula};
-      KSP     ksp;
-      Vec     x;
+      const char *const side    = left ? "left" : "right";
+      Formula           formula = {.A = A, .b = b};
+      Watch             watch   = {.formula = &formula};
+      PetscReal         difference, norm;
+      KSP               ksp;
+      Vec               x;
 
-      PetscCall(VecDuplicate(b, &x));
-      PetscCall(VecDuplicate(b, &formula.x));
-      PetscCall(VecDuplicate(b, &formula.r));
-      PetscCall(VecDuplicate(b, &formula.xs));
-      PetscCall(VecDuplicate(b, &formula.rs));
-      PetscCall(VecDuplicate(b, &formula.w));
+      PetscCall(DuplicateAll(b, &x, &formula.x, &formula.r, &formula.xs, &formula.rs, &formula.w));
       for (PetscInt smoothing = 0; smoothing < 2; smoothing++) {
         PetscCall(SmootherCreate(A, s, left ? PC_LEFT : PC_RIGHT, smoothing ? PETSC_TRUE : PETSC_FALSE, &ksp));
         PetscCall(KSPSetTolerances(ksp, 1e-300, 1e-300, PETSC_DEFAULT, PETSC_MACHINE_EPSILON > 1e-10 ? 20 : 40));
@@ -116,28 +117,19 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPDestroy(&ksp));
       }
-      PetscCall(ComplainIf(!formula.grown, "s = %" PetscInt_FMT ", %s: there was nothing to smooth", s, left ? "left" : "right"));
-      PetscCall(ComplainIf(watch.count < 20, "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " iterations were monitored", s,
-                           left ? "left" : "right", watch.count));
-      PetscCall(ComplainIf(watch.grown, "s = %" PetscInt_FMT ", %s: the norm has grown", s, left ? "left" : "right"));
-      PetscCall(ComplainIf(!(watch.worst <= tolerance), "s = %" PetscInt_FMT ", %s: the norms differ by %g", s,
-                           left ? "left" : "right", (double)watch.worst));
+      PetscCall(ComplainIf(!formula.grown, "s = %" INT ", %s: there was nothing to smooth", s, side));
+      PetscCall(ComplainIf(watch.count < 20, "s = %" INT ", %s: %" INT " iterations were monitored", s, left ? "left" : "right",
+                           watch.count));
+      PetscCall(ComplainIf(watch.grown, "s = %" INT ", %s: the norm has grown", s, side));
+      PetscCall(ComplainIf(!(watch.worst <= tolerance), "s = %" INT ", %s: the norms differ by %g", s, left ? "left" : "right",
+                           (double)watch.worst));
       /* what is handed back is the smoothed solution, too */
       PetscCall(VecAXPY(formula.xs, -1.0, x));
-      {
-        PetscReal difference, norm;
-
-        PetscCall(VecNorm(formula.xs, NORM_2, &difference));
-        PetscCall(VecNorm(x, NORM_2, &norm));
-        PetscCall(ComplainIf(!(difference <= 10 * tolerance * norm), "s = %" PetscInt_FMT ", %s: the solution differs by %g of %g",
-                             s, left ? "left" : "right", (double)difference, (double)norm));
-      }
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&formula.x));
-      PetscCall(VecDestroy(&formula.r));
-      PetscCall(VecDestroy(&formula.xs));
-      PetscCall(VecDestroy(&formula.rs));
-      PetscCall(VecDestroy(&formula.w));
+      PetscCall(VecNorm(formula.xs, NORM_2, &difference));
+      PetscCall(VecNorm(x, NORM_2, &norm));
+      PetscCall(ComplainIf(!(difference <= 10 * tolerance * norm), "s = %" INT ", %s: the solution differs by %g of %g", s, side,
+                           (double)difference, (double)norm));
+      PetscCall(DestroyAll(&x, &formula.x, &formula.r, &formula.xs, &formula.rs, &formula.w));
     }
   }
   PetscCall(Verdict("formula"));
@@ -170,21 +162,19 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
         PetscCall(KSPGetConvergedReason(ksp, &reason[smoothing]));
         PetscCall(KSPIDRSGetCounts(ksp, &products[smoothing], NULL, NULL, NULL));
         PetscCall(ResidualNorm(A, b, x, &rnorm[smoothing], &bnorm));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(VecDestroy(&x));
+        PetscCall(DestroyAll(&ksp, &x));
       }
       if (below) {
         PetscCall(
           ComplainIf(!(reason[1] < 0) || reason[1] == KSP_DIVERGED_ITS || !(rnorm[1] <= 1e6 * PETSC_MACHINE_EPSILON * bnorm),
-                     "s = %" PetscInt_FMT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s,
-                     KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
+                     "s = %" INT ", below the attainable accuracy: %s with |b - A x| = %g of %g", s, KSPConvergedReasons[reason[1]],
+                     (double)rnorm[1], (double)bnorm));
       } else if (reason[1] != KSP_CONVERGED_RTOL || !(rnorm[1] <= 1.01 * rtol * bnorm))
-        PetscCall(Complain("s = %" PetscInt_FMT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on",
+        PetscCall(Complain("s = %" INT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on",
                            KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
       else
         PetscCall(ComplainIf(products[1] > products[0] + products[0] / 3 + 5,
-                             "s = %" PetscInt_FMT ": %" PetscInt_FMT " products, %" PetscInt_FMT " without smoothing", s,
-                             products[1], products[0]));
+                             "s = %" INT ": %" INT " products, %" INT " without smoothing", s, products[1], products[0]));
     }
   }
   PetscCall(Verdict("solves"));
@@ -249,16 +239,12 @@ static PetscErrorCode TestDrop(void)
     PetscCall(KSPMonitorSet(ksp, DropMonitor, &drop, NULL));
     PetscCall(KSPSolve(ksp, drop.b, x));
     PetscCall(KSPGetIterationNumber(ksp, &its));
-    PetscCall(ComplainIf(its != 2, "almost diagonal, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", s, its));
-    PetscCall(ComplainIf(!(drop.worst <= 1.0), "almost diagonal, s = %" PetscInt_FMT ": norms are off by %g of what is allowed", s,
+    PetscCall(ComplainIf(its != 2, "almost diagonal, s = %" INT ": %" INT " iterations", s, its));
+    PetscCall(ComplainIf(!(drop.worst <= 1.0), "almost diagonal, s = %" INT ": norms are off by %g of what is allowed", s,
                          (double)drop.worst));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
+    PetscCall(DestroyAll(&ksp, &x));
   }
-  PetscCall(VecDestroy(&drop.b));
-  PetscCall(VecDestroy(&drop.x));
-  PetscCall(MatDestroy(&P));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&drop.b, &drop.x, &P, &A));
   PetscCall(Verdict("large steps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -289,32 +275,28 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
     PetscCall(ComplainIf(smoothing != (i % 2 ? PETSC_TRUE : PETSC_FALSE), "smoothing is not what has been set"));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "solve %" PetscInt_FMT ": |b - A x| = %g of %g", i, (double)rnorm,
-                         (double)bnorm));
+    PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "solve %" INT ": |b - A x| = %g of %g", i, (double)rnorm, (double)bnorm));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
     PetscCall(KSPIDRSGetImplementation(ksp, &kind));
     PetscCall(ComplainIf(kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates,
-                         "solve %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations", i, reductions,
-                         its));
+                         "solve %" INT ": %" INT " reductions in %" INT " iterations", i, reductions, its));
   }
   PetscCall(KSPSetType(ksp, KSPGMRES)); /* setters are ignored by other types */
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
   PetscCall(ComplainIf(smoothing, "smoothing was set while the type was another"));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&ksp, &x));
   PetscCall(Verdict("settings"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  char     file[PETSC_MAX_PATH_LEN] = "tutorials/matrices/jpwh_991.mtx.gz";
-  Mat      A;
-  Vec      b;
-  PetscInt begin, end;
+  char file[PETSC_MAX_PATH_LEN] = "tutorials/matrices/jpwh_991.mtx.gz";
+  Mat  A;
+  Vec  b;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -322,23 +304,12 @@ int main(int argc, char **argv)
   PetscCall(ImplementationFromOptions());
   PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
   PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecGetOwnershipRange(b, &begin, &end));
-  for (PetscInt i = begin; i < end; i++) {
-    PetscScalar value = PetscSinReal(1.0 + 1.7 * (PetscReal)i);
-
-#if PetscDefined(USE_COMPLEX)
-    value += PETSC_i * PetscCosReal(0.3 + 2.3 * (PetscReal)i);
-#endif
-    PetscCall(VecSetValue(b, i, value, INSERT_VALUES));
-  }
-  PetscCall(VecAssemblyBegin(b));
-  PetscCall(VecAssemblyEnd(b));
+  PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(TestFormula(A, b));
   PetscCall(TestSolves(A, b));
   PetscCall(TestDrop());
   PetscCall(TestSettings(A, b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
+  PetscCall(DestroyAll(&A, &b));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -229,8 +229,7 @@ static PetscErrorCode SystemCreate(PetscInt n, PetscBool skew, System *system)
   PC           pc;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(RankAndSize(&rank, &size));
   /* The first process has a third of the rows, the last has the others */
   system->n     = n;
   system->begin = rank ? n / 3 : 0;
@@ -256,10 +255,8 @@ static PetscErrorCode SystemCreate(PetscInt n, PetscBool skew, System *system)
     for (PetscInt j = 0; j < n; j++) PetscCall(MatSetValue(system->Amat, i, j, system->A[i + j * n], INSERT_VALUES));
     PetscCall(MatSetValue(system->Bmat, i, i, system->B[i], INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(system->Amat, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(system->Amat, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyBegin(system->Bmat, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(system->Bmat, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(system->Amat));
+  PetscCall(MatAssemble(system->Bmat));
   PetscCall(MatCreateVecs(system->Amat, &system->solution, NULL));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(VecDuplicate(system->solution, &system->rhs[i]));
@@ -278,21 +275,14 @@ static PetscErrorCode SystemCreate(PetscInt n, PetscBool skew, System *system)
   PetscCall(PCSetType(pc, PCLU));
   PetscCall(KSPSetOperators(ksp, dense, dense));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&dense));
+  PetscCall(DestroyAll(&ksp, &x, &b, &dense));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SystemDestroy(System *system)
 {
   PetscFunctionBegin;
-  PetscCall(VecDestroy(&system->rhs[0]));
-  PetscCall(VecDestroy(&system->rhs[1]));
-  PetscCall(VecDestroy(&system->solution));
-  PetscCall(MatDestroy(&system->Amat));
-  PetscCall(MatDestroy(&system->Bmat));
+  PetscCall(DestroyAll(&system->rhs[0], &system->rhs[1], &system->solution, &system->Amat, &system->Bmat));
   PetscCall(PetscFree6(system->A, system->B, system->b[0], system->b[1], system->x0, system->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -373,13 +363,11 @@ static PetscErrorCode CompareHistories(Check *check, const System *system, Metho
       wrong = i;
   }
   PetscCall(Expect(check, (PetscBool)(wrong < 0),
-                   "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT
-                   " cosine %g jacobi %d side %d guess %d: norm %" PetscInt_FMT " is %g, not %g",
+                   "n %" INT " s %" INT " seed %" INT " cosine %g jacobi %d side %d guess %d: norm %" INT " is %g, not %g",
                    system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side, (int)method.guess,
                    wrong, wrong < 0 ? 0.0 : (double)found->norms[wrong], wrong < 0 ? 0.0 : (double)expected->norms[wrong]));
   PetscCall(Expect(check, (PetscBool)(wrong >= 0 || i > method.s + 3),
-                   "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT
-                   " cosine %g jacobi %d side %d guess %d: only %" PetscInt_FMT " norms to compare",
+                   "n %" INT " s %" INT " seed %" INT " cosine %g jacobi %d side %d guess %d: only %" INT " norms to compare",
                    system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side, (int)method.guess,
                    i));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -401,15 +389,12 @@ static PetscErrorCode CompareSolutions(Check *check, const System *system, Metho
     error += PetscRealPart(PetscConj(difference) * difference);
   }
   PetscCall(VecRestoreArrayRead(system->solution, &x));
-  PetscCall(Expect(check, (PetscBool)(reason > 0),
-                   "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT " cosine %g jacobi %d side %d: %s", system->n,
+  PetscCall(Expect(check, (PetscBool)(reason > 0), "n %" INT " s %" INT " seed %" INT " cosine %g jacobi %d side %d: %s", system->n,
                    method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side,
                    KSPConvergedReasons[reason]));
   PetscCall(Expect(check, (PetscBool)(error <= 1e-16 * norm),
-                   "n %" PetscInt_FMT " s %" PetscInt_FMT " seed %" PetscInt_FMT
-                   " cosine %g jacobi %d side %d: error of the solution %g",
-                   system->n, method.s, method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side,
-                   (double)PetscSqrtReal(error / norm)));
+                   "n %" INT " s %" INT " seed %" INT " cosine %g jacobi %d side %d: error of the solution %g", system->n, method.s,
+                   method.seed, (double)method.cosine, (int)method.jacobi, (int)method.side, (double)PetscSqrtReal(error / norm)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -500,8 +485,7 @@ static PetscErrorCode TestPETSc(const System *system, PetscInt s, Check *histori
   PetscCall(KSPIDRSetRandom(ksp, random));
   PetscCall(Solve(system, ksp, 0, expected));
   PetscCall(Solve(system, ksp, 1, nearby));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(DestroyAll(&ksp, &random));
 
   PetscCall(RandomCreate(&random));
   PetscCall(VecDuplicateVecs(system->solution, s, &P));
@@ -572,7 +556,7 @@ int main(int argc, char **argv)
     }
   }
   PetscCall(Expect(&angles, (PetscBool)(enlarged > 100 && minimised > 100),
-                   "omega was enlarged %" PetscInt_FMT " times, and %" PetscInt_FMT " times not", enlarged, minimised));
+                   "omega was enlarged %" INT " times, and %" INT " times not", enlarged, minimised));
   PetscCall(CheckVerdict(&histories));
   PetscCall(CheckVerdict(&solutions));
   PetscCall(CheckVerdict(&angles));

@@ -1,6 +1,6 @@
 static char help[] = "Memory that runs out in MATSOLVERPETSCIDRS and PCBJIDRS: each allocation of their set-up and solves fails\n\
-once, the first, the second and so on. Each failure is an error,\n\
-what was allocated is freed, and the same object can be used again. A phase that has failed leaves no factors that solves would take for good ones.\n\n";
+once, the first, the second and so on. Each failure is an error, what was allocated is freed, and the same object can be used\n\
+again. A phase that has failed leaves no factors that solves would take for good ones.\n\n";
 
 #include "allocators.h"
 #include "systems.h"
@@ -47,14 +47,10 @@ static PetscErrorCode SceneCreate(const Kind *kind, Scene *scene)
     for (PetscInt j = PetscMax(0, (i / bs - 1) * bs); j < PetscMin(n, i / bs + 2) * bs; j++)
       PetscCall(MatSetValue(scene->A, i, j, i == j ? 6.0 : PetscSinReal((PetscReal)(3 * i + 5 * j)), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(scene->A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(scene->A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(scene->A));
   PetscCall(MatCreateVecs(scene->A, NULL, &scene->b));
   PetscCall(VecSetGeneral(scene->b, 0.3));
-  for (PetscInt l = 0; l < SOLVES; l++) {
-    PetscCall(VecDuplicate(scene->b, &scene->x[l]));
-    PetscCall(VecDuplicate(scene->b, &scene->right[l]));
-  }
+  for (PetscInt l = 0; l < SOLVES; l++) { PetscCall(DuplicateAll(scene->b, &scene->x[l], &scene->right[l])); }
   PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n * bs, 6, NULL, &scene->B));
   PetscCall(MatSetRandom(scene->B, NULL));
   PetscCall(MatDuplicate(scene->B, MAT_DO_NOT_COPY_VALUES, &scene->X));
@@ -68,16 +64,9 @@ static PetscErrorCode SceneCreate(const Kind *kind, Scene *scene)
 static PetscErrorCode SceneDestroy(Scene *scene)
 {
   PetscFunctionBeginUser;
-  PetscCall(ISDestroy(&scene->col));
-  PetscCall(ISDestroy(&scene->row));
-  PetscCall(MatDestroy(&scene->X));
-  PetscCall(MatDestroy(&scene->B));
-  for (PetscInt l = 0; l < SOLVES; l++) {
-    PetscCall(VecDestroy(&scene->right[l]));
-    PetscCall(VecDestroy(&scene->x[l]));
-  }
-  PetscCall(VecDestroy(&scene->b));
-  PetscCall(MatDestroy(&scene->A));
+  PetscCall(DestroyAll(&scene->col, &scene->row, &scene->X, &scene->B));
+  for (PetscInt l = 0; l < SOLVES; l++) { PetscCall(DestroyAll(&scene->right[l], &scene->x[l])); }
+  PetscCall(DestroyAll(&scene->b, &scene->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,7 +165,7 @@ static PetscErrorCode FailOnce(Scene *scene, PetscInt n, PetscBool again, PetscB
   left = 0;
   PetscCall(Heard());
   *happened = failed ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " unknowns, allocation %" PetscInt_FMT " in %s()%s",
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" INT " unknowns, allocation %" INT " in %s()%s",
                           scene->kind->type ? MatFactorTypes[scene->kind->type] : PCBJIDRS, scene->kind->ordering, scene->kind->bs,
                           n, failed ? failed : "nowhere", again ? ", again" : ""));
   PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS,
@@ -184,15 +173,13 @@ static PetscErrorCode FailOnce(Scene *scene, PetscInt n, PetscBool again, PetscB
   PetscCall(Unlock(scene->b));
   for (PetscInt l = 0; l < SOLVES; l++) PetscCall(Unlock(scene->x[l]));
   if (object && again) {
-    PetscCall(Listen());
-    ierr = Use(scene, object);
-    PetscCall(Heard());
+    Try(ierr, Use(scene, object));
     PetscCall(ComplainIf(ierr, "%s: error code %d, \"%s\"", what, (int)ierr, message));
     for (PetscInt l = 0; l < SOLVES && !ierr; l++) {
       PetscBool equal;
 
       PetscCall(VecEqual(scene->x[l], scene->right[l], &equal));
-      PetscCall(ComplainIf(!equal, "%s: solve %" PetscInt_FMT " has another solution", what, l));
+      PetscCall(ComplainIf(!equal, "%s: solve %" INT " has another solution", what, l));
     }
   }
   PetscCall(PetscObjectDestroy(&object));
@@ -236,8 +223,7 @@ static PetscErrorCode TestAllocations(void)
     PetscCall(ReplaceAllocators(PETSC_FALSE));
     PetscCall(SceneDestroy(&scene));
   }
-  PetscCall(
-    ComplainIf(ours < 100, "only %" PetscInt_FMT " allocations of the library have failed, of %" PetscInt_FMT, ours, total));
+  PetscCall(ComplainIf(ours < 100, "only %" INT " allocations of the library have failed, of %" INT, ours, total));
   PetscCall(Verdict("allocations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -260,8 +246,7 @@ static PetscErrorCode TestFailedPhases(void)
   PetscCall(SceneCreate(&kind, &scene));
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 20, 20, 2, NULL, &H));
   for (PetscInt row = 0; row < 20; row++) PetscCall(MatSetValue(H, row, (row + 1) % 20, 1.0, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(H, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(H, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(H));
   PetscCall(MatGetFactor(scene.A, MATSOLVERPETSCIDRS, kind.type, &F));
   PetscCall(UseFactor(&scene, F));
   for (PetscInt l = 0; l < SOLVES; l++) PetscCall(VecCopy(scene.x[l], scene.right[l]));
@@ -277,16 +262,14 @@ static PetscErrorCode TestFailedPhases(void)
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("fault_factor.view", "total: nonzeros=", 1, &nonzeros, &lines));
-  PetscCall(ComplainIf(lines != 1 || nonzeros != 0.0,
-                       "%g entries of a factor after a failed symbolic phase, in %" PetscInt_FMT " lines", (double)nonzeros,
-                       lines));
+  PetscCall(ComplainIf(lines != 1 || nonzeros != 0.0, "%g entries of a factor after a failed symbolic phase, in %" INT " lines",
+                       (double)nonzeros, lines));
   PetscCall(UseFactor(&scene, F));
   for (PetscInt l = 0; l < SOLVES; l++) {
     PetscCall(VecEqual(scene.x[l], scene.right[l], &equal));
-    PetscCall(ComplainIf(!equal, "solve %" PetscInt_FMT " after failed phases has another solution", l));
+    PetscCall(ComplainIf(!equal, "solve %" INT " after failed phases has another solution", l));
   }
-  PetscCall(MatDestroy(&F));
-  PetscCall(MatDestroy(&H));
+  PetscCall(DestroyAll(&F, &H));
   PetscCall(SceneDestroy(&scene));
   PetscCall(Verdict("failed phases"));
   PetscFunctionReturn(PETSC_SUCCESS);

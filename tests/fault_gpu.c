@@ -72,8 +72,7 @@ static PetscErrorCode SystemCreate(PetscInt n, Mat *A, Vec *b, Vec *x)
     if (i > 0) PetscCall(MatSetValue(*A, i, i - 1, -1.4, INSERT_VALUES));
     if (i < n - 1) PetscCall(MatSetValue(*A, i, i + 1, -0.6, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(MatCreateVecs(*A, x, b));
   PetscCall(VecSet(*b, 1.0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -110,7 +109,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, call %" PetscInt_FMT "%s", calls[call], s, pctype, n,
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s, call %" INT "%s", calls[call], s, pctype, n,
                           all ? " and all others" : ""));
   PetscCall(SolverMake(A, s, pctype, &ksp));
   PetscCall(Listen());
@@ -142,11 +141,8 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, const char pctype[],
   }
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  PetscCall(ResetWith(ksp, A));
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
   PetscCall(ComplainIf(ierr || !(rnorm <= 1.01 * rtol * bnorm), "%s: again, error code %d, ||b - A x|| = %g ||b||", what, (int)ierr,
                        (double)(rnorm / bnorm)));
@@ -194,17 +190,14 @@ static PetscErrorCode FailFactor(Mat A, Vec b, Vec right[], Call call, PetscInt 
   PetscCall(Heard());
   PetscCall(ComplainIf(*happened ? !message[0] || (ierr != PETSC_ERR_MEM && ierr != PETSC_ERR_GPU && ierr != PETSC_ERR_GPU_RESOURCE)
                                  : ierr != PETSC_SUCCESS,
-                       "%s %" PetscInt_FMT " of a factorisation: error code %d, \"%s\"", calls[call], n, (int)ierr, message));
+                       "%s %" INT " of a factorisation: error code %d, \"%s\"", calls[call], n, (int)ierr, message));
   PetscCall(Unlock(b));
   for (PetscInt l = 0; l < 2; l++) PetscCall(Unlock(x[l]));
-  PetscCall(Listen());
-  ierr = FactorAndSolve(F, A, b, x);
-  PetscCall(Heard());
-  PetscCall(
-    ComplainIf(ierr, "%s %" PetscInt_FMT " of a factorisation: again, error code %d, \"%s\"", calls[call], n, (int)ierr, message));
+  Try(ierr, FactorAndSolve(F, A, b, x));
+  PetscCall(ComplainIf(ierr, "%s %" INT " of a factorisation: again, error code %d, \"%s\"", calls[call], n, (int)ierr, message));
   for (PetscInt l = 0; l < 2 && !ierr; l++) {
     PetscCall(VecEqual(x[l], right[l], &equal));
-    PetscCall(ComplainIf(!equal, "%s %" PetscInt_FMT " of a factorisation: again, another solution", calls[call], n));
+    PetscCall(ComplainIf(!equal, "%s %" INT " of a factorisation: again, another solution", calls[call], n));
   }
   for (PetscInt l = 0; l < 2; l++) PetscCall(VecDestroy(&x[l]));
   PetscCall(MatDestroy(&F));
@@ -245,19 +238,14 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
 
   PetscFunctionBeginUser;
   PetscCall(MatFactorInfoInitialize(&info));
-  for (PetscInt l = 0; l < 2; l++) {
-    PetscCall(VecDuplicate(b, &x[l]));
-    PetscCall(VecDuplicate(b, &right[l]));
-  }
+  for (PetscInt l = 0; l < 2; l++) { PetscCall(DuplicateAll(b, &x[l], &right[l])); }
   PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
   givenup = NULL;
   PetscCall(FactorAndSolve(F, A, b, right));
   PetscCheck(givenup, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no memory for it");
   for (PetscInt phase = 0; phase < 2; phase++) {
     *givenup = 1;
-    PetscCall(Listen());
-    ierr = phase ? MatLUFactorNumeric(F, A, &info) : MatSolve(F, b, x[0]);
-    PetscCall(Heard());
+    Try(ierr, phase ? MatLUFactorNumeric(F, A, &info) : MatSolve(F, b, x[0]));
     PetscCall(Unlock(b));
     PetscCall(CheckError(ierr, "a solve that has given up", MATSOLVERPETSCIDRS, "have not met"));
     if (phase) PetscCall(MatLUFactorNumeric(F, A, &info));
@@ -266,10 +254,7 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
     PetscCall(ComplainIf(!equal, "after a solve that has given up: another solution"));
   }
   PetscCall(MatDestroy(&F));
-  for (PetscInt l = 0; l < 2; l++) {
-    PetscCall(VecDestroy(&x[l]));
-    PetscCall(VecDestroy(&right[l]));
-  }
+  for (PetscInt l = 0; l < 2; l++) { PetscCall(DestroyAll(&x[l], &right[l])); }
   PetscCall(Verdict("a solve that has given up"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -291,24 +276,18 @@ static PetscErrorCode TestMissing(void)
   PetscCall(SolverMake(A, 4, PCJACOBI, &ksp));
   PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_WHOLE));
   withhold = PETSC_TRUE;
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   if (withhold) PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message)); /* a GPU without clusters */
   else PetscCall(CheckError(ierr, "blocks that wait in vain", "have not met", "-ksp_idrs_run steps"));
   withhold = PETSC_FALSE;
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(ResetWith(ksp, A));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
   PetscCall(
     ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "after blocks that wait in vain: ||b - A x|| = %g ||b||", (double)(rnorm / bnorm)));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&ksp, &A, &b, &x));
   PetscCall(Verdict("blocks that wait in vain"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -332,16 +311,11 @@ static PetscErrorCode Wait(PetscInt n)
   PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
   PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20));
   PetscCall(KSPMonitorSet(ksp, MonitorNothing, NULL, NULL));
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message));
   PetscCall(ComplainIf(!working, "the host has not waited"));
   last = cudaSuccess;
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&ksp, &A, &b, &x));
   PetscCall(Verdict("a GPU that still works"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -390,9 +364,7 @@ int main(int argc, char **argv)
   }
   PetscCall(TestFactor(A, b));
   PetscCall(TestGivenUp(A, b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&A, &b, &x));
   PetscCall(PetscFinalize());
   return 0;
 }

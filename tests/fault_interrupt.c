@@ -2,10 +2,9 @@ static char help[] = "Solves that an error has interrupted, at every single call
 and the convergence test:\n\
 the next solve, on several processes after KSPReset(), is, to the last bit, that of a new solver.\n\n";
 
-#include <petscidrs.h>
-#include "harness.h"
+#include "systems.h"
 
-#define MAX_HISTORY 101
+#define MAX_NORMS 101
 
 /* What calls the program back, and which of the calls fails */
 static PetscInt calls, failing;
@@ -90,33 +89,33 @@ static const System systems[] = {
   {"nested blocks",         20, 3, 100, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE, 0.3,  0.5, 1, 1, 0},
 };
 
+static PetscScalar Nilpotent(PetscInt i, PetscInt j, PetscInt n)
+{
+  return j == i + 1 ? -0.2 : 0.0;
+}
+
+static PetscScalar Upwind(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 2.2 : (j == i - 1 ? -1.8 : (j == i + 1 ? -0.2 : 0.0));
+}
+
 /* S is what products are made with; N is S, or has S twice on its diagonal */
-static PetscErrorCode SystemCreate(const System *system, Mat *A, Mat *S, Mat *N, Vec *b, Vec *x)
+static PetscErrorCode TestedSystemCreate(const System *system, Mat *A, Mat *S, Mat *N, Vec *b, Vec *x)
 {
   const PetscInt n = system->n;
+  PetscOptions   options;
   PetscInt       begin, end;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetUp(*A));
+  PetscCall(OptionsPush("", &options)); /* a matrix on the host, whose products have the same bits each time */
+  PetscCall(MatCreateEntries(system->nilpotent ? Nilpotent : Upwind, n, PETSC_FALSE, A));
+  PetscCall(OptionsPop(&options));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
-  for (PetscInt i = begin; i < end; i++) {
-    if (!system->nilpotent) {
-      PetscCall(MatSetValue(*A, i, i, 2.2, INSERT_VALUES));
-      if (i > 0) PetscCall(MatSetValue(*A, i, i - 1, -1.8, INSERT_VALUES));
-    }
-    if (i < n - 1) PetscCall(MatSetValue(*A, i, i + 1, -0.2, INSERT_VALUES));
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatCreateVecs(*A, x, b));
   PetscCall(MatCreateShell(PETSC_COMM_WORLD, end - begin, end - begin, n, n, *A, S));
   PetscCall(MatShellSetOperation(*S, MATOP_MULT, (void (*)(void))Mult));
   for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(*b, i, 1.0 + PetscSinReal((PetscReal)(i * i)), INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(*b));
-  PetscCall(VecAssemblyEnd(*b));
+  PetscCall(VecAssemble(*b));
   if (system->nested) {
     Vec parts[] = {*b, *x};
 
@@ -133,22 +132,18 @@ static PetscErrorCode SystemCreate(const System *system, Mat *A, Mat *S, Mat *N,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SolverCreate(const System *system, PCSide side, Mat S, KSP *ksp)
+static PetscErrorCode TestedSolverCreate(const System *system, PCSide side, Mat S, KSP *ksp)
 {
   void *ctx;
   PC    pc;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
-  PetscCall(KSPSetOperators(*ksp, S, S));
-  PetscCall(KSPSetType(*ksp, KSPIDRS));
-  PetscCall(KSPIDRSSetShadowSize(*ksp, system->s));
-  PetscCall(KSPIDRSSetImplementation(*ksp, system->nested ? KSP_IDRS_VEC : implementation));
+  PetscCall(SolverCreateSide(S, system->s, side, PCSHELL, ksp));
+  if (system->nested) PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_VEC));
   PetscCall(KSPIDRSSetUpdateTolerance(*ksp, system->updatetol));
   PetscCall(KSPIDRSSetMinimumCosine(*ksp, system->cosine));
-  PetscCall(KSPSetPCSide(*ksp, side));
   PetscCall(KSPSetTolerances(*ksp, system->sharp ? 4 * PETSC_MACHINE_EPSILON : rtol, 0.0, PETSC_DEFAULT, system->max_it));
-  PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_HISTORY, PETSC_TRUE));
+  PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_NORMS, PETSC_TRUE));
   /* from the left PETSc's test of convergence would precondition b for it, and lose a vector with the error */
   PetscCall(KSPSetInitialGuessNonzero(*ksp, (PetscBool)(side == PC_RIGHT)));
   PetscCall(KSPMonitorSet(*ksp, Monitor, NULL, NULL));
@@ -157,7 +152,6 @@ static PetscErrorCode SolverCreate(const System *system, PCSide side, Mat S, KSP
     PetscCall(KSPSetConvergenceTest(*ksp, Test, ctx, KSPConvergedDefaultDestroy));
   }
   PetscCall(KSPGetPC(*ksp, &pc));
-  PetscCall(PCSetType(pc, PCSHELL));
   PetscCall(PCShellSetApply(pc, PCApplyScaled));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -166,7 +160,7 @@ static PetscErrorCode SolverCreate(const System *system, PCSide side, Mat S, KSP
 typedef struct {
   KSPConvergedReason reason;
   PetscInt           its, products, reductions, updates, restarts, entries;
-  PetscReal          rnorm, history[MAX_HISTORY];
+  PetscReal          rnorm, history[MAX_NORMS];
 } Outcome;
 
 /* A solve in which this call fails, the first being 1; 0 for none */
@@ -207,8 +201,8 @@ static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome
   PetscFunctionBeginUser;
   PetscCall(
     ComplainIf(outcome->updates < system->updates || verifications < system->verifications || outcome->restarts < system->restarts,
-               "%s: only %" PetscInt_FMT " updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts", PCSides[side],
-               outcome->updates, verifications, outcome->restarts));
+               "%s: only %" INT " updates, %" INT " verifications, %" INT " restarts", PCSides[side], outcome->updates,
+               verifications, outcome->restarts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,9 +213,7 @@ static PetscErrorCode Refused(const char what[], KSP ksp, Vec b, Vec x)
   char          *found;
 
   PetscFunctionBeginUser;
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(PetscStrstr(message, "KSPReset()", &found));
   PetscCall(
     ComplainIf(ierr != PETSC_ERR_ORDER || !found, "%s: a solve without KSPReset(): error %d, \"%s\"", what, (int)ierr, message));
@@ -243,8 +235,8 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, call %" PetscInt_FMT, system->name, PCSides[side], which));
-  PetscCall(SolverCreate(system, side, S, &ksp));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, call %" INT, system->name, PCSides[side], which));
+  PetscCall(TestedSolverCreate(system, side, S, &ksp));
   PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
   PetscCall(ComplainIf(!ierr, "%s: no error", what));
   PetscCall(KSPBuildSolution(ksp, NULL, &latest));
@@ -254,13 +246,10 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   PetscCall(Unlock(x));
   for (PetscInt round = 0; round < 3; round++) { /* PETSc would refuse a preconditioner that three errors have left, for good */
     if (size > 1 && which % 2) PetscCall(Refused(what, ksp, b, x));
-    if (size > 1 || which % 2) {
-      PetscCall(KSPReset(ksp));
-      PetscCall(KSPSetOperators(ksp, S, S));
-    }
+    if (size > 1 || which % 2) { PetscCall(ResetWith(ksp, S)); }
     if (round == 2) break;
     PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
-    PetscCall(ComplainIf(!ierr, "%s: no error in round %" PetscInt_FMT, what, round));
+    PetscCall(ComplainIf(!ierr, "%s: no error in round %" INT, what, round));
     PetscCall(Unlock(b));
     PetscCall(Unlock(x));
   }
@@ -270,9 +259,8 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
     PetscCall(VecAXPY(x, -1.0, solution));
     PetscCall(VecNorm(x, NORM_INFINITY, &difference));
     PetscCall(ComplainIf(!(difference == 0.0) || memcmp(&outcome, expected, sizeof(outcome)),
-                         "%s: the solution differs by %g, %s after %" PetscInt_FMT ", %s after %" PetscInt_FMT " expected", what,
-                         (double)difference, KSPConvergedReasons[outcome.reason], outcome.its,
-                         KSPConvergedReasons[expected->reason], expected->its));
+                         "%s: the solution differs by %g, %s after %" INT ", %s after %" INT " expected", what, (double)difference,
+                         KSPConvergedReasons[outcome.reason], outcome.its, KSPConvergedReasons[expected->reason], expected->its));
   }
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -285,7 +273,7 @@ static PetscErrorCode TestSystem(const System *system)
   Vec          b, x, solution;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreate(system, &A, &S, &N, &b, &x));
+  PetscCall(TestedSystemCreate(system, &A, &S, &N, &b, &x));
   PetscCall(VecDuplicate(x, &solution));
   for (PetscInt i = 0; i < 2; i++) {
     PetscErrorCode ierr;
@@ -293,7 +281,7 @@ static PetscErrorCode TestSystem(const System *system)
     Outcome        expected;
     KSP            ksp;
 
-    PetscCall(SolverCreate(system, sides[i], N, &ksp));
+    PetscCall(TestedSolverCreate(system, sides[i], N, &ksp));
     PetscCall(Solve(ksp, 0, b, solution, &expected, &ierr));
     PetscCall(KSPDestroy(&ksp));
     total = calls;
@@ -301,12 +289,7 @@ static PetscErrorCode TestSystem(const System *system)
     PetscCall(CheckPath(system, sides[i], &expected));
     for (PetscInt which = 1; which <= total; which++) PetscCall(Interrupt(system, sides[i], N, which, b, x, &expected, solution));
   }
-  PetscCall(VecDestroy(&solution));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&N));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&solution, &b, &x, &N, &S, &A));
   PetscCall(Verdict(system->name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -317,8 +300,7 @@ static PetscErrorCode LastMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *
   PetscMPIInt rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCheck(rank != size - 1 || its < *(PetscInt *)ctx, PETSC_COMM_SELF, PETSC_ERR_USER, "Interrupted");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -345,13 +327,13 @@ static PetscErrorCode TestSome(void)
     PetscCall(Verdict("an error on one process"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SystemCreate(system, &A, &S, &N, &b, &x));
+  PetscCall(TestedSystemCreate(system, &A, &S, &N, &b, &x));
   for (PetscInt i = 0; i < 2; i++) {
-    PetscCall(SolverCreate(system, PC_RIGHT, N, &ksp[i]));
+    PetscCall(TestedSolverCreate(system, PC_RIGHT, N, &ksp[i]));
     /* not to be met: a norm that is would be verified */
     PetscCall(KSPSetTolerances(ksp[i], 1e-30, PETSC_DEFAULT, PETSC_DEFAULT, fifth));
     PetscCall(Solve(ksp[i], 0, b, x, &expected[i], &ierr));
-    PetscCall(ComplainIf(ierr || expected[i].its != fifth, "error \"%s\" after %" PetscInt_FMT, message, expected[i].its));
+    PetscCall(ComplainIf(ierr || expected[i].its != fifth, "error \"%s\" after %" INT, message, expected[i].its));
   }
   PetscCall(KSPMonitorSet(ksp[0], LastMonitor, &fifth, NULL));
   PetscCall(Solve(ksp[0], 0, b, x, &outcome, &ierr));
@@ -368,28 +350,21 @@ static PetscErrorCode TestSome(void)
     PetscCall(Solve(ksp[i], 0, b, x, &outcome, &ierr));
     if (ierr) PetscCall(Complain("%s: error \"%s\"", i ? "another solver" : "again", message));
     else
-      PetscCall(ComplainIf(memcmp(&outcome, &expected[i], sizeof(outcome)),
-                           "%s: %s after %" PetscInt_FMT " with norm %g, %g expected", i ? "another solver" : "again",
-                           KSPConvergedReasons[outcome.reason], outcome.its, (double)outcome.rnorm, (double)expected[i].rnorm));
+      PetscCall(ComplainIf(memcmp(&outcome, &expected[i], sizeof(outcome)), "%s: %s after %" INT " with norm %g, %g expected",
+                           i ? "another solver" : "again", KSPConvergedReasons[outcome.reason], outcome.its, (double)outcome.rnorm,
+                           (double)expected[i].rnorm));
     PetscCall(KSPDestroy(&ksp[i]));
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&N));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &x, &N, &S, &A));
   PetscCall(Verdict("an error on one process"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  PetscEnum value = (PetscEnum)KSP_IDRS_AUTO;
-
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-ksp_idrs_implementation", KSPIDRSImplementations, &value, NULL));
-  implementation = (KSPIDRSImplementation)value;
+  PetscCall(ImplementationFromOptions());
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) PetscCall(TestSystem(&systems[i]));
   PetscCall(TestSome());
   PetscCall(PetscFinalize());

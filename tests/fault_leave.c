@@ -66,9 +66,8 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", product %" PetscInt_FMT ", %s%s", s, product, leaves[who],
+  PetscCall(RankAndSize(&rank, &size));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", product %" INT ", %s%s", s, product, leaves[who],
                           system->B ? ", several right-hand sides" : ""));
   PetscCall(SolverCreate(S, s, PCNONE, &ksp));
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
@@ -77,9 +76,7 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   code     = leaving ? PETSC_ERR_USER : PETSC_ERR_LIB;
   expected = leaving ? "leaves" : "-petscidrs_nccl_timeout";
   begin    = MPI_Wtime();
-  PetscCall(Listen());
-  ierr = Solve(system, ksp);
-  PetscCall(Heard());
+  Try(ierr, Solve(system, ksp));
   begin = MPI_Wtime() - begin;
   PetscCall(PetscStrstr(message, expected, &found));
   right = ierr == code && found && begin < TIMEOUT + SLACK && (leaving || begin > TIMEOUT) ? PETSC_TRUE : PETSC_FALSE;
@@ -90,8 +87,7 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   PetscCall(ComplainIf(!everywhere, "%s", what));
   PetscCall(Unlock(system->b));
   PetscCall(Unlock(system->x));
-  PetscCall(KSPReset(ksp));
-  PetscCall(KSPSetOperators(ksp, S, S));
+  PetscCall(ResetWith(ksp, S));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(Solve(system, ksp));
     if (system->B) PetscCall(CheckBlock(what, ksp, system->A, system->B, system->X, PETSC_TRUE));
@@ -114,9 +110,7 @@ static PetscErrorCode Connected(Mat S, Vec b, Vec x, PetscBool *connected)
   PetscFunctionBeginUser;
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(Everywhere((PetscBool)!ierr, connected));
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -144,9 +138,7 @@ int main(int argc, char **argv)
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(Connected(S, b, x, &connected));
-  PetscCall(BlockCreate(A, 3, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, 3, BLOCK_RANDOM, &B, &X));
   if (connected) {
     const System one = {.A = A, .S = S, .b = b, .x = x}, several = {.A = A, .S = S, .B = B, .X = X, .b = b, .x = x};
 
@@ -162,12 +154,7 @@ int main(int argc, char **argv)
   } else
     PetscCall(
       PetscPrintf(PETSC_COMM_WORLD, "a process that leaves: left out, the processes have no GPU each that NCCL connects\n"));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&A, &S, &B, &X, &b, &x));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -1,6 +1,7 @@
 static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of\n\
 KSPIDRS fails once, the first, the second and so on.\n\
-Each failure is an error, what was allocated is freed, and the solver can be used again. The same of PCBJIDRS and MATSOLVERPETSCIDRS.\n\n";
+Each failure is an error, what was allocated is freed, and the solver can be used again. The same of\n\
+ PCBJIDRS and MATSOLVERPETSCIDRS.\n\n";
 
 #include "allocators.h"
 #include "columns.h"
@@ -62,18 +63,15 @@ static PetscErrorCode SceneCreate(const Use *use, Scene *scene)
     if (i > 0) PetscCall(MatSetValue(scene->A, i, i - 1, -0.5, INSERT_VALUES));
     if (i < n - 1) PetscCall(MatSetValue(scene->A, i, i + 1, -1.5, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(scene->A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(scene->A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(scene->A));
   PetscCall(MatCreateVecs(scene->A, &scene->x, &scene->b));
   for (PetscInt i = 0; i < n; i++) PetscCall(VecSetValue(scene->b, i, PetscSinReal((PetscReal)(1 + i * i)), INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(scene->b));
-  PetscCall(VecAssemblyEnd(scene->b));
+  PetscCall(VecAssemble(scene->b));
   PetscCall(VecDuplicateVecs(scene->b, use->s, &scene->P));
   for (PetscInt j = 0; j < use->s; j++) {
     for (PetscInt i = 0; i < n; i++)
       PetscCall(VecSetValue(scene->P[j], i, PetscCosReal((PetscReal)(i * i + 3 * j + i * j)), INSERT_VALUES));
-    PetscCall(VecAssemblyBegin(scene->P[j]));
-    PetscCall(VecAssemblyEnd(scene->P[j]));
+    PetscCall(VecAssemble(scene->P[j]));
   }
   PetscCall(BlockCreate(scene->A, 3, &scene->B));
   PetscCall(BlockSet(scene->A, BLOCK_RANDOM, scene->B));
@@ -100,14 +98,9 @@ static PetscErrorCode SceneCreate(const Use *use, Scene *scene)
 static PetscErrorCode SceneDestroy(Scene *scene)
 {
   PetscFunctionBeginUser;
-  PetscCall(KSPDestroy(&scene->ksp));
-  PetscCall(PetscViewerDestroy(&scene->viewer));
+  PetscCall(DestroyAll(&scene->ksp, &scene->viewer));
   PetscCall(VecDestroyVecs(scene->use->s, &scene->P));
-  PetscCall(VecDestroy(&scene->b));
-  PetscCall(VecDestroy(&scene->x));
-  PetscCall(MatDestroy(&scene->B));
-  PetscCall(MatDestroy(&scene->X));
-  PetscCall(MatDestroy(&scene->A));
+  PetscCall(DestroyAll(&scene->b, &scene->x, &scene->B, &scene->X, &scene->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -238,8 +231,8 @@ static PetscErrorCode CheckMemory(const char what[], PetscInt lost)
     PetscCall(ComplainIf(!inside || Ours(blocks[i].file), "%s: memory of %s() is not freed", what, blocks[i].function));
     if (!strncmp(blocks[i].function, "VecDuplicateVecs", 16)) array = PETSC_TRUE;
   }
-  PetscCall(ComplainIf(!array && inuse > lost + (PetscDefined(USE_DEBUG) ? 4 : 0),
-                       "%s: %" PetscInt_FMT " allocations are not freed", what, inuse));
+  PetscCall(
+    ComplainIf(!array && inuse > lost + (PetscDefined(USE_DEBUG) ? 4 : 0), "%s: %" INT " allocations are not freed", what, inuse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,9 +259,8 @@ static PetscErrorCode FailOnce(const Use *use, size_t which, PetscInt n, After a
   left = 0;
   PetscCall(Heard());
   *happened = failed ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, allocation %" PetscInt_FMT " in %s(), %s",
-                          acts[which].name, use->s, use->pctype, PCSides[use->side], n, failed ? failed : "nowhere",
-                          afters[after]));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s, %s, allocation %" INT " in %s(), %s", acts[which].name, use->s,
+                          use->pctype, PCSides[use->side], n, failed ? failed : "nowhere", afters[after]));
   PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS,
                        "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(VecLockGet(scene.x, &locks));
@@ -315,8 +307,7 @@ static PetscErrorCode TestAct(size_t which)
       }
     }
   }
-  PetscCall(
-    ComplainIf(total < 12 + acts[which].allocations, "%s: only %" PetscInt_FMT " allocations", acts[which].name, total - 12));
+  PetscCall(ComplainIf(total < 12 + acts[which].allocations, "%s: only %" INT " allocations", acts[which].name, total - 12));
   PetscCall(Verdict(acts[which].name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -397,7 +388,7 @@ static PetscErrorCode FailPreconditioner(size_t which, PetscInt n, PetscBool *ha
   left = 0;
   PetscCall(Heard());
   *happened = failed ? PETSC_TRUE : PETSC_FALSE;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, allocation %" PetscInt_FMT " in %s()", preconditioners[which].name, n,
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, allocation %" INT " in %s()", preconditioners[which].name, n,
                           failed ? failed : "nowhere"));
   PetscCall(ComplainIf(*happened ? !ierr || (Ours(failedfile) && ierr != PETSC_ERR_MEM) : ierr != PETSC_SUCCESS,
                        "%s: error code %d, \"%s\"", what, (int)ierr, message));
@@ -438,8 +429,8 @@ static PetscErrorCode TestPreconditioners(void)
     PetscCall(FailPreconditioner(which, 0, &happened, &ours)); /* what PETSc allocates once */
     happened = PETSC_TRUE;
     for (PetscInt n = 1; happened; n++) PetscCall(FailPreconditioner(which, n, &happened, &ours));
-    PetscCall(ComplainIf(ours < preconditioners[which].allocations, "%s: only %" PetscInt_FMT " allocations",
-                         preconditioners[which].name, ours));
+    PetscCall(
+      ComplainIf(ours < preconditioners[which].allocations, "%s: only %" INT " allocations", preconditioners[which].name, ours));
   }
   PetscCall(Verdict("preconditioners"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -447,14 +438,12 @@ static PetscErrorCode TestPreconditioners(void)
 
 int main(int argc, char **argv)
 {
-  PetscEnum value = (PetscEnum)KSP_IDRS_AUTO;
   PetscBool happened;
   const Use use = {16, PC_RIGHT, PCJACOBI, PETSC_TRUE};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-ksp_idrs_implementation", KSPIDRSImplementations, &value, NULL));
-  implementation = (KSPIDRSImplementation)value;
+  PetscCall(ImplementationFromOptions());
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
   PetscCall(ReplaceAllocators(PETSC_TRUE));
   PetscCall(FailOnce(&use, PETSC_STATIC_ARRAY_LENGTH(acts) - 1, 0, AFTER_NOTHING, &happened)); /* what PETSc allocates once */

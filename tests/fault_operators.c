@@ -70,6 +70,79 @@ static PetscErrorCode FaultyPCApply(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Where and when a fault comes, and in which solver */
+typedef struct {
+  Fault       kind;
+  PetscBool   preconditioner;
+  PetscInt    when, s;
+  PCSide      side;
+  KSPNormType norm;
+} Case;
+
+/* After a solve in which the fault may have happened: the reason is the one that belongs to it */
+static PetscErrorCode CheckFault(const char what[], Fault kind, const Faulty *faulty, KSP ksp, PetscErrorCode ierr)
+{
+  const KSPConvergedReason expected = kind == FAULT_FAILED ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
+  KSPConvergedReason       reason;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  if (kind == FAULT_ERROR) {
+    PetscCall(ComplainIf((ierr != PETSC_SUCCESS) != faulty->happened, "%s: error code %d", what, (int)ierr));
+  } else if (ierr) {
+    PetscCall(Complain("%s: error \"%s\"", what, message));
+  } else if (faulty->happened) {
+    PetscCall(
+      ComplainIf(reason != expected, "%s: %s instead of %s", what, KSPConvergedReasons[reason], KSPConvergedReasons[expected]));
+  } else
+    PetscCall(ComplainIf(reason == KSP_DIVERGED_NANORINF || reason == KSP_DIVERGED_PC_FAILED || !reason,
+                         "%s: did not happen, but %s", what, KSPConvergedReasons[reason]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One solve with a fault, and at every other time one without it by the same solver */
+static PetscErrorCode SolveWithFault(const Case *c)
+{
+  Faulty         operator= {NULL}, preconditioner = {NULL}, *faulty = c->preconditioner ? &preconditioner : &operator;
+  PetscErrorCode ierr;
+  char           what[128];
+  Mat            A, S;
+  Vec            b, x;
+  PC             pc;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
+  PetscCall(VecSetGeneral(x, 2.0));
+  operator.A    = A;
+  faulty->fault = c->kind;
+  faulty->when  = c->when;
+  PetscCall(ShellCreate(A, FaultyMult, &operator, & S));
+  PetscCall(SolverCreateLimited(S, c->s, c->side, c->norm, 20, PCSHELL, &ksp));
+  /* from the left PETSc's convergence test would precondition b for a nonzero guess, and take the fault */
+  PetscCall(KSPSetInitialGuessNonzero(ksp, c->side == PC_RIGHT ? PETSC_TRUE : PETSC_FALSE));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCShellSetContext(pc, &preconditioner));
+  PetscCall(PCShellSetApply(pc, FaultyPCApply));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s of the %s at application %" INT ", s = %" INT ", %s, norm %s", faults[c->kind],
+                          c->preconditioner ? "preconditioner" : "operator", c->when, c->s, PCSides[c->side],
+                          KSPNormTypes[c->norm]));
+  Try(ierr, KSPSolve(ksp, b, x));
+  PetscCall(CheckFault(what, c->kind, faulty, ksp, ierr));
+  if (c->when % 2) {
+    /* after an error PETSc leaves the vectors of the failed call locked, until they are replaced */
+    faulty->fault = FAULT_NONE;
+    if (c->kind == FAULT_ERROR) PetscCall(ResetWith(ksp, S));
+    PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 400));
+    PetscCall(PetscStrlcat(what, ", again", sizeof(what)));
+    PetscCall(SolveConverged(what, ksp, b));
+  }
+  PetscCall(DestroyAll(&ksp, &S, &A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    NaN, Inf, a failed preconditioner or a PETSc error at one application of the operator or preconditioner. When it has
    happened, the solve ends with the reason that belongs to it; with a PETSc error the solver can be used again, or
@@ -77,93 +150,22 @@ static PetscErrorCode FaultyPCApply(PC pc, Vec x, Vec y)
 */
 static PetscErrorCode TestFaults(void)
 {
-  const PetscInt    sizes[] = {1, 2, 4, 8};
-  const PCSide      sides[] = {PC_RIGHT, PC_LEFT};
-  const KSPNormType norms[] = {KSP_NORM_DEFAULT, KSP_NORM_NONE};
-  const Fault       kinds[] = {FAULT_NAN, FAULT_INF, FAULT_FAILED, FAULT_ERROR};
-
   PetscFunctionBeginUser;
-  for (size_t ik = 0; ik < PETSC_STATIC_ARRAY_LENGTH(kinds); ik++) {
-    for (PetscInt where = kinds[ik] == FAULT_FAILED ? 1 : 0; where < 2; where++) {
+  for (Fault kind = FAULT_NAN; kind <= FAULT_ERROR; kind = (Fault)(kind + 1)) {
+    for (PetscInt where = kind == FAULT_FAILED ? 1 : 0; where < 2; where++) {
       char subject[64];
 
-      for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-        for (size_t iside = 0; iside < 2; iside++) {
-          for (size_t inorm = 0; inorm < 2; inorm++) {
-            for (PetscInt when = 0; when < 14; when++) {
-              Faulty             operator, preconditioner, *faulty = where ? &preconditioner : &operator;
-              const PetscBool    again = (PetscBool)(when % 2);
-              KSPConvergedReason reason;
-              PetscErrorCode     ierr;
-              char               what[128];
-              Mat                A, S;
-              Vec                b, x;
-              PC                 pc;
-              KSP                ksp;
+      for (PetscInt i = 0; i < 4 * 2 * 2 * 14; i++) {
+        const Case c = {kind,
+                        (PetscBool)where,
+                        i % 14,
+                        1 << i / 14 % 4,
+                        i / 56 % 2 ? PC_LEFT : PC_RIGHT,
+                        i / 112 ? KSP_NORM_NONE : KSP_NORM_DEFAULT};
 
-              PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-              PetscCall(MatCreateVecs(A, &x, &b));
-              PetscCall(VecSetGeneral(b, 1.0));
-              PetscCall(VecSetGeneral(x, 2.0));
-              PetscCall(PetscMemzero(&operator, sizeof(operator)));
-              PetscCall(PetscMemzero(&preconditioner, sizeof(preconditioner)));
-              operator.A    = A;
-              faulty->fault = kinds[ik];
-              faulty->when  = when;
-              PetscCall(ShellCreate(A, FaultyMult, &operator, & S));
-              PetscCall(SolverCreateLimited(S, sizes[is], sides[iside], norms[inorm], 20, PCSHELL, &ksp));
-              /* from the left PETSc's convergence test would precondition b for a nonzero guess, and take the fault */
-              PetscCall(KSPSetInitialGuessNonzero(ksp, sides[iside] == PC_RIGHT ? PETSC_TRUE : PETSC_FALSE));
-              PetscCall(KSPGetPC(ksp, &pc));
-              PetscCall(PCShellSetContext(pc, &preconditioner));
-              PetscCall(PCShellSetApply(pc, FaultyPCApply));
-              PetscCall(PetscSNPrintf(what, sizeof(what),
-                                      "%s of the %s at application %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, norm %s",
-                                      faults[kinds[ik]], where ? "preconditioner" : "operator", when, sizes[is],
-                                      PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
-
-              PetscCall(Listen());
-              ierr = KSPSolve(ksp, b, x);
-              PetscCall(Heard());
-              PetscCall(KSPGetConvergedReason(ksp, &reason));
-              if (kinds[ik] == FAULT_ERROR) {
-                PetscCall(ComplainIf((ierr != PETSC_SUCCESS) != faulty->happened, "%s: error code %d", what, (int)ierr));
-              } else if (ierr) {
-                PetscCall(Complain("%s: error \"%s\"", what, message));
-              } else if (faulty->happened) {
-                PetscCall(ComplainIf(kinds[ik] == FAULT_FAILED && reason != KSP_DIVERGED_PC_FAILED,
-                                     "%s: %s instead of DIVERGED_PC_FAILED", what, KSPConvergedReasons[reason]));
-                PetscCall(ComplainIf(kinds[ik] != FAULT_FAILED && reason != KSP_DIVERGED_NANORINF,
-                                     "%s: %s instead of DIVERGED_NANORINF", what, KSPConvergedReasons[reason]));
-              } else if (reason == KSP_DIVERGED_NANORINF || reason == KSP_DIVERGED_PC_FAILED || !reason) {
-                PetscCall(Complain("%s: did not happen, but %s", what, KSPConvergedReasons[reason]));
-              }
-              if (again) {
-                /*
-                   without the fault the same solver works; after an error PETSc leaves the vectors of the failed call locked, until
-                   they are replaced
-                */
-                faulty->fault = FAULT_NONE;
-                if (kinds[ik] == FAULT_ERROR) {
-                  PetscCall(KSPReset(ksp));
-                  PetscCall(KSPSetOperators(ksp, S, S));
-                }
-                PetscCall(PCSetFailedReason(pc, PC_NOERROR));
-                PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
-                PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 400));
-                PetscCall(PetscStrlcat(what, ", again", sizeof(what)));
-                PetscCall(SolveConverged(what, ksp, b));
-              }
-              PetscCall(KSPDestroy(&ksp));
-              PetscCall(MatDestroy(&S));
-              PetscCall(MatDestroy(&A));
-              PetscCall(VecDestroy(&b));
-              PetscCall(VecDestroy(&x));
-            }
-          }
-        }
+        PetscCall(SolveWithFault(&c));
       }
-      PetscCall(PetscSNPrintf(subject, sizeof(subject), "%s of the %s", faults[kinds[ik]], where ? "preconditioner" : "operator"));
+      PetscCall(PetscSNPrintf(subject, sizeof(subject), "%s of the %s", faults[kind], where ? "preconditioner" : "operator"));
       PetscCall(Verdict(subject));
     }
   }
@@ -194,30 +196,22 @@ static PetscErrorCode TestNotANumber(void)
             Vec                b, x;
             KSP                ksp;
 
-            PetscCall(MatCreateEntries(Tridiagonal, 12, PETSC_FALSE, &A));
-            PetscCall(MatCreateVecs(A, &x, &b));
-            PetscCall(VecSetGeneral(b, 1.0));
+            PetscCall(SystemCreateEntries(Tridiagonal, 12, RHS_GENERAL, &A, &b, &x));
             PetscCall(VecSetGeneral(x, 2.0));
             PetscCall(VecSetValue(where ? x : b, 5, infinite ? 1.0 / zero : zero / zero, INSERT_VALUES));
-            PetscCall(VecAssemblyBegin(where ? x : b));
-            PetscCall(VecAssemblyEnd(where ? x : b));
+            PetscCall(VecAssemble(where ? x : b));
             PetscCall(
               SolverCreateLimited(A, sizes[is], sides[iside], mode == 1 ? KSP_NORM_NONE : KSP_NORM_DEFAULT, 20, PCJACOBI, &ksp));
             PetscCall(KSPSetInitialGuessNonzero(ksp, where ? PETSC_TRUE : PETSC_FALSE));
             if (mode == 2) PetscCall(KSPSetErrorIfNotConverged(ksp, PETSC_TRUE));
-            PetscCall(Listen());
-            ierr = KSPSolve(ksp, b, x);
-            PetscCall(Heard());
+            Try(ierr, KSPSolve(ksp, b, x));
             PetscCall(KSPGetConvergedReason(ksp, &reason));
-            PetscCall(ComplainIf(mode == 2 && !ierr, "%s in %s, s = %" PetscInt_FMT ", %s: no error", infinite ? "Inf" : "NaN",
+            PetscCall(ComplainIf(mode == 2 && !ierr, "%s in %s, s = %" INT ", %s: no error", infinite ? "Inf" : "NaN",
                                  where ? "x0" : "b", sizes[is], PCSides[sides[iside]]));
             PetscCall(ComplainIf(mode < 2 && (ierr || reason != KSP_DIVERGED_NANORINF),
-                                 "%s in %s, s = %" PetscInt_FMT ", %s: %s, error code %d", infinite ? "Inf" : "NaN",
-                                 where ? "x0" : "b", sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
-            PetscCall(KSPDestroy(&ksp));
-            PetscCall(MatDestroy(&A));
-            PetscCall(VecDestroy(&b));
-            PetscCall(VecDestroy(&x));
+                                 "%s in %s, s = %" INT ", %s: %s, error code %d", infinite ? "Inf" : "NaN", where ? "x0" : "b",
+                                 sizes[is], PCSides[sides[iside]], KSPConvergedReasons[reason], (int)ierr));
+            PetscCall(DestroyAll(&ksp, &A, &b, &x));
           }
         }
       }
@@ -254,22 +248,15 @@ static PetscErrorCode TestCallbacks(void)
       Vec            b, x;
       KSP            ksp;
 
-      PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-      PetscCall(MatCreateVecs(A, &x, &b));
-      PetscCall(VecSetGeneral(b, 1.0));
+      PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
       PetscCall(SolverCreateLimited(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCJACOBI, &ksp));
       if (test) PetscCall(KSPSetConvergenceTest(ksp, FailingTest, &when, NULL));
       else PetscCall(KSPMonitorSet(ksp, FailingMonitor, &when, NULL));
-      PetscCall(Listen());
-      ierr = KSPSolve(ksp, b, x);
-      PetscCall(Heard());
+      Try(ierr, KSPSolve(ksp, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &its));
-      PetscCall(ComplainIf(!ierr || its != when, "error of a %s at iteration %" PetscInt_FMT ": error code %d at %" PetscInt_FMT,
+      PetscCall(ComplainIf(!ierr || its != when, "error of a %s at iteration %" INT ": error code %d at %" INT,
                            test ? "convergence test" : "monitor", when, (int)ierr, its));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(MatDestroy(&A));
-      PetscCall(VecDestroy(&b));
-      PetscCall(VecDestroy(&x));
+      PetscCall(DestroyAll(&ksp, &A, &b, &x));
     }
   }
   PetscCall(Verdict("errors of monitors and convergence tests"));
@@ -325,9 +312,7 @@ static PetscErrorCode TestFailedColumns(const char what[], KSP ksp, Mat A)
   Mat            B, X;
 
   PetscFunctionBeginUser;
-  PetscCall(BlockCreate(A, columns, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, columns, BLOCK_RANDOM, &B, &X));
   for (PetscInt block = 0; block < 2; block++) {
     const KSPConvergedReason *reasons;
 
@@ -336,8 +321,7 @@ static PetscErrorCode TestFailedColumns(const char what[], KSP ksp, Mat A)
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
     for (PetscInt j = 0; j < columns; j++) PetscCall(CheckFailed(what, reasons[j]));
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(DestroyAll(&B, &X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -363,9 +347,7 @@ static PetscErrorCode TestBlocks(void)
           PC                 pc;
           KSP                ksp;
 
-          PetscCall(MatCreateEntries(shell || size > 1 ? BlockSingular : EndSingular, 12, PETSC_FALSE, &A));
-          PetscCall(MatCreateVecs(A, &x, &b));
-          PetscCall(VecSetGeneral(b, 1.0));
+          PetscCall(SystemCreateEntries(shell || size > 1 ? BlockSingular : EndSingular, 12, RHS_GENERAL, &A, &b, &x));
           PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], 50,
                                         shell ? PCSHELL : (size > 1 ? PCBJACOBI : PCLU), &ksp));
           PetscCall(KSPGetPC(ksp, &pc));
@@ -377,14 +359,11 @@ static PetscErrorCode TestBlocks(void)
           }
           PetscCall(KSPSolve(ksp, b, x));
           PetscCall(KSPGetConvergedReason(ksp, &reason));
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, norm %s", shell ? "shell" : "blocks",
-                                  sizes[is], PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s, norm %s", shell ? "shell" : "blocks", sizes[is],
+                                  PCSides[sides[iside]], KSPNormTypes[norms[inorm]]));
           PetscCall(CheckFailed(what, reason));
           PetscCall(TestFailedColumns(what, ksp, A));
-          PetscCall(KSPDestroy(&ksp));
-          PetscCall(MatDestroy(&A));
-          PetscCall(VecDestroy(&b));
-          PetscCall(VecDestroy(&x));
+          PetscCall(DestroyAll(&ksp, &A, &b, &x));
         }
       }
     }

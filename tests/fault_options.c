@@ -41,17 +41,13 @@ static PetscErrorCode TestOptions(void)
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   /* an option with the prefix of the solver is named with it */
   PetscCall(KSPSetOptionsPrefix(ksp, "inner_"));
   PetscCall(PetscOptionsSetValue(NULL, "-inner_ksp_idrs_s", "-2"));
-  PetscCall(Listen());
-  ierr = KSPSetFromOptions(ksp);
-  PetscCall(Heard());
+  Try(ierr, KSPSetFromOptions(ksp));
   PetscCall(CheckError(ierr, "with a prefix", "-inner_ksp_idrs_s", "-2"));
   PetscCall(PetscOptionsClearValue(NULL, "-inner_ksp_idrs_s"));
   PetscCall(KSPSetOptionsPrefix(ksp, NULL));
@@ -70,9 +66,7 @@ static PetscErrorCode TestOptions(void)
     PetscCall(SolveConverged(options[i].name, ksp, b));
     PetscCall(PetscOptionsClearValue(NULL, options[i].name));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &b, &A));
   PetscCall(Verdict("wrong options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -98,9 +92,7 @@ static PetscErrorCode TestMatrix(void)
 
     PetscCall(PetscSNPrintf(name, sizeof(name), "-stream_%s", options[i][0] + 1));
     PetscCall(PetscOptionsSetValue(NULL, name, options[i][1]));
-    PetscCall(Listen());
-    ierr = MatSetFromOptions(A);
-    PetscCall(Heard());
+    Try(ierr, MatSetFromOptions(A));
     PetscCall(CheckError(ierr, options[i][0], options[i][0], options[i][1]));
     PetscCall(PetscOptionsClearValue(NULL, name));
   }

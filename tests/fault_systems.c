@@ -61,40 +61,41 @@ typedef struct {
 
 static const System systems[] = {
   /* clang-format off */
-  {"b = 0",                            Tridiagonal, 12, RHS_ZERO,       GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"b = 0, x0 != 0",                   Tridiagonal, 12, RHS_ZERO,       GUESS_GENERAL, SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"b = 0, x0 != 0, jacobi",           Tridiagonal, 12, RHS_ZERO,       GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"exact x0",                         Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT,   SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"exact x0, jacobi",                 Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT,   SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"0 by 0",                           Tridiagonal, 0,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"0 by 0, jacobi",                   Tridiagonal, 0,  RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"1 by 1",                           Tridiagonal, 1,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"1 by 1, jacobi",                   Tridiagonal, 1,  RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"2 by 2",                           Tridiagonal, 2,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"3 by 3",                           Tridiagonal, 3,  RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"7 by 7",                           Tridiagonal, 7,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"rotation",                         Rotation,    2,  RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"rotation, x0 != 0",                Rotation,    2,  RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"skew-symmetric",                   Skew,        24, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"zero matrix",                      Zero,        12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
-  {"zero matrix, x0 != 0",             Zero,        12, RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
-  {"identity",                         Identity,    12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"identity, jacobi",                 Identity,    12, RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"exact preconditioner",             Tridiagonal, 12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCLU,     END_CONVERGED, END_CONVERGED},
-  {"b eigenvector",                    Diagonal,    12, RHS_MIDDLE,     GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"singular LU",                      Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCLU,     END_DIVERGED,  END_DIVERGED },
-  {"singular LU, x0 != 0",             Neumann,     12, RHS_CONSISTENT, GUESS_GENERAL, SPACE_NONE,  PCLU,     END_ANY,       END_ANY      },
-  {"consistent",                       Neumann,     12, RHS_CONSISTENT, GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"consistent, null space",           Neumann,     12, RHS_CONSISTENT, GUESS_ZERO,    SPACE_RIGHT, PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"consistent, null space, jacobi",   Neumann,     12, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"consistent circle",                Circle,      13, RHS_CONSISTENT, GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"consistent circle, null space",    Circle,      13, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"inconsistent",                     Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
-  {"inconsistent, x0 != 0, jacobi",    Neumann,     12, RHS_GENERAL,    GUESS_GENERAL, SPACE_NONE,  PCJACOBI, END_DIVERGED,  END_DIVERGED },
-  {"inconsistent, null space",         Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_RIGHT, PCNONE,   END_DIVERGED,  END_CONVERGED},
-  {"inconsistent, both null spaces",   Neumann,     12, RHS_GENERAL,    GUESS_ZERO,    SPACE_BOTH,  PCNONE,   END_CONVERGED, END_CONVERGED},
-  {"inconsistent circle",              Circle,      13, RHS_GENERAL,    GUESS_ZERO,    SPACE_NONE,  PCNONE,   END_DIVERGED,  END_DIVERGED },
-  {"inconsistent circle, null spaces", Circle,      13, RHS_GENERAL,    GUESS_GENERAL, SPACE_BOTH,  PCNONE,   END_CONVERGED, END_CONVERGED},
+  {"b = 0", Tridiagonal, 12, RHS_ZERO, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"b = 0, x0 != 0", Tridiagonal, 12, RHS_ZERO, GUESS_GENERAL, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"b = 0, x0 != 0, jacobi", Tridiagonal, 12, RHS_ZERO, GUESS_GENERAL, SPACE_NONE, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"exact x0", Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"exact x0, jacobi", Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT, SPACE_NONE, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"0 by 0", Tridiagonal, 0, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"0 by 0, jacobi", Tridiagonal, 0, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"1 by 1", Tridiagonal, 1, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"1 by 1, jacobi", Tridiagonal, 1, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"2 by 2", Tridiagonal, 2, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"3 by 3", Tridiagonal, 3, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"7 by 7", Tridiagonal, 7, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"rotation", Rotation, 2, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"rotation, x0 != 0", Rotation, 2, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"skew-symmetric", Skew, 24, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"zero matrix", Zero, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_DIVERGED, END_DIVERGED},
+  {"zero matrix, x0 != 0", Zero, 12, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCNONE, END_DIVERGED, END_DIVERGED},
+  {"identity", Identity, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"identity, jacobi", Identity, 12, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"exact preconditioner", Tridiagonal, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCLU, END_CONVERGED, END_CONVERGED},
+  {"b eigenvector", Diagonal, 12, RHS_MIDDLE, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"singular LU", Neumann, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCLU, END_DIVERGED, END_DIVERGED},
+  {"singular LU, x0 != 0", Neumann, 12, RHS_CONSISTENT, GUESS_GENERAL, SPACE_NONE, PCLU, END_ANY, END_ANY     },
+  {"consistent", Neumann, 12, RHS_CONSISTENT, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"consistent, null space", Neumann, 12, RHS_CONSISTENT, GUESS_ZERO, SPACE_RIGHT, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"consistent, null space, jacobi",
+   Neumann, 12, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"consistent circle", Circle, 13, RHS_CONSISTENT, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"consistent circle, null space", Circle, 13, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
+  {"inconsistent", Neumann, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_DIVERGED, END_DIVERGED},
+  {"inconsistent, x0 != 0, jacobi", Neumann, 12, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCJACOBI, END_DIVERGED, END_DIVERGED},
+  {"inconsistent, null space", Neumann, 12, RHS_GENERAL, GUESS_ZERO, SPACE_RIGHT, PCNONE, END_DIVERGED, END_CONVERGED},
+  {"inconsistent, both null spaces", Neumann, 12, RHS_GENERAL, GUESS_ZERO, SPACE_BOTH, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"inconsistent circle", Circle, 13, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_DIVERGED, END_DIVERGED},
+  {"inconsistent circle, null spaces", Circle, 13, RHS_GENERAL, GUESS_GENERAL, SPACE_BOTH, PCNONE, END_CONVERGED, END_CONVERGED},
   /* clang-format on */
 };
 
@@ -181,14 +182,11 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
   else PetscCall(VecSet(x, 0.0));
   PetscCall(KSPSetInitialGuessNonzero(ksp, x0 ? PETSC_TRUE : PETSC_FALSE));
 
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(KSPGetNormType(ksp, &norm));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  PetscCall(PetscSNPrintf(what, sizeof(what),
-                          "%s, s = %" PetscInt_FMT ", %s, norm %s, max_it %" PetscInt_FMT ": %s after %" PetscInt_FMT, name, s,
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s, norm %s, max_it %" INT ": %s after %" INT, name, s,
                           PCSides[side], KSPNormTypes[norm], max_it, KSPConvergedReasons[reason], its));
   if (ierr) {
     PetscCall(Complain("%s: error \"%s\"", what, message));
@@ -248,9 +246,7 @@ static PetscErrorCode TestSystems(void)
         }
       }
     }
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x0));
+    PetscCall(DestroyAll(&A, &b, &x0));
     PetscCall(Verdict(system->name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -275,17 +271,13 @@ static PetscErrorCode TestScales(void)
       Vec b;
       KSP ksp;
 
-      PetscCall(MatCreateEntries(Tridiagonal, 12, PETSC_FALSE, &A));
-      PetscCall(MatCreateVecs(A, NULL, &b));
-      PetscCall(VecSetGeneral(b, 1.0));
+      PetscCall(SystemCreateEntries(Tridiagonal, 12, RHS_GENERAL, &A, &b, NULL));
       PetscCall(VecScale(b, bscales[i]));
       PetscCall(MatScale(A, Ascales[i]));
       PetscCall(PetscSNPrintf(name, sizeof(name), "A of size %g, b of size %g", (double)Ascales[i], (double)bscales[i]));
       PetscCall(SolverCreateLimited(A, sizes[is], PC_RIGHT, KSP_NORM_DEFAULT, 400, PCNONE, &ksp));
       PetscCall(SolveAndCheck(ksp, name, A, b, NULL, END_CONVERGED));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(MatDestroy(&A));
-      PetscCall(VecDestroy(&b));
+      PetscCall(DestroyAll(&ksp, &A, &b));
     }
   }
   PetscCall(Verdict("large and small numbers"));
@@ -320,9 +312,7 @@ static PetscErrorCode SolveTruthfully(KSP ksp, const char name[], const char opt
   PetscCall(KSPGetType(ksp, &type));
   PetscCall(PetscStrcmp(type, KSPPREONLY, &preonly));
   PetscCall(VecDuplicate(b, &x));
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(ComplainIf(ierr || reason == KSP_CONVERGED_ITERATING, "%s, %s, %s: %s, error code %d \"%s\"", name, type, options,
                        KSPConvergedReasons[reason], (int)ierr, message));
@@ -371,10 +361,12 @@ static PetscErrorCode TestZeroDiagonal(void)
   for (size_t ie = 0; ie < PETSC_STATIC_ARRAY_LENGTH(entries); ie++) {
     for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(pcs); ip++) {
       for (size_t it = 0; it < (entries[ie] == Zero ? 1 : pcs[ip].types); it++) {
-        PetscOptions options;
-        Mat          A;
-        Vec          b, x0;
-        KSP          ksp;
+        PCPolyPrecision precision;
+        PetscOptions    options;
+        Mat             A;
+        Vec             b, x0;
+        PC              pc;
+        KSP             ksp;
 
         PetscCall(SystemCreateEntries(entries[ie], 24, RHS_GENERAL, &A, &b, &x0));
         PetscCall(MatSetBlockSize(A, 2));
@@ -384,11 +376,14 @@ static PetscErrorCode TestZeroDiagonal(void)
         PetscCall(KSPSetType(ksp, types[it]));
         PetscCall(KSPSetFromOptions(ksp));
         PetscCall(SolveTruthfully(ksp, names[ie], pcs[ip].options, A, b));
+        if (ip == 1) {
+          PetscCall(KSPGetPC(ksp, &pc));
+          PetscCall(PCPolyGetPrecision(pc, &precision));
+          PetscCall(ComplainIf(precision != PC_POLY_PRECISION_DOUBLE, "%s: precision %d", pcs[ip].options, (int)precision));
+        }
         PetscCall(KSPDestroy(&ksp));
         PetscCall(OptionsPop(&options));
-        PetscCall(VecDestroy(&x0));
-        PetscCall(VecDestroy(&b));
-        PetscCall(MatDestroy(&A));
+        PetscCall(DestroyAll(&x0, &b, &A));
       }
     }
   }

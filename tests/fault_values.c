@@ -3,172 +3,168 @@ static char help[] = "Values that KSPIDRS cannot have, set by functions: each is
 
 #include "systems.h"
 
+/* The solver of these tests, of 30 rows */
+static PetscErrorCode TestedCreate(Mat *A, Vec *b, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, A, b, NULL));
+  PetscCall(SolverCreate(*A, 3, PCJACOBI, ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Every setter with wrong values, before and after a solve; then the values are the old ones, and the solver works */
 static PetscErrorCode TestSetters(void)
 {
   const PetscReal zero = 0.0;
-  PetscInt        s, seed, restarts;
-  PetscReal       cosine, tolerance;
-  Mat             A;
-  Vec             b;
-  KSP             ksp;
-  PetscErrorCode  ierr;
-  PetscBool       device;
-  PetscMPIInt     size;
+  const struct {
+    PetscErrorCode (*set)(KSP, PetscInt);
+    PetscInt    value;
+    const char *name, *text;
+  } integers[] = {
+    {KSPIDRSSetShadowSize,  0,   "-ksp_idrs_s",            "0"  },
+    {KSPIDRSSetShadowSize,  -3,  "-ksp_idrs_s",            "-3" },
+    {KSPIDRSSetShadowSeed,  -1,  "-ksp_idrs_seed",         "-1" },
+    {KSPIDRSSetMaxRestarts, -1,  "-ksp_idrs_max_restarts", "-1" },
+    {KSPIDRSSetMaxRestarts, -17, "-ksp_idrs_max_restarts", "-17"},
+    {KSPIDRSSetWidth,       0,   "-ksp_idrs_width",        "0"  },
+    {KSPIDRSSetWidth,       -2,  "-ksp_idrs_width",        "-2" },
+  };
+  const struct {
+    PetscErrorCode (*set)(KSP, PetscReal);
+    PetscReal   value;
+    const char *name, *text;
+  } reals[] = {
+    {KSPIDRSSetMinimumCosine,   -0.1,        "-ksp_idrs_cosine",     "-0.1"},
+    {KSPIDRSSetMinimumCosine,   1.0,         "-ksp_idrs_cosine",     "1"   },
+    {KSPIDRSSetMinimumCosine,   zero / zero, "-ksp_idrs_cosine",     "nan" },
+    {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
+    {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
+    {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
+  };
+  PetscErrorCode ierr;
+  PetscInt       s, seed, restarts;
+  PetscReal      cosine, tolerance;
+  Mat            A;
+  Vec            b;
+  KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
-  PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
-
+  PetscCall(TestedCreate(&A, &b, &ksp));
   for (PetscInt round = 0; round < 2; round++) {
-    const struct {
-      PetscErrorCode (*set)(KSP, PetscInt);
-      PetscInt    value;
-      const char *name, *text;
-    } integers[] = {
-      {KSPIDRSSetShadowSize,  0,   "-ksp_idrs_s",            "0"  },
-      {KSPIDRSSetShadowSize,  -3,  "-ksp_idrs_s",            "-3" },
-      {KSPIDRSSetShadowSeed,  -1,  "-ksp_idrs_seed",         "-1" },
-      {KSPIDRSSetMaxRestarts, -1,  "-ksp_idrs_max_restarts", "-1" },
-      {KSPIDRSSetMaxRestarts, -17, "-ksp_idrs_max_restarts", "-17"},
-      {KSPIDRSSetWidth,       0,   "-ksp_idrs_width",        "0"  },
-      {KSPIDRSSetWidth,       -2,  "-ksp_idrs_width",        "-2" },
-    };
-    const struct {
-      PetscErrorCode (*set)(KSP, PetscReal);
-      PetscReal   value;
-      const char *name, *text;
-    } reals[] = {
-      {KSPIDRSSetMinimumCosine,   -0.1,        "-ksp_idrs_cosine",     "-0.1"},
-      {KSPIDRSSetMinimumCosine,   1.0,         "-ksp_idrs_cosine",     "1"   },
-      {KSPIDRSSetMinimumCosine,   zero / zero, "-ksp_idrs_cosine",     "nan" },
-      {KSPIDRSSetUpdateTolerance, -1.0,        "-ksp_idrs_update_tol", "-1"  },
-      {KSPIDRSSetUpdateTolerance, 1.0,         "-ksp_idrs_update_tol", "1"   },
-      {KSPIDRSSetUpdateTolerance, zero / zero, "-ksp_idrs_update_tol", "nan" },
-    };
-    const struct {
-      int         value;
-      const char *text;
-    } implementations[] = {
-      {-1, "-1"},
-      {99, "99"}
-    };
-
-    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(integers); i++) {
-      PetscCall(Listen());
-      ierr = (*integers[i].set)(ksp, integers[i].value);
-      PetscCall(Heard());
-      PetscCall(CheckError(ierr, integers[i].name, integers[i].name, integers[i].text));
-    }
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(integers); i++)
+      CheckRefused((*integers[i].set)(ksp, integers[i].value), integers[i].name, integers[i].text);
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(reals); i++) {
-      PetscCall(Listen());
-      ierr = (*reals[i].set)(ksp, reals[i].value);
-      PetscCall(Heard());
+      Try(ierr, (*reals[i].set)(ksp, reals[i].value));
       PetscCall(CheckError(ierr, reals[i].name, reals[i].name, reals[i].text));
     }
-    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(implementations); i++) {
-      PetscCall(Listen());
-      ierr = KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementations[i].value);
-      PetscCall(Heard());
-      PetscCall(CheckError(ierr, "implementation", "KSPIDRSSetImplementation", implementations[i].text));
-      PetscCall(Listen());
-      ierr = KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)implementations[i].value);
-      PetscCall(Heard());
-      PetscCall(CheckError(ierr, "communication", "KSPIDRSSetCommunication", implementations[i].text));
-      PetscCall(Listen());
-      ierr = KSPIDRSSetProduct(ksp, (KSPIDRSProduct)implementations[i].value);
-      PetscCall(Heard());
-      PetscCall(CheckError(ierr, "product", "KSPIDRSSetProduct", implementations[i].text));
-    }
-    PetscCall(Listen());
-    ierr = KSPIDRSSetShadowVecs(ksp, -2, NULL);
-    PetscCall(Heard());
-    PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "-2"));
+    for (int value = -1; value <= 99; value += 100) {
+      const char *const text = value < 0 ? "-1" : "99";
 
+      CheckRefused(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)value), "KSPIDRSSetImplementation", text);
+      CheckRefused(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)value), "KSPIDRSSetCommunication", text);
+      CheckRefused(KSPIDRSSetProduct(ksp, (KSPIDRSProduct)value), "KSPIDRSSetProduct", text);
+    }
+    CheckRefused(KSPIDRSSetShadowVecs(ksp, -2, NULL), "KSPIDRSSetShadowVecs", "-2");
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
     PetscCall(KSPIDRSGetShadowSeed(ksp, &seed));
     PetscCall(KSPIDRSGetMinimumCosine(ksp, &cosine));
     PetscCall(KSPIDRSGetUpdateTolerance(ksp, &tolerance));
     PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
     PetscCall(ComplainIf(s != 3 || seed != 0 || !(cosine == 0.5) || !(tolerance == (PetscReal)1e-3) || restarts != 10,
-                         "after errors: s %" PetscInt_FMT ", seed %" PetscInt_FMT
-                         ", cosine %g, tolerance %g, restarts %" PetscInt_FMT,
-                         s, seed, (double)cosine, (double)tolerance, restarts));
+                         "after errors: s %" INT ", seed %" INT ", cosine %g, tolerance %g, restarts %" INT, s, seed,
+                         (double)cosine, (double)tolerance, restarts));
     PetscCall(SolveConverged("after errors", ksp, b));
   }
-  PetscCall(Verdict("wrong values"));
+  PetscCall(DestroyAll(&ksp, &b, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /*
-     The back end for vectors in the other memory, or one that the library was built without, is refused when the solver is set up
-  */
+/* The back end for vectors in the other memory, or one that the library was built without, is refused in the set-up */
+static PetscErrorCode TestImplementation(void)
+{
+  PetscBool device;
+  Mat       A;
+  Vec       b;
+  KSP       ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(TestedCreate(&A, &b, &ksp));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(KSPIDRSSetImplementation(ksp, device ? KSP_IDRS_HOST : KSP_IDRS_CUDA));
-  PetscCall(Listen());
-  ierr = KSPSetUp(ksp);
-  PetscCall(Heard());
-  PetscCall(CheckError(ierr, "a back end that cannot run", "-ksp_idrs_implementation", device ? "host" : "cuda"));
+  CheckRefused(KSPSetUp(ksp), "-ksp_idrs_implementation", device ? "host" : "cuda");
   PetscCall(KSPIDRSSetImplementation(ksp, implementation));
   PetscCall(SolveConverged("after a back end that cannot run", ksp, b));
-  PetscCall(Verdict("a back end that cannot run"));
+  PetscCall(DestroyAll(&ksp, &b, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /* NCCL asked for: nothing to communicate on one process, and an error where the processes have no GPU each */
-  {
-    KSPIDRSCommunication communication;
+/* A solve that is refused, if it is, for the value of an option; `may`: it need not be */
+static PetscErrorCode CheckSolveRefused(KSP ksp, Vec b, PetscBool may, const char option[], const char value[])
+{
+  PetscErrorCode ierr;
+  Vec            x;
 
-    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
-    PetscCall(KSPIDRSGetCommunication(ksp, &communication));
-    PetscCall(ComplainIf(communication != KSP_IDRS_COMMUNICATION_NCCL, "communication: %d", (int)communication));
-    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-    if (size > 1) {
-      Vec x;
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  Try(ierr, KSPSolve(ksp, b, x));
+  PetscCall(Unlock(b));
+  PetscCall(VecDestroy(&x));
+  if (!may || ierr) PetscCall(CheckError(ierr, "a setting that cannot be", option, value));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-      PetscCall(VecDuplicate(b, &x));
-      PetscCall(Listen());
-      ierr = KSPSolve(ksp, b, x);
-      PetscCall(Heard());
-      PetscCall(Unlock(b));
-      PetscCall(VecDestroy(&x));
-      /* processes on devices may have one each, or share it */
-      if (!device || ierr) {
-        PetscCall(CheckError(ierr, "communication that cannot be", "-ksp_idrs_communication", "nccl"));
-        PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_AUTO));
-      }
-    }
-    PetscCall(SolveConverged("after NCCL was asked for", ksp, b));
-    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
-    PetscCall(SolveConverged("MPI asked for", ksp, b));
+/* NCCL asked for: nothing to communicate on one process, and an error where the processes have no GPU each */
+static PetscErrorCode TestCommunication(void)
+{
+  KSPIDRSCommunication communication;
+  PetscBool            device;
+  PetscMPIInt          size;
+  Mat                  A;
+  Vec                  b;
+  KSP                  ksp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(TestedCreate(&A, &b, &ksp));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+  PetscCall(KSPIDRSGetCommunication(ksp, &communication));
+  PetscCall(ComplainIf(communication != KSP_IDRS_COMMUNICATION_NCCL, "communication: %d", (int)communication));
+  if (size > 1) { /* processes on devices may have one each, or share it */
+    PetscCall(CheckSolveRefused(ksp, b, device, "-ksp_idrs_communication", "nccl"));
+    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_AUTO));
   }
-  PetscCall(Verdict("communication"));
+  PetscCall(SolveConverged("after NCCL was asked for", ksp, b));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
+  PetscCall(SolveConverged("MPI asked for", ksp, b));
+  PetscCall(DestroyAll(&ksp, &b, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  /* Products that were asked for: matrices on the host have none */
-  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
-    KSPIDRSProduct found;
-    PetscBool      cuda;
-    Vec            x;
+/* Products that were asked for: matrices on the host have none */
+static PetscErrorCode TestProducts(void)
+{
+  PetscBool cuda;
+  Mat       A;
+  Vec       b;
+  KSP       ksp;
 
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscFunctionBeginUser;
+  PetscCall(TestedCreate(&A, &b, &ksp));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  for (int i = KSP_IDRS_PRODUCT_CSR; i <= KSP_IDRS_PRODUCT_SLICED; i++) {
+    const KSPIDRSProduct product = (KSPIDRSProduct)i;
+    KSPIDRSProduct       found;
+
     PetscCall(KSPIDRSSetProduct(ksp, product));
     PetscCall(KSPIDRSGetProduct(ksp, &found));
     PetscCall(ComplainIf(found != product, "product: %d", (int)found));
-    PetscCall(VecDuplicate(b, &x));
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
-    PetscCall(Unlock(b));
-    PetscCall(VecDestroy(&x));
-    if (!cuda || ierr) PetscCall(CheckError(ierr, "product that cannot be", "-ksp_idrs_product", KSPIDRSProducts[product]));
+    PetscCall(CheckSolveRefused(ksp, b, cuda, "-ksp_idrs_product", KSPIDRSProducts[product]));
     PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
-    PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(ResetWith(ksp, A));
     PetscCall(SolveConverged("after a product was asked for", ksp, b));
   }
-  PetscCall(Verdict("products"));
-
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,11 +195,8 @@ static PetscErrorCode TestShadowVecs(void)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(RankAndSize(&rank, &size));
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(SolverCreate(A, 2, PCJACOBI, &ksp));
   PetscCall(SolveConverged("before shadow vectors", ksp, b));
@@ -215,10 +208,8 @@ static PetscErrorCode TestShadowVecs(void)
     PetscCall(ShadowCreate(3, m, &P));
     PetscCall(KSPIDRSSetShadowVecs(ksp, 3, P));
     PetscCall(VecDestroyVecs(3, &P));
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, m));
-    PetscCall(Listen());
-    ierr = KSPSetUp(ksp);
-    PetscCall(Heard());
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%" INT, m));
+    Try(ierr, KSPSetUp(ksp));
     PetscCall(CheckError(ierr, "size of shadow vectors", "KSPIDRSSetShadowVecs", text));
   }
 
@@ -226,34 +217,26 @@ static PetscErrorCode TestShadowVecs(void)
   PetscCall(KSPIDRSSetShadowVecs(ksp, 5, P));
   PetscCall(VecDestroyVecs(5, &P));
   PetscCall(SolveConverged("with shadow vectors of the right size", ksp, b));
-  PetscCall(Listen());
-  ierr = KSPIDRSSetShadowSize(ksp, 7);
-  PetscCall(Heard());
+  Try(ierr, KSPIDRSSetShadowSize(ksp, 7));
   PetscCall(CheckError(ierr, "number of shadow vectors", "-ksp_idrs_s", "7"));
   PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "5"));
-  PetscCall(Listen());
-  ierr = KSPIDRSSetShadowVecs(ksp, -1, NULL);
-  PetscCall(Heard());
+  Try(ierr, KSPIDRSSetShadowVecs(ksp, -1, NULL));
   PetscCall(CheckError(ierr, "number of shadow vectors", "KSPIDRSSetShadowVecs", "-1"));
   PetscCall(KSPIDRSSetShadowSize(ksp, 5));
   PetscCall(SolveConverged("still with shadow vectors", ksp, b));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
   PetscCall(KSPIDRSSetShadowSize(ksp, 7));
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-  PetscCall(ComplainIf(s != 7, "s is %" PetscInt_FMT " after shadow vectors", s));
+  PetscCall(ComplainIf(s != 7, "s is %" INT " after shadow vectors", s));
   PetscCall(SolveConverged("without shadow vectors", ksp, b));
 
   /* none of these may leak when the solver goes away with them */
   PetscCall(ShadowCreate(2, n - 1, &P));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscCall(VecDestroyVecs(2, &P));
-  PetscCall(Listen());
-  ierr = KSPSetUp(ksp);
-  PetscCall(Heard());
+  Try(ierr, KSPSetUp(ksp));
   PetscCall(ComplainIf(!ierr, "size of shadow vectors: no error"));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &b, &A));
   PetscCall(Verdict("wrong shadow vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -267,23 +250,17 @@ static PetscErrorCode TestUnsupported(void)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(SolverCreateSide(A, 2, PC_SYMMETRIC, PCJACOBI, &ksp));
   for (PetscInt i = 0; i < 2; i++) {
     if (i) PetscCall(KSPSetNormType(ksp, KSP_NORM_NATURAL));
-    PetscCall(Listen());
-    ierr = KSPSetUp(ksp);
-    PetscCall(Heard());
+    Try(ierr, KSPSetUp(ksp));
     PetscCall(CheckError(ierr, i ? "natural norm" : "symmetric preconditioning", KSPIDRS, i ? "NATURAL" : "SYMMETRIC"));
     PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
     PetscCall(KSPSetPCSide(ksp, i ? PC_RIGHT : PC_LEFT));
     PetscCall(SolveConverged("after a side or norm that is not supported", ksp, b));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &b, &A));
   PetscCall(Verdict("sides and norms that are not supported"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -295,6 +272,13 @@ int main(int argc, char **argv)
   EndAfter(250);
   PetscCall(ImplementationFromOptions());
   PetscCall(TestSetters());
+  PetscCall(Verdict("wrong values"));
+  PetscCall(TestImplementation());
+  PetscCall(Verdict("a back end that cannot run"));
+  PetscCall(TestCommunication());
+  PetscCall(Verdict("communication"));
+  PetscCall(TestProducts());
+  PetscCall(Verdict("products"));
   PetscCall(TestShadowVecs());
   PetscCall(TestUnsupported());
   PetscCall(PetscFinalize());

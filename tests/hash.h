@@ -6,7 +6,7 @@
 
 #include <petscsys.h>
 
-static uint32_t Mix(uint32_t x)
+static inline uint32_t Mix(uint32_t x)
 {
   x ^= x >> 16;
   x *= 0x7feb352d;
@@ -15,7 +15,7 @@ static uint32_t Mix(uint32_t x)
   return x ^ x >> 16;
 }
 
-static int32_t Shadow(uint64_t seed, uint64_t row, PetscInt j)
+static inline int32_t Shadow(uint64_t seed, uint64_t row, PetscInt j)
 {
   uint64_t key = seed + 0x9e3779b97f4a7c15u;
   uint32_t low = (uint32_t)row, high = (uint32_t)(row >> 32), x, z0, z1, w, a;

@@ -4,11 +4,8 @@ static char help[] = "The operations of block IDR(s) against dense algebra, writ
   -widths m1,m2,...      - numbers of columns of a block\n\
   -columns <140>         - of the largest sum; seven times those of a block are needed\n\n";
 
-#include <petscidrs/private/idrsworkimpl.h>
-#include "harness.h"
-#include "hash.h"
+#include "works.h"
 
-#define MAX_LIST  16
 #define MAX_NX    140
 #define MAX_TASKS 70
 #define SEED      12345
@@ -23,24 +20,18 @@ typedef struct {
   PetscScalar **before, *d;
 } Problem;
 
-static PetscScalar Value(PetscInt row, PetscInt column)
-{
-  const PetscReal re = PetscSinReal((PetscReal)(1.3 * row + 0.7 * column + 0.01 * row * column));
-
-  return PetscDefined(USE_COMPLEX) ? PetscCMPLX(re, PetscCosReal((PetscReal)(0.9 * row - 1.1 * column))) : (PetscScalar)re;
-}
-
 static PetscErrorCode Fill(Vec x, PetscInt column, PetscScalar *copy)
 {
-  PetscInt     begin, end;
-  PetscScalar *a;
+  const PetscScalar *array;
+  PetscInt           n;
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetOwnershipRange(x, &begin, &end));
-  PetscCall(VecGetArrayWrite(x, &a));
-  for (PetscInt i = begin; i < end; i++) a[i - begin] = Value(i, column);
-  if (copy) PetscCall(PetscArraycpy(copy, a, end - begin));
-  PetscCall(VecRestoreArrayWrite(x, &a));
+  PetscCall(VecSetNumbers(x, column, PETSC_TRUE));
+  if (!copy) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(x, &array));
+  PetscCall(PetscArraycpy(copy, array, n));
+  PetscCall(VecRestoreArrayRead(x, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -49,9 +40,7 @@ static PetscErrorCode ProblemCreate(PetscInt n, PetscInt columns, KSPIDRSImpleme
   PetscFunctionBeginUser;
   problem->n       = n;
   problem->columns = columns;
-  PetscCall(VecCreate(PETSC_COMM_WORLD, &problem->like));
-  PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
-  PetscCall(VecSetFromOptions(problem->like));
+  PetscCall(VecCreateRows(n, &problem->like));
   PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
   PetscCall(IDRSWorkCreate(problem->like, 1, NULL, back, 1, &problem->work));
   for (PetscInt i = 0; i < 4; i++) PetscCall(VecDuplicate(problem->like, &problem->singles[i]));
@@ -112,7 +101,7 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
   if (inplace && ny > nx) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Refill(problem, nx));
   PetscCall(PetscMalloc1(ld * ny, &C));
-  for (PetscInt i = 0; i < ld * ny; i++) C[i] = i % 7 ? Value(i, 77) : (PetscScalar)0.0;
+  for (PetscInt i = 0; i < ld * ny; i++) C[i] = i % 7 ? Number(77, i) : (PetscScalar)0.0;
   axpy = (IDRSBlockAxpy){.nx     = nx,
                          .ny     = ny,
                          .scaled = scaled,
@@ -132,15 +121,14 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
     for (PetscInt l = 0; l < problem->n; l++) {
       PetscScalar sum = 0.0;
 
-      if (add) sum = inplace ? problem->before[nx - ny + j][l] : Value(problem->rstart + l, 200 + j);
+      if (add) sum = inplace ? problem->before[nx - ny + j][l] : Number(200 + j, problem->rstart + l);
       for (PetscInt i = 0; i < nx; i++)
         sum += (i < scaled && diagonal ? problem->d[l] : (PetscScalar)1.0) * problem->before[i][l] * C[i + j * ld];
       worst = PetscAbsScalar(sum - y[l]) <= worst ? worst : PetscAbsScalar(sum - y[l]);
     }
     PetscCall(VecRestoreArrayRead(axpy.y[j].vec, &y));
     PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON),
-                     "combine, n = %" PetscInt_FMT ", nx = %" PetscInt_FMT ", scaled %" PetscInt_FMT ", ny = %" PetscInt_FMT
-                     "%s%s, column %" PetscInt_FMT ": off by %g",
+                     "combine, n = %" INT ", nx = %" INT ", scaled %" INT ", ny = %" INT "%s%s, column %" INT ": off by %g",
                      problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
   }
   PetscCall(PetscFree(C));
@@ -160,7 +148,7 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc2(nx * m, &C, 4 * m * problem->n, &apart));
-  for (PetscInt i = 0; i < nx * m; i++) C[i] = Value(i, 55) / (PetscReal)nx;
+  for (PetscInt i = 0; i < nx * m; i++) C[i] = Number(55, i) / (PetscReal)nx;
   for (PetscInt i = 0; i < count; i++) { /* blocks take turns: those from i m on are written, and read by the next sum */
     const PetscInt first = i % 4;
 
@@ -194,8 +182,8 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
     }
   }
   PetscCall(Expect(check, (PetscBool)(worst <= 100 * PETSC_MACHINE_EPSILON),
-                   "combine, n = %" PetscInt_FMT ", blocks of %" PetscInt_FMT "%s: %" PetscInt_FMT " sums together are off by %g",
-                   problem->n, m, diagonal ? ", diagonal" : "", count, (double)worst));
+                   "combine, n = %" INT ", blocks of %" INT "%s: %" INT " sums together are off by %g", problem->n, m,
+                   diagonal ? ", diagonal" : "", count, (double)worst));
   PetscCall(PetscFree2(C, apart));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -254,8 +242,8 @@ static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task 
     for (PetscInt l = 0; l < IDRSBlockDotsCount(&dots[i]); l++, at++)
       worst = PetscAbsScalar(sums[at] - dense[at]) <= worst ? worst : PetscAbsScalar(sums[at] - dense[at]);
     PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON),
-                     "project, n = %" PetscInt_FMT ", task %" PetscInt_FMT " of %" PetscInt_FMT ", %" PetscInt_FMT
-                     " shadow vectors, nw = %" PetscInt_FMT ", nx = %" PetscInt_FMT "%s: off by %g",
+                     "project, n = %" INT ", task %" INT " of %" INT ", %" INT " shadow vectors, nw = %" INT ", nx = %" INT
+                     "%s: off by %g",
                      problem->n, i, ntasks, tasks[i].rows, tasks[i].nw, tasks[i].nx,
                      IDRSBlockDotsHermitian(&dots[i]) ? ", Hermitian" : "", (double)worst));
   }
@@ -327,14 +315,13 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
+  PetscCall(BackEndFromOptions(&back));
   PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));
   PetscCall(ListFromOptions("-widths", MAX_LIST, m, &widths));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &columns, NULL));
   for (PetscInt i = 0; i < widths; i++)
     PetscCheck(m[i] > 0 && m[i] <= IDRS_MAX_WIDTH && 7 * m[i] <= columns, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
-               "-widths %" PetscInt_FMT " must be 1 to %d, and at most a seventh of -columns %" PetscInt_FMT, m[i], IDRS_MAX_WIDTH,
-               columns);
+               "-widths %" INT " must be 1 to %d, and at most a seventh of -columns %" INT, m[i], IDRS_MAX_WIDTH, columns);
   for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], columns, widths, m, back, &combine, &project));
   PetscCall(CheckVerdict(&combine));
   PetscCall(CheckVerdict(&project));
@@ -359,7 +346,7 @@ int main(int argc, char **argv)
      args: -rows 1000007 -widths 3 -columns 21
      output_file: output/ops_block_1.out
 
-   # a block does not fit into the second-level cache of most GPUs: sums have slabs
+   # a block does not fit into the second-level cache of most GPUs
    test:
      suffix: long
      requires: cuda

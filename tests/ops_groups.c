@@ -7,12 +7,9 @@ itself: vectors, sums, what the device has done, and how many kernels and reduct
   -communication <auto>  - how sums go from process to process\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT */
-#include <petscidrs/private/idrsworkimpl.h>
-#include <petsc/private/petscimpl.h>
-#include "harness.h"
+#include "works.h"
 
-#define MAX_LIST 16
-#define MAX_S    64
+#define MAX_S 64
 
 /* Kernels that have been launched */
 static PetscInt launches = 0;
@@ -72,37 +69,6 @@ typedef struct {
   const Way *way;
 } Problem;
 
-/* A number in [-1, 1) that depends on work, vector and global row alone */
-static PetscScalar Number(PetscInt work, PetscInt which, PetscInt row)
-{
-  PetscReal part[2] = {0.0, 0.0};
-
-  for (int i = 0; i < (PetscDefined(USE_COMPLEX) ? 2 : 1); i++) {
-    uint64_t x = (uint64_t)(1 + 2 * (which + 1000 * work) + i) * UINT64_C(0x9e3779b97f4a7c15) +
-                 (uint64_t)row * UINT64_C(0xbf58476d1ce4e5b9);
-
-    x       = (x ^ x >> 31) * UINT64_C(0x94d049bb133111eb);
-    x       = (x ^ x >> 29) * UINT64_C(0xd6e8feb86659fd93);
-    part[i] = (PetscReal)(int32_t)(x >> 32) / (PetscReal)2147483648.0;
-  }
-#if PetscDefined(USE_COMPLEX)
-  return PetscCMPLX(part[0], part[1]);
-#else
-  return part[0];
-#endif
-}
-
-static PetscErrorCode Fill(const Problem *problem, PetscInt number, PetscInt which, Vec x)
-{
-  PetscScalar *array;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayWrite(x, &array));
-  for (PetscInt i = 0; i < problem->n; i++) array[i] = Number(number, which, problem->rstart + i);
-  PetscCall(VecRestoreArrayWrite(x, &array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Back ends are given works with the same shadow space only: one that computes the shadow vectors does so once for all of them */
 static IDRSPassOps projecting;
 static PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *);
@@ -126,12 +92,12 @@ static PetscErrorCode Load(Problem *problem, PetscInt place, PetscInt number)
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < s; j++) {
-    PetscCall(Fill(problem, number, j, work->G[j]));
-    PetscCall(Fill(problem, number, s + j, work->U[j]));
+    PetscCall(VecSetNumbers(work->G[j], j + 1000 * number, PETSC_TRUE));
+    PetscCall(VecSetNumbers(work->U[j], s + j + 1000 * number, PETSC_TRUE));
   }
-  for (PetscInt j = 0; j < SINGLES; j++) PetscCall(Fill(problem, number, 2 * s + j, problem->single[place][j]));
+  for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecSetNumbers(problem->single[place][j], 2 * s + j + 1000 * number, PETSC_TRUE));
   if (number == way->nan) PetscCall(VecSet(s > 1 ? work->G[1] : work->t, NAN));
-  for (PetscInt i = 0; i < IDRS_STORAGE(s); i++) work->storage[i] = Number(number, 500, i);
+  for (PetscInt i = 0; i < IDRS_STORAGE(s); i++) work->storage[i] = Number(500 + 1000 * number, i);
   for (PetscInt j = 0; j < s; j++) {
     for (PetscInt i = 0; i < j; i++) scalars->M[i + j * s] = 0.0;
     scalars->M[j + j * s] += 3.0;
@@ -275,14 +241,12 @@ static PetscErrorCode Compare(Check *check, const Problem *problem, PetscInt num
   PetscFunctionBegin;
   if (difference <= tolerance) check->made++;
   else
-    PetscCall(Expect(check, PETSC_FALSE,
-                     "%s s %" PetscInt_FMT " n %" PetscInt_FMT " width %" PetscInt_FMT "%s%s%s%s%s%s%s work %" PetscInt_FMT
-                     ": %s %" PetscInt_FMT " differs by %g",
-                     problem->work[0]->passes->name, problem->s, problem->n, problem->width, problem->P ? " stored P" : "",
-                     way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "",
-                     way->restarted ? " restarted" : "",
-                     way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "",
-                     way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
+    PetscCall(
+      Expect(check, PETSC_FALSE, "%s s %" INT " n %" INT " width %" INT "%s%s%s%s%s%s%s work %" INT ": %s %" INT " differs by %g",
+             problem->work[0]->passes->name, problem->s, problem->n, problem->width, problem->P ? " stored P" : "",
+             way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->restarted ? " restarted" : "",
+             way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "",
+             way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -394,15 +358,13 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-communication", KSPIDRSCommunications, (PetscEnum *)&communication, NULL));
   *problem = (Problem){.s = s, .n = n, .width = width};
-  PetscCall(VecCreate(PETSC_COMM_WORLD, &problem->like));
-  PetscCall(VecSetSizes(problem->like, n, PETSC_DETERMINE));
-  PetscCall(VecSetFromOptions(problem->like));
+  PetscCall(VecCreateRows(n, &problem->like));
   PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
   PetscCall(VecDuplicate(problem->like, &problem->diagonal));
-  PetscCall(Fill(problem, 0, 700, problem->diagonal));
+  PetscCall(VecSetNumbers(problem->diagonal, 700 + 1000 * 0, PETSC_TRUE));
   if (stored) {
     PetscCall(VecDuplicateVecs(problem->like, s, &problem->P));
-    for (PetscInt j = 0; j < s; j++) PetscCall(Fill(problem, 0, 800 + j, problem->P[j]));
+    for (PetscInt j = 0; j < s; j++) PetscCall(VecSetNumbers(problem->P[j], 800 + j + 1000 * 0, PETSC_TRUE));
   }
   PetscCall(IDRSWorkCreate(problem->like, s, problem->P, back, width, problem->work));
   PetscCall(IDRSWorkCreate(problem->like, s, problem->P, back, 1, &problem->work[width]));
@@ -432,8 +394,7 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
     for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDestroy(&problem->single[i][j]));
   }
   if (problem->P) PetscCall(VecDestroyVecs(problem->s, &problem->P));
-  PetscCall(VecDestroy(&problem->diagonal));
-  PetscCall(VecDestroy(&problem->like));
+  PetscCall(DestroyAll(&problem->diagonal, &problem->like));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -479,7 +440,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
+  PetscCall(BackEndFromOptions(&back));
   PetscCall(ListFromOptions("-columns", MAX_LIST, columns, &spaces));
   PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));
   PetscCall(ListFromOptions("-widths", MAX_LIST, widths, &groups));

@@ -3,12 +3,11 @@ long double, and each as by itself to the bit.\n\
   -implementation host  back end of the works: vec, host or cuda\n\
   -rows 0,1,..          local rows; each process takes the next one of the list\n\n";
 
-#include <petscidrs/private/idrsworkimpl.h>
-#include "harness.h"
+#include <math.h>
+#include "works.h"
 #include "wide.h"
 
-#define MAX_LIST 8
-#define UNIT     ((PetscReal)PETSC_MACHINE_EPSILON)
+#define UNIT ((PetscReal)PETSC_MACHINE_EPSILON)
 
 /* Vectors of a work: those of the solver, an iterate, a right-hand side, and one that takes results */
 enum {
@@ -28,28 +27,10 @@ typedef struct {
   Vec       single[IDRS_MAX_WIDTH][SINGLES];
 } Problem;
 
-/* A number in (-1, 1) without a pattern */
-static PetscScalar Number(PetscInt work, PetscInt which, PetscInt row)
+/* A number of a work */
+static PetscScalar NumberOf(PetscInt work, PetscInt which, PetscInt row)
 {
-  const PetscReal part[2] = {PetscSinReal((PetscReal)(1 + row * 7 + which * 131 + work * 1031)),
-                             PetscSinReal((PetscReal)(2 + row * 11 + which * 137 + work * 1033))};
-
-#if PetscDefined(USE_COMPLEX)
-  return PetscCMPLX(part[0], part[1]);
-#else
-  return part[0];
-#endif
-}
-
-static PetscErrorCode Fill(const Problem *problem, PetscInt work, PetscInt which, Vec x)
-{
-  PetscScalar *array;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetArrayWrite(x, &array));
-  for (PetscInt i = 0; i < problem->n; i++) array[i] = Number(work, which, i);
-  PetscCall(VecRestoreArrayWrite(x, &array));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Number(which + 1000 * work, row);
 }
 
 static PetscErrorCode Load(const Problem *problem)
@@ -58,10 +39,10 @@ static PetscErrorCode Load(const Problem *problem)
   for (PetscInt i = 0; i < problem->width; i++) {
     const IDRSWork work = problem->group.work[i];
 
-    for (PetscInt j = 0; j < SINGLES; j++) PetscCall(Fill(problem, i, j, problem->single[i][j]));
+    for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecSetNumbers(problem->single[i][j], j + 1000 * i, PETSC_FALSE));
     for (PetscInt j = 0; j < problem->s; j++) {
-      PetscCall(Fill(problem, i, SINGLES + j, work->U[j]));
-      work->scalars.beta[j] = Number(i, 500, j);
+      PetscCall(VecSetNumbers(work->U[j], SINGLES + j + 1000 * i, PETSC_FALSE));
+      work->scalars.beta[j] = NumberOf(i, 500, j);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -121,17 +102,17 @@ static PetscErrorCode TestIterate(const Problem *problem)
     PetscCall(VecGetArrayRead(x[i], &array));
     PetscCall(VecGetArrayRead(problem->single[i][Z], &z));
     for (PetscInt l = 0; l < problem->n; l++) {
-      Wide        sum  = (Wide)Number(i, X, l) + (Wide)Number(i, Z, l);
-      long double size = WideAbs((Wide)Number(i, X, l)) + WideAbs((Wide)Number(i, Z, l));
+      Wide        sum  = (Wide)NumberOf(i, X, l) + (Wide)NumberOf(i, Z, l);
+      long double size = WideAbs((Wide)NumberOf(i, X, l)) + WideAbs((Wide)NumberOf(i, Z, l));
 
       for (PetscInt j = 0; j < columns[i]; j++) {
-        sum += (Wide)Number(i, 500, j) * (Wide)Number(i, SINGLES + j, l);
-        size += WideAbs((Wide)Number(i, 500, j)) * WideAbs((Wide)Number(i, SINGLES + j, l));
+        sum += (Wide)NumberOf(i, 500, j) * (Wide)NumberOf(i, SINGLES + j, l);
+        size += WideAbs((Wide)NumberOf(i, 500, j)) * WideAbs((Wide)NumberOf(i, SINGLES + j, l));
       }
       PetscCall(ComplainIf(!(WideAbs((Wide)array[l] - sum) <= 2 * (problem->s + 2) * UNIT * size),
-                           "s = %" PetscInt_FMT ", work %" PetscInt_FMT " of %" PetscInt_FMT ": the iterate is wrong by %g",
-                           problem->s, i, problem->width, (double)WideAbs((Wide)array[l] - sum)));
-      PetscCall(ComplainIf(z[l] != Number(i, Z, l), "work %" PetscInt_FMT ": z has changed", i));
+                           "s = %" INT ", work %" INT " of %" INT ": the iterate is wrong by %g", problem->s, i, problem->width,
+                           (double)WideAbs((Wide)array[l] - sum)));
+      PetscCall(ComplainIf(z[l] != NumberOf(i, Z, l), "work %" INT ": z has changed", i));
     }
     PetscCall(VecRestoreArrayRead(problem->single[i][Z], &z));
     PetscCall(VecRestoreArrayRead(x[i], &array));
@@ -157,14 +138,13 @@ static PetscErrorCode TestResidual(const Problem *problem, PetscInt which, Petsc
 
     for (PetscInt j = 0; j < 3; j++) PetscCall(VecGetArrayRead(all[j], &array[j]));
     for (PetscInt l = 0; l < problem->n; l++) {
-      const PetscScalar wanted = subtracts ? Number(i, B, l) - Number(i, T, l) : Number(i, B, l);
+      const PetscScalar wanted = subtracts ? NumberOf(i, B, l) - NumberOf(i, T, l) : NumberOf(i, B, l);
 
       PetscCall(ComplainIf(array[0][l] != wanted || array[1][l] != wanted,
-                           "work %" PetscInt_FMT " of %" PetscInt_FMT ": the residual in vector %" PetscInt_FMT
-                           ", copied to %" PetscInt_FMT ", is wrong by %g and %g",
+                           "work %" INT " of %" INT ": the residual in vector %" INT ", copied to %" INT ", is wrong by %g and %g",
                            i, problem->width, which, copies, (double)PetscAbsScalar(array[0][l] - wanted),
                            (double)PetscAbsScalar(array[1][l] - wanted)));
-      PetscCall(ComplainIf(array[2][l] != (PetscScalar)0.0, "work %" PetscInt_FMT ": z is not zero", i));
+      PetscCall(ComplainIf(array[2][l] != (PetscScalar)0.0, "work %" INT ": z is not zero", i));
     }
     for (PetscInt j = 0; j < 3; j++) PetscCall(VecRestoreArrayRead(all[j], &array[j]));
   }
@@ -200,16 +180,15 @@ static PetscErrorCode TestNorms(const Problem *problem)
   PetscCall(IDRSNorms(&problem->group, v, norms));
   calls += Allreduces();
   if (problem->width > 1 && !PetscIsInfReal(norms[problem->width - 1]))
-    PetscCall(ComplainIf(calls > 2, "%g reductions for %" PetscInt_FMT " norms", calls, problem->width));
+    PetscCall(ComplainIf(calls > 2, "%g reductions for %" INT " norms", calls, problem->width));
   for (PetscInt i = 0; i < problem->width; i++) {
     PetscCall(IDRSNorms(IDRSAlone(problem->group.work[i]), &v[i], &alone));
     PetscCall(VecNorm(v[i], NORM_2, &plain));
     PetscCall(ComplainIf(!(alone == norms[i] || PetscAbsReal(alone - norms[i]) <= 4 * UNIT * alone),
-                         "work %" PetscInt_FMT " of %" PetscInt_FMT ": norm %g, alone %g", i, problem->width, (double)norms[i],
-                         (double)alone));
+                         "work %" INT " of %" INT ": norm %g, alone %g", i, problem->width, (double)norms[i], (double)alone));
     PetscCall(ComplainIf(!(plain == norms[i] || PetscAbsReal(plain - norms[i]) <= 100 * UNIT * plain),
-                         "work %" PetscInt_FMT " of %" PetscInt_FMT ": norm %g, that of VecNorm() is %g", i, problem->width,
-                         (double)norms[i], (double)plain));
+                         "work %" INT " of %" INT ": norm %g, that of VecNorm() is %g", i, problem->width, (double)norms[i],
+                         (double)plain));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -217,17 +196,15 @@ static PetscErrorCode TestNorms(const Problem *problem)
 int main(int argc, char **argv)
 {
   const PetscInt        sizes[] = {1, 4, 19}, widths[] = {1, 3, 16};
-  PetscInt              rows[MAX_LIST] = {0, 1, 31, 33, 1000}, count = MAX_LIST;
+  PetscInt              rows[MAX_LIST] = {0, 1, 31, 33, 1000}, count = 5;
   KSPIDRSImplementation back = KSP_IDRS_HOST;
   PetscMPIInt           rank;
-  PetscBool             set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&back, NULL));
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-rows", rows, &count, &set));
-  if (!set) count = 5;
+  PetscCall(BackEndFromOptions(&back));
+  PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &count));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
     for (PetscInt l = 0; l < count; l++) {
       for (size_t w = 0; w < PETSC_STATIC_ARRAY_LENGTH(widths); w++) {

@@ -14,18 +14,30 @@ static const struct {
   int32_t  q[COLUMNS];
 } table[] = {
   /* clang-format off */
-  {0x0u,                0x0u,                {-29885, 38881, 12533, -63889, 27653, -37309, -38617, 49901, 57629, -57213, 43877, -34737, 12815, 27725, -32875, -53561, -21179, 53627}  },
-  {0x0u,                0x1u,                {-48463, -47427, -8021, -41945, -10097, -47805, 42463, 64595, 16907, -23993, 29395, 45407, -52125, -49553, -12451, 58961, -39037, 12751} },
-  {0x0u,                0xffffffffu,         {29073, -55623, -33945, -51345, 23313, -51159, -29423, 49113, -22613, 38451, 36689, 23321, -47211, -451, -2515, -571, 27331, -19749}     },
-  {0x0u,                0x100000000u,        {38965, 13865, 56281, 19845, -43401, -28021, 54081, -45155, 32593, -25235, 57999, 9043, -39699, 9713, 39955, -23409, 64263, -43461}      },
-  {0x0u,                0xa00000007u,        {28945, -13371, -29827, -44671, 49599, 33823, 37527, 6043, 60537, -16751, 23497, 13285, -11213, -41337, -51677, 61767, 50505, -49023}    },
-  {0x1u,                0x0u,                {30693, -62811, -50801, 22351, -44809, -27017, 27591, 65031, -55043, 57085, 10759, -42553, -15625, -53833, -10235, 25669, 39471, 8751}   },
-  {0x2u,                0x75bcd15u,          {57133, 35485, -19333, 10131, -49047, -48035, 50113, 58457, -60883, -8479, -57899, -49619, -24557, 23107, -25559, -36663, -27037, -52209}},
-  {0x3039u,             0x100000001u,        {58955, 38407, 6343, 36907, -44145, -17165, -51091, -26303, 45833, 12181, -42227, -43359, -38517, -22969, -21141, 16359, -661, 30071}    },
-  {0x7fffffffu,         0x3e8u,              {-56515, 31707, -54853, -6187, 40561, 35827, 44351, 41217, -38717, 37737, 9273, -49433, -38559, 6183, -61523, -16229, -55547, 3087}      },
-  {0x100000000u,        0x80000000u,         {33705, 29073, 53587, 30467, 46757, 12009, 3751, 62567, 30099, -36393, -49179, -27835, -15451, -63747, 3929, -55439, 8203, -62353}       },
-  {0x800000000000000bu, 0xffffffffffu,       {-35421, -17185, 31003, -9505, 19675, -14237, -6449, -29733, -62139, -11291, 27707, 13967, -34475, 54153, -26515, 36641, 6179, 59171}    },
-  {0xffffffffffffffffu, 0x8000000000000003u, {-1733, 22987, -58177, 13311, 5391, 25223, 1453, 60109, 16471, -51121, -24733, -44349, 55963, -19925, 27383, -37657, 32939, 50547}       }
+  {0x0u, 0x0u, {-29885, 38881, 12533, -63889, 27653, -37309, -38617, 49901, 57629,
+   -57213, 43877, -34737, 12815, 27725, -32875, -53561, -21179, 53627}},
+  {0x0u, 0x1u, {-48463, -47427, -8021, -41945, -10097, -47805, 42463, 64595, 16907,
+   -23993, 29395, 45407, -52125, -49553, -12451, 58961, -39037, 12751}},
+  {0x0u, 0xffffffffu, {29073, -55623, -33945, -51345, 23313, -51159, -29423, 49113, -22613,
+   38451, 36689, 23321, -47211, -451, -2515, -571, 27331, -19749}},
+  {0x0u, 0x100000000u, {38965, 13865, 56281, 19845, -43401, -28021, 54081, -45155, 32593,
+   -25235, 57999, 9043, -39699, 9713, 39955, -23409, 64263, -43461}},
+  {0x0u, 0xa00000007u, {28945, -13371, -29827, -44671, 49599, 33823, 37527, 6043, 60537,
+   -16751, 23497, 13285, -11213, -41337, -51677, 61767, 50505, -49023}},
+  {0x1u, 0x0u, {30693, -62811, -50801, 22351, -44809, -27017, 27591, 65031, -55043,
+   57085, 10759, -42553, -15625, -53833, -10235, 25669, 39471, 8751}},
+  {0x2u, 0x75bcd15u, {57133, 35485, -19333, 10131, -49047, -48035, 50113, 58457, -60883,
+   -8479, -57899, -49619, -24557, 23107, -25559, -36663, -27037, -52209}},
+  {0x3039u, 0x100000001u, {58955, 38407, 6343, 36907, -44145, -17165, -51091, -26303, 45833,
+   12181, -42227, -43359, -38517, -22969, -21141, 16359, -661, 30071}},
+  {0x7fffffffu, 0x3e8u, {-56515, 31707, -54853, -6187, 40561, 35827, 44351, 41217, -38717,
+   37737, 9273, -49433, -38559, 6183, -61523, -16229, -55547, 3087}},
+  {0x100000000u, 0x80000000u, {33705, 29073, 53587, 30467, 46757, 12009, 3751, 62567, 30099,
+   -36393, -49179, -27835, -15451, -63747, 3929, -55439, 8203, -62353}},
+  {0x800000000000000bu, 0xffffffffffu, {-35421, -17185, 31003, -9505, 19675, -14237, -6449, -29733, -62139,
+   -11291, 27707, 13967, -34475, 54153, -26515, 36641, 6179, 59171}},
+  {0xffffffffffffffffu, 0x8000000000000003u, {-1733, 22987, -58177, 13311, 5391, 25223, 1453, 60109, 16471,
+   -51121, -24733, -44349, 55963, -19925, 27383, -37657, 32939, 50547}}
   /* clang-format on */
 };
 
@@ -39,11 +51,10 @@ static PetscErrorCode TestTable(void)
       const int32_t q = table[l].q[j], own = Shadow(table[l].seed, table[l].row, j),
                     entry = IDRSShadowEntry(table[l].seed, table[l].row, (uint32_t)j);
 
-      PetscCall(Expect(&check, (PetscBool)(own == q), "the test itself: line %d column %" PetscInt_FMT " is %d, the table has %d",
-                       (int)l, j, (int)own, (int)q));
-      PetscCall(Expect(&check, (PetscBool)(entry == q),
-                       "IDRSShadowEntry(): line %d column %" PetscInt_FMT " is %d, the table has %d", (int)l, j, (int)entry,
-                       (int)q));
+      PetscCall(Expect(&check, (PetscBool)(own == q), "the test itself: line %d column %" INT " is %d, the table has %d", (int)l, j,
+                       (int)own, (int)q));
+      PetscCall(Expect(&check, (PetscBool)(entry == q), "IDRSShadowEntry(): line %d column %" INT " is %d, the table has %d",
+                       (int)l, j, (int)entry, (int)q));
     }
   }
   PetscCall(CheckVerdict(&check));
@@ -57,8 +68,8 @@ static PetscErrorCode ExpectMean(Check *check, double sum, double mean, double s
   const double deviation = (sum / (double)n - mean) / (sigma / PetscSqrtReal((PetscReal)n));
 
   PetscFunctionBegin;
-  PetscCall(Expect(check, (PetscBool)(deviation >= -5.0 && deviation <= 5.0),
-                   "%s %" PetscInt_FMT " %" PetscInt_FMT ": off by %g sigmas", what, i, j, deviation));
+  PetscCall(Expect(check, (PetscBool)(deviation >= -5.0 && deviation <= 5.0), "%s %" INT " %" INT ": off by %g sigmas", what, i, j,
+                   deviation));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,15 +98,15 @@ static PetscErrorCode TestStatistics(uint64_t seed, uint64_t first, Check *range
       const PetscBool valid = (PetscBool)(entry % 2 && -65536 < entry && entry < 65536);
 
       if (!valid || entry != Shadow(seed, row, j))
-        PetscCall(Expect(range, PETSC_FALSE, "row %" PetscInt_FMT " column %" PetscInt_FMT " is %d, by definition %d", i, j,
-                         (int)entry, (int)Shadow(seed, row, j)));
+        PetscCall(Expect(range, PETSC_FALSE, "row %" INT " column %" INT " is %d, by definition %d", i, j, (int)entry,
+                         (int)Shadow(seed, row, j)));
       else range->made++;
       if (valid) seen[(entry + 65535) / 2]++;
       q[i + j * n] = entry;
     }
   }
   for (PetscInt i = 0; i < 65536; i++) missing += !seen[i];
-  PetscCall(Expect(range, (PetscBool)!missing, "%" PetscInt_FMT " values never occur", missing));
+  PetscCall(Expect(range, (PetscBool)!missing, "%" INT " values never occur", missing));
 
   for (PetscInt j = 0; j < columns; j++) {
     int64_t sum = 0;
@@ -148,9 +159,8 @@ static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, co
     sum /= (PetscReal)65536.0;
     error = PetscAbsScalar(sums[j] - sum);
     PetscCall(Expect(check, (PetscBool)(error <= tolerance),
-                     "%s, s %" PetscInt_FMT ", seed %" PRIu64 ": sum %" PetscInt_FMT " of vector %" PetscInt_FMT
-                     " is off by %g of %g",
-                     work->passes->name, work->s, work->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
+                     "%s, s %" INT ", seed %" PRIu64 ": sum %" INT " of vector %" INT " is off by %g of %g", work->passes->name,
+                     work->s, work->seed, j, which, (double)error, (double)PetscAbsScalar(sum)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -173,8 +183,7 @@ static PetscErrorCode ExpectVectors(Check *check, IDRSWork work)
         row = i;
     }
     PetscCall(VecRestoreArrayRead(work->P[j], &p));
-    PetscCall(Expect(check, (PetscBool)(row < 0),
-                     "s %" PetscInt_FMT ", seed %" PRIu64 ": row %" PetscInt_FMT " of vector %" PetscInt_FMT, work->s, work->seed,
+    PetscCall(Expect(check, (PetscBool)(row < 0), "s %" INT ", seed %" PRIu64 ": row %" INT " of vector %" INT, work->s, work->seed,
                      row, j));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -188,8 +197,7 @@ static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
   PetscScalar *array;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(RankAndSize(&rank, &size));
   if (layout == 1) n = rank == size - 1 ? ROWS : 0;
   if (layout == 2) n = rank == size - 1 ? (size == 1 ? ROWS : ROWS - 1025) : (rank ? 0 : 1025);
   PetscCall(VecCreate(PETSC_COMM_WORLD, x));
@@ -238,8 +246,7 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
     PetscCall(ExpectSums(sums, work, 1, work->scalars.sums + IDRS_SUM_PY(s)));
   }
   PetscCall(IDRSWorkDestroy(1, &work));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

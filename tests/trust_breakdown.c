@@ -88,16 +88,12 @@ static PetscErrorCode SolveAndCheck(const char name[], KSP ksp, Mat A, Vec b, Ve
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
   PetscCall(VecGetSize(b, &n));
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
   PetscCall(KSPIDRSGetMaxRestarts(ksp, &allowed));
-  PetscCall(PetscSNPrintf(what, sizeof(what),
-                          "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT " iterations, %" PetscInt_FMT
-                          " restarts",
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, s = %" INT ": %s after %" INT " iterations, %" INT " restarts",
                           name, n, s, KSPConvergedReasons[reason], its, restarts));
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
   PetscCall(ComplainIf(ierr, "%s: error \"%s\"", what, message));
@@ -114,7 +110,7 @@ static PetscErrorCode SolveAndCheck(const char name[], KSP ksp, Mat A, Vec b, Ve
     ComplainIf(!reason || (end == END_CONVERGED && reason < 0) || ((end == END_DIVERGED || end == END_BREAKDOWN) && reason > 0),
                "%s: not expected", what));
   PetscCall(ComplainIf(end == END_BREAKDOWN && (reason != KSP_DIVERGED_BREAKDOWN || restarts != allowed),
-                       "%s: not after %" PetscInt_FMT " restarts", what, allowed));
+                       "%s: not after %" INT " restarts", what, allowed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,9 +163,7 @@ static PetscErrorCode TestSystems(void)
       PetscCall(SolveAndCheck(systems[i].name, ksp, A, b, x, systems[i].end));
       PetscCall(KSPDestroy(&ksp));
     }
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x));
+    PetscCall(DestroyAll(&A, &b, &x));
     PetscCall(Verdict(systems[i].name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -197,15 +191,11 @@ static PetscErrorCode TestDimensions(void)
           PetscCall(SystemCreateEntries(entries[ie], dimensions[id], rhs, &A, &b, &x));
           PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
           PetscCall(SolveAndCheck(names[ie], ksp, A, b, x, singular ? END_EITHER : END_CONVERGED));
-          PetscCall(KSPDestroy(&ksp));
-          PetscCall(MatDestroy(&A));
-          PetscCall(VecDestroy(&b));
-          PetscCall(VecDestroy(&x));
+          PetscCall(DestroyAll(&ksp, &A, &b, &x));
         }
       }
     }
   }
-  PetscCall(Verdict("dimensions around s"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -278,14 +268,10 @@ static PetscErrorCode TestShadows(void)
         if (shadow == SHADOW_ORTHOGONAL && skew) end = END_EITHER; /* minimal residual steps cannot help, nor omega */
         PetscCall(SolveAndCheck(shadows[shadow], ksp, A, b, x, end));
         PetscCall(VecDestroyVecs(s, &P));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(MatDestroy(&A));
-        PetscCall(VecDestroy(&b));
-        PetscCall(VecDestroy(&x));
+        PetscCall(DestroyAll(&ksp, &A, &b, &x));
       }
     }
   }
-  PetscCall(Verdict("shadow vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -313,14 +299,10 @@ static PetscErrorCode TestScales(void)
     PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
     PetscCall(SolveAndCheck(sign < 0 ? "small shadow vectors" : "large shadow vectors", ksp, A, b, x, END_CONVERGED));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
-    PetscCall(ComplainIf(restarts, "%" PetscInt_FMT " restarts with %s shadow vectors", restarts, sign < 0 ? "small" : "large"));
+    PetscCall(ComplainIf(restarts, "%" INT " restarts with %s shadow vectors", restarts, sign < 0 ? "small" : "large"));
     PetscCall(VecDestroyVecs(s, &P));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x));
+    PetscCall(DestroyAll(&ksp, &A, &b, &x));
   }
-  PetscCall(Verdict("scales of shadow vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -328,7 +310,6 @@ static PetscErrorCode TestScales(void)
 static PetscErrorCode TestTold(void)
 {
   const PetscInt s = 4;
-  PetscViewer    viewer;
   PetscMPIInt    rank;
   Mat            A;
   Vec            b, x, *P;
@@ -357,24 +338,16 @@ static PetscErrorCode TestTold(void)
     if (info) fflush(info);
     PetscCall(PetscFree(name));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
-    PetscCall(FileNumbers("breakdown_info.0", "Breakdown at iteration ", 1, &number, &times));
+    PetscCall(FileNumbers("breakdown_info.0", "Breakdown ... iteration ", 1, &number, &times));
     PetscCall(ComplainIf(PetscDefined(USE_INFO) && (times != allowed + 1 || !(number == 0.0)),
-                         "%" PetscInt_FMT " restarts: %" PetscInt_FMT " breakdowns told, the first at iteration %g", restarts,
-                         times, (double)number));
-
-    PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "breakdown_view", &viewer));
-    PetscCall(KSPView(ksp, viewer));
-    PetscCall(PetscViewerDestroy(&viewer));
-    PetscCall(FileNumbers("breakdown_view", " verifications, ", 1, &number, &times));
-    PetscCall(
-      ComplainIf(times != 1 || !(number == (PetscReal)allowed), "%" PetscInt_FMT " restarts: %g viewed", restarts, (double)number));
+                         "%" INT " restarts: %" INT " breakdowns told, the first at iteration %g", restarts, times,
+                         (double)number));
+    PetscCall(ViewNumbers((PetscObject)ksp, "last solve: ... verifications, ", 1, &number, &times));
+    PetscCall(ComplainIf(times != 1 || !(number == (PetscReal)allowed), "%" INT " restarts: %g viewed", restarts, (double)number));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(VecDestroyVecs(s, &P));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(Verdict("breakdowns and restarts told"));
+  PetscCall(DestroyAll(&A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -440,28 +413,22 @@ static PetscErrorCode TestAstray(void)
       PetscCall(KSPGetConvergedReason(ksp, &reason));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
       PetscCall(ComplainIf(reason == KSP_DIVERGED_DTOL || reason == KSP_DIVERGED_NANORINF,
-                           "almost skew-symmetric, s = %" PetscInt_FMT ": %s", s, KSPConvergedReasons[reason]));
+                           "almost skew-symmetric, s = %" INT ": %s", s, KSPConvergedReasons[reason]));
       PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
       for (PetscInt i = 0; i < entries; i++) beyond += history[i] > limit * history[0] ? 1 : 0;
       PetscCall(ComplainIf(beyond > restarts + 1,
-                           "almost skew-symmetric, s = %" PetscInt_FMT ": %" PetscInt_FMT
-                           " norms are beyond the limit, with %" PetscInt_FMT " restarts",
-                           s, beyond, restarts));
+                           "almost skew-symmetric, s = %" INT ": %" INT " norms are beyond the limit, with %" INT " restarts", s,
+                           beyond, restarts));
       PetscCall(ComplainIf(smoothing && (stray.grown || !(stray.worst <= 10 * PetscPowReal(PETSC_MACHINE_EPSILON, 0.25))),
-                           "almost skew-symmetric, s = %" PetscInt_FMT ", smoothed: the norm has grown %" PetscInt_FMT
-                           " times, and is off by %g",
-                           s, stray.grown, (double)stray.worst));
+                           "almost skew-symmetric, s = %" INT ", smoothed: the norm has grown %" INT " times, and is off by %g", s,
+                           stray.grown, (double)stray.worst));
       total += beyond;
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(VecDestroy(&x));
+      PetscCall(DestroyAll(&ksp, &x));
     }
   }
   /* complex numbers omega are better ones */
   PetscCall(ComplainIf(!total && !PetscDefined(USE_COMPLEX), "almost skew-symmetric: nothing has gone astray"));
-  PetscCall(VecDestroy(&stray.b));
-  PetscCall(VecDestroy(&stray.x));
-  PetscCall(MatDestroy(&stray.A));
-  PetscCall(Verdict("recurrences that go astray"));
+  PetscCall(DestroyAll(&stray.b, &stray.x, &stray.A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -499,8 +466,7 @@ static PetscErrorCode TestGiven(void)
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Tridiagonal, 50, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecDuplicate(b, &Ab));
-  PetscCall(VecDuplicate(b, &p));
+  PetscCall(DuplicateAll(b, &Ab, &p));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecSetGeneral(p, 2.0));
   PetscCall(MatMult(A, b, Ab));
@@ -508,17 +474,10 @@ static PetscErrorCode TestGiven(void)
   PetscCall(MakeAlmostOrthogonal(Ab, p));
   PetscCall(SolverCreate(A, 1, PCNONE, &ksp));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 1, &p));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("shadow vector almost orthogonal to A b", ksp, A, b, x));
+  PetscCall(SolveSystem("shadow vector almost orthogonal to A b", ksp, A, b, x));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
-  PetscCall(ComplainIf(restarts > 5, "shadow vector almost orthogonal to A b: %" PetscInt_FMT " restarts", restarts));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&p));
-  PetscCall(VecDestroy(&Ab));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("a shadow vector almost orthogonal to A b"));
+  PetscCall(ComplainIf(restarts > 5, "shadow vector almost orthogonal to A b: %" INT " restarts", restarts));
+  PetscCall(DestroyAll(&ksp, &p, &Ab, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -568,8 +527,7 @@ static PetscErrorCode TestSpike(void)
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Tridiagonal, 50, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecDuplicate(b, &spike.normal));
-  PetscCall(VecDuplicate(b, &p));
+  PetscCall(DuplicateAll(b, &spike.normal, &p));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetOwnershipRange(p, &begin, &end));
   PetscCall(VecGetArrayWrite(p, &array));
@@ -594,14 +552,8 @@ static PetscErrorCode TestSpike(void)
   /* where norms come an iteration late the solve may end before, and numbers of single precision are never so small */
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQ, &host));
   PetscCall(ComplainIf(host && PETSC_MACHINE_EPSILON < 1e-10 && (!spike.done || restarts < 1 || restarts > 2),
-                       "spike: %s, %" PetscInt_FMT " restarts", spike.done ? "made" : "not made", restarts));
-  PetscCall(KSPDestroy(&spike.ksp));
-  PetscCall(VecDestroy(&p));
-  PetscCall(VecDestroy(&spike.normal));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("a restart from the smoothed iterate"));
+                       "spike: %s, %" INT " restarts", spike.done ? "made" : "not made", restarts));
+  PetscCall(DestroyAll(&spike.ksp, &p, &spike.normal, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -673,18 +625,15 @@ static PetscErrorCode TestDominated(void)
         missed += !(rnorm <= systems[i].attainable * bnorm);
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ComplainIf(reason > 0 ? !(rnorm <= 1.01 * rtol * bnorm) : reason != KSP_DIVERGED_BREAKDOWN,
-                             "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g",
-                             systems[i].name, sizes[is], 100 * seed, KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
+                             "%s, s = %" INT ", seed %" INT ": %s, the norm of b - A x is %g of %g", systems[i].name, sizes[is],
+                             100 * seed, KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
       }
       PetscCall(ComplainIf(2 * missed > SEEDS,
-                           "%s, s = %" PetscInt_FMT ": the norm of b - A x is above %g times that of b with %" PetscInt_FMT
-                           " of %d seeds",
+                           "%s, s = %" INT ": the norm of b - A x is above %g times that of b with %" INT " of %d seeds",
                            systems[i].name, sizes[is], (double)systems[i].attainable, missed, SEEDS));
       PetscCall(KSPDestroy(&ksp));
     }
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x));
+    PetscCall(DestroyAll(&A, &b, &x));
     PetscCall(Verdict(systems[i].name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -723,8 +672,7 @@ static PetscErrorCode TestExtremeSystems(void)
       KSP      ksp;
 
       PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, left ? PCJACOBI : PCNONE, &ksp));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved("as it is", ksp, A, b, x));
+      PetscCall(SolveSystem("as it is", ksp, A, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &its[0]));
       for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(powers); i++) {
         const PetscReal    a = Power(powers[i].A), factor = Power(powers[i].b);
@@ -744,19 +692,15 @@ static PetscErrorCode TestExtremeSystems(void)
         PetscCall(ResidualNorm(A, b, y, &rnorm, &bnorm));
         PetscCall(ComplainIf(reason != KSP_CONVERGED_RTOL || PetscAbsInt(its[1] - its[0]) > 2 || !(rnorm <= 1.01 * rtol * bnorm) ||
                                !(norm > 0.0 && norm <= PETSC_MAX_REAL),
-                             "A times %g, b times %g, s = %" PetscInt_FMT ", %s: %s after %" PetscInt_FMT
-                             " iterations, %" PetscInt_FMT " expected, norm %g, the norm of b - A x is %g of %g",
+                             "A times %g, b times %g, s = %" INT ", %s: %s after %" INT " iterations, %" INT
+                             " expected, norm %g, the norm of b - A x is %g of %g",
                              (double)a, (double)factor, sizes[is], left ? "left" : "right", KSPConvergedReasons[reason], its[1],
                              its[0], (double)norm, (double)rnorm, (double)bnorm));
       }
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("systems whose squares vanish or overflow"));
+  PetscCall(DestroyAll(&y, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -797,39 +741,21 @@ static PetscErrorCode TestExtremeColumns(void)
       PetscCall(VecSetGeneral(b, 1.0 + j));
       PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
       PetscCall(ComplainIf(reasons[j] != KSP_CONVERGED_RTOL || !(rnorm <= 1.01 * rtol * bnorm),
-                           "%s recurrences, column %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g",
-                           block ? "block" : "single", j, KSPConvergedReasons[reasons[j]], (double)rnorm, (double)bnorm));
+                           "%s recurrences, column %" INT ": %s, the norm of b - A x is %g of %g", block ? "block" : "single", j,
+                           KSPConvergedReasons[reasons[j]], (double)rnorm, (double)bnorm));
     }
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("right-hand sides whose squares vanish or overflow"));
+  PetscCall(DestroyAll(&B, &X, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestSystems());
-  PetscCall(TestDimensions());
-  PetscCall(TestShadows());
-  PetscCall(TestScales());
-  PetscCall(TestTold());
-  PetscCall(TestAstray());
-  PetscCall(TestGiven());
-  PetscCall(TestSpike());
-  PetscCall(TestDominated());
-  PetscCall(TestExtremeSystems());
-  PetscCall(TestExtremeColumns());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSystems, NULL}, {TestDimensions, "dimensions around s"}, {TestShadows, "shadow vectors"},
+          {TestScales, "scales of shadow vectors"}, {TestTold, "breakdowns and restarts told"},
+          {TestAstray, "recurrences that go astray"}, {TestGiven, "a shadow vector almost orthogonal to A b"},
+          {TestSpike, "a restart from the smoothed iterate"}, {TestDominated, NULL},
+          {TestExtremeSystems, "systems whose squares vanish or overflow"},
+          {TestExtremeColumns, "right-hand sides whose squares vanish or overflow"})
 
 /*TEST
 

@@ -21,8 +21,7 @@ static PetscErrorCode ScaledResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, 
   PetscCall(VecScale(c, factor));
   PetscCall(VecScale(y, factor));
   PetscCall(ResidualNorm(A, c, y, rnorm, bnorm));
-  PetscCall(VecDestroy(&c));
-  PetscCall(VecDestroy(&y));
+  PetscCall(DestroyAll(&c, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -62,12 +61,10 @@ static PetscErrorCode TestUpdating(KSP ksp, Mat A, Vec b, PetscReal tolerance, P
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
       PetscCall(Solve(ksp, A, b, tolerance, what, &reason));
       if (reason > 0) converged++;
-      else
-        PetscCall(ComplainIf(updating, "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s", what, s, seed,
-                             KSPConvergedReasons[reason]));
+      else PetscCall(ComplainIf(updating, "%s, s = %" INT ", seed %" INT ": %s", what, s, seed, KSPConvergedReasons[reason]));
     }
   }
-  PetscCall(ComplainIf(converged < 30, "%s: only %" PetscInt_FMT " of 40 runs converged", what, converged));
+  PetscCall(ComplainIf(converged < 30, "%s: only %" INT " of 40 runs converged", what, converged));
   PetscCall(Verdict(what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -93,7 +90,7 @@ static PetscErrorCode TestBelow(KSP ksp, Mat A, Vec b, PetscReal tolerance)
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
     PetscCall(ComplainIf(reason != KSP_DIVERGED_BREAKDOWN || its > 40 * enough || !(rnorm <= 1e3 * tolerance * bnorm),
-                         "below the attainable accuracy, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", and %" PetscInt_FMT
+                         "below the attainable accuracy, s = %" INT ": %s after %" INT ", and %" INT
                          " are enough, with |b - A x| = %g, |b| = %g",
                          s, KSPConvergedReasons[reason], its, enough, (double)rnorm, (double)bnorm));
     PetscCall(VecDestroy(&x));
@@ -126,8 +123,8 @@ static PetscErrorCode TestScales(KSP ksp, Mat A, Vec b)
       for (PetscInt seed = 0; seed < 2; seed++) {
         PetscCall(KSPIDRSSetShadowSize(ksp, s));
         PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "right-hand side of norm %g, s = %" PetscInt_FMT ", seed %" PetscInt_FMT,
-                                (double)scales[i], s, seed));
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "right-hand side of norm %g, s = %" INT ", seed %" INT, (double)scales[i], s, seed));
         PetscCall(Solve(ksp, A, b, rtol, what, &reason));
       }
     }
@@ -177,12 +174,11 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPGetResidualNorm(ksp, &norm));
   PetscCall(KSPGetResidualHistory(ksp, &norms, &full));
-  PetscCall(ComplainIf(reason != expected && !PetscDefined(USE_REAL_SINGLE), "%s: %s after %" PetscInt_FMT, what,
-                       KSPConvergedReasons[reason], its));
+  PetscCall(
+    ComplainIf(reason != expected && !PetscDefined(USE_REAL_SINGLE), "%s: %s after %" INT, what, KSPConvergedReasons[reason], its));
   PetscCall(ComplainIf(full != its + 1 || told.calls != full,
-                       "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " norms in the history, %" PetscInt_FMT
-                       " calls of the monitor",
-                       what, its, full, told.calls));
+                       "%s: %" INT " iterations, %" INT " norms in the history, %" INT " calls of the monitor", what, its, full,
+                       told.calls));
   PetscCall(ComplainIf(full && !(norms[full - 1] == norm), "%s, %s: the history ends with %.17g, KSPGetResidualNorm() gives %.17g",
                        what, KSPConvergedReasons[reason], (double)norms[full - 1], (double)norm));
   PetscCall(ComplainIf(heard && !(told.norm == norm), "%s, %s: the monitor is told %.17g last, KSPGetResidualNorm() gives %.17g",
@@ -199,9 +195,8 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetResidualHistory(ksp, NULL, &count));
     PetscCall(PetscArraycmp(own, half, length, &same));
-    PetscCall(ComplainIf(count != length || !same || !(own[length] == -1.0),
-                         "%s: %" PetscInt_FMT " norms in a history of length %" PetscInt_FMT "%s", what, count, length,
-                         same ? "" : ", not those of the long one"));
+    PetscCall(ComplainIf(count != length || !same || !(own[length] == -1.0), "%s: %" INT " norms in a history of length %" INT "%s",
+                         what, count, length, same ? "" : ", not those of the long one"));
     PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_TRUE));
     PetscCall(PetscFree(own));
   }
@@ -265,8 +260,7 @@ static PetscErrorCode TestOften(KSP ksp, Mat A, Vec b)
   PetscCall(Solve(ksp, A, b, 1e-8, "updates in many iterations", &reason));
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates, NULL));
-  PetscCall(ComplainIf(!(reason > 0) || updates < 20,
-                       "updates in many iterations: %s after %" PetscInt_FMT ", with %" PetscInt_FMT " updates",
+  PetscCall(ComplainIf(!(reason > 0) || updates < 20, "updates in many iterations: %s after %" INT ", with %" INT " updates",
                        KSPConvergedReasons[reason], its, updates));
   PetscCall(Verdict("updates in many iterations"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -304,10 +298,7 @@ int main(int argc, char **argv)
     PetscCall(TestScales(ksp, A, b));
     PetscCall(TestHistory(ksp, b, tolerance));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&ones));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &ones, &b, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

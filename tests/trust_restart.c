@@ -23,8 +23,7 @@ int main(int argc, char **argv)
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecGetOwnershipRange(b, &begin, &end));
   for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, PetscSinReal(1.0 + 1.7 * (PetscReal)i), INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(b));
-  PetscCall(VecAssemblyEnd(b));
+  PetscCall(VecAssemble(b));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPSetOperators(ksp, A, A));
@@ -49,25 +48,21 @@ int main(int argc, char **argv)
         total += restarts;
         if (!few && !(reason > 0)) lost++;
         PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm),
-                             "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": converged, and the norm of b - A x is %g of %g",
-                             sizes[is], seed, (double)norm, (double)bnorm));
+                             "s = %" INT ", seed %" INT ": converged, and the norm of b - A x is %g of %g", sizes[is], seed,
+                             (double)norm, (double)bnorm));
         PetscCall(ComplainIf(reason < 0 && !(norm <= bnorm),
-                             "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s with a solution worse than none, %g of %g",
-                             sizes[is], seed, KSPConvergedReasons[reason], (double)norm, (double)bnorm));
-        PetscCall(ComplainIf(few && restarts,
-                             "s = %" PetscInt_FMT ", seed %" PetscInt_FMT ": %" PetscInt_FMT " restarts where none are allowed",
-                             sizes[is], seed, restarts));
+                             "s = %" INT ", seed %" INT ": %s with a solution worse than none, %g of %g", sizes[is], seed,
+                             KSPConvergedReasons[reason], (double)norm, (double)bnorm));
+        PetscCall(ComplainIf(few && restarts, "s = %" INT ", seed %" INT ": %" INT " restarts where none are allowed", sizes[is],
+                             seed, restarts));
       }
     }
   }
   /* where a recurrence breaks down depends on the rounding errors of matvecs and sums: one of the ten may give up */
-  PetscCall(ComplainIf(lost > 1, "%" PetscInt_FMT " solves of 10 have not converged", lost));
+  PetscCall(ComplainIf(lost > 1, "%" INT " solves of 10 have not converged", lost));
   PetscCall(ComplainIf(!total, "there was no restart"));
   PetscCall(Verdict("restarts"));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -2,9 +2,7 @@ static char help[] = "Small systems that a few steps solve exactly, so that the 
 a convergence test of the user\n\
 learns of the solution even where no restart is left.\n\n";
 
-#include <petscidrs.h>
 #include <fenv.h>
-#include "harness.h"
 #include "systems.h"
 
 /* Skew-symmetric blocks of two rows, or c times the identity */
@@ -18,34 +16,9 @@ static PetscErrorCode SmallSystemCreate(PetscInt n, PetscReal c, PetscBool skew,
     if (skew && !last) PetscCall(MatSetValue(*A, i, i % 2 ? i - 1 : i + 1, i % 2 ? -c : c, INSERT_VALUES));
     else PetscCall(MatSetValue(*A, i, i, skew ? 1.0 : c, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(MatCreateVecs(*A, x, b));
   PetscCall(VecSetGeneral(*b, c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SystemDestroy(Mat *A, Vec *b, Vec *x)
-{
-  PetscFunctionBeginUser;
-  PetscCall(MatDestroy(A));
-  PetscCall(VecDestroy(b));
-  PetscCall(VecDestroy(x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SmallSolverCreate(Mat A, PetscInt s, KSP *ksp)
-{
-  PC pc;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPCreate(PETSC_COMM_SELF, ksp));
-  PetscCall(KSPSetOperators(*ksp, A, A));
-  PetscCall(KSPSetType(*ksp, KSPIDRS));
-  PetscCall(KSPIDRSSetShadowSize(*ksp, s));
-  PetscCall(KSPIDRSSetImplementation(*ksp, implementation));
-  PetscCall(KSPGetPC(*ksp, &pc));
-  PetscCall(PCSetType(pc, PCNONE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -59,15 +32,13 @@ static PetscErrorCode TestInvalid(void)
     KSP ksp;
 
     PetscCall(SmallSystemCreate(3, 1.0 + i / 7.0, PETSC_FALSE, &A, &b, &x));
-    PetscCall(SmallSolverCreate(A, 4, &ksp));
+    PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
     PetscCall(KSPSetUp(ksp));
     (void)feclearexcept(FE_INVALID);
     PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(ComplainIf(fetestexcept(FE_INVALID), "%" PetscInt_FMT " / 7 times the identity: an invalid operation", i));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(SystemDestroy(&A, &b, &x));
+    PetscCall(ComplainIf(fetestexcept(FE_INVALID), "%" INT " / 7 times the identity: an invalid operation", i));
+    PetscCall(DestroyAll(&ksp, &A, &b, &x));
   }
-  PetscCall(Verdict("invalid operations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,34 +64,22 @@ static PetscErrorCode TestTest(void)
         PetscCall(SmallSystemCreate(n, 0.3 + 0.1 * i, PETSC_TRUE, &A, &b, &x));
         PetscCall(VecNorm(b, NORM_2, &bnorm));
         tolerance = rtol * bnorm;
-        PetscCall(SmallSolverCreate(A, s, &ksp));
+        PetscCall(SolverCreate(A, s, PCNONE, &ksp));
         PetscCall(KSPIDRSSetMaxRestarts(ksp, 0));
         PetscCall(KSPSetConvergenceTest(ksp, Test, &tolerance, NULL));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-        PetscCall(ComplainIf(!(reason > 0) && rnorm <= tolerance,
-                             "n = %" PetscInt_FMT ", s = %" PetscInt_FMT ", %" PetscInt_FMT ": %s with ||b - A x|| = %g", n, s, i,
-                             KSPConvergedReasons[reason], (double)rnorm));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(SystemDestroy(&A, &b, &x));
+        PetscCall(ComplainIf(!(reason > 0) && rnorm <= tolerance, "n = %" INT ", s = %" INT ", %" INT ": %s with ||b - A x|| = %g",
+                             n, s, i, KSPConvergedReasons[reason], (double)rnorm));
+        PetscCall(DestroyAll(&ksp, &A, &b, &x));
       }
     }
   }
-  PetscCall(Verdict("a test of the user, without restarts"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestInvalid());
-  PetscCall(TestTest());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestInvalid, "invalid operations"}, {TestTest, "a test of the user, without restarts"})
 
 /*TEST
 

@@ -80,6 +80,8 @@ static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSSte
   return step->unreported || !IDRSStepHasY(scalars, step) ? IDRS_SUM_RR(scalars->s) : IDRS_SUM_YY(scalars->s);
 }
 
+PETSC_EXTERN PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *, const IDRSPassOps **);
+
 PETSC_INTERN PetscLogEvent IDRS_Reduce;
 PETSC_INTERN PetscBool IDRSGroupNext(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
 PETSC_INTERN PetscErrorCode IDRSEachWork(const IDRSGroup *, const IDRSStep *, PetscErrorCode (*)(IDRSWork, const IDRSStep *));

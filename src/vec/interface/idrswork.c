@@ -9,11 +9,26 @@ const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "peer", "KS
 const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
 
 /* Back ends, the fastest first */
-static const IDRSPassOps *const IDRSPassList[] = {
+static const IDRSPassOps *IDRSPassList[] = {
 #if defined(PETSCIDRS_HAVE_CUDA)
   &IDRSPasses_CUDA,
 #endif
   &IDRSPasses_Host, &IDRSPasses_Vec};
+
+/* IDRSWorkRegisterPasses - Registers a back end in place of the one of the same name, which is returned: an emulated device, say */
+PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *passes, const IDRSPassOps **replaced)
+{
+  PetscFunctionBegin;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSPassList); i++) {
+    PetscBool same;
+
+    PetscCall(PetscStrcmp(IDRSPassList[i]->name, passes->name, &same));
+    if (!same) continue;
+    if (replaced) *replaced = IDRSPassList[i];
+    IDRSPassList[i] = passes;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /*
    IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the one asked for, or an error that says why it cannot

@@ -58,8 +58,7 @@ static PetscErrorCode Solve(PetscInt n, const PetscScalar *A, PetscInt lda, Pets
     PetscCall(VecRestoreArrayRead(y, &solution));
     PetscCall(VecDestroy(&b));
   }
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&F));
+  PetscCall(DestroyAll(&y, &F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -181,8 +180,7 @@ static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
       PetscCall(MatSetValue(B, i, j, dense->R[i + j * N], INSERT_VALUES));
     }
   }
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   PetscCall(PetscMalloc1(m * MAX_HISTORY, &history));
   PetscCall(KSPSetResidualHistory(ksp, history, m * MAX_HISTORY, PETSC_FALSE));
@@ -190,8 +188,7 @@ static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
   PetscCall(KSPGetResidualHistory(ksp, NULL, &length));
   for (PetscInt j = 0; j < m; j++) at[j] = j ? at[j - 1] + its[j - 1] + 1 : 0;
-  PetscCall(ComplainIf(at[m - 1] + its[m - 1] + 1 != length,
-                       "s = %" PetscInt_FMT ", m = %" PetscInt_FMT ": %" PetscInt_FMT " norms instead of %" PetscInt_FMT, s, m,
+  PetscCall(ComplainIf(at[m - 1] + its[m - 1] + 1 != length, "s = %" INT ", m = %" INT ": %" INT " norms instead of %" INT, s, m,
                        length, at[m - 1] + its[m - 1] + 1));
   for (PetscInt i = 0; i < N; i++) {
     for (PetscInt j = 0; j < N; j++) PetscCall(MatGetValues(A, 1, &i, 1, &j, &dense->A[i + j * N]));
@@ -206,15 +203,12 @@ static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
     Norms(m, dense, norms);
     for (PetscInt j = 0; j < m && i <= its[j]; j++)
       PetscCall(ComplainIf(!(PetscAbsReal(history[at[j] + i] - norms[j]) <= 1e3 * PETSC_SQRT_MACHINE_EPSILON * history[at[j]]),
-                           "s = %" PetscInt_FMT ", m = %" PetscInt_FMT ", column %" PetscInt_FMT ", iteration %" PetscInt_FMT
-                           ": %g, by the textbook %g",
-                           s, m, j, i, (double)history[at[j] + i], (double)norms[j]));
+                           "s = %" INT ", m = %" INT ", column %" INT ", iteration %" INT ": %g, by the textbook %g", s, m, j, i,
+                           (double)history[at[j] + i], (double)norms[j]));
   }
   PetscCall(PetscFree(history));
   PetscCall(PetscFree(dense));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(KSPDestroy(&ksp));
+  PetscCall(DestroyAll(&B, &X, &ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

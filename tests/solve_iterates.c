@@ -23,20 +23,14 @@ static PetscErrorCode WatchCreate(const char what[], Vec b, PetscBool build, Wat
   watch->calls = 0;
   watch->peak  = 0.0;
   watch->build = build;
-  PetscCall(VecDuplicate(b, &watch->x));
-  PetscCall(VecDuplicate(b, &watch->t));
-  PetscCall(VecDuplicate(b, &watch->v));
-  PetscCall(VecDuplicate(b, &watch->w));
+  PetscCall(DuplicateAll(b, &watch->x, &watch->t, &watch->v, &watch->w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode WatchDestroy(Watch *watch)
 {
   PetscFunctionBeginUser;
-  PetscCall(VecDestroy(&watch->x));
-  PetscCall(VecDestroy(&watch->t));
-  PetscCall(VecDestroy(&watch->v));
-  PetscCall(VecDestroy(&watch->w));
+  PetscCall(DestroyAll(&watch->x, &watch->t, &watch->v, &watch->w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -51,10 +45,10 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetIterationNumber(ksp, &reported));
-  PetscCall(ComplainIf(its != watch->calls, "%s: monitored iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", watch->what,
-                       its, watch->calls));
-  PetscCall(ComplainIf(its != reported, "%s: monitored iteration %" PetscInt_FMT " when the solver is at %" PetscInt_FMT,
-                       watch->what, its, reported));
+  PetscCall(
+    ComplainIf(its != watch->calls, "%s: monitored iteration %" INT " after %" INT " calls", watch->what, its, watch->calls));
+  PetscCall(
+    ComplainIf(its != reported, "%s: monitored iteration %" INT " when the solver is at %" INT, watch->what, its, reported));
   if (watch->calls < MAX_HISTORY) watch->norms[watch->calls] = rnorm;
   watch->calls++;
   watch->peak = PetscMax(watch->peak, rnorm);
@@ -63,16 +57,15 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscCall(KSPBuildSolution(ksp, watch->x, NULL));
   PetscCall(SolverNorm(ksp, watch->b, watch->x, &norm));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak),
-                       "%s: at iteration %" PetscInt_FMT " the solution built has a residual norm of %.14g, reported %.14g",
-                       watch->what, its, (double)norm, (double)rnorm));
+                       "%s: at iteration %" INT " the solution built has a residual norm of %.14g, reported %.14g", watch->what,
+                       its, (double)norm, (double)rnorm));
 
   PetscCall(KSPBuildSolution(ksp, NULL, &x));
   PetscCall(VecCopy(x, watch->t));
   PetscCall(VecAXPY(watch->t, -1.0, watch->x));
   PetscCall(VecNorm(watch->t, NORM_INFINITY, &difference));
-  PetscCall(ComplainIf(!(difference == 0.0),
-                       "%s: at iteration %" PetscInt_FMT " the solution built in a vector of the solver differs by %g", watch->what,
-                       its, (double)difference));
+  PetscCall(ComplainIf(!(difference == 0.0), "%s: at iteration %" INT " the solution built in a vector of the solver differs by %g",
+                       watch->what, its, (double)difference));
 
   PetscCall(KSPBuildResidual(ksp, watch->t, watch->v, &v));
   PetscCall(KSPGetPCSide(ksp, &side));
@@ -81,8 +74,8 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   else PetscCall(VecCopy(v, watch->w));
   PetscCall(VecNorm(watch->w, NORM_2, &norm));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak),
-                       "%s: at iteration %" PetscInt_FMT " the residual built has a norm of %.14g, reported %.14g", watch->what,
-                       its, (double)norm, (double)rnorm));
+                       "%s: at iteration %" INT " the residual built has a norm of %.14g, reported %.14g", watch->what, its,
+                       (double)norm, (double)rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,7 +103,7 @@ static PetscErrorCode TestMonitors(void)
             PetscInt       its;
             KSP            ksp;
 
-            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, update tolerance %g, %s guess", sizes[is],
+            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, %s, update tolerance %g, %s guess", sizes[is],
                                     PCSides[sides[iside]], pctypes[ipc], (double)tolerances[itol], guess ? "nonzero" : "zero"));
             PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
             PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerances[itol]));
@@ -122,13 +115,12 @@ static PetscErrorCode TestMonitors(void)
             PetscCall(CheckConverged(what, ksp, b, x));
             PetscCall(KSPGetIterationNumber(ksp, &its));
             PetscCall(ComplainIf(watch.calls != its + 1 || history.length != its + 1,
-                                 "%s: %" PetscInt_FMT " calls of the monitor, %" PetscInt_FMT " norms of %" PetscInt_FMT
-                                 " iterations",
-                                 what, watch.calls, history.length, its));
+                                 "%s: %" INT " calls of the monitor, %" INT " norms of %" INT " iterations", what, watch.calls,
+                                 history.length, its));
             for (PetscInt i = 0; i < PetscMin(watch.calls, history.length); i++)
               PetscCall(ComplainIf(!(watch.norms[i] == history.norms[i]),
-                                   "%s: norm %g of iteration %" PetscInt_FMT " monitored, %g in the history", what,
-                                   (double)watch.norms[i], i, (double)history.norms[i]));
+                                   "%s: norm %g of iteration %" INT " monitored, %g in the history", what, (double)watch.norms[i],
+                                   i, (double)history.norms[i]));
             PetscCall(WatchDestroy(&watch));
             PetscCall(KSPDestroy(&ksp));
           }
@@ -136,10 +128,7 @@ static PetscErrorCode TestMonitors(void)
       }
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("monitors, solution and residual at every iteration"));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -156,8 +145,8 @@ static PetscErrorCode StopTest(KSP ksp, PetscInt its, PetscReal rnorm, KSPConver
 
   PetscFunctionBeginUser;
   *reason = KSP_CONVERGED_ITERATING;
-  PetscCall(ComplainIf(its != stop->calls++, "the test is called at iteration %" PetscInt_FMT " after %" PetscInt_FMT " calls", its,
-                       stop->calls - 1));
+  PetscCall(
+    ComplainIf(its != stop->calls++, "the test is called at iteration %" INT " after %" INT " calls", its, stop->calls - 1));
   if (its >= stop->stop) *reason = stop->reason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -188,8 +177,7 @@ static PetscErrorCode TestEnds(void)
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_UNEVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &first));
+  PetscCall(DuplicateAll(b, &x, &first));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
     for (size_t iside = 0; iside < 2; iside++) {
       for (size_t ipc = 0; ipc < 2; ipc++) {
@@ -202,7 +190,7 @@ static PetscErrorCode TestEnds(void)
             Stop               stop = {limit, reasons[end], 0};
             KSP                ksp;
 
-            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, %s, end at %" PetscInt_FMT " by %s", sizes[is],
+            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, %s, end at %" INT " by %s", sizes[is],
                                     PCSides[sides[iside]], pctypes[ipc], limit, ends[end]));
             PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
             PetscCall(KSPSetTolerances(ksp, 1e-13, PETSC_DEFAULT, PETSC_DEFAULT, end <= END_NO_NORM ? limit : 500));
@@ -214,7 +202,7 @@ static PetscErrorCode TestEnds(void)
             PetscCall(KSPGetIterationNumber(ksp, &its));
             PetscCall(KSPGetResidualNorm(ksp, &reported));
             PetscCall(SolverNorm(ksp, b, x, &norm));
-            PetscCall(ComplainIf(its != limit, "%s: %" PetscInt_FMT " iterations", what, its));
+            PetscCall(ComplainIf(its != limit, "%s: %" INT " iterations", what, its));
             /* without a norm releases of PETSc differ about the reason */
             PetscCall(ComplainIf(reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS), "%s: %s", what,
                                  KSPConvergedReasons[reason]));
@@ -224,11 +212,9 @@ static PetscErrorCode TestEnds(void)
             /* no product is made for nothing: one more than iterations where the norm of the last comes with the next */
             PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
             PetscCall(ComplainIf(products < its || products > its + 1 + updates,
-                                 "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what,
-                                 products, its, updates));
+                                 "%s: %" INT " products for %" INT " iterations, %" INT " updates", what, products, its, updates));
             PetscCall(ComplainIf(end <= END_NO_NORM && products != its + updates,
-                                 "%s: %" PetscInt_FMT " products for %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates", what,
-                                 products, its, updates));
+                                 "%s: %" INT " products for %" INT " iterations, %" INT " updates", what, products, its, updates));
             if (!end) PetscCall(VecCopy(x, first));
             PetscCall(VecNorm(first, NORM_2, &size));
             PetscCall(VecAXPY(x, -1.0, first));
@@ -241,11 +227,7 @@ static PetscErrorCode TestEnds(void)
       }
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&first));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("ends at every iteration"));
+  PetscCall(DestroyAll(&x, &first, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,28 +262,23 @@ static PetscErrorCode TestNest(void)
         char         what[64];
         KSP          ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", shell ? "shell" : "nest", sizes[is],
-                                PCSides[sides[iside]]));
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s", shell ? "shell" : "nest", sizes[is], PCSides[sides[iside]]));
         PetscCall(SolverCreateSide(shell ? S : A, sizes[is], sides[iside], PCNONE, &ksp));
         PetscCall(KSPIDRSSetImplementation(ksp, implementation == KSP_IDRS_VEC ? KSP_IDRS_VEC : KSP_IDRS_AUTO));
         PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
         PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
         PetscCall(VecSetGeneral(x, 2.0));
         PetscCall(KSPSetInitialGuessNonzero(ksp, shell ? PETSC_TRUE : PETSC_FALSE));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(SolveToNorm(what, ksp, b, x));
         PetscCall(WatchDestroy(&watch));
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
+  PetscCall(DestroyAll(&S, &A, &x, &b));
   for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&blocks[i]));
   for (PetscInt i = 0; i < 2; i++) PetscCall(VecDestroy(&parts[i]));
-  PetscCall(Verdict("nested vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,8 +313,7 @@ static PetscErrorCode TestVarying(void)
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 14, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(14, 0.8, &A, &b, &x));
   PetscCall(VecDuplicate(b, &varying.diagonal));
   PetscCall(MatGetDiagonal(A, varying.diagonal));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
@@ -348,8 +324,7 @@ static PetscErrorCode TestVarying(void)
         KSP          ksp, sub;
         PC           pc;
 
-        PetscCall(
-          PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, inner ? "inner gmres" : "varying diagonal", sizes[is]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT, inner ? "inner gmres" : "varying diagonal", sizes[is]));
         PetscCall(SolverCreate(A, sizes[is], inner ? PCKSP : PCSHELL, &ksp));
         PetscCall(KSPGetPC(ksp, &pc));
         if (inner) {
@@ -367,33 +342,18 @@ static PetscErrorCode TestVarying(void)
         PetscCall(KSPSetInitialGuessNonzero(ksp, guess ? PETSC_TRUE : PETSC_FALSE));
         PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
         PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(SolveToNorm(what, ksp, b, x));
         PetscCall(WatchDestroy(&watch));
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
-  PetscCall(VecDestroy(&varying.diagonal));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("preconditioners that vary"));
+  PetscCall(DestroyAll(&varying.diagonal, &x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestMonitors());
-  PetscCall(TestEnds());
-  PetscCall(TestNest());
-  PetscCall(TestVarying());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestMonitors, "monitors, solution and residual at every iteration"}, {TestEnds, "ends at every iteration"},
+          {TestNest, "nested vectors"}, {TestVarying, "preconditioners that vary"})
 
 /*TEST
 

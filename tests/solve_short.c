@@ -41,13 +41,11 @@ static PetscErrorCode ManySolves(Mat A, Vec b, KSPType type, PetscInt s, PetscIn
   for (PetscInt i = 0; i < solves; i++) {
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetIterationNumber(ksp, &made));
-    PetscCall(ComplainIf(made != its, "%s: solve %" PetscInt_FMT " made %" PetscInt_FMT " of %" PetscInt_FMT " iterations", type, i,
-                         made, its));
+    PetscCall(ComplainIf(made != its, "%s: solve %" INT " made %" INT " of %" INT " iterations", type, i, made, its));
   }
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
   *digits = PetscLog10Real(bnorm / norm);
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&ksp, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -72,15 +70,12 @@ static PetscErrorCode TestMany(void)
       for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
         PetscCall(ManySolves(A, b, KSPIDRS, s[is], its, 30, &digits));
         PetscCall(ComplainIf(!(best > 0.5 && digits >= 0.5 * best),
-                             "%" PetscInt_FMT " lines, %" PetscInt_FMT " iterations, s = %" PetscInt_FMT ": %g digits, gmres %g",
-                             lines[il], its, s[is], (double)digits, (double)best));
+                             "%" INT " lines, %" INT " iterations, s = %" INT ": %g digits, gmres %g", lines[il], its, s[is],
+                             (double)digits, (double)best));
       }
     }
-    PetscCall(VecDestroy(&exact));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&exact, &b, &A));
   }
-  PetscCall(Verdict("many short solves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,11 +106,9 @@ static PetscErrorCode Richardson(Mat A, Vec b, Vec exact, KSPType type, PetscInt
   PetscCall(VecAXPY(x, -1.0, exact));
   PetscCall(VecNorm(x, NORM_2, &error));
   PetscCall(ComplainIf(!(reason > 0 && error <= 100 * rtol * norm),
-                       "%s, s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %s after %" PetscInt_FMT
-                       ", relative error %g",
-                       type, s, inner, KSPConvergedReasons[reason], *its, (double)(error / norm)));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
+                       "%s, s = %" INT ", %" INT " inner iterations: %s after %" INT ", relative error %g", type, s, inner,
+                       KSPConvergedReasons[reason], *its, (double)(error / norm)));
+  PetscCall(DestroyAll(&ksp, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,16 +129,11 @@ static PetscErrorCode TestInside(void)
     for (size_t is = 0; is < SIZES; is++) {
       if (sizes[is] < inner) continue; /* only the first s iterations are minimal residual steps */
       PetscCall(Richardson(A, b, exact, KSPIDRS, sizes[is], inner, &its));
-      PetscCall(ComplainIf(its > 2 * best,
-                           "s = %" PetscInt_FMT ", %" PetscInt_FMT " inner iterations: %" PetscInt_FMT
-                           " outer ones, with gmres %" PetscInt_FMT,
+      PetscCall(ComplainIf(its > 2 * best, "s = %" INT ", %" INT " inner iterations: %" INT " outer ones, with gmres %" INT,
                            sizes[is], inner, its, best));
     }
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&exact));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("inside richardson"));
+  PetscCall(DestroyAll(&b, &exact, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -178,8 +166,8 @@ static PetscErrorCode Multigrid(PetscReal convection, KSPType outer, KSPType typ
   PetscCall(KSPGetRhs(ksp, &b));
   PetscCall(KSPGetSolution(ksp, &x));
   PetscCall(KSPGetIterationNumber(ksp, its));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "convection %g, %s, %" PetscInt_FMT " iterations of %s", (double)convection, outer,
-                          smoothings, type));
+  PetscCall(
+    PetscSNPrintf(what, sizeof(what), "convection %g, %s, %" INT " iterations of %s", (double)convection, outer, smoothings, type));
   PetscCall(CheckSolved(what, ksp, A, b, x));
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -201,14 +189,13 @@ static PetscErrorCode TestSmoother(void)
         for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
           PetscCall(Multigrid(winds[ip], outer[io], KSPIDRS, s[is], smoothings, &its));
           PetscCall(ComplainIf(its > 2 * best,
-                               "convection %g, %s, s = %" PetscInt_FMT ", %" PetscInt_FMT
-                               " iterations of the smoother: %" PetscInt_FMT " outer ones, with gmres %" PetscInt_FMT,
+                               "convection %g, %s, s = %" INT ", %" INT " iterations of the smoother: %" INT
+                               " outer ones, with gmres %" INT,
                                (double)winds[ip], outer[io], s[is], smoothings, its, best));
         }
       }
     }
   }
-  PetscCall(Verdict("as a smoother"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,9 +243,7 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
 {
   Watch    *watch = (Watch *)ctx;
   PetscReal found, rounding;
-  PCSide    side;
-  Vec       r, z;
-  PC        pc;
+  Vec       b, x;
 
   PetscFunctionBeginUser;
   if (!its) watch->first = watch->last = norm;
@@ -266,21 +251,14 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   /* some norms are differences of squares */
   rounding = PetscSqrtReal(PETSC_MACHINE_EPSILON) * norm + 1000 * PETSC_MACHINE_EPSILON * watch->first;
   PetscCall(ComplainIf(its <= watch->s && !(norm <= watch->last + rounding),
-                       "%s: the norm grows in iteration %" PetscInt_FMT ", from %g to %g", watch->what, its, (double)watch->last,
+                       "%s: the norm grows in iteration %" INT ", from %g to %g", watch->what, its, (double)watch->last,
                        (double)norm));
   watch->last = norm;
-  PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
-  PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(VecDuplicate(r, &z));
-  if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
-  else PetscCall(VecCopy(r, z));
-  PetscCall(VecNorm(z, NORM_2, &found));
+  PetscCall(KSPBuildSolution(ksp, NULL, &x));
+  PetscCall(KSPGetRhs(ksp, &b));
+  PetscCall(SolverNorm(ksp, b, x, &found));
   PetscCall(ComplainIf(its <= watch->s && !(PetscAbsReal(found - norm) <= rounding),
-                       "%s: norm %g of iteration %" PetscInt_FMT ", that of b - A x is %g", watch->what, (double)norm, its,
-                       (double)found));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&r));
+                       "%s: norm %g of iteration %" INT ", that of b - A x is %g", watch->what, (double)norm, its, (double)found));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -300,7 +278,7 @@ static PetscErrorCode CheckFirst(const char name[], Mat A)
       Watch           watch = {what, s[is], 0.0, 0.0, 0};
       KSP             ksp;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s %s", name, s[is], seed,
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", seed %" INT ", %s %s", name, s[is], seed,
                               left ? "left" : "right", jacobi ? PCJACOBI : PCNONE));
       PetscCall(SolverCreate(A, s[is], jacobi ? PCJACOBI : PCNONE, &ksp));
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
@@ -311,12 +289,11 @@ static PetscErrorCode CheckFirst(const char name[], Mat A)
       PetscCall(VecSetGeneral(x, 2.0));
       PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(seed % 2)));
       PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(ComplainIf(watch.calls < s[is] + 3, "%s: %" PetscInt_FMT " calls of the monitor", what, watch.calls));
+      PetscCall(ComplainIf(watch.calls < s[is] + 3, "%s: %" INT " calls of the monitor", what, watch.calls));
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -342,7 +319,6 @@ static PetscErrorCode TestFirst(void)
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 8, 0.3, 0.3, &A));
   PetscCall(CheckFirst("convection and diffusion", A));
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("norms of the first iterations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -366,17 +342,15 @@ static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, 
   calls += Allreduces();
   PetscCall(KSPGetIterationNumber(ksp, &made));
   PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
-  PetscCall(ComplainIf(made != its, "%s: %" PetscInt_FMT " iterations of %" PetscInt_FMT, what, made, its));
+  PetscCall(ComplainIf(made != its, "%s: %" INT " iterations of %" INT, what, made, its));
   PetscCall(ComplainIf(products != expected || counted->matvecs != expected,
-                       "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " products, %" PetscInt_FMT " counted", what, its,
-                       products, counted->matvecs));
-  PetscCall(ComplainIf(reductions != its, "%s, %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions", what, its, reductions));
+                       "%s, %" INT " iterations: %" INT " products, %" INT " counted", what, its, products, counted->matvecs));
+  PetscCall(ComplainIf(reductions != its, "%s, %" INT " iterations: %" INT " reductions", what, its, reductions));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &host, VECSEQ, VECMPI, ""));
   if (!host || implementation == KSP_IDRS_VEC || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG))
     PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(
-    ComplainIf(calls != (size > 1 ? its : 0), "%s, %" PetscInt_FMT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
+  PetscCall(ComplainIf(calls != (size > 1 ? its : 0), "%s, %" INT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -398,7 +372,7 @@ static PetscErrorCode TestCounts(void)
       char            what[128];
       KSP             ksp;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s %s%s", s[is], left ? "left" : "right",
+      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s %s%s", s[is], left ? "left" : "right",
                               jacobi ? PCJACOBI : PCNONE, skip ? ", test skipped" : ""));
       PetscCall(SolverCreate(counted.A, s[is], jacobi ? PCJACOBI : PCNONE, &ksp));
       PetscCall(KSPSetOperators(ksp, S, counted.A));
@@ -414,11 +388,7 @@ static PetscErrorCode TestCounts(void)
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&counted.A));
-  PetscCall(Verdict("products and reductions without norms"));
+  PetscCall(DestroyAll(&b, &x, &S, &counted.A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -461,10 +431,7 @@ static PetscErrorCode MinimalStep(KSP ksp, Mat A, Vec b, Vec x)
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecDuplicate(b, &u));
-  PetscCall(VecDuplicate(b, &g));
-  PetscCall(VecDuplicate(b, &y));
+  PetscCall(DuplicateAll(b, &r, &u, &g, &y));
   PetscCall(MatMult(A, x, r));
   PetscCall(VecAYPX(r, -1.0, b));
   PetscCall(PCApply(pc, r, u));
@@ -477,39 +444,27 @@ static PetscErrorCode MinimalStep(KSP ksp, Mat A, Vec b, Vec x)
   PetscCall(VecDot(r, g, &gr)); /* g^H r */
   PetscCall(VecDot(g, g, &gg));
   PetscCall(VecAXPY(x, gr / gg, u));
-  PetscCall(VecDestroy(&r));
-  PetscCall(VecDestroy(&u));
-  PetscCall(VecDestroy(&g));
-  PetscCall(VecDestroy(&y));
+  PetscCall(DestroyAll(&r, &u, &g, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm that the solver tells is that of its residual */
+/* The norm that the solver has is that of its residual */
 static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
 {
   PetscReal norm, found, bnorm, scale;
-  PCSide    side;
-  Vec       r, z;
-  PC        pc;
+  Vec       r;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(KSPGetPCSide(ksp, &side));
   PetscCall(KSPGetResidualNorm(ksp, &norm));
   PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecDuplicate(b, &z));
   PetscCall(MatMult(A, x, r));
   PetscCall(VecNorm(r, NORM_2, &scale));
   PetscCall(VecNorm(b, NORM_2, &bnorm));
-  PetscCall(VecAYPX(r, -1.0, b));
-  if (side == PC_LEFT) PetscCall(PCApply(pc, r, z));
-  else PetscCall(VecCopy(r, z));
-  PetscCall(VecNorm(z, NORM_2, &found));
+  PetscCall(SolverNorm(ksp, b, x, &found));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - found) <=
                          PetscSqrtReal(PETSC_MACHINE_EPSILON) * found + 100 * PETSC_MACHINE_EPSILON * (scale + bnorm)),
                        "%s: norm %g, that of the residual is %g", what, (double)norm, (double)found));
   PetscCall(VecDestroy(&r));
-  PetscCall(VecDestroy(&z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -540,10 +495,10 @@ static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, 
 
   /* Where there are no norms nobody knows of a solution before the first product */
   if (solved && (its || (!skip && normtype != KSP_NORM_NONE))) {
-    PetscCall(ComplainIf(!(reason > 0) || made > its, "%s: %s after %" PetscInt_FMT, what, KSPConvergedReasons[reason], made));
+    PetscCall(ComplainIf(!(reason > 0) || made > its, "%s: %s after %" INT, what, KSPConvergedReasons[reason], made));
   } else
-    PetscCall(ComplainIf(reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its, "%s: %s after %" PetscInt_FMT,
-                         what, KSPConvergedReasons[reason], made));
+    PetscCall(ComplainIf(reason != (skip ? KSP_CONVERGED_ITS : KSP_DIVERGED_ITS) || made != its, "%s: %s after %" INT, what,
+                         KSPConvergedReasons[reason], made));
 
   if (!guess) PetscCall(VecSet(x0, 0.0));
   if (its && !solved) PetscCall(MinimalStep(ksp, A, b, x0));
@@ -553,9 +508,7 @@ static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, 
   PetscCall(ComplainIf(!(error <= (its && !solved ? 1000 * PETSC_MACHINE_EPSILON * norm : 0.0)), "%s: x is off by %g of %g", what,
                        (double)error, (double)norm));
   if (normtype != KSP_NORM_NONE) PetscCall(CheckNorm(what, ksp, A, b, x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&x0));
+  PetscCall(DestroyAll(&b, &x, &x0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -572,14 +525,13 @@ static PetscErrorCode TestFew(void)
       char what[256];
       KSP  ksp;
 
-      PetscCall(SolverCreate(A, sizes[is], jacobi ? PCJACOBI : PCNONE, &ksp));
-      PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
+      PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, jacobi ? PCJACOBI : PCNONE, &ksp));
       if (none) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
       if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
       for (PetscInt beginning = 0; beginning < BEGINNINGS; beginning++) {
         for (PetscInt its = 0; its < 2; its++) {
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " iterations, s = %" PetscInt_FMT ", %s %s%s%s, %s", its,
-                                  sizes[is], left ? "left" : "right", jacobi ? PCJACOBI : PCNONE, none ? ", no norms" : "",
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " iterations, s = %" INT ", %s %s%s%s, %s", its, sizes[is],
+                                  left ? "left" : "right", jacobi ? PCJACOBI : PCNONE, none ? ", no norms" : "",
                                   skip ? ", test skipped" : "", beginnings[beginning]));
           PetscCall(CheckFew(what, ksp, A, its, (Beginning)beginning));
         }
@@ -588,7 +540,6 @@ static PetscErrorCode TestFew(void)
     }
   }
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("no iteration and one"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -635,9 +586,7 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(entry, n, RHS_GENERAL, &A, &b, &x));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
     for (PetscInt variant = 0; variant < 8; variant++) {
       const PetscBool left = (PetscBool)(variant & 1), none = (PetscBool)(variant >> 1 & 1);
@@ -647,8 +596,8 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
       PetscReal       norm, bnorm;
       KSP             ksp;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", %s%s",
-                              name, n, s[is], seed, left ? "left" : "right", none ? ", no norms" : ""));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, s = %" INT ", seed %" INT ", %s%s", name, n, s[is], seed,
+                              left ? "left" : "right", none ? ", no norms" : ""));
       PetscCall(SolverCreate(A, s[is], PCNONE, &ksp));
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
       PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
@@ -663,13 +612,11 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
       else
         PetscCall(
           ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
-      PetscCall(ComplainIf(its > most, "%s: %" PetscInt_FMT " iterations", what, its));
+      PetscCall(ComplainIf(its > most, "%s: %" INT " iterations", what, its));
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -682,25 +629,12 @@ static PetscErrorCode TestSmall(void)
   PetscCall(CheckSmall("two values", TwoValues, 40, 2));
   PetscCall(CheckSmall("three values", ThreeValues, 40, 3));
   for (PetscInt n = 1; n <= 8; n++) PetscCall(CheckSmall("random", Shifted, n, n));
-  PetscCall(Verdict("small Krylov spaces"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestMany());
-  PetscCall(TestInside());
-  PetscCall(TestSmoother());
-  PetscCall(TestFirst());
-  PetscCall(TestCounts());
-  PetscCall(TestFew());
-  PetscCall(TestSmall());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestMany, "many short solves"}, {TestInside, "inside richardson"}, {TestSmoother, "as a smoother"},
+          {TestFirst, "norms of the first iterations"}, {TestCounts, "products and reductions without norms"},
+          {TestFew, "no iteration and one"}, {TestSmall, "small Krylov spaces"})
 
 /*TEST
 

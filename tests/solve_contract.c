@@ -83,8 +83,7 @@ static PetscErrorCode TestOptions(Mat A, Vec b, Vec x)
 
       if (guess && strstr(option, "knoll")) continue;
       if (guess == 2 && strstr(option, "initial_residual")) continue; /* 1e-8 of its residual is below the attainable accuracy */
-      PetscCall(
-        PetscSNPrintf(what, sizeof(what), "%s %s, guess %" PetscInt_FMT, option, options[i].value ? options[i].value : "", guess));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s %s, guess %" INT, option, options[i].value ? options[i].value : "", guess));
       PetscCall(VecSet(x, 0.7));
       if (guess == 2) PetscCall(VecCopy(solution, x));
       PetscCall(Solve(KSPGMRES, A, b, x, i, (PetscBool)(guess > 0), &gmres));
@@ -93,10 +92,10 @@ static PetscErrorCode TestOptions(Mat A, Vec b, Vec x)
       PetscCall(Solve(KSPIDRS, A, b, x, i, (PetscBool)(guess > 0), &idrs));
       PetscCall(ComplainIf(idrs.reason != gmres.reason, "%s: %s, gmres %s", what, KSPConvergedReasons[idrs.reason],
                            KSPConvergedReasons[gmres.reason]));
-      PetscCall(ComplainIf(options[i].its && idrs.its != gmres.its, "%s: %" PetscInt_FMT " iterations, gmres %" PetscInt_FMT, what,
-                           idrs.its, gmres.its));
-      PetscCall(ComplainIf(idrs.entries != idrs.its + 1, "%s: %" PetscInt_FMT " norms for %" PetscInt_FMT " iterations", what,
-                           idrs.entries, idrs.its));
+      PetscCall(
+        ComplainIf(options[i].its && idrs.its != gmres.its, "%s: %" INT " iterations, gmres %" INT, what, idrs.its, gmres.its));
+      PetscCall(
+        ComplainIf(idrs.entries != idrs.its + 1, "%s: %" INT " norms for %" INT " iterations", what, idrs.entries, idrs.its));
       PetscCall(
         ComplainIf(strcmp(option, "-contract_ksp_norm_type") && !(PetscAbsReal(idrs.first - gmres.first) <= 1e-6 * gmres.first),
                    "%s: the first norm is %g, of gmres %g", what, (double)idrs.first, (double)gmres.first));
@@ -143,13 +142,10 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
   PetscCall(TestOptions(A, b, x));
   PetscCall(TestSkipPC(A));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

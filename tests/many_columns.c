@@ -28,9 +28,7 @@ static PetscErrorCode TestHistories(Mat A)
 
         PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
         PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &single));
-        PetscCall(BlockCreate(A, COLUMNS, &B));
-        PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-        PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+        PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
         PetscCall(MatCreateVecs(A, &x, &b));
         PetscCall(VecDuplicate(x, &y));
         PetscCall(PetscMalloc1(COLUMNS * MAX_HISTORY, &norms));
@@ -43,33 +41,26 @@ static PetscErrorCode TestHistories(Mat A)
           const PetscInt certain = PetscMin(2 * (sizes[is] + 1), its[j]);
           PetscBool      equal;
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", column %" PetscInt_FMT,
-                                  sizes[is], pctypes[ipc], width, j));
+          PetscCall(
+            PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, width %" INT ", column %" INT, sizes[is], pctypes[ipc], width, j));
           PetscCall(ColumnGet(B, j, b));
           PetscCall(SolveHistory(single, b, x, &alone));
           PetscCall(ComplainIf(PetscAbsInt(alone.length - 1 - its[j]) > (width == 1 ? 0 : 1 + its[j] / 10),
-                               "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " by KSPSolve()", what, its[j],
-                               alone.length - 1));
+                               "%s: %" INT " iterations, %" INT " by KSPSolve()", what, its[j], alone.length - 1));
           PetscCall(ComplainIf(at + its[j] + 1 > length, "%s: the history is too short", what));
           for (PetscInt i = 0; i <= certain && i < alone.length; i++)
             PetscCall(ComplainIf(!(PetscAbsReal(norms[at + i] - alone.norms[i]) <=
                                    (width == 1 ? 0.0 : 100 * PETSC_SQRT_MACHINE_EPSILON) * alone.norms[0]),
-                                 "%s: norm %" PetscInt_FMT " is %g, by KSPSolve() %g", what, i, (double)norms[at + i],
+                                 "%s: norm %" INT " is %g, by KSPSolve() %g", what, i, (double)norms[at + i],
                                  (double)alone.norms[i]));
           PetscCall(ColumnGet(X, j, y));
           PetscCall(VecEqual(x, y, &equal));
           PetscCall(ComplainIf(width == 1 && !equal, "%s: not the solution of KSPSolve()", what));
           at += its[j] + 1;
         }
-        PetscCall(ComplainIf(at != length, "%" PetscInt_FMT " norms instead of %" PetscInt_FMT, length, at));
+        PetscCall(ComplainIf(at != length, "%" INT " norms instead of %" INT, length, at));
         PetscCall(PetscFree(norms));
-        PetscCall(VecDestroy(&b));
-        PetscCall(VecDestroy(&x));
-        PetscCall(VecDestroy(&y));
-        PetscCall(MatDestroy(&B));
-        PetscCall(MatDestroy(&X));
-        PetscCall(KSPDestroy(&single));
-        PetscCall(KSPDestroy(&ksp));
+        PetscCall(DestroyAll(&b, &x, &y, &B, &X, &single, &ksp));
       }
     }
   }
@@ -89,9 +80,8 @@ static PetscErrorCode CheckUnchanged(Mat A, Mat X, Mat Y, PetscInt j, const char
   PetscCall(ColumnGet(X, j, x));
   PetscCall(ColumnGet(Y, j, y));
   PetscCall(VecEqual(x, y, &equal));
-  PetscCall(ComplainIf(!equal, "%s: column %" PetscInt_FMT " has changed", what, j));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
+  PetscCall(ComplainIf(!equal, "%s: column %" INT " has changed", what, j));
+  PetscCall(DestroyAll(&x, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -129,10 +119,10 @@ static PetscErrorCode TestIndependent(Mat A)
         PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ComplainIf(kind == 1 ? reason != KSP_DIVERGED_NANORINF || reasons[special] != reason : reason < 0,
-                             "s = %" PetscInt_FMT ", kind %" PetscInt_FMT ": %s, special column %s", sizes[is], kind,
-                             KSPConvergedReasons[reason], KSPConvergedReasons[reasons[special]]));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %s, width %" PetscInt_FMT ", kind %" PetscInt_FMT,
-                                sizes[is], pctypes[i % 2], widths[i / 2], kind));
+                             "s = %" INT ", kind %" INT ": %s, special column %s", sizes[is], kind, KSPConvergedReasons[reason],
+                             KSPConvergedReasons[reasons[special]]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, width %" INT ", kind %" INT, sizes[is], pctypes[i % 2],
+                                widths[i / 2], kind));
         for (PetscInt j = 0; j < COLUMNS; j++) {
           if (j != special) PetscCall(CheckUnchanged(A, X, Y, j, what));
         }
@@ -140,10 +130,7 @@ static PetscErrorCode TestIndependent(Mat A)
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&Y));
-  PetscCall(VecDestroy(&b));
+  PetscCall(DestroyAll(&B, &X, &Y, &b));
   PetscCall(Verdict("columns do not depend on each other"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -156,12 +143,10 @@ typedef struct {
 
 static PetscErrorCode WrongMult(Mat S, Vec x, Vec y)
 {
-  void  *ctx;
   Wrong *wrong;
 
   PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  wrong = (Wrong *)ctx;
+  PetscCall(MatShellGetContext(S, &wrong));
   PetscCall(MatMult(wrong->A, x, y));
   if (++wrong->made == wrong->wrong) PetscCall(VecSet(y, (PetscScalar)NAN));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -176,9 +161,7 @@ static PetscErrorCode TestEnds(Mat A)
 
   PetscFunctionBeginUser;
   PetscCall(ShellCreate(A, WrongMult, &wrong, &S));
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &Y));
   for (size_t is = 0; is < SIZES; is++) {
     for (PetscInt step = -1; step < 2 * (sizes[is] + 1); step++) { /* the first time all products are right */
@@ -190,22 +173,19 @@ static PetscErrorCode TestEnds(Mat A)
       wrong.made  = 0;
       wrong.wrong = step < 0 ? 0 : step * COLUMNS + special + 1;
       PetscCall(KSPMatSolve(ksp, B, step < 0 ? X : Y));
-      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", a NaN in step %" PetscInt_FMT, sizes[is], step));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", a NaN in step %" INT, sizes[is], step));
       PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
       for (PetscInt j = 0; j < COLUMNS; j++) {
         const PetscBool ends = (PetscBool)(step >= 0 && j == special);
 
-        PetscCall(ComplainIf(ends ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0, "%s, column %" PetscInt_FMT ": %s", what,
-                             j, KSPConvergedReasons[reasons[j]]));
+        PetscCall(ComplainIf(ends ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0, "%s, column %" INT ": %s", what, j,
+                             KSPConvergedReasons[reasons[j]]));
         if (step >= 0 && !ends) PetscCall(CheckUnchanged(A, X, Y, j, what));
       }
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&Y));
+  PetscCall(DestroyAll(&S, &B, &X, &Y));
   PetscCall(Verdict("columns that end in the midst of a cycle"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -256,9 +236,7 @@ static PetscErrorCode TestCalls(Mat A)
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
       PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* on a GPU, as for several */
       PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
-      PetscCall(BlockCreate(A, COLUMNS, &B));
-      PetscCall(BlockSet(A, BLOCK_EQUAL, B));
-      PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+      PetscCall(BlocksCreate(A, COLUMNS, BLOCK_EQUAL, &B, &X));
       PetscCall(MatCreateVecs(A, &x, &b));
       PetscCall(ColumnGet(B, 0, b));
       PetscCall(CountCalls(&passes[0], &reductions[0]));
@@ -270,22 +248,17 @@ static PetscErrorCode TestCalls(Mat A)
       PetscCall(CountCalls(&passes[2], &reductions[2]));
       /* columns agree to rounding with KSPSolve(), whose product may be another one: one cycle more or less */
       PetscCall(ComplainIf(PetscAbsInt(passes[2] - 2 * passes[1] + passes[0]) > 4 * (sizes[is] + 1),
-                           "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " passes for one column, %" PetscInt_FMT " for %d",
-                           sizes[is], pctypes[ipc], passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
+                           "s = %" INT ", %s: %" INT " passes for one column, %" INT " for %d", sizes[is], pctypes[ipc],
+                           passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
       PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1,
-                           "s = %" PetscInt_FMT ", %s: %" PetscInt_FMT " reductions for one column, %" PetscInt_FMT " for %d",
-                           sizes[is], pctypes[ipc], reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
+                           "s = %" INT ", %s: %" INT " reductions for one column, %" INT " for %d", sizes[is], pctypes[ipc],
+                           reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
       /* in single precision the first s steps break down for s = 8, which takes three reductions of each column to look into */
       PetscCall(
         ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3 + (PetscDefined(USE_REAL_SINGLE) && sizes[is] == 8 ? 3 * (COLUMNS - 1) : 0),
-                   "s = %" PetscInt_FMT ", %s: KSPIDRSGetCounts() tells of %" PetscInt_FMT
-                   " reductions for one column, %" PetscInt_FMT " for %d",
-                   sizes[is], pctypes[ipc], all[0], all[1], COLUMNS));
-      PetscCall(VecDestroy(&b));
-      PetscCall(VecDestroy(&x));
-      PetscCall(MatDestroy(&B));
-      PetscCall(MatDestroy(&X));
-      PetscCall(KSPDestroy(&ksp));
+                   "s = %" INT ", %s: KSPIDRSGetCounts() tells of %" INT " reductions for one column, %" INT " for %d", sizes[is],
+                   pctypes[ipc], all[0], all[1], COLUMNS));
+      PetscCall(DestroyAll(&b, &x, &B, &X, &ksp));
     }
   }
   PetscCall(Verdict("passes and reductions of many columns are those of one"));
@@ -310,9 +283,7 @@ static PetscErrorCode TestReads(Mat A)
     Mat      B, X;
 
     PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
-    PetscCall(BlockCreate(A, COLUMNS, &B));
-    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountEvent("MatMatMultNum", &several[0]));
     PetscCall(CountEvent("MatMult", &one[0]));
     PetscCall(CountEvent("SFBcastBegin", &scatters[0]));
@@ -325,22 +296,17 @@ static PetscErrorCode TestReads(Mat A)
     /* updates of different columns may be due in different cycles, and a device makes some products in vain where it has stopped */
     PetscCall(ComplainIf(several[1] - several[0] < its ||
                            several[1] - several[0] > its + updates + 1 + (device ? 3 * (updates + COLUMNS) : 0),
-                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of several columns, for %" PetscInt_FMT
-                         " iterations and %" PetscInt_FMT " updates",
+                         "s = %" INT ": %" INT " products of several columns, for %" INT " iterations and %" INT " updates",
                          sizes[is], several[1] - several[0], its, updates));
     if (size > 1)
       PetscCall(ComplainIf(scatters[1] - scatters[0] < several[1] - several[0] ||
                              scatters[1] - scatters[0] > several[1] - several[0] + one[1] - one[0],
-                           "s = %" PetscInt_FMT ": %" PetscInt_FMT " scatters for %" PetscInt_FMT " products of several columns",
-                           sizes[is], scatters[1] - scatters[0], several[1] - several[0]));
-    PetscCall(ComplainIf(one[1] - one[0] > 2 * COLUMNS,
-                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " products of one column, to verify %d", sizes[is],
+                           "s = %" INT ": %" INT " scatters for %" INT " products of several columns", sizes[is],
+                           scatters[1] - scatters[0], several[1] - several[0]));
+    PetscCall(ComplainIf(one[1] - one[0] > 2 * COLUMNS, "s = %" INT ": %" INT " products of one column, to verify %d", sizes[is],
                          one[1] - one[0], COLUMNS));
-    PetscCall(ComplainIf(matvecs < COLUMNS * (its / 2), "s = %" PetscInt_FMT ": only %" PetscInt_FMT " matvecs are counted",
-                         sizes[is], matvecs));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
-    PetscCall(KSPDestroy(&ksp));
+    PetscCall(ComplainIf(matvecs < COLUMNS * (its / 2), "s = %" INT ": only %" INT " matvecs are counted", sizes[is], matvecs));
+    PetscCall(DestroyAll(&B, &X, &ksp));
   }
   PetscCall(Verdict("A is read once for all columns"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -363,9 +329,7 @@ static PetscErrorCode TestPreconditioners(Mat A)
     Mat             B, X;
 
     PetscCall(SolverCreate(A, 4, pctypes[i], &ksp));
-    PetscCall(BlockCreate(A, COLUMNS, &B));
-    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountEvent("PCMatApply", &blocks[0]));
     PetscCall(CountEvent("PCApply", &vectors[0]));
     PetscCall(KSPMatSolve(ksp, B, X));
@@ -377,11 +341,10 @@ static PetscErrorCode TestPreconditioners(Mat A)
     vectors[1] -= vectors[0];
     /* blocks inside of a preconditioner may be counted, too, and a device makes some in vain */
     PetscCall(ComplainIf(several ? blocks[1] < its || blocks[1] > 2 * (its + updates + 1) + 6 * (updates + COLUMNS) : blocks[1] > 0,
-                         "%s: applied to %" PetscInt_FMT " blocks in %" PetscInt_FMT " iterations", pctypes[i], blocks[1], its));
-    PetscCall(ComplainIf(one ? vectors[1] < its * COLUMNS / 2 : vectors[1] > (i == 1 ? 1 : 0), "%s: applied to %" PetscInt_FMT " vectors in %" PetscInt_FMT " iterations", pctypes[i], vectors[1], its));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
-    PetscCall(KSPDestroy(&ksp));
+                         "%s: applied to %" INT " blocks in %" INT " iterations", pctypes[i], blocks[1], its));
+    PetscCall(ComplainIf(one ? vectors[1] < its * COLUMNS / 2 : vectors[1] > (i == 1 ? 1 : 0), 
+                         "%s: applied to %" INT " vectors in %" INT " iterations", pctypes[i], vectors[1], its));
+    PetscCall(DestroyAll(&B, &X, &ksp));
   }
   PetscCall(Verdict("preconditioners of all columns"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -424,15 +387,11 @@ static PetscErrorCode TestTurns(Mat A)
     projections[i] = after - before;
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
     for (PetscInt j = 1; j < counts[i]; j++)
-      PetscCall(ComplainIf(its[j] < 1 || 10 * its[j] > its[0],
-                           "the slow column has %" PetscInt_FMT " iterations, column %" PetscInt_FMT " has %" PetscInt_FMT, its[0],
-                           j, its[j]));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
-    PetscCall(KSPDestroy(&ksp));
+      PetscCall(ComplainIf(its[j] < 1 || 10 * its[j] > its[0], "the slow column has %" INT " iterations, column %" INT " has %" INT,
+                           its[0], j, its[j]));
+    PetscCall(DestroyAll(&B, &X, &ksp));
   }
-  PetscCall(ComplainIf(projections[1] > projections[0] + 2,
-                       "%" PetscInt_FMT " projections for %" PetscInt_FMT " columns, %" PetscInt_FMT " for %" PetscInt_FMT,
+  PetscCall(ComplainIf(projections[1] > projections[0] + 2, "%" INT " projections for %" INT " columns, %" INT " for %" INT,
                        projections[1], counts[1], projections[0], counts[0]));
   PetscCall(VecDestroy(&b));
   PetscCall(Verdict("a column that is done makes room for the next"));
@@ -459,8 +418,7 @@ static PetscErrorCode BlockCreateApart(Mat A, PetscInt columns, PetscInt more, P
   PetscCall(MatDenseGetArrayWrite(*B, &array));
   for (PetscInt i = 0; i < (n + more) * columns; i++) array[i] = between;
   PetscCall(MatDenseRestoreArrayWrite(*B, &array));
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*B));
   PetscCall(MatDestroy(&like));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -489,21 +447,18 @@ static PetscErrorCode TestLeading(Mat A)
       PetscCall(SolverCreate(A, 4, way == 2 ? PCBJACOBI : PCJACOBI, &ksp));
       if (way == 1) PetscCall(KSPIDRSSetWidth(ksp, 1));
       PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)(way == 3)));
-      PetscCall(KSPMatSolve(ksp, B, X));
-      PetscCall(CheckBlock("leading dimensions", ksp, A, B, X, PETSC_TRUE));
+      PetscCall(SolveAllColumns("leading dimensions", ksp, A, B, X, PETSC_TRUE));
       PetscCall(MatGetLocalSize(X, &n, NULL));
       PetscCall(MatDenseGetLDA(X, &ld));
-      PetscCall(ComplainIf(ld != n + more[i][1], "the leading dimension is %" PetscInt_FMT " for %" PetscInt_FMT " rows", ld, n));
+      PetscCall(ComplainIf(ld != n + more[i][1], "the leading dimension is %" INT " for %" INT " rows", ld, n));
       PetscCall(MatDenseGetArrayRead(X, &array));
       for (PetscInt j = 0; j < COLUMNS; j++) {
         for (PetscInt l = n; l < ld; l++)
-          PetscCall(ComplainIf(array[l + j * ld] != between,
-                               "number %" PetscInt_FMT " behind column %" PetscInt_FMT " has been written to", l - n, j));
+          PetscCall(
+            ComplainIf(array[l + j * ld] != between, "number %" INT " behind column %" INT " has been written to", l - n, j));
       }
       PetscCall(MatDenseRestoreArrayRead(X, &array));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(MatDestroy(&B));
-      PetscCall(MatDestroy(&X));
+      PetscCall(DestroyAll(&ksp, &B, &X));
     }
   }
   PetscCall(Verdict("leading dimensions"));
@@ -539,11 +494,10 @@ static PetscErrorCode TestMemory(Mat A)
     PetscCall(PetscMallocGetCurrentUsage(&after));
     taken = (PetscReal)(after - before) / ((COLUMNS - 1) * (PetscReal)sizeof(PetscScalar)) / n;
     PetscCall(ComplainIf(before > 0.0 && !device && !(taken <= 1.05 * vectors + 1),
-                         "s = %" PetscInt_FMT ": %g vectors a column, should be %" PetscInt_FMT, s, (double)taken, vectors));
+                         "s = %" INT ": %g vectors a column, should be %" INT, s, (double)taken, vectors));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(DestroyAll(&B, &X));
   PetscCall(Verdict("memory"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -551,11 +505,10 @@ static PetscErrorCode TestMemory(Mat A)
 /* Nonzero guesses, batches, transposes, breakdowns, and limits on the iterations */
 static PetscErrorCode TestOutcomes(Mat A, Mat At)
 {
-  const KSPConvergedReason *reasons;
-  const PetscInt           *its;
-  PetscInt                  n, total[2];
-  KSP                       ksp;
-  Mat                       B, X;
+  const PetscInt *its;
+  PetscInt        n, total[2];
+  KSP             ksp;
+  Mat             B, X;
 
   PetscFunctionBeginUser;
   PetscCall(BlockCreate(A, COLUMNS, &B));
@@ -563,45 +516,26 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(CheckBlock("from a guess", ksp, A, B, X, PETSC_TRUE));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(CheckBlock("from the solution", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(SolveAllColumns("from a guess", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(SolveAllColumns("from the solution", ksp, A, B, X, PETSC_TRUE));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-  for (PetscInt j = 0; j < COLUMNS; j++)
-    PetscCall(ComplainIf(its[j] > 0, "from the solution: %" PetscInt_FMT " iterations", its[j]));
+  for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(its[j] > 0, "from the solution: %" INT " iterations", its[j]));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
   PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, NULL, NULL));
-  PetscCall(ComplainIf(n != 2, "the last batch has %" PetscInt_FMT " columns", n));
+  PetscCall(ComplainIf(n != 2, "the last batch has %" INT " columns", n));
   PetscCall(KSPSetMatSolveBatchSize(ksp, PETSC_DECIDE));
   PetscCall(KSPGetTotalIterations(ksp, &total[0]));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(KSPGetTotalIterations(ksp, &total[1]));
   PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, &its, NULL));
   for (PetscInt j = 0; j < n; j++) total[0] += its[j];
-  PetscCall(ComplainIf(total[0] != total[1], "the total of iterations is %" PetscInt_FMT ", and should be %" PetscInt_FMT, total[1],
-                       total[0]));
-  for (PetscInt limit = 1; limit < 12; limit += 2) {
-    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
-    PetscCall(KSPMatSolve(ksp, B, X));
-    PetscCall(CheckBlock("a limit", ksp, A, B, X, PETSC_FALSE));
-    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
-    for (PetscInt j = 0; j < COLUMNS; j++)
-      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" PetscInt_FMT ": %s after %" PetscInt_FMT,
-                           limit, KSPConvergedReasons[reasons[j]], its[j]));
-  }
+  PetscCall(ComplainIf(total[0] != total[1], "the total of iterations is %" INT ", and should be %" INT, total[1], total[0]));
+  PetscCall(CheckLimits(ksp, A, B, X));
   PetscCall(KSPDestroy(&ksp));
-  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
-    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
-    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at, with the same diagonal */
-    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(CheckTransposes(A, At, PETSC_FALSE, B, X));
+  PetscCall(DestroyAll(&B, &X));
   PetscCall(Verdict("guesses, batches, limits, the transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -625,14 +559,12 @@ static PetscErrorCode TestRestarts(void)
         PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
         PetscCall(BlockSet(A, (BlockKind)kind, B));
         PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" PetscInt_FMT ", %s", (int)i, sizes[is], BlockKinds[kind]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" INT ", %s", (int)i, sizes[is], BlockKinds[kind]));
         PetscCall(CheckBlock(what, ksp, A, B, X, (PetscBool)(entries[i] != Skew)));
         PetscCall(KSPDestroy(&ksp));
       }
     }
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&B, &X, &A));
   }
   PetscCall(Verdict("columns that break down beside others"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -663,8 +595,7 @@ int main(int argc, char **argv)
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
   PetscCall(TestRestarts());
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
-  PetscCall(MatDestroy(&large));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&large, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -19,13 +19,12 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp)
   PetscCall(KSPGetResidualHistory(ksp, &history, &entries));
   IDRSCallAllreduce(&entries, &shortest, 1, MPIU_INT, MPI_MIN, PETSC_COMM_WORLD);
   IDRSCallAllreduce(&entries, &longest, 1, MPIU_INT, MPI_MAX, PETSC_COMM_WORLD);
-  PetscCall(ComplainIf(shortest != longest || !shortest, "%s: histories of %" PetscInt_FMT " to %" PetscInt_FMT " norms", what,
-                       shortest, longest));
+  PetscCall(ComplainIf(shortest != longest || !shortest, "%s: histories of %" INT " to %" INT " norms", what, shortest, longest));
   PetscCall(PetscMalloc2(shortest, &smallest, shortest, &largest));
   IDRSCallAllreduce(history, smallest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MIN, PETSC_COMM_WORLD);
   IDRSCallAllreduce(history, largest, (PetscMPIInt)shortest, MPIU_REAL, MPIU_MAX, PETSC_COMM_WORLD);
   for (PetscInt i = 0; i < shortest; i++)
-    PetscCall(ComplainIf(smallest[i] != largest[i], "%s: norm %" PetscInt_FMT " is from %g to %g", what, i, (double)smallest[i],
+    PetscCall(ComplainIf(smallest[i] != largest[i], "%s: norm %" INT " is from %g to %g", what, i, (double)smallest[i],
                          (double)largest[i]));
   PetscCall(PetscFree2(smallest, largest));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -51,30 +50,22 @@ static PetscErrorCode TestRanks(void)
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &alone));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&b));
-      PetscCall(MatDestroy(&A));
+      PetscCall(DestroyAll(&ksp, &x, &b, &A));
       for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
         PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.5, (Layout)layout, &A, &b));
         PetscCall(VecDuplicate(b, &x));
         PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
         PetscCall(KSPSetResidualHistory(ksp, NULL, PETSC_DECIDE, PETSC_TRUE));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckConverged(layouts[layout], ksp, b, x));
+        PetscCall(SolveToNorm(layouts[layout], ksp, b, x));
         PetscCall(CheckHistory(layouts[layout], ksp));
         PetscCall(KSPGetIterationNumber(ksp, &together));
         PetscCall(ComplainIf(PetscAbsInt(together - alone) > 1,
-                             "s = %" PetscInt_FMT ", %s, %s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " on one process",
-                             sizes[is], pctypes[ipc], layouts[layout], together, alone));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(VecDestroy(&x));
-        PetscCall(VecDestroy(&b));
-        PetscCall(MatDestroy(&A));
+                             "s = %" INT ", %s, %s: %" INT " iterations, %" INT " on one process", sizes[is], pctypes[ipc],
+                             layouts[layout], together, alone));
+        PetscCall(DestroyAll(&ksp, &x, &b, &A));
       }
     }
   }
-  PetscCall(Verdict("iterations on any number of processes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -92,9 +83,7 @@ static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout 
 
   PetscFunctionBeginUser;
   PetscCall(GridCreate(comm, layout, 13, 0.5, 0.3, &A));
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &Y));
   for (PetscInt solver = 0; solver < (implementation == KSP_IDRS_VEC ? 1 : 2); solver++) {
     PetscCall(SolverCreate(A, s, pctype, &ksp));
@@ -108,15 +97,11 @@ static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout 
         continue;
       }
       PetscCall(MatEqual(X, Y, &equal));
-      PetscCall(ComplainIf(!equal, "%s: the solutions of solve %" PetscInt_FMT " by solver %" PetscInt_FMT " have other bits", what,
-                           solve, solver));
+      PetscCall(ComplainIf(!equal, "%s: the solutions of solve %" INT " by solver %" INT " have other bits", what, solve, solver));
     }
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&Y));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&X, &Y, &B, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,26 +121,16 @@ static PetscErrorCode TestColumns(void)
         PetscCall(ColumnIterations(layouts[layout], PETSC_COMM_WORLD, (Layout)layout, s, pctypes[i % 2], block, together));
         for (PetscInt j = 0; j < COLUMNS; j++)
           PetscCall(ComplainIf(PetscAbsInt(together[j] - alone[j]) > 1,
-                               "s = %" PetscInt_FMT ", %s%s, %s, column %" PetscInt_FMT ": %" PetscInt_FMT
-                               " iterations, %" PetscInt_FMT " on one process",
-                               s, pctypes[i % 2], block ? ", block" : "", layouts[layout], j, together[j], alone[j]));
+                               "s = %" INT ", %s%s, %s, column %" INT ": %" INT " iterations, %" INT " on one process", s,
+                               pctypes[i % 2], block ? ", block" : "", layouts[layout], j, together[j], alone[j]));
       }
     }
   }
-  PetscCall(Verdict("iterations of right-hand sides on any number of processes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestRanks());
-  PetscCall(TestColumns());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestRanks, "iterations on any number of processes"},
+          {TestColumns, "iterations of right-hand sides on any number of processes"})
 
 /*TEST
 

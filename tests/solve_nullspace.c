@@ -114,8 +114,7 @@ static PetscErrorCode TestSingular(void)
     PetscCall(MatCreateEntries(singular[im].entry, ROWS, PETSC_TRUE, &T));
     PetscCall(SpacesCreate(A, singular[im].scaled, &space, &transposed));
     PetscCall(MatCreateVecs(A, &x, &b));
-    PetscCall(VecDuplicate(b, &r));
-    PetscCall(VecDuplicate(b, &t));
+    PetscCall(DuplicateAll(b, &r, &t));
     for (Way way = WAY_PRODUCT; way < WAYS; way++) {
       PetscCall(MatSetNullSpace(A, space));
       PetscCall(MatSetTransposeNullSpace(A, way == WAY_ATTACHED ? transposed : NULL));
@@ -133,8 +132,7 @@ static PetscErrorCode TestSingular(void)
               PetscCall(VecSetGeneral(x, 0.4));
               PetscCall(MatMult(A, x, b));
             } else if (way == WAY_REMOVED) PetscCall(MatNullSpaceRemove(transposed, b));
-            PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-            PetscCall(KSPSetPCSide(ksp, sides[iside]));
+            PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
             if (way == WAY_TRANSPOSE) PetscCall(KSPSolveTranspose(ksp, b, x));
             else PetscCall(KSPSolve(ksp, b, x));
             PetscCall(KSPGetConvergedReason(ksp, &reason));
@@ -155,24 +153,17 @@ static PetscErrorCode TestSingular(void)
             PetscCall(VecNorm(x, NORM_2, &xnorm));
             PetscCall(KSPDestroy(&ksp));
             PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference),
-                                 "%s, %s, s = %" PetscInt_FMT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way],
-                                 sizes[is], PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm,
+                                 "%s, %s, s = %" INT ", %s, %s: %s, norm %g of %g", singular[im].name, ways[way], sizes[is],
+                                 PCSides[sides[iside]], pctypes[ipc], KSPConvergedReasons[reason], (double)norm,
                                  (double)reference));
             PetscCall(ComplainIf(!(part <= 1e5 * PETSC_MACHINE_EPSILON * xnorm),
-                                 "%s, %s, s = %" PetscInt_FMT ", %s, %s: of x, %g, %g is in the null space", singular[im].name,
-                                 ways[way], sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
+                                 "%s, %s, s = %" INT ", %s, %s: of x, %g, %g is in the null space", singular[im].name, ways[way],
+                                 sizes[is], PCSides[sides[iside]], pctypes[ipc], (double)xnorm, (double)part));
           }
         }
       }
     }
-    PetscCall(MatNullSpaceDestroy(&space));
-    PetscCall(MatNullSpaceDestroy(&transposed));
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&r));
-    PetscCall(VecDestroy(&t));
-    PetscCall(MatDestroy(&A));
-    PetscCall(MatDestroy(&T));
+    PetscCall(DestroyAll(&space, &transposed, &b, &x, &r, &t, &A, &T));
     PetscCall(Verdict(singular[im].name));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -199,9 +190,7 @@ static PetscErrorCode TestNear(void)
   Vec          b, x, coordinates;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Elasticity, 2 * ROWS, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Elasticity, 2 * ROWS, RHS_GENERAL, &A, &b, &x));
   PetscCall(VecDuplicate(b, &coordinates));
   PetscCall(VecSetBlockSize(coordinates, 2));
   PetscCall(VecGetOwnershipRange(coordinates, &begin, &end));
@@ -215,31 +204,16 @@ static PetscErrorCode TestNear(void)
     KSP      ksp;
 
     PetscCall(SolverCreate(A, sizes[is], PCGAMG, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("elasticity", ksp, A, b, x));
+    PetscCall(SolveSystem("elasticity", ksp, A, b, x));
     PetscCall(KSPGetIterationNumber(ksp, &its));
-    PetscCall(ComplainIf(its > 40, "elasticity, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations", sizes[is], its));
+    PetscCall(ComplainIf(its > 40, "elasticity, s = %" INT ": %" INT " iterations", sizes[is], its));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(MatNullSpaceDestroy(&rigid));
-  PetscCall(VecDestroy(&coordinates));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("elasticity, near null space"));
+  PetscCall(DestroyAll(&rigid, &coordinates, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestSingular());
-  PetscCall(TestNear());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSingular, NULL}, {TestNear, "elasticity, near null space"})
 
 /*TEST
 

@@ -69,8 +69,7 @@ static PetscErrorCode SetRandom(Mat A, PetscInt seed, Mat B)
   for (PetscInt j = 0; j < columns; j++) {
     for (PetscInt i = begin; i < end; i++)
       PetscCall(VecSetValue(b, i, (PetscReal)Shadow((uint64_t)(1000 + seed), (uint64_t)i, j) / 65536, INSERT_VALUES));
-    PetscCall(VecAssemblyBegin(b));
-    PetscCall(VecAssemblyEnd(b));
+    PetscCall(VecAssemble(b));
     PetscCall(ColumnSet(B, j, b));
   }
   PetscCall(VecDestroy(&b));
@@ -92,15 +91,13 @@ static PetscErrorCode Median(KSP ksp, Mat A, PetscInt seeds, PetscInt columns, P
 
     PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
     PetscCall(SetRandom(A, seed, B));
-    PetscCall(KSPMatSolve(ksp, B, X));
-    PetscCall(CheckBlock(block ? "block" : "a recurrence each", ksp, A, B, X, PETSC_TRUE));
+    PetscCall(SolveAllColumns(block ? "block" : "a recurrence each", ksp, A, B, X, PETSC_TRUE));
     PetscCall(KSPIDRSGetCounts(ksp, &count, NULL, NULL, NULL));
     matvecs[seed] = (PetscReal)count / (PetscReal)columns;
   }
   PetscCall(PetscSortReal(seeds, matvecs));
   *median = matvecs[seeds / 2];
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(DestroyAll(&B, &X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,11 +132,10 @@ int main(int argc, char **argv)
         bound = PetscMax(problem->most * expected, expected + 2 * (SHADOW + 1));
       }
       PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_TRUE, &block));
-      PetscCall(ComplainIf(!(block <= bound), "%s, %s, %" PetscInt_FMT " columns: %g matvecs each, expected %g", problem->matrix,
+      PetscCall(ComplainIf(!(block <= bound), "%s, %s, %" INT " columns: %g matvecs each, expected %g", problem->matrix,
                            problem->pc, widths[j], (double)block, (double)expected));
     }
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &A));
   }
   PetscCall(Verdict("matvecs of block recurrences"));
   PetscCall(PetscFinalize());

@@ -45,14 +45,14 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscCall(KSPBuildSolution(ksp, NULL, &x));
   PetscCall(NormFor(ksp, watch->A, watch->b, x, watch->r, watch->t, &norm));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 1e5 * PETSC_MACHINE_EPSILON * watch->peak),
-                       "%s: at iteration %" PetscInt_FMT " the norm of b - A x is %g, reported %g", watch->what, its, (double)norm,
+                       "%s: at iteration %" INT " the norm of b - A x is %g, reported %g", watch->what, its, (double)norm,
                        (double)rnorm));
   PetscCall(VecCopy(x, watch->x));
   PetscCall(ResidualNorm(watch->A, watch->b, watch->x, &norm, &bnorm));
   PetscCall(KSPBuildResidual(ksp, watch->r, watch->t, &built));
   PetscCall(VecNorm(built, NORM_2, &difference));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - difference) <= 1e5 * PETSC_MACHINE_EPSILON * PetscMax(norm, bnorm)),
-                       "%s: at iteration %" PetscInt_FMT " the residual built has a norm of %g instead of %g", watch->what, its,
+                       "%s: at iteration %" INT " the residual built has a norm of %g instead of %g", watch->what, its,
                        (double)difference, (double)norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -83,17 +83,14 @@ static PetscErrorCode TestDirections(Mat matrices[])
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(matrices[0], &watch.x, &watch.b));
-  PetscCall(VecDuplicate(watch.b, &watch.r));
-  PetscCall(VecDuplicate(watch.b, &watch.t));
-  PetscCall(VecDuplicate(watch.b, &x));
+  PetscCall(DuplicateAll(watch.b, &watch.r, &watch.t, &x));
   PetscCall(VecSetGeneral(watch.b, 1.0));
   for (size_t is = 0; is < SIZES; is++) {
     for (size_t iside = 0; iside < 2; iside++) {
       for (size_t ipc = 0; ipc < 2; ipc++) {
         KSP ksp;
 
-        PetscCall(SolverCreate(matrices[0], sizes[is], pctypes[ipc], &ksp));
-        PetscCall(KSPSetPCSide(ksp, sides[iside]));
+        PetscCall(SolverCreateSide(matrices[0], sizes[is], sides[iside], pctypes[ipc], &ksp));
         PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
         for (PetscInt turn = 0; turn < 4; turn++) {
           const PetscInt transposed = turn % 2;
@@ -102,8 +99,8 @@ static PetscErrorCode TestDirections(Mat matrices[])
           char           what[128];
           KSP            fresh;
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s, %s, turn %" PetscInt_FMT,
-                                  transposed ? "transpose" : "matrix", sizes[is], PCSides[sides[iside]], pctypes[ipc], turn));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s, %s, turn %" INT, transposed ? "transpose" : "matrix",
+                                  sizes[is], PCSides[sides[iside]], pctypes[ipc], turn));
           watch.what = what;
           watch.A    = matrices[transposed];
           PetscCall(VecSetGeneral(x, 2.0));
@@ -114,18 +111,17 @@ static PetscErrorCode TestDirections(Mat matrices[])
           PetscCall(KSPGetIterationNumber(ksp, &its));
           PetscCall(PetscArraycpy(norms, watch.norms, MAX_NORMS));
 
-          PetscCall(SolverCreate(watch.A, sizes[is], pctypes[ipc], &fresh));
-          PetscCall(KSPSetPCSide(fresh, sides[iside]));
+          PetscCall(SolverCreateSide(watch.A, sizes[is], sides[iside], pctypes[ipc], &fresh));
           PetscCall(KSPMonitorSet(fresh, WatchMonitor, &watch, NULL));
           PetscCall(VecSetGeneral(x, 2.0));
           PetscCall(KSPSetInitialGuessNonzero(fresh, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
           PetscCall(KSPSolve(fresh, watch.b, x));
           PetscCall(KSPGetIterationNumber(fresh, &expected));
           PetscCall(ComplainIf(PetscAbsInt(its - expected) > 2 + expected / 5,
-                               "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " with the matrix itself", what, its, expected));
+                               "%s: %" INT " iterations, %" INT " with the matrix itself", what, its, expected));
           for (PetscInt i = 0; i < PetscMin(MAX_NORMS, expected); i++)
             PetscCall(ComplainIf(!(PetscAbsReal(norms[i] - watch.norms[i]) <= PETSC_SQRT_MACHINE_EPSILON * watch.norms[0]),
-                                 "%s: norm %" PetscInt_FMT " is %g, %g with the matrix itself", what, i, (double)norms[i],
+                                 "%s: norm %" INT " is %g, %g with the matrix itself", what, i, (double)norms[i],
                                  (double)watch.norms[i]));
           PetscCall(KSPDestroy(&fresh));
         }
@@ -133,11 +129,7 @@ static PetscErrorCode TestDirections(Mat matrices[])
       }
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&watch.b));
-  PetscCall(VecDestroy(&watch.x));
-  PetscCall(VecDestroy(&watch.r));
-  PetscCall(VecDestroy(&watch.t));
+  PetscCall(DestroyAll(&x, &watch.b, &watch.x, &watch.r, &watch.t));
   PetscCall(Verdict("the matrix and its transpose by turns"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -159,8 +151,7 @@ static PetscErrorCode TestExplicit(Mat matrices[])
     PetscCall(CheckSolved("transpose, assembled", ksp, matrices[1], b, x));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&b, &x));
   PetscCall(Verdict("a transpose that is assembled"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -189,8 +180,7 @@ static PetscErrorCode ColumnsCreate(Mat A, Mat *B, Mat *X)
     PetscCall(VecScale(column, scales[j]));
     PetscCall(MatDenseRestoreColumnVecWrite(*B, j, &column));
   }
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*B));
   PetscCall(MatDuplicate(*B, MAT_COPY_VALUES, X));
   PetscCall(MatShift(*X, 7.0)); /* what is in X before is not to matter */
   PetscCall(VecDestroy(&b));
@@ -224,20 +214,17 @@ static PetscErrorCode TestColumns(Mat matrices[])
             PetscCall(ColumnGet(X, j, x));
             PetscCall(ResidualNorm(matrices[transposed], b, x, &norm, &bnorm));
             PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm),
-                                 "%s, column %" PetscInt_FMT ", s = %" PetscInt_FMT ", %s, batch %" PetscInt_FMT
-                                 ": the norm of b - A x is %g of %g",
+                                 "%s, column %" INT ", s = %" INT ", %s, batch %" INT ": the norm of b - A x is %g of %g",
                                  transposed ? "transpose" : "matrix", j, sizes[is], pctypes[ipc], batches[ib], (double)norm,
                                  (double)bnorm));
           }
-          PetscCall(MatDestroy(&B));
-          PetscCall(MatDestroy(&X));
+          PetscCall(DestroyAll(&B, &X));
         }
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&b, &x));
   PetscCall(Verdict("many right-hand sides, one of them zero"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -35,39 +35,30 @@ static PetscErrorCode TestCounts(void)
         PetscCall(KSPGetIterationNumber(ksp, &its));
         PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, &updates, &restarts));
         PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, NULL));
-        PetscCall(ComplainIf(its != N || restarts,
-                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT ", %" PetscInt_FMT " restarts",
-                             sizes[is], N, its, restarts));
-        PetscCall(ComplainIf(products != N + updates,
-                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT
-                             " products",
+        PetscCall(ComplainIf(its != N || restarts, "s = %" INT ", %" INT " iterations: %" INT ", %" INT " restarts", sizes[is], N,
+                             its, restarts));
+        PetscCall(ComplainIf(products != N + updates, "s = %" INT ", %" INT " iterations, %" INT " updates: %" INT " products",
                              sizes[is], N, updates, products));
         /* the first projection, one after each update, and on several processes that of the last norm */
         PetscCall(ComplainIf(reductions < N + 1 + updates || reductions > N + 1 + updates + (size > 1 ? 1 : 0),
-                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT
-                             " reductions",
-                             sizes[is], N, updates, reductions));
+                             "s = %" INT ", %" INT " iterations, %" INT " updates: %" INT " reductions", sizes[is], N, updates,
+                             reductions));
         /*
            On GPUs several processes agree where the solution is, and once on how they communicate. PETSc with debugging makes many
            more calls, to see that all processes say the same
         */
         PetscCall(ComplainIf(PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) &&
                                calls > N + 3 + updates + (size > 1 && device ? (solve ? 1 : 3) : 0),
-                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations, %" PetscInt_FMT " updates: %" PetscInt_FMT
-                             " calls of MPI_Allreduce()",
-                             sizes[is], N, updates, calls));
+                             "s = %" INT ", %" INT " iterations, %" INT " updates: %" INT " calls of MPI_Allreduce()", sizes[is], N,
+                             updates, calls));
         PetscCall(ComplainIf(PetscDefined(USE_LOG) && size > 1 && calls < reductions,
-                             "s = %" PetscInt_FMT ", %" PetscInt_FMT " iterations: %" PetscInt_FMT " reductions, but %" PetscInt_FMT
-                             " calls of MPI_Allreduce()",
+                             "s = %" INT ", %" INT " iterations: %" INT " reductions, but %" INT " calls of MPI_Allreduce()",
                              sizes[is], N, reductions, calls));
       }
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("counts"));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,9 +71,8 @@ static PetscErrorCode CountsMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void
   PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, NULL, NULL));
   if (!its) last[0] = last[1] = 0;
   PetscCall(ComplainIf(products < last[0] || products < its || reductions < last[1],
-                       "at iteration %" PetscInt_FMT ": %" PetscInt_FMT " products and %" PetscInt_FMT
-                       " reductions after %" PetscInt_FMT " and %" PetscInt_FMT,
-                       its, products, reductions, last[0], last[1]));
+                       "at iteration %" INT ": %" INT " products and %" INT " reductions after %" INT " and %" INT, its, products,
+                       reductions, last[0], last[1]));
   last[0] = products;
   last[1] = reductions;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -96,16 +86,11 @@ static PetscErrorCode TestCountsBetween(void)
   KSP      ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.8, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(9, 0.8, &A, &b, &x));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
   PetscCall(KSPMonitorSet(ksp, CountsMonitor, last, NULL));
   for (PetscInt solve = 0; solve < 2; solve++) PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("counts during a solve"));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,28 +128,14 @@ static PetscErrorCode TestNorms(void)
     PetscCall(KSPGetResidualNorm(ksp, &reported));
     PetscCall(SolverNorm(ksp, b, x, &norm));
     PetscCall(ComplainIf(reported <= tolerance * reference && !(norm <= 1.01 * tolerance * reference),
-                         "max_it %" PetscInt_FMT ": %s, the norm of b - A x is %g, reported %g, tolerance %g", limit,
+                         "max_it %" INT ": %s, the norm of b - A x is %g, reported %g, tolerance %g", limit,
                          KSPConvergedReasons[reason], (double)norm, (double)reported, (double)(tolerance * reference)));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("norms below the tolerance"));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestCounts());
-  PetscCall(TestCountsBetween());
-  PetscCall(TestNorms());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestCounts, "counts"}, {TestCountsBetween, "counts during a solve"}, {TestNorms, "norms below the tolerance"})
 
 /*TEST
 

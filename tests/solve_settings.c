@@ -102,8 +102,7 @@ static PetscErrorCode TestElsewhere(Mat A, Vec b, Vec x, Vec P[])
       PetscCall(CheckDefaults(what, ksp));
       PetscCall(KSPSetOperators(ksp, A, A));
       PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(what, ksp, A, b, x));
+      PetscCall(SolveSystem(what, ksp, A, b, x));
       PetscCall(KSPDestroy(&ksp));
     }
   }
@@ -125,10 +124,7 @@ static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
       PetscInt references;
 
       PetscCall(SetAll(ksp, PETSC_TRUE, P));
-      if (solving) {
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckSolved("before another type", ksp, A, b, x));
-      }
+      if (solving) { PetscCall(SolveSystem("before another type", ksp, A, b, x)); }
       PetscCall(KSPSetType(ksp, types[it]));
       PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
       PetscCall(ComplainIf(references != 1, "%s: shadow vectors are kept", types[it]));
@@ -141,8 +137,7 @@ static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
       }
       PetscCall(KSPSetType(ksp, KSPIDRS));
       PetscCall(CheckDefaults(types[it], ksp));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(types[it], ksp, A, b, x));
+      PetscCall(SolveSystem(types[it], ksp, A, b, x));
     }
     PetscCall(KSPDestroy(&ksp));
   }
@@ -185,9 +180,8 @@ static PetscErrorCode TestOrders(Mat A, Vec b, Vec x)
       }
     }
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-    PetscCall(ComplainIf(s != (set ? 6 : 4), "order %" PetscInt_FMT ": s = %" PetscInt_FMT, code, s));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("calls in any order", ksp, A, b, x));
+    PetscCall(ComplainIf(s != (set ? 6 : 4), "order %" INT ": s = %" INT, code, s));
+    PetscCall(SolveSystem("calls in any order", ksp, A, b, x));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(Verdict("calls in any order"));
@@ -209,21 +203,16 @@ static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
       PetscCall(ComplainIf(products || reductions || updates || restarts, "counts before a solve"));
       PetscCall(KSPIDRSSetShadowSize(ksp, sizes[other]));
       PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0)); /* one vector less */
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved("set after the set-up", ksp, A, b, x));
+      PetscCall(SolveSystem("set after the set-up", ksp, A, b, x));
       PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.1)); /* and one more */
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved("set after a solve", ksp, A, b, x));
+      PetscCall(SolveSystem("set after a solve", ksp, A, b, x));
       PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved("another back end", ksp, A, b, x));
+      PetscCall(SolveSystem("another back end", ksp, A, b, x));
       PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
       PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved("shadow vectors given", ksp, A, b, x));
+      PetscCall(SolveSystem("shadow vectors given", ksp, A, b, x));
       PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved("shadow vectors taken back", ksp, A, b, x));
+      PetscCall(SolveSystem("shadow vectors taken back", ksp, A, b, x));
       PetscCall(KSPDestroy(&ksp));
     }
   }
@@ -247,8 +236,7 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     KSP            ksp;
 
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-    PetscCall(VecDuplicate(b, &kept));
-    PetscCall(VecDuplicate(b, &now));
+    PetscCall(DuplicateAll(b, &kept, &now));
     PetscCall(SolverCreate(B, sizes[is], PCJACOBI, &ksp));
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(KSPSolve(ksp, b, x));
@@ -258,51 +246,37 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     PetscCall(MatShift(B, 2.0));
     PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
     PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("preconditioner kept", ksp, B, b, x));
+    PetscCall(SolveSystem("preconditioner kept", ksp, B, b, x));
     PetscCall(PCApply(pc, b, now));
     PetscCall(VecAXPY(now, -1.0, kept));
     PetscCall(VecNorm(now, NORM_2, &norm));
-    PetscCall(ComplainIf(!(norm == 0.0), "s = %" PetscInt_FMT ": the preconditioner was not kept", sizes[is]));
+    PetscCall(ComplainIf(!(norm == 0.0), "s = %" INT ": the preconditioner was not kept", sizes[is]));
     PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("preconditioner made again", ksp, B, b, x));
+    PetscCall(SolveSystem("preconditioner made again", ksp, B, b, x));
     PetscCall(PCApply(pc, b, now));
     PetscCall(VecAXPY(now, -1.0, kept));
     PetscCall(VecNorm(now, NORM_2, &norm));
-    PetscCall(ComplainIf(!(norm > 0.0), "s = %" PetscInt_FMT ": the preconditioner was kept", sizes[is]));
+    PetscCall(ComplainIf(!(norm > 0.0), "s = %" INT ": the preconditioner was kept", sizes[is]));
 
     /* the operator a shell, the preconditioner from a matrix that is another one; then neither */
     PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, ROWS, ROWS, B, &S));
     PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))PassMult));
     PetscCall(KSPSetOperators(ksp, S, A));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("shell", ksp, B, b, x));
+    PetscCall(SolveSystem("shell", ksp, B, b, x));
     PetscCall(PCSetType(pc, PCNONE));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("shell without preconditioner", ksp, B, b, x));
+    PetscCall(SolveSystem("shell without preconditioner", ksp, B, b, x));
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(PCSetType(pc, PCJACOBI));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("the first matrix again", ksp, A, b, x));
+    PetscCall(SolveSystem("the first matrix again", ksp, A, b, x));
 
     /* without operators there is an error, and with them again there is none */
-    PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, NULL, NULL));
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
-    PetscCall(ComplainIf(!ierr, "s = %" PetscInt_FMT ": no error without operators", sizes[is]));
-    PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, B, B));
+    PetscCall(ResetWith(ksp, NULL));
+    Try(ierr, KSPSolve(ksp, b, x));
+    PetscCall(ComplainIf(!ierr, "s = %" INT ": no error without operators", sizes[is]));
+    PetscCall(ResetWith(ksp, B));
     PetscCall(VecSet(x, 0.0));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("operators again", ksp, B, b, x));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&kept));
-    PetscCall(VecDestroy(&now));
-    PetscCall(MatDestroy(&S));
-    PetscCall(MatDestroy(&B));
+    PetscCall(SolveSystem("operators again", ksp, B, b, x));
+    PetscCall(DestroyAll(&ksp, &kept, &now, &S, &B));
   }
   PetscCall(Verdict("operators and preconditioners that change"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -316,9 +290,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(ImplementationFromOptions());
-  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
   PetscCall(VecDuplicateVecs(b, 2, &P));
   for (PetscInt i = 0; i < 2; i++) PetscCall(VecSetGeneral(P[i], 3.0 + i));
   PetscCall(TestElsewhere(A, b, x, P));
@@ -327,9 +299,7 @@ int main(int argc, char **argv)
   PetscCall(TestAfterSetUp(A, b, x, P));
   PetscCall(TestOperators(A, b, x));
   PetscCall(VecDestroyVecs(2, &P));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &x, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -39,6 +39,19 @@ static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const char pctype[], KS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Lines of the view with this key */
+static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], PetscInt expected)
+{
+  PetscInt lines;
+
+  PetscFunctionBeginUser;
+  PetscCall(ViewNumbers((PetscObject)ksp, key, 0, NULL, &lines));
+  PetscCall(ComplainIf(lines != expected, "%s: %" INT " lines of the view with \"%s\", not %" INT, what, lines, key, expected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define KERNELS "matvecs ... kernels, where"
+
 /*
    Histories are the same but for rounding errors in the first cycles, and the same bits in a second solve, the last norm only if
    `last`: MatMult() makes that. All solutions are right
@@ -53,8 +66,7 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(3, &history));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &again));
+  PetscCall(DuplicateAll(b, &x, &again));
   PetscCall(WholeRuns(A, &runs));
   /* its products may add in another order each time */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &cusparse));
@@ -71,8 +83,8 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
       for (PetscInt turn = 0; turn < 3; turn++) {
         KSP ksp;
 
-        PetscCall(
-          SolverCreateRun(A, s, pctypes[ipc], turn ? (runs ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
+        PetscCall(SolverCreateRun(A, s, pctypes[ipc],
+                                  turn ? (runs && !explicit ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
         if (explicit) PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
         PetscCall(SolveHistory(ksp, b, turn == 2 ? again : x, &history[turn]));
         PetscCall(CheckSolved(turn ? "whole" : "steps", ksp, A, b, turn == 2 ? again : x));
@@ -82,23 +94,22 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
         const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
 
         PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]),
-                             "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g step by step, %g in one kernel",
-                             pctypes[ipc], s, i, (double)history[0].norms[i], (double)history[1].norms[i]));
+                             "%s, s = %" INT ", iteration %" INT ": norm %g step by step, %g in one kernel", pctypes[ipc], s, i,
+                             (double)history[0].norms[i], (double)history[1].norms[i]));
       }
       PetscCall(ComplainIf(history[0].length > 2 * history[1].length || history[1].length > 2 * history[0].length,
-                           "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations step by step, %" PetscInt_FMT " in one kernel",
-                           pctypes[ipc], s, history[0].length, history[1].length));
+                           "%s, s = %" INT ": %" INT " iterations step by step, %" INT " in one kernel", pctypes[ipc], s,
+                           history[0].length, history[1].length));
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length - (last ? 0 : 1), &equal));
       PetscCall(ComplainIf(!cusparse && (history[1].length != history[2].length || !equal),
-                           "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
+                           "%s, s = %" INT ": other norms in a second solve", pctypes[ipc], s));
       PetscCall(VecEqual(x, again, &equal));
-      PetscCall(ComplainIf(!cusparse && !equal, "%s, s = %" PetscInt_FMT ": another solution in a second solve", pctypes[ipc], s));
+      PetscCall(ComplainIf(!cusparse && !equal, "%s, s = %" INT ": another solution in a second solve", pctypes[ipc], s));
       if (explicit) PetscCall(VecDestroyVecs(s, &P));
     }
   }
   PetscCall(PetscFree(history));
-  PetscCall(VecDestroy(&again));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&again, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -119,11 +130,9 @@ static PetscErrorCode TestHistories(PetscInt m, PetscInt explicit)
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, m, 0.4, LAYOUT_EVEN, &A, &b));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 5.0 + i % 7, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(CompareHistories(A, b, explicit, PETSC_TRUE));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,8 +161,7 @@ static PetscErrorCode TestManyEntries(Entry *entry, PetscInt n)
   PetscCall(MatCreateVecs(A, &b, NULL));
   PetscCall(VecSetGeneral(b, 0.7));
   PetscCall(CompareHistories(A, b, 0, PETSC_FALSE));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,8 +188,7 @@ static PetscErrorCode TestLimits(void)
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
     for (PetscInt limit = 0; limit <= 2 * sizes[is] + 4; limit++) {
       for (PetscInt none = 0; none < 2; none++) {
@@ -199,19 +206,17 @@ static PetscErrorCode TestLimits(void)
         PetscCall(KSPGetResidualNorm(ksp, &norm));
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-        PetscCall(ComplainIf(its != limit, "s = %" PetscInt_FMT ": %" PetscInt_FMT " iterations of %" PetscInt_FMT " (%s)",
-                             sizes[is], its, limit, KSPConvergedReasons[reason]));
+        PetscCall(ComplainIf(its != limit, "s = %" INT ": %" INT " iterations of %" INT " (%s)", sizes[is], its, limit,
+                             KSPConvergedReasons[reason]));
         if (!none)
           PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm),
-                               "s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g reported, b - A x has %g", sizes[is],
-                               limit, (double)norm, (double)rnorm));
+                               "s = %" INT ", iteration %" INT ": norm %g reported, b - A x has %g", sizes[is], limit, (double)norm,
+                               (double)rnorm));
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("limits"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -228,8 +233,7 @@ static PetscErrorCode TestTolerances(void)
   KSP             ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 24, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(24, 0.4, &A, &b, &x));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(tolerances); i++) {
     for (PetscInt guess = 0; guess < 2; guess++) {
@@ -248,9 +252,8 @@ static PetscErrorCode TestTolerances(void)
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
       PetscCall(ComplainIf(reports.reports != its + 1 || reports.wrong,
-                           "tolerance %g: %" PetscInt_FMT " reports of %" PetscInt_FMT " iterations, %" PetscInt_FMT
-                           " out of order",
-                           (double)tolerances[i], reports.reports, its, reports.wrong));
+                           "tolerance %g: %" INT " reports of %" INT " iterations, %" INT " out of order", (double)tolerances[i],
+                           reports.reports, its, reports.wrong));
       if (tolerances[i] >= rtol)
         PetscCall(ComplainIf(reason <= 0, "tolerance %g: %s", (double)tolerances[i], KSPConvergedReasons[reason]));
       if (reason > 0)
@@ -271,10 +274,7 @@ static PetscErrorCode TestTolerances(void)
     PetscCall(ComplainIf(!(rnorm <= PETSC_SQRT_MACHINE_EPSILON * bnorm), "5000 iterations leave b - A x at %g of ||b|| (%s)",
                          (double)(rnorm / bnorm), KSPConvergedReasons[reason]));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("tolerances"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -306,36 +306,25 @@ static PetscErrorCode TestSizes(void)
       for (PetscInt j = 1; j < 1 + (row % 97 == 0 ? 60 : row % 7); j++)
         PetscCall(MatSetValue(A, row, (row + j * j * 17) % N, j % 2 ? 0.4 : -0.3, ADD_VALUES));
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(MatCreateVecs(A, &x, &b));
     PetscCall(VecSetGeneral(b, 0.7));
     PetscCall(SolverCreateRun(A, 4, i % 2 ? PCJACOBI : PCNONE, KSP_IDRS_RUN_AUTO, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("first", ksp, A, b, x));
+    PetscCall(SolveSystem("first", ksp, A, b, x));
     PetscCall(MatScale(A, 2.0));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("scaled", ksp, A, b, x));
+    PetscCall(SolveSystem("scaled", ksp, A, b, x));
     if (begin < end) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.5, ADD_VALUES));
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("another pattern", ksp, A, b, x));
+    PetscCall(MatAssemble(A));
+    PetscCall(SolveSystem("another pattern", ksp, A, b, x));
     PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
     PetscCall(KSPSetOperators(ksp, B, B));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("another matrix", ksp, B, b, x));
+    PetscCall(SolveSystem("another matrix", ksp, B, b, x));
     PetscCall(MatDestroy(&B)); /* the solver keeps it */
     PetscCall(KSPSetOperators(ksp, A, A));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("the first matrix", ksp, A, b, x));
+    PetscCall(SolveSystem("the first matrix", ksp, A, b, x));
     PetscCall(VecSet(b, 0.0));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("nothing on the right", ksp, A, b, x));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(SolveSystem("nothing on the right", ksp, A, b, x));
+    PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
   PetscCall(Verdict("sizes"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -368,15 +357,8 @@ typedef enum {
   OTHER_PRODUCT,
   OTHERS
 } Other;
-static const char *const reasons[] = {"not PCNONE or PCJACOBI from the right",
-                                      "not PCNONE or PCJACOBI from the right",
-                                      "",
-                                      "at most 16 shadow vectors",
-                                      "not PCNONE or PCJACOBI from the right",
-                                      "a monitor",
-                                      "a convergence test of the user",
-                                      "residual smoothing",
-                                      "MatMult() computes the matvecs"};
+static const char *const reasons[] = {"PCJACOBI", "PCJACOBI",         "",          "16 shadow vectors", "PCJACOBI",
+                                      "monitor",  "convergence test", "smoothing", "MatMult()"};
 
 /* A solver that is to make many steps in one kernel, and cannot. S: a shell that is A */
 static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
@@ -415,42 +397,33 @@ static PetscErrorCode TestRefused(void)
 
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   for (Other other = OTHER_BJACOBI; other < OTHERS; other++) {
     PetscCall(OtherCreate(other, A, S, &ksp));
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
+    Try(ierr, KSPSolve(ksp, b, x));
     PetscCall(Unlock(b));
     PetscCall(CheckError(ierr, "one kernel where it cannot run", "-ksp_idrs_run", "whole"));
-    PetscCall(CheckError(ierr, "one kernel where it cannot run", "cannot be used here: ", gpu ? reasons[other] : ""));
+    PetscCall(CheckError(ierr, "one kernel where it cannot run", "-ksp_idrs_run", gpu ? reasons[other] : ""));
     PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_AUTO));
     PetscCall(KSPIDRSGetRun(ksp, &run));
     PetscCall(ComplainIf(run != KSP_IDRS_RUN_AUTO, "KSPIDRSGetRun() gives %s", KSPIDRSRuns[run]));
     PetscCall(KSPSolve(ksp, b, x));
     if (other == OTHER_SIDE) PetscCall(CheckConverged("after an error", ksp, b, x));
     else PetscCall(CheckSolved("after an error", ksp, A, b, x));
-    PetscCall(Listen());
-    ierr = KSPIDRSSetRun(ksp, (KSPIDRSRun)3);
-    PetscCall(Heard());
+    Try(ierr, KSPIDRSSetRun(ksp, (KSPIDRSRun)3));
     PetscCall(CheckError(ierr, "a run that there is not", "KSPIDRSSetRun()", "3"));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(MatDestroy(&S));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   if (begin == 0 && end > 0) PetscCall(MatSetValue(A, 0, 0, (PetscReal)NAN, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(SolverCreateRun(A, 4, PCNONE, KSP_IDRS_RUN_AUTO, &ksp));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN: %s", KSPConvergedReasons[reason]));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("what cannot run"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -476,17 +449,12 @@ static PetscErrorCode TestParallelType(void)
     for (PetscInt j = PetscMax(i - 1, 0); j < PetscMin(i + 2, n); j++)
       PetscCall(MatSetValue(A, i, j, Tridiagonal(i, j, n), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 0.7));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("a matrix of a parallel type", ksp, A, b, x));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(SolveSystem("a matrix of a parallel type", ksp, A, b, x));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("a parallel type"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -504,8 +472,7 @@ static PetscErrorCode TestUpdates(void)
 
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 60, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(60, 0.4, &A, &b, &x));
   for (PetscInt i = 0; i < 6; i++) {
     const PetscInt s = sizes[i % 3];
     PetscInt       updates[2], restarts[2], lines;
@@ -516,29 +483,19 @@ static PetscErrorCode TestUpdates(void)
 
       PetscCall(SolverCreateRun(A, s, i < 3 ? PCNONE : PCJACOBI,
                                 whole ? (gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(whole ? "whole" : "steps", ksp, A, b, x));
+      PetscCall(SolveSystem(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
-      PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &kernels, &lines));
-      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0),
-                           "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell of kernels", s, lines));
+      PetscCall(CheckLines("updates", ksp, KERNELS, whole && gpu ? 1 : 0));
+      PetscCall(ViewNumbers((PetscObject)ksp, "matvecs ... operations in ", 1, &kernels, &lines));
       if (lines)
-        PetscCall(ComplainIf(!(kernels < updates[whole] + restarts[whole] + 1),
-                             "s = %" PetscInt_FMT ": %g kernels with %" PetscInt_FMT " updates", s, (double)kernels,
-                             updates[whole]));
-      PetscCall(ViewNumbers((PetscObject)ksp, "kernels, where vectors ", 1, &kernels, &lines));
-      PetscCall(ComplainIf(lines != (whole && gpu ? 1 : 0),
-                           "s = %" PetscInt_FMT ": %" PetscInt_FMT " lines of the view tell where kernels have their vectors", s,
-                           lines));
+        PetscCall(ComplainIf(!(kernels < updates[whole] + restarts[whole] + 1), "s = %" INT ": %g kernels with %" INT " updates", s,
+                             (double)kernels, updates[whole]));
       PetscCall(KSPDestroy(&ksp));
     }
     PetscCall(ComplainIf(!updates[0] || !updates[1] || PetscAbsInt(updates[0] - updates[1]) > 1,
-                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " updates step by step, %" PetscInt_FMT " in one kernel", s,
-                         updates[0], updates[1]));
+                         "s = %" INT ": %" INT " updates step by step, %" INT " in one kernel", s, updates[0], updates[1]));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("updates"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -548,7 +505,7 @@ static PetscErrorCode TestMonitor(void)
 {
   PetscBool    gpu;
   PetscInt     lines;
-  PetscReal    norms[MAX_HISTORY], kernels;
+  PetscReal    norms[MAX_HISTORY];
   PetscOptions options;
   Mat          A;
   Vec          b, x;
@@ -558,29 +515,24 @@ static PetscErrorCode TestMonitor(void)
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
   PetscCall(PetscMalloc1(1, &history));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 40, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(OptionsPush("-ksp_monitor ascii:use_whole_norms.txt", &options));
+  PetscCall(GridSystemCreate(40, 0.4, &A, &b, &x));
+  PetscCall(OptionsPush("-ksp_monitor ascii:place_whole_norms.txt", &options));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(SolveHistory(ksp, b, x, history));
   PetscCall(CheckSolved("with a monitor", ksp, A, b, x));
-  PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &kernels, &lines));
-  PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a monitor: %" PetscInt_FMT " lines of the view tell of kernels", lines));
+  PetscCall(CheckLines("a monitor", ksp, KERNELS, gpu ? 1 : 0));
   PetscCall(KSPDestroy(&ksp)); /* which closes the file */
   PetscCall(OptionsPop(&options));
-  PetscCall(FileNumbers("use_whole_norms.txt", "KSP Residual norm ", MAX_HISTORY, norms, &lines));
-  PetscCall(ComplainIf(lines != history->length || lines < 20, "a monitor: %" PetscInt_FMT " lines of %" PetscInt_FMT " norms",
-                       lines, history->length));
+  PetscCall(FileNumbers("place_whole_norms.txt", "KSP Residual norm ", MAX_HISTORY, norms, &lines));
+  PetscCall(
+    ComplainIf(lines != history->length || lines < 20, "a monitor: %" INT " lines of %" INT " norms", lines, history->length));
   for (PetscInt i = 0; i < PetscMin(lines, history->length); i++) {
     PetscCall(
       ComplainIf(!(PetscAbsReal(norms[i] - history->norms[i]) <= PetscMax(1e-11, 10 * PETSC_MACHINE_EPSILON) * history->norms[i]),
-                 "iteration %" PetscInt_FMT ": the monitor has norm %g, the history %g", i, (double)norms[i],
-                 (double)history->norms[i]));
+                 "iteration %" INT ": the monitor has norm %g, the history %g", i, (double)norms[i], (double)history->norms[i]));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(PetscFree(history));
   PetscCall(Verdict("monitors"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -604,8 +556,7 @@ static PetscErrorCode MatCreateLongRow(PetscInt n, Mat *A)
     for (PetscInt j = PetscMax(i - reach, 0); j <= PetscMin(i + reach, n - 1); j++)
       PetscCall(MatSetValue(*A, i, j, reach > 1 && i != j ? 0.5 / n : Tridiagonal(i, j, n), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -627,31 +578,19 @@ static PetscErrorCode TestLongRow(void)
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 0.7));
   for (PetscInt whole = 0; whole < 2; whole++) {
-    PetscReal number;
-    PetscInt  lines;
-    KSP       ksp;
+    KSP ksp;
 
     PetscCall(SolverCreateRun(A, 4, PCNONE, whole && gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved(whole ? "a long row in one kernel" : "a long row", ksp, A, b, x));
-    PetscCall(
-      ViewNumbers((PetscObject)ksp, "no faster one: a row is so long that the others would wait for it", 1, &number, &told[whole]));
-    PetscCall(ViewNumbers((PetscObject)ksp, "run steps (chosen automatically)", 1, &number, &lines));
-    if (gpu)
-      PetscCall(
-        ComplainIf(lines != (whole ? 0 : 1), "a long row: %" PetscInt_FMT " lines of the view tell of single steps", lines));
-    PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &number, &lines));
-    PetscCall(
-      ComplainIf(lines != (gpu && whole ? 1 : 0), "a long row: %" PetscInt_FMT " lines of the view tell of kernels", lines));
+    PetscCall(SolveSystem(whole ? "a long row in one kernel" : "a long row", ksp, A, b, x));
+    PetscCall(ViewNumbers((PetscObject)ksp, "no faster one: ... row ... long", 0, NULL, &told[whole]));
+    if (gpu) PetscCall(CheckLines("a long row", ksp, "run steps ... automatically", whole ? 0 : 1));
+    PetscCall(CheckLines("a long row", ksp, KERNELS, gpu && whole ? 1 : 0));
     PetscCall(KSPDestroy(&ksp));
   }
   /* the product may tell of it, too */
   PetscCall(ComplainIf(told[0] != told[1] + (gpu ? 1 : 0),
-                       "a long row: %" PetscInt_FMT " lines of the view tell of it, %" PetscInt_FMT " with one kernel", told[0],
-                       told[1]));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+                       "a long row: %" INT " lines of the view tell of it, %" INT " with one kernel", told[0], told[1]));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("a long row"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -660,8 +599,6 @@ static PetscErrorCode TestLongRow(void)
 static PetscErrorCode TestNullSpace(void)
 {
   const PetscInt n = 400;
-  PetscInt       lines;
-  PetscReal      number;
   PetscBool      gpu;
   MatNullSpace   space;
   Mat            A;
@@ -670,22 +607,15 @@ static PetscErrorCode TestNullSpace(void)
 
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
   PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
   PetscCall(MatSetNullSpace(A, space));
   PetscCall(SolverCreateRun(A, 4, PCJACOBI, KSP_IDRS_RUN_AUTO, &ksp));
   PetscCall(KSPSetTolerances(ksp, 1e-1, 0.0, 1e30, n));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(ViewNumbers((PetscObject)ksp, "no faster one: a null space is removed after each application", 1, &number, &lines));
-  PetscCall(ComplainIf(lines != (gpu ? 1 : 0), "a null space: %" PetscInt_FMT " lines of the view tell of it", lines));
-  PetscCall(ViewNumbers((PetscObject)ksp, "matvecs with their vector operations in ", 1, &number, &lines));
-  PetscCall(ComplainIf(lines != 0, "a null space: %" PetscInt_FMT " lines of the view tell of kernels", lines));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(MatNullSpaceDestroy(&space));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(CheckLines("a null space", ksp, "no faster one: ... null space", gpu ? 1 : 0));
+  PetscCall(CheckLines("a null space", ksp, KERNELS, 0));
+  PetscCall(DestroyAll(&ksp, &space, &x, &b, &A));
   PetscCall(Verdict("null space"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -720,19 +650,12 @@ static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
     PetscCall(KSPSolve(ksp[i], b[i], x));
     PetscCall(KSPGetIterationNumber(ksp[i], &now));
     PetscCall(VecEqual(x, first[i], &equal));
-    PetscCall(ComplainIf(now != its[i] || !equal,
-                         "solve %" PetscInt_FMT " of %" PetscInt_FMT ": %" PetscInt_FMT " iterations, at first %" PetscInt_FMT "%s",
-                         solve, solves, now, its[i], equal ? "" : ", and another solution"));
+    PetscCall(ComplainIf(now != its[i] || !equal, "solve %" INT " of %" INT ": %" INT " iterations, at first %" INT "%s", solve,
+                         solves, now, its[i], equal ? "" : ", and another solution"));
     PetscCall(VecDestroy(&x));
-    if (tell && solve % 1000 == 999)
-      PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" PetscInt_FMT " solves\n", solve + 1));
+    if (tell && solve % 1000 == 999) PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" INT " solves\n", solve + 1));
   }
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
-    PetscCall(KSPDestroy(&ksp[i]));
-    PetscCall(VecDestroy(&first[i]));
-    PetscCall(VecDestroy(&b[i]));
-    PetscCall(MatDestroy(&A[i]));
-  }
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) { PetscCall(DestroyAll(&ksp[i], &first[i], &b[i], &A[i])); }
   PetscCall(Verdict("many solves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -13,21 +13,6 @@ typedef struct {
   PetscInt    alone, several; /* on one process, and on each of several */
 } Caller;
 
-/* Lines with this text in the view of a solver and all that it has */
-static PetscErrorCode ViewLines(KSP ksp, const char text[], PetscInt *lines)
-{
-  PetscViewer viewer;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "callers_view", &viewer));
-  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO_DETAIL));
-  PetscCall(KSPView(ksp, viewer));
-  PetscCall(PetscViewerPopFormat(viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("callers_view", text, 0, NULL, lines));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* As many solvers as expected have made many iterations in a kernel where the operator is on a GPU, and none elsewhere */
 static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
 {
@@ -41,11 +26,10 @@ static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &gpu, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   expected = !gpu ? 0 : (size == 1 ? caller->alone : size * caller->several);
-  PetscCall(ViewLines(ksp, "run whole (chosen automatically)", &chosen));
-  PetscCall(ViewLines(ksp, " matvecs with their vector operations in ", &made));
+  PetscCall(DetailNumbers((PetscObject)ksp, "run whole ... automatically", 0, NULL, &chosen));
+  PetscCall(DetailNumbers((PetscObject)ksp, "matvecs ... kernels, where", 0, NULL, &made));
   PetscCall(ComplainIf(chosen != expected || made != expected,
-                       "%s: many iterations in one kernel were chosen by %" PetscInt_FMT " solvers and made by %" PetscInt_FMT
-                       ", and not by %" PetscInt_FMT,
+                       "%s: many iterations in one kernel were chosen by %" INT " solvers and made by %" INT ", and not by %" INT,
                        caller->name, chosen, made, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -59,9 +43,7 @@ static PetscErrorCode TestCallers(const char subject[], const Caller callers[], 
   Vec b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(entry, ROWS, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(entry, ROWS, RHS_GENERAL, &A, &b, &x));
   for (size_t i = 0; i < count; i++) {
     PetscOptions options;
     KSP          ksp;
@@ -72,16 +54,13 @@ static PetscErrorCode TestCallers(const char subject[], const Caller callers[], 
     PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 200));
     PetscCall(KSPSetFromOptions(ksp));
     for (PetscInt solve = 0; solve < 2; solve++) {
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(callers[i].name, ksp, A, b, x));
+      PetscCall(SolveSystem(callers[i].name, ksp, A, b, x));
       PetscCall(CheckRuns(&callers[i], ksp));
     }
     PetscCall(KSPDestroy(&ksp));
     PetscCall(OptionsPop(&options));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict(subject));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -169,7 +148,6 @@ static PetscErrorCode TestGrids(void)
     PetscCall(KSPDestroy(&ksp));
     PetscCall(OptionsPop(&options));
   }
-  PetscCall(Verdict("multigrid"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -240,8 +218,7 @@ static PetscErrorCode Steps(const Caller *caller, Mat A, PetscBool check, Vec u)
   PetscCall(
     ComplainIf(reason <= 0 || linear <= 0, "%s: %s, %s", caller->name, TSConvergedReasons[reason], KSPConvergedReasons[linear]));
   if (check) PetscCall(CheckRuns(caller, ksp));
-  PetscCall(TSDestroy(&ts));
-  PetscCall(MatDestroy(&J));
+  PetscCall(DestroyAll(&ts, &J));
   PetscCall(OptionsPop(&options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -251,11 +228,13 @@ static PetscErrorCode TestSteps(void)
 {
   const Caller other     = {"gmres", "-ksp_type gmres -pc_type jacobi", 0, 0};
   const Caller callers[] = {
-    {"time steps",                          "-ksp_type idrs -pc_type jacobi",                                                            1, 0},
-    {"time steps without a preconditioner", "-ksp_type idrs -pc_type none",                                                              1, 0},
-    {"tolerances of Eisenstat-Walker",      "-ksp_type idrs -pc_type jacobi -snes_ksp_ew",                                               1, 0},
-    {"monitors",                            "-ksp_type idrs -pc_type jacobi -ksp_monitor ascii:/dev/null -snes_monitor ascii:/dev/null", 1, 0},
-    {"time steps in blocks",                "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_pc_type jacobi",                  1, 1},
+    /* clang-format off */
+    {"time steps", "-ksp_type idrs -pc_type jacobi", 1, 0},
+    {"time steps without a preconditioner", "-ksp_type idrs -pc_type none", 1, 0},
+    {"tolerances of Eisenstat-Walker", "-ksp_type idrs -pc_type jacobi -snes_ksp_ew", 1, 0},
+    {"monitors", "-ksp_type idrs -pc_type jacobi -ksp_monitor ascii:/dev/null -snes_monitor ascii:/dev/null", 1, 0},
+    {"time steps in blocks", "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_pc_type jacobi", 1, 1},
+    /* clang-format on */
   };
   Mat       A;
   Vec       u, v;
@@ -273,24 +252,11 @@ static PetscErrorCode TestSteps(void)
     PetscCall(ComplainIf(!(difference <= 100.0 * rtol * norm), "%s: a solution that differs by %g of %g from that with gmres",
                          callers[i].name, (double)difference, (double)norm));
   }
-  PetscCall(VecDestroy(&v));
-  PetscCall(VecDestroy(&u));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("steps"));
+  PetscCall(DestroyAll(&v, &u, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestParts());
-  PetscCall(TestLongRows());
-  PetscCall(TestGrids());
-  PetscCall(TestSteps());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestParts, NULL}, {TestLongRows, NULL}, {TestGrids, "multigrid"}, {TestSteps, "steps"})
 
 /*TEST
 

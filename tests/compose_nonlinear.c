@@ -34,9 +34,9 @@ static PetscErrorCode CheckView(const char what[], KSP ksp)
   PetscFunctionBeginUser;
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
-  PetscCall(ViewNumbers((PetscObject)ksp, "is inexact", 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != (differences ? 1 : 0), "%s: %" PetscInt_FMT " lines of the view say that the operator is inexact",
-                       what, lines));
+  PetscCall(ViewNumbers((PetscObject)ksp, "inexact", 0, NULL, &lines));
+  PetscCall(
+    ComplainIf(lines != (differences ? 1 : 0), "%s: %" INT " lines of the view say that the operator is inexact", what, lines));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -85,19 +85,17 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   PetscCall(VecNorm(f, NORM_2, &norm));
   PetscCall(SNESGetConvergedReason(snes, &reason));
   PetscCall(SNESGetLinearSolveIterations(snes, &linear));
-  PetscCall(ComplainIf(!way->may && !(reason > 0), "%s, s = %" PetscInt_FMT ": %s", way->name, s, SNESConvergedReasons[reason]));
-  PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * first), "%s, s = %" PetscInt_FMT ": %s with a norm of %g of %g",
-                       way->name, s, SNESConvergedReasons[reason], (double)norm, (double)first));
-  PetscCall(ComplainIf(!(norm <= first), "%s, s = %" PetscInt_FMT ": the norm has become %g, it was %g", way->name, s, (double)norm,
-                       (double)first));
-  PetscCall(ComplainIf(linear > 800, "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " linear iterations", way->name, s, linear));
+  PetscCall(ComplainIf(!way->may && !(reason > 0), "%s, s = %" INT ": %s", way->name, s, SNESConvergedReasons[reason]));
+  PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * first), "%s, s = %" INT ": %s with a norm of %g of %g", way->name, s,
+                       SNESConvergedReasons[reason], (double)norm, (double)first));
+  PetscCall(
+    ComplainIf(!(norm <= first), "%s, s = %" INT ": the norm has become %g, it was %g", way->name, s, (double)norm, (double)first));
+  PetscCall(ComplainIf(linear > 800, "%s, s = %" INT ": %" INT " linear iterations", way->name, s, linear));
   PetscCall(CheckView(way->name, ksp));
   PetscCall(SNESDestroy(&snes));
   PetscCall(PetscOptionsPop());
   PetscCall(PetscOptionsDestroy(&options));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&f));
-  PetscCall(DMDestroy(&da));
+  PetscCall(DestroyAll(&x, &f, &da));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -79,7 +79,7 @@ static PetscErrorCode Finding(const char what[])
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(Complain("%s: -seed %" PetscInt_FMT " -runs 1 on %d process(es)", what, seed, size));
+  PetscCall(Complain("%s: -seed %" INT " -runs 1 on %d process(es)", what, seed, size));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -204,8 +204,7 @@ static PetscErrorCode LocalSize(PetscInt N, PetscInt *n)
   PetscMPIInt     rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(RankAndSize(&rank, &size));
   for (PetscMPIInt p = 0; p < size; p++) {
     const PetscInt part = p == size - 1 ? left : Pick(left + 1);
 
@@ -248,8 +247,7 @@ static PetscErrorCode SystemCreate(System *system)
     }
     PetscCall(MatSetValues(system->A, 1, &i, count, columns, values, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(system->A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(system->A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(system->A));
   if (Once(5)) PetscCall(MatConvert(system->A, MATDENSE, MAT_INPLACE_MATRIX, &system->A));
   if (system->space) {
     MatNullSpace constants;
@@ -289,8 +287,7 @@ static PetscErrorCode VecsSet(const System *system, Vec b, Vec x0)
   case 1:
     PetscCall(VecSet(b, 0.0));
     if (system->N) PetscCall(VecSetValue(b, Pick(system->N), Scale(), INSERT_VALUES));
-    PetscCall(VecAssemblyBegin(b));
-    PetscCall(VecAssemblyEnd(b));
+    PetscCall(VecAssemble(b));
     break;
   case 2:
     PetscCall(MatMult(system->A, x0, b));
@@ -410,7 +407,7 @@ static PetscErrorCode SetInt(Solver    *solver, PetscErrorCode (*set)(KSP, Petsc
 
   PetscFunctionBeginUser;
   if (Once(3)) {
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, value));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%" INT, value));
     PetscCall(PetscOptionsSetValue(NULL, option, text));
     PetscCall(KSPSetFromOptions(solver->ksp));
     PetscCall(PetscOptionsClearValue(NULL, option));
@@ -584,8 +581,7 @@ static PetscErrorCode Measure(Solver *solver, const System *system, PetscBool tr
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(solver->ksp, &pc));
   PetscCall(KSPGetPCSide(solver->ksp, &side));
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecDuplicate(b, &w));
+  PetscCall(DuplicateAll(b, &r, &w));
   if (y) {
     if (transpose) PetscCall(MatMultTranspose(system->A, y, r));
     else PetscCall(MatMult(system->A, y, r));
@@ -602,8 +598,7 @@ static PetscErrorCode Measure(Solver *solver, const System *system, PetscBool tr
     }
     PetscCall(VecNorm(w, NORM_2, norm));
   } else PetscCall(VecNorm(r, NORM_2, norm));
-  PetscCall(VecDestroy(&r));
-  PetscCall(VecDestroy(&w));
+  PetscCall(DestroyAll(&r, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -739,7 +734,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   /* the same where the guess is the solution, and its residual is what such an inner solver makes of zero */
   tiny = (PetscBool)(solver->inner && first->entries && second.entries && PetscMin(first->history[0], second.history[0]) < least);
   if (ierr || (!tiny && (!same || memcmp(first, &second, sizeof(second))))) {
-    PetscCall(PetscSNPrintf(text, sizeof(text), "%s %s after %" PetscInt_FMT ", %s %s after %" PetscInt_FMT,
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%s %s after %" INT ", %s %s after %" INT,
                             same ? "same solution" : "another solution", KSPConvergedReasons[first->reason], first->its,
                             reset ? "after KSPReset()" : "again", KSPConvergedReasons[second.reason], second.its));
     PetscCall(Finding(text));
@@ -775,9 +770,7 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
   }
   PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &X0));
   PetscCall(KSPIDRSSetBlock(solver->ksp, Once(3)));
-  PetscCall(Listen());
-  ierr = KSPMatSolve(solver->ksp, B, X);
-  PetscCall(Heard());
+  Try(ierr, KSPMatSolve(solver->ksp, B, X));
   if (ierr) { /* blocks do not go with all settings */
     char *named;
 
@@ -785,9 +778,7 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
     if (named) {
       PetscCall(KSPIDRSSetBlock(solver->ksp, PETSC_FALSE));
       PetscCall(MatCopy(X0, X, SAME_NONZERO_PATTERN));
-      PetscCall(Listen());
-      ierr = KSPMatSolve(solver->ksp, B, X);
-      PetscCall(Heard());
+      Try(ierr, KSPMatSolve(solver->ksp, B, X));
     }
   }
   if (ierr) {
@@ -821,15 +812,12 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
     if (ierr || !same) {
       PetscCall(PetscSNPrintf(text, sizeof(text),
-                              "KSPMatSolve(), column %" PetscInt_FMT " of %" PetscInt_FMT
-                              ": error %d of its own solve, or another solution",
-                              j, count, (int)ierr));
+                              "KSPMatSolve(), column %" INT " of %" INT ": error %d of its own solve, or another solution", j,
+                              count, (int)ierr));
       PetscCall(Finding(text));
     }
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&X0));
+  PetscCall(DestroyAll(&B, &X, &X0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -870,10 +858,7 @@ static PetscErrorCode Run(void)
     if (Once(6)) PetscCall(CheckColumns(solver, &system, b, x0, x));
   }
   for (PetscInt i = 0; i < count; i++) PetscCall(KSPDestroy(&solvers[i].ksp));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&x0));
-  PetscCall(MatDestroy(&system.A));
+  PetscCall(DestroyAll(&b, &x, &x0, &system.A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -926,7 +911,7 @@ int main(int argc, char **argv)
   }
   Deadline(0);
   PetscCall(PetscPopSignalHandler());
-  PetscCall(PetscInfo(NULL, "%" PetscInt_FMT " runs\n", done));
+  PetscCall(PetscInfo(NULL, "%" INT " runs\n", done));
   PetscCall(Verdict("random use"));
   PetscCall(PetscFinalize());
   return 0;

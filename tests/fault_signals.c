@@ -41,10 +41,8 @@ static PetscErrorCode TestSolver(const char pctype[], KSP ksp, Mat A, Vec b)
   Vec            x, first;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &first));
-  PetscCall(KSPSolve(ksp, b, first));
-  PetscCall(CheckSolved(pctype, ksp, A, b, first));
+  PetscCall(DuplicateAll(b, &x, &first));
+  PetscCall(SolveSystem(pctype, ksp, A, b, first));
   interrupts = 0;
   PetscCall(SetTimer(500));
   for (; !ierr && equal && interrupts < enough && solves < 100000; solves++) {
@@ -53,12 +51,9 @@ static PetscErrorCode TestSolver(const char pctype[], KSP ksp, Mat A, Vec b)
   }
   PetscCall(SetTimer(0));
   PetscCall(ierr);
-  PetscCall(
-    ComplainIf(!equal, "%s: another solution in solve %" PetscInt_FMT ", with %d interrupts", pctype, solves, (int)interrupts));
-  PetscCall(
-    ComplainIf(equal && interrupts < enough, "%s: %d interrupts in %" PetscInt_FMT " solves", pctype, (int)interrupts, solves));
-  PetscCall(VecDestroy(&first));
-  PetscCall(VecDestroy(&x));
+  PetscCall(ComplainIf(!equal, "%s: another solution in solve %" INT ", with %d interrupts", pctype, solves, (int)interrupts));
+  PetscCall(ComplainIf(equal && interrupts < enough, "%s: %d interrupts in %" INT " solves", pctype, (int)interrupts, solves));
+  PetscCall(DestroyAll(&first, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,8 +82,7 @@ int main(int argc, char **argv)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(Verdict("solves that are interrupted"));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -5,30 +5,6 @@ static char help[] = "Options of PETSc's that any KSP has, with KSPIDRS: guesses
 
 #define ROWS (LINE * LINE)
 
-/* The system of the tests, and another solver for it each time */
-typedef struct {
-  Mat A;
-  Vec b, x;
-} System;
-
-static PetscErrorCode SystemCreate(System *system)
-{
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &system->A));
-  PetscCall(MatCreateVecs(system->A, &system->x, &system->b));
-  PetscCall(VecSetGeneral(system->b, 1.0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SystemDestroy(System *system)
-{
-  PetscFunctionBeginUser;
-  PetscCall(MatDestroy(&system->A));
-  PetscCall(VecDestroy(&system->b));
-  PetscCall(VecDestroy(&system->x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A solver with these options and no others, which are kept as long as it is */
 typedef struct {
   KSP          ksp;
@@ -69,12 +45,13 @@ static PetscErrorCode TestGuesses(void)
     {"pod",              KSPGUESSPOD,     0, PETSC_TRUE }
   };
   const PetscInt solves = 4;
-  System         system;
+  Mat            A;
+  Vec            b, x;
   Vec            sum;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreate(&system));
-  PetscCall(VecDuplicate(system.b, &sum));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
+  PetscCall(VecDuplicate(b, &sum));
   for (size_t is = 0; is < SIZES; is++) {
     for (size_t ig = 0; ig < PETSC_STATIC_ARRAY_LENGTH(guesses); ig++) {
       PetscInt first = 0, its;
@@ -82,52 +59,46 @@ static PetscErrorCode TestGuesses(void)
       KSP      ksp;
       char     what[64];
 
-      PetscCall(SolverCreate(system.A, sizes[is], PCJACOBI, &ksp));
+      PetscCall(SolverCreate(A, sizes[is], PCJACOBI, &ksp));
       PetscCall(KSPGetGuess(ksp, &guess));
       PetscCall(KSPGuessSetType(guess, guesses[ig].type));
       if (guesses[ig].model) PetscCall(KSPGuessFischerSetModel(guess, guesses[ig].model, 10));
       PetscCall(VecSet(sum, 0.0));
       for (PetscInt i = 0; i <= solves; i++) {
-        PetscCall(
-          PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", solve %" PetscInt_FMT, guesses[ig].name, sizes[is], i));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", solve %" INT, guesses[ig].name, sizes[is], i));
         if (i < solves) {
-          PetscCall(VecSetGeneral(system.b, 1.0 + i));
-          PetscCall(VecAXPY(sum, 1.0 + 0.3 * i, system.b));
-        } else PetscCall(VecCopy(sum, system.b));
-        PetscCall(KSPSolve(ksp, system.b, system.x));
-        PetscCall(CheckSolved(what, ksp, system.A, system.b, system.x));
+          PetscCall(VecSetGeneral(b, 1.0 + i));
+          PetscCall(VecAXPY(sum, 1.0 + 0.3 * i, b));
+        } else PetscCall(VecCopy(sum, b));
+        PetscCall(SolveSystem(what, ksp, A, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its));
         if (!i) first = its;
       }
-      PetscCall(ComplainIf(its > (guesses[ig].general ? first / 2 : first),
-                           "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " for the first", what, its, first));
+      PetscCall(ComplainIf(its > (guesses[ig].general ? first / 2 : first), "%s: %" INT " iterations, %" INT " for the first", what,
+                           its, first));
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&sum));
-  PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("guesses from solves before"));
+  PetscCall(DestroyAll(&sum, &A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Diagonal scaling, where this PETSc still has it: solved in the scaled norm, and the system is as it was afterwards */
 static PetscErrorCode TestScaling(void)
 {
-  System system;
-  Mat    original;
-  Vec    d, b;
+  Mat A, original;
+  Vec b, x, d, kept;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreate(&system));
-  PetscCall(VecDuplicate(system.b, &d));
-  PetscCall(VecDuplicate(system.b, &b));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
+  PetscCall(DuplicateAll(b, &d, &kept));
   PetscCall(VecSetGeneral(d, 0.3));
   PetscCall(VecAbs(d));
   PetscCall(VecShift(d, 0.01));
-  PetscCall(MatDiagonalScale(system.A, d, d));
-  PetscCall(MatDuplicate(system.A, MAT_COPY_VALUES, &original));
-  PetscCall(VecCopy(system.b, b));
-  PetscCall(MatGetDiagonal(system.A, d));
+  PetscCall(MatDiagonalScale(A, d, d));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &original));
+  PetscCall(VecCopy(b, kept));
+  PetscCall(MatGetDiagonal(A, d));
   PetscCall(VecAbs(d));
   PetscCall(VecSqrtAbs(d));
   PetscCall(VecReciprocal(d));
@@ -136,57 +107,53 @@ static PetscErrorCode TestScaling(void)
     PetscBool          used;
     Solver             solver;
 
-    PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_diagonal_scale -ksp_diagonal_scale_fix", &solver));
+    PetscCall(SolverCreateOptions(A, sizes[is], "-ksp_diagonal_scale -ksp_diagonal_scale_fix", &solver));
     PetscCall(PetscOptionsUsed(solver.options, "ksp_diagonal_scale", &used));
     for (PetscInt solve = 0; solve < 2; solve++) {
       PetscReal norm, reference, change, Anorm;
       Vec       r;
 
-      PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+      PetscCall(KSPSolve(solver.ksp, b, x));
       PetscCall(KSPGetConvergedReason(solver.ksp, &reason));
-      PetscCall(VecDuplicate(b, &r));
-      PetscCall(MatMult(original, system.x, r));
-      PetscCall(VecAYPX(r, -1.0, b));
+      PetscCall(VecDuplicate(kept, &r));
+      PetscCall(MatMult(original, x, r));
+      PetscCall(VecAYPX(r, -1.0, kept));
       if (used) PetscCall(VecPointwiseMult(r, r, d));
       PetscCall(VecNorm(r, NORM_2, &norm));
-      PetscCall(VecCopy(b, r));
+      PetscCall(VecCopy(kept, r));
       if (used) PetscCall(VecPointwiseMult(r, r, d));
       PetscCall(VecNorm(r, NORM_2, &reference));
       PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference),
-                           "diagonal scaling, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", sizes[is],
+                           "diagonal scaling, s = %" INT ": %s, the norm of b - A x is %g of %g", sizes[is],
                            KSPConvergedReasons[reason], (double)norm, (double)reference));
-      PetscCall(VecWAXPY(r, -1.0, b, system.b));
+      PetscCall(VecWAXPY(r, -1.0, kept, b));
       PetscCall(VecNorm(r, NORM_INFINITY, &change));
-      PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON), "diagonal scaling, s = %" PetscInt_FMT ": b has changed by %g",
+      PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON), "diagonal scaling, s = %" INT ": b has changed by %g",
                            sizes[is], (double)change));
       PetscCall(VecDestroy(&r));
       PetscCall(MatNorm(original, NORM_FROBENIUS, &Anorm));
-      PetscCall(MatAXPY(system.A, -1.0, original, SAME_NONZERO_PATTERN));
-      PetscCall(MatNorm(system.A, NORM_FROBENIUS, &change));
+      PetscCall(MatAXPY(A, -1.0, original, SAME_NONZERO_PATTERN));
+      PetscCall(MatNorm(A, NORM_FROBENIUS, &change));
       PetscCall(ComplainIf(!(change <= 100 * PETSC_MACHINE_EPSILON * Anorm),
-                           "diagonal scaling, s = %" PetscInt_FMT ": A has changed by %g of %g", sizes[is], (double)change,
-                           (double)Anorm));
-      PetscCall(MatCopy(original, system.A, SAME_NONZERO_PATTERN));
+                           "diagonal scaling, s = %" INT ": A has changed by %g of %g", sizes[is], (double)change, (double)Anorm));
+      PetscCall(MatCopy(original, A, SAME_NONZERO_PATTERN));
     }
     PetscCall(SolverDestroy(&solver));
   }
-  PetscCall(MatDestroy(&original));
-  PetscCall(VecDestroy(&d));
-  PetscCall(VecDestroy(&b));
-  PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("diagonal scaling"));
+  PetscCall(DestroyAll(&original, &d, &kept, &A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Ends that options set: at least so many iterations, no more than so many, and what the tolerance is relative to */
 static PetscErrorCode TestEnds(void)
 {
-  System    system;
+  Mat       A;
+  Vec       b, x;
   PetscReal bnorm;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreate(&system));
-  PetscCall(VecNorm(system.b, NORM_2, &bnorm));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
   for (size_t is = 0; is < SIZES; is++) {
     KSPConvergedReason reason;
     PetscInt           plain, its;
@@ -195,8 +162,8 @@ static PetscErrorCode TestEnds(void)
     Solver             solver;
     char               text[64], what[128];
 
-    PetscCall(SolverCreateOptions(system.A, sizes[is], "", &solver));
-    PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+    PetscCall(SolverCreateOptions(A, sizes[is], "", &solver));
+    PetscCall(KSPSolve(solver.ksp, b, x));
     PetscCall(KSPGetIterationNumber(solver.ksp, &plain));
     PetscCall(SolverDestroy(&solver));
 
@@ -204,35 +171,35 @@ static PetscErrorCode TestEnds(void)
     for (PetscInt factor = 0; factor < 2; factor++) {
       const PetscInt least = factor ? 4 * plain : plain + 1;
 
-      PetscCall(PetscSNPrintf(text, sizeof(text), "-ksp_min_it %" PetscInt_FMT, least));
-      PetscCall(SolverCreateOptions(system.A, sizes[is], text, &solver));
+      PetscCall(PetscSNPrintf(text, sizeof(text), "-ksp_min_it %" INT, least));
+      PetscCall(SolverCreateOptions(A, sizes[is], text, &solver));
       PetscCall(PetscOptionsUsed(solver.options, "ksp_min_it", &used));
-      PetscCall(KSPSolve(solver.ksp, system.b, system.x));
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, text, sizes[is]));
-      PetscCall(CheckSolved(what, solver.ksp, system.A, system.b, system.x));
+      PetscCall(KSPSolve(solver.ksp, b, x));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT, text, sizes[is]));
+      PetscCall(CheckSolved(what, solver.ksp, A, b, x));
       PetscCall(KSPGetIterationNumber(solver.ksp, &its));
-      PetscCall(ComplainIf(used && its < least, "%s: %" PetscInt_FMT " iterations", what, its));
+      PetscCall(ComplainIf(used && its < least, "%s: %" INT " iterations", what, its));
       PetscCall(SolverDestroy(&solver));
     }
 
-    PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_lag_norm", &solver));
+    PetscCall(SolverCreateOptions(A, sizes[is], "-ksp_lag_norm", &solver));
     PetscCall(PetscOptionsUsed(solver.options, "ksp_lag_norm", &used));
-    PetscCall(KSPSolve(solver.ksp, system.b, system.x));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "-ksp_lag_norm, s = %" PetscInt_FMT, sizes[is]));
-    PetscCall(CheckSolved(what, solver.ksp, system.A, system.b, system.x));
+    PetscCall(KSPSolve(solver.ksp, b, x));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "-ksp_lag_norm, s = %" INT, sizes[is]));
+    PetscCall(CheckSolved(what, solver.ksp, A, b, x));
     PetscCall(KSPGetIterationNumber(solver.ksp, &its));
-    PetscCall(ComplainIf(!used || its != plain, "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " without", what, its, plain));
+    PetscCall(ComplainIf(!used || its != plain, "%s: %" INT " iterations, %" INT " without", what, its, plain));
     PetscCall(SolverDestroy(&solver));
 
-    PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_max_it 7 -ksp_converged_maxits", &solver));
-    PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+    PetscCall(SolverCreateOptions(A, sizes[is], "-ksp_max_it 7 -ksp_converged_maxits", &solver));
+    PetscCall(KSPSolve(solver.ksp, b, x));
     PetscCall(KSPGetConvergedReason(solver.ksp, &reason));
     PetscCall(KSPGetIterationNumber(solver.ksp, &its));
     PetscCall(KSPGetResidualNorm(solver.ksp, &reported));
-    PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
+    PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
     PetscCall(
       ComplainIf(reason != KSP_CONVERGED_ITS || its != 7 || !(PetscAbsReal(norm - reported) <= 1e4 * PETSC_MACHINE_EPSILON * bnorm),
-                 "-ksp_converged_maxits, s = %" PetscInt_FMT ": %s after %" PetscInt_FMT ", norm %g, reported %g", sizes[is],
+                 "-ksp_converged_maxits, s = %" INT ": %s after %" INT ", norm %g, reported %g", sizes[is],
                  KSPConvergedReasons[reason], its, (double)norm, (double)reported));
     PetscCall(SolverDestroy(&solver));
 
@@ -243,66 +210,62 @@ static PetscErrorCode TestEnds(void)
       for (PetscInt min = 0; min < 2; min++) {
         PetscReal initial, reference;
 
-        PetscCall(SolverCreateOptions(system.A, sizes[is], "", &solver));
+        PetscCall(SolverCreateOptions(A, sizes[is], "", &solver));
         PetscCall(KSPSetTolerances(solver.ksp, 1e-3, 0.0, PETSC_DEFAULT, 1000));
-        PetscCall(VecSet(system.x, 0.0));
-        if (near) PetscCall(KSPSolve(solver.ksp, system.b, system.x));
-        else PetscCall(VecSet(system.x, 1e3));
+        PetscCall(VecSet(x, 0.0));
+        if (near) PetscCall(KSPSolve(solver.ksp, b, x));
+        else PetscCall(VecSet(x, 1e3));
         PetscCall(SolverDestroy(&solver));
-        PetscCall(ResidualNorm(system.A, system.b, system.x, &initial, &bnorm));
+        PetscCall(ResidualNorm(A, b, x, &initial, &bnorm));
         reference = min ? PetscMin(initial, bnorm) : initial;
-        PetscCall(SolverCreateOptions(system.A, sizes[is], options[min], &solver));
+        PetscCall(SolverCreateOptions(A, sizes[is], options[min], &solver));
         PetscCall(KSPSetInitialGuessNonzero(solver.ksp, PETSC_TRUE));
         PetscCall(KSPSetTolerances(solver.ksp, 1000 * rtol, 0.0, PETSC_DEFAULT, 1000));
-        PetscCall(KSPSolve(solver.ksp, system.b, system.x));
+        PetscCall(KSPSolve(solver.ksp, b, x));
         PetscCall(KSPGetConvergedReason(solver.ksp, &reason));
-        PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
+        PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
         /* and no smaller than needed, for a solve that stops as soon as it may */
         PetscCall(
           ComplainIf(reason != KSP_CONVERGED_RTOL || !(norm <= 1010 * rtol * reference) || !(norm >= 1e-3 * rtol * reference),
-                     "%s, %s guess, s = %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g, that of b %g", options[min],
+                     "%s, %s guess, s = %" INT ": %s, the norm of b - A x is %g of %g, that of b %g", options[min],
                      near ? "near" : "far", sizes[is], KSPConvergedReasons[reason], (double)norm, (double)initial, (double)bnorm));
         PetscCall(SolverDestroy(&solver));
       }
     }
   }
-  PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("ends and norms of the options"));
+  PetscCall(DestroyAll(&A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* An error where a solve fails, by max_it or because the tolerance is out of reach; the same solver works afterwards */
 static PetscErrorCode TestErrors(void)
 {
-  System system;
+  Mat A;
+  Vec b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreate(&system));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
   for (size_t is = 0; is < SIZES; is++) {
     PetscErrorCode ierr;
     char          *place;
     Solver         solver;
 
-    PetscCall(SolverCreateOptions(system.A, sizes[is], "-ksp_error_if_not_converged", &solver));
+    PetscCall(SolverCreateOptions(A, sizes[is], "-ksp_error_if_not_converged", &solver));
     for (PetscInt turn = 0; turn < 2; turn++) {
       /* after the first such error PETSc takes a solve for one inside another, where max_it is none */
       const PetscBool first = (PetscBool)(!is && !turn);
 
       PetscCall(KSPSetTolerances(solver.ksp, first ? rtol : PETSC_MACHINE_EPSILON / 1000, 0.0, PETSC_DEFAULT, first ? 3 : 5000));
-      PetscCall(Listen());
-      ierr = KSPSolve(solver.ksp, system.b, system.x);
-      PetscCall(Heard());
+      Try(ierr, KSPSolve(solver.ksp, b, x));
       PetscCall(PetscStrstr(message, first ? "DIVERGED_ITS" : "DIVERGED_BREAKDOWN", &place));
-      PetscCall(ComplainIf(!ierr || !place, "-ksp_error_if_not_converged, s = %" PetscInt_FMT ": error %d, \"%s\"", sizes[is],
-                           (int)ierr, message));
+      PetscCall(
+        ComplainIf(!ierr || !place, "-ksp_error_if_not_converged, s = %" INT ": error %d, \"%s\"", sizes[is], (int)ierr, message));
       PetscCall(KSPSetTolerances(solver.ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
-      PetscCall(KSPSolve(solver.ksp, system.b, system.x));
-      PetscCall(CheckSolved("after an error", solver.ksp, system.A, system.b, system.x));
+      PetscCall(SolveSystem("after an error", solver.ksp, A, b, x));
     }
     PetscCall(SolverDestroy(&solver));
   }
-  PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("errors where a solve fails"));
+  PetscCall(DestroyAll(&A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -314,10 +277,11 @@ static PetscErrorCode TestErrors(void)
 */
 static PetscErrorCode TestMonitors(void)
 {
-  System system;
+  Mat A;
+  Vec b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreate(&system));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
   for (size_t is = 0; is < SIZES; is++) {
     const struct {
       const char *option, *text;
@@ -336,28 +300,25 @@ static PetscErrorCode TestMonitors(void)
       Solver           solver;
 
       PetscCall(PetscSNPrintf(text, sizeof(text), "%s ascii:options_monitor", monitors[im].option));
-      PetscCall(SolverCreateOptions(system.A, sizes[is], text, &solver));
+      PetscCall(SolverCreateOptions(A, sizes[is], text, &solver));
       PetscCall(KSPSetResidualHistory(solver.ksp, NULL, MAX_LINES, PETSC_TRUE));
-      PetscCall(KSPSolve(solver.ksp, system.b, system.x));
-      PetscCall(CheckSolved(monitors[im].option, solver.ksp, system.A, system.b, system.x));
+      PetscCall(SolveSystem(monitors[im].option, solver.ksp, A, b, x));
       PetscCall(KSPMonitorCancel(solver.ksp)); /* closes the file */
       PetscCall(KSPGetResidualHistory(solver.ksp, &norms, &length));
       PetscCall(FileNumbers("options_monitor", monitors[im].text, MAX_LINES, printed, &lines));
-      PetscCall(ComplainIf(lines != length || lines < 3,
-                           "%s, s = %" PetscInt_FMT ": %" PetscInt_FMT " lines, %" PetscInt_FMT " norms", monitors[im].option,
+      PetscCall(ComplainIf(lines != length || lines < 3, "%s, s = %" INT ": %" INT " lines, %" INT " norms", monitors[im].option,
                            sizes[is], lines, length));
       for (PetscInt i = 0; i < PetscMin(lines, length); i++) {
         const PetscReal expected = monitors[im].expected == 0.0 ? norms[i] : monitors[im].expected;
 
         PetscCall(ComplainIf(!(PetscAbsReal(printed[i] - expected) <= PetscMax(1e-8, 1e4 * PETSC_MACHINE_EPSILON) * norms[0]),
-                             "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": %g printed instead of %g",
-                             monitors[im].option, sizes[is], i, (double)printed[i], (double)expected));
+                             "%s, s = %" INT ", iteration %" INT ": %g printed instead of %g", monitors[im].option, sizes[is], i,
+                             (double)printed[i], (double)expected));
       }
       PetscCall(SolverDestroy(&solver));
     }
   }
-  PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("monitors of the options"));
+  PetscCall(DestroyAll(&A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -382,10 +343,11 @@ static PetscErrorCode TestViews(void)
     /* releases of PETSc differ about what there is to say */
     {"-ksp_view_singularvalues",                   ""                    },
   };
-  System system;
+  Mat A;
+  Vec b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreate(&system));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
   for (size_t iv = 0; iv < PETSC_STATIC_ARRAY_LENGTH(views); iv++) {
     char      text[128];
     PetscReal number = 0.0, norm, bnorm;
@@ -394,36 +356,23 @@ static PetscErrorCode TestViews(void)
     Solver    solver;
 
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s ascii:options_view", views[iv].option));
-    PetscCall(SolverCreateOptions(system.A, 4, text, &solver));
-    PetscCall(KSPSolve(solver.ksp, system.b, system.x));
-    PetscCall(CheckSolved(views[iv].option, solver.ksp, system.A, system.b, system.x));
+    PetscCall(SolverCreateOptions(A, 4, text, &solver));
+    PetscCall(SolveSystem(views[iv].option, solver.ksp, A, b, x));
     PetscCall(SolverDestroy(&solver)); /* closes the file */
     PetscCall(FileNumbers("options_view", views[iv].text, 1, &number, &lines));
     PetscCall(ComplainIf(!lines && views[iv].text[0], "%s: no line with \"%s\"", views[iv].option, views[iv].text));
     PetscCall(PetscStrcmp(views[iv].option, "-ksp_view_final_residual", &final));
-    PetscCall(ResidualNorm(system.A, system.b, system.x, &norm, &bnorm));
+    PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
     PetscCall(ComplainIf(final && !(PetscAbsReal(number - norm) <= 0.01 * rtol * bnorm), "%s: %g, not %g", views[iv].option,
                          (double)number, (double)norm));
   }
-  PetscCall(SystemDestroy(&system));
-  PetscCall(Verdict("views of the options"));
+  PetscCall(DestroyAll(&A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestGuesses());
-  PetscCall(TestScaling());
-  PetscCall(TestEnds());
-  PetscCall(TestErrors());
-  PetscCall(TestMonitors());
-  PetscCall(TestViews());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestGuesses, "guesses from solves before"}, {TestScaling, "diagonal scaling"},
+          {TestEnds, "ends and norms of the options"}, {TestErrors, "errors where a solve fails"},
+          {TestMonitors, "monitors of the options"}, {TestViews, "views of the options"})
 
 /*TEST
 

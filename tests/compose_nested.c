@@ -19,10 +19,10 @@ static PetscErrorCode CheckNest(const Nest *nest, PetscInt s, KSP ksp, Mat A, Ve
   char     what[128];
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT, nest->name, s));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT, nest->name, s));
   PetscCall(CheckSolved(what, ksp, A, b, x));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  PetscCall(ComplainIf(its > nest->most, "%s: %" PetscInt_FMT " iterations", what, its));
+  PetscCall(ComplainIf(its > nest->most, "%s: %" INT " iterations", what, its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -33,7 +33,7 @@ static PetscErrorCode NestPush(const Nest *nest, PetscInt s, PetscOptions *optio
 
   PetscFunctionBeginUser;
   PetscCall(PetscStrncpy(text, nest->options, sizeof(text)));
-  PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, s));
+  PetscCall(PetscSNPrintf(number, sizeof(number), "%" INT, s));
   for (char *place = text; place; place++) {
     PetscCall(PetscStrchr(place, 'S', &place));
     if (!place) break;
@@ -80,9 +80,7 @@ static PetscErrorCode TestParts(void)
   Vec         b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(nests); in++) {
     if (size < nests[in].processes) PetscCall(Skip("there are too few processes"));
@@ -104,9 +102,7 @@ static PetscErrorCode TestParts(void)
     }
     PetscCall(Verdict(nests[in].name));
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,8 +132,7 @@ static PetscErrorCode FieldsCreate(PetscBool saddle, Mat *A, IS fields[])
     PetscCall(MatSetValue(*A, row, 2 * i + 1 - field, field ? -1.0 : 0.7, INSERT_VALUES));
     if (field && saddle) PetscCall(MatSetValue(*A, row, row, 0.0, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   for (PetscInt field = 0; field < 2; field++) {
     first = begin % 2 == field ? begin : begin + 1;
     PetscCall(ISCreateStride(PETSC_COMM_WORLD, end > first ? (end - first + 1) / 2 : 0, first, 2, &fields[field]));
@@ -214,9 +209,7 @@ static PetscErrorCode TestFields(void)
       PetscCall(KSPDestroy(&ksp));
       PetscCall(OptionsPop(&options));
     }
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&b, &x, &A));
     for (PetscInt field = 0; field < 2; field++) PetscCall(ISDestroy(&fields[field]));
     PetscCall(Verdict(nests[in].nest.name));
   }
@@ -234,8 +227,8 @@ static PetscErrorCode TestGrids(void)
   const Nest nests[] = {
     /* clang-format off */
     {"no multigrid", "-ksp_type idrs -ksp_idrs_s S -pc_type jacobi", 200, 1},
-    {"smoothers cut short",
-     SMOOTHERS "-mg_levels_ksp_idrs_s S -ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 200, 1}, /* in the middle of a cycle */
+    /* in the middle of a cycle */
+    {"smoothers cut short", SMOOTHERS "-mg_levels_ksp_idrs_s S -ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 200, 1},
     {"smoothers", SMOOTHERS "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},
     {"smoothers and coarse", SMOOTHERS COARSE "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},
     {"smoothers inside fgmres", SMOOTHERS COARSE "-ksp_type fgmres -pc_type mg -pc_mg_levels 3", 100, 1},
@@ -272,16 +265,7 @@ static PetscErrorCode TestGrids(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestParts());
-  PetscCall(TestFields());
-  PetscCall(TestGrids());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestParts, NULL}, {TestFields, NULL}, {TestGrids, NULL})
 
 /*TEST
 

@@ -1,6 +1,6 @@
 static char help[] = "What computes the matvecs of KSPIDRS, as its users see it: every product that a matrix has, operators that\n\
-change between solves or have no such\n\
-product, and preconditioners that the vector operations apply. Without a device the choice is MatMult(), and the same must come of it.\n\n";
+change between solves or have no such product, and preconditioners that the vector operations apply. Without a device the choice\n\
+is MatMult(), and the same must come of it.\n\n";
 
 #include "systems.h"
 
@@ -27,8 +27,7 @@ static PetscErrorCode Solve(const char what[], KSPIDRSProduct product, KSP ksp, 
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(name, sizeof(name), "%s, product %s", what, KSPIDRSProducts[product]));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved(name, ksp, A, b, x));
+  PetscCall(SolveSystem(name, ksp, A, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -42,8 +41,7 @@ static PetscErrorCode TestProducts(void)
   Vec               b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 30, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(30, 0.4, &A, &b, &x));
   PetscCall(LastProduct(A, &last));
   for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
@@ -59,9 +57,7 @@ static PetscErrorCode TestProducts(void)
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("products"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -78,8 +74,7 @@ static PetscErrorCode TestChanges(void)
   for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
     KSP ksp;
 
-    PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-    PetscCall(VecDuplicate(b, &x));
+    PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
     PetscCall(LastProduct(A, &last));
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
     PetscCall(KSPIDRSSetProduct(ksp, product));
@@ -88,14 +83,12 @@ static PetscErrorCode TestChanges(void)
     PetscCall(Solve("scaled", product, ksp, A, b, x));
     PetscCall(MatGetOwnershipRange(A, &begin, &end));
     for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 50.0 + i % 3, INSERT_VALUES));
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(Solve("another diagonal", product, ksp, A, b, x));
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     PetscCall(MatGetSize(A, &N, NULL));
     if (begin < end) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.5, INSERT_VALUES));
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(Solve("another pattern", product, ksp, A, b, x));
     for (PetscInt turn = 0; turn < 6; turn++) {
       Mat C;
@@ -111,10 +104,7 @@ static PetscErrorCode TestChanges(void)
     PetscCall(Solve("before another type", product, ksp, A, b, x));
     PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
     PetscCall(Solve("after another type", product, ksp, A, b, x));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
   PetscCall(Verdict("changes"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -129,8 +119,7 @@ static PetscErrorCode TestOthers(void)
   KSP            ksp[2];
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
   PetscCall(LastProduct(A, &last));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(SolverCreate(A, 4 + 4 * i, i ? PCJACOBI : PCNONE, &ksp[i]));
@@ -150,8 +139,7 @@ static PetscErrorCode TestOthers(void)
     PetscCall(KSPSolveTranspose(ksp[0], b, x));
     PetscCall(CheckSolved("transposed", ksp[0], T, b, x));
   }
-  PetscCall(KSPDestroy(&ksp[0]));
-  PetscCall(MatDestroy(&T));
+  PetscCall(DestroyAll(&ksp[0], &T));
 
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp[0]));
@@ -160,16 +148,12 @@ static PetscErrorCode TestOthers(void)
   PetscCall(Solve("the matrix in its place", KSP_IDRS_PRODUCT_AUTO, ksp[0], A, b, x));
   PetscCall(KSPSetOperators(ksp[0], S, S));
   PetscCall(Solve("the shell again", KSP_IDRS_PRODUCT_AUTO, ksp[0], A, b, x));
-  PetscCall(KSPDestroy(&ksp[0]));
-  PetscCall(MatDestroy(&S));
+  PetscCall(DestroyAll(&ksp[0], &S));
 
   PetscCall(SolverCreateSide(A, 4, PC_LEFT, PCJACOBI, &ksp[0]));
   PetscCall(KSPSolve(ksp[0], b, x));
   PetscCall(CheckConverged("left", ksp[0], b, x));
-  PetscCall(KSPDestroy(&ksp[0]));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp[0], &x, &b, &A));
   PetscCall(Verdict("other operators"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -182,8 +166,7 @@ static PetscErrorCode TestRefused(void)
   KSP ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
   for (PetscInt turn = 0; turn < 3; turn++) {
@@ -192,20 +175,14 @@ static PetscErrorCode TestRefused(void)
       PetscErrorCode ierr;
 
       PetscCall(KSPIDRSSetProduct(ksp, product));
-      PetscCall(Listen());
-      ierr = KSPSolve(ksp, b, x);
-      PetscCall(Heard());
+      Try(ierr, KSPSolve(ksp, b, x));
       PetscCall(Unlock(b));
       PetscCall(CheckError(ierr, "a product for a shell", "-ksp_idrs_product", KSPIDRSProducts[product]));
       PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
       PetscCall(Solve("after an error", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
     }
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(MatDestroy(&S));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &S, &x, &b, &A));
   PetscCall(Verdict("products that cannot run"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -219,13 +196,11 @@ static PetscErrorCode TestNotANumber(void)
   Vec            b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   PetscCall(LastProduct(A, &last));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   if (begin == 0 && end > 0) PetscCall(MatSetValue(A, 0, 0, (PetscReal)NAN, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
     KSPConvergedReason reason;
     KSP                ksp;
@@ -238,9 +213,7 @@ static PetscErrorCode TestNotANumber(void)
       ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN, product %s: %s", KSPIDRSProducts[product], KSPConvergedReasons[reason]));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("a NaN in the matrix"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -274,11 +247,8 @@ static PetscErrorCode TestJacobi(void)
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 16, 0.4, LAYOUT_EVEN, &A, &b));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 5.0 + i % 7, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &ones));
-  PetscCall(VecDuplicate(b, &diagonal));
+  PetscCall(MatAssemble(A));
+  PetscCall(DuplicateAll(b, &x, &ones, &diagonal));
   for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
       PetscReal start;
@@ -308,17 +278,13 @@ static PetscErrorCode TestJacobi(void)
         const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
 
         PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * start),
-                             "jacobi %s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g, and %g with a shell",
-                             PCJacobiTypes[types[it]], sizes[is], i, (double)history[0].norms[i], (double)history[1].norms[i]));
+                             "jacobi %s, s = %" INT ", iteration %" INT ": norm %g, and %g with a shell", PCJacobiTypes[types[it]],
+                             sizes[is], i, (double)history[0].norms[i], (double)history[1].norms[i]));
       }
     }
   }
   PetscCall(PetscFree(history));
-  PetscCall(VecDestroy(&ones));
-  PetscCall(VecDestroy(&diagonal));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ones, &diagonal, &x, &b, &A));
   PetscCall(Verdict("jacobi"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

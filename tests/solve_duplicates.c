@@ -86,7 +86,7 @@ static PetscErrorCode TestGrid(void)
         PC   pc;
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "grid, s = %" PetscInt_FMT ", %s%s", sizes[is], PCSides[sides[iside]],
+        PetscCall(PetscSNPrintf(what, sizeof(what), "grid, s = %" INT ", %s%s", sizes[is], PCSides[sides[iside]],
                                 preconditioned ? ", preconditioned" : ""));
         PetscCall(SolverCreateSide(S, sizes[is], sides[iside], preconditioned ? PCSHELL : PCNONE, &ksp));
         PetscCall(KSPGetPC(ksp, &pc));
@@ -97,18 +97,14 @@ static PetscErrorCode TestGrid(void)
         PetscCall(VecSetGeneral(x, 2.0));
         PetscCall(KSPSetInitialGuessNonzero(ksp, preconditioned ? PETSC_TRUE : PETSC_FALSE));
         PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(ComplainIf(without, "%s: %" PetscInt_FMT " vectors without the DM", what, without));
+        PetscCall(ComplainIf(without, "%s: %" INT " vectors without the DM", what, without));
         without = 0;
         PetscCall(CheckConverged(what, ksp, b, x));
         PetscCall(KSPDestroy(&ksp));
       }
     }
   }
-  PetscCall(MatDestroy(&S));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(DMDestroy(&da));
-  PetscCall(Verdict("vectors of a grid"));
+  PetscCall(DestroyAll(&S, &x, &b, &da));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,8 +136,7 @@ static PetscErrorCode LocalMult(Mat S, Vec x, Vec y)
     PetscCall(VecSetValuesLocal(y, count, rows, values, ADD_VALUES));
   }
   PetscCall(VecRestoreArrayRead(x, &array));
-  PetscCall(VecAssemblyBegin(y));
-  PetscCall(VecAssemblyEnd(y));
+  PetscCall(VecAssemble(y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,34 +198,21 @@ static PetscErrorCode TestDuplicates(void)
         char what[64];
         KSP  ksp;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" PetscInt_FMT ", %s", ghosted ? "ghosts" : "local numbers",
-                                sizes[is], PCSides[sides[iside]]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s", ghosted ? "ghosts" : "local numbers", sizes[is],
+                                PCSides[sides[iside]]));
         PetscCall(SolverCreateSide(S, sizes[is], sides[iside], PCNONE, &ksp));
         if (ghosted) PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckConverged(what, ksp, b, x));
+        PetscCall(SolveToNorm(what, ksp, b, x));
         PetscCall(KSPDestroy(&ksp));
       }
     }
-    PetscCall(MatDestroy(&S));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
+    PetscCall(DestroyAll(&S, &x, &b));
   }
   PetscCall(DMDestroy(&da));
-  PetscCall(Verdict("what duplicates have"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestGrid());
-  PetscCall(TestDuplicates());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestGrid, "vectors of a grid"}, {TestDuplicates, "what duplicates have"})
 
 /*TEST
 

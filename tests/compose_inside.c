@@ -65,14 +65,13 @@ static PetscErrorCode CheckIterationsView(KSP ksp)
 
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSGetColumnResults(ksp, &n, &reasons, &its, NULL));
-  PetscCall(ComplainIf(n != COLUMNS, "results of %" PetscInt_FMT " columns", n));
+  PetscCall(ComplainIf(n != COLUMNS, "results of %" INT " columns", n));
   PetscCall(PetscArraycpy(sorted, its, COLUMNS));
   PetscCall(PetscSortInt(COLUMNS, sorted));
   for (PetscInt j = 0; j < COLUMNS; j++) failed += reasons[j] < 0 ? 1 : 0;
   PetscCall(PetscSNPrintf(text, sizeof(text),
-                          "smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT "; %" PetscInt_FMT
-                          " right-hand sides have not converged",
-                          sorted[0], sorted[COLUMNS / 2], sorted[COLUMNS - 1], failed));
+                          "smallest %" INT " ... median %" INT " ... largest %" INT " ... %" INT " right-hand sides", sorted[0],
+                          sorted[COLUMNS / 2], sorted[COLUMNS - 1], failed));
   PetscCall(CheckView(ksp, text, 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -92,15 +91,15 @@ static PetscErrorCode TestApart(Mat A)
     GUESS, /* of what was solved before, so that later solves are others */
     WAYS
   };
-  const char *const why[WAYS] = {[TOGETHER]    = "6 at the same time",
-                                 [WIDTH]       = "one by one: -ksp_idrs_width 1",
-                                 [SMOOTHING]   = "one by one: residual smoothing",
-                                 [MONITOR]     = "one by one: a monitor",
-                                 [TEST]        = "one by one: a convergence test",
-                                 [KNOLL]       = "one by one: an initial guess",
-                                 [BEFORE]      = "one by one: something is to be done before and after",
-                                 [DIFFERENCES] = "one by one: the operator is of type mffd",
-                                 [GUESS]       = "one by one: an initial guess"};
+  const char *const why[WAYS] = {[TOGETHER]    = "6 right-hand sides ... at the same time",
+                                 [WIDTH]       = "one by one: ... width",
+                                 [SMOOTHING]   = "one by one: ... smoothing",
+                                 [MONITOR]     = "one by one: ... monitor",
+                                 [TEST]        = "one by one: ... convergence test",
+                                 [KNOLL]       = "one by one: ... guess",
+                                 [BEFORE]      = "one by one: ... before and after",
+                                 [DIFFERENCES] = "one by one: ... mffd",
+                                 [GUESS]       = "one by one: ... guess"};
   PetscInt          before    = 0;
   Vec               b, x, y;
   Mat               B, X, M;
@@ -129,7 +128,7 @@ static PetscErrorCode TestApart(Mat A)
     PetscCall(CheckView(ksp, why[i], 1));
     PetscCall(CheckViewLines(why[i], (PetscObject)ksp));
     PetscCall(CheckIterationsView(ksp));
-    PetscCall(ComplainIf(i == BEFORE && before != COLUMNS, "%" PetscInt_FMT " calls before %d solves", before, COLUMNS));
+    PetscCall(ComplainIf(i == BEFORE && before != COLUMNS, "%" INT " calls before %d solves", before, COLUMNS));
     if (i == GUESS) PetscCall(CheckBlock(why[i], ksp, A, B, X, PETSC_TRUE));
     for (PetscInt j = 0; i != TOGETHER && i != GUESS && j < COLUMNS; j++) {
       PetscBool equal;
@@ -138,16 +137,11 @@ static PetscErrorCode TestApart(Mat A)
       PetscCall(ColumnGet(X, j, y));
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(VecEqual(x, y, &equal));
-      PetscCall(ComplainIf(!equal, "%s: column %" PetscInt_FMT " is not what KSPSolve() makes of it", why[i], j));
+      PetscCall(ComplainIf(!equal, "%s: column %" INT " is not what KSPSolve() makes of it", why[i], j));
     }
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&M));
+  PetscCall(DestroyAll(&b, &x, &y, &B, &X, &M));
   PetscCall(Verdict("one by one where that is needed"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -174,9 +168,7 @@ static PetscErrorCode TestNullSpace(void)
   PetscCall(MatNullSpaceDestroy(&space));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(x, &y));
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
   for (size_t i = 0; i < 2 * PETSC_STATIC_ARRAY_LENGTH(pctypes); i++) {
     const KSPConvergedReason *reasons;
     KSP                       ksp;
@@ -195,18 +187,13 @@ static PetscErrorCode TestNullSpace(void)
       PetscCall(VecAXPY(y, -1.0, x));
       PetscCall(VecNorm(y, NORM_2, &distance));
       PetscCall(ComplainIf(!converged || !(distance <= 1e5 * rtol * norm),
-                           "%s, %s, column %" PetscInt_FMT ": %s, and %g from the solution of KSPSolve()", pctypes[i / 2],
+                           "%s, %s, column %" INT ": %s, and %g from the solution of KSPSolve()", pctypes[i / 2],
                            PCSides[i % 2 ? PC_LEFT : PC_RIGHT], j, converged ? "converged" : "not converged",
                            (double)(distance / norm)));
     }
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&b, &x, &y, &B, &X, &A));
   PetscCall(Verdict("null spaces"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -229,8 +216,7 @@ static PetscErrorCode SetLevels(Mat A, PC pc)
   PetscCall(MatMPIAIJSetPreallocation(P, 1, NULL, 0, NULL));
   PetscCall(MatGetOwnershipRangeColumn(P, &first, NULL));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(P, i, first + (i - begin) / 2, 1.0, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(P));
   PetscCall(PCMGSetLevels(pc, 2, NULL));
   PetscCall(PCMGSetGalerkin(pc, PC_MG_GALERKIN_BOTH));
   PetscCall(PCMGSetInterpolation(pc, 1, P));
@@ -308,9 +294,7 @@ static PetscErrorCode TestInside(Mat A)
 
       if (i == 2 && inside[o].loose) continue;
       PetscCall(PetscOptionsInsertString(NULL, inside[o].options));
-      PetscCall(BlockCreate(A, COLUMNS, &B));
-      PetscCall(BlockSet(A, BLOCK_ZERO, B));
-      PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+      PetscCall(BlocksCreate(A, COLUMNS, BLOCK_ZERO, &B, &X));
       PetscCall(MatCreateVecs(A, &x, &b));
       PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
       PetscCall(KSPSetOperators(ksp, A, A));
@@ -337,11 +321,7 @@ static PetscErrorCode TestInside(Mat A)
         PetscCall(ComplainIf(!(norm <= 100 * rtol * bnorm), "%s, %s: the norm of b - A x is %g of %g", outer[i], inside[o].options,
                              (double)norm, (double)bnorm));
       }
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(VecDestroy(&b));
-      PetscCall(VecDestroy(&x));
-      PetscCall(MatDestroy(&B));
-      PetscCall(MatDestroy(&X));
+      PetscCall(DestroyAll(&ksp, &b, &x, &B, &X));
       PetscCall(PetscOptionsClear(NULL));
     }
   }
@@ -366,12 +346,12 @@ static PetscErrorCode TestPrinted(Mat A)
     PetscInt    columns, lines;
     const char *options, *view;
   } cases[] = {
-    {1,       0, "",                                                                 "one by one: there is only one"         },
-    {COLUMNS, 0, "",                                                                 "6 right-hand sides, 6 at the same time"},
-    {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: -ksp_idrs_width 1"         },
-    {COLUMNS, 1, "-p_ksp_idrs_block -p_" SHORT_MONITOR " ascii:monitor.txt",         "6 right-hand sides, 6 at the same time"},
+    {1,       0, "",                                                                 "one by one: ... one"                    },
+    {COLUMNS, 0, "",                                                                 "6 right-hand sides ... at the same time"},
+    {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: ... width"                  },
+    {COLUMNS, 1, "-p_ksp_idrs_block -p_" SHORT_MONITOR " ascii:monitor.txt",         "6 right-hand sides ... at the same time"},
     {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_true_residual ascii:monitor.txt",
-     "one by one, without a block recurrence: a monitor may ask for the solution"                                            },
+     "one by one ... block recurrence: ... monitor"                                                                           },
   };
 
   PetscFunctionBeginUser;
@@ -387,25 +367,21 @@ static PetscErrorCode TestPrinted(Mat A)
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
     PetscCall(KSPSetOptionsPrefix(ksp, "p_"));
     PetscCall(KSPSetFromOptions(ksp));
-    PetscCall(BlockCreate(A, cases[i].columns, &B));
-    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(BlocksCreate(A, cases[i].columns, BLOCK_RANDOM, &B, &X));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckView(ksp, cases[i].view, 1));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(OptionsPop(&options));
     PetscCall(FileNumbers("reasons.txt", "solve converged", 0, NULL, &lines));
-    PetscCall(ComplainIf(lines != 1, "%" PetscInt_FMT " columns, %s: the reason is printed %" PetscInt_FMT " times",
-                         cases[i].columns, cases[i].options, lines));
+    PetscCall(ComplainIf(lines != 1, "%" INT " columns, %s: the reason is printed %" INT " times", cases[i].columns,
+                         cases[i].options, lines));
     PetscCall(FileNumbers("solutions.txt", "Object", 0, NULL, &lines));
-    PetscCall(ComplainIf(lines != 1, "%" PetscInt_FMT " columns, %s: %" PetscInt_FMT " solutions are printed", cases[i].columns,
-                         cases[i].options, lines));
+    PetscCall(
+      ComplainIf(lines != 1, "%" INT " columns, %s: %" INT " solutions are printed", cases[i].columns, cases[i].options, lines));
     PetscCall(FileNumbers("monitor.txt", "0 KSP", 0, NULL, &lines));
-    PetscCall(ComplainIf((lines > 0) != (cases[i].lines > 0),
-                         "%" PetscInt_FMT " columns, %s: the monitor prints %" PetscInt_FMT " lines", cases[i].columns,
-                         cases[i].options, lines));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
+    PetscCall(ComplainIf((lines > 0) != (cases[i].lines > 0), "%" INT " columns, %s: the monitor prints %" INT " lines",
+                         cases[i].columns, cases[i].options, lines));
+    PetscCall(DestroyAll(&B, &X));
   }
   PetscCall(Verdict("printed once"));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -36,9 +36,7 @@ static PetscErrorCode SystemCreate(Mat A, PetscReal start, PetscInt s, Solver *s
 static PetscErrorCode SystemDestroy(Solver *solver)
 {
   PetscFunctionBeginUser;
-  PetscCall(KSPDestroy(&solver->ksp));
-  PetscCall(VecDestroy(&solver->b));
-  PetscCall(VecDestroy(&solver->x));
+  PetscCall(DestroyAll(&solver->ksp, &solver->b, &solver->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -114,14 +112,12 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscCall(CheckSolved(what, outer->ksp, A, outer->b, outer->x));
   PetscCall(CheckSolved(what, inner->ksp, A, inner->b, inner->x));
   PetscCall(Same(outer, &alone[0], &same));
-  PetscCall(ComplainIf(!same,
-                       "%s, at iteration %" PetscInt_FMT ": the outer solve is another than alone, with %" PetscInt_FMT
-                       " iterations instead of %" PetscInt_FMT,
-                       what, at, outer->its, alone[0].its));
+  PetscCall(
+    ComplainIf(!same, "%s, at iteration %" INT ": the outer solve is another than alone, with %" INT " iterations instead of %" INT,
+               what, at, outer->its, alone[0].its));
   PetscCall(Same(inner, &alone[1], &same));
-  PetscCall(ComplainIf(same != thread,
-                       "%s, at iteration %" PetscInt_FMT ": the inner solve is %s alone, with %" PetscInt_FMT " iterations", what,
-                       at, same ? "the same as" : "another than", inner->its));
+  PetscCall(ComplainIf(same != thread, "%s, at iteration %" INT ": the inner solve is %s alone, with %" INT " iterations", what, at,
+                       same ? "the same as" : "another than", inner->its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

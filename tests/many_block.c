@@ -46,9 +46,7 @@ static PetscErrorCode TestMatvecs(Mat A)
     Vec      b;
 
     PetscCall(SolverCreate(A, s, PCNONE, &ksp));
-    PetscCall(BlockCreate(A, COLUMNS, &B));
-    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[0]));
     PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[1]));
@@ -60,10 +58,8 @@ static PetscErrorCode TestMatvecs(Mat A)
                                        : s > 1 ? 0.95
                                                : 0.98) *
                                         matvecs[0],
-                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " matvecs with a block, %" PetscInt_FMT " without", s, matvecs[1],
-                         matvecs[0]));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
+                         "s = %" INT ": %" INT " matvecs with a block, %" INT " without", s, matvecs[1], matvecs[0]));
+    PetscCall(DestroyAll(&B, &X));
     PetscCall(BlockCreate(A, 2 * COLUMNS, &B));
     PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
     PetscCall(MatCreateVecs(A, NULL, &b));
@@ -75,13 +71,9 @@ static PetscErrorCode TestMatvecs(Mat A)
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[2]));
     PetscCall(CheckBlock("dependent columns", ksp, A, B, X, PETSC_TRUE));
     PetscCall(ComplainIf(matvecs[2] > matvecs[1] + matvecs[1] / (SINGLE ? 2 : 10) + 3 * COLUMNS,
-                         "s = %" PetscInt_FMT ": %" PetscInt_FMT
-                         " matvecs for twice as many columns of the same rank, %" PetscInt_FMT " for half of them",
-                         s, matvecs[2], matvecs[1]));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
-    PetscCall(KSPDestroy(&ksp));
+                         "s = %" INT ": %" INT " matvecs for twice as many columns of the same rank, %" INT " for half of them", s,
+                         matvecs[2], matvecs[1]));
+    PetscCall(DestroyAll(&b, &B, &X, &ksp));
   }
   PetscCall(Verdict("matvecs of blocks, and of dependent columns"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -104,20 +96,15 @@ static PetscErrorCode TestReductions(Mat A)
 
     PetscCall(BlockSolverCreate(A, sizes[is], PCNONE, &ksp));
     if (SINGLE) PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20)); /* before columns go on by themselves */
-    PetscCall(BlockCreate(A, COLUMNS, &B));
-    PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
     /* five: of the first norms, the basis in three rounds at most, and f; a device makes some steps in vain where it has stopped */
     PetscCall(ComplainIf(reductions < its || reductions > its + updates / COLUMNS + COLUMNS + 5 + (device ? updates + COLUMNS : 0),
-                         "s = %" PetscInt_FMT ": %" PetscInt_FMT " reductions in %" PetscInt_FMT " iterations with %" PetscInt_FMT
-                         " updates",
-                         sizes[is], reductions, its, updates));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
+                         "s = %" INT ": %" INT " reductions in %" INT " iterations with %" INT " updates", sizes[is], reductions,
+                         its, updates));
+    PetscCall(DestroyAll(&ksp, &B, &X));
   }
   PetscCall(Verdict("reductions of blocks"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -132,14 +119,12 @@ typedef struct {
 
 static PetscErrorCode StrayingMult(Mat S, Vec x, Vec y)
 {
-  void     *ctx;
   Straying *straying;
   PetscReal norm, size;
   Vec       error;
 
   PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  straying = (Straying *)ctx;
+  PetscCall(MatShellGetContext(S, &straying));
   PetscCall(MatMult(straying->A, x, y));
   straying->made++;
   if (straying->made < straying->first || straying->made > straying->last) PetscFunctionReturn(PETSC_SUCCESS);
@@ -167,9 +152,7 @@ static PetscErrorCode TestMisses(Mat A)
 
   PetscFunctionBeginUser;
   PetscCall(ShellCreate(A, StrayingMult, &straying, &S));
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadows); is++) {
     for (PetscInt i = 0; i < 16; i++) {
       PetscInt matvecs[2];
@@ -192,9 +175,7 @@ static PetscErrorCode TestMisses(Mat A)
     }
   }
   PetscCall(ComplainIf(!(more <= 0.66 * all), "%g matvecs more than without an error, which takes %g", (double)more, (double)all));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&S));
+  PetscCall(DestroyAll(&X, &B, &S));
   PetscCall(Verdict("verifications that fail"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -210,9 +191,7 @@ static PetscErrorCode TestBreakdown(Mat A)
 
   PetscFunctionBeginUser;
   PetscCall(ShellCreate(A, StrayingMult, &straying, &S));
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
   for (PetscInt step = 0; step < (SINGLE ? 8 : 12); step++) { /* before tolerances of single precision are met */
     char what[64];
     KSP  ksp;
@@ -221,14 +200,12 @@ static PetscErrorCode TestBreakdown(Mat A)
     straying.made  = 0;
     straying.first = straying.last = step * COLUMNS + 2;
     PetscCall(KSPMatSolve(ksp, B, X));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "a NaN in step %" PetscInt_FMT, step));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "a NaN in step %" INT, step));
     PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
-    PetscCall(CheckView(ksp, "8 of them went on without a block recurrence: the block recurrence has broken down", 1));
+    PetscCall(CheckView(ksp, "8 of them ... without a block recurrence: ... broken down", 1));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&S));
+  PetscCall(DestroyAll(&X, &B, &S));
   PetscCall(Verdict("breakdowns"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -272,12 +249,12 @@ static PetscErrorCode TestNear(Mat A)
         }
         PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
         PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" PetscInt_FMT ", %g epsilon apart, to %g epsilon", s,
-                                (double)differences[id], (double)tolerances[it]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %g epsilon apart, to %g epsilon", s, (double)differences[id],
+                                (double)tolerances[it]));
         PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_FALSE));
         PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
         for (PetscInt j = 0; j < COLUMNS; j++) {
-          PetscCall(ComplainIf(alone[j] > 0 && reasons[j] < 0, "%s: column %" PetscInt_FMT " is %s, alone %s", what, j,
+          PetscCall(ComplainIf(alone[j] > 0 && reasons[j] < 0, "%s: column %" INT " is %s, alone %s", what, j,
                                KSPConvergedReasons[reasons[j]], KSPConvergedReasons[alone[j]]));
           solved += alone[j] > 0 ? 1 : 0;
         }
@@ -287,11 +264,7 @@ static PetscErrorCode TestNear(Mat A)
   }
   rtol = usual;
   PetscCall(ComplainIf(!solved, "KSPSolve() solves none of them"));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&w));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(DestroyAll(&b, &w, &x, &B, &X));
   PetscCall(Verdict("columns that nearly depend on each other"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -314,15 +287,12 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X));
   PetscCall(BlockSolverCreate(A, SINGLE ? 1 : 4, PCJACOBI, &ksp));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(CheckBlock("from a guess", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(SolveAllColumns("from a guess", ksp, A, B, X, PETSC_TRUE));
   PetscCall(ColumnSet(X, 2, b)); /* all but one are solved */
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(CheckBlock("from the solution", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(SolveAllColumns("from the solution", ksp, A, B, X, PETSC_TRUE));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
   for (PetscInt j = 0; j < COLUMNS; j++)
-    PetscCall(
-      ComplainIf((j != 2) != (its[j] == 0), "from the solution: %" PetscInt_FMT " iterations of column %" PetscInt_FMT, its[j], j));
+    PetscCall(ComplainIf((j != 2) != (its[j] == 0), "from the solution: %" INT " iterations of column %" INT, its[j], j));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
   PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
   PetscCall(KSPMatSolve(ksp, B, X));
@@ -333,38 +303,22 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscCall(KSPGetResidualHistory(ksp, NULL, &length));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
   for (PetscInt j = 0; j < COLUMNS; j++) sum += its[j] + 1;
-  PetscCall(ComplainIf(length != sum, "a history of %" PetscInt_FMT " norms, not %" PetscInt_FMT, length, sum));
+  PetscCall(ComplainIf(length != sum, "a history of %" INT " norms, not %" INT, length, sum));
   PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_FALSE));
   PetscCall(PetscFree(history));
-  for (PetscInt limit = 1; limit < 12; limit += 2) {
-    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
-    PetscCall(KSPMatSolve(ksp, B, X));
-    PetscCall(CheckBlock("a limit", ksp, A, B, X, PETSC_FALSE));
-    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
-    for (PetscInt j = 0; j < COLUMNS; j++)
-      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" PetscInt_FMT ": %s after %" PetscInt_FMT,
-                           limit, KSPConvergedReasons[reasons[j]], its[j]));
-  }
+  PetscCall(CheckLimits(ksp, A, B, X));
   PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
   PetscCall(VecSet(b, (PetscScalar)NAN));
   PetscCall(ColumnSet(B, 3, b));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
   for (PetscInt j = 0; j < COLUMNS; j++)
-    PetscCall(ComplainIf(j == 3 ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0,
-                         "beside a NaN: column %" PetscInt_FMT " is %s", j, KSPConvergedReasons[reasons[j]]));
+    PetscCall(ComplainIf(j == 3 ? reasons[j] != KSP_DIVERGED_NANORINF : reasons[j] < 0, "beside a NaN: column %" INT " is %s", j,
+                         KSPConvergedReasons[reasons[j]]));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
-    PetscCall(BlockSolverCreate(A, 4, PCJACOBI, &ksp));
-    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
-    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at, with the same diagonal */
-    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
-  PetscCall(VecDestroy(&b));
+  PetscCall(CheckTransposes(A, At, PETSC_TRUE, B, X));
+  PetscCall(DestroyAll(&B, &X, &b));
   PetscCall(Verdict("guesses, histories, limits, a NaN, the transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -398,25 +352,22 @@ static PetscErrorCode TestAlone(void)
         PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 250));
         PetscCall(BlockSet(A, (BlockKind)kind, B));
         PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" PetscInt_FMT ", %s", (int)i, sizes[is], BlockKinds[kind]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" INT ", %s", (int)i, sizes[is], BlockKinds[kind]));
         PetscCall(CheckBlock(what, ksp, A, B, X, slow ? PETSC_FALSE : PETSC_TRUE));
         /*
            in single precision what rounding leaves of R after the steps that solve for all columns, on paper, may miss the
            tolerance: a block recurrence breaks down on that. So does that of 2 residuals on the way to find no smaller ones
         */
-        if (!slow && !(SINGLE && kind == BLOCK_POINTS)) PetscCall(CheckView(ksp, "went on without a block recurrence", 0));
+        if (!slow && !(SINGLE && kind == BLOCK_POINTS)) PetscCall(CheckView(ksp, "without a block recurrence:", 0));
         if (entries[i] == Shift && (kind == BLOCK_NEAR || kind == BLOCK_EQUAL))
           PetscCall(CheckView(ksp,
-                              SINGLE && kind == BLOCK_NEAR
-                                ? "8 of them went on without a block recurrence"
-                                : "8 of them went on without a block recurrence: it has found no smaller residual for a long time",
+                              SINGLE && kind == BLOCK_NEAR ? "8 of them ... without a block recurrence"
+                                                           : "8 of them ... without a block recurrence: ... no smaller residual",
                               1));
         PetscCall(KSPDestroy(&ksp));
       }
     }
-    PetscCall(MatDestroy(&B));
-    PetscCall(MatDestroy(&X));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&B, &X, &A));
   }
   PetscCall(Verdict("columns that go on by themselves"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -434,16 +385,12 @@ static PetscErrorCode TestView(Mat A)
     Mat C = A, B, X;
 
     if (small) PetscCall(MatCreateEntries(Few, 30, PETSC_FALSE, &C));
-    PetscCall(BlockCreate(C, COLUMNS, &B));
-    PetscCall(BlockSet(C, BLOCK_RANDOM, B));
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+    PetscCall(BlocksCreate(C, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(BlockSolverCreate(C, 4, PCNONE, &ksp));
     PetscCall(KSPMatSolve(ksp, B, X));
-    PetscCall(CheckView(ksp, "linearly independent residuals", 1 - small));
-    PetscCall(CheckView(ksp, "went on without a block recurrence: the system has fewer unknowns", small));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&X));
-    PetscCall(MatDestroy(&B));
+    PetscCall(CheckView(ksp, "independent residuals", 1 - small));
+    PetscCall(CheckView(ksp, "without a block recurrence: ... fewer unknowns", small));
+    PetscCall(DestroyAll(&ksp, &X, &B));
     if (small) PetscCall(MatDestroy(&C));
   }
   PetscCall(Verdict("what the view tells"));
@@ -460,9 +407,7 @@ static PetscErrorCode TestErrors(Mat A)
   Mat                      B, X;
 
   PetscFunctionBeginUser;
-  PetscCall(BlockCreate(A, 2, &B));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(BlocksCreate(A, 2, BLOCK_RANDOM, &B, &X));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(named); i++) {
     PetscErrorCode ierr;
     Vec           *P, x;
@@ -476,17 +421,13 @@ static PetscErrorCode TestErrors(Mat A)
     if (i == 2 || i == 5) PetscCall(KSPIDRSSetShadowVecs(ksp, i == 2 ? s : rank * s, P));
     if (i == 3) PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_WHOLE));
     if (i == 4) PetscCall(KSPIDRSSetShadowSize(ksp, 100)); /* times a width of 16 */
-    PetscCall(Listen());
-    ierr = KSPMatSolve(ksp, B, X);
-    PetscCall(Heard());
+    Try(ierr, KSPMatSolve(ksp, B, X));
     PetscCall(CheckError(ierr, "-ksp_idrs_block", "ksp_idrs_block", values[i]));
     PetscCall(CheckError(ierr, "-ksp_idrs_block", named[i], values[i]));
     PetscCall(VecDestroyVecs(rank * s, &P));
-    PetscCall(VecDestroy(&x));
-    PetscCall(KSPDestroy(&ksp));
+    PetscCall(DestroyAll(&x, &ksp));
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(DestroyAll(&B, &X));
   PetscCall(Verdict("options that exclude each other"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -514,8 +455,7 @@ int main(int argc, char **argv)
   PetscCall(TestView(A));
   PetscCall(TestErrors(A));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
-  PetscCall(MatDestroy(&large));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&large, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

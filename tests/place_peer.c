@@ -38,9 +38,7 @@ static PetscErrorCode TestRefused(Mat A, Vec b, Vec x)
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp));
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   if (size > 1) PetscCall(CheckError(ierr, "without GPUs", "-ksp_idrs_communication", "peer"));
   else PetscCall(ComplainIf(ierr, "one process: error %d", (int)ierr));
   PetscCall(KSPDestroy(&ksp));
@@ -76,16 +74,16 @@ static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
         const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
 
         PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]),
-                             "%s, s = %" PetscInt_FMT ", iteration %" PetscInt_FMT ": norm %g with MPI, %g without", pctypes[ipc],
-                             s, i, (double)history[0].norms[i], (double)history[1].norms[i]));
+                             "%s, s = %" INT ", iteration %" INT ": norm %g with MPI, %g without", pctypes[ipc], s, i,
+                             (double)history[0].norms[i], (double)history[1].norms[i]));
       }
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length, &equal));
-      PetscCall(ComplainIf(history[1].length != history[2].length || !equal,
-                           "%s, s = %" PetscInt_FMT ": other norms in a second solve", pctypes[ipc], s));
+      PetscCall(ComplainIf(history[1].length != history[2].length || !equal, "%s, s = %" INT ": other norms in a second solve",
+                           pctypes[ipc], s));
       PetscCall(PetscArraycpy(history[2].norms, history[1].norms, history[1].length));
       PetscCallMPI(MPI_Bcast(history[2].norms, (PetscMPIInt)history[1].length, MPIU_REAL, 0, PETSC_COMM_WORLD));
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length, &equal));
-      PetscCall(ComplainIf(!equal, "%s, s = %" PetscInt_FMT ": other norms than on the first process", pctypes[ipc], s));
+      PetscCall(ComplainIf(!equal, "%s, s = %" INT ": other norms than on the first process", pctypes[ipc], s));
     }
   }
   PetscCall(PetscFree(history));
@@ -124,29 +122,22 @@ static PetscErrorCode TestHalo(void)
         PetscCall(MatGetOwnershipRange(A, &begin, &end));
         PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
         if (end > begin) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.01, INSERT_VALUES));
-        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemble(A));
       }
       PetscCall(KSPIDRSSetProduct(ksp, product));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(KSPIDRSProducts[product], ksp, A, b, x));
-      PetscCall(ViewNumbers((PetscObject)ksp, "entries for matvecs go from GPU to GPU", 0, NULL, &lines));
+      PetscCall(SolveSystem(KSPIDRSProducts[product], ksp, A, b, x));
+      PetscCall(ViewNumbers((PetscObject)ksp, "entries ... GPU to GPU", 0, NULL, &lines));
       PetscCall(ComplainIf(lines != (size > 1 && product != KSP_IDRS_PRODUCT_MAT ? 1 : 0),
-                           "layout %d, product %s: %" PetscInt_FMT " lines of the view about entries", (int)layout,
-                           KSPIDRSProducts[product], lines));
+                           "layout %d, product %s: %" INT " lines of the view about entries", (int)layout, KSPIDRSProducts[product],
+                           lines));
     }
     PetscCall(SolverCreateVia(A, 4, PCJACOBI, KSP_IDRS_COMMUNICATION_AUTO, &automatic));
     PetscCall(KSPIDRSSetProduct(automatic, KSP_IDRS_PRODUCT_CSR));
-    PetscCall(KSPSolve(automatic, b, x));
-    PetscCall(CheckSolved("automatically", automatic, A, b, x));
+    PetscCall(SolveSystem("automatically", automatic, A, b, x));
     PetscCall(ViewNumbers((PetscObject)automatic, "reductions by peer", 0, NULL, &lines));
     if (first < 0) first = lines;
     PetscCall(ComplainIf(lines != first, "layout %d: another automatic choice than before", (int)layout));
-    PetscCall(KSPDestroy(&automatic));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(MatDestroy(&A));
-    PetscCall(VecDestroy(&b));
-    PetscCall(VecDestroy(&x));
+    PetscCall(DestroyAll(&automatic, &ksp, &A, &b, &x));
   }
   PetscCall(PetscInfo(NULL, "The automatic choice is %sreductions by peer\n", first > 0 ? "" : "not "));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -170,14 +161,11 @@ static PetscErrorCode TestChannels(Mat A, Vec b, Vec x)
       PetscCall(CheckSolved("one of many solvers", ksp[i], A, b, x));
     }
   }
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp[CHANNELS], b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp[CHANNELS], b, x));
   PetscCall(CheckError(ierr, "one solver more", "-ksp_idrs_communication", PetscStringize(CHANNELS)));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPDestroy(&ksp[CHANNELS]));
-  PetscCall(KSPDestroy(&ksp[3]));
+  PetscCall(DestroyAll(&ksp[CHANNELS], &ksp[3]));
   PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp[3]));
   PetscCall(KSPSolve(ksp[3], b, x));
   PetscCall(CheckSolved("the solver that follows another", ksp[3], A, b, x));
@@ -212,10 +200,8 @@ static PetscErrorCode TestLeave(Vec like)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(VecDuplicate(like, &b));
-  PetscCall(VecDuplicate(like, &x));
+  PetscCall(RankAndSize(&rank, &size));
+  PetscCall(DuplicateAll(like, &b, &x));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(VecGetType(b, &type));
@@ -229,8 +215,7 @@ static PetscErrorCode TestLeave(Vec like)
     if (i > begin) PetscCall(MatSetValue(A, i, i - 1, -1.5, INSERT_VALUES));
     if (i < end - 1) PetscCall(MatSetValue(A, i, i + 1, -0.5, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(ShellCreate(A, LeaveMult, A, &S));
   for (PetscInt product = 2; product < 12; product += 7) {
     PetscCall(SolverCreateVia(S, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp));
@@ -238,9 +223,7 @@ static PetscErrorCode TestLeave(Vec like)
     left     = leaving ? product : 0;
     expected = leaving ? "leaves" : "-petscidrs_nccl_timeout";
     began    = MPI_Wtime();
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
+    Try(ierr, KSPSolve(ksp, b, x));
     began = MPI_Wtime() - began;
     left  = 0;
     PetscCall(PetscStrstr(message, expected, &found));
@@ -251,19 +234,14 @@ static PetscErrorCode TestLeave(Vec like)
       PetscCall(
         PetscPrintf(PETSC_COMM_SELF, "  process %d after %g seconds: error %d, \"%s\"\n", rank, (double)began, (int)ierr, message));
     PetscCall(Everywhere(right, &everywhere));
-    PetscCall(ComplainIf(!everywhere, "a process leaves in matvec %" PetscInt_FMT, product));
+    PetscCall(ComplainIf(!everywhere, "a process leaves in matvec %" INT, product));
     PetscCall(Unlock(b));
     PetscCall(Unlock(x));
-    PetscCall(KSPReset(ksp));
-    PetscCall(KSPSetOperators(ksp, S, S));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("after a process has left", ksp, A, b, x));
+    PetscCall(ResetWith(ksp, S));
+    PetscCall(SolveSystem("after a process has left", ksp, A, b, x));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&S, &A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -289,8 +267,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-count", &count, NULL));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 40, 0.4, LAYOUT_EVEN, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(GridSystemCreate(40, 0.4, &A, &b, &x));
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECMPICUDA, &cuda));
   if (cuda) PetscCall(TestHistories(A, b, x));
   else PetscCall(SkipPeers(size));
@@ -309,14 +286,11 @@ int main(int argc, char **argv)
     KSP ksp;
 
     PetscCall(SolverCreateVia(A, 1 + i % 8, PCJACOBI, KSP_IDRS_COMMUNICATION_PEER, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("one solve of many", ksp, A, b, x));
+    PetscCall(SolveSystem("one solve of many", ksp, A, b, x));
     PetscCall(KSPDestroy(&ksp));
   }
   if (count) PetscCall(Verdict("many solves"));
-  PetscCall(MatDestroy(&A));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&A, &b, &x));
   PetscCall(PetscFinalize());
   return 0;
 }
@@ -325,7 +299,7 @@ int main(int argc, char **argv)
 
   testset:
     args: -log_sync 0 -petscidrs_nccl_timeout 3
-    output_file: output/use_peer.out
+    output_file: output/place_peer.out
 
     test:
       suffix: 1

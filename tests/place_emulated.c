@@ -1,0 +1,596 @@
+static char
+  help[] = "The host ahead of a device that does the algebra itself: a registered back end made of the back end host, whose\n\
+numbers the host cannot see, and that does nothing once it has stopped. Solves agree with those in lockstep, at every way to\n\
+end, with stops where none are needed, and after errors.\n\n";
+
+#include <petscidrs/private/idrsworkimpl.h>
+#include "columns.h"
+
+#define RESULTS 8
+
+/* What the device has in its memory for one right-hand side */
+typedef struct {
+  IDRSWork     work;
+  PetscScalar *storage;
+  PetscBool    stopped;
+  PetscReal    rnorm;
+  PetscInt     projections;
+  struct {
+    PetscReal rnorm;
+    PetscBool stopped;
+  } results[RESULTS]; /* copied to the host by the pass after a projection */
+} Device;
+
+/* The same for a block recurrence */
+typedef struct {
+  IDRSBlockScalars scalars;
+  PetscScalar     *storage, *sums, *C;
+  IDRSBlockNorms   norms, results[RESULTS];
+  PetscInt         launches;
+} BlockDevice;
+
+static Device             devices[IDRS_MAX_WIDTH];
+static BlockDevice        blocks;
+static PetscInt           stopevery; /* a stop for no reason, now and then; 0 for none */
+static PetscInt           stops, blockstops;
+static const IDRSPassOps *host;   /* the back end that the device is made of */
+static IDRSPassOps        passes; /* the device */
+
+static Device *GetDevice(IDRSWork work)
+{
+  PetscInt i = 0;
+
+  while (i < IDRS_MAX_WIDTH - 1 && devices[i].work != work) i++;
+  return &devices[i];
+}
+
+/* Works begin with zeros on a device, which a matvec in vain may read */
+static PetscErrorCode Create(const IDRSGroup *group, Vec like)
+{
+  PetscFunctionBeginUser;
+  PetscCall((*host->create)(group, like));
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work   = group->work[i];
+    Device  *device = GetDevice(NULL);
+
+    *device = (Device){.work = work, .projections = i};
+    PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device->storage));
+    for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy(const IDRSGroup *group)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < group->count; i++) {
+    Device *device = GetDevice(group->work[i]);
+
+    PetscCall(PetscFree(device->storage));
+    device->work = NULL;
+  }
+  PetscCall((*host->destroy)(group));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Runs a pass of the host on the scalars of the device, unless that has stopped */
+static PetscErrorCode Run(const IDRSGroup *group, PetscErrorCode (*pass)(const IDRSGroup *, const IDRSStep *), const IDRSStep *step)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork      work   = group->work[i];
+    const Device *device = GetDevice(work);
+
+    if (work->ondevice && device->stopped) continue;
+    if (work->ondevice) IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
+    PetscCall((*pass)(IDRSAlone(work), step));
+    IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void CopyResults(const IDRSGroup *group)
+{
+  for (PetscInt i = 0; i < group->count; i++) {
+    Device *device = GetDevice(group->work[i]);
+
+    if (!group->work[i]->ondevice) continue;
+    device->results[device->projections % RESULTS].rnorm   = device->rnorm;
+    device->results[device->projections % RESULTS].stopped = device->stopped;
+  }
+}
+
+static PetscErrorCode Combine(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBeginUser;
+  PetscCall(Run(group, host->combine, step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Update(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBeginUser;
+  CopyResults(group);
+  PetscCall(Run(group, host->update, step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Advance(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBeginUser;
+  CopyResults(group);
+  PetscCall(Run(group, host->advance, step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode QueueRuns(const IDRSGroup *group, PetscBool automatic, const char *why[])
+{
+  PetscFunctionBeginUser;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The launch has added up the sums */
+static PetscErrorCode QueueReduce(const IDRSGroup *group, const IDRSStep steps[])
+{
+  PetscFunctionBeginUser;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode QueueHalo(IDRSWork work, PetscBool *halo)
+{
+  PetscFunctionBeginUser;
+  *halo = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The host's own scalars are no use to it from now on */
+static PetscErrorCode QueueBegin(const IDRSGroup *group)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work   = group->work[i];
+    Device  *device = GetDevice(work);
+
+    PetscCall(PetscArraycpy(device->storage, work->storage, IDRS_STORAGE(work->s)));
+    for (PetscInt j = 0; j < IDRS_STORAGE(work->s); j++) work->storage[j] = NAN;
+    device->stopped = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The algebra of the library, from sums over all processes, unless the norm is outside its bounds or a stop is due */
+static PetscBool Continue(Device *device, IDRSScalars *scalars, const IDRSStep *step, const IDRSBounds *bounds)
+{
+  PetscReal rr;
+
+  device->rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, step)]));
+  if (!IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, step), step->unreported)) return PETSC_FALSE;
+  if (step->unreported && !(device->rnorm > bounds->low && device->rnorm < bounds->high)) return PETSC_FALSE;
+  if (stopevery && device->projections % stopevery == 0) return PETSC_FALSE;
+  return IDRSScalarsContinue(scalars, step->k, step->start, bounds->cosine, &rr);
+}
+
+static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work   = group->work[i];
+    Device  *device = GetDevice(work);
+
+    device->projections++;
+    if (device->stopped) continue;
+    IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
+    work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
+    PetscCall((*host->project)(IDRSAlone(work), &steps[i]));
+    IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, &steps[i])),
+                      MPIU_SCALAR, MPIU_SUM, work->comm);
+    device->stopped = (PetscBool)!Continue(device, &work->scalars, &steps[i], &bounds[i]);
+    if (device->stopped) stops++;
+    IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode QueueCollect(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
+{
+  const Device  *device = GetDevice(work);
+  const PetscInt place  = (device->projections - (work->inflight - 1)) % RESULTS;
+
+  PetscFunctionBeginUser;
+  *rnorm   = device->results[place].rnorm;
+  *stopped = device->results[place].stopped;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode QueueEnd(const IDRSGroup *group)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < group->count; i++)
+    PetscCall(PetscArraycpy(group->work[i]->storage, GetDevice(group->work[i])->storage, IDRS_STORAGE(group->work[i]->s)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const IDRSQueueOps queue = {
+  .name    = "emulated",
+  .depth   = 2,
+  .runs    = QueueRuns,
+  .halo    = QueueHalo,
+  .begin   = QueueBegin,
+  .launch  = QueueLaunch,
+  .reduce  = QueueReduce,
+  .collect = QueueCollect,
+  .end     = QueueEnd,
+};
+
+/* The host's own numbers are no use to it from now on */
+static PetscErrorCode BlockBegin(IDRSWork work, const IDRSBlockScalars *scalars, PetscReal peak)
+{
+  const PetscInt s = scalars->s, m = scalars->m, length = IDRS_BLOCK_STORAGE(s, m);
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
+  PetscCall(PetscMalloc3(length, &blocks.storage, IDRSBlockSumCount(s, m, s), &blocks.sums, (s + 4) * s * m * m, &blocks.C));
+  PetscCall(PetscArraycpy(blocks.storage, scalars->M, length));
+  IDRSBlockScalarsSetPointers(&blocks.scalars, s, m, blocks.storage);
+  for (PetscInt i = 0; i < length; i++) scalars->M[i] = NAN;
+  blocks.norms = (IDRSBlockNorms){.peak = peak};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockLaunch(IDRSWork work, const IDRSBlockStep *step)
+{
+  IDRSBlockBounds bounds = step->bounds;
+
+  PetscFunctionBeginUser;
+  blocks.launches++;
+  if (blocks.norms.stopped) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*host->blockproject)(work, step->tasks, step->dots, blocks.sums));
+  if (stopevery && blocks.launches % stopevery == 0) bounds.stop = PETSC_TRUE;
+  IDRSBlockScalarsContinue(&blocks.scalars, step->k, &bounds, blocks.sums, &blocks.norms);
+  if (blocks.norms.stopped) blockstops++;
+  blocks.results[blocks.launches % RESULTS] = blocks.norms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockCombine(IDRSWork work, const IDRSBlockStep *step, IDRSBlockCombines which)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < step->count[which] && !blocks.norms.stopped; l++) {
+    IDRSBlockAxpy sum = step->sums[which][l];
+
+    sum.C  = blocks.C;
+    sum.ld = sum.nx;
+    for (PetscInt i = 0; i < sum.nx * sum.ny; i++)
+      blocks.C[i] = IDRSBlockScalarsGet(&blocks.scalars, &sum.rows[i % sum.nx], i / sum.nx);
+    PetscCall((*host->blockcombine)(work, 1, &sum));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockCollect(IDRSWork work, PetscInt inflight, IDRSBlockNorms *norms)
+{
+  PetscFunctionBeginUser;
+  *norms = blocks.results[(blocks.launches - (inflight - 1)) % RESULTS];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BlockEnd(IDRSWork work, const IDRSBlockScalars *scalars, PetscInt count, PetscScalar sums[])
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscArraycpy(scalars->M, blocks.storage, IDRS_BLOCK_STORAGE(scalars->s, scalars->m)));
+  PetscCall(PetscArraycpy(sums, blocks.sums, count));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const IDRSBlockQueueOps blockqueue = {
+  .begin   = BlockBegin,
+  .launch  = BlockLaunch,
+  .combine = BlockCombine,
+  .collect = BlockCollect,
+  .end     = BlockEnd,
+};
+
+/* There is one stream */
+static PetscErrorCode Join(void)
+{
+  PetscFunctionBeginUser;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const IDRSDeviceOps deviceops = {.join = Join};
+
+/* Works that are created from now on are those of the device, or those of the host again */
+static PetscErrorCode Emulate(PetscBool emulated)
+{
+  PetscFunctionBeginUser;
+  if (!host) {
+    passes.name = KSPIDRSImplementations[KSP_IDRS_HOST];
+    PetscCall(IDRSWorkRegisterPasses(&passes, &host));
+    passes            = *host;
+    passes.device     = &deviceops;
+    passes.create     = Create;
+    passes.destroy    = Destroy;
+    passes.combine    = Combine;
+    passes.update     = Update;
+    passes.advance    = Advance;
+    passes.blockqueue = &blockqueue;
+    for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
+  }
+  PetscCall(IDRSWorkRegisterPasses(emulated ? &passes : host, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An operator that fails once, when as many products have been made */
+typedef struct {
+  Mat      A;
+  PetscInt failat, made;
+} Operator;
+
+static PetscErrorCode Product(Mat shell, Vec x, Vec y)
+{
+  Operator *op;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(shell, &op));
+  PetscCheck(++op->made != op->failat, PetscObjectComm((PetscObject)shell), PETSC_ERR_USER, "This product fails");
+  PetscCall(MatMult(op->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  return PETSC_SUCCESS;
+}
+
+typedef enum {
+  NORM_DEFAULT,
+  NORM_SKIP,
+  NORM_OFF,
+  NORM_CHECK_LATE
+} Norm;
+
+typedef struct {
+  PetscInt s, max_it, update, rtol, pc, norm;
+} Setting;
+
+typedef struct {
+  KSPConvergedReason reason;
+  PetscInt           its, products, stops;
+  PetscReal          norm;
+  History            history;
+} Outcome;
+
+static const PetscReal updates[] = {0.0, 1e-3, 0.3}, rtols[] = {1e-4, 1e-9};
+static Outcome         lockstep, ahead;
+
+/* A monitor keeps the host in lockstep */
+static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitored, Mat shell, Mat A, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreateSide(A, set->s, set->pc == 2 ? PC_LEFT : PC_RIGHT, set->pc ? PCJACOBI : PCNONE, ksp));
+  PetscCall(KSPSetOperators(*ksp, shell, A));
+  PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetCommunication(*ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on several processes too */
+  PetscCall(KSPIDRSSetUpdateTolerance(*ksp, updates[set->update]));
+  PetscCall(KSPSetTolerances(*ksp, rtols[set->rtol], 0.0, PETSC_DEFAULT, set->max_it));
+  if (set->norm == NORM_SKIP) PetscCall(KSPSetConvergenceTest(*ksp, KSPConvergedSkip, NULL, NULL));
+  if (set->norm == NORM_OFF) PetscCall(KSPSetNormType(*ksp, KSP_NORM_NONE));
+  if (set->norm == NORM_CHECK_LATE) PetscCall(KSPSetCheckNormIteration(*ksp, 40));
+  if (monitored) PetscCall(KSPMonitorSet(*ksp, QuietMonitor, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt every, PetscInt failat, Operator *op, Mat shell,
+                            Vec b, Outcome *out)
+{
+  KSP ksp;
+  Vec x;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(EmulatedSolverCreate(set, monitored, shell, op->A, &ksp));
+  stopevery = every;
+  stops     = 0;
+  if (failat) {
+    op->failat = op->made + failat;
+    CheckRefused(KSPSolve(ksp, b, x), "This product", "fails");
+    PetscCall(Unlock(b));
+    PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, shell, op->A));
+    stops = 0;
+  }
+  PetscCall(VecSet(x, 0.0));
+  PetscCall(SolveHistory(ksp, b, x, &out->history));
+  PetscCall(KSPGetConvergedReason(ksp, &out->reason));
+  PetscCall(KSPGetIterationNumber(ksp, &out->its));
+  PetscCall(KSPIDRSGetCounts(ksp, &out->products, NULL, NULL, NULL));
+  PetscCall(SolverNorm(ksp, b, x, &out->norm));
+  out->stops = stops;
+  PetscCall(DestroyAll(&x, &ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same iterations and reason, but for rounding, and the solution is the one whose norm was reported last */
+static PetscErrorCode Compare(const char what[], const Setting *set)
+{
+  const PetscReal *norms = ahead.history.norms, *expected = lockstep.history.norms, last = norms[ahead.history.length - 1];
+  const PetscInt   length    = PetscMin(20, PetscMin(ahead.history.length, lockstep.history.length));
+  const PetscReal  reference = set->norm == NORM_OFF ? lockstep.norm : last;
+  char             text[256];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s, s %d, max_it %d, update %g, rtol %g, pc %d, norm %d", what, (int)set->s,
+                          (int)set->max_it, (double)updates[set->update], (double)rtols[set->rtol], (int)set->pc, (int)set->norm));
+  PetscCall(
+    ComplainIf(ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5),
+               "%s: %s after %d, in lockstep %s after %d", text, KSPConvergedReasons[ahead.reason], (int)ahead.its,
+               KSPConvergedReasons[lockstep.reason], (int)lockstep.its));
+  PetscCall(ComplainIf(ahead.history.length != ahead.its + 1 || lockstep.history.length != lockstep.its + 1,
+                       "%s: %d norms for %d iterations", text, (int)ahead.history.length, (int)ahead.its));
+  for (PetscInt i = 0; i < length; i++) {
+    if (!(PetscAbsReal(norms[i] - expected[i]) <= 1e-6 * expected[i])) {
+      PetscCall(Complain("%s: norm %d is %g, in lockstep %g", text, (int)i, (double)norms[i], (double)expected[i]));
+      break;
+    }
+  }
+  PetscCall(ComplainIf(!(PetscAbsReal(ahead.norm - reference) <= 1e-6 * reference + (set->norm == NORM_OFF ? 0 : 1e-13) * norms[0]),
+                       "%s: the norm of b - A x is %g, reported, or in lockstep, %g", text, (double)ahead.norm, (double)reference));
+  PetscCall(ComplainIf(ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops,
+                       "%s: %d products and %d stops, in lockstep %d", text, (int)ahead.products, (int)ahead.stops,
+                       (int)lockstep.products));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestAhead(Operator *op, Mat shell, Vec b)
+{
+  const PetscInt lengths[] = {1, 2, 4, 8, 20}, limits[] = {1, 2, 5, 9, 14, 500};
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(lengths); is++) {
+    for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
+      for (PetscInt i = 0; i < 3 * 2 * 3 * 4; i++) {
+        const Setting set = {
+          .s = lengths[is], .max_it = limits[il], .update = i % 3, .rtol = i / 3 % 2, .pc = i / 6 % 3, .norm = i / 18};
+
+        if (set.norm != NORM_DEFAULT && set.norm != NORM_CHECK_LATE && set.max_it > 100) continue;
+        PetscCall(Solve(&set, PETSC_TRUE, 0, 0, op, shell, b, &lockstep));
+        PetscCall(Solve(&set, PETSC_FALSE, 0, 0, op, shell, b, &ahead));
+        PetscCall(Compare("ahead", &set));
+        PetscCall(Solve(&set, PETSC_FALSE, 3, 0, op, shell, b, &ahead));
+        PetscCall(Compare("with stops", &set));
+        if (set.max_it > 100 && set.norm == NORM_DEFAULT) {
+          PetscCall(Solve(&set, PETSC_FALSE, 0, 3 + (PetscInt)is * 4, op, shell, b, &ahead));
+          PetscCall(Compare("after an error", &set));
+        }
+      }
+    }
+  }
+  PetscCall(Verdict("ahead"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define COLUMNS 7
+
+static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt s, const char pctype[], PetscInt i, PetscBool block, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreateSide(A, s, block && i % 3 == 0 ? PC_LEFT : PC_RIGHT, pctype, ksp));
+  PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetWidth(*ksp, i % 2 ? 3 : 16));
+  PetscCall(KSPIDRSSetBlock(*ksp, block));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Many right-hand sides as in lockstep: every column solved, with the same iterations but for rounding */
+static PetscErrorCode CompareColumns(Mat A, Mat B, PetscInt s, const char pctype[], PetscInt i, PetscBool block)
+{
+  const PetscInt  every[] = {0, 5, 3};
+  const PetscInt *its;
+  PetscInt        expected[COLUMNS];
+  PetscMPIInt     size;
+  KSP             ksp;
+  Mat             X;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(Emulate(PETSC_FALSE));
+  PetscCall(ColumnsSolverCreate(A, s, pctype, i, block, &ksp));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+  PetscCall(PetscArraycpy(expected, its, COLUMNS));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(Emulate(PETSC_TRUE));
+  PetscCall(ColumnsSolverCreate(A, s, pctype, i, block, &ksp));
+  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+  stops = blockstops = 0;
+  for (size_t stop = 0; stop < PETSC_STATIC_ARRAY_LENGTH(every); stop++) {
+    char what[128];
+
+    stopevery = every[stop];
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "s = %d, %s, %s, case %d, stops %d", (int)s, pctype, BlockKinds[i / 2], (int)i,
+                            (int)stopevery));
+    PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+    if (!i && block) { /* all of them with one block recurrence */
+      PetscCall(CheckView(ksp, "block recurrences: ... coefficients", 1));
+      PetscCall(CheckView(ksp, "block recurrences: ... on the device", size == 1 ? 1 : 0));
+    }
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+    for (PetscInt j = 0; j < COLUMNS; j++)
+      PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5, "%s, column %d: %d iterations, in lockstep %d",
+                           what, (int)j, (int)its[j], (int)expected[j]));
+  }
+  PetscCall(ComplainIf(!(block && size == 1 ? blockstops : stops) && !(block && size > 1), "no device has stopped"));
+  PetscCall(DestroyAll(&ksp, &X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestColumns(Mat A, PetscBool block)
+{
+  const PetscInt    shadow[]  = {1, 2, 4, 8};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  Mat               B;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadow); is++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      for (PetscInt i = 0; i < 2 * BLOCKS; i++) {
+        PetscCall(BlockSet(A, (BlockKind)(i / 2), B));
+        PetscCall(CompareColumns(A, B, shadow[is], pctypes[ipc], i, block));
+      }
+    }
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(Verdict(block ? "block recurrences ahead" : "many right-hand sides ahead"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Convection and diffusion on 20 x 20 points, row after row */
+static PetscScalar Flow(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt m = 20;
+
+  if (i == j) return 4.1 + 0.2 * (i % 3);
+  if (j == i - m) return -1.5;
+  if (j == i + m) return -0.5;
+  if (j == i - 1 && i % m) return -1.7;
+  return j == i + 1 && j % m ? -0.3 : 0.0;
+}
+
+int main(int argc, char **argv)
+{
+  Operator op = {0};
+  PetscInt begin, end;
+  Mat      shell;
+  Vec      b;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(MatCreateEntries(Flow, 400, PETSC_FALSE, &op.A));
+  PetscCall(MatCreateVecs(op.A, NULL, &b));
+  PetscCall(VecGetOwnershipRange(b, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, 1.0 + 0.3 * (i % 7), INSERT_VALUES));
+  PetscCall(VecAssemble(b));
+  PetscCall(ShellCreate(op.A, Product, &op, &shell));
+  PetscCall(Emulate(PETSC_TRUE));
+  PetscCall(TestAhead(&op, shell, b));
+  PetscCall(TestColumns(op.A, PETSC_FALSE));
+  PetscCall(TestColumns(op.A, PETSC_TRUE));
+  PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
+  PetscCall(DestroyAll(&shell, &op.A, &b));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  # the tolerances presume double precision; a GPU has a device of its own
+  test:
+    suffix: 1
+    requires: double
+    nsize: {{1 2}}
+
+TEST*/

@@ -17,6 +17,7 @@ static char help[] = "Maximum product matchings: certificates, references in lon
 static double entries_allowed; /* to the searches of a limited computation */
 #include "../src/mat/interface/idrsrows.c"
 #include "../src/mat/matching/matching.c"
+#include "../src/mat/matching/matchinghost.c"
 #include "../src/mat/matching/matchingmat.c"
 #include "../src/mat/matching/matchingrows.c"
 #undef MatGetMatching

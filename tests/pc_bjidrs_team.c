@@ -46,20 +46,20 @@ static void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, Petsc
 }
 
 #include <petscidrs/private/idrsloops.h>
-#include <petscidrs/private/idrsblocksolve.h>
+#include <petscidrs/private/idrssystem.h>
 
 /* What a thread is given, and what it finds */
 typedef struct {
-  PetscInt        s;
-  IDRSBlockSystem system;
-  IDRSBlockResult result;
+  PetscInt         s;
+  IDRSSystem       system;
+  IDRSSystemResult result;
 } Task;
 
 static void *Solve(void *argument)
 {
   Task *task = (Task *)argument;
 
-  IDRSBlockSolve(&task->system, task->s, &task->result);
+  IDRSSystemSolve(&task->system, task->s, &task->result);
   return NULL;
 }
 
@@ -67,24 +67,24 @@ static void *Solve(void *argument)
 #define WIDTH 5
 
 /* Solves with the rows of A that begin at first, by so many threads; all must find the same. packed: with a copy of the block */
-static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscScalar inverse[], const IDRSBlockLimits *limits,
-                                PetscInt count, PetscBool packed, const PetscScalar b[], PetscScalar x[], IDRSBlockResult *result)
+static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscScalar inverse[], const IDRSSystemLimits *limits,
+                                PetscInt count, PetscBool packed, const PetscScalar b[], PetscScalar x[], IDRSSystemResult *result)
 {
   pthread_t       threads[MOST_MEMBERS];
   Task            tasks[MOST_MEMBERS];
-  IDRSBlockWork   work;
-  IDRSBlockSystem system = {.limits = limits, .b = b, .x = x, .work = &work};
+  IDRSSystemWork  work;
+  IDRSSystem      system = {.limits = limits, .b = b, .x = x, .work = &work};
   PetscScalar    *memory, *values;
   unsigned short *columns;
   PetscBool       done;
   PetscInt        N;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc3((IDRS_BLOCK_ENTRIES(limits->s) + 1) * n, &memory, WIDTH * n, &values, WIDTH * n, &columns));
-  system.A = (IDRSBlock){
+  PetscCall(PetscMalloc3((IDRS_SYSTEM_ENTRIES(limits->s) + 1) * n, &memory, WIDTH * n, &values, WIDTH * n, &columns));
+  system.A = (IDRSSystemMatrix){
     .first = first, .n = n, .inverse = inverse, .width = packed ? WIDTH : 0, .values = values, .columns = columns};
-  IDRSBlockSetPanels(&system, limits->s, memory);
-  system.y = memory + IDRS_BLOCK_ENTRIES(limits->s) * n;
+  IDRSSystemSetPanels(&system, limits->s, memory);
+  system.y = memory + IDRS_SYSTEM_ENTRIES(limits->s) * n;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No rows");
   PetscCall(MatSeqAIJGetArrayRead(A, &system.A.a));
@@ -99,7 +99,7 @@ static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscSc
   (void)pthread_barrier_destroy(&barrier);
   *result = tasks[0].result;
   for (PetscInt i = 1; i < count; i++) {
-    const IDRSBlockResult *other = &tasks[i].result;
+    const IDRSSystemResult *other = &tasks[i].result;
 
     PetscCall(ComplainIf(other->reason != result->reason || other->its != result->its || other->products != result->products ||
                            other->restarts != result->restarts || (other->norm != result->norm && !PetscIsNanReal(result->norm)),
@@ -149,19 +149,19 @@ static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar 
   for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(ns); in++) {
     for (size_t is = 0; is < SIZES; is++) {
       for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(teams); it++) {
-        const PetscInt  n      = ns[in];
-        IDRSBlockLimits limits = {.rtol        = rtol,
-                                  .abstol      = 0.0,
-                                  .cosine      = 0.5,
-                                  .growth      = PetscPowReal(PETSC_MACHINE_EPSILON, -0.75),
-                                  .s           = sizes[is],
-                                  .maxits      = 1000,
-                                  .maxrestarts = 10,
-                                  .seed        = it};
-        IDRSBlockResult result, again;
-        PetscScalar     x[300], y[300];
-        PetscReal       rnorm, bnorm;
-        PetscBool       same;
+        const PetscInt   n      = ns[in];
+        IDRSSystemLimits limits = {.rtol        = rtol,
+                                   .abstol      = 0.0,
+                                   .cosine      = 0.5,
+                                   .growth      = PetscPowReal(PETSC_MACHINE_EPSILON, -0.75),
+                                   .s           = sizes[is],
+                                   .maxits      = 1000,
+                                   .maxrestarts = 10,
+                                   .seed        = it};
+        IDRSSystemResult result, again;
+        PetscScalar      x[300], y[300];
+        PetscReal        rnorm, bnorm;
+        PetscBool        same;
 
         PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], PETSC_FALSE, b + first, x, &result));
         PetscCall(BlockNorms(A, first, n, b + first, x, &rnorm, &bnorm));
@@ -203,16 +203,16 @@ static PetscErrorCode TestFailures(Mat A, const PetscScalar b[])
   for (PetscInt i = 0; i < n; i++) rows[i] = first + 2 + i;
   for (PetscInt i = 0; i < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
     for (PetscInt members = 1; members <= 8; members *= 2) {
-      IDRSBlockLimits limits = {.rtol        = rtol,
-                                .abstol      = 0.0,
-                                .cosine      = 0.5,
-                                .growth      = PETSC_MAX_REAL,
-                                .s           = 4,
-                                .maxits      = cases[i].maxits,
-                                .maxrestarts = 3,
-                                .seed        = 0};
-      IDRSBlockResult result;
-      Mat             B;
+      IDRSSystemLimits limits = {.rtol        = rtol,
+                                 .abstol      = 0.0,
+                                 .cosine      = 0.5,
+                                 .growth      = PETSC_MAX_REAL,
+                                 .s           = 4,
+                                 .maxits      = cases[i].maxits,
+                                 .maxrestarts = 3,
+                                 .seed        = 0};
+      IDRSSystemResult result;
+      Mat              B;
 
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
       PetscCall(PetscArraycpy(c, b, n));

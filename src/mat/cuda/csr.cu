@@ -224,8 +224,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* IDRSRowsLargest_CUDA - IDRSRowsLargest() of a matrix of type aijcusparse, and a vector on the GPU */
-PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest)
+static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *)
 {
   PetscDeviceContext dctx;
   PetscScalar       *values;
@@ -257,6 +256,8 @@ PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt star
   PetscCall(PetscDeviceFree(dctx, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const IDRSDiagonalOps IDRSDiagonalBackEnds_CUDA = {IDRSRowsLargest_CUDA};
 
 /*
    IDRSMatRuns_CUDA - Why the arrays cannot take the place of MatMult(), or NULL. Where some processes use them and others

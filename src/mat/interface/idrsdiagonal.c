@@ -60,6 +60,45 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *known)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode IDRSRowsLargest_Host(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *known)
+{
+  PetscBool nest;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
+  if (starts) PetscCall(IDRSRowsLargestInBlocks(A, nblocks, starts, largest));
+  else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, known));
+  else {
+    PetscCall(MatHasOperation(A, MATOP_GET_ROW_MAX_ABS, known));
+    if (*known) PetscCall(MatGetRowMaxAbs(A, largest, NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const IDRSDiagonalOps IDRSDiagonalBackEnds_Host = {.rowslargest = IDRSRowsLargest_Host};
+
+/* Gets the back end for the memory where a matrix and a vector are */
+static PetscErrorCode IDRSDiagonalGetBackEnd(Mat A, Vec x, const IDRSDiagonalOps **ops)
+{
+  PetscFunctionBegin;
+  *ops = &IDRSDiagonalBackEnds_Host;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    PetscBool matrix, vector, bound[2];
+
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &vector, VECSEQCUDA, VECMPICUDA, ""));
+    PetscCall(MatBoundToCPU(A, &bound[0]));
+    PetscCall(VecBoundToCPU(x, &bound[1]));
+    if (matrix && vector && !bound[0] && !bound[1]) *ops = &IDRSDiagonalBackEnds_CUDA;
+  }
+#else
+  (void)A;
+  (void)x;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    IDRSRowsLargest - The largest absolute value of each row
 
@@ -74,31 +113,12 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *known)
 */
 PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *known)
 {
-  PetscBool nest;
+  const IDRSDiagonalOps *ops;
 
   PetscFunctionBegin;
   *known = PETSC_TRUE;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  {
-    PetscBool cusparse, cuda, bound[2];
-
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)largest, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCall(MatBoundToCPU(A, &bound[0]));
-    PetscCall(VecBoundToCPU(largest, &bound[1]));
-    if (cusparse && cuda && !bound[0] && !bound[1]) {
-      PetscCall(IDRSRowsLargest_CUDA(A, nblocks, starts, largest));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-#endif
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
-  if (starts) PetscCall(IDRSRowsLargestInBlocks(A, nblocks, starts, largest));
-  else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, known));
-  else {
-    PetscCall(MatHasOperation(A, MATOP_GET_ROW_MAX_ABS, known));
-    if (*known) PetscCall(MatGetRowMaxAbs(A, largest, NULL));
-  }
+  PetscCall(IDRSDiagonalGetBackEnd(A, largest, &ops));
+  PetscCall((*ops->rowslargest)(A, nblocks, starts, largest, known));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -5,39 +5,8 @@
 #include <petscidrs/private/idrscompat.h>
 #include "../impls/stream/aijstream.h"
 
-/* Permutes and scales the rows of a block, as values of a block with the permuted pattern; right has the scalings of its columns */
-static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, Vec right, Mat to)
-{
-  const PetscInt    *i, *j;
-  const PetscScalar *Dr, *Dc;
-  PetscInt           n;
-  PetscScalar       *a;
-  PetscBool          done;
-  IDRSRows           rows;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSRowsGet(from, &rows));
-  PetscCall(VecGetArrayRead(matching->left, &Dr));
-  PetscCall(VecGetArrayRead(right, &Dc));
-  PetscCall(MatGetRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCheck(done && i[n] == rows.i[n], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The permuted matrix has another pattern");
-  PetscCall(MatSeqAIJGetArrayWrite(to, &a));
-  for (PetscInt row = 0; row < n; row++) {
-    PetscInt q = i[matching->column[row]];
-
-    /* The product with the scaling of the row comes first, because it is at most 1 / Dc[j] */
-    for (PetscInt p = rows.i[row]; p < rows.i[row + 1]; p++) a[q++] = rows.a[p] * Dr[row] * Dc[rows.j[p]];
-  }
-  PetscCall(MatSeqAIJRestoreArrayWrite(to, &a));
-  PetscCall(MatRestoreRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCall(VecRestoreArrayRead(right, &Dc));
-  PetscCall(VecRestoreArrayRead(matching->left, &Dr));
-  PetscCall(IDRSRowsRestore(&rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The block size of A if, on all processes, the rows of each block of A become the rows of one block of A~, in any order; else 1 */
-static PetscErrorCode MatchingGetBlockSize(IDRSMatching matching, Mat A, PetscInt *bs)
+static PetscErrorCode IDRSMatchingGetBlockSize(IDRSMatching matching, Mat A, PetscInt *bs)
 {
   PetscInt rows, columns;
 
@@ -53,7 +22,8 @@ static PetscErrorCode MatchingGetBlockSize(IDRSMatching matching, Mat A, PetscIn
 }
 
 /* A matrix of the type of A with the permuted pattern; outer is the block outside of the diagonal one, or NULL */
-static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[], Mat *newmat)
+static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[],
+                                            Mat *newmat)
 {
   const PetscInt n = matching->n;
   PetscInt       begin, bs, entries, *i, *j;
@@ -61,7 +31,7 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
   IDRSRows       in, out = {0};
 
   PetscFunctionBegin;
-  PetscCall(MatchingGetBlockSize(matching, A, &bs));
+  PetscCall(IDRSMatchingGetBlockSize(matching, A, &bs));
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(IDRSRowsGet(inner, &in));
   if (outer) PetscCall(IDRSRowsGet(outer, &out));
@@ -107,23 +77,16 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
 */
 PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
 {
-  const PetscInt *garray;
-  PetscErrorCode (*fill)(IDRSMatching, Mat, Vec, Mat) = MatchingFill;
-  Mat from[2], to[2];
+  const PetscInt        *garray;
+  const IDRSMatchingOps *ops;
+  Mat                    from[2], to[2];
 
   PetscFunctionBegin;
   PetscCall(IDRSRowsGetBlocks(A, &from[0], &from[1], &garray));
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatchingCreateMat(matching, A, from[0], from[1], garray, B));
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(IDRSMatchingCreateMat(matching, A, from[0], from[1], garray, B));
   PetscCall(IDRSRowsGetBlocks(*B, &to[0], &to[1], NULL));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  {
-    PetscBool runs;
-
-    PetscCall(IDRSMatchingRuns_CUDA(matching, A, &runs));
-    if (runs) fill = IDRSMatchingFill_CUDA;
-  }
-#endif
-  PetscCall((*fill)(matching, from[0], matching->right, to[0]));
+  PetscCall(IDRSMatchingGetBackEnd_Private(A, matching->right, matching->right, &ops));
+  PetscCall((*ops->fill)(matching, from[0], matching->right, to[0]));
   if (from[1]) {
     PetscInt   columns;
     Vec        ghosts;
@@ -133,7 +96,7 @@ PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, 
     PetscCall(IDRSRowsGetGhosts(matching->right, columns, garray, &ghosts, &scatter));
     PetscCall(VecScatterBegin(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall((*fill)(matching, from[1], ghosts, to[1]));
+    PetscCall((*ops->fill)(matching, from[1], ghosts, to[1]));
     PetscCall(VecScatterDestroy(&scatter));
     PetscCall(VecDestroy(&ghosts));
   }

@@ -110,7 +110,7 @@ static PetscErrorCode BJIDRSCheckInner(KSP inner)
 }
 
 /* BJIDRSGetLimits_Private - What the inner KSP says about the solves */
-PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSBlockLimits *limits)
+PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
 {
   KSP      inner;
   PetscInt seed;
@@ -121,9 +121,9 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSBlockLimits *limits)
   PetscCall(KSPGetTolerances(inner, &limits->rtol, &limits->abstol, NULL, &limits->maxits));
   if (inner->normtype_set == KSP_NORM_NONE || inner->converged == KSPConvergedSkip) limits->rtol = -1.0;
   PetscCall(KSPIDRSGetShadowSize(inner, &limits->s));
-  PetscCheck(limits->s <= IDRS_BLOCK_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+  PetscCheck(limits->s <= IDRS_SYSTEM_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS takes at most %d shadow vectors", ((PetscObject)inner)->prefix, limits->s,
-             IDRS_BLOCK_MAX_S);
+             IDRS_SYSTEM_MAX_S);
   PetscCall(KSPIDRSGetShadowSeed(inner, &seed));
   PetscCall(KSPIDRSGetMinimumCosine(inner, &limits->cosine));
   PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));
@@ -197,9 +197,6 @@ PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
   BJIDRSCompose(PCBJIDRSGetLocalBlocks);
   BJIDRSCompose(PCBJIDRSGetKSP);
   BJIDRSCompose(PCBJIDRSGetResults);
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_RELAUNCH, compose ? BJIDRSRelaunch_CUDA : NULL));
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

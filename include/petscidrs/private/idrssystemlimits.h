@@ -5,7 +5,7 @@
 
 #include <petscksp.h>
 
-#define IDRS_BLOCK_MAX_S 16
+#define IDRS_SYSTEM_MAX_S 16
 
 typedef struct {
   PetscReal rtol, abstol; /* rtol is negative where there is no test, and all steps are made */
@@ -13,10 +13,10 @@ typedef struct {
   PetscReal growth; /* of the norm of r over that at the begin of a recurrence, at most */
   PetscInt  s, maxits, maxrestarts;
   uint64_t  seed;
-} IDRSBlockLimits;
+} IDRSSystemLimits;
 
 typedef struct {
   PetscInt           its, products, restarts;
   PetscReal          norm; /* ||b - A x|| */
   KSPConvergedReason reason;
-} IDRSBlockResult;
+} IDRSSystemResult;

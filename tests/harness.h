@@ -12,6 +12,9 @@
   #include <unistd.h>
 #endif
 
+/* In the texts of complaints */
+#define INT PetscInt_FMT
+
 /* The back end of the solves, and their tolerance: 1e-5 in single precision */
 static KSPIDRSImplementation implementation = KSP_IDRS_AUTO;
 static PetscReal             rtol           = PETSC_MACHINE_EPSILON > 1e-10 ? 100 * PETSC_MACHINE_EPSILON : 1e-8;
@@ -171,16 +174,48 @@ static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The error of a call, whose message is kept */
+#define Try(ierr, call) \
+  do { \
+    PetscCall(Listen()); \
+    ierr = call; \
+    PetscCall(Heard()); \
+  } while (0)
+
 /* The call is an error whose message has these words */
 #define CheckRefused(call, name, value) \
   do { \
     PetscErrorCode refused; \
 \
-    PetscCall(Listen()); \
-    refused = call; \
-    PetscCall(Heard()); \
+    Try(refused, call); \
     PetscCall(CheckError(refused, #call, name, value)); \
   } while (0)
+
+/* Destroys objects of any kinds, in this order */
+#define DestroyAll(...) DestroyObjects((void *[]){__VA_ARGS__, NULL})
+
+static inline PetscErrorCode DestroyObjects(void *objects[])
+{
+  PetscFunctionBeginUser;
+  for (; *objects; objects++) PetscCall(PetscObjectDestroy((PetscObject *)*objects));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode MatAssemble(Mat A)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode VecAssemble(Vec x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecAssemblyBegin(x));
+  PetscCall(VecAssemblyEnd(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Options of their own for what follows, and an end of them */
 static inline PetscErrorCode OptionsPush(const char text[], PetscOptions *options)
@@ -235,10 +270,41 @@ static inline void EndAfter(unsigned int seconds)
 }
 
 /*
-   The lines with this text in a file that a viewer has written on the first process, and the numbers that follow it; the file is
+   Views and logs are read by keys: words that carry the meaning, so that sentences may be rewritten. A key is a text of the line, or
+   several in their order with " ... " between them. FindKey() returns what follows the last of them, or NULL.
+
+   Keys of -ksp_view that tests ask for (a number follows, or # is asked for before it):
+
+     s=#   seed #   run steps|whole   product csr|sliced|mat   "kernels, where"   "matvecs with"   implementation
+     "one by one"   "right-hand sides, # at the same time"   "block recurrences"   "independent residuals"
+     "without a block recurrence: ... <reason>"   "no reliable updating"   "reliable update ... <tolerance>"   inexact
+     "last solve: # matvecs, # reductions, ... updates, ... verifications, ... restarts"   "GPU to GPU"   "reductions by <queue>"
+     "on the device"
+
+   Of an error they ask for the option or function and the value, by CheckError()
+*/
+static inline const char *FindKey(const char line[], const char key[])
+{
+  const char gap[] = " ... ";
+
+  while (line) {
+    const char  *end    = strstr(key, gap);
+    const size_t length = end ? (size_t)(end - key) : strlen(key);
+
+    while (*line && strncmp(line, key, length)) line++;
+    if (!*line && length) return NULL;
+    line += length;
+    if (!end) return line;
+    key = end + strlen(gap);
+  }
+  return NULL;
+}
+
+/*
+   The lines with this key in a file that a viewer has written on the first process, and the numbers that follow it; the file is
    removed
 */
-static inline PetscErrorCode FileNumbers(const char file[], const char text[], PetscInt max, PetscReal numbers[], PetscInt *lines)
+static inline PetscErrorCode FileNumbers(const char file[], const char key[], PetscInt max, PetscReal numbers[], PetscInt *lines)
 {
   PetscMPIInt rank;
 
@@ -247,14 +313,14 @@ static inline PetscErrorCode FileNumbers(const char file[], const char text[], P
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   if (!rank) {
     FILE *f = fopen(file, "r");
-    char  line[2048], *place;
+    char  line[2048];
 
     while (f && fgets(line, sizeof(line), f)) {
-      double number = -1.0;
+      const char *place  = FindKey(line, key);
+      double      number = -1.0;
 
-      PetscCall(PetscStrstr(line, text, &place));
       if (!place) continue;
-      (void)sscanf(place + strlen(text), "%lf", &number);
+      (void)sscanf(place, "%lf", &number);
       if (*lines < max) numbers[*lines] = (PetscReal)number;
       (*lines)++;
     }
@@ -266,8 +332,8 @@ static inline PetscErrorCode FileNumbers(const char file[], const char text[], P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The lines with this text in the view of an object, and the numbers that follow it */
-static inline PetscErrorCode ViewNumbers(PetscObject object, const char text[], PetscInt max, PetscReal numbers[], PetscInt *lines)
+/* The lines with this key in the view of an object, and the numbers that follow it */
+static inline PetscErrorCode ViewNumbers(PetscObject object, const char key[], PetscInt max, PetscReal numbers[], PetscInt *lines)
 {
   const char  file[] = "view_numbers.txt";
   PetscViewer viewer;
@@ -276,7 +342,7 @@ static inline PetscErrorCode ViewNumbers(PetscObject object, const char text[], 
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
   PetscCall(PetscObjectView(object, viewer));
   PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers(file, text, max, numbers, lines));
+  PetscCall(FileNumbers(file, key, max, numbers, lines));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -255,8 +255,8 @@ static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, 
     }
   }
   size *= 1e-15L * (long double)(rows->n + 8);
-  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " columns are out of range or have two rows", what, wrong));
-  PetscCall(ComplainIf(infinite, "%s: %" PetscInt_FMT " scalings are not finite", what, infinite));
+  PetscCall(ComplainIf(wrong, "%s: %" INT " columns are out of range or have two rows", what, wrong));
+  PetscCall(ComplainIf(infinite, "%s: %" INT " scalings are not finite", what, infinite));
   PetscCall(ComplainIf(!(most <= size), "%s: a scaled entry has modulus exp(%g), rounding errors are up to %g", what, (double)most,
                        (double)size));
   PetscCall(ComplainIf(!(farthest <= size), "%s: a matched entry has modulus exp(%g), rounding errors are up to %g", what,
@@ -273,10 +273,10 @@ static PetscErrorCode CheckProblem(const char what[], Problem *p, long double *s
 
   PetscFunctionBeginUser;
   PetscCall(IDRSMatchRows(&rows, PETSC_INFINITY, p->column, p->left, p->right, &p->rank, &p->badrow));
-  PetscCall(ComplainIf(p->badrow != -1, "%s: bad row %" PetscInt_FMT, what, p->badrow));
+  PetscCall(ComplainIf(p->badrow != -1, "%s: bad row %" INT, what, p->badrow));
   PetscCall(CheckCertificate(what, &rows, p->column, p->left, p->right, sum, &matched));
-  PetscCall(ComplainIf(matched != p->rank, "%s: rank %" PetscInt_FMT ", but %" PetscInt_FMT " rows have an entry in their column",
-                       what, p->rank, matched));
+  PetscCall(
+    ComplainIf(matched != p->rank, "%s: rank %" INT ", but %" INT " rows have an entry in their column", what, p->rank, matched));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -418,7 +418,7 @@ static PetscErrorCode TestReferences(void)
       PetscInt        rank;
       IDRSRows        rows;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, case %" PetscInt_FMT, kinds[kind], n, l));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, case %" INT, kinds[kind], n, l));
       RandomPermutation(n, permutation);
       ProblemRandom(&p, n, density, kind, l % 3 ? permutation : NULL, 0.0);
       rows = ProblemRows(&p);
@@ -427,7 +427,7 @@ static PetscErrorCode TestReferences(void)
       if (large) PetscCall(BestByHungarian(&p, &best));
       else best = BestOfAll(&p);
       PetscCall(ComplainIf(p.rank != rank || (rank == n) != (best > -0.5L * MISSING),
-                           "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT ", best product exp(%Lg)", what, p.rank, rank, best));
+                           "%s: rank %" INT ", not %" INT ", best product exp(%Lg)", what, p.rank, rank, best));
       if (rank == n)
         PetscCall(ComplainIf(!(fabsl(sum - best) <= 1e-12L * (1.0L + (long double)n * (kind >= RANGE ? 700.0L : 1.0L))),
                              "%s: the product is exp(%.18Lg), the best one is exp(%.18Lg)", what, sum, best));
@@ -456,14 +456,14 @@ static PetscErrorCode TestSingular(void)
     const PetscInt n    = 1 + RandomInt(l % 10 ? 12 : 40);
 
     ProblemRandom(&p, n, RandomReal(0.0, 3.0 / (PetscReal)n), kind, NULL, l % 2 ? 0.2 : 0.0);
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, case %" PetscInt_FMT, kinds[kind], n, l));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, case %" INT, kinds[kind], n, l));
     rows = ProblemRows(&p);
     PetscCall(CheckProblem(what, &p, &sum));
     PetscCall(KuhnRank(&rows, &rank));
-    PetscCall(ComplainIf(p.rank != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, p.rank, rank));
+    PetscCall(ComplainIf(p.rank != rank, "%s: rank %" INT ", not %" INT, what, p.rank, rank));
     deficient += rank < n;
   }
-  PetscCall(ComplainIf(2 * deficient < mine, "only %" PetscInt_FMT " of %" PetscInt_FMT " patterns are singular", deficient, mine));
+  PetscCall(ComplainIf(2 * deficient < mine, "only %" INT " of %" INT " patterns are singular", deficient, mine));
   PetscCall(PetscMalloc1(most, &permutation));
   PetscCall(RandomBegin(4, 6, &mine));
   for (PetscInt l = 0; l < mine; l++) {
@@ -471,13 +471,12 @@ static PetscErrorCode TestSingular(void)
 
     RandomPermutation(most, permutation);
     ProblemRandom(&p, most, 2.0 / (PetscReal)most, kind, l % 2 ? permutation : NULL, l % 2 ? 0.15 : 0.0);
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, case %" PetscInt_FMT, kinds[kind], most, l));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, case %" INT, kinds[kind], most, l));
     rows = ProblemRows(&p);
     PetscCall(CheckProblem(what, &p, &sum));
     PetscCall(KuhnRank(&rows, &rank));
-    PetscCall(ComplainIf(p.rank != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, p.rank, rank));
-    PetscCall(
-      ComplainIf(rank > most - 100, "%s: rank %" PetscInt_FMT " is not a hundred less than the number of rows", what, rank));
+    PetscCall(ComplainIf(p.rank != rank, "%s: rank %" INT ", not %" INT, what, p.rank, rank));
+    PetscCall(ComplainIf(rank > most - 100, "%s: rank %" INT " is not a hundred less than the number of rows", what, rank));
   }
   for (PetscInt stored = 0; stored < 2; stored++) {
     ProblemClear(&p);
@@ -486,9 +485,9 @@ static PetscErrorCode TestSingular(void)
       ProblemRow(&p);
     }
     PetscCall(CheckProblem(stored ? "explicit zeros alone" : "no entries", &p, &sum));
-    PetscCall(ComplainIf(p.rank, "the zero matrix has rank %" PetscInt_FMT, p.rank));
+    PetscCall(ComplainIf(p.rank, "the zero matrix has rank %" INT, p.rank));
     for (PetscInt i = 0; i < 5; i++)
-      PetscCall(ComplainIf(p.column[i] != i, "the zero matrix: row %" PetscInt_FMT " has column %" PetscInt_FMT, i, p.column[i]));
+      PetscCall(ComplainIf(p.column[i] != i, "the zero matrix: row %" INT " has column %" INT, i, p.column[i]));
   }
   PetscCall(PetscFree(permutation));
   PetscCall(ProblemDestroy(&p));
@@ -514,7 +513,7 @@ static PetscErrorCode TestUnique(void)
     PetscInt wrong        = 0;
     char     what[64];
 
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " rows, case %" PetscInt_FMT, n, l));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " rows, case %" INT, n, l));
     RandomPermutation(n, permutation);
     for (PetscInt j = 0; j < n; j++) {
       scale[j] = PetscPowReal(10.0, RandomReal(-exponent, exponent));
@@ -532,7 +531,7 @@ static PetscErrorCode TestUnique(void)
     }
     PetscCall(CheckProblem(what, &p, &sum));
     for (PetscInt i = 0; i < n; i++) wrong += p.column[i] != permutation[i];
-    PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " rows are not in the column of the only optimum", what, wrong));
+    PetscCall(ComplainIf(wrong, "%s: %" INT " rows are not in the column of the only optimum", what, wrong));
   }
   PetscCall(ProblemDestroy(&p));
   PetscCall(Verdict("a unique optimum"));
@@ -547,9 +546,9 @@ static PetscErrorCode CheckStructure(const char what[], Problem *p, PetscInt (*e
 
   PetscFunctionBeginUser;
   PetscCall(CheckProblem(what, p, &sum));
-  PetscCall(ComplainIf(p->rank != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, p->rank, rank));
+  PetscCall(ComplainIf(p->rank != rank, "%s: rank %" INT ", not %" INT, what, p->rank, rank));
   for (PetscInt i = 0; expected && i < p->n; i++) wrong += p->column[i] != expected(i, p->n);
-  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " rows are in another column than expected", what, wrong));
+  PetscCall(ComplainIf(wrong, "%s: %" INT " rows are in another column than expected", what, wrong));
   ProblemClear(p);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -721,8 +720,7 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
   }
   PetscCall(ProblemDestroy(&p));
   PetscCall(PetscFree(permutation));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -741,8 +739,7 @@ static PetscErrorCode MatCreatePermuted(Mat A, IS rows, Vec left, Vec right, Mat
   PetscCall(ISCreateStride(PetscObjectComm((PetscObject)A), n, begin, 1, &identity));
   PetscCall(ISSetPermutation(identity));
   PetscCall(MatPermute(S, rows, identity, T));
-  PetscCall(ISDestroy(&identity));
-  PetscCall(MatDestroy(&S));
+  PetscCall(DestroyAll(&identity, &S));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -769,8 +766,8 @@ static PetscErrorCode CompareMats(const char what[], Mat T, Mat B, PetscReal tol
     PetscCall(MatRestoreRow(B, i, &nb, &jb, &b));
     PetscCall(MatRestoreRow(T, i, &nt, &jt, &t));
   }
-  PetscCall(ComplainIf(pattern, "%s: %" PetscInt_FMT " differences of the patterns", what, pattern));
-  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " entries are different", what, wrong));
+  PetscCall(ComplainIf(pattern, "%s: %" INT " differences of the patterns", what, pattern));
+  PetscCall(ComplainIf(wrong, "%s: %" INT " entries are different", what, wrong));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -825,7 +822,7 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   for (PetscInt i = 0; i < matching->n; i++) wrong += moved[matching->column[i]] != l[i];
   PetscCall(VecRestoreArrayRead(y, &moved));
   PetscCall(VecRestoreArrayRead(matching->left, &l));
-  PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " entries of P Dr 1 are wrong", what, wrong));
+  PetscCall(ComplainIf(wrong, "%s: %" INT " entries of P Dr 1 are wrong", what, wrong));
   PetscCall(VecSetGeneral(x, 0.7));
   PetscCall(VecPointwiseDivide(x, x, matching->left)); /* so that Dr x is of moderate size */
   PetscCall(VecCopy(x, y));
@@ -836,9 +833,7 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscCall(VecTDot(x, z, &other));
   PetscCall(
     ComplainIf(!(PetscAbsScalar(one - other) <= 1e4 * PETSC_MACHINE_EPSILON), "%s: Dr P^T is not the transpose of P Dr", what));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
+  PetscCall(DestroyAll(&x, &y, &z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -867,7 +862,7 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
     const PetscInt from = row[i] - begin;
 
     if (from < 0 || from >= n || column[from] >= 0)
-      PetscCall(Complain("%s: row %" PetscInt_FMT " is from row %" PetscInt_FMT, what, begin + i, row[i]));
+      PetscCall(Complain("%s: row %" INT " is from row %" INT, what, begin + i, row[i]));
     else column[from] = i;
     moved += from != i;
   }
@@ -879,8 +874,7 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(MatGetMatching(alone, &alonerows, &aloneleft, &aloneright, &alonerank));
   PetscCall(ISGetIndices(alonerows, &alonerow));
   for (PetscInt i = 0; i < n; i++)
-    PetscCall(ComplainIf(alonerow[i] + begin != row[i],
-                         "%s: row %" PetscInt_FMT " is from %" PetscInt_FMT ", in the block alone from %" PetscInt_FMT, what,
+    PetscCall(ComplainIf(alonerow[i] + begin != row[i], "%s: row %" INT " is from %" INT ", in the block alone from %" INT, what,
                          begin + i, row[i], begin + alonerow[i]));
   PetscCall(ISRestoreIndices(alonerows, &alonerow));
   PetscCall(ISRestoreIndices(rows, &row));
@@ -892,8 +886,8 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
     for (PetscInt i = 0; i < n; i++)
       PetscCall(ComplainIf(whole[i] != part[i] || !(PetscRealPart(whole[i]) > 0.0) || PetscImaginaryPart(whole[i]) != 0.0 ||
                              PetscIsInfOrNanScalar(whole[i]),
-                           "%s: scaling %" PetscInt_FMT " of %s is %g, in the block alone %g", what, begin + i,
-                           l ? "columns" : "rows", (double)PetscRealPart(whole[i]), (double)PetscRealPart(part[i])));
+                           "%s: scaling %" INT " of %s is %g, in the block alone %g", what, begin + i, l ? "columns" : "rows",
+                           (double)PetscRealPart(whole[i]), (double)PetscRealPart(part[i])));
     PetscCall(VecRestoreArrayRead(l ? right : left, &whole));
     PetscCall(VecRestoreArrayRead(l ? aloneright : aloneleft, &part));
   }
@@ -902,21 +896,20 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(KuhnRank(&r, &kuhn));
   PetscCall(IDRSRowsRestore(&r));
   PetscCall(MatDestroy(&alone));
-  PetscCall(ComplainIf(kuhn != alonerank, "%s: rank %" PetscInt_FMT " of the block, not %" PetscInt_FMT, what, alonerank, kuhn));
+  PetscCall(ComplainIf(kuhn != alonerank, "%s: rank %" INT " of the block, not %" INT, what, alonerank, kuhn));
   IDRSCallAllreduce(&kuhn, &sum, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
-  PetscCall(ComplainIf(sum != rank, "%s: rank %" PetscInt_FMT ", not %" PetscInt_FMT, what, rank, sum));
-  PetscCall(ComplainIf(regular && kuhn != n, "%s: the block has rank %" PetscInt_FMT ", but it should be regular", what, kuhn));
+  PetscCall(ComplainIf(sum != rank, "%s: rank %" INT ", not %" INT, what, rank, sum));
+  PetscCall(ComplainIf(regular && kuhn != n, "%s: the block has rank %" INT ", but it should be regular", what, kuhn));
   /* the permuted and scaled matrix */
   PetscCall(MatCreatePermuted(A, rows, left, right, &T));
   PetscCall(MeasureMat(T, &most, &off, &ones));
   PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn,
-                       "%s: entries up to 1%+g, %" PetscInt_FMT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0),
-                       ones, (double)off));
+                       "%s: entries up to 1%+g, %" INT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0), ones,
+                       (double)off));
   PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
   PetscCall(ComplainIf(matching->rank != rank || matching->badrow != -1, "%s: another rank", what));
   IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
-  PetscCall(
-    ComplainIf(matching->moved != moved, "%s: %" PetscInt_FMT " rows are moved, not %" PetscInt_FMT, what, matching->moved, moved));
+  PetscCall(ComplainIf(matching->moved != moved, "%s: %" INT " rows are moved, not %" INT, what, matching->moved, moved));
   PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
   PetscCall(PetscObjectTypeCompare((PetscObject)B, ((PetscObject)A)->type_name, &same));
   PetscCall(ComplainIf(!same, "%s: type %s becomes %s", what, ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
@@ -931,18 +924,10 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(MatCreatePermuted(alone, rows, left, right, &T));
   PetscCall(IDRSMatchingGetMat(matching, alone, MAT_REUSE_MATRIX, &B));
   PetscCall(CompareMats(what, T, B, 4.0));
-  PetscCall(MatDestroy(&T));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&alone));
-  PetscCall(VecDestroy(&factors));
+  PetscCall(DestroyAll(&T, &B, &alone, &factors));
   PetscCall(IDRSMatchingDestroy(&matching));
   PetscCall(PetscFree(column));
-  PetscCall(ISDestroy(&rows));
-  PetscCall(ISDestroy(&alonerows));
-  PetscCall(VecDestroy(&left));
-  PetscCall(VecDestroy(&right));
-  PetscCall(VecDestroy(&aloneleft));
-  PetscCall(VecDestroy(&aloneright));
+  PetscCall(DestroyAll(&rows, &alonerows, &left, &right, &aloneleft, &aloneright));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -962,8 +947,8 @@ static PetscErrorCode TestMats(void)
           Mat          A;
 
           if (kind == RANGE || kind == EXTREMES) continue;
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows, layout %" PetscInt_FMT ", case %" PetscInt_FMT,
-                                  kinds[kind], sizes[is], layout, l));
+          PetscCall(
+            PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, layout %" INT ", case %" INT, kinds[kind], sizes[is], layout, l));
           PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
           PetscCall(CheckMat(what, A, (PetscBool)(choice.regular && choice.kind != ZEROS)));
           PetscCall(MatDestroy(&A));
@@ -993,8 +978,7 @@ static PetscErrorCode MatCreateChain(PetscReal factor, PetscInt n, Mat *A)
     if (factor > 1.0 && i < end - 1) PetscCall(MatSetValue(*A, i, i + 1, factor, INSERT_VALUES));
     if (factor < 1.0 && i > begin) PetscCall(MatSetValue(*A, i, i - 1, 1.0 / factor, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1024,23 +1008,18 @@ static PetscErrorCode TestClipped(void)
     for (PetscInt k = 0; k < 2; k++) {
       PetscCall(VecMin(k ? right : left, NULL, &least[k]));
       PetscCall(VecMax(k ? right : left, NULL, &largest[k]));
-      PetscCall(ComplainIf(!(least[k] > 0.0 && largest[k] <= PETSC_MAX_REAL), "case %" PetscInt_FMT ": scalings from %g to %g", l,
+      PetscCall(ComplainIf(!(least[k] > 0.0 && largest[k] <= PETSC_MAX_REAL), "case %" INT ": scalings from %g to %g", l,
                            (double)least[k], (double)largest[k]));
     }
     PetscCall(MatCreatePermuted(A, rows, left, right, &T));
     PetscCall(MeasureMat(T, &most, &off, &ones));
-    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING), "case %" PetscInt_FMT ": entries up to %g", l, (double)most));
+    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING), "case %" INT ": entries up to %g", l, (double)most));
     if (PetscMin(least[0], least[1]) > 1.0 / limit && PetscMax(largest[0], largest[1]) < limit) {
-      PetscCall(ComplainIf(!(off <= ROUNDING), "case %" PetscInt_FMT ": diagonal entries of modulus 1%+g", l, (double)off));
+      PetscCall(ComplainIf(!(off <= ROUNDING), "case %" INT ": diagonal entries of modulus 1%+g", l, (double)off));
     } else clipped++;
-    PetscCall(MatDestroy(&T));
-    PetscCall(ISDestroy(&rows));
-    PetscCall(VecDestroy(&left));
-    PetscCall(VecDestroy(&right));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&T, &rows, &left, &right, &A));
   }
-  PetscCall(
-    ComplainIf(!clipped || clipped == 72, "%" PetscInt_FMT " of 72 matrices have scalings that a number cannot hold", clipped));
+  PetscCall(ComplainIf(!clipped || clipped == 72, "%" INT " of 72 matrices have scalings that a number cannot hold", clipped));
   PetscCall(Verdict("entries of any size"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1068,12 +1047,8 @@ static PetscErrorCode TestOutside(void)
       PetscCall(VecEqual(left[0], left[1], &same[1]));
       PetscCall(VecEqual(right[0], right[1], &same[2]));
       PetscCall(ComplainIf(!same[0] || !same[1] || !same[2] || rank[0] != rank[1],
-                           "layout %" PetscInt_FMT ": another matching with entries outside of the blocks", layout));
-      for (PetscInt outside = 0; outside < 2; outside++) {
-        PetscCall(ISDestroy(&rows[outside]));
-        PetscCall(VecDestroy(&left[outside]));
-        PetscCall(VecDestroy(&right[outside]));
-      }
+                           "layout %" INT ": another matching with entries outside of the blocks", layout));
+      for (PetscInt outside = 0; outside < 2; outside++) { PetscCall(DestroyAll(&rows[outside], &left[outside], &right[outside])); }
     }
   }
   PetscCall(Verdict("entries outside of the diagonal blocks"));
@@ -1100,15 +1075,12 @@ static PetscErrorCode TestOutputs(void)
     if (l & 1) PetscCall(ISEqual(rows, allrows, &same[0]));
     if (l & 2) PetscCall(VecEqual(left, allleft, &same[1]));
     if (l & 4) PetscCall(VecEqual(right, allright, &same[2]));
-    PetscCall(ComplainIf(!same[0] || !same[1] || !same[2] || rank != allrank, "outputs %" PetscInt_FMT ": another result", l));
+    PetscCall(ComplainIf(!same[0] || !same[1] || !same[2] || rank != allrank, "outputs %" INT ": another result", l));
     if (l & 1) PetscCall(ISDestroy(&rows));
     if (l & 2) PetscCall(VecDestroy(&left));
     if (l & 4) PetscCall(VecDestroy(&right));
   }
-  PetscCall(ISDestroy(&allrows));
-  PetscCall(VecDestroy(&allleft));
-  PetscCall(VecDestroy(&allright));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&allrows, &allleft, &allright, &A));
   PetscCall(Verdict("output arguments"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1145,23 +1117,20 @@ static PetscErrorCode TestNotFinite(void)
         PetscCall(MatGetOwnershipRange(A, &begin, &end));
         if (begin <= N - 1 && N - 1 < end) PetscCall(MatSetValue(A, N - 1, where == 3 ? 0 : N - 2, 1e-3, INSERT_VALUES));
         if (begin <= 3 && 3 < end) PetscCall(MatSetValue(A, 3, 3, 1e-3, INSERT_VALUES));
-        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemble(A));
         PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
         if (begin <= N - 1 && N - 1 < end && where) PetscCall(MatSetValue(A, N - 1, where == 3 ? 0 : N - 2, bad, INSERT_VALUES));
         if (begin <= 3 && 3 < end && where % 2 == 0) PetscCall(MatSetValue(A, 3, 3, bad, INSERT_VALUES));
-        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(PetscSNPrintf(row, sizeof(row), "row %" PetscInt_FMT " ", first));
+        PetscCall(MatAssemble(A));
+        PetscCall(PetscSNPrintf(row, sizeof(row), "row %" INT " ", first));
         CheckRefused(MatGetMatching(A, &rows, &left, &right, &rank), row, "NaN");
         CheckRefused(MatGetMatching(A, NULL, NULL, NULL, NULL), row, "NaN");
         PetscCall(ComplainIf(rows || left || right, "a matrix with %g has a matching", (double)numbers[in]));
         PetscCall(IDRSMatchingUpdate(matching, A, &kept));
-        PetscCall(ComplainIf(kept, "a matching is kept for %g in row %" PetscInt_FMT, (double)numbers[in], first));
+        PetscCall(ComplainIf(kept, "a matching is kept for %g in row %" INT, (double)numbers[in], first));
         if (begin <= N - 1 && N - 1 < end && where) PetscCall(MatSetValue(A, N - 1, where == 3 ? 0 : N - 2, 1e-3, INSERT_VALUES));
         if (begin <= 3 && 3 < end && where % 2 == 0) PetscCall(MatSetValue(A, 3, 3, 1e-3, INSERT_VALUES));
-        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemble(A));
         PetscCall(IDRSMatchingUpdate(matching, A, &kept));
         PetscCall(ComplainIf(!kept, "the matching is not kept for good values after %g", (double)numbers[in]));
         PetscCall(IDRSMatchingDestroy(&matching));
@@ -1205,8 +1174,7 @@ static PetscErrorCode TestBadInput(void)
     else PetscCall(MatSetSizes(S, 3, rank == 0 ? 4 : rank == size - 1 ? 2 : 3, 3 * size, 3 * size));
     PetscCall(MatSetType(S, MATAIJ));
     PetscCall(MatSetUp(S));
-    PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(S));
     CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "layouts", "columns");
     PetscCall(MatDestroy(&S));
   }
@@ -1220,8 +1188,7 @@ static PetscErrorCode TestBadInput(void)
     PetscCall(MatSetUp(S));
     PetscCall(MatSetValue(S, 3 * rank, 3 * rank, 1.0, INSERT_VALUES));
     CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "not assembled", "MatGetMatching");
-    PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(S));
     PetscCall(CheckMat("assembled after an error", S, PETSC_FALSE));
     PetscCall(MatSetValue(S, 3 * rank, 3 * rank, 1.0, INSERT_VALUES));
     CheckRefused(MatGetMatching(S, &rows, &left, &right, NULL), "not assembled", "MatGetMatching");
@@ -1247,8 +1214,7 @@ static PetscErrorCode MatScaleMatched(Mat A, IDRSMatching matching, PetscInt row
     PetscCall(MatGetValues(A, 1, &global, 1, &column, &a));
     PetscCall(MatSetValue(A, global, column, a * factor, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1300,8 +1266,8 @@ static PetscErrorCode CheckKept(const char what[], IDRSMatching matching, Mat A,
     PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
     PetscCall(MeasureMat(B, &most, &off, &ones));
     PetscCall(ComplainIf(!(most <= bound + ROUNDING) || !(off <= ROUNDING) || ones != matching->n,
-                         "%s: entries up to %g, diagonal entries of modulus 1%+g, %" PetscInt_FMT " of %" PetscInt_FMT " of them",
-                         what, (double)most, (double)off, ones, matching->n));
+                         "%s: entries up to %g, diagonal entries of modulus 1%+g, %" INT " of %" INT " of them", what, (double)most,
+                         (double)off, ones, matching->n));
     PetscCall(MatDestroy(&B));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1328,7 +1294,7 @@ static PetscErrorCode TestUpdate(void)
       PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
 #define CheckKeptFor(values, expected, bound) \
   do { \
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, layout %" PetscInt_FMT ", %s", kinds[kind], layout, values)); \
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, layout %" INT ", %s", kinds[kind], layout, values)); \
     PetscCall(CheckKept(what, matching, A, expected, bound)); \
   } while (0)
       PetscCall(VecDuplicate(matching->left, &left));
@@ -1344,8 +1310,7 @@ static PetscErrorCode TestUpdate(void)
         PetscCall(VecNorm(l ? right : left, NORM_INFINITY, &norm));
         PetscCall(ComplainIf(!(norm <= ROUNDING), "%s: a scaling has changed by %g", what, (double)norm));
       }
-      PetscCall(VecDestroy(&left));
-      PetscCall(VecDestroy(&right));
+      PetscCall(DestroyAll(&left, &right));
       seed = 60000 + (uint64_t)rank;
       PetscCall(MatPerturb(A, 0.05));
       CheckKeptFor("changes of 5 %", PETSC_TRUE, MATCHING_KEEP);
@@ -1396,11 +1361,10 @@ static PetscErrorCode TestUpdateLimits(void)
         for (PetscInt k = 0; k < 2; k++)
           PetscCall(MatSetValue(A, i, i - i % 2 + k, i % 2 == k ? 1.0 : i % 2 ? 1.0 : changed ? ratios[l] : 0.25, INSERT_VALUES));
       }
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
       if (!changed) {
         PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
-        PetscCall(ComplainIf(matching->moved, "%" PetscInt_FMT " rows are moved", matching->moved));
+        PetscCall(ComplainIf(matching->moved, "%" INT " rows are moved", matching->moved));
       }
     }
     PetscCall(PetscSNPrintf(what, sizeof(what), "a permutation that is better by %g", (double)ratios[l]));
@@ -1437,8 +1401,7 @@ static PetscErrorCode TestUpdateSingular(void)
       if (i - begin != 2) PetscCall(MatSetValue(A, i, i, 0.5, INSERT_VALUES));
       else if (stored) PetscCall(MatSetValue(A, i, i, 0.0, INSERT_VALUES));
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
     PetscCall(VecDuplicate(matching->left, &left));
     PetscCall(VecDuplicate(matching->right, &right));
@@ -1452,11 +1415,9 @@ static PetscErrorCode TestUpdateSingular(void)
                          stored ? "an explicit zero" : "an empty row", (double)range[1]));
     PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
     PetscCall(MeasureMat(B, &most, &off, &ones));
-    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || ones != 3,
-                         "an empty row: entries up to %g, %" PetscInt_FMT " on the diagonal", (double)most, ones));
-    PetscCall(VecDestroy(&left));
-    PetscCall(VecDestroy(&right));
-    PetscCall(MatDestroy(&B));
+    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || ones != 3, "an empty row: entries up to %g, %" INT " on the diagonal",
+                         (double)most, ones));
+    PetscCall(DestroyAll(&left, &right, &B));
     PetscCall(IDRSMatchingDestroy(&matching));
     PetscCall(MatDestroy(&A));
   }
@@ -1526,8 +1487,7 @@ static PetscErrorCode TestView(void)
       if (l == 1 && matching->rank == matching->N) PetscCall(ComplainIf(lines, "the view states a rank of all rows"));
       else
         PetscCall(ComplainIf(lines != 1 || !(PetscAbsReal(number - expected[l]) <= 1e-4 * expected[l]),
-                             "%" PetscInt_FMT " lines with \"%s\", and %g, not %g", lines, texts[l], (double)number,
-                             (double)expected[l]));
+                             "%" INT " lines with \"%s\", and %g, not %g", lines, texts[l], (double)number, (double)expected[l]));
     }
     PetscCall(IDRSMatchingDestroy(&matching));
     PetscCall(MatDestroy(&A));

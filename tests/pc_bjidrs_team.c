@@ -103,10 +103,8 @@ static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscSc
 
     PetscCall(ComplainIf(other->reason != result->reason || other->its != result->its || other->products != result->products ||
                            other->restarts != result->restarts || (other->norm != result->norm && !PetscIsNanReal(result->norm)),
-                         "%" PetscInt_FMT " rows, member %" PetscInt_FMT " of %" PetscInt_FMT ": %s after %" PetscInt_FMT
-                         " iterations, not %s after %" PetscInt_FMT,
-                         n, i, count, KSPConvergedReasons[other->reason], other->its, KSPConvergedReasons[result->reason],
-                         result->its));
+                         "%" INT " rows, member %" INT " of %" INT ": %s after %" INT " iterations, not %s after %" INT, n, i,
+                         count, KSPConvergedReasons[other->reason], other->its, KSPConvergedReasons[result->reason], result->its));
   }
   PetscCall(MatSeqAIJRestoreArrayRead(A, &system.A.a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
@@ -166,14 +164,12 @@ static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar 
         PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], PETSC_FALSE, b + first, x, &result));
         PetscCall(BlockNorms(A, first, n, b + first, x, &rnorm, &bnorm));
         PetscCall(ComplainIf(result.reason <= 0 || !(rnorm <= 1.01 * rtol * bnorm),
-                             "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT " members: %s, ||b - A x|| = %g of %g",
-                             n, sizes[is], teams[it], KSPConvergedReasons[result.reason], (double)rnorm, (double)bnorm));
+                             "%" INT " rows, s = %" INT ", %" INT " members: %s, ||b - A x|| = %g of %g", n, sizes[is], teams[it],
+                             KSPConvergedReasons[result.reason], (double)rnorm, (double)bnorm));
         PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], PETSC_TRUE, b + first, y, &again));
         PetscCall(PetscArraycmp(x, y, n, &same));
-        PetscCall(ComplainIf(!same,
-                             "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT
-                             " members: another x with a copy of the block",
-                             n, sizes[is], teams[it]));
+        PetscCall(ComplainIf(!same, "%" INT " rows, s = %" INT ", %" INT " members: another x with a copy of the block", n,
+                             sizes[is], teams[it]));
       }
     }
   }
@@ -219,16 +215,15 @@ static PetscErrorCode TestFailures(Mat A, const PetscScalar b[])
       if (i == 1) c[100] = NAN;
       if (i == 2) {
         PetscCall(MatSetValue(B, row, row, NAN, INSERT_VALUES));
-        PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemble(B));
       }
       if (i == 3) PetscCall(MatZeroRows(B, n - 2, rows, 0.0, NULL, NULL));
       for (PetscInt l = 0; i == 4 && l < n; l++) c[l] *= PetscPowReal(PETSC_MAX_REAL, -0.6);
       PetscCall(TeamSolve(B, first, n, NULL, &limits, members, (PetscBool)(members % 4 == 0), c, x, &result));
       PetscCall(ComplainIf(result.reason != cases[i].expected,
-                           "%s, %" PetscInt_FMT " members: %s after %" PetscInt_FMT " iterations and %" PetscInt_FMT " restarts",
-                           cases[i].what, members, KSPConvergedReasons[result.reason], result.its, result.restarts));
-      if (i == 3) PetscCall(ComplainIf(result.restarts < 1, "%s, %" PetscInt_FMT " members: no restart", cases[i].what, members));
+                           "%s, %" INT " members: %s after %" INT " iterations and %" INT " restarts", cases[i].what, members,
+                           KSPConvergedReasons[result.reason], result.its, result.restarts));
+      if (i == 3) PetscCall(ComplainIf(result.restarts < 1, "%s, %" INT " members: no restart", cases[i].what, members));
       PetscCall(MatDestroy(&B));
     }
   }
@@ -254,9 +249,7 @@ int main(int argc, char **argv)
   PetscCall(TestFailures(A, b));
   PetscCall(VecRestoreArrayRead(diagonal, &inverse));
   PetscCall(VecRestoreArrayRead(rhs, &b));
-  PetscCall(VecDestroy(&diagonal));
-  PetscCall(VecDestroy(&rhs));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&diagonal, &rhs, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -106,8 +106,7 @@ static PetscErrorCode HiddenFill(const Hidden *hidden, Mat A)
       }
     }
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,7 +200,7 @@ static PetscErrorCode TestReference(void)
         char      what[128];
 
         if (!Runs(types[t])) continue;
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" PetscInt_FMT, types[t], mattypes[m], layout));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" INT, types[t], mattypes[m], layout));
         PetscCall(ReferenceCreate(A, &reference));
         PetscCall(InnerSet(reference.inner, types[t]));
         PetscCall(PCSetUp(reference.inner));
@@ -212,8 +211,7 @@ static PetscErrorCode TestReference(void)
         if (!Is(types[t], PCBJIDRS) && !Is(types[t], PCSOR)) {
           PetscScalar dots[2];
 
-          PetscCall(
-            PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" PetscInt_FMT ", transposed", types[t], mattypes[m], layout));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, layout %" INT ", transposed", types[t], mattypes[m], layout));
           PetscCall(ReferenceApply(&reference, PETSC_TRUE, x, z));
           PetscCall(PCApplyTranspose(pc, x, y));
           PetscCall(CheckEqual(what, y, z, Rounding(types[t])));
@@ -229,10 +227,7 @@ static PetscErrorCode TestReference(void)
         PetscCall(PCDestroy(&pc));
         PetscCall(ReferenceDestroy(&reference));
       }
-      PetscCall(VecDestroy(&z));
-      PetscCall(VecDestroy(&y));
-      PetscCall(VecDestroy(&x));
-      PetscCall(MatDestroy(&A));
+      PetscCall(DestroyAll(&z, &y, &x, &A));
     }
   }
   PetscCall(Verdict("by hand"));
@@ -279,12 +274,7 @@ static PetscErrorCode TestExact(void)
     PetscCall(CheckInverse("inverse", A, PETSC_FALSE, left, b, x));
     PetscCall(PCApplyTranspose(pc, b, x));
     PetscCall(CheckInverse("inverse of the transpose", A, PETSC_TRUE, right, b, x));
-    PetscCall(PCDestroy(&pc));
-    PetscCall(VecDestroy(&left));
-    PetscCall(VecDestroy(&right));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&pc, &left, &right, &x, &b, &A));
   }
   PetscCall(Verdict("exact inside"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -300,8 +290,7 @@ static PetscErrorCode DenseCreate(Vec b, PetscInt columns, Mat *B)
   PetscCall(VecGetSize(b, &N));
   PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, N, columns, NULL, B));
   for (PetscInt j = 0; j < columns; j++) PetscCall(ColumnSet(*B, j, b));
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,18 +325,14 @@ static PetscErrorCode TestColumns(void)
         PetscCall(ColumnGet(B, j, b));
         PetscCall(PCApply(pc, b, x));
         PetscCall(ColumnGet(X, j, y));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s: column %" PetscInt_FMT " of %" PetscInt_FMT, types[t], j, numbers[k]));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s: column %" INT " of %" INT, types[t], j, numbers[k]));
         PetscCall(CheckEqual(what, y, x, Rounding(types[t])));
       }
-      PetscCall(MatDestroy(&X));
-      PetscCall(MatDestroy(&B));
+      PetscCall(DestroyAll(&X, &B));
     }
     PetscCall(PCDestroy(&pc));
   }
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&y, &x, &b, &A));
   PetscCall(Verdict("several columns"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -388,8 +373,7 @@ static PetscErrorCode TestOtherVectors(void)
     PetscCall(MatSetType(X, MATMPIDENSE));
     PetscCall(MatSetUp(X));
     for (PetscInt j = 0; j < 3; j++) PetscCall(ColumnSet(X, j, bother));
-    PetscCall(MatAssemblyBegin(X, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(X, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(X));
     PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &Y));
     PetscCall(MatDenseGetColumnVecRead(X, 0, &column));
     PetscCall(PetscObjectTypeCompare((PetscObject)column, VECMPI, &mpi)); /* the columns of PETSc 3.26 are of type VECSEQ */
@@ -400,9 +384,7 @@ static PetscErrorCode TestOtherVectors(void)
       PetscCall(ColumnGet(Y, 2, xother));
       PetscCall(CheckEqual("columns", xother, x, 0.0));
     }
-    PetscCall(MatDestroy(&Y));
-    PetscCall(MatDestroy(&X));
-    PetscCall(PCDestroy(&pc));
+    PetscCall(DestroyAll(&Y, &X, &pc));
 
     /* a matrix of a parallel type on one process */
     PetscCall(HiddenCreate(&usual, MATMPIAIJ, PETSC_DECIDE, 90, &parallel, &column));
@@ -416,13 +398,7 @@ static PetscErrorCode TestOtherVectors(void)
       PetscCall(CheckEqual(types[t], xother, x, Rounding(types[t])));
       PetscCall(PCDestroy(&pc));
     }
-    PetscCall(VecDestroy(&column));
-    PetscCall(MatDestroy(&parallel));
-    PetscCall(VecDestroy(&xother));
-    PetscCall(VecDestroy(&bother));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&column, &parallel, &xother, &bother, &x, &b, &A));
   }
   PetscCall(Verdict("vectors of another type"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -454,9 +430,7 @@ static PetscErrorCode CheckFresh(const char what[], PC pc, const char type[], Ma
   PetscCall(PCApply(fresh, b, x));
   PetscCall(PCApply(pc, b, y));
   PetscCall(CheckEqual(what, y, x, tolerance));
-  PetscCall(PCDestroy(&fresh));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&fresh, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -541,9 +515,7 @@ static PetscErrorCode TestNewValues(void)
     PetscCall(CheckFresh(what, pc, type, A, b));
     PetscCall(InnerMat(pc, &inner[1], &ids[1]));
     PetscCall(ComplainIf(ids[1] != ids[2], "%s: another inner matrix", what));
-    PetscCall(PCDestroy(&pc));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&pc, &b, &A));
   }
   PetscCall(Verdict("new values"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -568,8 +540,7 @@ static PetscErrorCode TestPattern(void)
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   /* a small entry in a new place of the last process: the permutation is the same, and the pattern of A~ is another one */
   if (Rank() == Processes() - 1) PetscCall(MatSetValue(A, begin + 2, begin + 5, 1e-9, ADD_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(CheckFresh("one entry more", pc, type, A, b));
   PetscCall(InnerMat(pc, &inner, &ids[1]));
   PetscCall(ComplainIf(ids[1] == ids[0], "one entry more: the same inner matrix"));
@@ -587,11 +558,7 @@ static PetscErrorCode TestPattern(void)
   PetscCall(PCReset(pc));
   PetscCall(PCSetOperators(pc, other, other));
   PetscCall(CheckFresh("after PCReset()", pc, type, other, bother));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(VecDestroy(&bother));
-  PetscCall(MatDestroy(&other));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&pc, &bother, &other, &b, &A));
   PetscCall(Verdict("another pattern"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -630,8 +597,7 @@ static PetscErrorCode TestReuse(void)
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
       PetscCall(MatGetOwnershipRange(A, &begin, &end));
       PetscCall(MatSetValue(A, begin, end - 1, 0.25, INSERT_VALUES));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
     }
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPSolve(ksp, b, y));
@@ -643,11 +609,7 @@ static PetscErrorCode TestReuse(void)
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPSolve(ksp, b, y));
     PetscCall(CheckFresh("no longer reused", pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&y));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &y, &x, &b, &A));
   }
   PetscCall(Verdict("reuse"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -678,12 +640,9 @@ static PetscErrorCode TestBlocks(void)
     PetscCall(PCApply(pc, b, x));
     PetscCall(InnerMat(pc, &inner, &id));
     PetscCall(MatGetBlockSize(inner, &found));
-    PetscCall(ComplainIf(found != (apart ? 1 : bs), "%s: block size %" PetscInt_FMT, apart ? "apart" : "together", found));
+    PetscCall(ComplainIf(found != (apart ? 1 : bs), "%s: block size %" INT, apart ? "apart" : "together", found));
     PetscCall(CheckFresh(apart ? "apart" : "together", pc, PCPBJACOBI, A, b));
-    PetscCall(PCDestroy(&pc));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&pc, &x, &b, &A));
   }
   PetscCall(Verdict("block sizes"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -735,11 +694,7 @@ static PetscErrorCode TestSolvers(void)
       }
     }
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&bnear));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&near));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &bnear, &b, &near, &A));
   PetscCall(Verdict("solvers"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -767,15 +722,10 @@ static PetscErrorCode TestMatSolve(void)
     PetscCall(ColumnGet(B, j, b));
     PetscCall(ColumnGet(X, j, x));
     PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-    PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "column %" PetscInt_FMT ": the norm of b - A x is %g of %g", j,
-                         (double)norm, (double)bnorm));
+    PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm), "column %" INT ": the norm of b - A x is %g of %g", j, (double)norm,
+                         (double)bnorm));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&B));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &X, &B, &x, &b, &A));
   PetscCall(Verdict("several right-hand sides"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -796,25 +746,20 @@ static PetscErrorCode TestZeroDiagonal(void)
   PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 100, &A, &b));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 0.0, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(VecDuplicate(b, &x));
   for (PetscInt with = 0; with < 2; with++) {
     KSP ksp;
 
     PetscCall(SolverCreate(A, 4, with ? PCMATCHING : (Processes() == 1 ? PCILU : PCBJACOBI), &ksp));
-    PetscCall(Listen());
-    ierr = KSPSolve(ksp, b, x);
-    PetscCall(Heard());
+    Try(ierr, KSPSolve(ksp, b, x));
     PetscCall(ComplainIf(ierr, "error \"%s\"", message));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     if (with) PetscCall(CheckSolved("with a matching", ksp, A, b, x));
     else PetscCall(ComplainIf(reason > 0, "without a matching: %s", KSPConvergedReasons[reason]));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("zero diagonal"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -836,7 +781,7 @@ static PetscErrorCode TestSmall(void)
       PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, numbers[k], &A, &b));
       PetscCall(VecDuplicate(b, &x));
       PetscCall(MatchingCreate(A, type, &pc));
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " rows, %s", numbers[k], type));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " rows, %s", numbers[k], type));
       PetscCall(CheckFresh(what, pc, type, A, b));
       PetscCall(MatScale(A, 3.0));
       PetscCall(CheckFresh(what, pc, type, A, b));
@@ -851,14 +796,10 @@ static PetscErrorCode TestSmall(void)
       PetscCall(DenseCreate(b, 2, &X));
       PetscCall(DenseCreate(b, 2, &Y));
       PetscCall(PCMatApply(pc, X, Y));
-      PetscCall(MatDestroy(&Y));
-      PetscCall(MatDestroy(&X));
+      PetscCall(DestroyAll(&Y, &X));
       PetscCall(PCApplyTranspose(pc, b, x));
       PetscCall(CheckViewLines(what, (PetscObject)pc));
-      PetscCall(PCDestroy(&pc));
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&b));
-      PetscCall(MatDestroy(&A));
+      PetscCall(DestroyAll(&pc, &x, &b, &A));
     }
   }
   PetscCall(Verdict("few rows"));
@@ -895,18 +836,14 @@ static PetscErrorCode TestSingular(void)
       PetscCall(PCGetFailedReason(pc, &failed));
       PetscCall(ComplainIf(failed, "%s", PCFailedReasons[failed]));
       PetscCall(VecNorm(x, NORM_2, &norm));
-      PetscCall(ComplainIf(PetscIsInfOrNanReal(norm) || norm > 1e20, "%s, time %" PetscInt_FMT ": the norm is %g", kinds[kind],
-                           time, (double)norm));
-      PetscCall(ViewNumbers((PetscObject)pc, "structural rank of the diagonal blocks: ", 1, &number, &lines));
       PetscCall(
-        ComplainIf(lines != 1 || number != expected, "%s: rank %g in %" PetscInt_FMT " lines", kinds[kind], (double)number, lines));
+        ComplainIf(PetscIsInfOrNanReal(norm) || norm > 1e20, "%s, time %" INT ": the norm is %g", kinds[kind], time, (double)norm));
+      PetscCall(ViewNumbers((PetscObject)pc, "structural rank of the diagonal blocks: ", 1, &number, &lines));
+      PetscCall(ComplainIf(lines != 1 || number != expected, "%s: rank %g in %" INT " lines", kinds[kind], (double)number, lines));
       PetscCall(MatScale(A, 1.0 + time));
       PetscCall(PetscObjectStateIncrease((PetscObject)A));
     }
-    PetscCall(PCDestroy(&pc));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&pc, &x, &b, &A));
   }
   PetscCall(Verdict("singular matrices"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -966,10 +903,9 @@ static PetscErrorCode TestOptions(void)
   PetscCall(CheckType("a prefix", pc, 1, "a_matching_", PCPOLY));
   PetscCall(PCMatchingGetPC(pc, &inner));
   PetscCall(PCPolyGetDegree(inner, &degree, NULL));
-  PetscCall(ComplainIf(degree != 3, "degree %" PetscInt_FMT, degree));
+  PetscCall(ComplainIf(degree != 3, "degree %" INT, degree));
   PetscCall(ViewNumbers((PetscObject)ksp, "PC Object: (a_matching_) ", 1, &number, &lines));
-  PetscCall(
-    ComplainIf(lines != 1 || number != Processes(), "the inner preconditioner is in the view %" PetscInt_FMT " times", lines));
+  PetscCall(ComplainIf(lines != 1 || number != Processes(), "the inner preconditioner is in the view %" INT " times", lines));
   PetscCall(ViewNumbers((PetscObject)ksp, "maximum product matching: ", 1, &number, &lines));
   PetscCall(ComplainIf(lines != 1 || number != 60, "%g rows are moved", (double)number));
   PetscCall(CheckViewLines("view", (PetscObject)pc));
@@ -1027,9 +963,7 @@ static PetscErrorCode TestOptions(void)
   PetscCall(CheckFresh("another type", pc, PCJACOBI, A, b));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(OptionsPop(&options));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1041,9 +975,7 @@ static PetscErrorCode CheckFailed(const char what[], KSP ksp, Vec b, Vec x)
   PetscErrorCode     ierr;
 
   PetscFunctionBeginUser;
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(ComplainIf(ierr, "%s: error \"%s\"", what, message));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(ComplainIf(reason != KSP_DIVERGED_PC_FAILED, "%s: %s", what, KSPConvergedReasons[reason]));
@@ -1095,16 +1027,14 @@ static PetscErrorCode TestNotFinite(void)
         row = begin + outside; /* of A: the last row of T, or the first one */
         if (Rank() == Processes() - 1) PetscCall(MatSetValue(A, row, outside ? begin - 1 : end - 1, values[late], INSERT_VALUES));
         PetscCallMPI(MPI_Bcast(&row, 1, MPIU_INT, Processes() - 1, PETSC_COMM_WORLD));
-        PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemble(A));
         PetscCall(KSPSetOperators(ksp, A, A)); /* before 3.26 the solver does not see new values */
         for (PetscInt time = 0; time < 2; time++) {
           PetscCall(CheckFailed(what, ksp, b, x));
           PetscCall(CheckReason(what, ksp, PC_FACTOR_OTHER));
         }
         PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, &number, &lines));
-        PetscCall(ComplainIf(lines != 1 || number != row, "%s: row %g in %" PetscInt_FMT " lines of the view", what, (double)number,
-                             lines));
+        PetscCall(ComplainIf(lines != 1 || number != row, "%s: row %g in %" INT " lines of the view", what, (double)number, lines));
         PetscCall(PCApply(pc, b, x));
         PetscCall(VecNorm(x, NORM_2, &number));
         PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the application has norm %g", what, (double)number));
@@ -1117,8 +1047,7 @@ static PetscErrorCode TestNotFinite(void)
         PetscCall(ColumnGet(Y, 1, x));
         PetscCall(VecNorm(x, NORM_2, &number));
         PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the application to columns has norm %g", what, (double)number));
-        PetscCall(MatDestroy(&Y));
-        PetscCall(MatDestroy(&X));
+        PetscCall(DestroyAll(&Y, &X));
 
         PetscCall(HiddenFill(&usual, A));
         PetscCall(KSPSetOperators(ksp, A, A));
@@ -1128,10 +1057,7 @@ static PetscErrorCode TestNotFinite(void)
         PetscCall(KSPGetConvergedReason(ksp, &reason));
         PetscCall(ComplainIf(!(reason > 0), "%s: %s with good values", what, KSPConvergedReasons[reason]));
         PetscCall(CheckFresh(what, pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(VecDestroy(&x));
-        PetscCall(VecDestroy(&b));
-        PetscCall(MatDestroy(&A));
+        PetscCall(DestroyAll(&ksp, &x, &b, &A));
       }
     }
   }
@@ -1162,8 +1088,7 @@ static PetscErrorCode TestInnerFailure(void)
       PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
       PetscCall(MatGetOwnershipRange(A, &begin, &end));
       for (PetscInt j = begin; Rank() == Processes() - 1 && j < end; j++) PetscCall(MatSetValue(A, begin, j, 0.0, ADD_VALUES));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
       PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
       PetscCall(KSPSetType(ksp, solvers[k]));
       PetscCall(KSPGetPC(ksp, &pc));
@@ -1182,10 +1107,7 @@ static PetscErrorCode TestInnerFailure(void)
       PetscCall(ComplainIf(!(reason > 0), "%s: %s with good values", what, KSPConvergedReasons[reason]));
       PetscCall(CheckReason(what, ksp, PC_NOERROR));
       PetscCall(CheckFresh(what, pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(VecDestroy(&x));
-      PetscCall(VecDestroy(&b));
-      PetscCall(MatDestroy(&A));
+      PetscCall(DestroyAll(&ksp, &x, &b, &A));
     }
   }
   PetscCall(Verdict("failures inside"));
@@ -1228,10 +1150,7 @@ static PetscErrorCode TestFailedApplication(void)
     PetscCall(PCGetFailedReason(pc, &failed));
     PetscCall(ComplainIf(failed != PC_SUBPC_ERROR, "PCApply(): %s", PCFailedReasons[failed]));
   }
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("failed applications"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1268,24 +1187,21 @@ static PetscErrorCode TestInfo(void)
   PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &A, &b));
   PetscCall(MatchingCreate(A, PCJACOBI, &pc));
   PetscCall(InfoLines(pc, "A new matching moves ", &number, &lines));
-  PetscCall(ComplainIf(lines != 1 || number != 60, "first values: %" PetscInt_FMT " lines, %g", lines, (double)number));
+  PetscCall(ComplainIf(lines != 1 || number != 60, "first values: %" INT " lines, %g", lines, (double)number));
   PetscCall(MatScale(A, 2.0));
   PetscCall(InfoLines(pc, "The permutation is kept", &number, &lines));
-  PetscCall(ComplainIf(lines != 1, "new values: %" PetscInt_FMT " lines", lines));
+  PetscCall(ComplainIf(lines != 1, "new values: %" INT " lines", lines));
   hidden.weight[0] = 1e-6;
   hidden.weight[1] = 1.0;
   PetscCall(HiddenFill(&hidden, A));
   PetscCall(InfoLines(pc, "it does not suit the new values", &number, &lines));
-  PetscCall(ComplainIf(lines != 1, "permuted values: %" PetscInt_FMT " lines", lines));
+  PetscCall(ComplainIf(lines != 1, "permuted values: %" INT " lines", lines));
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   if (Rank() == 0) PetscCall(MatSetValue(A, begin + 5, begin + 5, NAN, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(InfoLines(pc, "No matching: row ", &number, &lines));
-  PetscCall(ComplainIf(lines != 1 || number != 5, "NaN: %" PetscInt_FMT " lines, %g", lines, (double)number));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(ComplainIf(lines != 1 || number != 5, "NaN: %" INT " lines, %g", lines, (double)number));
+  PetscCall(DestroyAll(&pc, &b, &A));
   PetscCall(Verdict("info"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1301,9 +1217,7 @@ static PetscErrorCode CheckSetUpRefused(const char what[], Mat A, PetscErrorCode
   PetscCall(PCSetOptionsPrefix(pc, "b_"));
   PetscCall(PCSetType(pc, PCMATCHING));
   PetscCall(PCSetOperators(pc, A, A));
-  PetscCall(Listen());
-  ierr = PCSetUp(pc);
-  PetscCall(Heard());
+  Try(ierr, PCSetUp(pc));
   PetscCall(CheckError(ierr, what, name, value));
   PetscCall(ComplainIf(ierr != expected, "%s: error code %d in place of %d", what, (int)ierr, (int)expected));
   PetscCall(PCDestroy(&pc));
@@ -1338,16 +1252,14 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(MatDestroy(&bad));
 
   PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 6, 5, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 1, NULL, &bad));
-  PetscCall(MatAssemblyBegin(bad, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(bad, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(bad));
   PetscCall(CheckSetUpRefused("rectangular", bad, PETSC_ERR_SUP, "layout", "aij"));
   PetscCall(MatDestroy(&bad));
   if (Processes() > 1) { /* a square matrix with other columns than rows on the first two processes */
     const PetscInt n = 6 + (Rank() == 0) - (Rank() == 1);
 
     PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, 6, n, PETSC_DETERMINE, PETSC_DETERMINE, 1, NULL, 1, NULL, &bad));
-    PetscCall(MatAssemblyBegin(bad, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(bad, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(bad));
     PetscCall(CheckSetUpRefused("another layout of columns", bad, PETSC_ERR_SUP, "layout", "aij"));
     PetscCall(MatDestroy(&bad));
   }
@@ -1369,9 +1281,7 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(PCDestroy(&pc));
   PetscCall(MatchingCreate(A, PCBJIDRS, &pc));
   PetscCall(PCSetUp(pc));
-  PetscCall(Listen());
-  ierr = PCApplyTranspose(pc, b, x);
-  PetscCall(Heard());
+  Try(ierr, PCApplyTranspose(pc, b, x));
   PetscCall(CheckError(ierr, "transposed", "-matching_pc_type bjidrs", "transposed"));
   PetscCall(Unlock(b));
   PetscCall(CheckFresh("after an error", pc, PCBJIDRS, A, b));
@@ -1390,17 +1300,11 @@ static PetscErrorCode TestBadInput(void)
   /* errors of the set-up, and then a good matrix */
   PetscCall(MatConvert(A, MATBAIJ, MAT_INITIAL_MATRIX, &bad));
   PetscCall(MatchingCreate(bad, PCJACOBI, &pc));
-  PetscCall(Listen());
-  ierr = PCSetUp(pc);
-  PetscCall(Heard());
+  Try(ierr, PCSetUp(pc));
   PetscCall(CheckError(ierr, "baij", "baij", ""));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(CheckFresh("aij after baij", pc, PCJACOBI, A, b));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(MatDestroy(&bad));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&pc, &bad, &x, &b, &A));
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

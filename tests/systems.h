@@ -81,8 +81,7 @@ static inline PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, PetscBoo
       if (value != 0.0 || i == j) PetscCall(MatSetValue(*A, i, j, value, INSERT_VALUES));
     }
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -145,8 +144,7 @@ static inline PetscErrorCode SystemCreateEntries(Entry *entry, PetscInt n, RHS r
   PetscCall(VecSetGeneral(*x, 0.4));
   PetscCall(VecSet(*b, rhs == RHS_ONES ? 1.0 : 0.0));
   if (row >= 0) PetscCall(VecSetValue(*b, row, 3.0, INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(*b));
-  PetscCall(VecAssemblyEnd(*b));
+  PetscCall(VecAssemble(*b));
   if (rhs == RHS_GENERAL) PetscCall(VecSetGeneral(*b, 1.0));
   if (rhs == RHS_CONSISTENT) PetscCall(MatMult(*A, *x, *b));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -211,8 +209,7 @@ static inline PetscErrorCode GridCreate(MPI_Comm comm, Layout layout, PetscInt m
     if (j > 0) PetscCall(MatSetValue(*A, row, row - m, -1.0 - 0.5 * peclet1, INSERT_VALUES));
     if (j < m - 1) PetscCall(MatSetValue(*A, row, row + m, -1.0 + 0.5 * peclet1, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,8 +253,7 @@ static inline PetscErrorCode GridOperators(KSP ksp, Mat A, Mat P, void *ctx)
       }
     }
   }
-  PetscCall(MatAssemblyBegin(P, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -400,8 +396,7 @@ static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
   PetscCall(VecAYPX(r, -1.0, b));
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, w));
   PetscCall(VecNorm(side == PC_LEFT ? w : r, NORM_2, norm));
-  PetscCall(VecDestroy(&r));
-  PetscCall(VecDestroy(&w));
+  PetscCall(DestroyAll(&r, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -447,9 +442,7 @@ static inline PetscErrorCode SolveConverged(const char what[], KSP ksp, Vec b)
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(b, &x));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
-  PetscCall(Listen());
-  ierr = KSPSolve(ksp, b, x);
-  PetscCall(Heard());
+  Try(ierr, KSPSolve(ksp, b, x));
   if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
   else PetscCall(CheckConverged(what, ksp, b, x));
   PetscCall(VecDestroy(&x));

@@ -18,6 +18,10 @@ typedef struct {
   PetscReal change; /* relative change of values */
 } Hidden;
 
+/* Of the type that PETSc takes, and a direct solver */
+#define PLAIN  (Processes() == 1 ? PCILU : PCBJACOBI)
+#define DIRECT (Processes() == 1 ? PCLU : PCREDUNDANT)
+
 static const Hidden usual = {
   1, {1,   4   },
    {1.0, 1e-6},
@@ -124,6 +128,15 @@ static PetscErrorCode HiddenCreate(const Hidden *hidden, const char type[], Pets
   PetscCall(HiddenFill(hidden, *A));
   PetscCall(MatCreateVecs(*A, NULL, b));
   PetscCall(VecSetGeneral(*b, 0.3));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix of type aij, a right-hand side and room for a solution */
+static PetscErrorCode SystemCreate(const Hidden *hidden, PetscInt N, Mat *A, Vec *b, Vec *x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(HiddenCreate(hidden, MATAIJ, PETSC_DECIDE, N, A, b));
+  PetscCall(VecDuplicate(*b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,7 +282,7 @@ static PetscErrorCode TestExact(void)
     PetscCall(HiddenCreate(&usual, MATAIJ, n, 90, &A, &b));
     PetscCall(VecDuplicate(b, &x));
     PetscCall(MatGetMatching(A, NULL, &left, &right, NULL));
-    PetscCall(MatchingCreate(A, Processes() == 1 ? PCLU : PCREDUNDANT, &pc));
+    PetscCall(MatchingCreate(A, DIRECT, &pc));
     PetscCall(PCApply(pc, b, x));
     PetscCall(CheckInverse("inverse", A, PETSC_FALSE, left, b, x));
     PetscCall(PCApplyTranspose(pc, b, x));
@@ -302,8 +315,7 @@ static PetscErrorCode TestColumns(void)
   Vec            b, x, y;
 
   PetscFunctionBeginUser;
-  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 90, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SystemCreate(&usual, 90, &A, &b, &x));
   PetscCall(VecDuplicate(b, &y));
   for (size_t t = 0; t < TYPES; t++) {
     PC pc;
@@ -348,8 +360,7 @@ static PetscErrorCode TestOtherVectors(void)
   PetscFunctionBeginUser;
   if (Processes() > 1) PetscCall(Skip("matrices on several processes have vectors of type VECMPI"));
   else {
-    PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 90, &A, &b));
-    PetscCall(VecDuplicate(b, &x));
+    PetscCall(SystemCreate(&usual, 90, &A, &b, &x));
     PetscCall(VecCreateMPI(PETSC_COMM_WORLD, 90, 90, &bother));
     PetscCall(VecDuplicate(bother, &xother));
     PetscCall(VecCopy(b, bother));
@@ -458,63 +469,47 @@ static PetscErrorCode CheckLargest(const char what[], Mat inner, PetscReal most)
 */
 static PetscErrorCode TestNewValues(void)
 {
-  const char *const direct = Processes() == 1 ? PCLU : PCREDUNDANT;
+  /* one factor for all: the adapted scalings are those of a new matching, up to rounding; other values; the other permutation */
+  const char *const steps[] = {"first values", "values with a factor", "changed values", "permuted values",
+                               "permuted values with a factor"};
 
   PetscFunctionBeginUser;
   for (size_t t = 0; t < TYPES + 1; t++) {
-    const char *const type   = t == TYPES ? direct : types[t];
+    const char *const type   = t == TYPES ? DIRECT : types[t];
     Hidden            hidden = usual;
-    Mat               A, inner[3];
-    PetscObjectId     ids[3];
-    PetscObjectState  states[2];
+    PetscObjectId     id, last   = 0;
+    PetscObjectState  state, old = 0;
+    Mat               A, inner;
     Vec               b;
     PC                pc;
-    char              what[128];
 
     if (!Runs(type)) continue;
     PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &A, &b));
     PetscCall(MatchingCreate(A, type, &pc));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, first values", type));
-    PetscCall(CheckFresh(what, pc, type, A, b));
-    PetscCall(InnerMat(pc, &inner[0], &ids[0]));
-    PetscCall(PetscObjectStateGet((PetscObject)inner[0], &states[0]));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(steps); k++) {
+      char what[128];
 
-    /* one factor for all: the adapted scalings are those of a new matching, up to rounding */
-    PetscCall(MatScale(A, 1.5));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, values with a factor", type));
-    PetscCall(CheckFresh(what, pc, type, A, b));
-    PetscCall(InnerMat(pc, &inner[1], &ids[1]));
-    PetscCall(PetscObjectStateGet((PetscObject)inner[1], &states[1]));
-    PetscCall(ComplainIf(ids[1] != ids[0], "%s: another inner matrix", what));
-    PetscCall(ComplainIf(states[1] <= states[0], "%s: the inner matrix has state %" PetscInt64_FMT " after state %" PetscInt64_FMT,
-                         what, (PetscInt64)states[1], (PetscInt64)states[0]));
-
-    /* other values, the same permutation. A direct solver and types that divide by the diagonal do not depend on the scalings */
-    hidden.change = 0.1;
-    PetscCall(HiddenFill(&hidden, A));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, changed values", type));
-    if (Is(type, PCJACOBI) || Is(type, PCILU) || Is(type, PCSOR) || Is(type, PCBJACOBI) || t == TYPES)
-      PetscCall(CheckFresh(what, pc, type, A, b));
-    else PetscCall(PCSetUp(pc));
-    PetscCall(InnerMat(pc, &inner[1], &ids[1]));
-    PetscCall(ComplainIf(ids[1] != ids[0], "%s: another inner matrix", what));
-    PetscCall(CheckLargest(what, inner[1], 2.0));
-
-    /* the other permutation */
-    hidden.weight[0] = 1e-6;
-    hidden.weight[1] = 1.0;
-    PetscCall(HiddenFill(&hidden, A));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, permuted values", type));
-    PetscCall(CheckFresh(what, pc, type, A, b));
-    PetscCall(InnerMat(pc, &inner[2], &ids[2]));
-    PetscCall(ComplainIf(ids[2] == ids[0], "%s: the same inner matrix", what));
-
-    /* and new values after that */
-    PetscCall(MatScale(A, 0.5));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, permuted values with a factor", type));
-    PetscCall(CheckFresh(what, pc, type, A, b));
-    PetscCall(InnerMat(pc, &inner[1], &ids[1]));
-    PetscCall(ComplainIf(ids[1] != ids[2], "%s: another inner matrix", what));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s", type, steps[k]));
+      if (k == 1 || k == 4) PetscCall(MatScale(A, k == 1 ? 1.5 : 0.5));
+      if (k == 2) hidden.change = 0.1;
+      if (k == 3) {
+        hidden.weight[0] = 1e-6;
+        hidden.weight[1] = 1.0;
+      }
+      if (k == 2 || k == 3) PetscCall(HiddenFill(&hidden, A));
+      /* a direct solver and types that divide by the diagonal do not depend on the scalings */
+      if (k == 2 && (Is(type, PCPOLY) || Is(type, PCBJIDRS))) PetscCall(PCSetUp(pc));
+      else PetscCall(CheckFresh(what, pc, type, A, b));
+      PetscCall(InnerMat(pc, &inner, &id));
+      PetscCall(PetscObjectStateGet((PetscObject)inner, &state));
+      if (k) PetscCall(ComplainIf((id == last) != (k != 3), "%s: %s inner matrix", what, id == last ? "the same" : "another"));
+      PetscCall(ComplainIf(id == last && state <= old,
+                           "%s: the inner matrix has state %" PetscInt64_FMT " after state %" PetscInt64_FMT, what,
+                           (PetscInt64)state, (PetscInt64)old));
+      if (k == 2) PetscCall(CheckLargest(what, inner, 2.0));
+      last = id;
+      old  = state;
+    }
     PetscCall(DestroyAll(&pc, &b, &A));
   }
   PetscCall(Verdict("new values"));
@@ -524,7 +519,7 @@ static PetscErrorCode TestNewValues(void)
 /* Another pattern in the same matrix, another matrix, and a matrix without rows of zeros after one with such rows */
 static PetscErrorCode TestPattern(void)
 {
-  const char *const type   = Processes() == 1 ? PCILU : PCBJACOBI;
+  const char *const type   = PLAIN;
   Hidden            hidden = usual;
   Mat               A, other, shell, inner;
   Vec               b, bother;
@@ -575,8 +570,7 @@ static PetscErrorCode TestReuse(void)
     KSP    ksp;
     PC     pc, inner;
 
-    PetscCall(HiddenCreate(&hidden, MATAIJ, PETSC_DECIDE, 60, &A, &b));
-    PetscCall(VecDuplicate(b, &x));
+    PetscCall(SystemCreate(&hidden, 60, &A, &b, &x));
     PetscCall(VecDuplicate(b, &y));
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetType(ksp, KSPPREONLY));
@@ -608,7 +602,7 @@ static PetscErrorCode TestReuse(void)
     PetscCall(MatScale(A, 2.0));
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPSolve(ksp, b, y));
-    PetscCall(CheckFresh("no longer reused", pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
+    PetscCall(CheckFresh("no longer reused", pc, PLAIN, A, b));
     PetscCall(DestroyAll(&ksp, &y, &x, &b, &A));
   }
   PetscCall(Verdict("reuse"));
@@ -708,8 +702,7 @@ static PetscErrorCode TestMatSolve(void)
   KSP       ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 100, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SystemCreate(&usual, 100, &A, &b, &x));
   PetscCall(DenseCreate(b, 4, &B));
   PetscCall(DenseCreate(b, 4, &X));
   for (PetscInt j = 0; j < 4; j++) {
@@ -751,7 +744,7 @@ static PetscErrorCode TestZeroDiagonal(void)
   for (PetscInt with = 0; with < 2; with++) {
     KSP ksp;
 
-    PetscCall(SolverCreate(A, 4, with ? PCMATCHING : (Processes() == 1 ? PCILU : PCBJACOBI), &ksp));
+    PetscCall(SolverCreate(A, 4, with ? PCMATCHING : PLAIN, &ksp));
     Try(ierr, KSPSolve(ksp, b, x));
     PetscCall(ComplainIf(ierr, "error \"%s\"", message));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
@@ -772,14 +765,13 @@ static PetscErrorCode TestSmall(void)
   PetscFunctionBeginUser;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(numbers); k++) {
     for (size_t t = 0; t < 2; t++) {
-      const char *const type = t ? PCJACOBI : (Processes() == 1 ? PCILU : PCBJACOBI);
+      const char *const type = t ? PCJACOBI : PLAIN;
       Mat               A, X, Y;
       Vec               b, x;
       PC                pc;
       char              what[128];
 
-      PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, numbers[k], &A, &b));
-      PetscCall(VecDuplicate(b, &x));
+      PetscCall(SystemCreate(&usual, numbers[k], &A, &b, &x));
       PetscCall(MatchingCreate(A, type, &pc));
       PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " rows, %s", numbers[k], type));
       PetscCall(CheckFresh(what, pc, type, A, b));
@@ -821,8 +813,7 @@ static PetscErrorCode TestSingular(void)
     PC              pc;
     PCFailedReason  failed;
 
-    PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
-    PetscCall(VecDuplicate(b, &x));
+    PetscCall(SystemCreate(&usual, 60, &A, &b, &x));
     if (!kind) PetscCall(MatZeroEntries(A));
     else {
       PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, (PetscBool)(kind == 1)));
@@ -865,40 +856,42 @@ static PetscErrorCode CheckType(const char what[], PC pc, PetscInt depth, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A solve with these options, which are left */
+static PetscErrorCode SolveWith(const char text[], const char prefix[], const char type[], Mat A, Vec b, KSP *ksp)
+{
+  PetscOptions options;
+  Vec          x;
+
+  PetscFunctionBeginUser;
+  PetscCall(OptionsPush(text, &options));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SolverCreate(A, 4, type, ksp));
+  PetscCall(KSPSetOptionsPrefix(*ksp, prefix));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscCall(KSPSolve(*ksp, b, x));
+  PetscCall(CheckSolved(text, *ksp, A, b, x));
+  PetscCall(VecDestroy(&x));
+  PetscCall(OptionsPop(&options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Options of inner preconditioners, and the order of calls */
 static PetscErrorCode TestOptions(void)
 {
-  const char *const plain = Processes() == 1 ? PCILU : PCBJACOBI;
-  PetscOptions      options;
-  PetscReal         number;
-  PetscInt          lines, degree;
-  Mat               A;
-  Vec               b, x;
-  KSP               ksp;
-  PC                pc, inner;
+  PetscOptions options;
+  PetscReal    number;
+  PetscInt     lines, degree;
+  Mat          A;
+  Vec          b, x;
+  KSP          ksp, *sub;
+  PC           pc, inner;
 
   PetscFunctionBeginUser;
-  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
-
-  /* options are set before the type */
-  PetscCall(OptionsPush("-matching_pc_type sor", &options));
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCMATCHING));
-  PetscCall(CheckType("the type after the options", pc, 1, "matching_", PCSOR));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(OptionsPop(&options));
-
+  PetscCall(SystemCreate(&usual, 60, &A, &b, &x));
   /* the prefix comes after the type */
   PetscCall(
-    OptionsPush("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -a_matching_pc_poly_scaling diagonal -matching_pc_type sor",
-                &options));
-  PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
-  PetscCall(KSPSetOptionsPrefix(ksp, "a_"));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPSolve(ksp, b, x));
+    SolveWith("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -a_matching_pc_poly_scaling diagonal -matching_pc_type sor",
+              "a_", PCMATCHING, A, b, &ksp));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(CheckType("a prefix", pc, 1, "a_matching_", PCPOLY));
   PetscCall(PCMatchingGetPC(pc, &inner));
@@ -910,60 +903,43 @@ static PetscErrorCode TestOptions(void)
   PetscCall(ComplainIf(lines != 1 || number != 60, "%g rows are moved", (double)number));
   PetscCall(CheckViewLines("view", (PetscObject)pc));
   PetscCall(KSPDestroy(&ksp));
-  PetscCall(OptionsPop(&options));
-
   /* a matching in a matching, and one in blocks */
-  PetscCall(OptionsPush("-pc_type matching -matching_pc_type matching -matching_matching_pc_type jacobi", &options));
-  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("a matching in a matching", ksp, A, b, x));
+  PetscCall(SolveWith("-pc_type matching -matching_pc_type matching -matching_matching_pc_type jacobi", NULL, PCNONE, A, b, &ksp));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(CheckType("a matching in a matching", pc, 2, "matching_matching_", PCJACOBI));
   PetscCall(CheckViewLines("view of a matching in a matching", (PetscObject)pc));
   PetscCall(KSPDestroy(&ksp));
-  PetscCall(OptionsPop(&options));
-  PetscCall(OptionsPush("-pc_type bjacobi -sub_pc_type matching -sub_matching_pc_type sor", &options));
-  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("a matching in blocks", ksp, A, b, x));
+  PetscCall(SolveWith("-pc_type bjacobi -sub_pc_type matching -sub_matching_pc_type sor", NULL, PCNONE, A, b, &ksp));
   PetscCall(KSPGetPC(ksp, &pc));
-  {
-    KSP *sub;
-
-    PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &sub));
-    PetscCall(KSPGetPC(sub[0], &pc));
-    PetscCall(CheckType("a matching in blocks", pc, 1, "sub_matching_", PCSOR));
-  }
+  PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &sub));
+  PetscCall(KSPGetPC(sub[0], &pc));
+  PetscCall(CheckType("a matching in blocks", pc, 1, "sub_matching_", PCSOR));
   PetscCall(KSPDestroy(&ksp));
-  PetscCall(OptionsPop(&options));
-
-  /* the type comes after the options have been read */
+  /* the type comes after the options have been read, with operators or without; PCNONE reads no options */
   PetscCall(OptionsPush("-matching_pc_type sor", &options));
-  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PCSetType(pc, PCJACOBI)); /* PCNONE reads no options */
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(PCSetType(pc, PCMATCHING));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckType("the type after the options", pc, 1, "matching_", PCSOR));
-  PetscCall(KSPDestroy(&ksp));
-
+  for (PetscInt operators = 0; operators < 2; operators++) {
+    if (operators) PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    else PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCMATCHING));
+    if (operators) PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckType("the type after the options", pc, 1, "matching_", PCSOR));
+    PetscCall(KSPDestroy(&ksp));
+  }
   /* no options are read unless asked for; the default type; another type after a solve */
   PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(CheckSolved("default", ksp, A, b, x));
-  PetscCall(CheckType("default", pc, 1, "matching_", plain));
+  PetscCall(CheckType("default", pc, 1, "matching_", PLAIN));
   PetscCall(PCMatchingGetPC(pc, &inner));
   PetscCall(PCSetType(inner, PCJACOBI));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(CheckSolved("another type", ksp, A, b, x));
   PetscCall(CheckFresh("another type", pc, PCJACOBI, A, b));
-  PetscCall(KSPDestroy(&ksp));
   PetscCall(OptionsPop(&options));
-  PetscCall(DestroyAll(&x, &b, &A));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -995,120 +971,109 @@ static PetscErrorCode CheckReason(const char what[], KSP ksp, PCFailedReason exp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NaN and Inf on the last process, in its diagonal block or outside of it; then good values */
-static PetscErrorCode TestNotFinite(void)
+/* Values of the last process that fail a set-up */
+typedef enum {
+  INSIDE,    /* NaN or Inf in the diagonal block */
+  OUTSIDE,   /* or outside of it */
+  NO_FACTORS /* a row of zeros */
+} Failure;
+static const char *const failures[] = {"inside", "outside", "no factors"};
+
+/* The results of all kinds of applications are not finite, and the view names the row */
+static PetscErrorCode CheckNotFinite(const char what[], PC pc, PetscInt row, Vec b, Vec x)
 {
-  const char *const solvers[] = {KSPIDRS, KSPGMRES, KSPBCGS, KSPPREONLY};
+  PetscInt  lines;
+  PetscReal number = -1.0;
+  Mat       X, Y;
 
   PetscFunctionBeginUser;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(solvers); k++) {
-    for (PetscInt outside = 0; outside < (Processes() > 1 ? 2 : 1); outside++) {
-      for (PetscInt late = 0; late < 2; late++) { /* late: not in the first set-up */
-        const PetscReal values[] = {NAN, INFINITY};
-        PetscInt        begin, end, lines, row;
-        PetscReal       number = -1.0;
-        Mat             A, X, Y;
-        Vec             b, x;
-        KSP             ksp;
-        PC              pc;
-        char            what[128];
-
-        KSPConvergedReason reason;
-
-        PetscCall(
-          PetscSNPrintf(what, sizeof(what), "%s, %s, %s", solvers[k], outside ? "outside" : "inside", late ? "late" : "at first"));
-        PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
-        PetscCall(VecDuplicate(b, &x));
-        PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
-        PetscCall(KSPSetType(ksp, solvers[k]));
-        PetscCall(KSPGetPC(ksp, &pc));
-        if (late) PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(MatGetOwnershipRange(A, &begin, &end));
-        row = begin + outside; /* of A: the last row of T, or the first one */
-        if (Rank() == Processes() - 1) PetscCall(MatSetValue(A, row, outside ? begin - 1 : end - 1, values[late], INSERT_VALUES));
-        PetscCallMPI(MPI_Bcast(&row, 1, MPIU_INT, Processes() - 1, PETSC_COMM_WORLD));
-        PetscCall(MatAssemble(A));
-        PetscCall(KSPSetOperators(ksp, A, A)); /* before 3.26 the solver does not see new values */
-        for (PetscInt time = 0; time < 2; time++) {
-          PetscCall(CheckFailed(what, ksp, b, x));
-          PetscCall(CheckReason(what, ksp, PC_FACTOR_OTHER));
-        }
-        PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, &number, &lines));
-        PetscCall(ComplainIf(lines != 1 || number != row, "%s: row %g in %" INT " lines of the view", what, (double)number, lines));
-        PetscCall(PCApply(pc, b, x));
-        PetscCall(VecNorm(x, NORM_2, &number));
-        PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the application has norm %g", what, (double)number));
-        PetscCall(PCApplyTranspose(pc, b, x));
-        PetscCall(VecNorm(x, NORM_2, &number));
-        PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the transposed application has norm %g", what, (double)number));
-        PetscCall(DenseCreate(b, 2, &X));
-        PetscCall(DenseCreate(b, 2, &Y));
-        PetscCall(PCMatApply(pc, X, Y));
-        PetscCall(ColumnGet(Y, 1, x));
-        PetscCall(VecNorm(x, NORM_2, &number));
-        PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: the application to columns has norm %g", what, (double)number));
-        PetscCall(DestroyAll(&Y, &X));
-
-        PetscCall(HiddenFill(&usual, A));
-        PetscCall(KSPSetOperators(ksp, A, A));
-        PetscCall(VecSet(x, 0.0));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(CheckReason(what, ksp, PC_NOERROR));
-        PetscCall(KSPGetConvergedReason(ksp, &reason));
-        PetscCall(ComplainIf(!(reason > 0), "%s: %s with good values", what, KSPConvergedReasons[reason]));
-        PetscCall(CheckFresh(what, pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
-        PetscCall(DestroyAll(&ksp, &x, &b, &A));
-      }
+  PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, &number, &lines));
+  PetscCall(ComplainIf(lines != 1 || number != row, "%s: row %g in %" INT " lines of the view", what, (double)number, lines));
+  PetscCall(DenseCreate(b, 2, &X));
+  PetscCall(DenseCreate(b, 2, &Y));
+  for (PetscInt k = 0; k < 3; k++) {
+    if (k == 0) PetscCall(PCApply(pc, b, x));
+    else if (k == 1) PetscCall(PCApplyTranspose(pc, b, x));
+    else {
+      PetscCall(PCMatApply(pc, X, Y));
+      PetscCall(ColumnGet(Y, 1, x));
     }
+    PetscCall(VecNorm(x, NORM_2, &number));
+    PetscCall(ComplainIf(!PetscIsInfOrNanReal(number), "%s: application %" INT " has norm %g", what, k, (double)number));
   }
-  PetscCall(Verdict("entries that are not finite"));
+  PetscCall(DestroyAll(&Y, &X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block of one process that has no factors: all processes agree, in all solvers; then good values */
-static PetscErrorCode TestInnerFailure(void)
+/* All processes agree about a failure of the last one, at first or late; then good values */
+static PetscErrorCode CheckFailure(const char solver[], Failure failure, PetscBool late)
+{
+  const PetscBool last = (PetscBool)(Rank() == Processes() - 1);
+  PetscInt        begin, end, row;
+  Mat             A;
+  Vec             b, x;
+  KSP             ksp;
+  PC              pc;
+  char            what[128];
+
+  KSPConvergedReason reason;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", solver, failures[failure], late ? "late" : "at first"));
+  PetscCall(SystemCreate(&usual, 60, &A, &b, &x));
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  if (failure == NO_FACTORS) {
+    /* explicit zeros in a row: wherever its diagonal entry of A~ is, there is an entry */
+    PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+    for (PetscInt j = begin; last && j < end; j++) PetscCall(MatSetValue(A, begin, j, 0.0, ADD_VALUES));
+    PetscCall(MatAssemble(A));
+  }
+  PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+  PetscCall(KSPSetType(ksp, solver));
+  PetscCall(KSPGetPC(ksp, &pc));
+  if (late) PetscCall(KSPSolve(ksp, b, x));
+  row = begin + (failure == OUTSIDE); /* of A: the last row of T, or the first one */
+  if (failure == NO_FACTORS) PetscCall(MatZeroRows(A, last ? 1 : 0, &row, 0.0, NULL, NULL));
+  else {
+    const PetscReal values[] = {NAN, INFINITY};
+
+    if (last) PetscCall(MatSetValue(A, row, failure == OUTSIDE ? begin - 1 : end - 1, values[late], INSERT_VALUES));
+    PetscCall(MatAssemble(A));
+  }
+  PetscCallMPI(MPI_Bcast(&row, 1, MPIU_INT, Processes() - 1, PETSC_COMM_WORLD));
+  PetscCall(KSPSetOperators(ksp, A, A)); /* before 3.26 the solver does not see new values */
+  for (PetscInt time = 0; time < 2; time++) {
+    PetscCall(CheckFailed(what, ksp, b, x));
+    PetscCall(
+      CheckReason(what, ksp,
+                  failure != NO_FACTORS ? PC_FACTOR_OTHER : (Processes() == 1 ? PC_FACTOR_NUMERIC_ZEROPIVOT : PC_SUBPC_ERROR)));
+  }
+  if (failure != NO_FACTORS) PetscCall(CheckNotFinite(what, pc, row, b, x));
+
+  PetscCall(HiddenFill(&usual, A));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(VecSet(x, 0.0));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckReason(what, ksp, PC_NOERROR));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(ComplainIf(!(reason > 0), "%s: %s with good values", what, KSPConvergedReasons[reason]));
+  PetscCall(CheckFresh(what, pc, PLAIN, A, b));
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestFailures(void)
 {
   const char *const solvers[] = {KSPIDRS, KSPGMRES, KSPBCGS, KSPPREONLY};
 
   PetscFunctionBeginUser;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(solvers); k++) {
-    for (PetscInt late = 0; late < 2; late++) {
-      KSPConvergedReason reason;
-      PetscInt           begin, end;
-      Mat                A;
-      Vec                b, x;
-      KSP                ksp;
-      PC                 pc;
-      char               what[128];
-
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s", solvers[k], late ? "late" : "at first"));
-      PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 60, &A, &b));
-      PetscCall(VecDuplicate(b, &x));
-      /* explicit zeros in a row: wherever its diagonal entry of A~ is, there is an entry */
-      PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
-      PetscCall(MatGetOwnershipRange(A, &begin, &end));
-      for (PetscInt j = begin; Rank() == Processes() - 1 && j < end; j++) PetscCall(MatSetValue(A, begin, j, 0.0, ADD_VALUES));
-      PetscCall(MatAssemble(A));
-      PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
-      PetscCall(KSPSetType(ksp, solvers[k]));
-      PetscCall(KSPGetPC(ksp, &pc));
-      if (late) PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(MatZeroRows(A, Rank() == Processes() - 1 ? 1 : 0, &begin, 0.0, NULL, NULL));
-      PetscCall(KSPSetOperators(ksp, A, A));
-      for (PetscInt time = 0; time < 2; time++) {
-        PetscCall(CheckFailed(what, ksp, b, x));
-        PetscCall(CheckReason(what, ksp, Processes() == 1 ? PC_FACTOR_NUMERIC_ZEROPIVOT : PC_SUBPC_ERROR));
+  for (PetscInt failure = INSIDE; failure <= NO_FACTORS; failure++) {
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(solvers); k++) {
+      for (PetscInt late = 0; late < 2; late++) {
+        if (failure != OUTSIDE || Processes() > 1) PetscCall(CheckFailure(solvers[k], (Failure)failure, (PetscBool)late));
       }
-      PetscCall(HiddenFill(&usual, A));
-      PetscCall(KSPSetOperators(ksp, A, A));
-      PetscCall(VecSet(x, 0.0));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(KSPGetConvergedReason(ksp, &reason));
-      PetscCall(ComplainIf(!(reason > 0), "%s: %s with good values", what, KSPConvergedReasons[reason]));
-      PetscCall(CheckReason(what, ksp, PC_NOERROR));
-      PetscCall(CheckFresh(what, pc, Processes() == 1 ? PCILU : PCBJACOBI, A, b));
-      PetscCall(DestroyAll(&ksp, &x, &b, &A));
     }
+    if (failure == OUTSIDE) PetscCall(Verdict("entries that are not finite"));
   }
   PetscCall(Verdict("failures inside"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1124,8 +1089,7 @@ static PetscErrorCode TestFailedApplication(void)
   PC                 pc, inner;
 
   PetscFunctionBeginUser;
-  PetscCall(HiddenCreate(&usual, MATAIJ, PETSC_DECIDE, 90, &A, &b));
-  PetscCall(VecDuplicate(b, &x));
+  PetscCall(SystemCreate(&usual, 90, &A, &b, &x));
   PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCMatchingGetPC(pc, &inner));
@@ -1328,8 +1292,7 @@ int main(int argc, char **argv)
   PetscCall(TestSmall());
   PetscCall(TestSingular());
   PetscCall(TestOptions());
-  PetscCall(TestNotFinite());
-  PetscCall(TestInnerFailure());
+  PetscCall(TestFailures());
   PetscCall(TestFailedApplication());
   PetscCall(TestInfo());
   PetscCall(TestBadInput());

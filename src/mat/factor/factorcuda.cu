@@ -77,15 +77,11 @@ static PetscErrorCode IDRSFactorSweepDestroy(IDRSFactorSweep *sweep)
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int t = 0; t < 2; t++) {
-    IDRSStage *stage = &sweep->stage[t];
+    IDRSStage *stage    = &sweep->stage[t];
+    PetscInt **arrays[] = {&stage->order, &stage->i, &stage->j, &stage->chunks, &stage->rhs, &sweep->from[t]};
 
-    PetscCall(PetscDeviceFree(dctx, stage->order));
-    PetscCall(PetscDeviceFree(dctx, stage->i));
-    PetscCall(PetscDeviceFree(dctx, stage->j));
-    PetscCall(PetscDeviceFree(dctx, stage->chunks));
-    PetscCall(PetscDeviceFree(dctx, stage->rhs));
+    for (PetscInt **array : arrays) PetscCall(PetscDeviceFree(dctx, *array));
     PetscCall(PetscDeviceFree(dctx, stage->a));
-    PetscCall(PetscDeviceFree(dctx, sweep->from[t]));
   }
   PetscCall(PetscMemzero(sweep, sizeof(*sweep)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -116,20 +112,19 @@ static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int d = 0; d < 2; d++) PetscCall(IDRSFactorSweepDestroy(&device->sweep[d]));
   PetscCall(IDRSFactorNumericDestroy(device));
-  PetscCall(PetscDeviceFree(dctx, device->pattern.i));
-  PetscCall(PetscDeviceFree(dctx, device->pattern.j));
-  PetscCall(PetscDeviceFree(dctx, device->pattern.right));
-  PetscCall(PetscDeviceFree(dctx, device->row));
-  PetscCall(PetscDeviceFree(dctx, device->col));
-  PetscCall(PetscDeviceFree(dctx, device->values));
-  PetscCall(PetscDeviceFree(dctx, device->work.memory));
-  PetscCall(PetscDeviceFree(dctx, device->staged.memory));
+  {
+    PetscInt    **arrays[]  = {&device->pattern.i, &device->pattern.j, &device->pattern.right, &device->row, &device->col};
+    PetscScalar **scalars[] = {&device->values, &device->work.memory, &device->staged.memory};
+
+    for (PetscInt **array : arrays) PetscCall(PetscDeviceFree(dctx, *array));
+    for (PetscScalar **array : scalars) PetscCall(PetscDeviceFree(dctx, *array));
+  }
   if (device->lost) PetscCallCUDA(cudaFreeHost(device->lost));
   PetscCall(PetscFree(factor->device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What both phases need */
+/* Sets up what both phases need */
 static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
 {
   const IDRSFactorPattern *F = &factor->pattern;
@@ -160,7 +155,7 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tells once of a solve that has given up, with NaN, before the next phase or solve begins */
+/* Reports once that a solve has given up, with NaN, before the next phase or solve begins */
 static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
 {
   const int lost = *device->lost;
@@ -328,7 +323,7 @@ static PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a numeric phase needs besides the pattern */
+/* Sets up what a numeric phase needs besides the pattern */
 static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
 {
   IDRSFactorDevice   device  = factor->device;

@@ -55,7 +55,7 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   Vec            inverse, work;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)diagonal, PCJACOBI, &jacobi));
   if (!jacobi) {
@@ -86,14 +86,14 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE,
                                       MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
-             "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s",
-             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name);
+             "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s", BJIDRSPrefix(pc),
+             ((PetscObject)pc->pmat)->type_name);
   PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
              "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT
              " columns",
-             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", m, n);
+             BJIDRSPrefix(pc), m, n);
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&bjidrs->A));
   bjidrs->A        = A;
@@ -238,7 +238,7 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(BJIDRSGetLimits_Private(pc, &limits));
-  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  idrs for each block: s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", PC %s\n",
                                    limits.s, (PetscInt)limits.seed, ((PetscObject)diagonal)->type_name));
@@ -279,7 +279,7 @@ static PetscErrorCode PCSetFromOptions_BJIDRS(PC pc, IDRSOptionItems PetscOption
                             bjidrs->nasked, &blocks, &set));
   if (set) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks, NULL));
   PetscOptionsHeadEnd();
-  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
   PetscCall(KSPSetFromOptions(inner));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

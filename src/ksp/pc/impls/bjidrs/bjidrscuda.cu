@@ -166,18 +166,11 @@ static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __gr
 template <bool MEMORY>
 static BJIDRSKernelPointer BJIDRSGetKernel(PetscInt s)
 {
-  switch (s) {
-  case 1:
-    return BJIDRSKernel<1, MEMORY>;
-  case 2:
-    return BJIDRSKernel<2, MEMORY>;
-  case 4:
-    return BJIDRSKernel<4, MEMORY>;
-  case 8:
-    return BJIDRSKernel<8, MEMORY>;
-  default:
-    return BJIDRSKernel<0, MEMORY>;
-  }
+  if (s == 1) return BJIDRSKernel<1, MEMORY>;
+  if (s == 2) return BJIDRSKernel<2, MEMORY>;
+  if (s == 4) return BJIDRSKernel<4, MEMORY>;
+  if (s == 8) return BJIDRSKernel<8, MEMORY>;
+  return BJIDRSKernel<0, MEMORY>;
 }
 
 /* Dynamic shared memory that a block of threads can have */

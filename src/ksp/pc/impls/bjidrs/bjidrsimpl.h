@@ -20,6 +20,9 @@ typedef struct {
   PetscErrorCode (*reset)(PC_BJIDRS *);
 } BJIDRSOps;
 
+/* For errors that name an option */
+#define BJIDRSPrefix(pc) (((PetscObject)(pc))->prefix ? ((PetscObject)(pc))->prefix : "")
+
 /* Memory of the back end for GPUs */
 typedef struct _n_BJIDRSDevice *BJIDRSDevice;
 
@@ -54,7 +57,7 @@ struct _n_PC_BJIDRS {
 };
 
 /* bjidrsset.c */
-PETSC_INTERN PetscErrorCode BJIDRSGetInner_Private(PC, KSP *);
+PETSC_INTERN PetscErrorCode PCBJIDRSGetKSP_BJIDRS(PC, KSP *);
 PETSC_INTERN PetscErrorCode BJIDRSGetLimits_Private(PC, IDRSSystemLimits *);
 PETSC_INTERN PetscErrorCode BJIDRSComposeSetters_Private(PC, PetscBool);
 

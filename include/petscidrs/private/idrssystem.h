@@ -1,31 +1,32 @@
 /*
-   IDR(s) for one diagonal block of a matrix, by one team: all threads of a block of threads on a GPU, a single thread on the host
+   IDR(s) for one system, a diagonal block of a matrix, by one team: all threads of a block of threads on a GPU, a single thread on
+   the host
 
-     A    the entries of rows first ... first + n - 1 that are in these columns; others are left out
+     A    the entries of rows first ... first + n - 1 that are in these columns; others do not belong to the system
      B    a diagonal, on the right; NULL where it is the identity
-     x    0 at first; what has been verified so far
+     x    0 at first, then the last iterate that has been verified
      y    x + z, the iterate at the last omega step; the present one is y + U(:,0:columns) beta
 
    The steps are those of idrscycle.c, with the algebra of idrsscalars.h, and the shadow space is the hashed one with rows counted
-   from the begin of the block. So a block is solved in the same way wherever it stands. A member of the team has the same rows in
-   all passes. It reads rows of others in products only, and the team meets before and after them.
+   from the first row of the system. So a system has the same bits wherever its rows are in the matrix. A member of the team has
+   the same rows in all passes. It reads rows of others in products only, and a barrier stands before and after them.
 
-   A recurrence ends where its residual meets the tolerance, breaks down, or has grown so much that little would be left of the
-   digits of x. Then b - A x is computed. Where that does not meet the tolerance, another recurrence starts from the better x, with
+   A recurrence ends if its residual meets the tolerance, if it breaks down, or if the residual has grown so much that x has lost
+   its digits. Then b - A x is computed. If b - A x does not meet the tolerance, another recurrence starts from the better x, with
    the seed after this one.
 
    The file that includes this one has defined its team:
 
      IDRS_TEAM_FUNCTION                      how these functions are declared
-     IDRS_TEAM_ROWS                          consecutive rows that a member takes at once
+     IDRS_TEAM_ROWS                          consecutive rows that a member computes at once
      IDRS_TEAM_ENTRIES                       entries of a row that it asks for at once
      IDRSTeamIndex                           type of the row offsets and columns of the matrix
-     IDRSTeam                                type of what tells a team from others
+     IDRSTeam                                type that identifies a team
      IDRSTeamMember(team)                    number of this thread in it
      IDRSTeamMembers(team)                   how many there are
-     IDRSTeamSync(team)                      all members meet
-     IDRSTeamSum(team, part, count, sums)    adds up what the members have, and overwrites it; sums are for the lanes of the first
-                                             warp, once they have met, and for all once they have
+     IDRSTeamSync(team)                      a barrier of all members
+     IDRSTeamSum(team, part, count, sums)    adds up the parts of all members, and overwrites them; the lanes of the first warp
+                                             have the sums after a barrier of the warp, all members after a barrier of the team
 
    IDRSSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for
    host and device.
@@ -60,7 +61,7 @@ typedef struct {
   unsigned short *columns;
 } IDRSSystemMatrix;
 
-/* Why a recurrence has ended; IDRS_SYSTEM_LIMIT as long as it goes on */
+/* The end of a recurrence; IDRS_SYSTEM_LIMIT while it continues */
 typedef enum {
   IDRS_SYSTEM_TOLERANCE,
   IDRS_SYSTEM_LIMIT,
@@ -77,7 +78,7 @@ typedef struct {
   IDRSSystemEnd why;
 } IDRSSystemWork;
 
-/* Where a recurrence has ended: with so many columns of U that belong to the iterate */
+/* The end of a recurrence, and how many columns of U belong to the iterate */
 typedef struct {
   IDRSSystemEnd why;
   PetscInt      columns;
@@ -85,7 +86,7 @@ typedef struct {
   PetscReal     norm;    /* of r, without a c on trial */
 } IDRSSystemOutcome;
 
-/* What all that follows works with */
+/* A system as a member of the team has it */
 typedef struct {
   IDRSTeam                team;
   IDRSSystemMatrix        A;
@@ -122,7 +123,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemNorm(const IDRSSystem *system, PetscReal 
 }
 
 /*
-   Makes the copy. Rows are filled up with zeros on the diagonal. The rows of a member are its own in all products, so nobody waits
+   Makes the copy. Rows are padded with zeros on the diagonal. A member reads its own rows only, so no barrier is needed
 */
 IDRS_TEAM_FUNCTION void IDRSSystemPack(const IDRSSystem *system)
 {
@@ -216,7 +217,9 @@ IDRS_TEAM_FUNCTION void IDRSSystemDirection(const IDRSSystem *system, PetscInt s
     PetscScalar *r = system->r + b;
 
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
+    /* v = r - G c */
     IDRSLoopAdd(m, v, -1.0, high - low, c + low, system->G + low * n + b, n);
+    /* omega step of the start: r = r - G c */
     for (PetscInt i = 0; start && k == s && i < m; i++) r[i] = v[i];
     for (PetscInt i = 0; inverse && i < m; i++) v[i] *= inverse[system->A.first + b + i];
     if (start || k == s) {
@@ -224,6 +227,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemDirection(const IDRSSystem *system, PetscInt s
     } else {
       const PetscScalar omega = system->scalars.omega[0], ck = c[k];
 
+      /* u = omega B^{-1}v + U(:,k:s) c, in the place of U_k */
       for (PetscInt i = 0; i < m; i++) u[b + i] = omega * v[i] + ck * u[b + i];
       IDRSLoopAdd(m, u + b, 1.0, s - k - 1, c + k + 1, system->U + (k + 1) * n + b, n);
     }
@@ -245,6 +249,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, 
   for (PetscInt j = 0; j < IDRS_SUMS(s, 1); j++) part[j] = 0.0;
   IDRS_FOR_MY_ROWS(b, m, system)
   {
+    /* x = A u, P^H x, P^H r */
     for (PetscInt i = b; i < b + m; i++) x[i] = IDRSSystemRow(&system->A, i, u);
     IDRSLoopShadowRows(m, system->key, (uint64_t)b, z0, z1);
     for (PetscInt j = 0; j < s; j += 2) {
@@ -253,6 +258,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, 
       IDRSLoopShadowDots(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
       if (withr) IDRSLoopShadowDots(m, z0, z1, multiplier, r + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
     }
+    /* the sums for omega = x^H r / x^H x and its cosine */
     xx += IDRSLoopSquare(m, x + b);
     if (withr) yy += IDRSLoopSquare(m, r + b);
     if (withr) part[IDRS_SUM_XY(s)] += IDRSLoopDot(m, x + b, r + b);
@@ -268,8 +274,8 @@ IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, 
 }
 
 /*
-   All that follows from the sums of a step: ||r||, and whether the recurrence goes on, or why not. The first warp finds it, and the
-   others meet it once
+   Computes what follows from the sums of a step: ||r||, and whether the recurrence continues, or why not. The first warp computes
+   it, and the others wait for it at one barrier
 */
 IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscReal tolerance,
                                            PetscReal limit, IDRSSystemOutcome *outcome)
@@ -307,6 +313,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemUpdate(const IDRSSystem *system, PetscInt
     PetscScalar *g = system->G + k * n + b, *u = system->U + k * n + b, *r = system->r + b;
 
     if (start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
+    /* G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= G_k beta_k, before or after it */
     IDRSLoopAdd(m, g, -1.0, k, alpha, system->G + b, n);
     IDRSLoopAdd(m, u, -1.0, k, alpha, system->U + b, n);
     if (!start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
@@ -324,6 +331,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemAdvance(const IDRSSystem *system, PetscIn
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
+    /* y += omega p + U beta, r -= omega t */
     IDRSLoopAdd(m, system->y + b, 1.0, 1, omega, system->v + b, n);
     IDRSLoopAdd(m, system->y + b, 1.0, s, system->scalars.beta, system->U + b, n);
     IDRSLoopAdd(m, system->r + b, -1.0, 1, omega, system->t + b, n);
@@ -396,6 +404,7 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
   PetscInt          k       = kept ? s : 0;
   PetscReal         rr      = 0.0;
 
+  /* M, f and beta of this recurrence */
   if (kept) IDRSSystemKeepColumns(system, s, kept);
   else if (IDRSTeamMember(system->team) == 0) IDRSScalarsForget(&system->scalars, 0);
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
@@ -443,11 +452,13 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemVerify(IDRSSystem *system, const IDRSSyst
   PetscReal norm = IDRSSystemTrueResidual(system, outcome->columns);
 
   result->products++;
+  /* beta + c has not made the residual smaller: beta without c */
   if (outcome->ontrial && !(norm <= outcome->norm)) {
     IDRSSystemCombineStart(system, outcome->columns, -1.0);
     norm = IDRSSystemTrueResidual(system, outcome->columns);
     result->products++;
   }
+  /* the iterate before this recurrence is better */
   if (!(norm <= before)) {
     IDRS_FOR_MY_ROWS(b, m, system)
     {
@@ -483,7 +494,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemBegin(IDRSSystem *system)
   return norm;
 }
 
-/* Whether to stop before another recurrence, and why */
+/* Returns the reason to stop before another recurrence, or KSP_CONVERGED_ITERATING */
 IDRS_TEAM_FUNCTION KSPConvergedReason IDRSSystemTest(const IDRSSystemLimits *limits, PetscReal begin, PetscReal tolerance,
                                                      PetscReal abstol, PetscInt noprogress, const IDRSSystemResult *result)
 {
@@ -497,7 +508,7 @@ IDRS_TEAM_FUNCTION KSPConvergedReason IDRSSystemTest(const IDRSSystemLimits *lim
   return !test && result->norm <= PETSC_SQRT_MACHINE_EPSILON * begin ? KSP_CONVERGED_HAPPY_BREAKDOWN : KSP_DIVERGED_BREAKDOWN;
 }
 
-/* Solves A x = b, and tells how it went */
+/* Solves A x = b, and returns the result */
 IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSystemResult *result)
 {
   const IDRSSystemLimits *limits      = system->limits;
@@ -507,7 +518,8 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
   IDRSScalarsSetPointers(&system->scalars, s, system->work->storage);
   system->scalars.pivotscale = IDRS_HASHED_PIVOTSCALE;
   if (system->A.width) IDRSSystemPack(system);
-  begin = least    = IDRSSystemBegin(system);
+  begin = least = IDRSSystemBegin(system);
+  /* b has been multiplied by the scale */
   abstol           = limits->abstol * system->scale;
   tolerance        = limits->rtol >= 0.0 ? PetscMax(limits->rtol * begin, abstol) : (PetscReal)-1.0;
   result->its      = 0;
@@ -518,10 +530,12 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
     IDRSSystemOutcome outcome;
 
     if (!kept) system->key = IDRSShadowKey(limits->seed + (uint64_t)recurrences++);
+    /* a residual that grows by more than limits->growth has cost x its digits */
     outcome      = IDRSSystemRecurrence(system, s, kept, tolerance, limits->growth * result->norm, result);
     result->norm = IDRSSystemVerify(system, &outcome, result->norm, result);
     kept         = outcome.ontrial ? outcome.columns : 0;
     if (!kept) noprogress++;
+    /* progress: half the norm */
     if (result->norm <= 0.5 * least) {
       least      = result->norm;
       noprogress = 0;

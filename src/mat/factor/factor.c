@@ -114,14 +114,15 @@ static PetscErrorCode IDRSFactorShiftSetUp(Mat A, const MatFactorInfo *info, Fac
       sum += rows.j[p] == i ? -PetscRealPart(rows.a[p]) : PetscAbsScalar(rows.a[p]);
     shifts->shift_top = PetscMax(shifts->shift_top, sum);
   }
+  /* as MatLUFactorNumeric_SeqAIJ() does */
   shifts->shift_top *= 1.1;
   PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   What PETSc's own factorisations do at small pivots: an error of the factor, another shift, or nothing more where the pivots have
-   been changed. Then the shift may be refined
+   Does what PETSc's own factorisations do at small pivots: an error of the factor, another shift, or nothing more where the pivots
+   have been changed. Then the shift may be refined
 */
 static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *info, const IDRSPivotRule *rule,
                                             const IDRSSmallPivots *small, FactorShiftCtx *shifts)
@@ -141,6 +142,7 @@ static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *i
   }
   if (rule->type == MAT_SHIFT_POSITIVE_DEFINITE && !shifts->newshift && shifts->shift_fraction > 0.0 &&
       shifts->nshift < shifts->nshift_max) {
+    /* bisection between the last shift that has failed and this one */
     shifts->shift_hi       = shifts->shift_fraction;
     shifts->shift_fraction = (shifts->shift_hi + shifts->shift_lo) / 2.0;
     shifts->shift_amount   = shifts->shift_fraction * shifts->shift_top;
@@ -173,8 +175,10 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   do {
     IDRSSmallPivots small = {0};
 
+    /* A + shift I = L U */
     rule.shift = shifts.shift_amount;
     PetscCall(factor->factors->numeric(factor, A, &rule, &small));
+    /* a tile whose inverse loses digits: the same with tiles of one row */
     if (small.unfit) {
       PetscCall(IDRSFactorSymbolic_Private(factor, A, "a diagonal block is ill-conditioned or has a zero pivot"));
       small = (IDRSSmallPivots){.unfit = PETSC_FALSE};

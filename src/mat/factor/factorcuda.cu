@@ -247,7 +247,7 @@ static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirectio
 
   PetscFunctionBegin;
   if (sweep->ready) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorSweepDestroy(sweep)); /* what an error has left */
+  PetscCall(IDRSFactorSweepDestroy(sweep)); /* after an error */
   PetscCall(IDRSStream_CUDA(&stream));
   ierr = IDRSFactorStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL,
                                sweep);
@@ -333,13 +333,14 @@ static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
   PetscFunctionBegin;
   if (numeric->done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorSweepSetUp(factor, IDRS_FACTOR_FORWARD));
-  PetscCall(IDRSFactorNumericDestroy(device)); /* what an error has left */
+  PetscCall(IDRSFactorNumericDestroy(device)); /* after an error */
   PetscCall(IDRSFactorUpload(factor->nonzeros, factor->place, &device->place));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->pivots));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->sums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->counts));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
+  /* the kernel of the numeric phase has the order of the first triangle */
   numeric->n       = device->pattern.n;
   numeric->bs      = device->pattern.bs;
   numeric->entries = factor->pattern.i[factor->pattern.n];
@@ -431,7 +432,7 @@ typedef struct {
   PetscInt           ld;      /* of b or x */
 } IDRSFactorColumns;
 
-/* By places of the first triangle: c = D^{-1} b or b, and the entries of both triangles are absent. Columns that fill up are zero */
+/* By places of the first triangle: c = D^{-1} b or b, and the entries of both triangles are absent. Padding columns are zero */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   IDRSFactorBeginKernel(const __grid_constant__ IDRSFactorColumns F, const PetscScalar *b, PetscScalar *c, IDRSParcel *x,
                         IDRSParcel *y)
@@ -517,6 +518,7 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   cudaStream_t       stream;
 
   PetscFunctionBegin;
+  /* a row of a triangle has width lanes: its columns, padded to a power of 2 */
   while (width < columns) width *= 2;
   count = (size_t)factor->rows * width;
   PetscCall(IDRSFactorGrowVectors(3 * count, &device->work));
@@ -526,6 +528,7 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
     triangles.stage[t].lanes = IDRSFactorRowLanes(sweep->entries[t], n, bs, width);
     triangles.stage[t].units = sweep->chunks[t] * width * triangles.stage[t].lanes;
   }
+  /* the second triangle writes x itself, unless D^{-T} comes after it */
   triangles.b       = device->work.memory;
   triangles.out     = transposed ? NULL : x;
   triangles.rows    = device->col;

@@ -83,6 +83,7 @@ IDRS_INLINE void IDRSFactorRow(const IDRSFactorPattern *F, PetscInt bs, PetscInt
     for (PetscInt q = F->right[k]; q < F->i[k + 1]; q++) {
       const PetscInt place = where[F->j[q]];
 
+      /* A'_ij -= A'_ik U_kj */
       if (place >= 0) IDRSFactorSubtractTile(bs, bs, a + p * bs2, a + q * bs2, a + place * bs2);
     }
   }
@@ -93,6 +94,7 @@ IDRS_INLINE void IDRSFactorRow(const IDRSFactorPattern *F, PetscInt bs, PetscInt
   for (PetscInt r = 0; r < bs; r++) {
     if (IDRSPivotIsSmall(rule, pivots[r], sum)) IDRSFactorReportPivot(small, i * bs + r, pivots[r], sum);
   }
+  /* row i of L and U = D^{-1} A'_i */
   for (PetscInt p = F->i[i]; p < F->i[i + 1]; p++) IDRSFactorMultiplyTile(bs, bs, D, PETSC_FALSE, a + p * bs2);
 }
 
@@ -108,7 +110,7 @@ static void IDRSFactorRowTiles(const IDRSFactorPattern *F, PetscInt i, PetscScal
 
 static PetscErrorCode IDRSFactorNumeric_Host(IDRSFactor factor, Mat A, const IDRSPivotRule *rule, IDRSSmallPivots *small)
 {
-  const IDRSFactorPattern *F   = &factor->pattern;
+  const IDRSFactorPattern *F = &factor->pattern;
   PetscInt                *where;
   IDRSRows                 rows;
 
@@ -119,6 +121,7 @@ static PetscErrorCode IDRSFactorNumeric_Host(IDRSFactor factor, Mat A, const IDR
   for (PetscInt p = 0; p < factor->nonzeros; p++) factor->values[factor->place[p]] = rows.a[p];
   PetscCall(IDRSRowsRestore(&rows));
   if (rule->shift != 0.0) {
+    /* only tiles of one row have a shift here */
     for (PetscInt r = 0; r < F->n; r++) factor->values[F->i[F->n] + r] += rule->shift;
   }
   PetscCall(PetscMalloc1(F->n, &where));
@@ -159,11 +162,13 @@ IDRS_INLINE void IDRSFactorSweep(const IDRSFactorPattern *F, PetscInt bs, PetscI
 
   if (direction == IDRS_FACTOR_FORWARD) {
     for (PetscInt i = 0; i < F->n; i++) {
+      /* x = (I + L)^{-1} D^{-1} b, then x = (I + U)^{-1} x */
       IDRSFactorMultiplyTile(bs, m, inverse + i * bs * bs, PETSC_FALSE, x + (size_t)i * bs * m);
       IDRSFactorSubtractRow(F, bs, m, a, i, F->i[i], F->right[i], x);
     }
     for (PetscInt i = F->n - 1; i >= 0; i--) IDRSFactorSubtractRow(F, bs, m, a, i, F->right[i], F->i[i + 1], x);
   } else {
+    /* x = (I + U)^{-T} b, then x = D^{-T} (I + L)^{-T} x */
     for (PetscInt i = 0; i < F->n; i++) IDRSFactorSubtractTransposedRow(F, bs, m, a, i, F->right[i], F->i[i + 1], x);
     for (PetscInt i = F->n - 1; i >= 0; i--) {
       IDRSFactorSubtractTransposedRow(F, bs, m, a, i, F->i[i], F->right[i], x);

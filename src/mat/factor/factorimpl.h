@@ -71,7 +71,7 @@ typedef struct {
 /* Memory of the back end for GPUs */
 typedef struct _n_IDRSFactorDevice *IDRSFactorDevice;
 
-/* Where the values of the last numeric phase are */
+/* The memory with the values of the last numeric phase */
 typedef enum {
   IDRS_FACTOR_NO_VALUES,
   IDRS_FACTOR_COMPUTED, /* in the memory of the numeric phase */

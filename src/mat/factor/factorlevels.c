@@ -1,6 +1,6 @@
 #include "factorlevels.h"
 
-/* What only the making of a triangle needs */
+/* Frees what IDRSTriangleCreate() only needs */
 static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
 {
   PetscFunctionBegin;
@@ -46,6 +46,7 @@ static PetscInt IDRSTriangleFindLevels(PetscInt n, const IDRSTriangleEntries *en
     const PetscInt row = descending ? n - 1 - l : l;
 
     level[row] = 0;
+    /* level i = 1 + max over j of level j */
     for (PetscInt p = entries->i[row]; p < entries->i[row + 1]; p++) level[row] = PetscMax(level[row], level[entries->j[p]] + 1);
     levels = PetscMax(levels, level[row] + 1);
   }
@@ -65,6 +66,7 @@ static PetscErrorCode IDRSTriangleSetOrder(PetscInt n, PetscInt bs, IDRSTriangle
   PetscCall(PetscArrayzero(next, triangle->levels + 1));
   for (PetscInt row = 0; row < n; row++) next[level[row] + 1]++;
   for (PetscInt l = 0; l < triangle->levels; l++) {
+    /* rows of a chunk have one level */
     triangle->nchunks += (next[l + 1] + most - 1) / most;
     next[l + 1] += next[l];
   }

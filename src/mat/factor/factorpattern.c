@@ -32,6 +32,7 @@ static PetscErrorCode IDRSFactorTileRow(const IDRSFactorPermuted *A, PetscInt bs
     }
   }
   for (PetscInt l = 0; l < *length; l++) {
+    /* a full tile has bs^2 entries */
     if (counts[list[l]] != bs * bs) *full = PETSC_FALSE;
     counts[list[l]] = 0;
   }
@@ -135,6 +136,7 @@ static PetscErrorCode IDRSFactorFill(IDRSFactor factor, const IDRSFactorPermuted
 
     PetscCall(IDRSFactorTileRow(A, F->bs, i, counts, list, &length, &full));
     row.next[row.n] = row.n;
+    /* the entries of the matrix have level 0 */
     for (PetscInt l = 0; l < length; l++) IDRSFactorFillInsert(&row, &at, list[l], 0);
     if (diagonal) {
       at = row.n;
@@ -142,6 +144,7 @@ static PetscErrorCode IDRSFactorFill(IDRSFactor factor, const IDRSFactorPermuted
       IDRSFactorFillInsert(&row, &at, i, 0);
     }
     for (PetscInt k = row.next[row.n]; k < i; k = row.next[k]) {
+      /* level (i, j) = min over k of level (i, k) + level (k, j) + 1 */
       const PetscInt end = upto[k];
 
       at = k;
@@ -154,6 +157,7 @@ static PetscErrorCode IDRSFactorFill(IDRSFactor factor, const IDRSFactorPermuted
     }
     for (PetscInt k = row.next[row.n]; k < row.n; k = row.next[k]) total++;
     if (row.level[i] < 0) *missing = i;
+    /* all values of the factors are counted by a PetscInt */
     if ((PetscInt64)F->i[i] + total + row.n > PETSC_MAX_INT / (F->bs * F->bs)) *toomany = PETSC_TRUE;
     if (*missing >= 0 || *toomany) break;
     F->i[i + 1] = F->i[i] + total - 1;
@@ -171,7 +175,7 @@ static PetscErrorCode IDRSFactorFill(IDRSFactor factor, const IDRSFactorPermuted
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the entries of the matrix go among the values of the factors */
+/* Finds the place of each entry of the matrix among the values of the factors */
 static PetscErrorCode IDRSFactorFindPlaces(IDRSFactor factor, const IDRSFactorPermuted *A)
 {
   const IDRSFactorPattern *F     = &factor->pattern;
@@ -188,6 +192,7 @@ static PetscErrorCode IDRSFactorFindPlaces(IDRSFactor factor, const IDRSFactorPe
       for (PetscInt p = A->i[row]; p < A->i[row + 1]; p++) {
         const PetscInt column = IDRSFactorPermute(A->columns, A->j[p]);
 
+        /* tile, row and column in it */
         factor->place[p] = (where[column / bs] * bs + r) * bs + column % bs;
       }
     }
@@ -241,6 +246,7 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
   PetscCall(MatGetNonzeroState(A, &state));
+  /* the matrix has not changed since it has been compared */
   if (id == factor->id && state == factor->state) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorGetRows(A, &n, &i, &j));
   hash = factor->id && n == factor->rows && i[n] == factor->nonzeros ? IDRSFactorHash(IDRSFactorHash(0, n, i), i[n], j)

@@ -63,6 +63,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScal
     }
     inverse = (PetscReal)1.0 / pivot;
     IDRS_SYNC_WARP();
+    /* row p = row p / pivot, then row r -= D_rp row p for the other rows */
     for (PetscInt c = IDRS_LANE; c < bs; c += IDRS_LANES) D[p * bs + c] = c == p ? inverse : D[p * bs + c] * inverse;
     IDRS_SYNC_WARP();
     for (PetscInt t = IDRS_LANE; t < bs * bs; t += IDRS_LANES) {
@@ -77,6 +78,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScal
   }
   IDRS_SYNC_WARP();
   for (PetscInt t = IDRS_LANE, l = 0; t < bs * bs; t += IDRS_LANES) {
+    /* |D_ij (D^{-1})_ji| */
     if (PetscAbsScalar(before[l++] * D[t % bs * bs + t / bs]) > (PetscReal)IDRS_FACTOR_CONDITION) unfit = PETSC_TRUE;
   }
   return unfit;

@@ -105,6 +105,7 @@ static __device__ __forceinline__ void IDRSFactorEliminate(const IDRSNumeric &F,
     if (t >= IDRS_WARP) target = IDRSFactorFindTarget(F, bs, i, first, t);
     if (target.place < 0) continue;
     for (PetscInt s = 0; s < bs; s++) sum += F.a[(p * bs + target.r) * bs + s] * F.a[(target.q * bs + s) * bs + target.c];
+    /* A'_ij -= A'_ik U_kj */
     F.a[(target.place * bs + target.r) * bs + target.c] -= sum;
   }
   __syncwarp();

@@ -72,7 +72,7 @@ typedef struct {
   int      bs, r, width, column;
 } IDRSTriangleRow;
 
-/* Those from element e on of a row whose tile row begins with this entry; elements count all columns of its tiles */
+/* Loads a batch from element e on, of a row whose tile row begins with entry first; elements are the columns of its tiles */
 template <bool TILES>
 static __device__ __forceinline__ void IDRSTriangleBatchLoad(const IDRSStage &stage, const IDRSTriangleRow &row, PetscInt first,
                                                              PetscInt e, PetscInt elements, IDRSTriangleBatch &batch)

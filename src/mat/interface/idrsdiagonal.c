@@ -30,7 +30,7 @@ static PetscErrorCode IDRSRowsLargestInBlocks(Mat A, PetscInt nblocks, const Pet
 }
 
 /* The rows of all blocks of a MATNEST */
-static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *known)
+static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *supported)
 {
   PetscInt m, n;
   Mat    **blocks;
@@ -45,13 +45,14 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *known)
     Vec part;
 
     PetscCall(VecGetSubVector(largest, rows[i], &part));
+    /* rows of the nest have several blocks: their maximum */
     for (PetscInt j = 0; j < n; j++) {
       Vec one;
 
-      if (!blocks[i][j] || !*known) continue;
+      if (!blocks[i][j] || !*supported) continue;
       PetscCall(MatCreateVecs(blocks[i][j], NULL, &one));
-      PetscCall(IDRSRowsLargest(blocks[i][j], 0, NULL, one, known));
-      if (*known) PetscCall(VecPointwiseMax(part, part, one));
+      PetscCall(IDRSRowsLargest(blocks[i][j], 0, NULL, one, supported));
+      if (*supported) PetscCall(VecPointwiseMax(part, part, one));
       PetscCall(VecDestroy(&one));
     }
     PetscCall(VecRestoreSubVector(largest, rows[i], &part));
@@ -60,17 +61,17 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *known)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSRowsLargest_Host(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *known)
+static PetscErrorCode IDRSRowsLargest_Host(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *supported)
 {
   PetscBool nest;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
   if (starts) PetscCall(IDRSRowsLargestInBlocks(A, nblocks, starts, largest));
-  else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, known));
+  else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, supported));
   else {
-    PetscCall(MatHasOperation(A, MATOP_GET_ROW_MAX_ABS, known));
-    if (*known) PetscCall(MatGetRowMaxAbs(A, largest, NULL));
+    PetscCall(MatHasOperation(A, MATOP_GET_ROW_MAX_ABS, supported));
+    if (*supported) PetscCall(MatGetRowMaxAbs(A, largest, NULL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -108,17 +109,17 @@ static PetscErrorCode IDRSDiagonalGetBackEnd(Mat A, Vec x, const IDRSDiagonalOps
 -  starts  - nblocks + 1 first rows, or NULL
 
    Output Parameters:
-+  largest - the values
--  known   - `PETSC_FALSE` if the type of the matrix does not know them; then largest has no values
++  largest   - the values
+-  supported - `PETSC_FALSE` if the type of the matrix does not support this; then largest has no values
 */
-PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *known)
+PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *supported)
 {
   const IDRSDiagonalOps *ops;
 
   PetscFunctionBegin;
-  *known = PETSC_TRUE;
+  *supported = PETSC_TRUE;
   PetscCall(IDRSDiagonalGetBackEnd(A, largest, &ops));
-  PetscCall((*ops->rowslargest)(A, nblocks, starts, largest, known));
+  PetscCall((*ops->rowslargest)(A, nblocks, starts, largest, supported));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -148,6 +149,7 @@ PetscErrorCode IDRSReplaceSmallDiagonal(Vec diagonal, Vec largest, Vec scale, Pe
   PetscFunctionBegin;
   *count = 0;
   PetscCall(VecAbs(diagonal));
+  /* small: |a_ii| - IDRS_SMALL_DIAGONAL max_j |a_ij| <= 0 */
   PetscCall(VecAXPY(diagonal, -IDRS_SMALL_DIAGONAL, largest));
   PetscCall(VecMin(diagonal, NULL, &least));
   if (least > 0.0) PetscFunctionReturn(PETSC_SUCCESS);

@@ -137,12 +137,14 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
   PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
   PetscCall(IDRSRowsGet(block, &rows));
+  /* searches with random values may take very long */
   entries = limited ? MATCHING_ENTRIES + MATCHING_PASSES * (double)rows.i[rows.n] : PETSC_INFINITY;
   PetscCall(IDRSMatchRows(&rows, entries, matching->column, left, right, &matching->rank, &badrow));
   if (badrow < 0 && matching->rank >= 0) IDRSMatchingClipRows(&rows, log(MATCHING_LARGEST), left, right);
   PetscCall(IDRSRowsRestore(&rows));
   PetscCall(IDRSMatchingFindBadRow(outer, &outerbadrow));
   if (badrow < 0 || (outerbadrow >= 0 && outerbadrow < badrow)) badrow = outerbadrow;
+  /* all processes agree about the first bad row, and about giving up */
   least[0] = badrow < 0 ? PETSC_MAX_INT : badrow + begin;
   least[1] = matching->rank;
   IDRSCallAllreduce(MPI_IN_PLACE, least, 2, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
@@ -155,6 +157,7 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
   } else {
     IDRSCallAllreduce(MPI_IN_PLACE, &matching->rank, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
     for (PetscInt i = 0; i < matching->n; i++) {
+      /* IDRSMatchRows() returns logarithms */
       left[i]  = exp(left[i]);
       right[i] = exp(right[i]);
     }
@@ -189,6 +192,7 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
   PetscCall((*ops->rescale)(matching, A, &left, &right, &largest));
   most = (PetscReal)largest;
   IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A));
+  /* all processes keep the permutation, or none */
   *kept = (PetscBool)(most <= MATCHING_KEEP);
   PetscCall((*ops->setscalings)(matching, *kept, &left, &right));
   if (*kept) {
@@ -256,6 +260,7 @@ PetscErrorCode IDRSMatchingPermute(IDRSMatching matching, PetscBool transpose, V
     PetscCall(IDRSVecPointwiseMult(y, d, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* a permutation in place needs a copy */
   if (x == y) {
     if (!matching->work) PetscCall(VecDuplicate(matching->left, &matching->work));
     to = matching->work;

@@ -119,6 +119,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 
       mine = max(mine, IDRSMatchingBits(relative));
       if (!(relative > MATCHING_ONE) || last) continue;
+      /* right_j = min over i of pivot_i / |a_ij| */
       atomicMin((unsigned long long *)right + A.j[p], (unsigned long long)__double_as_longlong(pivot / a));
       sweep->changed = 1;
     }
@@ -166,6 +167,7 @@ static PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, dou
   PetscCall(IDRSGetBlocks(A, &block, &outer));
   PetscCall(IDRSGetCSR(block, &csr));
   *largest = 0.0;
+  /* sweeps until no scaling changes; the host waits for each */
   for (int k = 0; matching->n && sweep.changed && *largest < (double)INFINITY; k++) {
     PetscCallCUDA(cudaMemcpyAsync(before, *right, bytes, cudaMemcpyDeviceToDevice, stream));
     PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));

@@ -41,6 +41,7 @@ static PetscErrorCode IDRSMatchingRescale_Host(IDRSMatching matching, Mat A, dou
   PetscCall(IDRSMatchingRescaleRows(&rows, matching->column, *right, *left, largest));
   PetscCall(IDRSRowsRestore(&rows));
   PetscCall(IDRSMatchingFindBadRow(outer, &badrow));
+  /* scalings of the diagonal block do not fit values that are not finite */
   if (badrow >= 0) *largest = PETSC_INFINITY;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

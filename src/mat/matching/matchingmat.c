@@ -15,6 +15,7 @@ static PetscErrorCode IDRSMatchingGetBlockSize(IDRSMatching matching, Mat A, Pet
   *bs = rows == columns ? rows : 1;
   if (*bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt row = 0; row < matching->n; row++) {
+    /* the first row of the block is in another block of A~ */
     if (matching->column[row] / rows != matching->column[row - row % rows] / rows) *bs = 1;
   }
   IDRSCallAllreduce(MPI_IN_PLACE, bs, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
@@ -42,6 +43,7 @@ static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat in
     i[matching->column[row] + 1] = in.i[row + 1] - in.i[row] + (outer ? out.i[row + 1] - out.i[row] : 0);
   for (PetscInt row = 0; row < n; row++) i[row + 1] += i[row];
   for (PetscInt row = 0; row < n; row++) {
+    /* row i of A is row column[i] of A~; its columns ascend: outer ones, those of the block, outer ones */
     PetscInt q = i[matching->column[row]], p = outer ? out.i[row] : 0;
 
     for (; outer && p < out.i[row + 1] && garray[out.j[p]] < begin; p++) j[q++] = garray[out.j[p]];

@@ -130,6 +130,7 @@ static PetscInt IDRSMatchingStart(IDRSMatchingSolver *m)
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++)
       V[m->rows->j[p]] = PetscMax(V[m->rows->j[p]], IDRSMatchingModulus(m, p) * inverse);
   }
+  /* v_j = min_i c_ij, which is -log max_i |a_ij| / max_k |a_ik| */
   for (PetscInt j = 0; j < m->n; j++) {
     V[j]      = V[j] > 0.0 ? 1.0 / PetscMax(V[j], MATCHING_TINY) : 1.0;
     m->row[j] = -1;
@@ -203,8 +204,9 @@ static PetscInt IDRSMatchingSearch(IDRSMatchingSolver *m, PetscInt s, double *le
   while (PETSC_TRUE) {
     m->entries += (double)(m->rows->i[i + 1] - m->rows->i[i]);
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
-      const PetscInt j        = m->rows->j[p];
-      const double   distance = base + PetscMax(m->cost[p] - m->u[i] - m->v[j], 0.0);
+      const PetscInt j = m->rows->j[p];
+      /* the reduced cost of the entry is c_ij - u_i - v_j */
+      const double distance = base + PetscMax(m->cost[p] - m->u[i] - m->v[j], 0.0);
 
       if (!(distance < shortest) || m->state[j] <= MATCHING_SCANNED) continue;
       if (m->row[j] < 0) {
@@ -217,6 +219,7 @@ static PetscInt IDRSMatchingSearch(IDRSMatchingSolver *m, PetscInt s, double *le
       m->distance[j] = distance;
       IDRSMatchingHeapUp(m, j, m->state[j] >= 0 ? m->state[j] : m->nheap++);
     }
+    /* no path through the heap is shorter */
     if (!m->nheap || m->distance[m->heap[0]] >= shortest) break;
     base = m->distance[m->heap[0]];
     i    = m->row[IDRSMatchingHeapPop(m)];
@@ -235,9 +238,11 @@ static PetscBool IDRSMatchingAugment(IDRSMatchingSolver *m, PetscInt s)
 
   if (end < 0) {
     m->nsearches++;
+    /* the columns of a search without a path are closed */
     while (m->nscanned) m->scanned[m->n - ++m->nclosed] = m->scanned[--m->nscanned];
     return PETSC_FALSE;
   }
+  /* the rows of the path move to its next columns */
   for (j = end, i = -1; i != s;) {
     const PetscInt next = m->column[m->from[j]];
 
@@ -245,6 +250,7 @@ static PetscBool IDRSMatchingAugment(IDRSMatchingSolver *m, PetscInt s)
     IDRSMatchingSet(m, i, m->fromentry[j]);
     j = next;
   }
+  /* v_j -= length - distance_j, and u_i = c_ij - v_j for the matched entries */
   for (PetscInt k = 0; k < m->nscanned; k++) m->v[m->scanned[k]] -= length - m->distance[m->scanned[k]];
   for (PetscInt k = 0; k < m->nscanned; k++) {
     i       = m->row[m->scanned[k]];
@@ -271,7 +277,7 @@ static void IDRSMatchingRaiseShifts(const IDRSMatchingSolver *m, PetscInt i, Pet
 /*
    Completes a matching of deficient rank. The columns that a search has closed get a common shift, with their rows, so that the
    entries of other rows in these columns are at most 1: of rows that are not closed, and of rows that a later search has closed.
-   Rows without a column get dual variables by which their largest entry is 1. Rows and columns that are left are paired, by their
+   Rows without a column get dual variables by which their largest entry is 1. The remaining rows and columns are paired, by their
    diagonal entries if possible
 */
 static void IDRSMatchingComplete(IDRSMatchingSolver *m)
@@ -311,7 +317,8 @@ static void IDRSMatchingComplete(IDRSMatchingSolver *m)
 }
 
 /*
-   Shortest augmenting paths for all rows that the start has left; returns the number of rows that are matched, see IDRSMatchRows()
+   Searches shortest augmenting paths for all rows that the start has not matched; returns the number of rows that are matched, see
+   IDRSMatchRows()
 */
 static PetscErrorCode IDRSMatchingFinish(IDRSMatchingSolver *m, double most, PetscInt *rank)
 {
@@ -327,6 +334,7 @@ static PetscErrorCode IDRSMatchingFinish(IDRSMatchingSolver *m, double most, Pet
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
       const double a = IDRSMatchingModulus(m, p);
 
+      /* c_ij = log(max_k |a_ik|) - log|a_ij| */
       m->cost[p] = a > 0.0 ? largest - log(a) : PETSC_INFINITY;
     }
   }
@@ -340,7 +348,7 @@ static PetscErrorCode IDRSMatchingFinish(IDRSMatchingSolver *m, double most, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatchingFindBadRow - Finds the first row of a block with an infinite entry or NaN; returns -1 if there is none, or no block */
+/* IDRSMatchingFindBadRow - Finds the first row of a block with an infinite entry or NaN, or -1; the block may be NULL */
 PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
 {
   IDRSRows rows;
@@ -415,6 +423,7 @@ void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], dou
   }
   for (PetscInt i = 0; clipped && i < rows->n; i++) {
     for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
+      /* the scaled entry is exp(excess): the row is scaled down as far as the limit allows, then the column */
       const double excess = left[i] + right[rows->j[p]] + log((double)PetscAbsScalar(rows->a[p])),
                    cut    = PetscMin(excess, left[i] + limit);
 

@@ -36,6 +36,7 @@ static PetscErrorCode BJIDRSGetDiagonal(PC_BJIDRS *bjidrs, PC diagonal, Vec work
   PetscCall(VecDuplicate(work, &largest));
   PetscCall(IDRSRowsLargest(bjidrs->A, bjidrs->nblocks, bjidrs->starts, largest, &known));
   PetscCall(MatGetDiagonal(bjidrs->A, work));
+  /* d_i = 1 / a_ii, or 1 / max_j |a_ij| if a_ii is small */
   PetscCall(IDRSReplaceSmallDiagonal(work, largest, inverse, &bjidrs->small));
   PetscCall(VecDestroy(&largest));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -94,6 +95,7 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
              "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT
              " columns",
              BJIDRSPrefix(pc), m, n);
+  /* A may be the present matrix */
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&bjidrs->A));
   bjidrs->A        = A;
@@ -113,6 +115,7 @@ static PetscErrorCode BJIDRSMakeRoom(PC_BJIDRS *bjidrs, PetscInt columns)
 
   PetscFunctionBegin;
   PetscCall(PetscIntMultError(bjidrs->nblocks, columns, &nsystems));
+  /* results stay valid until the next application */
   if (nsystems > bjidrs->room) {
     bjidrs->nsystems = bjidrs->room = 0;
     PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));

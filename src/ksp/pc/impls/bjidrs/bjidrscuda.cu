@@ -94,7 +94,7 @@ static __host__ __device__ __forceinline__ size_t BJIDRSBytes(PetscInt s, PetscI
   return ((size_t)(IDRS_SYSTEM_ENTRIES(s) + width) * sizeof(PetscScalar) + (size_t)width * sizeof(unsigned short)) * (size_t)n;
 }
 
-/* What an application works on; entries are those of the panels and vectors of the largest system */
+/* The arguments of the kernel; entries are those of the panels and vectors of the largest system */
 typedef struct {
   IDRSCSR            A;
   const PetscScalar *inverse, *B;
@@ -258,7 +258,7 @@ static PetscErrorCode BJIDRSUpload(PetscInt n, const PetscInt data[], PetscInt *
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(PetscDeviceFree(dctx, *copy)); /* what an error has left */
+  PetscCall(PetscDeviceFree(dctx, *copy)); /* after an error */
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, n, copy));
   error = cudaMemcpyAsync(*copy, data, n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream);
   if (error != cudaSuccess) PetscCall(PetscDeviceFree(dctx, *copy)); /* nothing without its data is used later */
@@ -294,6 +294,7 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)bjidrs->A, &id));
   PetscCall(MatGetNonzeroState(bjidrs->A, &state));
+  /* another pattern: the numbers of entries of the rows have changed */
   if (bjidrs->device && (bjidrs->device->id != id || bjidrs->device->state != state)) PetscCall(BJIDRSReset_CUDA(bjidrs));
   if (!bjidrs->device) PetscCall(BJIDRSDeviceCreate(bjidrs, &bjidrs->device));
   device = bjidrs->device;
@@ -301,6 +302,7 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
     PetscCall(BJIDRSUpload(bjidrs->nblocks + 1, bjidrs->starts, &device->starts));
     PetscCall(BJIDRSUpload(bjidrs->nblocks, device->width, &device->widths));
   }
+  /* the kernel writes results to pinned memory, which the host reads after it */
   if (bjidrs->nsystems > device->nresults) {
     if (device->results) PetscCallCUDA(cudaFreeHost(device->results));
     device->results  = NULL;
@@ -325,7 +327,7 @@ static PetscErrorCode BJIDRSGetResident(BJIDRSKernelPointer kernel, int threads,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the panels of a system are, and whether there is room for copies of its block */
+/* Chooses the memory of the panels of a system, and whether it has a copy of its block */
 static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
 {
   BJIDRSDevice device  = bjidrs->device;
@@ -334,6 +336,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
   size_t       shared, copies = 0;
 
   PetscFunctionBegin;
+  /* the plan depends on s and on the blocks, for which the device has been made */
   if (device->s == s) PetscFunctionReturn(PETSC_SUCCESS);
   device->kernel = BJIDRSGetKernel<false>(s);
   device->bytes  = panels;
@@ -341,6 +344,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
   PetscCall(BJIDRSGetSharedBytes(device->kernel, &shared));
   for (PetscInt k = 0; k < bjidrs->nblocks; k++)
     copies = PetscMax(copies, BJIDRSBytes(s, bjidrs->starts[k + 1] - bjidrs->starts[k], device->width[k]));
+  /* panels in the memory of the GPU: only as many blocks of threads as are resident */
   if (panels > shared) {
     device->kernel = BJIDRSGetKernel<true>(s);
     device->bytes  = 0;
@@ -350,6 +354,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
 
     PetscCallCUDA(cudaFuncSetAttribute((const void *)device->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     PetscCall(BJIDRSGetResident(device->kernel, threads, panels, &without));
+    /* copies are worth it if as many systems are resident with them */
     if (copies <= shared) PetscCall(BJIDRSGetResident(device->kernel, threads, copies, &with));
     if (with >= without) device->bytes = copies;
   }

@@ -26,7 +26,7 @@ typedef struct {
 /* Memory of the back end for GPUs */
 typedef struct _n_BJIDRSDevice *BJIDRSDevice;
 
-/* Where the blocks come from */
+/* The source of the blocks */
 typedef enum {
   BJIDRS_PATTERN,
   BJIDRS_VARIABLE,

@@ -1,5 +1,5 @@
 /*
-   What a user can set and ask of PCBJIDRS, and the inner KSP that carries the options of the solves
+   Setters and getters of PCBJIDRS, and the inner KSP that carries the options of the solves
 */
 #include "bjidrsimpl.h"
 
@@ -112,6 +112,7 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
   PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
   PetscCall(BJIDRSCheckInner(inner));
   PetscCall(KSPGetTolerances(inner, &limits->rtol, &limits->abstol, NULL, &limits->maxits));
+  /* without a test all systems make maxits steps */
   if (inner->normtype_set == KSP_NORM_NONE || inner->converged == KSPConvergedSkip) limits->rtol = -1.0;
   PetscCall(KSPIDRSGetShadowSize(inner, &limits->s));
   PetscCheck(limits->s <= IDRS_SYSTEM_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
@@ -120,7 +121,8 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
   PetscCall(KSPIDRSGetShadowSeed(inner, &seed));
   PetscCall(KSPIDRSGetMinimumCosine(inner, &limits->cosine));
   PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));
-  limits->seed   = (uint64_t)seed;
+  limits->seed = (uint64_t)seed;
+  /* eps growth is then eps^{1/4}: a restart comes before x has no digits */
   limits->growth = limits->maxrestarts ? PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -141,8 +143,9 @@ static PetscErrorCode PCBJIDRSSetLocalBlocks_BJIDRS(PC pc, PetscInt n, const Pet
     PetscCall(PetscArraycpy(copy, sizes, n));
   }
   PetscCall(PetscFree(bjidrs->sizes));
-  bjidrs->sizes   = copy;
-  bjidrs->nasked  = n;
+  bjidrs->sizes  = copy;
+  bjidrs->nasked = n;
+  /* the next application looks for the blocks again */
   pc->setupcalled = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -69,6 +69,7 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
       last[low] = PetscMax(last[low], PetscMax(i, columns[l]));
     }
   }
+  /* a block ends at the first row that no row of it reaches beyond */
   for (PetscInt i = 0, end = 0; i < n; i++) {
     end = PetscMax(end, last[i]);
     if (i < end) continue;
@@ -131,6 +132,7 @@ PetscErrorCode BJIDRSFindSystems_Private(PC pc)
     PetscCall(BJIDRSCheckSizes(n, nvariable, variable, "MatSetVariableBlockSizes()"));
     PetscCall(BJIDRSSetStarts(bjidrs, nvariable, variable, 0));
     bjidrs->source = BJIDRS_VARIABLE;
+    /* the blocks in a pattern that has not changed are the present ones */
   } else if (!bjidrs->starts || bjidrs->source != BJIDRS_PATTERN || pc->flag != SAME_NONZERO_PATTERN) {
     PetscCall(BJIDRSFindInPattern(bjidrs));
     bjidrs->source = BJIDRS_PATTERN;

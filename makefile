@@ -68,6 +68,8 @@ quiet = $(if $(V),$(1),@printf '%12s %s\n' '$(2)' '$(@:$(CURDIR)/%=%)'; $(1))
 # One build directory for each PETSc
 BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(addprefix /,$(PETSC_ARCH))))
 PLUGIN := $(BUILD)/libpetscidrs.so
+# The same with its private functions, for the tests of these
+PRIVATE := $(BUILD)/private/libpetscidrs.so
 
 sources := $(sort $(shell find src/ -name "*.c"))
 # CUDA if this PETSc was built with it and is new enough, see idrscompat.h: nvcc compiles, the C compiler links
@@ -102,9 +104,12 @@ all objects:
 	@tools/find-petsc
 endif
 
-$(PLUGIN): $(objects)
-	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(BUILD)/libpetscidrs.so.$(VERSION) $^ $(libpetsc) $(cudalibs)
-	@ln -sf libpetscidrs.so.$(VERSION) $(BUILD)/$(SONAME)
+$(PLUGIN): exports = -Wl,--version-script=src/petscidrs.map
+$(PLUGIN): src/petscidrs.map
+$(PLUGIN) $(PRIVATE): $(objects)
+	@mkdir -p $(@D)
+	$(call quiet,$(CC),LINK) -shared $(CFLAGS) $(LDFLAGS) $(exports) -Wl,-soname,$(SONAME) -Wl,-z,nodelete -o $(@D)/libpetscidrs.so.$(VERSION) $(objects) $(libpetsc) $(cudalibs)
+	@ln -sf libpetscidrs.so.$(VERSION) $(@D)/$(SONAME)
 	@ln -sf $(SONAME) $@
 	@$(if $(remark),echo '$(remark)',:)
 
@@ -131,7 +136,7 @@ plugin-path:
 demo: $(PLUGIN) $(BUILD)/tutorials/ex1
 	@$(petsc) MPIEXEC='$(MPIEXEC)' tools/demo $(BUILD)
 
-test: $(PLUGIN)
+test: $(PLUGIN) $(PRIVATE)
 	@petsc=$$($(petsc) tools/find-petsc --install --tests) && env $$petsc CFLAGS='$(ours)' LDFLAGS='$(LDFLAGS)' PETSC_LIB='$(libpetsc)' tools/run-tests $(BUILD) '$(TESTS)'
 
 advise: $(PLUGIN) $(BUILD)/tutorials/advise $(BUILD)/tutorials/ex1
@@ -159,7 +164,7 @@ sanitize valgrind:
 	@$(petsc) tools/sanitize $@ $(BUILD)-$@ '$(TESTS)'
 
 # Which PETSc the programs are for, and what tells tools/record-gpu which kernels a program launches
-gpu-tests: $(PLUGIN) $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c tutorials/*.c))) $(BUILD)/launched-kernels.so
+gpu-tests: $(PRIVATE) $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c tutorials/*.c))) $(BUILD)/launched-kernels.so
 	@cp $(firstword $(wildcard $(addsuffix /include/petscconf.h,$(PETSC_DIR)/$(PETSC_ARCH) $(PETSC_DIR)))) $(BUILD)
 	@tools/record-gpu --hash >$(BUILD)/kernels.hash
 	@echo $(BUILD)
@@ -177,15 +182,17 @@ $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c tutorials/*.c benchmarks/*
 	$(call quiet,$(CC),LINK) $(CFLAGS) $(LDFLAGS) -o $@ $< $(libpetscidrs) $(libpetsc)
 # They define functions in place of those of libraries
 $(BUILD)/obj/tests/%.o: IDRS_CFLAGS += -fvisibility=default
-$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): $(PLUGIN)
-$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): $(PRIVATE)
+$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(dir $(PRIVATE)) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
 $(BUILD)/launched-kernels.so: tools/launched-kernels.c
 	$(call quiet,$(CC),LINK) -shared -fPIC -O1 -Wall -o $@ $<
 $(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
-$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger $(BUILD)/benchmarks/tasks: $(PLUGIN)
-$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/columns: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
+$(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: $(PLUGIN)
+$(BUILD)/benchmarks/columns $(BUILD)/benchmarks/tasks: $(PRIVATE)
+$(BUILD)/tutorials/ex6: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
+$(BUILD)/benchmarks/columns: libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(dir $(PRIVATE)) -lpetscidrs
 $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
-$(BUILD)/benchmarks/tasks: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
+$(BUILD)/benchmarks/tasks: libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(dir $(PRIVATE)) -lpetscidrs $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
 -include $(wildcard $(addprefix $(BUILD)/obj/,tests/*.d tutorials/*.d benchmarks/*.d))
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

@@ -80,6 +80,7 @@
 
 #include <petscvec.h>
 #include <petscidrs.h>
+#include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrsscalars.h>
 #include <petscidrs/private/idrsblockscalars.h>
@@ -179,6 +180,13 @@ typedef struct {
   PetscLogDouble seconds;        /* on a device, where PETSc measures them */
 } IDRSTraffic;
 
+/* Many steps at once on a device, from one whose direction is there, to the one in which the host continues */
+typedef struct {
+  PetscErrorCode (*runs)(IDRSWork, IDRSProduct, PetscBool, const char *[]);
+  /* x = NULL: the host makes the updates */
+  PetscErrorCode (*run)(IDRSWork, const IDRSLimits *, Vec x, Vec anchor, IDRSStep *, IDRSWholeReport *);
+} IDRSWholeOps;
+
 /*
    Back ends of the queue: where the sums of projections are reduced, and the algebra is done. The steps of a group have the same k
    and matvec
@@ -196,19 +204,13 @@ typedef struct {
   PetscErrorCode (*begin)(const IDRSGroup *); /* the scalars go to where the algebra is done */
   /* the projections, and what follows from them */
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
-  /* adds up their sums over all processes; NULL where the launch has done so */
+  /* adds up their sums over all processes, unless the launch has done so */
   PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);
   /* of the oldest one in flight: ||r||, and whether the host continues */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *);
   /* the scalars come to the host, after everything that has been launched */
   PetscErrorCode (*end)(const IDRSGroup *);
-  /*
-     many steps at once, from one whose direction is there, to the one in which the host continues; NULL where there is no such
-     thing
-  */
-  PetscErrorCode (*wholeruns)(IDRSWork, IDRSProduct, PetscBool, const char *[]);
-  /* x = NULL: the host makes the updates */
-  PetscErrorCode (*whole)(IDRSWork, const IDRSLimits *, Vec x, Vec anchor, IDRSStep *, IDRSWholeReport *);
+  const IDRSWholeOps *whole; /* NULL: each step is launched */
 } IDRSQueueOps;
 
 /* Where a device may have the queue */
@@ -299,8 +301,8 @@ typedef struct {
   const char *name;
   /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
   PetscBool composed;
-  /* runs on a device: r^H r of an update stays there until the next projection */
-  PetscBool device;
+  /* NULL: on the host. On a device r^H r of an update stays there until the next projection */
+  const IDRSDeviceOps *device;
   /* for one process; for several, with each way of the reductions between devices */
   const IDRSQueueOps *queue[IDRS_QUEUES];
   /* sets the string to NULL, or to the reason why it cannot run on such vectors */
@@ -316,6 +318,10 @@ typedef struct {
   PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
+  /* beside the steps, with vectors in the same place as those of the works: IDRSAddIterate(), IDRSResidual(), IDRSLocalSquares() */
+  PetscErrorCode (*additerate)(const IDRSGroup *, const PetscInt[], Vec[]);
+  PetscErrorCode (*residual)(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
+  PetscErrorCode (*squares)(const IDRSGroup *, Vec[], PetscReal[]);
   /* of blocks, whose columns belong to any works; the work gives diagonal and seed */
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
@@ -388,15 +394,10 @@ PETSC_EXTERN PetscBool      IDRSQueueOnDevice(IDRSWork);
 PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSPassNames[];
 PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
-PETSC_INTERN PetscErrorCode    IDRSOnDevice(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode    IDRSVecOnArray(Vec, Vec, Vec *);
 PETSC_INTERN PetscErrorCode    IDRSCheckRoom(Vec, PetscInt, PetscInt, PetscBool);
 PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSVecsCreate(Vec, PetscInt, Vec *[], void **);
 PETSC_INTERN PetscErrorCode    IDRSVecsDestroy(PetscInt, Vec *[], void **);
-PETSC_INTERN PetscErrorCode    IDRSVecsCreate_CUDA(Vec, PetscInt, Vec[], void **);
-PETSC_INTERN PetscErrorCode    IDRSVecsFree_CUDA(void **);
 PETSC_INTERN PetscErrorCode    IDRSVecGram(PetscInt, Vec[], PetscScalar[]);
-PETSC_INTERN PetscErrorCode    IDRSVecGram_CUDA(PetscInt, Vec[], PetscScalar[]);
-PETSC_INTERN PetscErrorCode    IDRSVecSetHashed_CUDA(Vec, uint64_t, PetscInt); /* with the key of the seed */

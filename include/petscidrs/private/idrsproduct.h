@@ -30,15 +30,27 @@
 typedef struct _n_IDRSProduct   *IDRSProduct;
 typedef struct _n_IDRSProjection IDRSProjection; /* of the back end that launches it */
 
+/* The matvec in a projection, on a device */
+typedef struct {
+  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* x = A u with its sums */
+  /*
+     whether the kernels can exchange the halo themselves, for a product that may be NULL on this process. Collective, between
+     processes whose devices map each other's memory
+  */
+  PetscErrorCode (*connect)(IDRSProduct, MPI_Comm, PetscBool *);
+} IDRSProjectOps;
+
 typedef struct {
   const char *name;
   /* sets the string to NULL, or to the reason why it cannot run on A */
   PetscErrorCode (*runs)(IDRSProduct, const char *[]);
   /* at the begin of a solve, for an A that has changed or not; the reason why it had better not run on A, or found no memory */
   PetscErrorCode (*setup)(IDRSProduct, PetscBool, const char *[]);
-  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* x = A u with its sums; NULL on the host */
+  const IDRSProjectOps *projection; /* NULL: only several columns */
   /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, where vectors are on the side of the matrix */
   PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);
+  /* whether that may take memory for a block by rows, with this operator or its transpose */
+  PetscErrorCode (*byrows)(Mat, PetscBool *);
   PetscErrorCode (*reset)(IDRSProduct); /* frees what setup and columns have made */
 } IDRSProductOps;
 
@@ -84,8 +96,7 @@ PETSC_INTERN const IDRSProductOps IDRSProducts_Host;
 
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
-PETSC_INTERN PetscErrorCode       IDRSProductConnect_CUDA(IDRSProduct, MPI_Comm, PetscBool *);
-PETSC_INTERN PetscErrorCode       IDRSProductGoesByRows_CUDA(Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode       IDRSProductConnect(IDRSProduct, MPI_Comm, PetscBool *);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);

@@ -8,10 +8,11 @@
 /* Room for projections in flight: more than the depth of any queue */
 #define IDRS_MAX_IN_FLIGHT 8
 
-PETSC_INTERN const IDRSPassOps  IDRSPasses_Vec, IDRSPasses_Host;
-PETSC_INTERN const IDRSQueueOps IDRSQueue_Host;
-PETSC_INTERN const IDRSPassOps  IDRSPasses_CUDA;                                /* where PETSCIDRS_HAVE_CUDA says so */
-PETSC_INTERN const IDRSQueueOps IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer; /* for those passes */
+PETSC_INTERN const IDRSPassOps   IDRSPasses_Vec, IDRSPasses_Host;
+PETSC_INTERN const IDRSQueueOps  IDRSQueue_Host;
+PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;                                /* where PETSCIDRS_HAVE_CUDA says so */
+PETSC_INTERN const IDRSQueueOps  IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer; /* for those passes */
+PETSC_INTERN const IDRSDeviceOps IDRSDevice_CUDA;
 
 struct _n_IDRSWork {
   PetscScalar         dots[IDRS_DOTS]; /* first, as C and CUDA do not agree on how a complex number is aligned inside a struct */
@@ -20,9 +21,7 @@ struct _n_IDRSWork {
   const char         *slower, *throughhost; /* as in IDRSWorkInfo */
   PetscBool           alldevice;            /* the passes run on a device on all processes */
   PetscBool           halo;                 /* as in IDRSWorkInfo */
-  /* matvecs and preconditioners may run on another stream of the device than the passes */
-  PetscBool streams;
-  void     *data; /* the back end's own */
+  void               *data;                 /* the back end's own */
 
   MPI_Comm    comm;
   PetscMPIInt size;
@@ -82,7 +81,7 @@ static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSSte
 }
 
 PETSC_INTERN PetscLogEvent IDRS_Reduce;
-PETSC_INTERN PetscBool IDRSGroupTake(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
+PETSC_INTERN PetscBool IDRSGroupNext(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
 PETSC_INTERN PetscErrorCode IDRSEachWork(const IDRSGroup *, const IDRSStep *, PetscErrorCode (*)(IDRSWork, const IDRSStep *));
 PETSC_INTERN PetscErrorCode IDRSSum(MPI_Comm, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
@@ -98,8 +97,8 @@ PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
 PETSC_INTERN PetscErrorCode IDRSLocalSquares(const IDRSGroup *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);
-PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
-PETSC_INTERN PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *, const PetscInt[], Vec[]);
-PETSC_INTERN PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
-PETSC_INTERN PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *, Vec[], PetscReal[]);
+PETSC_INTERN PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *, const PetscInt[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSResidual_Vec(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSLocalSquares_Vec(const IDRSGroup *, Vec[], PetscReal[]);
+PETSC_INTERN PetscErrorCode IDRSQueueReduced(const IDRSGroup *, const IDRSStep[]);
 PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(IDRSWork, PetscBool *);

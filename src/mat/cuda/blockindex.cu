@@ -2,7 +2,8 @@
    Finds out whether a matrix has the dense blocks that its block size promises, and indexes them
 */
 #include <petscdevice_cuda.h>
-#include "../../vec/cuda/rows.cuh"
+#include "../../sys/device/memory.h"
+#include "../../sys/kernels/rows.cuh"
 #include "blockindex.h"
 
 /* Block sizes that kernels are compiled for. A matrix with blocks of another size also has blocks of its divisors */

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "csr.h"
+#include "../../sys/kernels/csr.h"
 
 typedef struct {
   int       bs; /* 1: no blocks; 0: nobody has looked for them */

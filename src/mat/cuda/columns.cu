@@ -17,6 +17,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumnArrays &arrays = IDRSShareArrays(given);
 
   overlap.Begin();
+  /* k numbers of a row, side by side */
   for (size_t g = IDRSFirstRow<1>(); g < count * k; g += IDRSRowStride<1>()) to[g] = arrays.x[g % k][rows[g / k]];
 }
 
@@ -35,6 +36,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 
 #pragma unroll 4
     for (IDRSIndex p = A.i[r]; p < (IDRSIndex)A.i[r + 1]; p++) sum += A.a[p] * ghosts[(size_t)A.j[p] * k + c];
+    /* Y_c += A_outside ghosts_c */
     arrays.y[c][rows[r]] += sum;
   }
 }
@@ -113,6 +115,11 @@ PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], V
     PetscCall(VecGetArrayReadAndMemType(X[c], &launch->arrays.x[c], NULL));
     PetscCall(VecGetArrayWriteAndMemType(Y[c], &launch->arrays.y[c], NULL));
   }
+  for (PetscInt c = k; c < IDRS_MAX_WIDTH; c++) { /* a kernel for more than k columns computes the last one again */
+    launch->arrays.x[c] = launch->arrays.x[k - 1];
+    launch->arrays.y[c] = launch->arrays.y[k - 1];
+  }
+  /* the rows that other processes need are on their way while the diagonal block is multiplied */
   if (rowscatter) {
     PetscCall(IDRSColumnsTravel_CUDA(product, k));
     PetscCall(PetscLogGpuTimeBegin());

@@ -3,9 +3,9 @@
 */
 #pragma once
 
-#include "../../vec/cuda/launch.cuh"
+#include "../../sys/kernels/launch.cuh"
 #include "columns.h"
-#include "rowsum.cuh"
+#include "../../sys/kernels/rowsum.cuh"
 
 /* Registers are for sums, and for the entries of X that a thread has on their way */
 template <int K>
@@ -15,12 +15,18 @@ struct IDRSColumnsShape {
   static constexpr int blocks = bytes > 128 ? 1 : (bytes > 64 ? 2 : 3);                   /* that a multiprocessor is to hold */
 };
 
-/* Calls launch with the number of columns as a type */
-template <int K = 1, typename L>
+/* Calls launch with the number of columns that a kernel is for as a type: k of them, or a few more */
+template <typename L>
 static void IDRSDispatchColumns(PetscInt k, L &&launch)
 {
-  if (k == K) launch(IDRSInt<K>());
-  else if constexpr (K < IDRS_MAX_WIDTH) IDRSDispatchColumns<K + 1>(k, launch);
+  if (k <= 1) launch(IDRSInt<1>());
+  else if (k <= 2) launch(IDRSInt<2>());
+  else if (k <= 3) launch(IDRSInt<3>());
+  else if (k <= 4) launch(IDRSInt<4>());
+  else if (k <= 6) launch(IDRSInt<6>());
+  else if (k <= 8) launch(IDRSInt<8>());
+  else if (k <= 12) launch(IDRSInt<12>());
+  else launch(IDRSInt<IDRS_MAX_WIDTH>());
 }
 
 /* The arrays in shared memory, where which one is taken may depend on the thread. By all threads, before the first use */

@@ -4,7 +4,8 @@
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
-#include "../../vec/cuda/idrscudaimpl.cuh"
+#include "../../sys/device/memory.h"
+#include "../../sys/kernels/launch.cuh"
 #include "compressedrows.h"
 
 struct IDRSLongerRow {

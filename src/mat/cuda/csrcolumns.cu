@@ -10,6 +10,7 @@
    columns.
 */
 #include "columns.cuh"
+#include "runs.h"
 
 template <int K>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks)
@@ -22,6 +23,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
     PetscScalar sums[K];
 
     IDRSClearSums<K>(sums);
+    /* (A X)_row, by one thread */
     IDRSRowParts<atonce, K>(A, arrays, (IDRSIndex)row, 0, 1, sums);
     IDRSStoreSums<K>(arrays, row, sums);
   }
@@ -47,6 +49,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
     IDRSPack<width> pack;
 
 #pragma unroll
+    /* a row of X, with zeros up to the power of two */
     for (int l = 0; l < width; l++) pack.v[l] = first + l < k ? arrays.x[first + l][g / lanes] : (PetscScalar)0.0;
     *reinterpret_cast<IDRSPack<width> *>(byrows + g * width) = pack;
   }
@@ -78,7 +81,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscSca
 
 #pragma unroll
       for (int l = 0; l < atonce; l++) {
-        const bool   there  = BS > 1 || p + l < end;
+        const bool there = BS > 1 || p + l < end;
+        /* of a dense block the columns follow one another */
         const size_t column = BS > 1 ? begin + l : (there ? A.j[p + l] : 0);
 
         value[l] = there ? IDRSLoadConstant(A.a + p + l) : (PetscScalar)0.0;
@@ -166,8 +170,8 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductGoesByRows_CUDA - Whether rows are long in the mean */
-PetscErrorCode IDRSProductGoesByRows_CUDA(Mat A, PetscBool *byrows)
+/* IDRSProductGoesByRows_CSR - Returns whether rows are long in the mean */
+PetscErrorCode IDRSProductGoesByRows_CSR(Mat A, PetscBool *byrows)
 {
   const char *why;
   int         lanes = 1;

@@ -3,7 +3,7 @@
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
-#include "../../vec/cuda/finish.cuh"
+#include "../../sys/kernels/finish.cuh"
 #include "halo.h"
 
 struct _n_IDRSHalo {
@@ -57,6 +57,7 @@ static PetscErrorCode IDRSHaloExchangePlaces_Private(IDRSHalo halo, PetscSF scat
     told[receiveoffset[p] + p] = halo->room;
     PetscCall(PetscArraycpy(told + receiveoffset[p] + p + 1, place + receiveoffset[p], receiveoffset[p + 1] - receiveoffset[p]));
   }
+  /* each process hears from the readers of its entries where these belong */
   PetscCallMPI(
     MPI_Alltoallv(told, counts, counts + size, MPIU_INT, heard, counts + 2 * size, counts + 3 * size, MPIU_INT, halo->comm));
   PetscCall(PetscFree(told));
@@ -85,7 +86,8 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
     const PetscInt *place  = heard + offset[p] + p + 1;
 
     for (PetscInt i = offset[p]; i < offset[p + 1]; i++) {
-      to[i]               = memory + place[i - offset[p]] * IDRS_PARTS;
+      to[i] = memory + place[i - offset[p]] * IDRS_PARTS;
+      /* even exchanges have the places behind those of odd ones */
       to[halo->items + i] = to[i] + place[-1];
     }
   }

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "../../vec/cuda/project.cuh"
+#include "../../sys/kernels/project.cuh"
 #include "messages.cuh"
 #include "offdiagonal.h"
 

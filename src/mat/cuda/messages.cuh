@@ -3,9 +3,9 @@
 */
 #pragma once
 
-#include "../../vec/cuda/finish.cuh"
+#include "../../sys/kernels/finish.cuh"
 #include "halo.h"
-#include "rowsum.cuh"
+#include "../../sys/kernels/rowsum.cuh"
 
 /* By all threads of a grid: sends the entries of u that other processes need */
 static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, const PetscScalar *u)
@@ -20,7 +20,7 @@ static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, c
 }
 
 /* Whether a message of this exchange, or of a later one, has come */
-static __device__ __forceinline__ bool IDRSMessageHasPassed(const IDRSBlockMessage &message, uint32_t number)
+static __device__ __forceinline__ bool IDRSMessageIsThereOrLater(const IDRSBlockMessage &message, uint32_t number)
 {
   return (int32_t)((uint32_t)(message.x >> 32) - number) >= 0 && (int32_t)((uint32_t)(message.y >> 32) - number) >= 0;
 }
@@ -36,7 +36,7 @@ template <int ATONCE>
 static __device__ __forceinline__ void IDRSGather(const IDRSGhosts &u, const PetscInt column[ATONCE], PetscScalar entry[ATONCE])
 {
   IDRSBlockMessage message[ATONCE * IDRS_PARTS];
-  unsigned int     polls = 0;
+  IDRSWaitPeers    wait = {u.givenup, 0, false};
   bool             all;
 
   do {
@@ -46,8 +46,8 @@ static __device__ __forceinline__ void IDRSGather(const IDRSGhosts &u, const Pet
       message[l] = IDRSLoadSystem(u.messages + (size_t)max(column[l / IDRS_PARTS], (PetscInt)0) * IDRS_PARTS + l % IDRS_PARTS);
 #pragma unroll
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++)
-      all = all & (column[l / IDRS_PARTS] < 0 || IDRSMessageHasPassed(message[l], u.number));
-  } while (!all && !(++polls % 1024 == 0 && *(const volatile int *)u.givenup));
+      all = all & (column[l / IDRS_PARTS] < 0 || IDRSMessageIsThereOrLater(message[l], u.number));
+  } while (!all && !wait.Ends());
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
 }

@@ -4,7 +4,8 @@
 */
 #include <petscsf.h>
 #include <petscidrs/private/idrsproduct.h>
-#include "../../vec/cuda/project.cuh"
+#include "../../sys/device/memory.h"
+#include "../../sys/kernels/project.cuh"
 #include "sliced.cuh"
 #include "messages.cuh"
 #include "offdiagonal.h"
@@ -16,7 +17,7 @@
 template <int S, bool Y, bool HASHED, typename Ghosts>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t n, IDRSShadow<S> P, Ghosts ghosts,
-                        PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+                        PetscScalar *x, const PetscScalar *y, IDRSSums out, const __grid_constant__ IDRSAlgebra algebra)
 {
   IDRSDots<S, Y> dots;
   bool           stopped;
@@ -29,8 +30,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSPack<1>    xi, yi = IDRSZero<1>();
 
     if (Y) yi.v[0] = y[i];
+    /* x_i += (A_outside ghosts)_i */
     xi.v[0] = x[i] + IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
     x[i]    = xi.v[0];
+    /* their products, which the first kernel has left out */
     IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
@@ -138,6 +141,7 @@ PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u, bool halo, IDRSB
 {
   PetscFunctionBegin;
   *boundary = off ? off->boundary : IDRSBoundary();
+  /* the kernels exchange the entries, or the scatter does */
   if (off && halo) PetscCall(IDRSHaloNext(off->halo, &boundary->sends));
   else if (off) PetscCall(VecScatterBegin(off->scatter, u, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -153,8 +157,8 @@ static PetscErrorCode IDRSOffDiagonalLaunch(IDRSOffDiagonal off, const IDRSProje
   PetscFunctionBegin;
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED, Ghosts>>(projection->cuda->multiprocessors, PetscMin(enough, most),
-                                                                          0, true, projection->stream, off->some.A,
+    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED, Ghosts>>(projection->multiprocessors, PetscMin(enough, most), 0,
+                                                                          true, projection->stream, off->some.A,
                                                                           (const PetscInt *)off->some.rows, (size_t)off->n, shadow,
                                                                           ghosts, projection->x, projection->y, out,
                                                                           projection->algebra);
@@ -171,6 +175,7 @@ PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal off, const IDRSProjection *pro
 
   PetscFunctionBegin;
   if (!off) PetscFunctionReturn(PETSC_SUCCESS);
+  /* the second kernel adds the sums of the first one to its own */
   out.partials.earlier  = blocks;
   out.partials.messages = out.partials.second;
   out.partials.second   = projection->out.partials.messages;

@@ -5,9 +5,9 @@
 #pragma once
 
 #include "../../sys/device/bulk.cuh"
-#include "../../vec/cuda/rows.cuh"
+#include "../../sys/kernels/rows.cuh"
 #include "sliced.cuh"
-#include "values.cuh"
+#include "../../sys/kernels/values.cuh"
 
 /* Blocks for a slice or a long row each warp */
 static inline size_t IDRSSlicedBlocks(const IDRSSliced &A)

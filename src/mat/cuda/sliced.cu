@@ -5,10 +5,12 @@
    memory, and the warp copies them ahead of their use, from before the kernel ahead of this one in the stream has ended: nothing
    but a matrix is in them. Reads A, u and y once, but for the entries of u that no cache holds until their next use; writes x.
 */
-#include "csr.h"
+#include "../../sys/kernels/csr.h"
+#include "columns.h"
+#include "runs.h"
 #include "matvec.cuh"
 #include "ring.cuh"
-#include "rowsum.cuh"
+#include "../../sys/kernels/rowsum.cuh"
 #include "slicedcopy.h"
 
 typedef IDRSRing<IDRSProductForm, 2> IDRSProductRing;
@@ -16,7 +18,8 @@ typedef IDRSRing<IDRSProductForm, 2> IDRSProductRing;
 template <int S, bool Y, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSBoundary boundary, IDRSShadow<S> P,
-                   const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+                   const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out,
+                   const __grid_constant__ IDRSAlgebra algebra)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   const int                                      lane = threadIdx.x % IDRS_WARP;
@@ -40,6 +43,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
       if (Y) yi = IDRSLoad<1>(y, row, A.n);
       if (boundary.places) finished = !(boundary.places[ring.slice] >> lane & 1);
     }
+    /* x_row += the entries of this chunk */
     IDRSChunkAdd<IDRSProductForm>(A, ring.Await(), ring.slots, u, &row, &sum);
     ring.Next(A);
     if (ring.first) {
@@ -53,6 +57,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   for (uint32_t k = IDRSFirstLongRow(); k < A.longrows.n; k += gridDim.x * IDRS_WARPS) {
     IDRSPack<1> xi;
 
+    /* long rows: 32 lanes share one */
     xi.v[0] = IDRSWarpRowSum<4>(A.longrows, u, k);
     if (lane) continue;
     row = (uint32_t)A.longindices[k];
@@ -71,7 +76,7 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
   PetscFunctionBegin;
   PetscCall(IDRSLaunchMatvec(
     product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
-      return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->cuda->multiprocessors, IDRSSlicedBlocks(copy->A),
+      return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->multiprocessors, IDRSSlicedBlocks(copy->A),
                                                                 IDRSProductRing::bytes, !copy->once, projection->stream, copy->A,
                                                                 copy->once, boundary, shadow, projection->u, projection->x,
                                                                 projection->y, projection->out, projection->algebra);
@@ -79,13 +84,16 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const IDRSProjectOps IDRSProjections_Sliced = {IDRSProductProject_Sliced, IDRSProductConnect_CUDA};
+
 // clang-format off
 const IDRSProductOps IDRSProducts_Sliced = {
   PetscDesignatedInitializer(name, "sliced"),
   PetscDesignatedInitializer(runs, IDRSProductRuns_CUDA),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_Sliced),
-  PetscDesignatedInitializer(project, IDRSProductProject_Sliced),
+  PetscDesignatedInitializer(projection, &IDRSProjections_Sliced),
   PetscDesignatedInitializer(columns, IDRSProductColumns_Sliced),
+  PetscDesignatedInitializer(byrows, IDRSProductGoesByRows_CSR),
   PetscDesignatedInitializer(reset, IDRSProductReset_Sliced),
 };
 // clang-format on

@@ -59,12 +59,14 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
       row = IDRSSlicedRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
       IDRSClearSums<K>(sums);
     }
+    /* sums += the entries of this chunk times K columns */
     IDRSChunkAddColumns<K>(A.sharing, ring.Await(), ring.slots, arrays, sums);
     ring.Next(A);
     if (ring.first && row < A.n) IDRSStoreSums<K>(arrays, row, sums);
   }
   for (uint32_t k = IDRSFirstLongRow(); k < (uint32_t)A.longrows.n; k += gridDim.x * IDRS_WARPS) {
     IDRSClearSums<K>(sums);
+    /* long rows: 32 lanes share one */
     IDRSRowParts<atonce, K>(A.longrows, arrays, k, lane, IDRS_WARP, sums);
 #pragma unroll
     for (int c = 0; c < K; c++) sums[c] = IDRSWarpSum<IDRS_WARP>(sums[c]);

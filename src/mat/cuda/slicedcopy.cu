@@ -3,7 +3,7 @@
 */
 #include <cub/device/device_scan.cuh>
 #include "../../sys/device/memory.h"
-#include "../../vec/cuda/project.cuh"
+#include "../../sys/kernels/project.cuh"
 #include "columns.h"
 #include "offdiagonal.h"
 #include "slicedcopy.cuh"

@@ -4,11 +4,11 @@
 */
 #pragma once
 
-#include "../../vec/cuda/rows.cuh"
+#include "../../sys/kernels/rows.cuh"
 #include "sliced.cuh"
 #include "slicedcopy.h"
 #include "source.cuh"
-#include "values.cuh"
+#include "../../sys/kernels/values.cuh"
 
 /*
    Walks along the rows of a slice, slot by slot: next entry p of each row of this lane. Entries of a slot have keys, which are

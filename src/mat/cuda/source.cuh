@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "csr.h"
+#include "../../sys/kernels/csr.h"
 
 typedef struct {
   IDRSCSR            A;

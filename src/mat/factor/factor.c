@@ -4,6 +4,7 @@
 */
 #include "factorimpl.h"
 #include "factor.h"
+#include <petscidrs/private/idrsplace.h>
 
 static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *type)
 {
@@ -314,11 +315,10 @@ static PetscErrorCode IDRSFactorGetBackEnd(Mat A, const IDRSFactorOps **ops)
   *ops = &IDRSFactorBackEnds_Host;
 #if defined(PETSCIDRS_HAVE_CUDA)
   {
-    PetscBool gpu, bound;
+    IDRSPlace place;
 
-    PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &gpu));
-    PetscCall(MatBoundToCPU(A, &bound));
-    if (gpu && !bound) *ops = &IDRSFactorBackEnds_CUDA;
+    PetscCall(IDRSMatWhere(A, &place));
+    if (place == IDRS_PLACE_CUDA) *ops = &IDRSFactorBackEnds_CUDA;
   }
 #else
   (void)A;

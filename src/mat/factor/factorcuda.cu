@@ -4,7 +4,8 @@
 #include "factorlevels.h"
 #include "numeric.cuh"
 #include "triangles.cuh"
-#include "../cuda/csr.h"
+#include "../../sys/device/timeout.h"
+#include "../../sys/kernels/csr.h"
 #include "../../sys/device/cooperative.cuh"
 #include "../../sys/device/stream.h"
 #include <petscdevice_cuda.h>
@@ -35,10 +36,10 @@ struct _n_IDRSFactorDevice {
   PetscInt         *place, *row, *col;
   PetscScalar      *values;
   IDRSFactorSweep   sweep[2];
-  IDRSNumeric       numeric; /* what remains from phase to phase */
-  IDRSFactorVectors work;    /* right-hand sides, and entries of both triangles */
-  IDRSFactorVectors staged;  /* what comes from the host or goes there */
-  int              *lost;    /* whether a solve has given up; on the host */
+  IDRSNumeric       numeric;  /* what remains from phase to phase */
+  IDRSFactorVectors work;     /* right-hand sides, and entries of both triangles */
+  IDRSFactorVectors staged;   /* what comes from the host or goes there */
+  int              *timedout; /* whether a wait of a solve has reached its limit; on the host */
 };
 
 /* A copy on the device; no data: memory without a value */
@@ -119,7 +120,7 @@ static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
     for (PetscInt **array : arrays) PetscCall(PetscDeviceFree(dctx, *array));
     for (PetscScalar **array : scalars) PetscCall(PetscDeviceFree(dctx, *array));
   }
-  if (device->lost) PetscCallCUDA(cudaFreeHost(device->lost));
+  if (device->timedout) PetscCallCUDA(cudaFreeHost(device->timedout));
   PetscCall(PetscFree(factor->device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -149,21 +150,22 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscCall(IDRSFactorUpload(IDRSFactorEntries(F), (const PetscScalar *)NULL, &device->values));
   PetscCall(IDRSFactorUploadPermutation(factor->row, factor->rows, &device->row));
   PetscCall(IDRSFactorUploadPermutation(factor->col, factor->rows, &device->col));
-  PetscCallCUDA(cudaMallocHost(&device->lost, sizeof(*device->lost)));
-  *device->lost = 0;
-  device->ready = PETSC_TRUE;
+  PetscCallCUDA(cudaMallocHost(&device->timedout, sizeof(*device->timedout)));
+  *device->timedout = 0;
+  device->ready     = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Reports once that a solve has given up, with NaN, before the next phase or solve begins */
 static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
 {
-  const int lost = *device->lost;
+  const int timedout = *device->timedout;
 
   PetscFunctionBegin;
-  *device->lost = 0;
-  PetscCheck(!lost, PETSC_COMM_SELF, PETSC_ERR_GPU, "Rows of a solve of %s have not met: are they held up, by a debugger perhaps?",
-             MATSOLVERPETSCIDRS);
+  *device->timedout = 0;
+  PetscCheck(!timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A solve of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
+             MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -393,8 +395,9 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSFactorCheckSolves(factor->device));
   PetscCall(IDRSFactorNumericSetUp(factor));
-  numeric       = &factor->device->numeric;
-  numeric->rule = *rule;
+  numeric        = &factor->device->numeric;
+  numeric->rule  = *rule;
+  numeric->polls = IDRSGetPolls();
   PetscCall(IDRSStream_CUDA(&stream));
   if (!++numeric->phase) { /* numbers begin again, and no row is to bear one of them */
     PetscCallCUDA(cudaMemsetAsync(numeric->done, 0, numeric->n * sizeof(*numeric->done), stream));
@@ -413,8 +416,9 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaMemcpyAsync(&counts, numeric->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCheck(!counts.lost, PETSC_COMM_SELF, PETSC_ERR_GPU,
-             "Rows of a factorisation of %s have not met: are they held up, by a debugger perhaps?", MATSOLVERPETSCIDRS);
+  PetscCheck(!counts.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A factorisation of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
+             MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   if (counts.count) PetscCall(IDRSFactorGetPivots(numeric, &counts, small));
   small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;
   IDRSFactorValuesChanged(factor->device);
@@ -434,8 +438,8 @@ typedef struct {
 
 /* By places of the first triangle: c = D^{-1} b or b, and the entries of both triangles are absent. Padding columns are zero */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
-  IDRSFactorBeginKernel(const __grid_constant__ IDRSFactorColumns F, const PetscScalar *b, PetscScalar *c, IDRSParcel *x,
-                        IDRSParcel *y)
+  IDRSFactorBeginKernel(const __grid_constant__ IDRSFactorColumns F, const PetscScalar *b, PetscScalar *c, IDRSMarked *x,
+                        IDRSMarked *y)
 {
   IDRSFactorForEach(t, F.n * F.bs * F.width)
   {
@@ -452,14 +456,14 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
       }
     }
     c[t] = sum;
-    IDRSParcelClear(x + t);
-    IDRSParcelClear(y + t);
+    IDRSMarkedClear(x + t);
+    IDRSMarkedClear(y + t);
   }
 }
 
 /* By places of the second triangle: x = D^{-T} v */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
-  IDRSFactorEndKernel(const __grid_constant__ IDRSFactorColumns F, const IDRSParcel *v, PetscScalar *x)
+  IDRSFactorEndKernel(const __grid_constant__ IDRSFactorColumns F, const IDRSMarked *v, PetscScalar *x)
 {
   IDRSFactorForEach(t, F.n * F.bs * F.width)
   {
@@ -470,7 +474,7 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
 
     if (column >= F.columns) continue;
     for (int s = 0; s < F.bs; s++)
-      sum += F.inverse[((size_t)i * F.bs + s) * F.bs + r] * IDRSParcelScalar(v[(place * F.bs + s) * F.width + column]);
+      sum += F.inverse[((size_t)i * F.bs + s) * F.bs + r] * IDRSMarkedValue(v[(place * F.bs + s) * F.width + column]);
     x[(F.rows ? F.rows[entry] : entry) + (size_t)column * F.ld] = sum;
   }
 }
@@ -524,32 +528,33 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   PetscCall(IDRSFactorGrowVectors(3 * count, &device->work));
   for (int t = 0; t < 2; t++) {
     triangles.stage[t]       = sweep->stage[t];
-    triangles.stage[t].x     = (IDRSParcel *)(device->work.memory + (t + 1) * count);
+    triangles.stage[t].x     = (IDRSMarked *)(device->work.memory + (t + 1) * count);
     triangles.stage[t].lanes = IDRSFactorRowLanes(sweep->entries[t], n, bs, width);
     triangles.stage[t].units = sweep->chunks[t] * width * triangles.stage[t].lanes;
   }
   /* the second triangle writes x itself, unless D^{-T} comes after it */
-  triangles.b       = device->work.memory;
-  triangles.out     = transposed ? NULL : x;
-  triangles.rows    = device->col;
-  triangles.ld      = ldx;
-  triangles.bs      = (int)bs;
-  triangles.columns = (int)columns;
-  triangles.width   = width;
-  triangles.lost    = device->lost;
-  begin.n           = (size_t)n;
-  begin.bs          = (int)bs;
-  begin.columns     = (int)columns;
-  begin.width       = width;
-  begin.order       = sweep->stage[0].order;
-  begin.rows        = transposed ? device->col : device->row;
-  begin.inverse     = transposed ? NULL : inverse;
-  begin.ld          = ldb;
-  end               = begin;
-  end.order         = sweep->stage[1].order;
-  end.rows          = device->row;
-  end.inverse       = inverse;
-  end.ld            = ldx;
+  triangles.b        = device->work.memory;
+  triangles.out      = transposed ? NULL : x;
+  triangles.rows     = device->col;
+  triangles.ld       = ldx;
+  triangles.bs       = (int)bs;
+  triangles.columns  = (int)columns;
+  triangles.width    = width;
+  triangles.timedout = device->timedout;
+  triangles.polls    = IDRSGetPolls();
+  begin.n            = (size_t)n;
+  begin.bs           = (int)bs;
+  begin.columns      = (int)columns;
+  begin.width        = width;
+  begin.order        = sweep->stage[0].order;
+  begin.rows         = transposed ? device->col : device->row;
+  begin.inverse      = transposed ? NULL : inverse;
+  begin.ld           = ldb;
+  end                = begin;
+  end.order          = sweep->stage[1].order;
+  end.rows           = device->row;
+  end.inverse        = inverse;
+  end.ld             = ldx;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSFactorResidentBlocks(device, kernel, IDRS_TRIANGLE_THREADS, IDRS_TRIANGLE_BLOCKS, triangles.stage[0].units, &grid));
   PetscCall(PetscLogGpuTimeBegin());

@@ -9,7 +9,7 @@
 */
 #pragma once
 
-#include "exchange.cuh"
+#include "../../sys/kernels/wait.cuh"
 #include "factorpivot.h"
 
 #define IDRS_NUMERIC_THREADS 256
@@ -17,8 +17,8 @@
 /* Small pivots: how many, and the first and last of their rows */
 typedef struct {
   unsigned long long count, first, last;
-  /* whether a row has been waited for in vain, and whether the inverse of a diagonal block must not be used */
-  int lost, unfit;
+  /* whether a wait has reached its limit, and whether the inverse of a diagonal block must not be used */
+  int timedout, unfit;
 } IDRSPivotCounts;
 
 typedef struct {
@@ -29,29 +29,10 @@ typedef struct {
   PetscReal       *sums; /* one for each row, where the rule needs them */
   unsigned int    *done; /* number of the last phase that each row has been through */
   unsigned int     phase;
+  unsigned int     polls; /* of a warp that waits, at most */
   IDRSPivotRule    rule;
   IDRSPivotCounts *counts;
 } IDRSNumeric;
-
-static __device__ __forceinline__ void IDRSAwaitRow(const unsigned int *done, unsigned int phase, bool *lost)
-{
-  unsigned int polls = *lost ? 1 : IDRS_EXCHANGE_POLLS, number;
-
-  do {
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(number) : "l"(done) : "memory");
-  } while (!IDRSWarpAll(number == phase) && --polls);
-  if (!polls) *lost = true;
-  __syncwarp();
-}
-
-/* By a warp, whose lanes have all stored their part of the row */
-static __device__ __forceinline__ void IDRSLeaveRow(unsigned int *done, unsigned int phase)
-{
-  __syncwarp();
-  if (threadIdx.x % IDRS_WARP) return;
-  __threadfence();
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(done), "r"(phase) : "memory");
-}
 
 /* The tile of row i in this column, or negative: columns ascend */
 static __device__ __forceinline__ PetscInt IDRSFactorFindTile(const IDRSNumeric &F, PetscInt i, PetscInt column)
@@ -91,14 +72,14 @@ static __device__ __forceinline__ IDRSFactorTarget IDRSFactorFindTarget(const ID
 
 /* A'_ij -= A'_ik U_kj for all j of row k, A'_ik being block p. What a lane begins with is looked up before row k is waited for */
 template <bool TILES>
-static __device__ __forceinline__ void IDRSFactorEliminate(const IDRSNumeric &F, PetscInt i, PetscInt p, bool *lost)
+static __device__ __forceinline__ void IDRSFactorEliminate(const IDRSNumeric &F, PetscInt i, PetscInt p, IDRSWaitPolls *wait)
 {
   const PetscInt   bs = TILES ? F.bs : 1, k = F.j[p], first = F.right[k], count = (F.i[k + 1] - first) * bs * bs;
   PetscInt         t      = threadIdx.x % IDRS_WARP;
   IDRSFactorTarget target = {0, -1, 0, 0};
 
   if (t < count) target = IDRSFactorFindTarget(F, bs, i, first, t);
-  IDRSAwaitRow(F.done + k, F.phase, lost);
+  IDRSWaitForNumber(F.done + k, F.phase, wait);
   for (; t < count; t += IDRS_WARP) {
     PetscScalar sum = 0.0;
 
@@ -160,7 +141,7 @@ template <bool TILES>
 static __global__ void __launch_bounds__(IDRS_NUMERIC_THREADS) IDRSNumericKernel(const __grid_constant__ IDRSNumeric F)
 {
   const PetscInt warps = gridDim.x * (IDRS_NUMERIC_THREADS / IDRS_WARP);
-  bool           lost  = false;
+  IDRSWaitPolls  wait  = {F.polls};
 
   for (PetscInt place = (blockIdx.x * IDRS_NUMERIC_THREADS + threadIdx.x) / IDRS_WARP; place < F.n; place += warps) {
     const PetscInt     i = F.order[place], bs = TILES ? F.bs : 1;
@@ -169,7 +150,7 @@ static __global__ void __launch_bounds__(IDRS_NUMERIC_THREADS) IDRSNumericKernel
 
     if (!TILES && F.rule.shift != 0.0 && threadIdx.x % IDRS_WARP == 0) *D += F.rule.shift;
     __syncwarp();
-    for (PetscInt p = F.i[i]; p < F.right[i]; p++) IDRSFactorEliminate<TILES>(F, i, p, &lost);
+    for (PetscInt p = F.i[i]; p < F.right[i]; p++) IDRSFactorEliminate<TILES>(F, i, p, &wait);
     if (!TILES && IDRSPivotNeedsSum(&F.rule)) {
       sum = IDRSFactorRowSum(F, i);
       if (threadIdx.x % IDRS_WARP == 0) F.sums[i] = sum;
@@ -177,7 +158,7 @@ static __global__ void __launch_bounds__(IDRS_NUMERIC_THREADS) IDRSNumericKernel
     if (IDRSFactorInvert(bs, D, &F.rule, sum, F.pivots + i * bs) && TILES) F.counts->unfit = 1;
     IDRSFactorCountPivots(F, i, sum);
     IDRSFactorScaleRow<TILES>(F, i, D);
-    IDRSLeaveRow(F.done + i, F.phase);
+    IDRSStoreNumber(F.done + i, F.phase);
   }
-  if (lost && threadIdx.x % IDRS_WARP == 0) F.counts->lost = 1;
+  if (!wait.left && threadIdx.x % IDRS_WARP == 0) F.counts->timedout = 1;
 }

@@ -11,7 +11,7 @@
 */
 #pragma once
 
-#include "exchange.cuh"
+#include "../../sys/kernels/wait.cuh"
 
 /* Threads of a block, blocks of a multiprocessor, at most, and entries that a lane waits for at once */
 #define IDRS_TRIANGLE_THREADS 512
@@ -21,7 +21,7 @@
 typedef struct {
   PetscInt    *order, *i, *j, *chunks, *rhs; /* rhs: of the second triangle: place of each tile row in the first */
   PetscScalar *a;
-  IDRSParcel  *x; /* entries by places, all columns of a row together */
+  IDRSMarked  *x; /* entries by places, all columns of a row together */
   PetscInt     units;
   int          lanes; /* of a row of the matrix, a power of 2 */
 } IDRSStage;
@@ -33,35 +33,34 @@ typedef struct {
   const PetscInt    *rows; /* of the entries in x, or NULL: in their order */
   PetscInt           ld;
   int                bs, columns, width; /* columns of b and x; with those that fill up to a power of 2 */
-  int               *lost;               /* on the host */
+  int               *timedout;           /* on the host: whether a wait has reached its limit */
+  unsigned int       polls;              /* of a warp that waits, at most */
 } IDRSTriangles;
 
 /*
-   By a warp: the lanes get the parcels that they want. None is asked for again once it has come: too many loads hold up those that
+   By a warp: the lanes get the scalars that they want. None is asked for again once it has come: too many loads hold up those that
    others wait for
 */
 template <int count>
-static __device__ __forceinline__ void IDRSAwait(const IDRSParcel *const from[count], const bool wanted[count],
-                                                 IDRSParcel parcel[count], bool *lost)
+static __device__ __forceinline__ void IDRSWaitForMarked(const IDRSMarked *const from[count], const bool wanted[count],
+                                                         IDRSMarked marked[count], IDRSWaitPolls *wait)
 {
-  unsigned int polls = *lost ? 1 : IDRS_EXCHANGE_POLLS;
-  bool         missing;
+  bool missing;
 
 #pragma unroll
-  for (int l = 0; l < count; l++) IDRSParcelClear(parcel + l);
+  for (int l = 0; l < count; l++) IDRSMarkedClear(marked + l);
   do {
 #pragma unroll
-    for (int l = 0; l < count; l++) IDRSParcelLoadIf(wanted[l] & !IDRSParcelHasCome(parcel[l]), from[l], parcel + l);
+    for (int l = 0; l < count; l++) IDRSMarkedLoadIf(wanted[l] & !IDRSMarkedIsThere(marked[l]), from[l], marked + l);
     missing = false;
 #pragma unroll
-    for (int l = 0; l < count; l++) missing = missing | (wanted[l] & !IDRSParcelHasCome(parcel[l]));
-  } while (!IDRSWarpAll(!missing) && --polls);
-  if (!polls) *lost = true;
+    for (int l = 0; l < count; l++) missing = missing | (wanted[l] & !IDRSMarkedIsThere(marked[l]));
+  } while (!IDRSWarpAll(!missing) && !wait->Ends());
 }
 
 /* Entries of a row that a lane waits for at once */
 typedef struct {
-  const IDRSParcel *from[IDRS_TRIANGLE_ATONCE];
+  const IDRSMarked *from[IDRS_TRIANGLE_ATONCE];
   PetscScalar       value[IDRS_TRIANGLE_ATONCE];
   bool              wanted[IDRS_TRIANGLE_ATONCE];
 } IDRSTriangleBatch;
@@ -93,7 +92,7 @@ static __device__ __forceinline__ void IDRSTriangleBatchLoad(const IDRSStage &st
 /* By a warp: the part of this lane of a row, sum over j of A_ij x_j. The next batch is read while this one is waited for */
 template <bool TILES>
 static __device__ __forceinline__ PetscScalar IDRSTriangleRowPart(const IDRSStage &stage, const IDRSTriangleRow &row, int part,
-                                                                  bool there, bool *lost)
+                                                                  bool there, IDRSWaitPolls *wait)
 {
   const PetscInt    first = stage.i[row.place], step = IDRS_TRIANGLE_ATONCE * stage.lanes;
   const PetscInt    elements = there ? (stage.i[row.place + 1] - first) * (TILES ? row.bs : 1) : 0;
@@ -102,13 +101,13 @@ static __device__ __forceinline__ PetscScalar IDRSTriangleRowPart(const IDRSStag
 
   IDRSTriangleBatchLoad<TILES>(stage, row, first, part, elements, batch);
   for (PetscInt e = part; !IDRSWarpAll(e >= elements); e += step) {
-    IDRSParcel parcel[IDRS_TRIANGLE_ATONCE];
+    IDRSMarked marked[IDRS_TRIANGLE_ATONCE];
 
     IDRSTriangleBatchLoad<TILES>(stage, row, first, e + step, elements, next);
-    IDRSAwait<IDRS_TRIANGLE_ATONCE>(batch.from, batch.wanted, parcel, lost);
+    IDRSWaitForMarked<IDRS_TRIANGLE_ATONCE>(batch.from, batch.wanted, marked, wait);
 #pragma unroll
     for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
-      if (batch.wanted[l]) sum += batch.value[l] * IDRSParcelScalar(parcel[l]);
+      if (batch.wanted[l]) sum += batch.value[l] * IDRSMarkedValue(marked[l]);
     }
     batch = next;
   }
@@ -120,7 +119,7 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
 {
   const int      lane = threadIdx.x % IDRS_WARP, width = triangles.width, bs = triangles.bs, column = lane % width;
   const PetscInt warps = gridDim.x * (IDRS_TRIANGLE_THREADS / IDRS_WARP);
-  bool           lost  = false;
+  IDRSWaitPolls  wait  = {triangles.polls};
 
   for (PetscInt unit = (blockIdx.x * IDRS_TRIANGLE_THREADS + threadIdx.x) / IDRS_WARP;
        unit < triangles.stage[0].units + triangles.stage[1].units; unit += warps) {
@@ -138,22 +137,22 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
 
     if (first >= rows) continue;
     if (second) {
-      const IDRSParcel *const from[1]   = {triangles.stage[0].x + ((size_t)stage.rhs[place] * bs + r) * width + column};
+      const IDRSMarked *const from[1]   = {triangles.stage[0].x + ((size_t)stage.rhs[place] * bs + r) * width + column};
       const bool              wanted[1] = {true};
-      IDRSParcel              parcel[1];
+      IDRSMarked              marked[1];
 
-      IDRSAwait<1>(from, wanted, parcel, &lost);
-      rhs = IDRSParcelScalar(parcel[0]);
+      IDRSWaitForMarked<1>(from, wanted, marked, &wait);
+      rhs = IDRSMarkedValue(marked[0]);
     } else rhs = IDRSLoadConstant(triangles.b + here);
-    sum = IDRSTriangleRowPart<TILES>(stage, {place, bs, r, width, column}, part, there, &lost);
+    sum = IDRSTriangleRowPart<TILES>(stage, {place, bs, r, width, column}, part, there, &wait);
     for (int offset = width; offset < group; offset *= 2) sum += IDRSShuffleXor(sum, offset);
     if (!there || part) continue;
-    IDRSParcelSend(stage.x + here, rhs - sum);
+    IDRSMarkedStore(stage.x + here, rhs - sum);
     if (second && triangles.out && column < triangles.columns) {
       const PetscInt entry = stage.order[place] * bs + r;
 
       triangles.out[(size_t)column * triangles.ld + (triangles.rows ? triangles.rows[entry] : entry)] = rhs - sum;
     }
   }
-  if (lost) *(volatile int *)triangles.lost = 1;
+  if (!wait.left) *(volatile int *)triangles.timedout = 1;
 }

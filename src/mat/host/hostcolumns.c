@@ -175,13 +175,22 @@ static PetscErrorCode IDRSProductColumns_Host(IDRSProduct product, PetscInt k, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The host copies no columns */
+static PetscErrorCode IDRSProductGoesByRows_Host(Mat A, PetscBool *byrows)
+{
+  PetscFunctionBegin;
+  *byrows = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 // clang-format off
 const IDRSProductOps IDRSProducts_Host = {
   PetscDesignatedInitializer(name, "host"),
   PetscDesignatedInitializer(runs, IDRSProductRuns_Host),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_Host),
-  PetscDesignatedInitializer(project, NULL),
+  PetscDesignatedInitializer(projection, NULL),
   PetscDesignatedInitializer(columns, IDRSProductColumns_Host),
+  PetscDesignatedInitializer(byrows, IDRSProductGoesByRows_Host),
   PetscDesignatedInitializer(reset, IDRSProductReset_Host),
 };
 // clang-format on

@@ -1,5 +1,6 @@
 #include <petscidrs/private/idrsdiagonal.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsrows.h>
 
 /*
@@ -85,13 +86,11 @@ static PetscErrorCode IDRSDiagonalGetBackEnd(Mat A, Vec x, const IDRSDiagonalOps
   *ops = &IDRSDiagonalBackEnds_Host;
 #if defined(PETSCIDRS_HAVE_CUDA)
   {
-    PetscBool matrix, vector, bound[2];
+    IDRSPlace matrix, vector;
 
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &vector, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCall(MatBoundToCPU(A, &bound[0]));
-    PetscCall(VecBoundToCPU(x, &bound[1]));
-    if (matrix && vector && !bound[0] && !bound[1]) *ops = &IDRSDiagonalBackEnds_CUDA;
+    PetscCall(IDRSMatWhere(A, &matrix));
+    PetscCall(IDRSVecWhere(x, &vector));
+    if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA) *ops = &IDRSDiagonalBackEnds_CUDA;
   }
 #else
   (void)A;

@@ -110,6 +110,7 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSProductList); i++) {
     const char *why = NULL;
 
+    /* the product that is asked for, and those after it if memory lacks */
     if (!named) PetscCall(PetscStrcmp(IDRSProductList[i]->name, KSPIDRSProducts[product->kind], &named));
     if (!named) continue;
     PetscCall((*IDRSProductList[i]->runs)(product, &why));
@@ -146,6 +147,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   PetscFunctionBegin;
   PetscCall(IDRSMatGetState(A, &state));
   changed = (PetscBool)(state.id != product->state.id || state.values != product->state.values);
+  /* a copy pays off only for operators that live for some matvecs */
   if (changed) {
     product->shortlived = product->state.id && product->matvecs < IDRS_FEW_MATVECS ? product->shortlived + 1 : 0;
     product->matvecs    = 0;
@@ -200,6 +202,7 @@ PetscErrorCode IDRSProductUpdate(IDRSProduct product, const IDRSProductOps *back
 
   PetscFunctionBegin;
   PetscCall(IDRSMatGetState(product->A, &state));
+  /* new values in the midst of a solve */
   if (state.values != product->state.values) {
     PetscCall((*backend->setup)(product, PETSC_TRUE, &why));
     product->state = state;
@@ -213,12 +216,25 @@ PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *pro
   PetscFunctionBegin;
   PetscCall(IDRSProductUpdate(product, product->backend));
   PetscCall(PetscLogEventBegin(MAT_Mult, product->A, 0, 0, 0)); /* so that the log counts it, with the inner products */
-  PetscCall((*product->backend->project)(product, projection));
+  PetscCall((*product->backend->projection->project)(product, projection));
   PetscCall(PetscLogEventEnd(MAT_Mult, product->A, 0, 0, 0));
   product->matvecs++;
   PetscCall(PetscLogGpuFlops(product->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+#if defined(PETSCIDRS_HAVE_CUDA)
+/*
+   IDRSProductConnect - Returns whether projections can exchange the halo of the product, which may be NULL on some processes,
+   inside their kernels; collective. Both back ends have the same halo
+*/
+PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool *connected)
+{
+  PetscFunctionBegin;
+  PetscCall((*IDRSProductList[0]->projection->connect)(product, comm, connected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
 {

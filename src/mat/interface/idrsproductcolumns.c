@@ -69,28 +69,18 @@ static PetscErrorCode IDRSProductTryColumns_Private(IDRSProduct product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a back end on a device can take these vectors */
-static PetscErrorCode IDRSVecsOnDevice_Private(PetscInt k, Vec X[], PetscBool *device)
-{
-  PetscBool bound;
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < k && *device; j++) {
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)X[j], device, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCall(VecBoundToCPU(X[j], &bound));
-    if (bound) *device = PETSC_FALSE;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether the back end of several columns can take them */
+/* Returns PETSC_TRUE if the back end of several columns can use all these vectors, which are on the side of the matrix then */
 static PetscErrorCode IDRSProductTakes_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[], PetscBool *takes)
 {
   PetscFunctionBegin;
   *takes = PETSC_TRUE;
-  if (!product->wide->project) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSVecsOnDevice_Private(k, X, takes));
-  PetscCall(IDRSVecsOnDevice_Private(k, Y, takes));
+  if (!product->wide->projection) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt j = 0; j < 2 * k && *takes; j++) {
+    IDRSPlace place;
+
+    PetscCall(IDRSVecWhere(j < k ? X[j] : Y[j - k], &place));
+    *takes = (PetscBool)(place == IDRS_PLACE_CUDA);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -112,6 +102,7 @@ static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, Petsc
   any = alone = takes ? 0 : 1;
   IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
   PetscCallMPI(MPI_Comm_size(comm, &size));
+  /* all processes have a back end: one scatter of k numbers a row */
   if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
   if (any && product->wide) {
     if (!product->backend) PetscCall(IDRSProductReset(product));
@@ -172,6 +163,7 @@ static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
     product->transposed = transposed;
   }
   PetscCall(IDRSMatGetState(product->A, &state));
+  /* A^T is made again if the matrix, its pattern, its values or the product asked for have changed */
   old = !transposed->A || transposed->of.id != state.id || transposed->of.pattern != state.pattern ||
         transposed->of.together != state.together || transposed->kind != product->kind;
   if (!product->widechosen) {
@@ -199,7 +191,7 @@ static PetscErrorCode IDRSProductWide_Private(IDRSProduct product, PetscInt k, V
   PetscCall(PetscLogEventBegin(MAT_MatMultNumeric, product->A, 0, 0, 0));
   PetscCall((*product->wide->columns)(product, k, X, Y));
   PetscCall(PetscLogEventEnd(MAT_MatMultNumeric, product->A, 0, 0, 0));
-  if (product->wide->project) PetscCall(PetscLogGpuFlops(flops));
+  if (product->wide->projection) PetscCall(PetscLogGpuFlops(flops));
   else PetscCall(PetscLogFlops(flops));
   product->matvecs += k;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -229,6 +221,7 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
              "%" PetscInt_FMT " columns of a product, must be 1 to %d", k, IDRS_MAX_WIDTH);
   if (product->transpose) {
     PetscCall(IDRSProductTransposes_Private(product, &can));
+    /* Y = A^T X by A^T as a matrix */
     if (can) {
       PetscCall(IDRSProductTranspose_Private(product));
       PetscCall(IDRSProductApplyColumns(product->transposed, k, X, Y));
@@ -259,8 +252,6 @@ PetscErrorCode IDRSProductGoesByRows(Mat A, KSPIDRSProduct kind, PetscBool *byro
 {
   PetscFunctionBegin;
   *byrows = PETSC_FALSE;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (kind != KSP_IDRS_PRODUCT_MAT) PetscCall(IDRSProductGoesByRows_CUDA(A, byrows));
-#endif
+  if (kind != KSP_IDRS_PRODUCT_MAT) PetscCall((*IDRSColumnsList[0]->byrows)(A, byrows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

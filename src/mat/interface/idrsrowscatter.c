@@ -38,6 +38,7 @@ static PetscErrorCode IDRSRowScatterGraph(PetscSF all, PetscInt n, IDRSRowScatte
   PetscCall(PetscSFGetGraph(all, NULL, NULL, NULL, &from));
   PetscCall(PetscMalloc1(rowscatter->nghosts, &to));
   for (PetscInt i = 0; i < rowscatter->nghosts; i++) {
+    /* ghost i is row found[i] of those that travel from its process */
     to[i].rank  = from[i].rank;
     to[i].index = found[i];
   }

@@ -4,9 +4,7 @@
 #include "matching.h"
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
-#if defined(PETSCIDRS_HAVE_CUDA)
-  #include <petscidrs/private/idrsops.h>
-#endif
+#include <petscidrs/private/idrsplace.h>
 
 /* Memory of the host, and of the GPU */
 static const IDRSMatchingOps *const IDRSMatchingBackEnds[] = {&IDRSMatchingBackEnds_Host,
@@ -22,14 +20,13 @@ PetscErrorCode IDRSMatchingGetBackEnd_Private(Mat A, Vec x, Vec y, const IDRSMat
   *ops = &IDRSMatchingBackEnds_Host;
 #if defined(PETSCIDRS_HAVE_CUDA)
   {
-    PetscBool gpu = PETSC_TRUE, bound = PETSC_FALSE, vector;
+    IDRSPlace matrix = IDRS_PLACE_CUDA, vector;
+    PetscBool bound;
 
-    if (A) PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &gpu, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-    if (A) PetscCall(MatBoundToCPU(A, &bound));
-    if (!gpu || bound) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(IDRSOnDevice(x, &vector));
+    if (A) PetscCall(IDRSMatWhere(A, &matrix));
+    PetscCall(IDRSVecWhere(x, &vector));
     PetscCall(VecBoundToCPU(y, &bound));
-    if (vector && !bound) *ops = &IDRSMatchingBackEnds_CUDA;
+    if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA && !bound) *ops = &IDRSMatchingBackEnds_CUDA;
   }
 #else
   (void)A;

@@ -2,11 +2,13 @@
    Matchings of matrices whose values are in the memory of the GPU: permutations of vectors, scalings for new values, and the values
    of A~ = P Dr A Dc. The matching itself is computed by the processor
 */
-#include "../../vec/cuda/idrscudaimpl.cuh"
+#include "../../sys/device/memory.h"
+#include "../../sys/kernels/launch.cuh"
 #include "../../sys/device/largest.cuh"
 #include "../../sys/device/stream.h"
-#include "../cuda/csr.h"
+#include "../../sys/kernels/csr.h"
 #include "matching.h"
+#include <petscidrs/private/idrsplace.h>
 
 /* The largest scaled entry, as the bits of a double, and whether a sweep has changed a scaling */
 typedef struct {

@@ -6,11 +6,13 @@
 */
 #include <petscidrs/private/idrspowers.h>
 #include <petsc/private/petscimpl.h>
-#include "../cuda/csr.h"
-#include "../cuda/rowsum.cuh"
-#include "../cuda/terms.cuh"
+#include "../../sys/device/memory.h"
+#include "../../sys/kernels/csr.h"
+#include "../cuda/runs.h"
+#include "../../sys/kernels/rowsum.cuh"
+#include "../../sys/kernels/terms.cuh"
 #include "../../sys/device/stream.h"
-#include "../../vec/cuda/launch.cuh"
+#include "../../sys/kernels/launch.cuh"
 
 /*
    What a step does with a row; before, inverse and y are NULL where there are none. With the first step first v_{j-1} is added to

@@ -31,7 +31,7 @@ static __device__ __forceinline__ IDRSCluster IDRSGetCluster()
 }
 
 /* All threads of all blocks of a cluster meet, and see what has been written to shared memory before */
-static __device__ __forceinline__ void IDRSClusterMeet()
+static __device__ __forceinline__ void IDRSClusterBarrier()
 {
   IDRS_CLUSTER_CODE("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" :: : "memory");
 }

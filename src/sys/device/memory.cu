@@ -63,3 +63,40 @@ PetscErrorCode IDRSDeviceShared(MPI_Comm comm, PetscBool *shared)
   *shared = sharers > 1 ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Arrays of a vector on the device; the back end was chosen for such vectors */
+PetscErrorCode IDRSGetArray_CUDA(Vec x, PetscErrorCode (*get)(Vec, PetscScalar **, PetscMemType *), PetscScalar **array)
+{
+  PetscMemType type;
+
+  PetscFunctionBegin;
+  PetscCall((*get)(x, array, &type));
+  PetscCheck(PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "A work vector of KSPIDRS is not in the memory of the GPU any more");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSGetArrayRead_CUDA(Vec x, const PetscScalar **array)
+{
+  PetscMemType type;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayReadAndMemType(x, array, &type));
+  PetscCheck(PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+             "A work vector of KSPIDRS is not in the memory of the GPU any more");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory of the device; where there is none, NULL, and why */
+PetscErrorCode IDRSMalloc_CUDA(size_t bytes, void *memory, const char *why[])
+{
+  const cudaError_t error = cudaMalloc((void **)memory, PetscMax(bytes, 1));
+
+  PetscFunctionBegin;
+  if (error == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    *(void **)memory = NULL;
+    *why             = "the memory of the GPU does not hold a copy of the operator";
+  } else PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

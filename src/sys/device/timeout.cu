@@ -17,3 +17,9 @@ PetscReal IDRSGetTimeout(void)
 {
   return IDRSTimeout;
 }
+
+/* IDRSGetPolls - Returns how often a thread of a kernel polls within the timeout, from 1.6 million loads a second on an H100 */
+unsigned int IDRSGetPolls(void)
+{
+  return (unsigned int)PetscMin(PetscMax(1.6e6 * (PetscLogDouble)IDRSTimeout, 1.0), 4294967295.0);
+}

@@ -1,5 +1,6 @@
 /*
-   How long the host waits for sums and messages of other processes that come from GPU to GPU
+   The timeout of -petscidrs_nccl_timeout: of the host, which waits for sums and messages of other processes, and of threads that
+   wait inside kernels
 */
 #pragma once
 
@@ -7,3 +8,4 @@
 
 PETSC_INTERN PetscErrorCode IDRSSetTimeout(PetscReal);
 PETSC_INTERN PetscReal      IDRSGetTimeout(void);
+PETSC_INTERN unsigned int   IDRSGetPolls(void);

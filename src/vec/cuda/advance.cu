@@ -16,10 +16,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
     IDRSBlockSum(IDRSAdvanceRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, end,
-                                       inv ? mine.x[IDRS_V] : NULL, mine.x[IDRS_T], mine.x[IDRS_Z], mine.x[IDRS_R],
-                                       IDRSTellNobody()),
+                                       {inv ? mine.x[IDRS_V] : NULL, mine.x[IDRS_T], mine.x[IDRS_Z], mine.x[IDRS_R]},
+                                       IDRSNotPublished()),
                  shared, mine.rr);
 }
 
@@ -34,7 +34,7 @@ PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
-  PetscCall(IDRSLaunchColumns(group, -1, columns,
+  PetscCall(IDRSLaunchColumns(group, group->work[0]->s, -1, columns,
                               [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
                                 blocks = IDRSLaunchRows<IDRSAdvanceKernel<S, W, N>, IDRSAdvanceKernel<S, W, 1>>(
                                   (const IDRS_CUDA *)first->data, W, group->count, stream, members, fromhost, wantv, wantu, inv,

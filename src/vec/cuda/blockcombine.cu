@@ -6,11 +6,8 @@
    reads it. It has all columns of Y, whose entries are in registers while the columns of X stream by: each operand of a sum is read
    once. Coefficients, and pointers to the columns, as there may be hundreds, come through shared memory, in parts. Without tensor
    cores: up to 16 columns it is the memory that takes the time.
-
-   Where vectors are long a column that several sums have is read by each of them here: blockslab.cu is for such sums then, see
-   IDRSBlockCombinePrepared_CUDA().
 */
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 /* Columns of X whose coefficients are in shared memory at a time, and those that a thread loads at a time */
 #define IDRS_BLOCK_PART  64
@@ -269,8 +266,7 @@ PetscInt IDRSBlockWidth_CUDA(PetscInt ny)
    them
 
    Where a block of columns fits into the second-level cache one launch makes all sums, which find there what those before them have
-   read: 262 144 rows, 8 columns, s = 1, 4, 8 took 13.0, 19.0, 26.9 us a matvec and column on an H100, and 13.8, 20.4, 31.5 with
-   slabs. Where not, sums have slabs or launches of their own: 4 096 000 rows, s = 4 took 473 us in one launch, 261 with one a sum
+   read. If not, each sum has a launch: 4 096 000 rows, s = 4 took 473 us a matvec and column in one launch, 261 in one for each sum
 */
 PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[],
                                              const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped)
@@ -289,14 +285,11 @@ PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, Pets
   }
   PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
   for (PetscInt first = 0; first < count; first += some) {
-    some = 0;
-    if (!cached) PetscCall(IDRSBlockSlabs_CUDA(work, width, count - first, sums + first, C, diagonal, stopped, &some));
-    if (!some) {
-      some = cached ? PetscMin(count - first, IDRS_BLOCK_SUMS) : 1;
-      if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, diagonal, stopped, stream));
-      else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, diagonal, stopped, stream));
-      else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, X, C, diagonal, stopped, stream));
-    }
+    /* one launch for all sums whose common columns stay in the cache, else one for each */
+    some = cached ? PetscMin(count - first, IDRS_BLOCK_SUMS) : 1;
+    if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, diagonal, stopped, stream));
+    else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, diagonal, stopped, stream));
+    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, X, C, diagonal, stopped, stream));
     for (PetscInt i = 0; i < some; i++) {
       X += sums[first + i].nx;
       C += sums[first + i].nx * width;
@@ -335,6 +328,7 @@ PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBl
         c[l * (size_t)width + (size_t)j] = j < sum->ny ? sum->C[k + j * sum->ld] : (PetscScalar)0.0;
     }
   }
+  /* pointers and coefficients of all sums in one copy */
   if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
   PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device,
                                           (const PetscScalar *)(device + begin), NULL));

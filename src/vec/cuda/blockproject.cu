@@ -11,7 +11,7 @@
    for what follows in the stream, and in the memory of the host.
 */
 #include <petscidrs/private/idrsshadow.h>
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 #define IDRS_STRIP       16
 #define IDRS_TILE        8 /* columns of X that are multiplied at a time */

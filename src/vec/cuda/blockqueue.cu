@@ -5,7 +5,7 @@
 
    The numbers of the recurrence are in the memory of the device. The kernel works with a copy in shared memory, where they fit.
 */
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 /* Operands of the sums of a combine, with the coefficients that the algebra writes, and what has been sent there */
 typedef struct {

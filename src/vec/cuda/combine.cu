@@ -14,9 +14,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
     IDRSCombineRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end,
-                          wantv ? mine.x[IDRS_R] : mine.x[IDRS_T], IDRSTellNobody());
+                          wantv ? mine.x[IDRS_R] : mine.x[IDRS_T], IDRSNotPublished());
 }
 
 PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *group, const IDRSStep *step)
@@ -32,12 +32,12 @@ PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, false, columns));
   for (PetscInt i = 0; omega && i < group->count; i++) columns[i].x[IDRS_V] = columns[i].x[IDRS_R];
-  PetscCall(IDRSLaunchColumns(
-    group, -1, columns, [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
-      (void)IDRSLaunchRows<IDRSCombineKernel<S, W, N>, IDRSCombineKernel<S, W, 1>>((const IDRS_CUDA *)group->work[0]->data, W,
-                                                                                   group->count, stream, members, fromhost, wantv,
-                                                                                   wantu, k, (int)s);
-    }));
+  PetscCall(IDRSLaunchColumns(group, group->work[0]->s, -1, columns,
+                              [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
+                                (void)IDRSLaunchRows<IDRSCombineKernel<S, W, N>, IDRSCombineKernel<S, W, 1>>(
+                                  (const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv, wantu,
+                                  k, (int)s);
+                              }));
   PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
   for (PetscInt i = 0; wantu && i < group->count; i++) PetscCall(IDRSColumnWritten(group->work[i]->U[k]));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -6,7 +6,7 @@
    read is in the L1 cache; where there are more warps than pairs, they have several chunks. The sums of the chunks are added up in
    a fixed order by a second kernel.
 */
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 #define IDRS_GRAM_GROUP  (PetscDefined(USE_COMPLEX) ? 3 : 4) /* vectors */
 #define IDRS_GRAM_MAX    136                                 /* vectors of one call */

@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 /* The vectors of a work, and the diagonal of B^{-1} */
 enum {
@@ -80,7 +80,7 @@ static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k
    IDRSDispatch() and IDRSMembers. W is that of one column, so that its sums are added up in the same order
 */
 template <typename L>
-static PetscErrorCode IDRSLaunchColumns(const IDRSGroup *group, PetscInt k, const IDRSColumn columns[], L &&launch)
+static PetscErrorCode IDRSLaunchColumns(const IDRSGroup *group, PetscInt s, PetscInt k, const IDRSColumn columns[], L &&launch)
 {
   const PetscInt count  = group->count;
   bool           packed = IDRSPacked((const IDRS_CUDA *)group->work[0]->data);
@@ -93,7 +93,7 @@ static PetscErrorCode IDRSLaunchColumns(const IDRSGroup *group, PetscInt k, cons
   }
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatch(group->work[0]->s, packed, [&](auto S, auto W) {
+  PetscCallCUDA(IDRSDispatch(s, packed, [&](auto S, auto W) {
     auto members = [&](auto N) {
       IDRSHostCoefficients<S, N> fromhost = {};
 

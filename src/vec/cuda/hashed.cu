@@ -1,7 +1,7 @@
 /*
    A column of the hashed shadow space, stored: see idrsshadow.h
 */
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSHashedKernel(uint64_t key, uint64_t rstart, PetscInt column, size_t n, PetscScalar *v)

@@ -7,30 +7,23 @@
    device: the projection, or the algebra kernel behind it, does the algebra there, and the other kernels take their coefficients
    from there. The result of a projection is copied to pinned memory by the update or advance after it, where the host collects it
    later.
-
-   Synchronization. All kernels are on PETSc's stream. Where a kernel is launched early, it waits for the others itself: see
-   launch.cuh. What is written for the host, sums or a result, is followed by the number of its projection, with a fence between the
-   two; the host polls that number, and reads after an acquiring fence. Numbers only grow, and no more than IDRS_MAX_IN_FLIGHT
-   results are outstanding.
 */
-#include <atomic>
 #include "idrscudaimpl.cuh"
-#include "../../sys/device/memory.h"
-#include "../../sys/device/timeout.h"
 #include "../../sys/nccl/idrsnccl.h"
 
 static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 {
-  PetscBool cuda, device, ghosted;
+  IDRSPlace place;
+  PetscBool cuda, ghosted;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (!cuda) *why = "back end cuda takes vectors of type cuda";
   else {
-    PetscCall(IDRSOnDevice(like, &device));
+    PetscCall(IDRSVecWhere(like, &place));
     PetscCall(IDRSGhosted(like, &ghosted));
-    if (!device) *why = "back end cuda takes vectors in the memory of the GPU, and these are bound to the CPU";
+    if (place == IDRS_PLACE_HOST) *why = "back end cuda takes vectors in the memory of the GPU, and these are bound to the CPU";
     else if (ghosted) *why = "back end cuda takes no ghosted vectors";
     else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda takes at most 64 shadow vectors";
   }
@@ -64,7 +57,7 @@ static size_t IDRSColumnStride(PetscInt n)
   return ((size_t)n * sizeof(PetscScalar) / 512 + 1) * 512 / sizeof(PetscScalar);
 }
 
-static PetscErrorCode IDRSColumnCreate_CUDA(Vec like, PetscScalar *array, Vec *column)
+static PetscErrorCode IDRSColumnCreate_CUDA(Vec like, const PetscScalar *array, Vec *column)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)like);
   PetscInt       bs, n, N;
@@ -81,8 +74,8 @@ static PetscErrorCode IDRSColumnCreate_CUDA(Vec like, PetscScalar *array, Vec *c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSVecsCreate_CUDA - For IDRSVecsCreate() */
-PetscErrorCode IDRSVecsCreate_CUDA(Vec like, PetscInt count, Vec vecs[], void **memory)
+/* In one piece of memory, as each piece takes 0.2 ms to allocate and to free */
+static PetscErrorCode IDRSVecsCreate_CUDA(Vec like, PetscInt count, Vec vecs[], void **memory)
 {
   size_t   ld;
   PetscInt n;
@@ -95,7 +88,7 @@ PetscErrorCode IDRSVecsCreate_CUDA(Vec like, PetscInt count, Vec vecs[], void **
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSVecsFree_CUDA(void **memory)
+static PetscErrorCode IDRSVecsFree_CUDA(void **memory)
 {
   PetscFunctionBegin;
   PetscCallCUDA(cudaFree(*memory));
@@ -209,123 +202,14 @@ static PetscErrorCode IDRSDestroy_CUDA(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arrays of a vector on the device; the back end was chosen for such vectors */
-PetscErrorCode IDRSGetArray_CUDA(Vec x, PetscErrorCode (*get)(Vec, PetscScalar **, PetscMemType *), PetscScalar **array)
-{
-  PetscMemType type;
-
-  PetscFunctionBegin;
-  PetscCall((*get)(x, array, &type));
-  PetscCheck(PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
-             "A work vector of KSPIDRS is not in the memory of the GPU any more");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSGetArrayRead_CUDA(Vec x, const PetscScalar **array)
-{
-  PetscMemType type;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayReadAndMemType(x, array, &type));
-  PetscCheck(PetscMemTypeDevice(type), PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
-             "A work vector of KSPIDRS is not in the memory of the GPU any more");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The diagonal of B^{-1} for a pass that applies it, or NULL */
-PetscErrorCode IDRSGetDiagonal_CUDA(IDRSWork work, bool applies, const PetscScalar **array)
-{
-  PetscFunctionBegin;
-  *array = NULL;
-  if (applies && work->diagonal) PetscCall(IDRSGetArrayRead_CUDA(work->diagonal, array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSRestoreDiagonal_CUDA(IDRSWork work, const PetscScalar **array)
-{
-  PetscFunctionBegin;
-  if (*array) PetscCall(VecRestoreArrayReadAndMemType(work->diagonal, array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A column is read through its panel; one that somebody has written on the host is copied up first */
-PetscErrorCode IDRSColumnRead_CUDA(Vec column)
-{
-  const PetscScalar *array;
-
-  PetscFunctionBegin;
-  if (column->offloadmask == PETSC_OFFLOAD_CPU) {
-    PetscCall(IDRSGetArrayRead_CUDA(column, &array));
-    PetscCall(VecRestoreArrayReadAndMemType(column, &array));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
-{
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < work->s; j++) {
-    PetscCall(IDRSColumnRead_CUDA(work->G[j]));
-    PetscCall(IDRSColumnRead_CUDA(work->U[j]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSCheckOthers_CUDA - Called while the host has waited so long for what may depend on other processes: an error once they are
-   not to be waited for any more
-*/
-PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
-{
-  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
-
-  PetscFunctionBegin;
-  if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersCheck(work->comm, seconds));
-  else if (work->queue == &IDRSQueue_NCCL && seconds > IDRSGetTimeout()) {
-    /* sums may be behind messages of a preconditioner, and NCCL cannot end before these */
-    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, PETSC_TRUE));
-  }
-  PetscCall(IDRSNCCLCheck(work->comm, seconds));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSWaitNumber_CUDA - Waits for a projection: for its number, which comes after its sums or its result, as the end of a kernel is
-   known much later
-*/
-PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
-{
-  PetscLogDouble began = 0;
-  PetscBool      idle;
-  cudaStream_t   stream;
-
-  PetscFunctionBegin;
-  for (unsigned int polls = 1; *(const volatile uint64_t *)arrived < sequence; polls++) {
-    if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
-      if (began == 0) began = MPI_Wtime();
-      PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
-      PetscCall(IDRSStream_CUDA(&stream));
-      PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
-      PetscCheck(!idle || *(const volatile uint64_t *)arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU,
-                 "A projection of KSPIDRS ended without its sums");
-    }
-  }
-  std::atomic_thread_fence(std::memory_order_acquire);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSWait_CUDA(IDRSWork work, uint64_t sequence)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSWaitNumber_CUDA(work, ((const IDRS_CUDA *)work->data)->arrived, sequence));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+const IDRSDeviceOps IDRSDevice_CUDA = {IDRSGetFreeMemory_CUDA, IDRSStreamJoin_CUDA, IDRSColumnCreate_CUDA, IDRSVecsCreate_CUDA,
+                                       IDRSVecsFree_CUDA,      IDRSVecGram_CUDA,    IDRSVecSetHashed_CUDA};
 
 // clang-format off
 const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(composed, PETSC_FALSE),
-  PetscDesignatedInitializer(device, PETSC_TRUE),
+  PetscDesignatedInitializer(device, &IDRSDevice_CUDA),
   PetscDesignatedInitializer(queue, {&IDRSQueue_CUDA, &IDRSQueue_NCCL, &IDRSQueue_Peer}),
   PetscDesignatedInitializer(runs, IDRSRuns_CUDA),
   PetscDesignatedInitializer(create, IDRSCreate_CUDA),
@@ -334,6 +218,9 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(project, IDRSProject_CUDA),
   PetscDesignatedInitializer(update, IDRSUpdate_CUDA),
   PetscDesignatedInitializer(advance, IDRSAdvance_CUDA),
+  PetscDesignatedInitializer(additerate, IDRSAddIterate_CUDA),
+  PetscDesignatedInitializer(residual, IDRSResidual_CUDA),
+  PetscDesignatedInitializer(squares, IDRSLocalSquares_CUDA),
   PetscDesignatedInitializer(blockarray, IDRSBlockArray_CUDA),
   PetscDesignatedInitializer(blockcombine, IDRSBlockCombine_CUDA),
   PetscDesignatedInitializer(blockproject, IDRSBlockProject_CUDA),

@@ -8,13 +8,12 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsworkimpl.h>
+#include "../../sys/device/memory.h"
 #include "../../sys/device/stream.h"
-#include "algebra.cuh"
-#include "finish.cuh"
+#include "../../sys/kernels/algebra.cuh"
+#include "../../sys/kernels/finish.cuh"
+#include "../../sys/kernels/launch.cuh"
 #include "passes.cuh"
-
-/* Blocks that a multiprocessor may hold of any kernel */
-#define IDRS_BLOCKS_PER_SM (IDRS_THREADS_PER_SM / IDRS_THREADS)
 
 typedef struct _n_IDRSWhole      *IDRSWhole;
 typedef struct _n_IDRSBlockQueue *IDRSBlockQueue;
@@ -62,6 +61,31 @@ typedef struct {
   IDRSBlockQueue  blockqueue; /* for block recurrences whose algebra is done here; NULL until there were some */
 } IDRS_CUDA;
 
+/*
+   For all rows in packs of width, and so many columns, each of which has blocks of its own; returns how many. They are as many as
+   the device holds of the kernel for one column, so that the sums of a column do not depend on which others there are. The device
+   does not hold those of many columns at once: it takes those of one column after those of another
+*/
+template <auto kernel, auto alone, typename... Arguments>
+static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt columns, cudaStream_t stream,
+                                   const Arguments &...arguments)
+{
+  const unsigned int blocks = IDRSResidentBlocks<alone>(
+    cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
+
+  if (blocks) IDRSLaunchShared<kernel>(dim3(blocks, (unsigned int)columns), 0, true, stream, arguments...);
+  return blocks;
+}
+
+/*
+   Whether rows can be taken in packs, if the arrays can, of one column or of several. Not if there are so few of them that some
+   multiprocessors would be idle then; projections, whose packs are twice as large, gain by them all the same
+*/
+static inline bool IDRSPacked(const IDRS_CUDA *cuda)
+{
+  return cuda->panels.n >= (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors);
+}
+
 /* The number of the next launch whose blocks post messages: never 0, which is what memory holds before any */
 static inline void IDRSCountLaunch(IDRSPartials *partials)
 {
@@ -82,14 +106,17 @@ PETSC_INTERN PetscErrorCode IDRSCombine_CUDA(const IDRSGroup *, const IDRSStep *
 PETSC_INTERN PetscErrorCode IDRSProject_CUDA(const IDRSGroup *, const IDRSStep *);
 PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *, const IDRSStep *);
 PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *);
+PETSC_INTERN PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *, const PetscInt[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *, Vec[], PetscReal[]);
+PETSC_INTERN PetscErrorCode IDRSVecGram_CUDA(PetscInt, Vec[], PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSVecSetHashed_CUDA(Vec, uint64_t, PetscInt);
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscInt       IDRSBlockWidth_CUDA(PetscInt);
 PETSC_INTERN PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[],
                                                           const PetscScalar *const *, const PetscScalar *, const PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSBlockSlabs_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[], const PetscScalar *,
-                                                const PetscScalar *, const PetscBool *, PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, cudaStream_t, char **, char **);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], bool, const PetscScalar **);
@@ -99,18 +126,15 @@ PETSC_INTERN PetscErrorCode IDRSBlockQueueDestroy_CUDA(IDRSBlockQueue *);
 
 PETSC_INTERN const IDRSBlockQueueOps IDRSBlockQueue_CUDA;
 
-PETSC_INTERN PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
-PETSC_INTERN PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork, IDRSProduct, PetscBool, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSWhole_CUDA(IDRSWork, const IDRSLimits *, Vec, Vec, IDRSStep *, IDRSWholeReport *);
-PETSC_INTERN PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *);
-PETSC_INTERN PetscErrorCode IDRSGetShared_CUDA(IDRSWork, IDRSShared **);
-PETSC_INTERN PetscErrorCode IDRSSharedDestroy_CUDA(IDRSShared **);
-PETSC_INTERN PetscErrorCode IDRSWait_CUDA(IDRSWork, uint64_t);
-PETSC_INTERN PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork, const uint64_t *, uint64_t);
-PETSC_INTERN PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork, PetscLogDouble);
-PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSGetDiagonal_CUDA(IDRSWork, bool, const PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSRestoreDiagonal_CUDA(IDRSWork, const PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork);
-PETSC_INTERN PetscErrorCode IDRSColumnRead_CUDA(Vec);
+PETSC_INTERN PetscErrorCode     IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
+PETSC_INTERN const IDRSWholeOps IDRSWhole_CUDA;
+PETSC_INTERN PetscErrorCode     IDRSWholeDestroy_CUDA(IDRSWhole *);
+PETSC_INTERN PetscErrorCode     IDRSGetShared_CUDA(IDRSWork, IDRSShared **);
+PETSC_INTERN PetscErrorCode     IDRSSharedDestroy_CUDA(IDRSShared **);
+PETSC_INTERN PetscErrorCode     IDRSWait_CUDA(IDRSWork, uint64_t);
+PETSC_INTERN PetscErrorCode     IDRSWaitNumber_CUDA(IDRSWork, const uint64_t *, uint64_t);
+PETSC_INTERN PetscErrorCode     IDRSCheckOthers_CUDA(IDRSWork, PetscLogDouble);
+PETSC_INTERN PetscErrorCode     IDRSGetDiagonal_CUDA(IDRSWork, bool, const PetscScalar **);
+PETSC_INTERN PetscErrorCode     IDRSRestoreDiagonal_CUDA(IDRSWork, const PetscScalar **);
+PETSC_INTERN PetscErrorCode     IDRSColumnsRead_CUDA(IDRSWork);
+PETSC_INTERN PetscErrorCode     IDRSColumnRead_CUDA(Vec);

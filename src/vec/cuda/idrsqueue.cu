@@ -3,7 +3,7 @@
    before; or it leaves that to NCCL, and a kernel does the algebra. The host waits for results only when it collects them. Where
    the device has stopped, the kernels return at once.
 */
-#include "launch.cuh"
+#include "idrscudaimpl.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
 /* Algebra by itself, from sums that may be in the storage already */
@@ -24,6 +24,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 
   overlap.Begin();
   if (algebra.result->stopped) return;
+  /* M, f and c of the last step, then the sums of all processes */
   storage = IDRSAlgebraBegin<S>(algebra, s, shared);
   for (PetscInt i = threadIdx.x; i < IDRS_SUMS(s, y); i += IDRS_THREADS) storage[IDRS_STORAGE_SUMS(s) + i] = columns.Mine().sums[i];
   if (y) IDRSAlgebraEnd<S, true>(algebra, s, storage);
@@ -57,7 +58,7 @@ static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, PetscBool autom
 static PetscErrorCode IDRSQueueHalo_Peer(IDRSWork work, PetscBool *halo)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSProductConnect_CUDA(work->product, work->comm, halo));
+  PetscCall(IDRSProductConnect(work->product, work->comm, halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -89,6 +90,7 @@ static PetscErrorCode IDRSMoveScalars(const IDRSGroup *group, PetscBool tohost, 
   for (PetscInt i = 0; i < group->count; i++) {
     const IDRS_CUDA *cuda = (const IDRS_CUDA *)group->work[i]->data;
 
+    /* to the host after everything that has been launched; to the device with a result that has not stopped */
     if (tohost) moved[i] = {cuda->storage, cuda->hoststorage, NULL};
     else moved[i] = {cuda->hoststorage, cuda->storage, cuda->result};
   }
@@ -134,7 +136,7 @@ static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSSt
   const IDRSStep *step;
 
   PetscFunctionBegin;
-  for (uint32_t before = 0; IDRSGroupTake(group, steps, PETSC_TRUE, &taken, &same, &step); before = taken) {
+  for (uint32_t before = 0; IDRSGroupNext(group, steps, PETSC_TRUE, &taken, &same, &step); before = taken) {
     IDRSAlgebra  of[IDRS_MAX_WIDTH];
     PetscScalar *to[IDRS_MAX_WIDTH];
     PetscInt     count = 0;
@@ -160,6 +162,7 @@ static PetscErrorCode IDRSQueueLaunch_CUDA(const IDRSGroup *group, const IDRSSte
     const IDRSWork work = group->work[i];
 
     algebra[i] = IDRSGetAlgebra(work, &steps[i], &bounds[i]);
+    /* the kernel of the projection also adds the sums of all processes */
     if (work->queue == &IDRSQueue_Peer)
       PetscCall(IDRSPeersNext(work->comm, ((const IDRS_CUDA *)work->data)->channel, &algebra[i].exchange));
   }
@@ -210,6 +213,7 @@ static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSSte
     project[i].storage = NULL;
   }
   PetscCall(IDRSStream_CUDA(&stream));
+  /* sums of this process, sums of all processes, algebra: one kernel after the other */
   PetscCall(IDRSLaunchProjections(group, steps, project, sums));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSNCCLAllreduce(first->comm, local, global, length, stream));
@@ -244,6 +248,7 @@ static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
+  /* the stream may contain kernels that wait for other processes */
   while (first->size > 1 && !idle) {
     PetscCall(IDRSCheckOthers_CUDA(first, MPI_Wtime() - began));
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
@@ -266,11 +271,10 @@ const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
-  PetscDesignatedInitializer(reduce, NULL),
+  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
-  PetscDesignatedInitializer(wholeruns, IDRSWholeRuns_CUDA),
-  PetscDesignatedInitializer(whole, IDRSWhole_CUDA),
+  PetscDesignatedInitializer(whole, &IDRSWhole_CUDA),
 };
 
 const IDRSQueueOps IDRSQueue_NCCL = {
@@ -280,7 +284,7 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
-  PetscDesignatedInitializer(reduce, NULL),
+  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };
@@ -292,7 +296,7 @@ const IDRSQueueOps IDRSQueue_Peer = {
   PetscDesignatedInitializer(halo, IDRSQueueHalo_Peer),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
-  PetscDesignatedInitializer(reduce, NULL),
+  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };

@@ -18,7 +18,7 @@
 #pragma once
 
 #include <petscidrs/private/idrsscalars.h>
-#include "coefficients.cuh"
+#include "../../sys/kernels/coefficients.cuh"
 #include "../../sys/device/target.cuh"
 
 /* In shared memory, by rows, which begin in different banks. N has zeros instead of its columns up to k */

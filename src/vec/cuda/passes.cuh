@@ -14,8 +14,8 @@
 */
 #pragma once
 
-#include "coefficients.cuh"
-#include "rows.cuh"
+#include "../../sys/kernels/coefficients.cuh"
+#include "../../sys/kernels/rows.cuh"
 
 /* Both panels; column j of G starts at G + j ld */
 typedef struct {
@@ -35,34 +35,38 @@ typedef struct {
 } IDRSDirection;
 
 /* Nobody else is told of the direction */
-struct IDRSTellNobody {
+struct IDRSNotPublished {
   template <int W>
   __device__ __forceinline__ void operator()(size_t, const IDRSPack<W> &) const
   {
   }
 };
 
-template <int W, typename Tell>
+template <int W, typename Publish>
 static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, const IDRSDirection &direction, int column,
-                                                  PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc, const Tell &tell)
+                                                  PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc,
+                                                  const Publish &publish)
 {
+  /* d = B^{-1}(r - G c) */
   if (direction.diagonal && (direction.wantv || direction.wantu))
     IDRSScaleEntries<W>(d, IDRSLoad<W>(direction.diagonal, i, panels.n));
   if (direction.wantu) {
+    /* U_column = omega d + U c */
     IDRSAdd<W>(Uc, omega, d);
     IDRSStore<W>(panels.U + column * panels.ld, i, panels.n, Uc);
-    tell(i, Uc);
+    publish(i, Uc);
   } else {
+    /* v = d */
     if (direction.wantv) IDRSStore<W>(direction.v, i, panels.n, d);
-    tell(i, d);
+    publish(i, d);
   }
 }
 
 /* Columns k ... end - 1. x is r, or B^{-1}v where direction.wantv is false */
-template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
+template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
                                                        const IDRSDirection &direction, int k, int end, const PetscScalar *x,
-                                                       const Tell &tell)
+                                                       const Publish &publish)
 {
   const size_t  n = panels.n, ld = panels.ld;
   IDRSDirection written = direction;
@@ -75,21 +79,22 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
 #pragma unroll
     for (int j = 0; j < (S ? S : end); j++) {
       if (j >= k && j < end) {
+        /* d = r - sum_j c_j G_j, U c = sum_j c_j U_j */
         if (direction.wantv) IDRSAdd<W>(d, -c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
         if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
     }
-    IDRSDirect<W>(panels, written, k, c.omega, i, d, Uc, tell);
+    IDRSDirect<W>(panels, written, k, c.omega, i, d, Uc, publish);
   }
 }
 
 /*
    The combine ends before column end, which is k + 1 in the start and where there is none. Returns the part of r^H r of this thread
 */
-template <int S, int W, bool START, typename Rows = IDRSGridRows, typename Tell>
+template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
-                                                           const IDRSDirection &direction, int k, int end, PetscScalar *r,
-                                                           const Tell &tell)
+                                                           const IDRSDirection &direction, bool start, int k, int end,
+                                                           PetscScalar *r, const Publish &publish)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;
@@ -100,22 +105,26 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
                 Uc = IDRSZero<W>();
 
     if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
-    if (START) IDRSAdd<W>(rr, -c.b[k], g);
+    /* start: r -= beta_k G_k comes before G_k is made orthogonal */
+    if (start) IDRSAdd<W>(rr, -c.b[k], g);
     /* one sweep over the columns: those before k for this step, those after it for the next */
 #pragma unroll
     for (int j = 0; j < (S ? S : panels.s); j++) {
       if (j < k) {
         const IDRSPack<W> gj = IDRSLoad<W>(panels.G + j * ld, i, n);
 
+        /* G_k -= alpha_j G_j, U_k -= alpha_j U_j, j < k */
         IDRSAdd<W>(g, -c.a[zero + j], gj);
         IDRSAdd<W>(u, -c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
-        if (START) IDRSAdd<W>(Gc, c.b[zero + j], gj);
+        if (start) IDRSAdd<W>(Gc, c.b[zero + j], gj);
       } else if (j > k && j < end) {
+        /* G c and U c of step k + 1, j > k */
         if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
         if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
       }
     }
-    if (START) IDRSAdd<W>(Gc, c.a[k], g);
+    if (start) IDRSAdd<W>(Gc, c.a[k], g);
+    /* r -= beta_k G_k */
     else IDRSAdd<W>(rr, -c.b[k], g);
     sum += IDRSSquare<W>(rr);
     if (k > 0) {
@@ -124,28 +133,32 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
     }
     IDRSStore<W>(r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSDirect<W>(panels, direction, k + 1, START ? (PetscScalar)1.0 : c.omega, i, rr, Uc, tell);
+    IDRSDirect<W>(panels, direction, k + 1, start ? (PetscScalar)1.0 : c.omega, i, rr, Uc, publish);
   }
   return sum;
 }
 
-/*
-   p = NULL: r itself, or B^{-1}r by the diagonal. The combine ends before column end, which is 0 where there is none. Returns the
-   part of r^H r of this thread
-*/
-template <int S, int W, typename Rows = IDRSGridRows, typename Tell>
+/* The vectors of advance. p = NULL: r itself, or B^{-1}r by the diagonal */
+typedef struct {
+  const PetscScalar *p, *t;
+  PetscScalar       *z, *r;
+} IDRSAdvanced;
+
+/* The combine ends before column end, which is 0 where there is none. Returns the part of r^H r of this thread */
+template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
-                                                            const IDRSDirection &direction, int end, const PetscScalar *p,
-                                                            const PetscScalar *t, PetscScalar *z, PetscScalar *r, const Tell &tell)
+                                                            const IDRSDirection &direction, int end, const IDRSAdvanced &x,
+                                                            const Publish &publish)
 {
   const size_t n = panels.n, ld = panels.ld;
   PetscReal    sum = 0.0;
 
   for (size_t i = Rows::template First<W>(); i < n; i += Rows::template Stride<W>()) {
     const int   zero = IDRSOpaqueZero(i);
-    IDRSPack<W> rr = IDRSLoad<W>(r, i, n), zz = IDRSLoad<W>(z, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
+    IDRSPack<W> rr = IDRSLoad<W>(x.r, i, n), zz = IDRSLoad<W>(x.z, i, n), Gc = IDRSZero<W>(), Uc = IDRSZero<W>();
 
-    if (p) IDRSAdd<W>(zz, c.omega, IDRSLoad<W>(p, i, n));
+    /* z += omega p */
+    if (x.p) IDRSAdd<W>(zz, c.omega, IDRSLoad<W>(x.p, i, n));
     else {
       IDRSPack<W> pp = rr;
 
@@ -157,6 +170,7 @@ static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &pa
       if (j < panels.s) {
         const IDRSPack<W> uj = IDRSLoad<W>(panels.U + j * ld, i, n);
 
+        /* z += beta_j U_j, and G c and U c of step 0 */
         IDRSAdd<W>(zz, c.b[zero + j], uj);
         if (j < end) {
           if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
@@ -164,12 +178,13 @@ static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &pa
         }
       }
     }
-    IDRSStore<W>(z, i, n, zz);
-    IDRSAdd<W>(rr, -c.omega, IDRSLoad<W>(t, i, n));
+    IDRSStore<W>(x.z, i, n, zz);
+    /* r -= omega t */
+    IDRSAdd<W>(rr, -c.omega, IDRSLoad<W>(x.t, i, n));
     sum += IDRSSquare<W>(rr);
-    IDRSStore<W>(r, i, n, rr);
+    IDRSStore<W>(x.r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSDirect<W>(panels, direction, 0, c.omega, i, rr, Uc, tell);
+    IDRSDirect<W>(panels, direction, 0, c.omega, i, rr, Uc, publish);
   }
   return sum;
 }

@@ -6,7 +6,8 @@
    One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors.
    Where x = A u is still to be computed, a product of src/mat does so, and adds up the same sums in the same kernel.
 */
-#include "project.cuh"
+#include "idrscudaimpl.cuh"
+#include "../../sys/kernels/project.cuh"
 #include <petscidrs/private/idrsproduct.h>
 
 /* A column of a projection */
@@ -33,17 +34,18 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     IDRSPack<W>       yi = IDRSZero<W>();
 
     if (Y) yi = IDRSLoad<W>(mine.y, i, n);
+    /* P^H x, x^H x, and with y P^H y, x^H y, y^H y */
     IDRSDotsAdd<S, W, Y, HASHED>(dots, P, i, n, xi, yi);
   }
+  /* sums over all blocks, then the algebra of the step if the device has it */
   IDRSProjectEnd<S, Y, HASHED>(dots, P, mine.out, mine.algebra);
 }
 
 /* Of vectors that are there, in so many columns */
-static PetscErrorCode IDRSProjectRows_CUDA(PetscInt count, const IDRSProjection projections[])
+static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count, const IDRSProjection projections[])
 {
-  const IDRS_CUDA *cuda   = projections[0].cuda;
-  bool             packed = IDRSPacked(cuda);
-  IDRSProjected    columns[IDRS_MAX_WIDTH];
+  bool          packed = IDRSPacked(cuda);
+  IDRSProjected columns[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
@@ -87,17 +89,18 @@ static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *a
 
   PetscFunctionBegin;
   IDRSStepVecs(work, &algebra->step, &x, &y);
-  *projection         = {};
-  projection->cuda    = cuda;
-  projection->n       = work->n;
-  projection->s       = work->s;
-  projection->key     = IDRSShadowKey(work->seed);
-  projection->rstart  = (uint64_t)work->rstart;
-  projection->halo    = work->halo;
-  projection->algebra = *algebra;
-  projection->both    = y;
-  projection->stream  = stream;
+  *projection                 = {};
+  projection->multiprocessors = cuda->multiprocessors;
+  projection->n               = work->n;
+  projection->s               = work->s;
+  projection->key             = IDRSShadowKey(work->seed);
+  projection->rstart          = (uint64_t)work->rstart;
+  projection->halo            = work->halo;
+  projection->algebra         = *algebra;
+  projection->both            = y;
+  projection->stream          = stream;
   if (fused) {
+    /* x = A u in the same kernel */
     projection->operand = IDRSStepOperand(work, &algebra->step);
     PetscCall(IDRSGetArrayRead_CUDA(projection->operand, &projection->u));
     PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection->x));
@@ -146,8 +149,11 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
       /* a product of several processes ends with another kernel */
       projections[i].out.ends = !(fused && !first && group->work[i]->size > 1);
     }
+    /* the first launch computes x = A u, the others read x */
     if (fused && !first) PetscCall(IDRSProductProject(group->work[0]->product, &projections[0]));
-    else PetscCall(IDRSProjectRows_CUDA(group->count, projections)); /* the other parts find x in memory */
+    else
+      PetscCall(IDRSProjectRows_CUDA((const IDRS_CUDA *)group->work[0]->data, group->count,
+                                     projections)); /* the other parts find x in memory */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -7,25 +7,24 @@
 */
 #include "groups.cuh"
 
-template <int S, int W, int N>
+template <int W, int N>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSAddIterateKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns,
-                       const __grid_constant__ IDRSHostCoefficients<S, N> fromhost)
+                       const __grid_constant__ IDRSHostCoefficients<0, N> fromhost)
 {
-  __shared__ IDRSCoefficients<S> c;
+  __shared__ IDRSCoefficients<0> c;
   const IDRSColumn              &mine   = columns.Mine();
   const IDRSPanels              &panels = mine.panels; /* of so many columns */
 
   overlap.Begin();
-  (void)IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, panels.s);
+  (void)IDRSLoadCoefficients<0>(&c, fromhost.Mine(), mine.device, -1, panels.s);
   for (size_t i = IDRSFirstRow<W>(); i < panels.n; i += IDRSRowStride<W>()) {
     IDRSPack<W> x = IDRSLoad<W>(mine.x[IDRS_R], i, panels.n);
 
+    /* x += z + U beta */
     IDRSAdd<W>(x, 1.0, IDRSLoad<W>(mine.x[IDRS_Z], i, panels.n));
-#pragma unroll
-    for (int j = 0; j < (S ? S : panels.s); j++) {
-      if (j < panels.s) IDRSAdd<W>(x, c.b[j], IDRSLoad<W>(panels.U + j * panels.ld, i, panels.n));
-    }
+#pragma unroll 4
+    for (int j = 0; j < panels.s; j++) IDRSAdd<W>(x, c.b[j], IDRSLoad<W>(panels.U + j * panels.ld, i, panels.n));
     IDRSStore<W>(mine.x[IDRS_R], i, panels.n, x);
   }
 }
@@ -43,10 +42,11 @@ PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *group, const PetscInt count[
     columns[i].x[IDRS_R] = array[i];
     columns[i].panels.s  = (int)count[i];
   }
-  PetscCall(IDRSLaunchColumns(group, -1, columns,
+  PetscCall(IDRSLaunchColumns(group, IDRS_COLUMNS_AT_ONCE + 1, -1, columns,
                               [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
-                                (void)IDRSLaunchRows<IDRSAddIterateKernel<S, W, N>, IDRSAddIterateKernel<S, W, 1>>(
-                                  (const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost);
+                                if constexpr (S == 0)
+                                  (void)IDRSLaunchRows<IDRSAddIterateKernel<W, N>, IDRSAddIterateKernel<W, 1>>(
+                                    (const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost);
                               }));
   for (PetscInt i = group->count - 1; i >= 0; i--) {
     PetscCall(VecRestoreArrayAndMemType(x[i], &array[i]));
@@ -72,6 +72,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) {
     IDRSPack<W> y = IDRSLoad<W>(mine.b, i, n);
 
+    /* y = b - t */
     if (mine.t) IDRSAdd<W>(y, -1.0, IDRSLoad<W>(mine.t, i, n));
     IDRSStore<W>(mine.y, i, n, y);
     if (mine.copy) IDRSStore<W>(mine.copy, i, n, y);
@@ -161,7 +162,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   __shared__ PetscReal shared[IDRS_WARPS];
   const IDRSSquared   &mine = columns.Mine();
   PetscReal            sum  = 0.0;
-  IDRSPatience         patience;
+  IDRSWaitUnlimited    wait;
 
   overlap.Begin();
   for (size_t i = IDRSFirstRow<W>(); i < n; i += IDRSRowStride<W>()) sum += IDRSSquare<W>(IDRSLoad<W>(mine.v, i, n));
@@ -169,7 +170,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   __syncthreads();
   if (threadIdx.x == 0) IDRSPostMessage(mine.messages + blockIdx.x, IDRSWarpsTotal(shared, 0), mine.launch);
   if (blockIdx.x || threadIdx.x >= IDRS_WARP) return;
-  sum = IDRSMessagesSum<IDRS_WARP>(mine.messages, mine.launch, gridDim.x, patience);
+  /* the first block waits for the parts of all blocks */
+  sum = IDRSMessagesSum<IDRS_WARP>(mine.messages, mine.launch, gridDim.x, wait);
   if (threadIdx.x) return;
   *(volatile PetscReal *)mine.square = sum;
   __threadfence_system();

@@ -6,19 +6,19 @@
 */
 #include "groups.cuh"
 
-template <int S, int W, int N, bool START>
+template <int S, int W, int N>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSUpdateKernel(IDRSOverlap<true, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns,
-                   const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, int k, int end)
+                   const __grid_constant__ IDRSHostCoefficients<S, N> fromhost, bool wantv, bool wantu, bool start, int k, int end)
 {
   __shared__ IDRSCoefficients<S> c;
   __shared__ PetscReal           shared[IDRS_WARPS];
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSTakeCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.panels.s))
-    IDRSBlockSum(IDRSUpdateRows<S, W, START>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end, mine.x[IDRS_R],
-                                             IDRSTellNobody()),
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.panels.s))
+    IDRSBlockSum(IDRSUpdateRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, start, k, end, mine.x[IDRS_R],
+                                      IDRSNotPublished()),
                  shared, mine.rr);
 }
 
@@ -33,16 +33,11 @@ PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *group, const IDRSStep *step)
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));
-  PetscCall(IDRSLaunchColumns(group, k, columns,
+  PetscCall(IDRSLaunchColumns(group, group->work[0]->s, k, columns,
                               [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
-                                auto launch = [&](auto START) {
-                                  blocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, N, START>, IDRSUpdateKernel<S, W, 1, START>>(
-                                    (const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv,
-                                    wantu, k, end);
-                                };
-
-                                if (step->start) launch(std::true_type());
-                                else launch(std::false_type());
+                                blocks = IDRSLaunchRows<IDRSUpdateKernel<S, W, N>, IDRSUpdateKernel<S, W, 1>>(
+                                  (const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost, wantv, wantu,
+                                  (bool)step->start, k, end);
                               }));
   PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
   for (PetscInt i = 0; i < group->count; i++) {

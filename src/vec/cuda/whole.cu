@@ -4,8 +4,9 @@
    the same rows in all passes, and the panels, r, z, v and t are read and written by their own thread only. What goes from block to
    block, and why in order, is in whole.cuh.
 */
-#include "onchip.h"
+#include "wholecluster.h"
 #include "../../sys/device/cooperative.cuh"
+#include "../../sys/device/timeout.h"
 
 struct _n_IDRSWhole {
   IDRSBlockMessage *entries; /* of u, or of what becomes of it, in even steps and in odd ones */
@@ -16,14 +17,14 @@ struct _n_IDRSWhole {
   PetscInt          own;   /* entries of a row that its lane takes */
   PetscInt          turns; /* of a warp at most */
   bool              diagonal;
-  IDRSOnChip        onchip; /* how the system lies in shared memory, with a diagonal or without */
+  IDRSClustered     clustered; /* how the system lies in shared memory, with a diagonal or without */
 };
 
 /* The u of a step, on its way to the rows that need it */
 struct IDRSEntries {
-  IDRSBlockMessage    *entries;
-  uint32_t             number;
-  IDRSBoundedPatience *patience;
+  IDRSBlockMessage *entries;
+  uint32_t          number;
+  IDRSWaitPolls    *wait;
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
   {
@@ -53,8 +54,8 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
       message[l] = IDRSLoadRelaxed(u.entries + (size_t)max(column[l / IDRS_PARTS], (PetscInt)0) * IDRS_PARTS + l % IDRS_PARTS);
     all = true;
 #pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageHasCome(message[l], u.number);
-  } while (!IDRSWarpAll(all || u.patience->Ends())); /* each lane has a patience of its own here, as in IDRSMessagesSum() */
+    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageIsThere(message[l], u.number);
+  } while (!IDRSWarpAll(all || u.wait->Ends())); /* each lane counts its own loads here, as in IDRSMessagesSum() */
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
 }
@@ -80,38 +81,38 @@ struct IDRSGridBlocks {
 
   /* By all threads, as the next one. Nobody gets sums of which a part has not come */
   template <int S, bool Y>
-  __device__ __forceinline__ bool Leave(IDRSDots<S, Y, true> &dots)
+  __device__ __forceinline__ bool PostSums(IDRSDots<S, Y, true> &dots)
   {
-    if (__syncthreads_or(!u.patience->left)) return true;
+    if (__syncthreads_or(!u.wait->left)) return true;
     (void)IDRSDotsFinish<S, Y>(dots, Partials());
     return false;
   }
 
-  template <int S, bool HASHED, typename Meanwhile>
-  __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums,
+  template <int S, typename Meanwhile>
+  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums,
                                           const Meanwhile &meanwhile)
   {
     if (threadIdx.x < IDRS_WARP) meanwhile();
-    if (y) IDRSDotsTotal<S, true, HASHED, true>(Partials(), P, false, sums, *u.patience);
-    else IDRSDotsTotal<S, false, HASHED, true>(Partials(), P, false, sums, *u.patience);
-    return __syncthreads_or(!u.patience->left);
+    if (y) IDRSDotsTotal<S, true, true, true>(Partials(), P, false, sums, *u.wait);
+    else IDRSDotsTotal<S, false, true, true>(Partials(), P, false, sums, *u.wait);
+    return __syncthreads_or(!u.wait->left);
   }
 
-  __device__ __forceinline__ void Tell(size_t, PetscScalar) const {}
+  __device__ __forceinline__ void Publish(size_t, PetscScalar) const {}
 
-  __device__ __forceinline__ void Meet() const {}
+  __device__ __forceinline__ void Synchronize() const {}
 };
 
-template <int S, bool HASHED>
+template <int S>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   IDRSWholeKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P)
 {
-  IDRSBoundedPatience patience = {IDRS_WHOLE_POLLS};
-  IDRSGridBlocks      blocks   = {
-    steps.A, steps.partials, {steps.entries, steps.partials.launch, &patience}
+  IDRSWaitPolls  wait   = {steps.polls};
+  IDRSGridBlocks blocks = {
+    steps.A, steps.partials, {steps.entries, steps.partials.launch, &wait}
   };
 
-  (void)IDRSWholeRun<S, HASHED>(steps, P, blocks);
+  (void)IDRSWholeRun<S>(steps, P, blocks);
 }
 
 PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
@@ -123,7 +124,7 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, (*whole)->entries));
   PetscCall(PetscDeviceFree(dctx, (*whole)->result));
-  PetscCall(IDRSOnChipDestroy_CUDA(&(*whole)->onchip));
+  PetscCall(IDRSClusteredDestroy_CUDA(&(*whole)->clustered));
   PetscCall(PetscFree(*whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -172,7 +173,7 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
   PetscCall(MatGetNonzeroState(A, &pattern));
   if (id != cuda->whole->id || pattern != cuda->whole->pattern || cuda->whole->diagonal != (work->diagonal != NULL)) {
-    IDRSOnChip     *onchip = &cuda->whole->onchip;
+    IDRSClustered  *clustered = &cuda->whole->clustered;
     const PetscInt *i, *j;
     PetscInt        n;
     PetscBool       done;
@@ -184,21 +185,21 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     cuda->whole->nonzeros = i[n];
     cuda->whole->own      = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
     cuda->whole->turns    = IDRSWholeTurns(n, i, cuda->whole->own);
-    ierr                  = IDRSOnChipSetUp_CUDA(work, i, j, cuda->whole->own, onchip);
+    ierr                  = IDRSClusteredSetUp_CUDA(work, i, j, cuda->whole->own, clustered);
     PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCall(ierr);
-    if (onchip->clusters)
+    if (clustered->clusters)
       PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n",
-                          onchip->matrix ? "" : " but for the matrix", onchip->clusters, onchip->size, onchip->rows));
+                          clustered->matrix ? "" : " but for the matrix", clustered->clusters, clustered->size, clustered->rows));
     else PetscCall(PetscInfo(A, "Steps in one kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
     cuda->whole->id       = id;
     cuda->whole->pattern  = pattern;
     cuda->whole->diagonal = work->diagonal != NULL;
   }
-  if (!cuda->whole->onchip.clusters) work->whole = "vectors and matrix are in global memory";
+  if (!cuda->whole->clustered.clusters) work->whole = "vectors and matrix are in global memory";
   else
-    work->whole = cuda->whole->onchip.matrix ? "vectors and matrix are in shared memory"
-                                             : "vectors are in shared memory, the matrix is in global memory";
+    work->whole = cuda->whole->clustered.matrix ? "vectors and matrix are in shared memory"
+                                                : "vectors are in shared memory, the matrix is in global memory";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -210,7 +211,7 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 #define IDRS_WHOLE_TURNS    8
 
 /* Why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
-PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
 {
   const IDRSWhole *whole = &((const IDRS_CUDA *)work->data)->whole;
   Mat              block = NULL;
@@ -221,13 +222,14 @@ PetscErrorCode IDRSWholeRuns_CUDA(IDRSWork work, IDRSProduct product, PetscBool 
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
   if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "it takes at most 16 shadow vectors";
+  else if (!work->hashed) *why = "it computes the shadow vectors, and those of this solve are given";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
-  else PetscCall(IDRSProductRuns_CUDA(product, why));
+  else PetscCall((*IDRSProducts_CSR.runs)(product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetBlocks(product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
   PetscCall(IDRSWholeSetUp_CUDA(work, block));
   if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!(*whole)->onchip.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
+  if (!(*whole)->clustered.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
     *why = "the system does not fit into shared memory, and it would not be faster";
   else if ((*whole)->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -241,13 +243,13 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   const unsigned int blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)cuda->multiprocessors), (size_t)1);
 
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto shadow) {
-    return IDRSLaunchCooperative(IDRSWholeKernel<S, hashed>, blocks, IDRS_THREADS, stream, *steps, shadow);
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
+    return IDRSLaunchCooperative(IDRSWholeKernel<S>, blocks, IDRS_THREADS, stream, *steps, shadow);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the kernel has told, and the step in which the host continues */
+/* What the kernel has reported, and the step in which the host continues */
 static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWholeReport *report)
 {
   for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
@@ -260,10 +262,11 @@ static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWhol
 }
 
 /*
-   IDRSWhole_CUDA - Makes steps, from this one, whose direction is there, and updates, until the host is to continue with the sums
+   Makes steps, from this one, whose direction is there, and updates, until the host is to continue with the sums
    of *step. The scalars go to the device and come back
 */
-PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Vec anchor, IDRSStep *step, IDRSWholeReport *report)
+static PetscErrorCode IDRSWholeMakeSteps(IDRSWork work, const IDRSLimits *limits, Vec x, Vec anchor, IDRSStep *step,
+                                         IDRSWholeReport *report)
 {
   IDRS_CUDA     *cuda     = (IDRS_CUDA *)work->data;
   IDRSWhole      whole    = cuda->whole;
@@ -300,12 +303,13 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   steps.result     = whole->result;
   steps.arrived    = cuda->arrived;
   steps.sequence   = ++cuda->sequence;
+  steps.polls      = IDRSGetPolls();
   steps.partials.launch++;
   PetscCall(IDRSGetCSR(block, &steps.A));
   for (int i = 0; i < count; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
   PetscCall(IDRSGetDiagonal_CUDA(work, true, &steps.diagonal));
   PetscCall(PetscLogGpuTimeBegin());
-  if (whole->onchip.clusters) PetscCall(IDRSOnChipLaunch_CUDA(work, &whole->onchip, &steps, stream));
+  if (whole->clustered.clusters) PetscCall(IDRSClusteredLaunch_CUDA(work, &whole->clustered, &steps, stream));
   else PetscCall(IDRSWholeLaunch_CUDA(work, &steps, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &steps.diagonal));
@@ -316,10 +320,13 @@ PetscErrorCode IDRSWhole_CUDA(IDRSWork work, const IDRSLimits *limits, Vec x, Ve
   }
   cuda->partials.launch += IDRS_WHOLE_STEPS;
   PetscCall(IDRSWait_CUDA(work, cuda->sequence));
-  PetscCheck(
-    !whole->result->lost, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "Blocks of a kernel of KSPIDRS have not met: are they held up, by a debugger perhaps? -ksp_idrs_run steps does without");
+  PetscCheck(!whole->result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A kernel of KSPIDRS has waited for %g seconds (-petscidrs_nccl_timeout): its blocks do not all run. -ksp_idrs_run "
+             "steps needs no such kernel",
+             (double)IDRSGetTimeout());
   PetscCall(PetscArraycpy(work->storage, whole->result->storage, IDRS_STORAGE(work->s)));
   IDRSWholeSetReport(whole->result, step, report);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const IDRSWholeOps IDRSWhole_CUDA = {IDRSWholeRuns, IDRSWholeMakeSteps};

@@ -1,6 +1,6 @@
 /*
    Many steps in one kernel, as blocks make them that have their rows in global memory, whole.cu, or in their own shared memory,
-   onchip.cu: what both have in common.
+   wholecluster.cu: what both have in common.
 
    Two things go from block to block in a step:
 
@@ -18,7 +18,7 @@
 
    Reliable updates are made between steps, see wholeupdate.cuh.
 
-   A block that waits for another one too long gives up, and so do all others: then the host is told, and the solve ends with an
+   A block that waits for another one too long gives up, and so do all others: then the host is reported, and the solve ends with an
    error.
 */
 #pragma once
@@ -30,24 +30,23 @@
    The blocks and their rows, a class each:
 
      Rows            those of a thread, as in rows.cuh
-     A, u            the matrix, and the operand of its rows: u() tells an entry of the next direction, u.number is the number of
-                     the step, u.patience how long is waited
-     halo            whether a block has rows of others, too, and makes the passes for them as the others do: behind its own ones,
-                     where the product ends. r^H r is that of own rows only
-     Tell()          tells others of an entry of a vector that an own row has made of the product, if they have that row, too
-     Leave()         leaves the sums of this block for all blocks; true if a message has not come, before that
-     Collect()       adds up those of all blocks, with a y or without, for the first warp at least; true there if a message has not
-                     come. Meanwhile that warp does what is asked for, and the entries of others come into the vector that they have
-                     been told of
-     Meet()          after the direction has been told: what threads of this block are told without messages is there, and what the
-                     block fetches for all of them
+     A, u            the matrix, and the operand of its rows: u() publishes an entry of the next direction, u.number is the
+                     number of the step, u.wait the limit of its waits
+     halo            true if a block also has rows of others, and makes the passes for them: they are behind its own rows, where the
+                     product ends. r^H r is the sum over own rows only
+     Publish()       publishes an entry of the product for other blocks that have this row, too
+     PostSums()      posts the sums of this block for all blocks; returns true if a message has not come before that
+     AddSums()       adds up the sums of all blocks, with a y or without, at least for the first warp; returns true there if a
+                     message has not come. Meanwhile that warp runs a function, and published entries of other blocks are stored
+                     in the vector
+     Synchronize()   a barrier of the block after the direction has been published
 */
 
 /*
    Product and projection of a step, whose sums are left for all blocks; rr: part of r^H r of this thread, or square: it is to be
    made here of r as it is, first: state of the hash for its first row
 */
-template <int S, bool Y, bool HASHED, typename Blocks>
+template <int S, bool Y, typename Blocks>
 static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P,
                                                         const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr,
                                                         bool square)
@@ -66,13 +65,14 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
 
     if (there) {
       x[i] = xi;
-      blocks.Tell(i, xi);
+      blocks.Publish(i, xi);
     }
-    IDRSWholeDotsAdd<S, Y, HASHED>(dots, P, state, i, n, xi, Y ? r : (PetscScalar)0.0);
+    /* P^H x, x^H x, and with r P^H r, x^H r, r^H r */
+    IDRSWholeDotsAdd<S, Y>(dots, state, xi, Y ? r : (PetscScalar)0.0);
     if (Blocks::halo && square) dots.square[dots.squares - 1] += IDRSAbsSquare(r);
-    if (HASHED && row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
+    if (row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
   }
-  return blocks.template Leave<S, Y>(dots);
+  return blocks.template PostSums<S, Y>(dots);
 }
 
 /* Whether the host is to continue, whatever the sums are. updates: made so far, or -1 where the host makes them */
@@ -91,6 +91,7 @@ static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, ID
                                                         IDRSLanesCoefficients<S> *c)
 {
   if (lane->last >= 0 && IDRS_LANE == 0) limits.peak = max(limits.peak, lane->rr);
+  /* the parts of M^{-1}P^H x that need no sums of this step */
   IDRSLanesPrepare<S>(scalars, inverses, (int)step.k, lane, c);
   lane->low  = last ? PETSC_MAX_REAL : (step.unreported ? limits.bounds.low : (PetscReal)-1.0);
   lane->high = step.unreported ? limits.bounds.high : PETSC_MAX_REAL;
@@ -111,24 +112,26 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalar
 
 /*
    By a warp: the same for a step of the start or an omega step. *square is r^H r at its begin, and *next after it where an update
-   follows; limits.peak, of squares as they all are, the largest one so far
+   follows; shared.limits.peak, of squares as they all are, the largest one so far
 */
 template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, IDRSLimits &limits,
-                                                                  bool last, PetscInt updates, IDRSLane<S> *lane,
-                                                                  IDRSLanesCoefficients<S> *c, PetscReal *square, PetscReal *next)
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step,
+                                                                  IDRSWholeShared<S> &shared, bool last, PetscInt updates,
+                                                                  IDRSLane<S> *lane, PetscReal *square, PetscReal *next)
 {
   const PetscInt  s     = scalars->s;
   const bool      omega = step.k == s;
   const PetscReal rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]), now = PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]);
+  IDRSLimits     &limits = shared.limits;
   bool            due;
 
-  *square = step.unreported ? rr : now; /* the start has a norm to tell before any iteration is unreported */
+  *square = step.unreported ? rr : now; /* the start has a norm to report before any iteration is unreported */
   *next   = 0.0;
   if (last) return IDRS_WHOLE_ENDS;
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
   if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL)) IDRSWholeSetAnchor(limits, now);
   IDRS_SYNC_WARP();
+  /* the test of the host, on squares */
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
   if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
@@ -136,40 +139,45 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   if (!step.start && !due) {
     PetscScalar minimal, enlarged;
 
+    /* omega = t^H r / t^H t, enlarged if the angle between t and r is too large */
     if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !(PetscAbsScalar(enlarged) > 0.0))
       return IDRS_WHOLE_ENDS;
-    IDRSLanesOmega<S>(scalars, enlarged, lane, c);
+    IDRSLanesOmega<S>(scalars, enlarged, lane, &shared.c);
     lane->rr   = rr;
     lane->last = (int)s;
     return IDRS_WHOLE_STEP;
   }
+  /* the host decides if the norm is not accurate enough for an update */
   if (due && !IDRSWholeKnowsNorm(scalars, limits)) return IDRS_WHOLE_ENDS;
   if (!IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next)) return IDRS_WHOLE_ENDS;
-  for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, c);
+  for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, &shared.c);
   lane->last = IDRS_LANES_BEGIN;
   return due && IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm) ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
 }
 
 /* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
-template <int S, typename Rows, typename Tell>
+template <int S, typename Rows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step,
-                                                            const IDRSLanesCoefficients<S> &c, const Tell &next)
+                                                            const IDRSLanesCoefficients<S> &c, const Publish &next)
 {
-  const int            s = steps.panels.s, k = (int)step.k;
-  const bool           inner     = k + 1 < s;
-  const IDRSDirection  direction = {inner, inner, steps.diagonal, steps.v};
-  const IDRSTellNobody nobody;
+  const int              s = steps.panels.s, k = (int)step.k;
+  const bool             inner     = k + 1 < s;
+  const IDRSDirection    direction = {inner, inner, steps.diagonal, steps.v};
+  const IDRSNotPublished nobody;
 
+  /* omega step: z += omega p + U beta, r -= omega t, U_0 */
   if (k == s) return IDRSWholeAdvanceRows<S, Rows>(steps, c, next);
+  /* G_k, U_k, r -= beta_k G_k, U_{k+1} */
   if (!step.start) return IDRSWholeUpdateRows<S, Rows>(steps, c, k, next);
-  if (inner) return IDRSUpdateRows<S, 1, true, Rows>(steps.panels, c, direction, k, k + 1, steps.r, next);
-  return IDRSUpdateRows<S, 1, true, Rows>(steps.panels, c, direction, k, k + 1, steps.r, nobody);
+  /* the start: v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v; after the last step r alone, see IDRSWholeEndStart() */
+  if (inner) return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, next);
+  return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, nobody);
 }
 
 /* The omega step that ends the start begins with r = r - G c, and its direction is r or B^{-1}r */
-template <int S, typename Rows, typename Tell>
+template <int S, typename Rows, typename Publish>
 static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
-                                                         const Tell &next)
+                                                         const Publish &next)
 {
   const IDRSDirection direction = {true, false, NULL, steps.r};
 
@@ -196,8 +204,8 @@ static __device__ __forceinline__ PetscReal IDRSWholeSquare(const PetscScalar *r
    Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k. Returns the part of r^H r
    of this thread, of so many rows
 */
-template <typename Rows, typename Tell>
-static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Tell &tell)
+template <typename Rows, typename Publish>
+static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Publish &publish)
 {
   const size_t n         = steps.panels.n;
   const bool   omega     = steps.step.k == steps.panels.s;
@@ -212,28 +220,16 @@ static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps 
       if (steps.diagonal) IDRSScaleEntries<1>(u, IDRSLoad<1>(steps.diagonal, i, n));
       IDRSStore<1>(direction, i, n, u);
     } else u = IDRSLoad<1>(direction, i, n);
-    tell(i, u);
+    publish(i, u);
   }
   return rr;
 }
-
-/* What the threads of a block share */
-template <int S>
-struct IDRSWholeShared {
-  PetscScalar              storage[IDRS_STORAGE(S)];
-  IDRSLanesCoefficients<S> c;
-  IDRSInverses<S>          inverses;
-  IDRSLimits               limits;   /* for r^H r */
-  PetscReal                promised; /* r^H r after the omega step before an update */
-  IDRSWholeNext            next;
-  bool                     goeson; /* after an update */
-};
 
 /*
    The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the
    step in which the host continues; the first block tells the host the rest
 */
-template <int S, bool HASHED, typename Blocks>
+template <int S, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
   __shared__ IDRSWholeShared<S> memory[1];
@@ -242,10 +238,10 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   const IDRSShadowRow           hash   = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
   IDRSStep                      step   = steps.step;
   PetscReal                     rr;
-  PetscInt                      completed = 0, told = 0, updates = steps.x ? 0 : -1;
+  PetscInt                      completed = 0, reported = 0, updates = steps.x ? 0 : -1;
   IDRSScalars                   scalars;
   IDRSLane<S>                   lane;
-  bool                          lost;
+  bool                          timedout;
   const auto                    prepare = [&]() {
     if (!step.start)
       IDRSWholePrepare<S>(&scalars, &shared.inverses, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates),
@@ -267,31 +263,35 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
       const bool y = step.start || step.k == s, square = Blocks::halo && !(step.start && step.k == s);
 
       if (square) rr = 0.0;
-      blocks.Meet();
-      if (y) lost = IDRSWholeProject<S, true, HASHED>(steps, P, hash, blocks, x, rr, square);
-      else lost = IDRSWholeProject<S, false, HASHED>(steps, P, hash, blocks, x, rr, square);
-      lost = blocks.template Collect<S, HASHED>(y, P, x, scalars.sums, prepare) || lost;
+      blocks.Synchronize();
+      /* G_k = A U_k, or t = A p, and the sums of this block */
+      if (y) timedout = IDRSWholeProject<S, true>(steps, P, hash, blocks, x, rr, square);
+      else timedout = IDRSWholeProject<S, false>(steps, P, hash, blocks, x, rr, square);
+      /* the sums of all blocks */
+      timedout = blocks.template AddSums<S>(y, P, x, scalars.sums, prepare) || timedout;
       if (threadIdx.x < IDRS_WARP) {
         IDRSWholeNext follows;
         PetscReal     square, after = 0.0;
 
         if (y)
-          follows = IDRSWholeContinue<S>(&scalars, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates), updates,
-                                         &lane, &shared.c, &square, &after);
+          follows = IDRSWholeContinue<S>(&scalars, step, shared, IDRSWholeIsLast(shared.limits, completed, updates), updates, &lane,
+                                         &square, &after);
         else {
+          /* alpha, M_k, beta_k, f, c */
           follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &shared.c);
           square  = lane.rr;
         }
         if (threadIdx.x == 0) {
-          shared.next     = lost ? IDRS_WHOLE_ENDS : follows;
+          shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
           shared.promised = after;
-          if (blockIdx.x == 0) steps.result->squares[told] = square; /* counts if the kernel goes on */
+          if (blockIdx.x == 0) steps.result->squares[reported] = square; /* counts if the kernel goes on */
         }
       }
       __syncthreads();
       if (shared.next != IDRS_WHOLE_STEP) break;
       blocks.u.number++;
-      if (step.start || step.unreported) told++;
+      if (step.start || step.unreported) reported++;
+      /* the passes, and the direction of the next step */
       rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, shared.c, blocks.u);
       step.unreported = PETSC_TRUE;
       if (step.k == s) step.start = PETSC_FALSE;
@@ -300,19 +300,20 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         __syncthreads();
         for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);
         __syncthreads();
+        /* r = r - G c follows, and its norm is reported as it was before */
         if (Blocks::halo) rr = IDRSWholeSquare<typename Blocks::Rows>(steps.r, blocks.A.n);
         IDRSWholeEndStart<S, typename Blocks::Rows>(steps, shared.c, blocks.u);
       }
     }
     if (shared.next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;
-    if (step.start || step.unreported) told++;
-    rr = IDRSWholeMakeUpdate<S, HASHED>(steps, P, blocks, &scalars, shared.limits, shared.promised, shared.c, shared.goeson, &lost);
+    if (step.start || step.unreported) reported++;
+    rr = IDRSWholeMakeUpdate<S>(steps, P, blocks, &scalars, shared, &timedout);
     if (threadIdx.x == 0 && blockIdx.x == 0) {
-      steps.result->squares[told] = shared.promised;
-      if (shared.goeson) steps.result->updated[updates] = {told + 1, shared.limits.anchornorm};
+      steps.result->squares[reported] = shared.promised;
+      if (shared.goeson) steps.result->updated[updates] = {reported + 1, shared.limits.anchornorm};
     }
-    told++;
+    reported++;
     completed++;
     step = {shared.goeson ? 0 : IDRS_RESIDUAL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step.matvec};
     if (!shared.goeson) break;
@@ -324,40 +325,28 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   __syncthreads();
   if (threadIdx.x == 0) {
     steps.result->completed  = completed;
-    steps.result->count      = told;
+    steps.result->count      = reported;
     steps.result->updates    = max(updates, (PetscInt)0);
     steps.result->k          = (int)step.k;
     steps.result->start      = step.start;
     steps.result->unreported = step.unreported;
-    steps.result->lost       = lost;
+    steps.result->timedout   = timedout;
     __threadfence_system();
     *(volatile uint64_t *)steps.arrived = steps.sequence;
   }
   return step;
 }
 
-/*
-   Calls launch with S and HASHED of a kernel as types, and the shadow vectors that it takes. The error of the launch becomes one of
-   PETSc
-*/
+/* Calls launch with the S of a kernel as a type, and the shadow space. The error of the launch becomes one of PETSc */
 template <typename L>
 static PetscErrorCode IDRSDispatchWhole(IDRSWork work, L &&launch)
 {
-  const PetscScalar *P[IDRS_COLUMNS_AT_ONCE];
-  cudaError_t        error = cudaSuccess;
+  cudaError_t error = cudaSuccess;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; work->P && j < work->s; j++) PetscCall(IDRSGetArrayRead_CUDA(work->P[j], &P[j]));
   PetscCallCUDA(IDRSDispatch(work->s, false, [&](auto S, auto) {
-    if constexpr (S > 0) {
-      IDRSShadow<S> shadow = {(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}};
-
-      for (PetscInt j = 0; work->P && j < work->s; j++) shadow.a[j] = P[j];
-      if (work->P) error = launch(S, std::false_type(), shadow);
-      else error = launch(S, std::true_type(), shadow);
-    }
+    if constexpr (S > 0) error = launch(S, IDRSShadow<S>{(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}});
   }));
   PetscCallCUDA(error);
-  for (PetscInt j = 0; work->P && j < work->s; j++) PetscCall(VecRestoreArrayReadAndMemType(work->P[j], &P[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /*
    The passes of steps after the start, in a kernel of many steps: what update and advance of passes.cuh do with a row, in an order
-   in which little is waited for. All columns of a row are asked for before the first is used, others are told of the direction
+   in which little is waited for. All columns of a row are asked for before the first is used, others are reported of the direction
    before anything else is written, and what no other row waits for comes last. No PETSc call.
 */
 #pragma once
@@ -14,30 +14,27 @@ static __device__ __forceinline__ PetscReal IDRSAbsSquare(PetscScalar x)
   return PetscRealPart(x) * PetscRealPart(x) + PetscImaginaryPart(x) * PetscImaginaryPart(x);
 }
 
-/* The inner products of row i, as in dots.cuh; state: of the hash for it, which is there before x is */
-template <int S, bool Y, bool HASHED>
-static __device__ __forceinline__ void IDRSWholeDotsAdd(IDRSDots<S, Y, true> &sums, const IDRSShadow<S> &P,
-                                                        const IDRSShadowRow &state, size_t i, size_t n, PetscScalar x,
+/* The inner products of a row, as in dots.cuh; state: of the hash for it, which is there before x is */
+template <int S, bool Y>
+static __device__ __forceinline__ void IDRSWholeDotsAdd(IDRSDots<S, Y, true> &sums, const IDRSShadowRow &state, PetscScalar x,
                                                         PetscScalar y)
 {
-  if constexpr (HASHED) {
 #pragma unroll
-    for (int j = 0; j < S; j += 2) {
-      PetscReal p[2];
+  for (int j = 0; j < S; j += 2) {
+    PetscReal p[2];
 
-      IDRSPair(state, IDRSShadowMultiplier(j / 2), &p[0], &p[1]);
+    IDRSPair(state, IDRSShadowMultiplier(j / 2), &p[0], &p[1]);
 #pragma unroll
-      for (int l = 0; l < 2 && j + l < S; l++) {
-        sums.dot[j + l] += p[l] * x;
-        if (Y) sums.dot[S + j + l] += p[l] * y;
-      }
+    for (int l = 0; l < 2 && j + l < S; l++) {
+      sums.dot[j + l] += p[l] * x;
+      if (Y) sums.dot[S + j + l] += p[l] * y;
     }
-    sums.square[0] += IDRSAbsSquare(x);
-    if (Y) {
-      sums.dot[2 * S] += PetscConj(x) * y;
-      sums.square[1] += IDRSAbsSquare(y);
-    }
-  } else IDRSDotsAdd<S, 1, Y, false>(sums, P, i, n, IDRSPack<1>{{x}}, IDRSPack<1>{{y}});
+  }
+  sums.square[0] += IDRSAbsSquare(x);
+  if (Y) {
+    sums.dot[2 * S] += PetscConj(x) * y;
+    sums.square[1] += IDRSAbsSquare(y);
+  }
 }
 
 /* Entry i of the first s columns of a panel */
@@ -53,9 +50,9 @@ static __device__ __forceinline__ void IDRSLoadColumns(const PetscScalar *panel,
    Step k: with G_k and U_k as the step leaves them r = r - beta g_k, and the direction of step k+1, or r or B^{-1}r after the last
    one. Returns the part of r^H r of this thread
 */
-template <int S, typename Rows, typename Tell>
+template <int S, typename Rows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c,
-                                                                int k, const Tell &tell)
+                                                                int k, const Publish &publish)
 {
   const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
   const int       s   = steps.panels.s;
@@ -71,20 +68,25 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
     IDRSLoadColumns<S>(steps.panels.U, ld, i, s, U);
 #pragma unroll
     for (int j = 0; j < S; j++) {
+      /* G alpha, U alpha for step k; G c, U c for step k + 1 */
       Ga += c.a[zero + j] * G[j];
       Ua += c.a[zero + j] * U[j];
       Gc += c.b[zero + j] * G[j];
       Uc += c.b[zero + j] * U[j];
     }
+    /* G_k -= G alpha, U_k -= U alpha, r -= beta_k G_k */
     g -= Ga;
     u -= Ua;
     r -= c.beta * g;
+    /* d = B^{-1}(r - G c), U_{k+1} = omega d + U c */
     d.v[0] = r - Gc;
     if (steps.diagonal) d.v[0] *= steps.diagonal[i];
+    /* U_0 = omega d + U c */
     if (k + 1 < s) d.v[0] = Uc + c.omega * d.v[0];
-    tell(i, d);
+    publish(i, d);
     if (k + 1 < s) steps.panels.U[(k + 1) * ld + i] = d.v[0];
     else if (steps.diagonal) steps.v[i] = d.v[0];
+    /* no other row waits for what follows */
     if (k > 0) {
       steps.panels.G[k * ld + i] = g;
       steps.panels.U[k * ld + i] = u;
@@ -99,9 +101,9 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
    The omega step: r = r - omega t, the direction of step 0, and z = z + omega p + U beta, where p is r or B^{-1}r as they were.
    Returns the part of r^H r of this thread
 */
-template <int S, typename Rows, typename Tell>
+template <int S, typename Rows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
-                                                                 const Tell &tell)
+                                                                 const Publish &publish)
 {
   const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
   const int       s   = steps.panels.s;
@@ -117,6 +119,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWhole
 #pragma unroll
     for (int j = 0; j < S; j++) {
       if (j < s) {
+        /* G c, U c for step 0; U beta for z */
         Gc += c.a[zero + j] * G[j];
         Uc += c.a[zero + j] * U[j];
         Ub += c.b[zero + j] * U[j];
@@ -130,10 +133,11 @@ static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWhole
       p *= scale;
     }
     d.v[0] = Uc + c.omega * d.v[0];
-    tell(i, d);
+    publish(i, d);
     steps.panels.U[i] = d.v[0];
     steps.r[i]        = r;
     sum += IDRSAbsSquare(r);
+    /* z += omega p + U beta */
     steps.z[i] = z + (Ub + c.omega * p);
   }
   return sum;

@@ -2,18 +2,16 @@
 #pragma once
 
 #include "lanes.cuh"
-#include "project.cuh"
-#include "../../mat/cuda/csr.h"
-#include "../../mat/cuda/rowsum.cuh"
+#include "idrscudaimpl.cuh"
+#include "../../sys/kernels/project.cuh"
+#include "../../sys/kernels/csr.h"
+#include "../../sys/kernels/rowsum.cuh"
 
 /* Steps of one kernel, so that it ends within some ten milliseconds */
 #define IDRS_WHOLE_STEPS 2048
 
 /* Entries of u that a lane asks for at once */
 #define IDRS_WHOLE_ATONCE 8
-
-/* How often a message is asked for: some ten seconds */
-#define IDRS_WHOLE_POLLS (1u << 24)
 
 /* What has become of the steps, on the host */
 typedef struct {
@@ -23,7 +21,7 @@ typedef struct {
   IDRSWholeUpdated updated[IDRS_WHOLE_STEPS]; /* with r^H r, too */
   PetscInt         completed, count, updates;
   int              k, start, unreported; /* the step in which the host continues, or k = IDRS_RESIDUAL */
-  int              lost;                 /* a message has not come */
+  int              timedout;             /* a message has not come */
 } IDRSWholeResult;
 
 typedef struct {
@@ -41,19 +39,26 @@ typedef struct {
   IDRSLimits         limits;
   IDRSWholeResult   *result;
   uint64_t          *arrived, sequence;
+  unsigned int       polls; /* of a thread that waits, at most */
 } IDRSWholeSteps;
 
-/* Where each lane calls Ends() if any does, the lanes of a warp lose it together, as in onchip.cu */
-struct IDRSBoundedPatience {
-  unsigned int left;
+/* What follows from the sums of a step */
+typedef enum {
+  IDRS_WHOLE_ENDS, /* the host continues with them */
+  IDRS_WHOLE_STEP,
+  IDRS_WHOLE_UPDATE /* an omega step, and a reliable update after it */
+} IDRSWholeNext;
 
-  static __device__ __forceinline__ IDRSBlockMessage Load(const IDRSBlockMessage *message) { return IDRSLoadRelaxed(message); }
-
-  __device__ __forceinline__ bool Ends()
-  {
-    if (left) left--;
-    return !left;
-  }
+/* What the threads of a block share */
+template <int S>
+struct IDRSWholeShared {
+  PetscScalar              storage[IDRS_STORAGE(S)];
+  IDRSLanesCoefficients<S> c;
+  IDRSInverses<S>          inverses;
+  IDRSLimits               limits;   /* for r^H r */
+  PetscReal                promised; /* r^H r after the omega step before an update */
+  IDRSWholeNext            next;
+  bool                     goeson; /* after an update */
 };
 
 /*

@@ -10,8 +10,8 @@
 
    To what goes from block to block an update is a step of its own, with a number of its own: entries of z take the place of those
    of u, and P^H r and r^H r that of the sums. A block writes entries of z once it has the sums of all blocks of the omega step, and
-   entries of the next u once it has those of the update; so what whole.cuh and onchip.cu say of steps j, j+1 and j+2 holds for
-   updates among them. x, z, r and the anchor of a row are read and written by the thread of that row only.
+   entries of the next u once it has those of the update. So the argument of whole.cuh and wholecluster.cu about steps j, j+1 and
+   j+2 includes updates. x, z, r and the anchor of a row are read and written by the thread of that row only.
 
    Where blocks have rows of others, too, they have z of them, and r of the update comes in the place of the product: the threads
    that take it meet those of the passes.
@@ -22,19 +22,12 @@
 #pragma once
 
 #include <petscidrs/private/idrstrust.h>
-#include "dots.cuh"
+#include "../../sys/kernels/dots.cuh"
 #include "passes.cuh"
 #include "wholesteps.cuh"
 
 /* What the host tests again ends the kernel too early rather than too late */
 #define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)
-
-/* What follows from the sums of a step */
-typedef enum {
-  IDRS_WHOLE_ENDS, /* the host continues with them */
-  IDRS_WHOLE_STEP,
-  IDRS_WHOLE_UPDATE /* an omega step, and a reliable update after it */
-} IDRSWholeNext;
 
 /* The limits for r^H r, so that no step takes a root */
 static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &limits)
@@ -79,8 +72,8 @@ static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *sca
    the next direction
 */
 template <int S>
-static __device__ __forceinline__ bool IDRSWholeTakeUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised,
-                                                           IDRSCoefficients<S> *c)
+static __device__ __forceinline__ bool IDRSWholeAcceptUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised,
+                                                             IDRSCoefficients<S> *c)
 {
   const PetscReal square = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]);
 
@@ -93,21 +86,21 @@ static __device__ __forceinline__ bool IDRSWholeTakeUpdate(IDRSScalars *scalars,
   return true;
 }
 
-/* Others are told of another vector than the one that a pass has made: of what this thread has written to it */
-template <typename Tell>
-struct IDRSTellOther {
-  const Tell        &tell;
+/* Others are reported of another vector than the one that a pass has made: of what this thread has written to it */
+template <typename Publish>
+struct IDRSPublishOther {
+  const Publish     &publish;
   const PetscScalar *other;
   size_t             n;
 
-  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &) const { tell(i, IDRSLoad<1>(other, i, n)); }
+  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &) const { publish(i, IDRSLoad<1>(other, i, n)); }
 };
 
 /*
    r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread, which has r^H r in *rr, too. A z comes as that
    of u in IDRSWholeProject()
 */
-template <int S, bool HASHED, typename Blocks>
+template <int S, typename Blocks>
 static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
                                                       IDRSDots<S, false, true> &dots, PetscReal *rr)
 {
@@ -119,14 +112,17 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
     const PetscScalar Az = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, (IDRSIndex)row, steps.own);
     IDRSPack<1>       r = IDRSLoad<1>(steps.anchor, i, n), x = IDRSLoad<1>(steps.x, i, n);
 
+    /* r = anchor - A z */
     r.v[0] -= i < n ? Az : (PetscScalar)0.0;
+    /* x += z, z = 0 */
     IDRSAdd<1>(x, 1.0, IDRSLoad<1>(steps.z, i, n));
     IDRSStore<1>(steps.anchor, i, n, r);
     IDRSStore<1>(steps.r, i, n, r);
     IDRSStore<1>(steps.x, i, n, x);
     IDRSStore<1>(steps.z, i, n, IDRSZero<1>());
-    if (i < n) blocks.Tell(i, r.v[0]);
-    IDRSDotsAdd<S, 1, false, HASHED>(dots, P, i, n, r, IDRSZero<1>());
+    if (i < n) blocks.Publish(i, r.v[0]);
+    /* P^H r, r^H r */
+    IDRSDotsAdd<S, 1, false, true>(dots, P, i, n, r, IDRSZero<1>());
   }
   for (size_t i = n + threadIdx.x; Blocks::halo && i < steps.panels.n; i += blockDim.x) steps.z[i] = 0.0;
   *rr = dots.square[0];
@@ -134,32 +130,33 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
 
 /*
    The rest of the omega step and the update, by all threads of all blocks, with two numbers: that of blocks.u, and the next one for
-   the direction. scalars, limits, c and goeson are in shared memory. Returns the part of r^H r of this thread; goeson tells whether
-   the kernel goes on, and *lost, to the first warp, whether a message has not come
+   the direction. scalars are in shared memory, too. Returns the part of r^H r of this thread; shared.goeson says
+   whether the kernel goes on, and *timedout, to the first warp, whether a message has not come
 */
-template <int S, bool HASHED, typename Blocks>
+template <int S, typename Blocks>
 static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
-                                                                IDRSScalars *scalars, IDRSLimits &limits, PetscReal promised,
-                                                                IDRSCoefficients<S> &c, bool &goeson, bool *lost)
+                                                                IDRSScalars *scalars, IDRSWholeShared<S> &shared, bool *timedout)
 {
   const IDRSDirection none = {false, false, steps.diagonal, steps.v}, direction = {true, true, steps.diagonal, steps.v};
-  const IDRSTellOther<decltype(blocks.u)> tellz = {blocks.u, steps.z, steps.panels.n};
-  IDRSDots<S, false, true>                dots;
-  PetscReal                               rr;
+  const IDRSPublishOther<decltype(blocks.u)> publishz = {blocks.u, steps.z, steps.panels.n};
+  IDRSDots<S, false, true>                   dots;
+  PetscReal                                  rr;
 
-  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, none, 0, (const PetscScalar *)NULL, steps.t, steps.z, steps.r,
-                                                     tellz);
-  blocks.Meet();
-  IDRSWholeRenew<S, HASHED>(steps, P, blocks, dots, &rr);
-  *lost = blocks.template Leave<S, false>(dots);
-  *lost = blocks.template Collect<S, HASHED>(false, P, steps.r, scalars->sums, []() {}) || *lost;
+  /* z += omega p + U beta, r -= omega t; z is published instead of u */
+  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, none, 0, {NULL, steps.t, steps.z, steps.r}, publishz);
+  blocks.Synchronize();
+  /* r = anchor - A z */
+  IDRSWholeRenew<S>(steps, P, blocks, dots, &rr);
+  *timedout = blocks.template PostSums<S, false>(dots);
+  *timedout = blocks.template AddSums<S>(false, P, steps.r, scalars->sums, []() {}) || *timedout;
   if (threadIdx.x < IDRS_WARP) {
-    const bool goes = IDRSWholeTakeUpdate<S>(scalars, limits, promised, &c) && !*lost;
+    const bool goes = IDRSWholeAcceptUpdate<S>(scalars, shared.limits, shared.promised, &shared.c) && !*timedout;
 
-    if (threadIdx.x == 0) goeson = goes;
+    if (threadIdx.x == 0) shared.goeson = goes;
   }
   __syncthreads();
   blocks.u.number++;
-  if (goeson) IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, 0, steps.panels.s, steps.r, blocks.u);
+  if (shared.goeson)
+    IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, direction, 0, steps.panels.s, steps.r, blocks.u);
   return rr;
 }

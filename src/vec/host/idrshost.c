@@ -188,16 +188,18 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
 /* The arrays of VECSEQ and VECMPI are all there is to them, but for ghost points, which our columns would not have */
 static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
 {
-  PetscBool standard, cuda, ghosted, device = PETSC_TRUE;
+  PetscBool standard, cuda, ghosted;
+  IDRSPlace place = IDRS_PLACE_CUDA;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &standard, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  if (cuda) PetscCall(IDRSOnDevice(like, &device));
+  if (cuda) PetscCall(IDRSVecWhere(like, &place));
   PetscCall(IDRSGhosted(like, &ghosted));
   if (ghosted) *why = "back end host takes no ghosted vectors";
-  if (!standard && device) *why = "back end host takes vectors of type seq and mpi, and cuda when bound to the CPU";
+  if (!standard && place != IDRS_PLACE_HOST)
+    *why = "back end host takes vectors of type seq and mpi, and cuda when bound to the CPU";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -433,7 +435,7 @@ static PetscErrorCode IDRSAdvance_Host(const IDRSGroup *group, const IDRSStep *s
 const IDRSPassOps IDRSPasses_Host = {
   .name         = "host",
   .composed     = PETSC_FALSE,
-  .device       = PETSC_FALSE,
+  .device       = NULL,
   .queue        = {&IDRSQueue_Host, &IDRSQueue_Host, &IDRSQueue_Host},
   .runs         = IDRSRuns_Host,
   .create       = IDRSCreate_Host,
@@ -442,6 +444,9 @@ const IDRSPassOps IDRSPasses_Host = {
   .project      = IDRSProject_Host,
   .update       = IDRSUpdate_Host,
   .advance      = IDRSAdvance_Host,
+  .additerate   = IDRSAddIterate_Vec,
+  .residual     = IDRSResidual_Vec,
+  .squares      = IDRSLocalSquares_Vec,
   .blockarray   = IDRSBlockArray_Host,
   .blockcombine = IDRSBlockCombine_Host,
   .blockproject = IDRSBlockProject_Host,

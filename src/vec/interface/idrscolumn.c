@@ -5,22 +5,13 @@
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
-#include "../../sys/device/memory.h"
 
-/*
-   Whether the arrays of vectors like this one are in the memory of a device. Duplicates of a vector that is bound to the host do
-   not all know that they are
-*/
-PetscErrorCode IDRSOnDevice(Vec like, PetscBool *device)
+const IDRSDeviceOps *IDRSGetDevice(IDRSPlace place)
 {
-  const PetscScalar *array;
-  PetscMemType       type;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayReadAndMemType(like, &array, &type));
-  PetscCall(VecRestoreArrayReadAndMemType(like, &array));
-  *device = (PetscBool)PetscMemTypeDevice(type);
-  PetscFunctionReturn(PETSC_SUCCESS);
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (place == IDRS_PLACE_CUDA) return &IDRSDevice_CUDA;
+#endif
+  return NULL;
 }
 
 /* Whether vectors like this one have ghost points. The columns of a panel have none */
@@ -72,11 +63,12 @@ PetscErrorCode IDRSColumnWritten(Vec column)
 */
 PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
 {
-  const MPI_Comm     comm = PetscObjectComm((PetscObject)like);
-  const PetscScalar *array;
-  PetscMemType       type;
-  PetscBool          seq, mpi;
-  PetscInt           bs, n, N;
+  const MPI_Comm       comm = PetscObjectComm((PetscObject)like);
+  const PetscScalar   *array;
+  PetscMemType         type;
+  const IDRSDeviceOps *device;
+  PetscBool            seq, mpi;
+  PetscInt             bs, n, N;
 
   PetscFunctionBegin;
   *v = NULL;
@@ -86,20 +78,14 @@ PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
   PetscCall(VecGetLocalSize(like, &n));
   PetscCall(VecGetSize(like, &N));
   PetscCall(VecGetArrayReadAndMemType(other, &array, &type));
+  device = IDRSGetDevice(PetscMemTypeDevice(type) ? IDRS_PLACE_CUDA : IDRS_PLACE_HOST);
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQ, &seq));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
   if (seq) PetscCall(VecCreateSeqWithArray(comm, bs, n, array, v));
   else if (mpi) PetscCall(VecCreateMPIWithArray(comm, bs, n, N, array, v));
-#if PetscDefined(HAVE_CUDA)
-  else if (PetscMemTypeDevice(type)) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &seq));
-    PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPICUDA, &mpi));
-    if (seq) PetscCall(VecCreateSeqCUDAWithArray(comm, bs, n, array, v));
-    else if (mpi) PetscCall(VecCreateMPICUDAWithArray(comm, bs, n, N, array, v));
-  }
-#endif
+  else if (device) PetscCall((*device->onarray)(like, array, v));
   PetscCall(VecRestoreArrayReadAndMemType(other, &array));
-  if (*v) PetscCall(IDRSColumnInherit(like, *v));
+  if (seq || mpi) PetscCall(IDRSColumnInherit(like, *v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,7 +107,6 @@ PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCIDRS_HAVE_CUDA)
 /*
    Vectors that so many right-hand sides at the same time take beside the first one, and with a block by rows, whose width is a
    power of 2
@@ -133,7 +118,6 @@ static PetscLogDouble IDRSRoomFor(PetscInt width, PetscInt vectors, PetscBool by
   while (columns && columns < width) columns *= 2;
   return (PetscLogDouble)(width - 1) * (PetscLogDouble)vectors + (PetscLogDouble)columns;
 }
-#endif
 
 /*
    IDRSCheckRoom - Ends with the same error on all processes if the device of one of them has no room for so many right-hand sides
@@ -142,14 +126,16 @@ static PetscLogDouble IDRSRoomFor(PetscInt width, PetscInt vectors, PetscBool by
 */
 PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBool byrows)
 {
-#if defined(PETSCIDRS_HAVE_CUDA)
   const MPI_Comm comm      = PetscObjectComm((PetscObject)like);
   PetscLogDouble lacking[] = {0, 0, 0}; /* bytes needed, minus those free, minus the width that fits, where there is no room */
-  PetscBool      device    = PETSC_FALSE;
-  PetscInt       n;
+  const IDRSDeviceOps *device;
+  IDRSPlace            place;
+  PetscInt             n;
 
   PetscFunctionBegin;
-  PetscCall(IDRSOnDevice(like, &device));
+  if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSVecWhere(like, &place));
+  device = IDRSGetDevice(place);
   PetscCall(VecGetLocalSize(like, &n));
   lacking[1] = lacking[2] = -PETSC_MAX_REAL;
   if (device) {
@@ -157,10 +143,11 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
                          needed = IDRSRoomFor(width, vectors, byrows) * vector;
     PetscLogDouble available;
 
-    PetscCall(IDRSGetFreeMemory_CUDA(&available));
+    PetscCall((*device->getfree)(&available));
     if (needed > available) {
       PetscInt fits = width - 1;
 
+      /* the largest width that fits, for the message */
       while (fits > 1 && IDRSRoomFor(fits, vectors, byrows) * vector > available) fits--;
       lacking[0] = needed;
       lacking[1] = -available;
@@ -173,9 +160,6 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
              " right-hand sides at the same time need %.0f bytes more on the GPU, where %.0f are free: take -ksp_idrs_width %.0f",
              width, lacking[0], -lacking[1], -lacking[2]);
   PetscFunctionReturn(PETSC_SUCCESS);
-#else
-  return PETSC_SUCCESS;
-#endif
 }
 
 /* Destroys vectors that were created, or referenced, one by one; some may be missing after an error */
@@ -217,24 +201,23 @@ PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
 {
   const uint64_t key        = IDRSShadowKey(seed);
   const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(column / 2));
-  PetscBool      device     = PETSC_FALSE;
   PetscInt       begin, end;
   PetscScalar   *p;
+  IDRSPlace      place;
 
   PetscFunctionBegin;
   if (!v->petscnative && !v->ops->getarray) {
     PetscCall(IDRSVecSetRandom_Private(v, seed, column));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(IDRSOnDevice(v, &device));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (device) {
-    PetscCall(IDRSVecSetHashed_CUDA(v, key, column));
+  PetscCall(IDRSVecWhere(v, &place));
+  if (IDRSGetDevice(place)) {
+    PetscCall((*IDRSGetDevice(place)->sethashed)(v, key, column));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
   PetscCall(VecGetOwnershipRange(v, &begin, &end));
   PetscCall(VecGetArrayWrite(v, &p));
+  /* P_ij = (2 field - 65535) times a unit, see idrsshadow.h */
   for (PetscInt i = begin; i < end; i++)
     p[i - begin] = (PetscReal)IDRSShadowColumnInteger(IDRSShadowRowState(key, (uint64_t)i), multiplier, column % 2) *
                    (PetscReal)IDRS_SHADOW_UNIT;

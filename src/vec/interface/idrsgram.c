@@ -11,28 +11,29 @@
 */
 PetscErrorCode IDRSVecsCreate(Vec like, PetscInt count, Vec *vecs[], void **memory)
 {
-  PetscBool device = PETSC_FALSE, ghosted = PETSC_FALSE;
-  Vec      *created;
+  const IDRSDeviceOps *device;
+  PetscBool            ghosted = PETSC_FALSE;
+  IDRSPlace            place;
+  Vec                 *created;
 
   PetscFunctionBegin;
   *memory = NULL;
-  PetscCall(IDRSOnDevice(like, &device));
+  PetscCall(IDRSVecWhere(like, &place));
   PetscCall(IDRSGhosted(like, &ghosted));
-#if defined(PETSCIDRS_HAVE_CUDA)
+  device = IDRSGetDevice(place);
   if (device && !ghosted) {
     PetscErrorCode ierr;
 
     PetscCall(PetscCalloc1(count, &created));
-    ierr = IDRSVecsCreate_CUDA(like, count, created, memory);
+    ierr = (*device->create)(like, count, created, memory);
     if (ierr) {
       PetscCall(IDRSColumnsDestroy(count, &created));
-      PetscCall(IDRSVecsFree_CUDA(memory));
+      PetscCall((*device->free)(memory));
     }
     PetscCall(ierr);
     *vecs = created;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
   PetscCall(VecDuplicateVecs(like, count, &created));
   *vecs = created; /* only once it is complete */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -42,27 +43,24 @@ PetscErrorCode IDRSVecsDestroy(PetscInt count, Vec *vecs[], void **memory)
 {
   PetscFunctionBegin;
   PetscCall(VecDestroyVecs(count, vecs));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (*memory) PetscCall(IDRSVecsFree_CUDA(memory));
-#endif
+  if (*memory) PetscCall((*IDRSGetDevice(IDRS_PLACE_CUDA)->free)(memory)); /* only a device has given some */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* IDRSVecGram - W[i + j n] = k_i^H k_j for i <= j < n, in one reduction where the vectors allow it */
 PetscErrorCode IDRSVecGram(PetscInt n, Vec K[], PetscScalar W[])
 {
-  const PetscBool split  = (PetscBool)(K[0]->ops->mdot_local != NULL);
-  PetscBool       device = PETSC_FALSE;
+  const PetscBool split = (PetscBool)(K[0]->ops->mdot_local != NULL);
+  IDRSPlace       place;
 
   PetscFunctionBegin;
-  PetscCall(IDRSOnDevice(K[0], &device));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (device) {
-    PetscCall(IDRSVecGram_CUDA(n, K, W));
+  PetscCall(IDRSVecWhere(K[0], &place));
+  if (IDRSGetDevice(place)) {
+    PetscCall((*IDRSGetDevice(place)->gram)(n, K, W));
     IDRSCallAllreduce(MPI_IN_PLACE, W, n * n, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)K[0]));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-#endif
+  /* W(0:j+1,j) = K(:,0:j+1)^H k_j, all columns in one reduction */
   for (PetscInt j = 0; j < n; j++) {
     if (split) PetscCall(VecMDotBegin(K[j], j + 1, K, W + j * n));
     else PetscCall(VecMDot(K[j], j + 1, K, W + j * n));

@@ -32,11 +32,11 @@ PetscLogDouble IDRSGpuSeconds(void)
 }
 
 /*
-   IDRSGroupTake - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been
+   IDRSGroupNext - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been
    taken, and have their scalars in the same place; for projections also the same shadow space, which is another one after a
    restart. taken has a bit for each work. False, where all have been taken
 */
-PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same,
+PetscBool IDRSGroupNext(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same,
                         const IDRSStep **step)
 {
   IDRSWork first = NULL;
@@ -46,6 +46,7 @@ PetscBool IDRSGroupTake(const IDRSGroup *group, const IDRSStep steps[], PetscBoo
     const IDRSStep *s    = &steps[i];
     const IDRSWork  work = group->work[i];
 
+    /* works with another step, another place of the scalars or another shadow space make the pass later */
     if (*taken & (UINT32_C(1) << i)) continue;
     if (!first) {
       first = work;
@@ -129,7 +130,7 @@ static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep st
   const IDRSStep *step;
 
   PetscFunctionBegin;
-  while (IDRSGroupTake(group, steps, PETSC_FALSE, &taken, &same, &step)) {
+  while (IDRSGroupNext(group, steps, PETSC_FALSE, &taken, &same, &step)) {
     IDRSWork           first  = same.work[0];
     const IDRSPassOps *passes = first->passes;
 
@@ -164,6 +165,7 @@ static void IDRSCountCombine_Private(IDRSWork work, const IDRSStep *step, PetscI
   /* r is not preconditioned */
   const PetscInt columns = omega ? work->s : work->s - step->k, diagonal = omega && work->diagonal ? 1 : 0;
 
+  /* r, and the columns of G and U */
   *vectors = 1 + IDRSCombineVectors_Private(work, step, columns) - diagonal;
   *flops   = IDRSCombineFlops_Private(work, step, columns) - diagonal;
 }
@@ -198,6 +200,7 @@ static void IDRSCountUpdate_Private(IDRSWork work, const IDRSStep *step, PetscIn
 {
   const PetscInt k = step->k, columns = step->start ? 0 : work->s - (k + 1);
 
+  /* G(:,0:k+1), U(:,0:k+1), r read; G_k, U_k, r written; for k = 0 G_0 and r */
   *vectors = (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(work, step, columns);
   *flops   = 4 * k + 4 +
            (step->start ? (step->wantv ? 2 * (k + 1) + (work->diagonal ? 1 : 0) : 0)
@@ -219,6 +222,7 @@ static void IDRSCountAdvance_Private(IDRSWork work, const IDRSStep *step, PetscI
 {
   const PetscInt s = work->s;
 
+  /* U, z, t, r read; z, r written; p if it is not r */
   *vectors = s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(work, step, s) - (step->wantu ? s : 0) -
              (step->wantv && work->diagonal ? 1 : 0);
   *flops = 2 * s + (work->diagonal ? 7 : 6) + IDRSCombineFlops_Private(work, step, s);
@@ -241,8 +245,6 @@ PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
 PetscErrorCode IDRSStreamJoin(IDRSWork work)
 {
   PetscFunctionBegin;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (work->streams) PetscCall(IDRSStreamJoin_CUDA());
-#endif
+  if (work->passes->device) PetscCall((*work->passes->device->join)());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -37,6 +37,13 @@ PetscErrorCode IDRSQueueNoHalo(IDRSWork work, PetscBool *halo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSQueueReduced - For queues whose launch has added up the sums of all processes */
+PetscErrorCode IDRSQueueReduced(const IDRSGroup *group, const IDRSStep steps[])
+{
+  PetscFunctionBegin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The scalars are where the algebra is done, so begin and end have nothing to move */
 static PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
 {
@@ -56,7 +63,7 @@ static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSSte
 
     work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
   }
-  while (IDRSGroupTake(group, steps, PETSC_TRUE, &taken, &same, &step)) PetscCall((*same.work[0]->passes->project)(&same, step));
+  while (IDRSGroupNext(group, steps, PETSC_TRUE, &taken, &same, &step)) PetscCall((*same.work[0]->passes->project)(&same, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,6 +84,7 @@ PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
 static PetscErrorCode IDRSReduce_Private(IDRSWork work, PetscInt count, PetscScalar sums[])
 {
   PetscFunctionBegin;
+  /* x^H x, x^H y, y^H y of IDRSDeferDots() travel with the sums */
   if (work->deferred) PetscCall(PetscArraycpy(sums + count, work->dots, IDRS_DOTS));
   PetscCall(IDRSSum(work->comm, count + (work->deferred ? IDRS_DOTS : 0), sums));
   if (work->deferred) PetscCall(PetscArraycpy(work->dots, sums + count, IDRS_DOTS));
@@ -92,12 +100,14 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   PetscScalar *all;
 
   PetscFunctionBegin;
+  /* VecMDot() has reduced them already */
   if (first->passes->composed) PetscFunctionReturn(PETSC_SUCCESS);
   if (group->count == 1) {
     PetscCall(IDRSReduce_Private(first, IDRS_SUMS(first->s, IDRSStepHasY(&first->scalars, steps)), first->scalars.sums));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (first->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  /* the sums of one work after those of another */
   place[0] = 0;
   for (PetscInt i = 0; i < group->count; i++) {
     PetscCheck(!group->work[i]->deferred, first->comm, PETSC_ERR_PLIB, "Inner products are deferred by one right-hand side alone");
@@ -148,6 +158,7 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
     PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "No product has been given to compute A u");
     if (queue != &IDRSQueue_Host && !work->ondevice) begin.work[begin.count++] = work;
   }
+  /* scalars that are on the host go to the device */
   if (begin.count) PetscCall((*queue->begin)(&begin));
   for (PetscInt i = 0; i < begin.count; i++) begin.work[i]->ondevice = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -171,10 +182,11 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
     const PetscBool y    = IDRSStepHasY(&work->scalars, &steps[i]);
 
     PetscCall(IDRSPassCount(work, IDRS_PROJECT, (steps[i].matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * work->s + 6 : 2 * work->s + 2));
+    /* results come in the order of the launches */
     work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = steps[i];
   }
   PetscCall(IDRSPassEnd(first, IDRS_PROJECT));
-  if (queue->reduce) PetscCall((*queue->reduce)(group, steps));
+  PetscCall((*queue->reduce)(group, steps));
   first->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -205,6 +217,7 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
   outcome->stopped = work->ondevice;
   outcome->verdict = IDRS_GOES_ON;
   PetscCall((*queue->collect)(work, &outcome->step, &outcome->rnorm, &stopped));
+  /* the oldest result has been collected */
   work->oldest = (work->oldest + 1) % IDRS_MAX_IN_FLIGHT;
   work->inflight--;
   if (!stopped) {
@@ -226,7 +239,7 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
   *why = NULL;
   if (!work->queue->whole) *why = "the scalars are not on one GPU";
   else if (!work->product) *why = "MatMult() computes the matvecs";
-  else PetscCall((*work->queue->wholeruns)(work, work->product, automatic, why));
+  else PetscCall((*work->queue->whole->runs)(work, work->product, automatic, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,7 +261,7 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, Vec x, Vec anchor,
                               IDRSWholeReport *report, IDRSOutcome *outcome)
 {
-  PetscBool device = PETSC_FALSE;
+  IDRSPlace place = IDRS_PLACE_HOST;
 
   PetscFunctionBegin;
   PetscCheck(!work->ondevice && work->queue->whole && work->product, work->comm, PETSC_ERR_ORDER,
@@ -256,8 +269,8 @@ PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLim
   outcome->step    = *step;
   outcome->stopped = PETSC_TRUE;
   PetscCall(IDRSPassBegin(work, IDRS_WHOLE));
-  if (x) PetscCall(IDRSOnDevice(x, &device));
-  PetscCall((*work->queue->whole)(work, limits, device ? x : NULL, anchor, &outcome->step, report));
+  if (x) PetscCall(IDRSVecWhere(x, &place));
+  PetscCall((*work->queue->whole->run)(work, limits, place == IDRS_PLACE_HOST ? NULL : x, anchor, &outcome->step, report));
   PetscCall(IDRSPassEnd(work, IDRS_WHOLE));
   for (PetscInt i = 0; i < report->matvecs; i++) { /* so that the log counts them */
     PetscCall(PetscLogEventBegin(MAT_Mult, work->product->A, 0, 0, 0));
@@ -279,7 +292,9 @@ PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal 
   PetscFunctionBegin;
   *rr      = 0.0;
   *verdict = IDRS_GOES_ON;
+  /* f = P^H r */
   if (step->k == IDRS_RESIDUAL) IDRSScalarsTakeResidual(&work->scalars);
+  /* alpha, M_k, beta_k, f, c; or omega */
   else if (!IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr))
     *verdict = step->k < work->s ? IDRS_PIVOT : IDRS_NO_OMEGA;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -314,6 +329,7 @@ PetscErrorCode IDRSDeferDots(IDRSWork work, Vec x, Vec y)
     PetscCall(VecDot(x, x, dots + IDRS_DOT_XX));
     if (work->size > 1) work->reductions += 2;
   } else {
+    /* the parts of this process; the next reduction adds them up */
     PetscUseTypeMethod(x, dot_local, x, dots + IDRS_DOT_XX);
     PetscUseTypeMethod(y, dot_local, x, dots + IDRS_DOT_XY);
     PetscUseTypeMethod(y, dot_local, y, dots + IDRS_DOT_YY);

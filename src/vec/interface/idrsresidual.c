@@ -7,12 +7,17 @@
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* Whether the kernels of the back end can take these vectors, which are other ones than its own; NULL for none */
-static PetscErrorCode IDRSTakesVecs_Private(const IDRSGroup *group, Vec x[], PetscBool *takes)
+/* The back end of operations on these vectors, or NULL for none, which may be in another place than those of the works */
+static PetscErrorCode IDRSBackEndFor_Private(const IDRSGroup *group, Vec x[], const IDRSPassOps **passes)
 {
   PetscFunctionBegin;
-  *takes = group->work[0]->passes->device;
-  for (PetscInt i = 0; x && *takes && i < group->count; i++) PetscCall(IDRSOnDevice(x[i], takes));
+  *passes = group->work[0]->passes;
+  for (PetscInt i = 0; x && (*passes)->device && i < group->count; i++) {
+    IDRSPlace place;
+
+    PetscCall(IDRSVecWhere(x[i], &place));
+    if (!IDRSGetDevice(place)) *passes = &IDRSPasses_Vec;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -28,35 +33,24 @@ static PetscErrorCode IDRSTakesVecs_Private(const IDRSGroup *group, Vec x[], Pet
 */
 PetscErrorCode IDRSAddIterate(const IDRSGroup *group, const PetscInt columns[], Vec x[])
 {
-  PetscBool takes;
+  const IDRSPassOps *passes;
 
   PetscFunctionBegin;
-  PetscCall(IDRSTakesVecs_Private(group, x, &takes));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (takes) {
-    PetscCall(IDRSAddIterate_CUDA(group, columns, x));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork work = group->work[i];
-
-    PetscCall(VecAXPY(x[i], 1.0, work->z));
-    if (columns[i]) PetscCall(VecMAXPY(x[i], columns[i], work->scalars.beta, work->U));
-  }
+  PetscCall(IDRSBackEndFor_Private(group, x, &passes));
+  PetscCall((*passes->additerate)(group, columns, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same by Vec calls, for one work */
-static PetscErrorCode IDRSResidual_Private(IDRSWork work, Vec b, Vec t, Vec y, Vec copy)
+PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *group, const PetscInt columns[], Vec x[])
 {
   PetscFunctionBegin;
-  if (!t && b != y) PetscCall(VecCopy(b, y));
-  else if (t && b == y) PetscCall(VecAXPY(y, -1.0, t));
-  else if (t && t == y) PetscCall(VecAYPX(y, -1.0, b));
-  else if (t) PetscCall(VecWAXPY(y, -1.0, t, b));
-  if (copy) PetscCall(VecCopy(y, copy));
-  PetscCall(VecSet(work->z, 0.0));
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork work = group->work[i];
+
+    /* x += z + U beta */
+    PetscCall(VecAXPY(x[i], 1.0, work->z));
+    if (columns[i]) PetscCall(VecMAXPY(x[i], columns[i], work->scalars.beta, work->U));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -74,34 +68,43 @@ static PetscErrorCode IDRSResidual_Private(IDRSWork work, Vec b, Vec t, Vec y, V
 */
 PetscErrorCode IDRSResidual(const IDRSGroup *group, Vec b[], Vec t[], Vec y[], Vec copy[])
 {
-  PetscBool takes;
+  const IDRSPassOps *passes;
 
   PetscFunctionBegin;
-  PetscCall(IDRSTakesVecs_Private(group, b, &takes));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (takes) {
-    PetscCall(IDRSResidual_CUDA(group, b, t, y, copy));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSBackEndFor_Private(group, b, &passes));
+  PetscCall((*passes->residual)(group, b, t, y, copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSResidual_Vec(const IDRSGroup *group, Vec b[], Vec t[], Vec y[], Vec copy[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < group->count; i++) {
+    /* y = b - t, with as few passes as its aliases allow */
+    if (!t && b[i] != y[i]) PetscCall(VecCopy(b[i], y[i]));
+    else if (t && b[i] == y[i]) PetscCall(VecAXPY(y[i], -1.0, t[i]));
+    else if (t && t[i] == y[i]) PetscCall(VecAYPX(y[i], -1.0, b[i]));
+    else if (t) PetscCall(VecWAXPY(y[i], -1.0, t[i], b[i]));
+    if (copy) PetscCall(VecCopy(y[i], copy[i]));
+    PetscCall(VecSet(group->work[i]->z, 0.0));
   }
-#endif
-  for (PetscInt i = 0; i < group->count; i++)
-    PetscCall(IDRSResidual_Private(group->work[i], b[i], t ? t[i] : NULL, y[i], copy ? copy[i] : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* IDRSLocalSquares - v_i^H v_i over the rows of this process, for vectors like those of the works */
 PetscErrorCode IDRSLocalSquares(const IDRSGroup *group, Vec v[], PetscReal squares[])
 {
-  PetscBool takes;
+  const IDRSPassOps *passes;
 
   PetscFunctionBegin;
-  PetscCall(IDRSTakesVecs_Private(group, v, &takes));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (takes) {
-    PetscCall(IDRSLocalSquares_CUDA(group, v, squares));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
+  PetscCall(IDRSBackEndFor_Private(group, v, &passes));
+  PetscCall((*passes->squares)(group, v, squares));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSLocalSquares_Vec(const IDRSGroup *group, Vec v[], PetscReal squares[])
+{
+  PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) {
     PetscReal norm;
 
@@ -123,6 +126,7 @@ static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[]
   if (first->size > 1) IDRSCallAllreduce(MPI_IN_PLACE, norms, count, MPIU_REAL, MPIU_SUM, first->comm);
   for (PetscInt i = 0; i < group->count; i++) {
     norms[i] = PetscSqrtReal(norms[i]);
+    /* the square has overflowed: VecNorm() scales */
     if (PetscIsInfReal(norms[i])) PetscCall(VecNorm(v[i], NORM_2, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -135,15 +139,15 @@ static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[]
 */
 PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
-  const IDRSWork  first = group->work[0];
-  const PetscBool split = (PetscBool)(group->count > 1 && first->size > 1 && v[0]->ops->norm_local);
-  PetscBool       takes = PETSC_FALSE;
+  const IDRSWork     first  = group->work[0];
+  const PetscBool    split  = (PetscBool)(group->count > 1 && first->size > 1 && v[0]->ops->norm_local);
+  const IDRSPassOps *passes = NULL;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscObjectStateIncrease((PetscObject)v[i]));
   /* the same on all processes: these are vectors of the solver */
-  if (first->alldevice) PetscCall(IDRSTakesVecs_Private(group, v, &takes));
-  if (takes) {
+  if (first->alldevice) PetscCall(IDRSBackEndFor_Private(group, v, &passes));
+  if (passes && passes->device) {
     PetscCall(IDRSNormsOnDevices_Private(group, v, norms));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

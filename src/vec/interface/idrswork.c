@@ -47,6 +47,7 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscCheck(built, comm, PETSC_ERR_SUP,
              "-ksp_idrs_implementation %s: this library was built without it; it needs PETSc 3.20 or newer, with CUDA",
              KSPIDRSImplementations[implementation]);
+  /* all processes agree, as reductions and scatters are collective */
   trouble[0] = *passes ? 0 : 1;
   trouble[1] = *passes && (*passes)->composed ? 1 : 0;
   trouble[2] = *passes && (*passes)->device ? 0 : 1;
@@ -54,6 +55,7 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   *alldevice = trouble[2] ? PETSC_FALSE : PETSC_TRUE;
   PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)",
              KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
+  /* Vec calls reduce by themselves, so that no process may run fused passes beside them */
   if (trouble[1] && !(*passes)->composed) {
     *passes = &IDRSPasses_Vec;
     *slower = "another process can run nothing else";
@@ -69,10 +71,9 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
   PetscCallMPI(MPI_Comm_size(work->comm, &work->size));
   PetscCall(VecGetLocalSize(like, &work->n));
   PetscCall(VecGetOwnershipRange(like, &work->rstart, NULL));
-  work->s       = s;
-  work->hashed  = P ? PETSC_FALSE : PETSC_TRUE;
-  work->queue   = &IDRSQueue_Host;
-  work->streams = work->passes->device;
+  work->s      = s;
+  work->hashed = P ? PETSC_FALSE : PETSC_TRUE;
+  work->queue  = &IDRSQueue_Host;
 
   PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* sums come last in it, and deferred dots after them */
   IDRSScalarsSetPointers(&work->scalars, s, work->storage);
@@ -206,7 +207,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->slower      = work->slower;
   info->throughhost = work->throughhost;
   info->composed    = work->passes->composed;
-  info->device      = work->passes->device;
+  info->device      = (PetscBool)(work->passes->device != NULL);
   info->queue       = work->queue->name;
   info->depth       = work->queue->depth;
   info->halo        = work->halo;
@@ -252,6 +253,7 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
   PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
   if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
   if (first->size > 1 && group->count == 1) PetscCall((*queue->halo)(first, &connection->halo));
+  /* reductions between devices gain nothing if the halo passes through the hosts */
   if (needshalo && !connection->halo) connection->throughhost = scattered;
   else connection->queue = queue;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -316,6 +318,7 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
 PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned, Vec diagonal)
 {
   PetscFunctionBegin;
+  /* an error in the last solve may have left the scalars on the device */
   PetscCall(IDRSQueueEnd(IDRSAlone(work)));
   work->preconditioned = preconditioned;
   work->diagonal       = diagonal;

@@ -77,8 +77,7 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 
 /*
    KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from
-   the left is between. One that is left alone is multiplied twice, the second time into the t of a slot that is not in this step: a
-   product of one column is another one, with other rounding errors, and a column is not to depend on whether others are still there
+   the left is between. A column has the same bits then whatever other columns are left
 */
 PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front, Vec x[], Vec y[], Vec w[])
 {
@@ -89,13 +88,10 @@ PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front,
   if (idrs->active == 1 || ksp->pc_side == PC_LEFT) {
     for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSMatMult_Private(ksp, x[i], y[i], w[i]));
   } else {
-    Vec both[] = {x[0], x[0]}, into[] = {y[0], idrs->slot[front->column[0] == idrs->slot ? 1 : 0].t};
-
     idrs->counts.matvecs += count;
     idrs->counts.matvecseconds -= IDRSGpuSeconds();
     PetscCall(IDRSStreamJoin(idrs->slot[0].work));
-    if (count == 1) PetscCall(IDRSProductApplyColumns(idrs->product, 2, both, into));
-    else PetscCall(IDRSProductApplyColumns(idrs->product, count, x, y));
+    PetscCall(IDRSProductApplyColumns(idrs->product, count, x, y));
     PetscCall(IDRSStreamJoin(idrs->slot[0].work));
     idrs->counts.matvecseconds += IDRSGpuSeconds();
   }

@@ -84,8 +84,9 @@ static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool device, PetscB
 */
 PetscErrorCode KSPIDRSPlace_Private(KSP ksp, PetscBool *moved)
 {
-  KSP_IDRS    *idrs   = (KSP_IDRS *)ksp->data;
-  PetscBool    device = PETSC_FALSE, half = PETSC_FALSE, cuda;
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    half = PETSC_FALSE, cuda;
+  IDRSPlace    place;
   KSPIDRSWhere where;
   PetscMPIInt  states[2];
 
@@ -93,9 +94,9 @@ PetscErrorCode KSPIDRSPlace_Private(KSP ksp, PetscBool *moved)
   *moved = PETSC_FALSE;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSOnDevice(ksp->vec_sol, &device));
-  PetscCall(KSPIDRSHalfBound_Private(ksp, device, &half));
-  where     = device ? KSPIDRS_DEVICE : KSPIDRS_HOST;
+  PetscCall(IDRSVecWhere(ksp->vec_sol, &place));
+  PetscCall(KSPIDRSHalfBound_Private(ksp, (PetscBool)(place != IDRS_PLACE_HOST), &half));
+  where     = place == IDRS_PLACE_HOST ? KSPIDRS_HOST : KSPIDRS_DEVICE;
   states[0] = half ? 1 : 0;
   states[1] = idrs->where != KSPIDRS_UNKNOWN && idrs->where != where ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));

@@ -10,8 +10,8 @@
 #pragma once
 
 #include "../../../sys/device/target.cuh"
-#include "../../cuda/terms.cuh"
-#include "../../cuda/values.cuh"
+#include "../../../sys/kernels/terms.cuh"
+#include "../../../sys/kernels/values.cuh"
 #include <petscidrs/private/idrsstream.h>
 
 #define IDRS_STREAM_THREADS    256

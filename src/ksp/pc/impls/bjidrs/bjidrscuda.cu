@@ -4,7 +4,7 @@
    the rows of a matrix by rows are read with many transactions by a warp
 */
 #include "bjidrsimpl.h"
-#include "../../../../mat/cuda/csr.h"
+#include "../../../../sys/kernels/csr.h"
 #include "../../../../sys/device/stream.h"
 #include "../../../../sys/device/target.cuh"
 #include <petscdevice_cuda.h>

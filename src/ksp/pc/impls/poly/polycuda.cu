@@ -15,11 +15,12 @@
      their part of z has come.
    - So are long rows, which are in no slice.
 */
-#include "../../../../vec/cuda/launch.cuh"
+#include "../../../../sys/device/memory.h"
+#include "../../../../sys/kernels/launch.cuh"
 #include "../../../../mat/cuda/messages.cuh"
 #include "../../../../mat/cuda/offdiagonal.h"
 #include "../../../../mat/cuda/ring.cuh"
-#include "../../../../mat/cuda/rowsum.cuh"
+#include "../../../../sys/kernels/rowsum.cuh"
 #include "../../../../mat/cuda/slicedcopy.cuh"
 #include "polycopy.h"
 #include "polyouter.cuh"

@@ -3,9 +3,9 @@
 */
 #pragma once
 
-#include "../../../../vec/cuda/launch.cuh"
+#include "../../../../sys/kernels/launch.cuh"
 #include "../../../../mat/cuda/compressedrows.h"
-#include "../../../../mat/cuda/rowsum.cuh"
+#include "../../../../sys/kernels/rowsum.cuh"
 
 /* y += d beta times these entries, a thread a row; d is NULL for ones. ghosts: an array, or messages */
 template <typename Ghosts>

@@ -6,9 +6,10 @@
 
    Values are multiplied by a power of two, as in polycuda.cu; vectors keep the precision of PetscScalar.
 */
+#include "../../../../sys/device/memory.h"
 #include "../../../../mat/impls/stream/aijstream.h"
 #include "../../../../mat/impls/stream/streamlevel.cuh"
-#include "../../../../mat/cuda/csr.h"
+#include "../../../../sys/kernels/csr.h"
 #include "../../../../sys/device/stream.h"
 #include "polycopy.h"
 #include "polyouter.cuh"

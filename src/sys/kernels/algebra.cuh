@@ -6,7 +6,7 @@
 #pragma once
 
 #include <petscidrs/private/idrsops.h>
-#include "../../sys/peers/idrspeers.h"
+#include "../peers/idrspeers.h"
 #include "coefficients.cuh"
 #include "rows.cuh"
 
@@ -36,9 +36,11 @@ static __device__ __forceinline__ bool IDRSContinue(IDRSScalars *scalars, const 
   PetscReal       rr;
 
   /* the start has a norm to tell before any iteration is unreported */
+  /* ||r|| is the norm of the last pass, or y^H y in the start */
   *rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step.unreported || !Y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
   if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y, step.unreported))) return false;
   if (step.unreported && !(*rnorm > bounds.low && *rnorm < bounds.high)) return false;
+  /* alpha, M_k, beta_k, f and the next c, or omega */
   return IDRSScalarsContinue(scalars, step.k, start, bounds.cosine, &rr);
 }
 
@@ -56,9 +58,12 @@ static __device__ __forceinline__ PetscScalar *IDRSAlgebraBegin(const IDRSAlgebr
   return shared;
 }
 
-/* By all threads of a block, once the sums are in storage: the algebra, and everything back to where the passes read it */
+/*
+   By all threads of a block, once the sums are in storage: the algebra, and everything back to where the passes read it. One
+   function of a file for all its kernels: inlined it is most of the code of each
+*/
 template <int S, bool Y>
-static __device__ __forceinline__ void IDRSAlgebraEnd(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *storage)
+static __device__ __noinline__ void IDRSAlgebraEnd(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *storage)
 {
   __syncthreads();
   if (threadIdx.x < IDRS_WARP) {

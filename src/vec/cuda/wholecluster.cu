@@ -23,12 +23,12 @@
    What goes from block to block is in messages, and why none is overwritten before it is read is argued in whole.cuh for u, and for
    sums that go from each block to all. Here they go through the rank that has them:
 
-     to a rank            Those of steps j and j+1 are in two places. A block writes those of step j+2 over those of step j once it
-                          has the sums of all clusters of step j+1. Each of them contains what that rank itself has left for step
-                          j+1, and it left that after it had passed on all that it read of step j, and met its threads.
-     to a mailbox         A rank posts sums of step j+2 over those of step j once its cluster has left those of step j+2, which each
-                          block does after it has the sums of all clusters of step j+1. Each of them contains what the blocks that
-                          read this mailbox have left for step j+1, after they had read it in step j.
+     to a rank            Sums of steps j and j+1 have two places. A block stores its sums of step j+2 over those of step j after
+                          it has the sums of all clusters of step j+1. The sums of step j+1 include the part of that rank, which
+                          stores it only after it has forwarded its reads of step j and passed a barrier.
+     to a mailbox         A rank posts its sums of step j+2 over those of step j after all blocks of its cluster have stored theirs
+                          of step j+2, which each does after it has the sums of all clusters of step j+1. These include the parts
+                          of the blocks that read this mailbox, which they store after they have read it in step j.
 
    Entries of u that come into shared memory are stored there by the thread that has read them, and a barrier is between that and
    the product: so the sums of a block depend on all of them.
@@ -42,11 +42,11 @@
    no fence is needed. No block ends before all of its cluster have come to the end, as they might still write to it.
 
    What a block leaves to itself goes the same way. compute-sanitizer's racecheck knows barriers and no messages: it names these
-   stores of Leave() with the loads that wait for them.
+   stores of PostSums() with the loads that wait for them.
 */
 /* Threads of a block at most; a thread has several rows then. With more of them a thread has not the registers that it needs */
 #define IDRS_THREADS 384
-#include "onchip.h"
+#include "wholecluster.h"
 #include "../../sys/device/cluster.cuh"
 
 /* The least blocks of a cluster */
@@ -65,7 +65,7 @@
 #define IDRS_CLUSTER_LANES 4
 
 /* Entries of other blocks that a thread asks for at once */
-#define IDRS_NEAR_ATONCE 6
+#define IDRS_SHARED_ATONCE 6
 
 /* The first thread that takes rows of others while the first warp prepares the algebra, and the second one passes sums on */
 #define IDRS_HALO_FIRST (2 * IDRS_WARP)
@@ -82,35 +82,35 @@ typedef struct {
   const uint32_t    *rest;   /* where the rest of each row begins, and the end of the last, */
   bool               isrest; /* unless no row is so long */
   uint32_t           n;
-} IDRSNearMatrix;
+} IDRSSharedMatrix;
 
 /*
    The u of a step: in shared memory for the rows of this block, and behind them for those of others that it needs, which come
    before the product
 */
-struct IDRSNearEntries {
-  IDRSBlockMessage    *entries; /* of all rows, in global memory */
-  PetscScalar         *own;
-  IDRSIndex            first, n; /* own rows */
-  uint32_t             number;
-  IDRSBoundedPatience *patience;
-  const PetscInt      *others; /* their rows */
-  IDRSIndex            count;
-  IDRSIndex            rows; /* of each block, but for the last ones */
+struct IDRSSharedEntries {
+  IDRSBlockMessage *entries; /* of all rows, in global memory */
+  PetscScalar      *own;
+  IDRSIndex         first, n; /* own rows */
+  uint32_t          number;
+  IDRSWaitPolls    *wait;
+  const PetscInt   *others; /* their rows */
+  IDRSIndex         count;
+  IDRSIndex         rows; /* of each block, but for the last ones */
   /* where there is one cluster: messages of own rows, in shared memory, where others ask for them; else NULL */
-  IDRSBlockMessage *close;
+  IDRSBlockMessage *incluster;
   uint32_t          rank; /* of this block in it */
-  /* what this thread asks for first: rows, or if they are close the rank and the row of that block in the lower half */
-  uint32_t from[IDRS_NEAR_ATONCE];
+  /* what this thread asks for first: rows, or if they are incluster the rank and the row of that block in the lower half */
+  uint32_t from[IDRS_SHARED_ATONCE];
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
   {
     own[i] = u.v[0];
-    if (!close) IDRSPostScalar(entries + (first + i) * IDRS_PARTS, u.v[0], number);
+    if (!incluster) IDRSPostScalar(entries + (first + i) * IDRS_PARTS, u.v[0], number);
     else {
 #pragma unroll
       for (int k = 0; k < IDRS_PARTS; k++)
-        IDRSStoreCluster(close + i * IDRS_PARTS + k, rank,
+        IDRSStoreCluster(incluster + i * IDRS_PARTS + k, rank,
                          IDRSMakeMessage(k ? PetscImaginaryPart(u.v[0]) : PetscRealPart(u.v[0]), number));
     }
   }
@@ -119,13 +119,13 @@ struct IDRSNearEntries {
 /*
    What a thread asks for that asks for the entries at begin, begin + blockDim.x, ...; for the last one where it has no more of them
 */
-static __device__ __forceinline__ void IDRSSetFrom(const IDRSNearEntries &u, IDRSIndex begin, uint32_t from[IDRS_NEAR_ATONCE])
+static __device__ __forceinline__ void IDRSSetFrom(const IDRSSharedEntries &u, IDRSIndex begin, uint32_t from[IDRS_SHARED_ATONCE])
 {
 #pragma unroll
-  for (int l = 0; l < IDRS_NEAR_ATONCE; l++) {
+  for (int l = 0; l < IDRS_SHARED_ATONCE; l++) {
     const IDRSIndex row = u.count ? (IDRSIndex)__ldg(u.others + min(begin + l * blockDim.x, u.count - 1)) : 0;
 
-    from[l] = (uint32_t)(u.close ? row / u.rows << 16 | row % u.rows : row);
+    from[l] = (uint32_t)(u.incluster ? row / u.rows << 16 | row % u.rows : row);
   }
 }
 
@@ -133,8 +133,8 @@ static __device__ __forceinline__ void IDRSSetFrom(const IDRSNearEntries &u, IDR
    Entries p, p + stride, ... before end. All loads are made at once, as none of them depends on a test: what follows on the entries
    of a row counts as zero, and is there behind the last row, too
 */
-static __device__ __forceinline__ PetscScalar IDRSNearSum(const IDRSNearMatrix &A, const IDRSNearEntries &u, uint32_t begin,
-                                                          uint32_t end)
+static __device__ __forceinline__ PetscScalar IDRSSharedSum(const IDRSSharedMatrix &A, const IDRSSharedEntries &u, uint32_t begin,
+                                                            uint32_t end)
 {
   PetscScalar sum[2] = {0.0, 0.0};
 
@@ -158,10 +158,10 @@ static __device__ __forceinline__ PetscScalar IDRSNearSum(const IDRSNearMatrix &
 
 /* By a warp: entry of A u for row + (this lane), where row is the first of 32, as in rowsum.cuh */
 template <int ATONCE, typename Entries>
-static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSNearMatrix &A, const Entries &u, IDRSIndex row, int)
+static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSSharedMatrix &A, const Entries &u, IDRSIndex row, int)
 {
   const uint32_t lane = threadIdx.x % IDRS_WARP, slice = (uint32_t)row / IDRS_WARP;
-  PetscScalar    mine = IDRSNearSum(A, u, A.slice[slice] + lane, A.slice[slice + 1]);
+  PetscScalar    mine = IDRSSharedSum(A, u, A.slice[slice] + lane, A.slice[slice + 1]);
 
   if (__builtin_expect(A.isrest, 0)) {
     const bool     there = row + lane < A.n;
@@ -170,7 +170,7 @@ static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSNearMat
 #pragma unroll 1
     for (unsigned int left = IDRSWarpBallot(begin < stop); left; left &= left - 1) {
       const int   from = __ffs(left) - 1;
-      PetscScalar sum  = IDRSWarpSum<IDRS_WARP>(IDRSNearSum(A, u, IDRSShuffle(begin, from) + lane, IDRSShuffle(stop, from)));
+      PetscScalar sum  = IDRSWarpSum<IDRS_WARP>(IDRSSharedSum(A, u, IDRSShuffle(begin, from) + lane, IDRSShuffle(stop, from)));
 
       sum = IDRSShuffle(sum, 0);
       if ((int)lane == from) mine += sum;
@@ -184,8 +184,8 @@ static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSNearMat
    them, part). A lane that has no more of them asks for the last one
 */
 template <int ATONCE, typename Load>
-static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u, PetscScalar *to, IDRSIndex begin, IDRSIndex stride,
-                                                       const Load &load)
+static __device__ __forceinline__ void IDRSReadEntries(const IDRSSharedEntries &u, PetscScalar *to, IDRSIndex begin,
+                                                       IDRSIndex stride, const Load &load)
 {
   IDRSBlockMessage message[ATONCE * IDRS_PARTS];
   uint32_t         missing;
@@ -196,7 +196,7 @@ static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u,
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) message[l] = load(l / IDRS_PARTS, l % IDRS_PARTS);
 #pragma unroll
     for (int l = 0; l < ATONCE * IDRS_PARTS; l++) missing |= IDRSMessageLacks(message[l], u.number);
-  } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
+  } while (!IDRSWarpAll(!missing) && !u.wait->Ends());
 #pragma unroll
   for (int l = 0; l < ATONCE; l++) {
     if (begin + l * stride < u.count) to[begin + l * stride] = IDRSMessagesScalar(message + l * IDRS_PARTS);
@@ -204,20 +204,20 @@ static __device__ __forceinline__ void IDRSTakeEntries(const IDRSNearEntries &u,
 }
 
 /* Own entries and those of others */
-static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
+static __device__ __forceinline__ void IDRSMeetEntries(const IDRSSharedEntries &u)
 {
-  uint32_t from[IDRS_NEAR_ATONCE];
+  uint32_t from[IDRS_SHARED_ATONCE];
 
 #pragma unroll
-  for (int l = 0; l < IDRS_NEAR_ATONCE; l++) from[l] = u.from[l];
-  for (IDRSIndex begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_NEAR_ATONCE * blockDim.x) {
+  for (int l = 0; l < IDRS_SHARED_ATONCE; l++) from[l] = u.from[l];
+  for (IDRSIndex begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_SHARED_ATONCE * blockDim.x) {
     if (begin != threadIdx.x) IDRSSetFrom(u, begin, from);
-    if (u.close)
-      IDRSTakeEntries<IDRS_NEAR_ATONCE>(u, u.own + u.n, begin, blockDim.x, [&](int l, int part) {
-        return IDRSLoadRank(u.close + (from[l] & 0xffff) * IDRS_PARTS + part, from[l] >> 16);
+    if (u.incluster)
+      IDRSReadEntries<IDRS_SHARED_ATONCE>(u, u.own + u.n, begin, blockDim.x, [&](int l, int part) {
+        return IDRSLoadRank(u.incluster + (from[l] & 0xffff) * IDRS_PARTS + part, from[l] >> 16);
       });
     else
-      IDRSTakeEntries<IDRS_NEAR_ATONCE>(u, u.own + u.n, begin, blockDim.x, [&](int l, int part) {
+      IDRSReadEntries<IDRS_SHARED_ATONCE>(u, u.own + u.n, begin, blockDim.x, [&](int l, int part) {
         return IDRSLoadRelaxed(u.entries + (size_t)from[l] * IDRS_PARTS + part);
       });
   }
@@ -228,10 +228,10 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSNearEntries &u)
 #define IDRS_HALO_ATONCE 2
 
 /*
-   The same where a block has the rows of others, too, and u of them: others are told of the product instead, which comes while sums
-   do, for even steps and for odd ones in two places
+   The same if a block has the rows of others, too, and their u: it gets their entries of the product instead, while it waits for
+   sums. Even and odd steps have places of their own
 */
-struct IDRSHaloEntries : IDRSNearEntries {
+struct IDRSHaloEntries : IDRSSharedEntries {
   size_t messages; /* in one of them */
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const { own[i] = u.v[0]; }
@@ -246,7 +246,7 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSHaloEntries &)
 }
 
 /* By the warps after the first two: x of the rows of others */
-static __device__ __forceinline__ void IDRSTakeHalo(const IDRSHaloEntries &u, PetscScalar *x)
+static __device__ __forceinline__ void IDRSReadHalo(const IDRSHaloEntries &u, PetscScalar *x)
 {
   const IDRSIndex         stride = blockDim.x - IDRS_HALO_FIRST;
   const IDRSBlockMessage *place  = u.Place();
@@ -257,7 +257,7 @@ static __device__ __forceinline__ void IDRSTakeHalo(const IDRSHaloEntries &u, Pe
 
 #pragma unroll
     for (int l = 0; l < IDRS_HALO_ATONCE; l++) from[l] = (IDRSIndex)__ldg(u.others + min(begin + l * stride, u.count - 1));
-    IDRSTakeEntries<IDRS_HALO_ATONCE>(u, x + u.n, begin, stride, [&](int l, int part) {
+    IDRSReadEntries<IDRS_HALO_ATONCE>(u, x + u.n, begin, stride, [&](int l, int part) {
       return IDRSLoadRelaxed(place + (size_t)from[l] * IDRS_PARTS + part);
     });
   }
@@ -269,7 +269,7 @@ static constexpr int IDRSClusterMessages = IDRSRealSums<S, true, true> + IDRS_CL
 
 /* Messages for the sums of a block where there is one cluster, for even steps and for odd ones */
 template <int S>
-static constexpr unsigned int IDRSCloseSums = 2 * IDRSRealSums<S, true, true>;
+static constexpr unsigned int IDRSInClusterSums = 2 * IDRSRealSums<S, true, true>;
 
 /* Sums of a warp, with room for as many as are made at once */
 #define IDRS_TOTALS 8
@@ -279,7 +279,7 @@ static constexpr int IDRSWarpRoom = (IDRSRealSums<S, true, true> + IDRS_TOTALS -
 
 /* Memory of a block for the sums of its step and of its cluster */
 template <int S>
-struct IDRSOnChipSums {
+struct IDRSClusteredSums {
   IDRSBlockMessage messages[2][IDRSClusterMessages<S>]; /* from the blocks of the cluster, for odd and even steps */
   PetscReal        warps[IDRS_WARPS][IDRSWarpRoom<S>];
   int              places[2][IDRSRealSums<S, true, true>]; /* of the sums, without a y and with it */
@@ -336,14 +336,14 @@ static __device__ __forceinline__ PetscReal IDRSWarpsTree(const PetscReal (*warp
 
 /* Blocks whose rows are in shared memory */
 template <int SMAX, typename Matrix, typename Entries>
-struct IDRSOnChipBlocks {
-  typedef IDRSBlockRows Rows;
-  static constexpr bool halo = std::is_same<Entries, IDRSHaloEntries>::value;
-  Matrix                A;
-  Entries               u;
-  IDRSCluster           cluster;
-  IDRSOnChipSums<SMAX> *shared;
-  IDRSBlockMessage     *mailboxes, *second; /* of all clusters, for even steps and for odd ones */
+struct IDRSClusteredBlocks {
+  typedef IDRSBlockRows    Rows;
+  static constexpr bool    halo = std::is_same<Entries, IDRSHaloEntries>::value;
+  Matrix                   A;
+  Entries                  u;
+  IDRSCluster              cluster;
+  IDRSClusteredSums<SMAX> *shared;
+  IDRSBlockMessage        *mailboxes, *second; /* of all clusters, for even steps and for odd ones */
   /* where there is one cluster: sums of all its blocks, in shared memory, for even steps and then for odd ones; else NULL */
   IDRSBlockMessage *all;
 
@@ -359,7 +359,7 @@ struct IDRSOnChipBlocks {
      whether a message has not come
   */
   template <int S, bool Y>
-  __device__ __forceinline__ bool Leave(const IDRSDots<S, Y, true> &block)
+  __device__ __forceinline__ bool PostSums(const IDRSDots<S, Y, true> &block)
   {
     IDRSBlockMessage *slots = Slots<S>();
     constexpr int     dots = IDRSDots<S, Y, true>::count, count = IDRSRealSums<S, Y, true>;
@@ -375,7 +375,7 @@ struct IDRSOnChipBlocks {
 #pragma unroll
     for (int i = dots * IDRS_PARTS; i < count; i++) values[i] = block.square[i - dots * IDRS_PARTS];
     if (mine < warps) IDRSWarpTotals<count>(values, shared->warps[mine]);
-    if (__syncthreads_or(!u.patience->left)) return true; /* nobody gets sums of which a part has not come */
+    if (__syncthreads_or(!u.wait->left)) return true; /* nobody gets sums of which a part has not come */
     if (all) {
       for (unsigned int k = threadIdx.x; k < count * cluster.size; k += blockDim.x) {
         const unsigned int i = k >> (__ffs(cluster.size) - 1);
@@ -417,12 +417,12 @@ struct IDRSOnChipBlocks {
                                        ((lane + l * IDRS_CLUSTER_LANES) & (cluster.size - 1)));
 #pragma unroll
         for (int l = 0; l < ranks; l++) missing |= IDRSMessageLacks(message[l], u.number);
-      } while (!IDRSWarpAll(!mine || !missing) && !u.patience->Ends());
+      } while (!IDRSWarpAll(!mine || !missing) && !u.wait->Ends());
 #pragma unroll
       for (int l = 0; l < ranks; l++) sum += l * IDRS_CLUSTER_LANES < cluster.size ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
 #pragma unroll
       for (int offset = IDRS_CLUSTER_LANES / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
-      if (!u.patience->left) return;
+      if (!u.wait->left) return;
 #pragma unroll 1
       for (unsigned int to = lane; mine && to < cluster.count; to += IDRS_CLUSTER_LANES, box += apart)
         IDRSPostMessage(box, sum, u.number);
@@ -430,8 +430,8 @@ struct IDRSOnChipBlocks {
   }
 
   /* By a warp, a lane for a sum: adds up so many messages for each, which load(sum, number) asks for */
-  template <int S, bool HASHED, typename Load>
-  __device__ __forceinline__ void Take(bool y, int count, unsigned int messages, PetscScalar *sums, const Load &load)
+  template <int S, typename Load>
+  __device__ __forceinline__ void ReadSums(bool y, int count, unsigned int messages, PetscScalar *sums, const Load &load)
   {
 #pragma unroll 1
     for (int begin = 0; begin < count; begin += IDRS_WARP) {
@@ -439,35 +439,34 @@ struct IDRSOnChipBlocks {
                 place = begin + (int)(threadIdx.x % IDRS_WARP) < count ? shared->places[y][i] : -1;
       PetscReal total = 0.0;
 
-      for (unsigned int first = 0; first < messages; first += IDRS_TAKES) {
-        IDRSBlockMessage message[IDRS_TAKES];
-        PetscReal        sum[IDRS_TAKES];
+      for (unsigned int first = 0; first < messages; first += IDRS_LOADS_AT_ONCE) {
+        IDRSBlockMessage message[IDRS_LOADS_AT_ONCE];
+        PetscReal        sum[IDRS_LOADS_AT_ONCE];
         uint32_t         missing;
 
         do {
           missing = 0;
 #pragma unroll
-          for (int l = 0; l < IDRS_TAKES; l++) message[l] = load(i, min(first + l, messages - 1));
+          for (int l = 0; l < IDRS_LOADS_AT_ONCE; l++) message[l] = load(i, min(first + l, messages - 1));
 #pragma unroll
-          for (int l = 0; l < IDRS_TAKES; l++) missing |= IDRSMessageLacks(message[l], u.number);
-        } while (!IDRSWarpAll(!missing) && !u.patience->Ends());
+          for (int l = 0; l < IDRS_LOADS_AT_ONCE; l++) missing |= IDRSMessageLacks(message[l], u.number);
+        } while (!IDRSWarpAll(!missing) && !u.wait->Ends());
 #pragma unroll
-        for (int l = 0; l < IDRS_TAKES; l++) sum[l] = first + l < messages ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
+        for (int l = 0; l < IDRS_LOADS_AT_ONCE; l++) sum[l] = first + l < messages ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
 #pragma unroll
-        for (int half = IDRS_TAKES / 2; half > 0; half /= 2) {
+        for (int half = IDRS_LOADS_AT_ONCE / 2; half > 0; half /= 2) {
 #pragma unroll
           for (int l = 0; l < half; l++) sum[l] += sum[l + half];
         }
         total += sum[0];
       }
-      if (place >= 0)
-        ((PetscReal *)sums)[place] = total * (y ? IDRSSumScale<S, true, HASHED>(i) : IDRSSumScale<S, false, HASHED>(i));
+      if (place >= 0) ((PetscReal *)sums)[place] = total * (y ? IDRSSumScale<S, true, true>(i) : IDRSSumScale<S, false, true>(i));
     }
   }
 
   /* By all threads: the sums of all blocks, by the first warp */
-  template <int S, bool HASHED, typename Meanwhile>
-  __device__ __forceinline__ bool Collect(bool y, const IDRSShadow<S> &, PetscScalar *x, PetscScalar *sums,
+  template <int S, typename Meanwhile>
+  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &, PetscScalar *x, PetscScalar *sums,
                                           const Meanwhile &meanwhile)
   {
     const unsigned int count = y ? IDRSRealSums<S, true, true> : IDRSRealSums<S, false, true>;
@@ -475,27 +474,27 @@ struct IDRSOnChipBlocks {
 
     if (!all && threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) Pass(count, slots, boxes);
     if constexpr (halo) {
-      if (threadIdx.x >= IDRS_HALO_FIRST) IDRSTakeHalo(u, x);
+      if (threadIdx.x >= IDRS_HALO_FIRST) IDRSReadHalo(u, x);
     }
     if (threadIdx.x >= IDRS_WARP) return false;
     meanwhile();
     boxes += cluster.index * cluster.count * count;
     if (all)
-      Take<S, HASHED>(y, (int)count, cluster.size, sums,
-                      [&](int i, unsigned int rank) { return IDRSLoadCluster(slots + i * cluster.size + rank); });
+      ReadSums<S>(y, (int)count, cluster.size, sums,
+                  [&](int i, unsigned int rank) { return IDRSLoadCluster(slots + i * cluster.size + rank); });
     else
-      Take<S, HASHED>(y, (int)count, cluster.count, sums,
-                      [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
+      ReadSums<S>(y, (int)count, cluster.count, sums,
+                  [&](int i, unsigned int from) { return IDRSLoadRelaxed(boxes + from * count + i); });
     IDRS_SYNC_WARP();
-    return !u.patience->left;
+    return !u.wait->left;
   }
 
-  __device__ __forceinline__ void Tell(size_t i, PetscScalar x) const
+  __device__ __forceinline__ void Publish(size_t i, PetscScalar x) const
   {
     if constexpr (halo) IDRSPostScalar(u.Place() + (u.first + i) * IDRS_PARTS, x, u.number);
   }
 
-  __device__ __forceinline__ void Meet() const { IDRSMeetEntries(u); }
+  __device__ __forceinline__ void Synchronize() const { IDRSMeetEntries(u); }
 };
 
 /* Copies between shared and global memory, by all threads of a block */
@@ -510,9 +509,9 @@ static __device__ __forceinline__ void IDRSCopyEntries(T *to, const T *from, siz
    product needs
 */
 enum {
-  IDRS_CHIP_FAR,  /* no more: the matrix and t are in global memory */
-  IDRS_CHIP_NEAR, /* the matrix and t as well */
-  IDRS_CHIP_HALO  /* these, z and v, and the vectors of the rows of others */
+  IDRS_MATRIX_GLOBAL, /* no more: the matrix and t are in global memory */
+  IDRS_MATRIX_SHARED, /* the matrix and t as well */
+  IDRS_ROWS_SHARED    /* these, z and v, and the vectors of the rows of others */
 };
 
 /* The same from rows that a block has: own ones, and then those of others */
@@ -524,44 +523,44 @@ static __device__ __forceinline__ void IDRSCopyRows(T *to, const T *from, size_t
   for (size_t i = threadIdx.x; i < count; i += blockDim.x) to[n + i] = from[others[i]];
 }
 
-template <int S, bool HASHED, int CHIP>
+template <int S, int LAYOUT>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1)
-  IDRSOnChipKernel(const __grid_constant__ IDRSWholeSteps given, const __grid_constant__ IDRSShadow<S> shadow,
-                   const __grid_constant__ IDRSOnChip onchip)
+  IDRSClusteredKernel(const __grid_constant__ IDRSWholeSteps given, const __grid_constant__ IDRSShadow<S> shadow,
+                      const __grid_constant__ IDRSClustered clustered)
 {
-  extern __shared__ __align__(16) PetscScalar chip[];
-  __shared__ IDRSOnChipSums<S> sums;
-  const size_t                 rows = IDRSKeep((unsigned int)onchip.rows), first = min((size_t)blockIdx.x * rows, given.panels.n),
-               n               = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
-  const PetscInt *others       = onchip.rowsofothers + onchip.firstother[blockIdx.x];
-  const size_t    count        = (size_t)(onchip.firstother[blockIdx.x + 1] - onchip.firstother[blockIdx.x]),
-               more            = CHIP == IDRS_CHIP_HALO ? count : 0;
-  const size_t        ld       = CHIP == IDRS_CHIP_HALO ? IDRSKeep((unsigned int)(rows + onchip.others)) : rows;
-  const int           s        = (int)IDRSKeep((unsigned int)given.panels.s);
-  IDRSBoundedPatience patience = {IDRS_WHOLE_POLLS};
-  IDRSWholeSteps      steps    = given;
-  IDRSShadow<S>       P        = shadow;
-  PetscScalar        *own = chip + (2 * s + (CHIP == IDRS_CHIP_FAR ? 1 : 2)) * ld, *free = own + rows + onchip.others;
-  const size_t        slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
-  const IDRSMatIndex  begin = given.A.i[first], end = given.A.i[first + n];
-  IDRSNearEntries     near = {given.entries, own,    (IDRSIndex)first, (IDRSIndex)n,   given.partials.launch,
-                              &patience,     others, (IDRSIndex)count, (IDRSIndex)rows};
-  IDRSBlockMessage   *all  = NULL;
-  PetscScalar        *a;
-  uint32_t           *slice, *rest;
-  uint16_t           *j;
-  IDRSStep            step;
-  const auto          run = [&](auto A, auto u) {
-    IDRSOnChipBlocks<S, decltype(A), decltype(u)> blocks = {
+  extern __shared__ __align__(16) PetscScalar memory[];
+  __shared__ IDRSClusteredSums<S> sums;
+  const size_t rows = IDRSKeep((unsigned int)clustered.rows), first = min((size_t)blockIdx.x * rows, given.panels.n),
+               n           = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
+  const PetscInt *others   = clustered.rowsofothers + clustered.firstother[blockIdx.x];
+  const size_t    count    = (size_t)(clustered.firstother[blockIdx.x + 1] - clustered.firstother[blockIdx.x]),
+               more        = LAYOUT == IDRS_ROWS_SHARED ? count : 0;
+  const size_t       ld    = LAYOUT == IDRS_ROWS_SHARED ? IDRSKeep((unsigned int)(rows + clustered.others)) : rows;
+  const int          s     = (int)IDRSKeep((unsigned int)given.panels.s);
+  IDRSWaitPolls      wait  = {given.polls};
+  IDRSWholeSteps     steps = given;
+  IDRSShadow<S>      P     = shadow;
+  PetscScalar       *own = memory + (2 * s + (LAYOUT == IDRS_MATRIX_GLOBAL ? 1 : 2)) * ld, *free = own + rows + clustered.others;
+  const size_t       slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
+  const IDRSMatIndex begin = given.A.i[first], end = given.A.i[first + n];
+  IDRSSharedEntries  operand = {given.entries, own,    (IDRSIndex)first, (IDRSIndex)n,   given.partials.launch,
+                                &wait,         others, (IDRSIndex)count, (IDRSIndex)rows};
+  IDRSBlockMessage  *all     = NULL;
+  PetscScalar       *a;
+  uint32_t          *slice, *rest;
+  uint16_t          *j;
+  IDRSStep           step;
+  const auto         run = [&](auto A, auto u) {
+    IDRSClusteredBlocks<S, decltype(A), decltype(u)> blocks = {
       A, u, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second, all};
 
-    IDRSClusterMeet();
-    return IDRSWholeRun<S, HASHED>(steps, P, blocks);
+    IDRSClusterBarrier();
+    return IDRSWholeRun<S>(steps, P, blocks);
   };
 
-  steps.panels = {chip, chip + s * ld, ld, n + more, s};
-  steps.r      = chip + 2 * s * ld;
-  steps.t      = CHIP == IDRS_CHIP_FAR ? given.t + first : steps.r + ld;
+  steps.panels = {memory, memory + s * ld, ld, n + more, s};
+  steps.r      = memory + 2 * s * ld;
+  steps.t      = LAYOUT == IDRS_MATRIX_GLOBAL ? given.t + first : steps.r + ld;
   steps.z += first;
   steps.v += first;
   if (given.x) {
@@ -578,7 +577,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
     steps.diagonal = free;
     free += ld;
   }
-  if (CHIP == IDRS_CHIP_HALO) {
+  if (LAYOUT == IDRS_ROWS_SHARED) {
     steps.z = free;
     free += ld;
     IDRSCopyRows(steps.z, (const PetscScalar *)given.z, first, n, others, more);
@@ -589,10 +588,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
     }
   }
   P.rstart += first;
-  if (!HASHED) {
-#pragma unroll
-    for (int j = 0; j < S; j++) P.a[j] += first;
-  }
   for (int i = threadIdx.x; i < IDRSClusterMessages<S>; i += blockDim.x) sums.messages[0][i] = sums.messages[1][i] = {0, 0};
   for (int i = threadIdx.x; i < IDRS_WARPS * IDRSWarpRoom<S>; i += blockDim.x)
     sums.warps[i / IDRSWarpRoom<S>][i % IDRSWarpRoom<S>] = 0.0;
@@ -600,47 +595,48 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
     sums.places[0][i] = i < IDRSRealSums<S, false, true> ? IDRSSumPlace<S, false, true>(P, i) : -1;
     sums.places[1][i] = IDRSSumPlace<S, true, true>(P, i);
   }
-  slice = (uint32_t *)(CHIP == IDRS_CHIP_FAR ? free : free + onchip.slots);
+  slice = (uint32_t *)(LAYOUT == IDRS_MATRIX_GLOBAL ? free : free + clustered.slots);
   rest  = slice + slices + 1;
-  a     = CHIP == IDRS_CHIP_FAR ? onchip.a + blockIdx.x * onchip.slots : free;
-  j     = CHIP == IDRS_CHIP_FAR ? onchip.j + blockIdx.x * onchip.slots : (uint16_t *)(onchip.rest ? rest + rows + 1 : rest);
-  if (onchip.clusters == 1) {
-    all = (IDRSBlockMessage *)chip + onchip.messages;
-    if (CHIP != IDRS_CHIP_HALO) near.close = all + IDRSCloseSums<S> * onchip.size;
-    near.rank = blockIdx.x;
-    for (unsigned int k = threadIdx.x; k < IDRSCloseSums<S> * onchip.size + (CHIP != IDRS_CHIP_HALO ? rows * IDRS_PARTS : 0);
-         k += blockDim.x)
+  a     = LAYOUT == IDRS_MATRIX_GLOBAL ? clustered.a + blockIdx.x * clustered.slots : free;
+  j     = LAYOUT == IDRS_MATRIX_GLOBAL ? clustered.j + blockIdx.x * clustered.slots
+                                       : (uint16_t *)(clustered.rest ? rest + rows + 1 : rest);
+  if (clustered.clusters == 1) {
+    all = (IDRSBlockMessage *)memory + clustered.messages;
+    if (LAYOUT != IDRS_ROWS_SHARED) operand.incluster = all + IDRSInClusterSums<S> * clustered.size;
+    operand.rank = blockIdx.x;
+    for (unsigned int k = threadIdx.x;
+         k < IDRSInClusterSums<S> * clustered.size + (LAYOUT != IDRS_ROWS_SHARED ? rows * IDRS_PARTS : 0); k += blockDim.x)
       all[k] = {0, 0};
   }
-  if (CHIP != IDRS_CHIP_HALO) IDRSSetFrom(near, threadIdx.x, near.from);
-  IDRSCopyEntries(slice, onchip.slice + blockIdx.x * (slices + 1), slices + 1);
-  if (onchip.rest) IDRSCopyEntries(rest, onchip.rest + blockIdx.x * (rows + 1), rows + 1);
-  for (size_t k = threadIdx.x; k < onchip.slots; k += blockDim.x) {
+  if (LAYOUT != IDRS_ROWS_SHARED) IDRSSetFrom(operand, threadIdx.x, operand.from);
+  IDRSCopyEntries(slice, clustered.slice + blockIdx.x * (slices + 1), slices + 1);
+  if (clustered.rest) IDRSCopyEntries(rest, clustered.rest + blockIdx.x * (rows + 1), rows + 1);
+  for (size_t k = threadIdx.x; k < clustered.slots; k += blockDim.x) {
     a[k] = 0.0;
     j[k] = 0;
   }
   __syncthreads();
   for (IDRSMatIndex q = begin + threadIdx.x; q < end; q += blockDim.x) {
-    const uint32_t place = onchip.places[q];
+    const uint32_t place = clustered.places[q];
 
     a[place >> 16] = given.A.a[q];
     j[place >> 16] = (uint16_t)place;
   }
-  if constexpr (CHIP == IDRS_CHIP_HALO)
-    step = run(IDRSNearMatrix{a, j, slice, rest, onchip.rest != NULL, (uint32_t)n},
-               IDRSHaloEntries{near, given.panels.n * IDRS_PARTS});
-  else step = run(IDRSNearMatrix{a, j, slice, rest, onchip.rest != NULL, (uint32_t)n}, near);
+  if constexpr (LAYOUT == IDRS_ROWS_SHARED)
+    step = run(IDRSSharedMatrix{a, j, slice, rest, clustered.rest != NULL, (uint32_t)n},
+               IDRSHaloEntries{operand, given.panels.n * IDRS_PARTS});
+  else step = run(IDRSSharedMatrix{a, j, slice, rest, clustered.rest != NULL, (uint32_t)n}, operand);
   for (int j = 0; j < s; j++) {
     IDRSCopyEntries(given.panels.G + j * given.panels.ld + first, steps.panels.G + j * ld, n);
     IDRSCopyEntries(given.panels.U + j * given.panels.ld + first, steps.panels.U + j * ld, n);
   }
   IDRSCopyEntries(given.r + first, steps.r, n);
-  if (CHIP != IDRS_CHIP_FAR && step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);
-  if (CHIP == IDRS_CHIP_HALO) {
+  if (LAYOUT != IDRS_MATRIX_GLOBAL && step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);
+  if (LAYOUT == IDRS_ROWS_SHARED) {
     IDRSCopyEntries(given.z + first, steps.z, n);
     if (given.diagonal) IDRSCopyEntries(given.v + first, steps.v, n);
   }
-  IDRSClusterMeet();
+  IDRSClusterBarrier();
 }
 
 /*
@@ -673,14 +669,14 @@ static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int s
 }
 
 /* Bytes of shared memory for such blocks */
-static size_t IDRSOnChipBytes(PetscInt s, bool diagonal, const IDRSOnChip *onchip, size_t slots, size_t others, bool rest)
+static size_t IDRSClusteredBytes(PetscInt s, bool diagonal, const IDRSClustered *clustered, size_t slots, size_t others, bool rest)
 {
   /* with own entries of u */
-  const size_t rows = onchip->rows, vectors = 2 * (size_t)s + (onchip->matrix ? 3 : 2) + (diagonal ? 1 : 0);
+  const size_t rows = clustered->rows, vectors = 2 * (size_t)s + (clustered->matrix ? 3 : 2) + (diagonal ? 1 : 0);
   size_t       bytes = (vectors * rows + others) * sizeof(PetscScalar);
 
-  if (onchip->halo) bytes = (vectors + (diagonal ? 2 : 1)) * (rows + others) * sizeof(PetscScalar);
-  if (onchip->matrix) bytes += slots * (sizeof(PetscScalar) + sizeof(uint16_t));
+  if (clustered->halo) bytes = (vectors + (diagonal ? 2 : 1)) * (rows + others) * sizeof(PetscScalar);
+  if (clustered->matrix) bytes += slots * (sizeof(PetscScalar) + sizeof(uint16_t));
   return bytes + ((rows + IDRS_WARP - 1) / IDRS_WARP + 1 + (rest ? rows + 1 : 0)) * sizeof(uint32_t);
 }
 
@@ -690,51 +686,51 @@ typedef struct {
   PetscInt *place;        /* of each row; -1 between two blocks */
   /* of each nonzero: its slot, and that of the entry of u, of which a block that fits has at most 65536 each */
   uint32_t *places;
-  uint32_t *slice, *rest; /* as in IDRSNearMatrix, of one block after another */
+  uint32_t *slice, *rest; /* as in IDRSSharedMatrix, of one block after another */
   size_t    others, slots;
   bool      isrest;
-} IDRSNear;
+} IDRSSharedPlan;
 
-static PetscErrorCode IDRSNearCreate(PetscInt n, const PetscInt *i, PetscInt blocks, PetscInt rows, IDRSNear *near)
+static PetscErrorCode IDRSSharedPlanCreate(PetscInt n, const PetscInt *i, PetscInt blocks, PetscInt rows, IDRSSharedPlan *plan)
 {
   PetscFunctionBegin;
-  PetscCall(PetscMalloc6(blocks + 1, &near->first, i[n], &near->rows, n, &near->place, i[n], &near->places,
-                         blocks * ((rows + IDRS_WARP - 1) / IDRS_WARP + 1), &near->slice, blocks * (rows + 1), &near->rest));
-  for (PetscInt row = 0; row < n; row++) near->place[row] = -1;
-  near->others = near->slots = 0;
-  near->isrest               = false;
+  PetscCall(PetscMalloc6(blocks + 1, &plan->first, i[n], &plan->rows, n, &plan->place, i[n], &plan->places,
+                         blocks * ((rows + IDRS_WARP - 1) / IDRS_WARP + 1), &plan->slice, blocks * (rows + 1), &plan->rest));
+  for (PetscInt row = 0; row < n; row++) plan->place[row] = -1;
+  plan->others = plan->slots = 0;
+  plan->isrest               = false;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSNearDestroy(IDRSNear *near)
+static PetscErrorCode IDRSSharedPlanDestroy(IDRSSharedPlan *plan)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree6(near->first, near->rows, near->place, near->places, near->slice, near->rest));
+  PetscCall(PetscFree6(plan->first, plan->rows, plan->place, plan->places, plan->slice, plan->rest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The rows from begin to end - 1: which of others they need, and where each nonzero finds its entry of u */
-static PetscErrorCode IDRSNearColumns(const PetscInt *i, const PetscInt *j, PetscInt begin, PetscInt end, PetscInt *mine,
-                                      PetscInt *count, IDRSNear *near)
+static PetscErrorCode IDRSSharedPlanColumns(const PetscInt *i, const PetscInt *j, PetscInt begin, PetscInt end, PetscInt *mine,
+                                            PetscInt *count, IDRSSharedPlan *plan)
 {
   PetscFunctionBegin;
   *count = 0;
   for (PetscInt q = i[begin]; q < i[end]; q++) {
-    if ((j[q] >= begin && j[q] < end) || near->place[j[q]] >= 0) continue;
-    near->place[j[q]] = 0;
+    if ((j[q] >= begin && j[q] < end) || plan->place[j[q]] >= 0) continue;
+    plan->place[j[q]] = 0;
     mine[(*count)++]  = j[q];
   }
   PetscCall(PetscSortInt(*count, mine));
-  for (PetscInt k = 0; k < *count; k++) near->place[mine[k]] = end - begin + k;
+  for (PetscInt k = 0; k < *count; k++) plan->place[mine[k]] = end - begin + k;
   for (PetscInt q = i[begin]; q < i[end]; q++)
-    near->places[q] = (uint32_t)(j[q] >= begin && j[q] < end ? j[q] - begin : near->place[j[q]]) & 0xffffu;
-  for (PetscInt k = 0; k < *count; k++) near->place[mine[k]] = -1;
+    plan->places[q] = (uint32_t)(j[q] >= begin && j[q] < end ? j[q] - begin : plan->place[j[q]]) & 0xffffu;
+  for (PetscInt k = 0; k < *count; k++) plan->place[mine[k]] = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Slots for their nonzeros, of which so many are in slices; returns how many slots */
-static size_t IDRSNearSlots(const PetscInt *i, PetscInt begin, PetscInt end, PetscInt rows, PetscInt own, uint32_t *slice,
-                            uint32_t *rest, IDRSNear *near)
+static size_t IDRSSharedPlanSlots(const PetscInt *i, PetscInt begin, PetscInt end, PetscInt rows, PetscInt own, uint32_t *slice,
+                                  uint32_t *rest, IDRSSharedPlan *plan)
 {
   PetscInt slots = 0, number = 0;
 
@@ -746,22 +742,22 @@ static size_t IDRSNearSlots(const PetscInt *i, PetscInt begin, PetscInt end, Pet
       const PetscInt length = PetscMin(i[row + 1] - i[row], own);
 
       width = PetscMax(width, length);
-      for (PetscInt l = 0; l < length; l++) near->places[i[row] + l] |= (uint32_t)(slots + l * IDRS_WARP + row - first) << 16;
+      for (PetscInt l = 0; l < length; l++) plan->places[i[row] + l] |= (uint32_t)(slots + l * IDRS_WARP + row - first) << 16;
     }
     slots += width * IDRS_WARP;
   }
   slice[number] = (uint32_t)slots;
   for (PetscInt row = begin; row < begin + rows; row++) {
     rest[row - begin] = (uint32_t)slots;
-    for (PetscInt q = row < end ? i[row] + own : 0; row < end && q < i[row + 1]; q++) near->places[q] |= (uint32_t)slots++ << 16;
-    if (rest[row - begin] < (uint32_t)slots) near->isrest = true;
+    for (PetscInt q = row < end ? i[row] + own : 0; row < end && q < i[row + 1]; q++) plan->places[q] |= (uint32_t)slots++ << 16;
+    if (rest[row - begin] < (uint32_t)slots) plan->isrest = true;
   }
   rest[rows] = (uint32_t)slots;
   return (size_t)slots;
 }
 
-static PetscErrorCode IDRSNearFind(PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt blocks, PetscInt rows, PetscInt own,
-                                   IDRSNear *near)
+static PetscErrorCode IDRSSharedPlanFind(PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt blocks, PetscInt rows,
+                                         PetscInt own, IDRSSharedPlan *plan)
 {
   const PetscInt slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
   PetscInt       total  = 0;
@@ -771,20 +767,20 @@ static PetscErrorCode IDRSNearFind(PetscInt n, const PetscInt *i, const PetscInt
     const PetscInt begin = PetscMin(n, block * rows), end = PetscMin(n, begin + rows);
     PetscInt       count;
 
-    near->first[block] = total;
-    PetscCall(IDRSNearColumns(i, j, begin, end, near->rows + total, &count, near));
+    plan->first[block] = total;
+    PetscCall(IDRSSharedPlanColumns(i, j, begin, end, plan->rows + total, &count, plan));
     total += count;
-    near->others = PetscMax(near->others, (size_t)count);
-    near->slots  = PetscMax(near->slots, IDRSNearSlots(i, begin, end, rows, own, near->slice + block * (slices + 1),
-                                                       near->rest + block * (rows + 1), near));
+    plan->others = PetscMax(plan->others, (size_t)count);
+    plan->slots  = PetscMax(plan->slots, IDRSSharedPlanSlots(i, begin, end, rows, own, plan->slice + block * (slices + 1),
+                                                             plan->rest + block * (rows + 1), plan));
   }
-  near->first[blocks] = total;
-  near->slots += (IDRS_WHOLE_ATONCE - 1) * IDRS_WARP + 1; /* which lanes load, and do not use */
+  plan->first[blocks] = total;
+  plan->slots += (IDRS_WHOLE_ATONCE - 1) * IDRS_WARP + 1; /* which lanes load, and do not use */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 template <typename T>
-static PetscErrorCode IDRSOnChipUpload(size_t count, const T *data, cudaStream_t stream, T **copy)
+static PetscErrorCode IDRSClusteredUpload(size_t count, const T *data, cudaStream_t stream, T **copy)
 {
   PetscDeviceContext dctx;
 
@@ -795,42 +791,43 @@ static PetscErrorCode IDRSOnChipUpload(size_t count, const T *data, cudaStream_t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSOnChipDestroy_CUDA(IDRSOnChip *onchip)
+PetscErrorCode IDRSClusteredDestroy_CUDA(IDRSClustered *clustered)
 {
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, onchip->firstother));
-  PetscCall(PetscDeviceFree(dctx, onchip->rowsofothers));
-  PetscCall(PetscDeviceFree(dctx, onchip->places));
-  PetscCall(PetscDeviceFree(dctx, onchip->slice));
-  PetscCall(PetscDeviceFree(dctx, onchip->rest));
-  PetscCall(PetscDeviceFree(dctx, onchip->a));
-  PetscCall(PetscDeviceFree(dctx, onchip->j));
-  *onchip = {};
+  PetscCall(PetscDeviceFree(dctx, clustered->firstother));
+  PetscCall(PetscDeviceFree(dctx, clustered->rowsofothers));
+  PetscCall(PetscDeviceFree(dctx, clustered->places));
+  PetscCall(PetscDeviceFree(dctx, clustered->slice));
+  PetscCall(PetscDeviceFree(dctx, clustered->rest));
+  PetscCall(PetscDeviceFree(dctx, clustered->a));
+  PetscCall(PetscDeviceFree(dctx, clustered->j));
+  *clustered = {};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The matrix as all blocks have it, to the device */
-static PetscErrorCode IDRSOnChipUploadNear(const PetscInt *i, PetscInt n, const IDRSNear *near, IDRSOnChip *onchip)
+static PetscErrorCode IDRSClusteredUploadPlan(const PetscInt *i, PetscInt n, const IDRSSharedPlan *plan, IDRSClustered *clustered)
 {
-  const size_t       blocks = (size_t)onchip->clusters * onchip->size;
+  const size_t       blocks = (size_t)clustered->clusters * clustered->size;
   PetscDeviceContext dctx;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  if (!onchip->matrix) {
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * onchip->slots, &onchip->a));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * onchip->slots, &onchip->j));
+  if (!clustered->matrix) {
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * clustered->slots, &clustered->a));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * clustered->slots, &clustered->j));
   }
-  PetscCall(IDRSOnChipUpload(blocks + 1, near->first, stream, &onchip->firstother));
-  PetscCall(IDRSOnChipUpload((size_t)near->first[blocks], near->rows, stream, &onchip->rowsofothers));
-  PetscCall(IDRSOnChipUpload((size_t)i[n], near->places, stream, &onchip->places));
-  PetscCall(IDRSOnChipUpload(blocks * ((onchip->rows + IDRS_WARP - 1) / IDRS_WARP + 1), near->slice, stream, &onchip->slice));
-  if (near->isrest) PetscCall(IDRSOnChipUpload(blocks * (onchip->rows + 1), near->rest, stream, &onchip->rest));
+  PetscCall(IDRSClusteredUpload(blocks + 1, plan->first, stream, &clustered->firstother));
+  PetscCall(IDRSClusteredUpload((size_t)plan->first[blocks], plan->rows, stream, &clustered->rowsofothers));
+  PetscCall(IDRSClusteredUpload((size_t)i[n], plan->places, stream, &clustered->places));
+  PetscCall(
+    IDRSClusteredUpload(blocks * ((clustered->rows + IDRS_WARP - 1) / IDRS_WARP + 1), plan->slice, stream, &clustered->slice));
+  if (plan->isrest) PetscCall(IDRSClusteredUpload(blocks * (clustered->rows + 1), plan->rest, stream, &clustered->rest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -838,54 +835,55 @@ static PetscErrorCode IDRSOnChipUploadNear(const PetscInt *i, PetscInt n, const 
    As many clusters as the device holds of the kernel for a system that lies so, and bytes of shared memory for a block; *sums:
    messages there for its sums, where there is one cluster
 */
-static PetscErrorCode IDRSOnChipGetClusters(IDRSWork work, const IDRSOnChip *onchip, int *clusters, size_t *shared, size_t *sums)
+static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustered *clustered, int *clusters, size_t *shared,
+                                               size_t *sums)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto) {
-    *sums = IDRSCloseSums<S> * onchip->size;
-    if (onchip->halo) return IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_HALO>, onchip->size, clusters, shared);
-    return onchip->matrix ? IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_NEAR>, onchip->size, clusters, shared)
-                          : IDRSGetClusters(IDRSOnChipKernel<S, hashed, IDRS_CHIP_FAR>, onchip->size, clusters, shared);
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto) {
+    *sums = IDRSInClusterSums<S> * clustered->size;
+    if (clustered->halo) return IDRSGetClusters(IDRSClusteredKernel<S, IDRS_ROWS_SHARED>, clustered->size, clusters, shared);
+    return clustered->matrix ? IDRSGetClusters(IDRSClusteredKernel<S, IDRS_MATRIX_SHARED>, clustered->size, clusters, shared)
+                             : IDRSGetClusters(IDRSClusteredKernel<S, IDRS_MATRIX_GLOBAL>, clustered->size, clusters, shared);
   }));
   *clusters = PetscMin(*clusters, IDRS_WARP); /* mailboxes that there is room for */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* What a block of it has, and whether it fits */
-static PetscErrorCode IDRSOnChipFits(IDRSWork work, const IDRSNear *near, IDRSOnChip *onchip, bool *fits)
+static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *plan, IDRSClustered *clustered, bool *fits)
 {
-  const size_t vectors = onchip->rows + (onchip->halo ? near->others : 0),
-               least   = onchip->halo ? IDRS_HALO_FIRST + IDRS_WARP : IDRS_WARP;
+  const size_t vectors = clustered->rows + (clustered->halo ? plan->others : 0),
+               least   = clustered->halo ? IDRS_HALO_FIRST + IDRS_WARP : IDRS_WARP;
   size_t shared, sums, bytes;
   int    most;
 
   PetscFunctionBegin;
-  PetscCall(IDRSOnChipGetClusters(work, onchip, &most, &shared, &sums));
-  bytes            = IDRSOnChipBytes(work->s, work->diagonal, onchip, near->slots, near->others, near->isrest);
-  onchip->messages = (bytes + sizeof(IDRSBlockMessage) - 1) / sizeof(IDRSBlockMessage);
-  if (onchip->clusters == 1)
-    bytes = (onchip->messages + sums + (onchip->halo ? 0 : onchip->rows * IDRS_PARTS)) * sizeof(IDRSBlockMessage);
-  onchip->threads = (unsigned int)PetscMin(PetscMax((vectors + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, least),
-                                           (size_t)IDRS_THREADS);
-  onchip->slots   = near->slots;
-  onchip->others  = near->others;
-  onchip->bytes   = PetscMax(bytes, shared / 2 + 1); /* no two blocks on a multiprocessor */
-  *fits           = bytes <= shared && (int)onchip->clusters <= most && near->slots <= (size_t)UINT16_MAX + 1;
+  PetscCall(IDRSClusteredGetClusters(work, clustered, &most, &shared, &sums));
+  bytes               = IDRSClusteredBytes(work->s, work->diagonal, clustered, plan->slots, plan->others, plan->isrest);
+  clustered->messages = (bytes + sizeof(IDRSBlockMessage) - 1) / sizeof(IDRSBlockMessage);
+  if (clustered->clusters == 1)
+    bytes = (clustered->messages + sums + (clustered->halo ? 0 : clustered->rows * IDRS_PARTS)) * sizeof(IDRSBlockMessage);
+  clustered->threads = (unsigned int)PetscMin(PetscMax((vectors + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, least),
+                                              (size_t)IDRS_THREADS);
+  clustered->slots   = plan->slots;
+  clustered->others  = plan->others;
+  clustered->bytes   = PetscMax(bytes, shared / 2 + 1); /* no two blocks on a multiprocessor */
+  *fits              = bytes <= shared && (int)clustered->clusters <= most && plan->slots <= (size_t)UINT16_MAX + 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Whether a system that lies so can fit, by what the block in the middle needs of others, before all blocks are looked at */
-static PetscErrorCode IDRSOnChipCanFit(IDRSWork work, const PetscInt *i, const PetscInt *j, const IDRSOnChip *onchip, size_t shared,
-                                       IDRSNear *near, bool *can)
+static PetscErrorCode IDRSClusteredCanFit(IDRSWork work, const PetscInt *i, const PetscInt *j, const IDRSClustered *clustered,
+                                          size_t shared, IDRSSharedPlan *plan, bool *can)
 {
-  const size_t   blocks = (size_t)onchip->clusters * onchip->size;
-  const PetscInt begin  = PetscMin(work->n, (PetscInt)(blocks / 2 * onchip->rows)),
-                 end    = PetscMin(work->n, begin + (PetscInt)onchip->rows);
+  const size_t   blocks = (size_t)clustered->clusters * clustered->size;
+  const PetscInt begin  = PetscMin(work->n, (PetscInt)(blocks / 2 * clustered->rows)),
+                 end    = PetscMin(work->n, begin + (PetscInt)clustered->rows);
   PetscInt count;
 
   PetscFunctionBegin;
-  PetscCall(IDRSNearColumns(i, j, begin, end, near->rows, &count, near));
-  *can = IDRSOnChipBytes(work->s, work->diagonal, onchip, (size_t)i[work->n] / blocks, (size_t)count, false) <= shared;
+  PetscCall(IDRSSharedPlanColumns(i, j, begin, end, plan->rows, &count, plan));
+  *can = IDRSClusteredBytes(work->s, work->diagonal, clustered, (size_t)i[work->n] / blocks, (size_t)count, false) <= shared;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -893,12 +891,12 @@ static PetscErrorCode IDRSOnChipCanFit(IDRSWork work, const PetscInt *i, const P
    The system in clusters of such a size, if it fits: with the matrix or without, and with the rows of others if these are not too
    many
 */
-static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, bool matrix,
-                                    unsigned int size, IDRSOnChip *onchip)
+static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, bool matrix,
+                                       unsigned int size, IDRSClustered *clustered)
 {
   const size_t   n     = (size_t)work->n;
-  IDRSOnChip     tried = {};
-  IDRSNear       near  = {};
+  IDRSClustered  tried = {};
+  IDRSSharedPlan plan  = {};
   size_t         shared, sums;
   int            most;
   bool           can = false, fits = false;
@@ -907,66 +905,69 @@ static PetscErrorCode IDRSOnChipTry(IDRSWork work, const PetscInt *i, const Pets
   PetscFunctionBegin;
   tried.size   = size;
   tried.matrix = matrix;
-  PetscCall(IDRSOnChipGetClusters(work, &tried, &most, &shared, &sums));
+  PetscCall(IDRSClusteredGetClusters(work, &tried, &most, &shared, &sums));
   if (!most) PetscFunctionReturn(PETSC_SUCCESS);
   tried.clusters = (unsigned int)PetscMax(PetscMin((size_t)most, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)),
                                           (size_t)1);
   tried.rows     = PetscMax((n + tried.clusters * size - 1) / (tried.clusters * size), (size_t)1);
   /* at least */
-  if (IDRSOnChipBytes(work->s, work->diagonal, &tried, (size_t)i[n] / (tried.clusters * size), 0, false) > shared)
+  if (IDRSClusteredBytes(work->s, work->diagonal, &tried, (size_t)i[n] / (tried.clusters * size), 0, false) > shared)
     PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSNearCreate(work->n, i, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, &near));
-  ierr = IDRSOnChipCanFit(work, i, j, &tried, shared, &near, &can);
+  PetscCall(IDRSSharedPlanCreate(work->n, i, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, &plan));
+  ierr = IDRSClusteredCanFit(work, i, j, &tried, shared, &plan, &can);
   if (!ierr && can) {
-    ierr = IDRSNearFind(work->n, i, j, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, own, &near);
-    for (int halo = matrix && tried.rows + near.others <= IDRS_HALO_ROWS; halo >= 0 && !fits && !ierr; halo--) {
+    ierr = IDRSSharedPlanFind(work->n, i, j, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, own, &plan);
+    for (int halo = matrix && tried.rows + plan.others <= IDRS_HALO_ROWS; halo >= 0 && !fits && !ierr; halo--) {
       tried.halo = halo;
-      ierr       = IDRSOnChipFits(work, &near, &tried, &fits);
+      ierr       = IDRSClusteredFits(work, &plan, &tried, &fits);
     }
   }
   if (!ierr && fits) {
-    *onchip = tried;
-    ierr    = IDRSOnChipUploadNear(i, work->n, &near, onchip);
+    *clustered = tried;
+    ierr       = IDRSClusteredUploadPlan(i, work->n, &plan, clustered);
   }
-  PetscCall(IDRSNearDestroy(&near)); /* after an error, too */
+  PetscCall(IDRSSharedPlanDestroy(&plan)); /* after an error, too */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSOnChipSetUp_CUDA - How the system lies in shared memory: with the matrix if that fits, in clusters that are as large as can
-   be, and in as few of them as leave each thread a row. One cluster is as small as leaves each thread one row. There are fewer
-   multiprocessors for larger clusters: without the matrix, which they all read then, clusters are smaller
+   IDRSClusteredSetUp_CUDA - Decides how the system is placed in shared memory: with the matrix if that fits, in clusters as large
+   as possible, and in as few of them as leave each thread a row. A single cluster is as small as leaves each thread one row. The
+   GPU has fewer multiprocessors for larger clusters. So clusters are smaller without the matrix, which all of them read then
 */
-PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, IDRSOnChip *onchip)
+PetscErrorCode IDRSClusteredSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, IDRSClustered *clustered)
 {
   unsigned int size = IDRS_CLUSTER_LEAST;
   bool         can;
 
   PetscFunctionBegin;
-  PetscCall(IDRSOnChipDestroy_CUDA(onchip));
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSOnChipKernel<1, true, IDRS_CHIP_NEAR>, &can)); /* the same devices */
+  PetscCall(IDRSClusteredDestroy_CUDA(clustered));
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSClusteredKernel<1, IDRS_MATRIX_SHARED>, &can)); /* the same devices */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   while (size < IDRS_CLUSTER_BLOCKS && (size_t)work->n > size * IDRS_ONCHIP_ROWS) size *= 2;
-  for (; size <= IDRS_CLUSTER_BLOCKS && !onchip->clusters; size *= 2) PetscCall(IDRSOnChipTry(work, i, j, own, true, size, onchip));
+  for (; size <= IDRS_CLUSTER_BLOCKS && !clustered->clusters; size *= 2)
+    PetscCall(IDRSClusteredTry(work, i, j, own, true, size, clustered));
   for (int matrix = 1; matrix >= 0; matrix--) {
-    for (size = IDRS_CLUSTER_BLOCKS / 2; size >= IDRS_CLUSTER_LEAST && !onchip->clusters; size /= 2)
-      PetscCall(IDRSOnChipTry(work, i, j, own, matrix, size, onchip));
+    for (size = IDRS_CLUSTER_BLOCKS / 2; size >= IDRS_CLUSTER_LEAST && !clustered->clusters; size /= 2)
+      PetscCall(IDRSClusteredTry(work, i, j, own, matrix, size, clustered));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSOnChipLaunch_CUDA(IDRSWork work, const IDRSOnChip *onchip, const IDRSWholeSteps *steps, cudaStream_t stream)
+PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWork work, const IDRSClustered *clustered, const IDRSWholeSteps *steps,
+                                        cudaStream_t stream)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto hashed, auto shadow) {
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
     cudaLaunchAttribute      attributes[2];
-    const cudaLaunchConfig_t config = IDRSClusterConfig(onchip->clusters, onchip->size, onchip->threads, onchip->bytes, stream,
-                                                        attributes);
+    const cudaLaunchConfig_t config = IDRSClusterConfig(clustered->clusters, clustered->size, clustered->threads, clustered->bytes,
+                                                        stream, attributes);
 
-    if (!onchip->matrix) return cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_FAR>, *steps, shadow, *onchip);
-    return onchip->halo ? cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_HALO>, *steps, shadow, *onchip)
-                        : cudaLaunchKernelEx(&config, IDRSOnChipKernel<S, hashed, IDRS_CHIP_NEAR>, *steps, shadow, *onchip);
+    if (!clustered->matrix)
+      return cudaLaunchKernelEx(&config, IDRSClusteredKernel<S, IDRS_MATRIX_GLOBAL>, *steps, shadow, *clustered);
+    return clustered->halo ? cudaLaunchKernelEx(&config, IDRSClusteredKernel<S, IDRS_ROWS_SHARED>, *steps, shadow, *clustered)
+                           : cudaLaunchKernelEx(&config, IDRSClusteredKernel<S, IDRS_MATRIX_SHARED>, *steps, shadow, *clustered);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

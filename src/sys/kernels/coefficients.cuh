@@ -46,7 +46,7 @@ static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSScalars *scalar
 
 /* Into shared memory, by all threads of a block; false where the device has stopped */
 template <int S>
-static __device__ __forceinline__ bool IDRSTakeCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> *fromhost,
+static __device__ __forceinline__ bool IDRSLoadCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> *fromhost,
                                                             const IDRSDeviceScalars &device, int k, int s)
 {
   const int j       = threadIdx.x;

@@ -4,6 +4,7 @@
 */
 #pragma once
 
+#include "algebra.cuh"
 #include "launch.cuh"
 #include "peers.cuh"
 
@@ -18,7 +19,7 @@ typedef struct {
 
 /* One launch of a projection, for the columns of the shadow space from first on, IDRS_COLUMNS_AT_ONCE at most */
 struct _n_IDRSProjection {
-  const IDRS_CUDA          *cuda;
+  int                       multiprocessors;
   cudaStream_t              stream;
   PetscInt                  n, s, first;
   uint64_t                  key, rstart; /* of the hashed shadow space */
@@ -69,43 +70,49 @@ template <int S, bool Y, bool HASHED>
 static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, const IDRSShadow<S> &P, const IDRSSums &out,
                                                       const IDRSAlgebra &algebra)
 {
-  const bool   yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
-  PetscScalar *storage = NULL, *sums = out.sums;
-  IDRSPatience patience;
+  const bool        yisr    = Y && !(algebra.step.start && algebra.step.k == P.s);
+  PetscScalar      *storage = NULL, *sums = out.sums;
+  IDRSWaitUnlimited wait;
 
   if (!IDRSDotsFinish<S, Y>(dots, out.partials) || !out.ends) return;
   if (algebra.storage) {
     storage = P.s > S ? algebra.storage : IDRSSharedStorage<S>();
     sums    = storage + IDRS_STORAGE_SUMS(P.s);
   }
-  IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, patience);
+  /* only the first block is here: the sums of all blocks */
+  IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, wait);
   if (algebra.result) {
     if (algebra.storage && out.sequence && IDRSPeersAdd(algebra.exchange, IDRS_SUMS(P.s, Y), sums))
       IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
     return;
   }
+  /* the host does the algebra: sums first, then their number */
   __threadfence_system();
   __syncthreads();
   if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;
 }
 
-/* Calls launch with S, Y and HASHED of a kernel as types, and the shadow vectors that it takes */
+/*
+   Calls launch with S, Y and HASHED of a kernel as types, and the shadow vectors that it takes. There is one kernel for any number
+   of explicit shadow vectors, which few solves have
+*/
 template <typename L>
 static cudaError_t IDRSDispatchProjection(const IDRSProjection &projection, L &&launch)
 {
-  return IDRSDispatch(PetscMin(projection.s, IDRS_COLUMNS_AT_ONCE), false, [&](auto S, auto) {
-    if constexpr (S > 0) {
-      IDRSShadow<S> shadow = {(int)projection.s, (int)projection.first, projection.key, projection.rstart, {}};
+  const auto dispatch = [&](auto S, auto HASHED) {
+    IDRSShadow<S> shadow = {(int)projection.s, (int)projection.first, projection.key, projection.rstart, {}};
 
-      for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++)
-        shadow.a[j] = projection.P[projection.first + j];
-      if (projection.P) {
-        if (projection.both) launch(S, std::true_type(), std::false_type(), shadow);
-        else launch(S, std::false_type(), std::false_type(), shadow);
-      } else {
-        if (projection.both) launch(S, std::true_type(), std::true_type(), shadow);
-        else launch(S, std::false_type(), std::true_type(), shadow);
-      }
-    }
+    for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++)
+      shadow.a[j] = projection.P[projection.first + j];
+    if (projection.both) launch(S, std::true_type(), HASHED, shadow);
+    else launch(S, std::false_type(), HASHED, shadow);
+  };
+
+  if (projection.P) {
+    dispatch(IDRSInt<IDRS_COLUMNS_AT_ONCE>(), std::false_type());
+    return cudaGetLastError();
+  }
+  return IDRSDispatch(PetscMin(projection.s, IDRS_COLUMNS_AT_ONCE), false, [&](auto S, auto) {
+    if constexpr (S > 0) dispatch(S, std::true_type());
   });
 }

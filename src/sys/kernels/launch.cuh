@@ -16,8 +16,12 @@
 #pragma once
 
 #include <type_traits>
-#include "../../sys/peers/idrspeers.h"
-#include "idrscudaimpl.cuh"
+#include <petsc/private/deviceimpl.h>
+#include <petscdevice_cuda.h>
+#include <petscidrs/private/idrscompat.h>
+#include "../device/stream.h"
+#include "../peers/idrspeers.h"
+#include "rows.cuh"
 
 template <bool EARLY, bool ADMITS>
 struct IDRSOverlap {
@@ -88,21 +92,8 @@ static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_
   return blocks;
 }
 
-/*
-   For all rows in packs of width, and so many columns, each of which has blocks of its own; returns how many. They are as many as
-   the device holds of the kernel for one column, so that the sums of a column do not depend on which others there are. The device
-   does not hold those of many columns at once: it takes those of one column after those of another
-*/
-template <auto kernel, auto alone, typename... Arguments>
-static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt columns, cudaStream_t stream,
-                                   const Arguments &...arguments)
-{
-  const unsigned int blocks = IDRSResidentBlocks<alone>(
-    cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
-
-  if (blocks) IDRSLaunchShared<kernel>(dim3(blocks, (unsigned int)columns), 0, true, stream, arguments...);
-  return blocks;
-}
+/* Blocks that a multiprocessor may hold of any kernel */
+#define IDRS_BLOCKS_PER_SM (IDRS_THREADS_PER_SM / IDRS_THREADS)
 
 /*
    What the columns of a launch have of their own, N at most, as an argument of the kernel: the blocks (x, y) of the grid work for
@@ -129,15 +120,6 @@ static IDRSMembers<N, Member> IDRSGetMembers(PetscInt count, const Member member
 static inline bool IDRSAligned(const void *array)
 {
   return (uintptr_t)array % IDRS_ACCESS_BYTES == 0;
-}
-
-/*
-   Whether rows can be taken in packs, if the arrays can, of one column or of several. Not if there are so few of them that some
-   multiprocessors would be idle then; projections, whose packs are twice as large, gain by them all the same
-*/
-static inline bool IDRSPacked(const IDRS_CUDA *cuda)
-{
-  return cuda->panels.n >= (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors);
 }
 
 /*

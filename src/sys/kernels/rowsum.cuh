@@ -3,7 +3,7 @@
 */
 #pragma once
 
-#include "../../sys/device/target.cuh"
+#include "../device/target.cuh"
 #include <type_traits>
 #include "csr.h"
 
@@ -123,6 +123,7 @@ static __device__ __forceinline__ PetscScalar IDRSRowSum(const Matrix &A, const 
   for (int done = 0; done < IDRS_WARP; done += rows) {
     PetscScalar sum = IDRSRowPart<ATONCE>(A, u, row + done + lane / lanes, lane % lanes, lanes);
 
+    /* the lanes of a row add up their parts, and lane l gets the sum of row l */
     for (int offset = lanes / 2; offset > 0; offset /= 2) sum += IDRSShuffleDown(sum, offset);
     sum = IDRSShuffle(sum, lane % rows * lanes);
     if (lane / rows == done / rows) mine = sum;

@@ -1,5 +1,5 @@
 /*
-   Many steps in one kernel, whose blocks have their rows on chip: see onchip.cu
+   Many steps in one kernel, whose blocks have their rows on memory: see wholecluster.cu
 */
 #pragma once
 
@@ -21,8 +21,8 @@ typedef struct {
   uint32_t    *slice, *rest; /* of each block; rest = NULL: no row is so long */
   PetscScalar *a;            /* slots of all blocks, unless the matrix is in shared memory */
   uint16_t    *j;
-} IDRSOnChip;
+} IDRSClustered;
 
-PETSC_INTERN PetscErrorCode IDRSOnChipSetUp_CUDA(IDRSWork, const PetscInt *, const PetscInt *, PetscInt, IDRSOnChip *);
-PETSC_INTERN PetscErrorCode IDRSOnChipDestroy_CUDA(IDRSOnChip *);
-PETSC_INTERN PetscErrorCode IDRSOnChipLaunch_CUDA(IDRSWork, const IDRSOnChip *, const IDRSWholeSteps *, cudaStream_t);
+PETSC_INTERN PetscErrorCode IDRSClusteredSetUp_CUDA(IDRSWork, const PetscInt *, const PetscInt *, PetscInt, IDRSClustered *);
+PETSC_INTERN PetscErrorCode IDRSClusteredDestroy_CUDA(IDRSClustered *);
+PETSC_INTERN PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWork, const IDRSClustered *, const IDRSWholeSteps *, cudaStream_t);

@@ -9,6 +9,7 @@
 
 #include <petscidrs/private/idrsscalars.h>
 #include "dots.cuh"
+#include "wait.cuh"
 
 /* By a warp: the sum of each value over its lanes goes to shared[i * IDRS_WARPS + warp] */
 template <int count, typename T>
@@ -38,68 +39,6 @@ static __device__ __forceinline__ void IDRSBlockSum(PetscReal value, PetscReal *
   if (threadIdx.x == 0) partials[blockIdx.x] = IDRSWarpsTotal(shared, 0);
 }
 
-/*
-   A sum of a block on its way to the block that adds up: each half of a double, or a float twice, goes in one access with the
-   number of the launch, so that the reader sees when it has come, and no fence is needed. Memory holds 0 at first, and launches
-   count from 1
-*/
-typedef ulonglong2 IDRSBlockMessage;
-
-static __device__ __forceinline__ IDRSBlockMessage IDRSMakeMessage(PetscReal value, uint32_t launch)
-{
-  const unsigned long long tag = (unsigned long long)launch << 32;
-#if PetscDefined(USE_REAL_SINGLE)
-  const unsigned int bits = __float_as_uint(value);
-
-  return make_ulonglong2(tag | bits, tag | bits);
-#else
-  return make_ulonglong2(tag | (unsigned int)__double2loint(value), tag | (unsigned int)__double2hiint(value));
-#endif
-}
-
-static __device__ __forceinline__ void IDRSPostMessage(IDRSBlockMessage *message, PetscReal value, uint32_t launch)
-{
-  IDRSStoreRelaxed(message, IDRSMakeMessage(value, launch));
-}
-
-#if PetscDefined(USE_COMPLEX)
-static __device__ __forceinline__ void IDRSPostMessage(IDRSBlockMessage *message, PetscScalar value, uint32_t launch)
-{
-  IDRSPostMessage(message, value.real(), launch);
-  IDRSPostMessage(message + gridDim.x, value.imag(), launch);
-}
-#endif
-
-/* Bits in which its numbers differ from the one that is waited for */
-static __device__ __forceinline__ uint32_t IDRSMessageLacks(const IDRSBlockMessage &message, uint32_t launch)
-{
-  return ((uint32_t)(message.x >> 32) ^ launch) | ((uint32_t)(message.y >> 32) ^ launch);
-}
-
-static __device__ __forceinline__ bool IDRSMessageHasCome(const IDRSBlockMessage &message, uint32_t launch)
-{
-  return !IDRSMessageLacks(message, launch);
-}
-
-static __device__ __forceinline__ PetscReal IDRSMessageValue(const IDRSBlockMessage &message)
-{
-#if PetscDefined(USE_REAL_SINGLE)
-  return __uint_as_float((unsigned int)message.x);
-#else
-  return __hiloint2double((int)message.y, (int)message.x);
-#endif
-}
-
-/* The scalar whose parts are in so many messages */
-static __device__ __forceinline__ PetscScalar IDRSMessagesScalar(const IDRSBlockMessage *message)
-{
-#if PetscDefined(USE_COMPLEX)
-  return PetscScalar(IDRSMessageValue(message[0]), IDRSMessageValue(message[1]));
-#else
-  return IDRSMessageValue(message[0]);
-#endif
-}
-
 /* Sums of a grid, and of r^H r from the grid of the last update or advance */
 typedef struct {
   IDRSBlockMessage *messages; /* one for each real number of a sum, and each block */
@@ -110,8 +49,7 @@ typedef struct {
   unsigned int      rrblocks;
 } IDRSPartials;
 
-/* Real numbers in a scalar, and in the sums of up to IDRS_COLUMNS_AT_ONCE columns */
-#define IDRS_PARTS    ((int)(sizeof(PetscScalar) / sizeof(PetscReal)))
+/* Real numbers in the sums of up to IDRS_COLUMNS_AT_ONCE columns */
 #define IDRS_MESSAGES ((2 * IDRS_COLUMNS_AT_ONCE + 1) * IDRS_PARTS + 3)
 
 /* Real numbers in the sums of a projection */
@@ -119,39 +57,33 @@ template <int S, bool Y, bool RR>
 static constexpr int IDRSRealSums = IDRSDots<S, Y, RR>::count * IDRS_PARTS + IDRSDots<S, Y, RR>::squares;
 
 /* Messages or numbers that a lane asks for at once */
-#define IDRS_TAKES 8
-
-/* How a message is asked for, and how often: as often as it takes, where it is sure to come */
-struct IDRSPatience {
-  static __device__ __forceinline__ IDRSBlockMessage Load(const IDRSBlockMessage *message) { return IDRSLoadRelaxed(message); }
-
-  __device__ __forceinline__ bool Ends() { return false; }
-};
+#define IDRS_LOADS_AT_ONCE 8
 
 /*
    Sum over blocks of messages, by so many lanes, in a fixed order; valid in the first of them. All lanes of a warp take part. None
    of the loads is in a branch, so that all are under way at once
 */
-template <int lanes, typename Patience>
+template <int lanes, typename Wait>
 static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessage *messages, uint32_t launch, unsigned int blocks,
-                                                            Patience &patience)
+                                                            Wait &wait)
 {
   const unsigned int lane = threadIdx.x % lanes;
   PetscReal          sum  = 0.0;
 
-  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_TAKES * lanes) {
-    IDRSBlockMessage message[IDRS_TAKES];
+  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_LOADS_AT_ONCE * lanes) {
+    IDRSBlockMessage message[IDRS_LOADS_AT_ONCE];
     bool             all;
 
+    /* all loads are issued before the first is tested */
     do {
 #pragma unroll
-      for (int i = 0; i < IDRS_TAKES; i++) message[i] = Patience::Load(messages + min(begin + i * lanes, blocks - 1));
+      for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) message[i] = Wait::Load(messages + min(begin + i * lanes, blocks - 1));
       all = true;
 #pragma unroll
-      for (int i = 0; i < IDRS_TAKES; i++) all = all & IDRSMessageHasCome(message[i], launch);
-    } while (!IDRSWarpAll(all || patience.Ends()));
+      for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) all = all & IDRSMessageIsThere(message[i], launch);
+    } while (!IDRSWarpAll(all || wait.Ends()));
 #pragma unroll
-    for (int i = 0; i < IDRS_TAKES; i++) sum += begin + i * lanes < blocks ? IDRSMessageValue(message[i]) : (PetscReal)0.0;
+    for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) sum += begin + i * lanes < blocks ? IDRSMessageValue(message[i]) : (PetscReal)0.0;
   }
   return IDRSWarpSum<lanes>(sum);
 }
@@ -172,6 +104,7 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y, RR> &block,
   IDRSWarpSumsShared<Dots::squares>(block.square, squares);
   __syncthreads();
   for (int i = threadIdx.x; i < Dots::count + Dots::squares; i += IDRS_THREADS) {
+    /* a message for each real number of each sum */
     if (i < Dots::count) IDRSPostMessage(mine + (size_t)i * IDRS_PARTS * gridDim.x, IDRSWarpsTotal(dots, i), partials.launch);
     else
       IDRSPostMessage(mine + (size_t)(i - Dots::count + Dots::count * IDRS_PARTS) * gridDim.x,
@@ -186,13 +119,13 @@ static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &p
   const unsigned int lane = threadIdx.x % IDRS_WARP, blocks = partials.rrblocks;
   PetscReal          sum = 0.0;
 
-  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_TAKES * IDRS_WARP) {
-    PetscReal value[IDRS_TAKES];
+  for (unsigned int begin = lane; begin < blocks + lane; begin += IDRS_LOADS_AT_ONCE * IDRS_WARP) {
+    PetscReal value[IDRS_LOADS_AT_ONCE];
 
 #pragma unroll
-    for (int i = 0; i < IDRS_TAKES; i++) value[i] = partials.rr[min(begin + i * IDRS_WARP, blocks - 1)];
+    for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) value[i] = partials.rr[min(begin + i * IDRS_WARP, blocks - 1)];
 #pragma unroll
-    for (int i = 0; i < IDRS_TAKES; i++) sum += begin + i * IDRS_WARP < blocks ? value[i] : (PetscReal)0.0;
+    for (int i = 0; i < IDRS_LOADS_AT_ONCE; i++) sum += begin + i * IDRS_WARP < blocks ? value[i] : (PetscReal)0.0;
   }
   return IDRSWarpSum<IDRS_WARP>(sum);
 }
@@ -227,9 +160,9 @@ static __device__ __forceinline__ PetscReal IDRSSumScale(int i)
    The sums over all blocks, into sums as laid out in idrsscalars.h, by all threads of a block; yisr: y is r as the last pass has
    left it, and r^H r is y^H y. Some lanes make a sum, of a real number
 */
-template <int S, bool Y, bool HASHED, bool RR, typename Patience>
+template <int S, bool Y, bool HASHED, bool RR, typename Wait>
 static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr,
-                                                     PetscScalar *sums, Patience &patience)
+                                                     PetscScalar *sums, Wait &wait)
 {
   constexpr int dots = IDRSDots<S, Y, RR>::count * IDRS_PARTS, count = IDRSRealSums<S, Y, RR>;
   constexpr int lanes = count <= IDRS_WARPS ? IDRS_WARP : IDRS_WARP / 2, atonce = IDRS_THREADS / lanes;
@@ -242,10 +175,11 @@ static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partial
   for (int begin = 0; begin < count; begin += atonce) {
     const int  i = min(begin + (int)threadIdx.x / lanes, count - 1), place = IDRSSumPlace<S, Y, RR>(P, i);
     const bool mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
-    PetscReal  total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x, patience);
+    PetscReal  total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x, wait);
 
+    /* the sums of the rows that an earlier kernel has finished */
     if (partials.earlier)
-      total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, patience);
+      total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, wait);
     total *= IDRSSumScale<S, Y, HASHED>(i);
     if (!mine || place < 0) continue;
     if (i < dots) ((PetscReal *)sums)[place] = total;

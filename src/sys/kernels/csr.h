@@ -4,7 +4,7 @@
 #pragma once
 
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsproduct.h>
+#include <petscmat.h>
 
 typedef struct {
   const IDRSMatIndex *i, *j;
@@ -20,8 +20,6 @@ typedef struct {
   unsigned int       longest; /* row of all */
 } IDRSRowLengths;
 
-PETSC_INTERN PetscErrorCode IDRSMatRuns_CUDA(Mat, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode IDRSGetCSR(Mat, IDRSCSR *);
 PETSC_INTERN PetscErrorCode IDRSGetRowLengths(const IDRSCSR *, unsigned int, IDRSRowLengths *);
@@ -30,4 +28,3 @@ PETSC_INTERN PetscErrorCode IDRSDeclineRows(Mat, unsigned int, PetscBool, const 
 PETSC_INTERN PetscErrorCode IDRSExceedsCache(PetscLogDouble, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSGetNonzeros(Mat, PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSGetRowLanes(Mat, int *);
-PETSC_INTERN PetscErrorCode IDRSMalloc_CUDA(size_t, void *, const char *[]);

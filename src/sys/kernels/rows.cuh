@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "../../sys/device/target.cuh"
+#include "../device/target.cuh"
 
 /* Threads of a block, in all kernels of a file */
 #if !defined(IDRS_THREADS)

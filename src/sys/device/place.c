@@ -1,0 +1,33 @@
+#include <petsc/private/vecimpl.h>
+#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrscompat.h>
+
+/*
+   IDRSVecWhere - Returns where the array of a vector is; a vector without an array counts as one of the host. Its array is looked
+   up, as duplicates of a vector that is bound to the CPU do not all know that they are
+*/
+PetscErrorCode IDRSVecWhere(Vec x, IDRSPlace *place)
+{
+  const PetscScalar *array;
+  PetscMemType       type;
+
+  PetscFunctionBegin;
+  *place = IDRS_PLACE_HOST;
+  if (!x->petscnative && !x->ops->getarray) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetArrayReadAndMemType(x, &array, &type));
+  PetscCall(VecRestoreArrayReadAndMemType(x, &array));
+  if (PetscMemTypeDevice(type)) *place = IDRS_PLACE_CUDA;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatWhere - Returns where the arrays of a matrix are that its products read */
+PetscErrorCode IDRSMatWhere(Mat A, IDRSPlace *place)
+{
+  PetscBool cusparse, bound;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(MatBoundToCPU(A, &bound));
+  *place = cusparse && !bound ? IDRS_PLACE_CUDA : IDRS_PLACE_HOST;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

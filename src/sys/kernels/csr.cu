@@ -1,0 +1,145 @@
+/*
+   The arrays of a MATSEQAIJCUSPARSE, or of the blocks of a MATMPIAIJCUSPARSE, and the lengths of their rows
+*/
+#include "csr.h"
+#include "launch.cuh"
+
+/* By a warp, for 32 rows at a time */
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSRowLengthsKernel(IDRSCSR A, unsigned int limit, IDRSRowLengths *lengths)
+{
+  const size_t       lane    = threadIdx.x % IDRS_WARP;
+  unsigned long long places  = 0;
+  uint32_t           longest = 0;
+
+  for (size_t row = IDRSFirstRow<1>() - lane; row < A.n; row += IDRSRowStride<1>()) {
+    const uint32_t length = row + lane < A.n ? (uint32_t)(A.i[row + lane + 1] - A.i[row + lane]) : 0;
+
+    longest = max(longest, ~IDRSWarpMin(~length));
+    places += (unsigned long long)~IDRSWarpMin(~(length > limit ? 0 : length)) * IDRS_WARP;
+    if (length > limit) {
+      atomicAdd(&lengths->longrows, 1);
+      atomicAdd(&lengths->longentries, (unsigned long long)length);
+    }
+  }
+  if (lane) return;
+  atomicAdd(&lengths->places, places);
+  atomicMax(&lengths->longest, longest);
+}
+
+/* The host waits */
+PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, unsigned int limit, IDRSRowLengths *lengths)
+{
+  IDRSRowLengths    *counted;
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &counted));
+  IDRSRowLengthsKernel<<<(unsigned int)PetscMin(PetscMax((A->n + IDRS_THREADS - 1) / IDRS_THREADS, 1), 2048), IDRS_THREADS, 0,
+                         stream>>>(*A, limit, counted);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCallCUDA(cudaMemcpyAsync(lengths, counted, sizeof(*lengths), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscDeviceFree(dctx, counted));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether so many bytes, read once in a matvec, are more than stay in the L2 cache until the next one */
+PetscErrorCode IDRSExceedsCache(PetscLogDouble bytes, PetscBool *exceeds)
+{
+  int device, cache;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
+  *exceeds = (PetscBool)(bytes > 0.75 * cache);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSGetNonzeros(Mat A, PetscLogDouble *nonzeros)
+{
+  MatInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  *nonzeros = info.nz_used;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lanes of a warp that are to share a row: a power of 2, for a dozen entries each */
+PetscErrorCode IDRSGetRowLanes(Mat A, int *lanes)
+{
+  PetscLogDouble nonzeros = 0;
+  PetscInt       n;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetNonzeros(A, &nonzeros));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  *lanes = 1;
+  while (*lanes < IDRS_WARP && 12.0 * *lanes * (PetscLogDouble)n < nonzeros) *lanes *= 2;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arrays, up to date. They stay where they are until the matrix changes */
+PetscErrorCode IDRSGetCSR(Mat A, IDRSCSR *csr)
+{
+  const IDRSMatIndex *i, *j;
+  const PetscScalar  *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &csr->n, NULL));
+  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &i, &j));
+  PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, &a));
+  csr->i = i;
+  csr->j = j;
+  csr->a = a;
+  PetscCall(MatSeqAIJCUSPARSERestoreArrayRead(A, &a));
+  PetscCall(MatSeqAIJCUSPARSERestoreIJ(A, PETSC_FALSE, &i, &j));
+  PetscCall(IDRSStreamJoin_CUDA());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The diagonal block, or the matrix itself on one process, and the block outside, or NULL */
+PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
+{
+  PetscBool sequential;
+  Mat       blocks[2];
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
+  blocks[0] = A;
+  blocks[1] = NULL;
+  if (!sequential) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  if (diagonal) *diagonal = blocks[0];
+  if (offdiagonal) *offdiagonal = blocks[1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Why MatMult() is faster, where a lane takes so many entries of the longest row one after the other, or NULL. On an H200 a warp
+   takes about 0.7 us for 8 of them, which is the time of 80 000 entries of all rows together
+*/
+const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
+{
+  return (PetscLogDouble)entries > 32.0 + nonzeros / 80000.0 ? "a row is so long that the others would wait for it" : NULL;
+}
+
+/*
+   Why the automatic choice is MatMult() with such rows, or NULL; shared: lanes of a warp share a row. Entries of u are read as
+   often as there are entries in rows without blocks, and where these rows are long that decides: there cuSPARSE is faster.
+*/
+PetscErrorCode IDRSDeclineRows(Mat A, unsigned int entries, PetscBool shared, const char *why[])
+{
+  PetscLogDouble nonzeros = 0;
+  PetscInt       n, bs;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetNonzeros(A, &nonzeros));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetBlockSize(A, &bs));
+  *why = IDRSDeclineLongRow(nonzeros, entries);
+  if (!*why && nonzeros > 12.0 * (PetscLogDouble)n && (bs == 1 || shared)) *why = "rows have more than 12 entries, and no blocks";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

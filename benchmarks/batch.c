@@ -4,7 +4,6 @@ diagonal blocks of one matrix.\n\
   -systems 1024    how many\n\
   -repeat 9        runs, of which the median is taken\n\
   -slow 0          run PCBJACOBI with so many blocks too, once\n\
-  -streams 0       compare one launch for all systems with a launch for each on a stream of its own, at the same time\n\
 Options with the prefix pc_bjidrs_ are those of the solves.\n\n";
 
 #include <petscksp.h>
@@ -12,7 +11,6 @@ Options with the prefix pc_bjidrs_ are those of the solves.\n\n";
 #if PetscDefined(HAVE_CUDA)
   #include <petscdevice_cuda.h>
   #include <cublas_v2.h>
-  #include <petscidrs/private/idrsrelaunch.h>
 #endif
 
 #define MOST_EDGES 16
@@ -223,141 +221,10 @@ static PetscErrorCode TimeDense(Mat A, PetscInt systems, Vec b, PetscInt repeat)
 }
 #endif
 
-#if PetscDefined(HAVE_CUDA)
-/* Launches with bjidrs that have been made once, with the stream for the next ones */
-typedef struct {
-  PC           pc;
-  Vec          b, x;
-  cudaStream_t stream;
-} Launch;
-
-/* Takes b, and solves */
-static PetscErrorCode LaunchCreate(Mat A, Vec b, Launch *launch)
-{
-  PetscFunctionBeginUser;
-  launch->b = b;
-  PetscCall(VecDuplicate(b, &launch->x));
-  PetscCall(PCCreate(PETSC_COMM_SELF, &launch->pc));
-  PetscCall(PCSetOperators(launch->pc, A, A));
-  PetscCall(PCSetType(launch->pc, "bjidrs"));
-  PetscCall(PCSetFromOptions(launch->pc));
-  PetscCall(PCSetUp(launch->pc));
-  PetscCall(PCApply(launch->pc, launch->b, launch->x));
-  PetscCallCUDA(cudaStreamCreateWithFlags(&launch->stream, cudaStreamNonBlocking));
-  PetscFunctionReturn(0);
-}
-
-static PetscErrorCode LaunchDestroy(Launch *launch)
-{
-  PetscFunctionBeginUser;
-  PetscCallCUDA(cudaStreamDestroy(launch->stream));
-  PetscCall(PCDestroy(&launch->pc));
-  PetscCall(VecDestroy(&launch->x));
-  PetscCall(VecDestroy(&launch->b));
-  PetscFunctionReturn(0);
-}
-
-/* A launch for one system, with a matrix of its own; rows: those of the system in A */
-static PetscErrorCode LaunchCreateSystem(Mat A, Vec b, IS rows, Launch *launch)
-{
-  Mat block;
-  Vec part, copy;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateSubMatrix(A, rows, rows, MAT_INITIAL_MATRIX, &block));
-  PetscCall(MatCreateVecs(block, &copy, NULL));
-  PetscCall(VecGetSubVector(b, rows, &part));
-  PetscCall(VecCopy(part, copy));
-  PetscCall(VecRestoreSubVector(b, rows, &part));
-  PetscCall(LaunchCreate(block, copy, launch));
-  PetscCall(MatDestroy(&block)); /* the preconditioner has it */
-  PetscFunctionReturn(0);
-}
-
-/*
-   Milliseconds from before the first launch until the last one has been called, and until all have ended; all of them are under way
-   at the same time
-*/
-static PetscErrorCode TimeLaunches(PetscInt n, const Launch launches[], PetscInt repeat, PetscReal *called, PetscReal *ended)
-{
-  PetscReal       *calls, *ends;
-  IDRSRelaunchFn **relaunch;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscMalloc3(repeat, &calls, repeat, &ends, n, &relaunch));
-  for (PetscInt k = 0; k < n; k++) {
-    PetscCall(PetscObjectQueryFunction((PetscObject)launches[k].pc, IDRS_RELAUNCH, &relaunch[k]));
-    PetscCheck(relaunch[k], PETSC_COMM_SELF, PETSC_ERR_SUP, "The plugin has been compiled without CUDA");
-  }
-  for (PetscInt i = -1; i < repeat; i++) {
-    PetscLogDouble begin, middle, end;
-
-    PetscCallCUDA(cudaDeviceSynchronize());
-    PetscCall(PetscTime(&begin));
-    for (PetscInt k = 0; k < n; k++) PetscCall((*relaunch[k])(launches[k].pc, (void *)launches[k].stream));
-    PetscCall(PetscTime(&middle));
-    PetscCallCUDA(cudaDeviceSynchronize());
-    PetscCall(PetscTime(&end));
-    if (i < 0) continue; /* the first ones do not count */
-    calls[i] = 1e3 * (middle - begin);
-    ends[i]  = 1e3 * (end - begin);
-  }
-  PetscCall(Median(repeat, calls, called));
-  PetscCall(Median(repeat, ends, ended));
-  PetscCall(PetscFree3(calls, ends, relaunch));
-  PetscFunctionReturn(0);
-}
-
-/* One launch for all systems beside one for each, which must give the same solutions, bit for bit */
-static PetscErrorCode TimeStreams(Mat A, PetscInt systems, Vec b, PetscInt repeat)
-{
-  Launch   *launches, together;
-  PetscInt  N;
-  PetscReal called = 0.0, ended = 0.0, alone = 0.0, largest = 0.0;
-  IS       *rows;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetSize(A, &N, NULL));
-  PetscCall(PetscMalloc2(systems, &launches, systems, &rows));
-  PetscCall(PetscObjectReference((PetscObject)b));
-  PetscCall(LaunchCreate(A, b, &together));
-  for (PetscInt k = 0; k < systems; k++) {
-    PetscCall(ISCreateStride(PETSC_COMM_SELF, N / systems, k * (N / systems), 1, &rows[k]));
-    PetscCall(LaunchCreateSystem(A, b, rows[k], &launches[k]));
-    PetscCall(VecSet(launches[k].x, 0.0)); /* what counts below is what the launches on streams write */
-  }
-  PetscCall(VecSet(together.x, 0.0));
-  PetscCall(TimeLaunches(1, &together, repeat, &called, &alone));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-24s %10.4g ms\n", "one launch", (double)alone));
-  PetscCall(TimeLaunches(systems, launches, repeat, &called, &ended));
-  for (PetscInt k = 0; k < systems; k++) {
-    PetscReal norm;
-    Vec       part;
-
-    PetscCall(VecGetSubVector(together.x, rows[k], &part));
-    PetscCall(VecNorm(part, NORM_INFINITY, &norm));
-    PetscCheck(norm > 0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The launch for all systems has not solved system %" PetscInt_FMT, k);
-    PetscCall(VecAXPY(part, -1.0, launches[k].x));
-    PetscCall(VecNorm(part, NORM_INFINITY, &norm));
-    largest = PetscMax(largest, norm);
-    PetscCall(VecRestoreSubVector(together.x, rows[k], &part));
-    PetscCall(LaunchDestroy(&launches[k]));
-    PetscCall(ISDestroy(&rows[k]));
-  }
-  PetscCheck(largest == 0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The solutions of one launch and of launches on streams differ by %g",
-             (double)largest);
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "  %-24s %10.4g ms   the last one called after %.4g ms; one launch takes %.3f of it\n",
-                        "a stream for each system", (double)ended, (double)called, (double)(alone / ended)));
-  PetscCall(LaunchDestroy(&together));
-  PetscCall(PetscFree2(launches, rows));
-  PetscFunctionReturn(0);
-}
-#endif
-
 int main(int argc, char **argv)
 {
   PetscInt  edges[MOST_EDGES] = {4, 6, 10}, count = MOST_EDGES, systems = 1024, repeat = 9;
-  PetscBool set, slow = PETSC_FALSE, streams = PETSC_FALSE;
+  PetscBool set, slow = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -366,7 +233,6 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-systems", &systems, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-slow", &slow, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-streams", &streams, NULL));
   PetscCheck(systems > 0 && repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
              "-systems %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", systems, repeat);
   for (PetscInt e = 0; e < count; e++) {
@@ -378,15 +244,11 @@ int main(int argc, char **argv)
     PetscCheck(edges[e] > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-edges %" PetscInt_FMT " must be positive", edges[e]);
     PetscCall(BatchCreate(edges[e], systems, &A, &b));
     PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQCUDA, &gpu));
-    PetscCheck(gpu || !streams, PETSC_COMM_WORLD, PETSC_ERR_ARG_INCOMP, "-streams needs systems on a GPU: -mat_type aijcusparse");
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT " systems of %" PetscInt_FMT " rows, %s\n", systems, n,
                           gpu ? "on the GPU" : "in the memory of the host"));
     PetscCall(TimeSolve("bjidrs", "bjidrs", A, systems, b, repeat));
 #if PetscDefined(HAVE_CUDA) && !PetscDefined(USE_REAL_SINGLE)
     if (gpu && n <= 343) PetscCall(TimeDense(A, systems, b, repeat));
-#endif
-#if PetscDefined(HAVE_CUDA)
-    if (streams) PetscCall(TimeStreams(A, systems, b, repeat));
 #endif
     if (slow) PetscCall(TimeSolve("bjacobi", PCBJACOBI, A, systems, b, 1));
     PetscCall(VecDestroy(&b));

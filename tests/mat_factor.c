@@ -63,8 +63,7 @@ static PetscErrorCode DenseCreate(PetscInt n, PetscInt columns, PetscInt ld, Mat
     for (PetscInt i = 0; i < n; i++) b[i + (size_t)c * ld] = Random(7 + (uint64_t)c, (uint64_t)i);
   }
   PetscCall(MatDenseRestoreArrayWrite(*B, &b));
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -107,7 +106,7 @@ static PetscErrorCode GetOrdering(Mat A, MatOrderingType ordering, IS *row, IS *
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(MatGetBlockSize(A, &bs));
   n /= bs;
-  PetscCheck(n % 7, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " blocks", n);
+  PetscCheck(n % 7, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" INT " blocks", n);
   PetscCall(PetscMalloc1(n * bs, &blocks));
   for (PetscInt i = 0; i < n * bs; i++) blocks[i] = (7 * (i / bs) + 3) % n * bs + i % bs;
   PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n * bs, blocks, PETSC_OWN_POINTER, row));
@@ -128,8 +127,7 @@ static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, Ma
   PetscCall(GetOrdering(A, kind->ordering, &row, &col));
   if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
   else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
-  PetscCall(ISDestroy(&row));
-  PetscCall(ISDestroy(&col));
+  PetscCall(DestroyAll(&row, &col));
   PetscFunctionReturn(ierr); /* it may be expected */
 }
 
@@ -220,8 +218,7 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
     PetscCall(solvers[t](O, B, Z));
     PetscCall(Difference(Z, Y, &allowed));
     allowed = 50.0 * allowed + 1000.0 * PETSC_MACHINE_EPSILON;
-    PetscCall(MatDestroy(&Z));
-    PetscCall(MatDestroy(&B));
+    PetscCall(DestroyAll(&Z, &B));
     if (!(allowed < 0.1)) { /* nobody knows the solution */
       PetscCall(MatDestroy(&Y));
       continue;
@@ -237,7 +234,7 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
         }
         PetscCall(solvers[t](F, B, X));
         PetscCall(Difference(X, Z, &difference));
-        PetscCall(ComplainIf(!(difference <= allowed), "%s%s, %" PetscInt_FMT " columns%s: %g from PETSc, and %g is allowed", what,
+        PetscCall(ComplainIf(!(difference <= allowed), "%s%s, %" INT " columns%s: %g from PETSc, and %g is allowed", what,
                              t ? ", transposed" : "", columns[ic], host ? " with gaps" : "", (double)difference, (double)allowed));
         if (columns[ic] == 1 && !host) {
           Vec       b, x, y;
@@ -255,8 +252,7 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
           PetscCall(VecNorm(x, NORM_INFINITY, &norm));
           PetscCall(ComplainIf(norm != 0.0, "%s%s: MatSolve() and MatMatSolve() differ by %g", what, t ? ", transposed" : "",
                                (double)norm));
-          PetscCall(VecDestroy(&x));
-          PetscCall(VecDestroy(&b));
+          PetscCall(DestroyAll(&x, &b));
         }
         if (columns[ic] == COLUMNS && !host) {
           Mat       again;
@@ -268,8 +264,7 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
           PetscCall(ComplainIf(!same, "%s%s: a second solve has other bits", what, t ? ", transposed" : ""));
           PetscCall(MatDestroy(&again));
         }
-        PetscCall(MatDestroy(&X));
-        PetscCall(MatDestroy(&B));
+        PetscCall(DestroyAll(&X, &B));
       }
       PetscCall(MatDenseRestoreSubMatrix(Y, &Z));
     }
@@ -306,10 +301,7 @@ static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat
   PetscCall(Difference(X, Y, &difference));
   PetscCall(ComplainIf(!(difference <= allowed), "%s, unit vectors: %g from PETSc, and %g is allowed", what, (double)difference,
                        (double)allowed));
-  PetscCall(MatDestroy(&Z));
-  PetscCall(MatDestroy(&Y));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&unit));
+  PetscCall(DestroyAll(&Z, &Y, &X, &unit));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -330,8 +322,8 @@ static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *
   /* the last zero pivot is reported, and what follows the first one depends on how complex numbers are divided by zero */
   if (!*failed || PetscDefined(USE_COMPLEX)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ComplainIf(row[0] != row[1] || !(PetscAbsReal(value[0] - value[1]) <= 100.0 * PETSC_MACHINE_EPSILON),
-                       "%s: pivot %g in row %" PetscInt_FMT " instead of %g in row %" PetscInt_FMT, what, (double)value[0], row[0],
-                       (double)value[1], row[1]));
+                       "%s: pivot %g in row %" INT " instead of %g in row %" INT, what, (double)value[0], row[0], (double)value[1],
+                       row[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -349,7 +341,7 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
   char        name[256];
 
   PetscFunctionBeginUser;
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s(%" PetscInt_FMT "), %s", what, kind->type == MAT_FACTOR_LU ? "lu" : "ilu",
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s(%" INT "), %s", what, kind->type == MAT_FACTOR_LU ? "lu" : "ilu",
                           kind->levels, kind->ordering));
   PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(ToType(A, &T));
@@ -366,9 +358,7 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
     PetscCall(CompareErrors(name, F, R, &failed));
     if (!failed) PetscCall(CompareSolves(name, F, T, R, O));
     if (!failed && n <= 150) PetscCall(CompareFactors(name, F, T, R, O));
-    PetscCall(MatDestroy(&O));
-    PetscCall(MatDestroy(&R));
-    PetscCall(MatDestroy(&P));
+    PetscCall(DestroyAll(&O, &R, &P));
   }
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_SELF, "mat_factor.view", &viewer));
   PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO));
@@ -376,10 +366,9 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
   PetscCall(PetscViewerPopFormat(viewer));
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(FileNumbers("mat_factor.view", "blocks of ", 1, size, &lines));
-  PetscCall(ComplainIf(lines != 1 || (blocks && (PetscInt)size[0] != blocks), "%s: blocks of %g rows instead of %" PetscInt_FMT,
-                       name, (double)size[0], blocks));
-  PetscCall(MatDestroy(&F));
-  PetscCall(MatDestroy(&T));
+  PetscCall(ComplainIf(lines != 1 || (blocks && (PetscInt)size[0] != blocks), "%s: blocks of %g rows instead of %" INT, name,
+                       (double)size[0], blocks));
+  PetscCall(DestroyAll(&F, &T));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -435,8 +424,7 @@ static PetscErrorCode BlockGridCreate(PetscInt m, PetscInt bs, PetscBool gaps, M
       }
     }
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -457,7 +445,7 @@ static PetscErrorCode TestBlocks(void)
         /* an ordering of PETSc keeps blocks together where it finds equal rows, up to 5 of them */
         if (bs > 5 && ik < KINDS && strcmp(kind->ordering, MATORDERINGNATURAL)) continue;
         PetscCall(BlockGridCreate(bs < 5 ? 9 : 5, bs, (PetscBool)gaps, &A));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "blocks of %" PetscInt_FMT "%s", bs, gaps ? " with gaps" : ""));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "blocks of %" INT "%s", bs, gaps ? " with gaps" : ""));
         PetscCall(Compare(what, A, kind, &info, expected));
         PetscCall(MatDestroy(&A));
       }
@@ -476,8 +464,7 @@ static PetscErrorCode HolesCreate(PetscInt bs, Mat *A)
   PetscCall(BlockGridCreate(6, bs, PETSC_FALSE, A));
   PetscCall(MatGetSize(*A, &n, NULL));
   for (PetscInt row = 0; row < n; row += 7) PetscCall(MatSetValue(*A, row, row, 0.0, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -504,8 +491,7 @@ static PetscErrorCode TestPivots(void)
         info.shiftamount = types[it] == MAT_SHIFT_INBLOCKS ? 0.5 : 0.01;
         if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue; /* PETSc 3.26.1 crashes where rows have equal columns */
         PetscCall(HolesCreate(bs, &A));
-        PetscCall(
-          PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" PetscInt_FMT, MatFactorShiftTypes[types[it]], bs));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" INT, MatFactorShiftTypes[types[it]], bs));
         /* with shift inblocks there are blocks unless a pivot is zero */
         PetscCall(
           Compare(what, A, &kinds[ik], &info, types[it] == MAT_SHIFT_NONE ? bs : (types[it] == MAT_SHIFT_INBLOCKS ? 0 : 1)));
@@ -526,9 +512,7 @@ static PetscErrorCode TestPivots(void)
   PetscCall(VecNorm(x, NORM_2, &norm));
   PetscCall(ComplainIf(!PetscIsInfOrNanReal(norm), "a solve after a zero pivot has norm %g", (double)norm));
   PetscCall(MatSetErrorIfFailure(T, PETSC_TRUE));
-  PetscCall(Listen());
-  ierr = MatLUFactorNumeric(F, T, &info);
-  PetscCall(Heard());
+  Try(ierr, MatLUFactorNumeric(F, T, &info));
   PetscCall(CheckError(ierr, "a zero pivot", "row", "0"));
   PetscCall(MatShift(T, 4.0));
   PetscCall(MatLUFactorNumeric(F, T, &info));
@@ -538,9 +522,7 @@ static PetscErrorCode TestPivots(void)
   PetscCall(VecNorm(x, NORM_2, &norm));
   PetscCall(ComplainIf(!(norm > 0.0 && norm < 1e3), "a solve with good values has norm %g", (double)norm));
   /* the type of the shift changes after the symbolic phase */
-  PetscCall(MatDestroy(&F));
-  PetscCall(MatDestroy(&T));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&F, &T, &A));
   PetscCall(HolesCreate(3, &A));
   PetscCall(ToType(A, &T));
   PetscCall(Symbolic(T, MATSOLVERPETSCIDRS, &one, &info, &F));
@@ -549,11 +531,7 @@ static PetscErrorCode TestPivots(void)
   PetscCall(MatLUFactorNumeric(F, T, &info));
   PetscCall(MatFactorGetError(F, &error));
   PetscCall(ComplainIf(error != MAT_FACTOR_NOERROR, "another type of shift: factor error %d", (int)error));
-  PetscCall(MatDestroy(&F));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&T));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&F, &x, &b, &T, &A));
   PetscCall(Verdict("small pivots"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -573,8 +551,7 @@ static PetscErrorCode SingularBlockCreate(PetscInt bs, PetscReal distance, Mat *
   for (PetscInt t = 0; t < last * bs; t++) sums[t % bs] += block[t];
   sums[last] += distance;
   PetscCall(MatSetValues(*A, 1, &last, bs, rows, sums, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -605,8 +582,8 @@ static PetscErrorCode TestSingularBlocks(void)
           info.shifttype   = (PetscReal)types[it];
           info.shiftamount = 1e-8;
           PetscCall(SingularBlockCreate(bs, distances[id], &A));
-          PetscCall(PetscSNPrintf(what, sizeof(what), "a block of %" PetscInt_FMT " rows and %g, shift %s", bs,
-                                  (double)distances[id], MatFactorShiftTypes[types[it]]));
+          PetscCall(PetscSNPrintf(what, sizeof(what), "a block of %" INT " rows and %g, shift %s", bs, (double)distances[id],
+                                  MatFactorShiftTypes[types[it]]));
           PetscCall(Compare(what, A, &natural[ik], &info, 1));
           PetscCall(MatDestroy(&A));
         }
@@ -651,20 +628,14 @@ static PetscErrorCode TestNaN(void)
   }
   PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &Y));
   PetscCall(MatSetValue(A, 20, 20, NAN, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(MatCopy(A, T, SAME_NONZERO_PATTERN));
   PetscCall(MatLUFactorNumeric(F, T, &info));
   PetscCall(MatMatSolve(F, B, Y));
   PetscCall(MatGetColumnNorms(Y, NORM_2, norms));
   PetscCall(ComplainIf(!PetscIsNanReal(norms[0]) || !PetscIsNanReal(norms[2]), "NaN in the matrix: norms of columns are %g and %g",
                        (double)norms[0], (double)norms[2]));
-  PetscCall(MatDestroy(&Y));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&F));
-  PetscCall(MatDestroy(&T));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&Y, &X, &B, &F, &T, &A));
   PetscCall(Verdict("NaN"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -693,15 +664,13 @@ static PetscErrorCode TestShapes(void)
           PetscCall(MatSetValue(A, row, n - 1, Random(9, (uint64_t)row) / (PetscReal)n, INSERT_VALUES));
         }
       }
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(PetscSNPrintf(what, sizeof(what), "shape %" PetscInt_FMT " of %" PetscInt_FMT " rows", shape, n));
+      PetscCall(MatAssemble(A));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "shape %" INT " of %" INT " rows", shape, n));
       if (n) PetscCall(Compare(what, A, &kinds[0], &info, 1));
       else {
         PetscCall(ToType(A, &T));
         PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F));
-        PetscCall(MatDestroy(&F));
-        PetscCall(MatDestroy(&T));
+        PetscCall(DestroyAll(&F, &T));
       }
       PetscCall(MatDestroy(&A));
     }
@@ -754,8 +723,7 @@ static PetscErrorCode TestDefault(void)
     PetscCall(ComplainIf(!same, "%s without a name, %s: %s", MatFactorTypes[types[l / 2]], gpu ? "aijcusparse" : "aij", package));
     PetscCall(MatDestroy(&F));
   }
-  PetscCall(MatDestroy(&T));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&T, &A));
   PetscCall(Verdict("default package"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -775,8 +743,7 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(DenseCreate(25, 3, 25, &B));
   PetscCall(DenseCreate(25, 3, 25, &X));
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 3, 1, NULL, &R));
-  PetscCall(MatAssemblyBegin(R, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(R, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(R));
   CheckRefused(MatMatSolve(F, R, X), "right-hand sides", "seqaij");
   CheckRefused(MatMatSolve(F, B, R), "solutions", "seqaij");
   CheckRefused(MatMatSolveTranspose(F, R, X), "right-hand sides", "seqaij");
@@ -785,16 +752,13 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(MatDestroy(&R));
   PetscCall(MatSetOption(T, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatSetValue(T, 0, 24, 1.0, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(T, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(T, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(T));
   CheckRefused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
   PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
   if (gpu) CheckRefused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
   PetscCall(ToType(A, &R));
   PetscCall(MatLUFactorNumeric(F, R, &info)); /* another matrix of the old pattern */
-  PetscCall(MatDestroy(&R));
-  PetscCall(MatDestroy(&F));
-  PetscCall(MatDestroy(&T));
+  PetscCall(DestroyAll(&R, &F, &T));
   info.usedt = 1.0;
   info.dt    = 0.125;
   PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
@@ -803,16 +767,14 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(MatILUFactorSymbolic(F, A, NULL, NULL, &info)); /* the natural order */
   PetscCall(MatLUFactorNumeric(F, A, &info));
   PetscCall(MatMatSolve(F, B, X));
-  PetscCall(MatDestroy(&F));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&F, &A));
 
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 25, 2, NULL, &A)); /* without entry (7, 7) */
   for (PetscInt row = 0; row < 25; row++) {
     if (row != 7) PetscCall(MatSetValue(A, row, row, 2.0, INSERT_VALUES));
     PetscCall(MatSetValue(A, row, (row + 1) % 25, 1.0, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(ToType(A, &T));
   CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &ilu, &info, &F), "Row 7 ", "-pc_factor_diagonal_fill");
   PetscCall(MatDestroy(&F));
@@ -823,11 +785,7 @@ static PetscErrorCode TestBadInput(void)
   info.shiftamount   = 1.0;
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
   PetscCall(MatMatSolve(F, B, X));
-  PetscCall(MatDestroy(&F));
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&T));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&F, &X, &B, &T, &A));
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -30,20 +30,14 @@ static inline PetscErrorCode ReferenceCreate(Mat A, Reference *reference)
   PetscCall(MatPermute(scaled, reference->rows, columns, &permuted));
   PetscCall(PCCreate(PETSC_COMM_WORLD, &reference->inner));
   PetscCall(PCSetOperators(reference->inner, permuted, permuted));
-  PetscCall(ISDestroy(&columns));
-  PetscCall(MatDestroy(&permuted));
-  PetscCall(MatDestroy(&scaled));
+  PetscCall(DestroyAll(&columns, &permuted, &scaled));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static inline PetscErrorCode ReferenceDestroy(Reference *reference)
 {
   PetscFunctionBeginUser;
-  PetscCall(ISDestroy(&reference->rows));
-  PetscCall(ISDestroy(&reference->inverse));
-  PetscCall(VecDestroy(&reference->left));
-  PetscCall(VecDestroy(&reference->right));
-  PetscCall(PCDestroy(&reference->inner));
+  PetscCall(DestroyAll(&reference->rows, &reference->inverse, &reference->left, &reference->right, &reference->inner));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -86,7 +80,6 @@ static inline PetscErrorCode ReferenceApply(const Reference *reference, PetscBoo
     PetscCall(PCApply(reference->inner, w, v));
     PetscCall(VecPointwiseMult(y, reference->right, v));
   }
-  PetscCall(VecDestroy(&v));
-  PetscCall(VecDestroy(&w));
+  PetscCall(DestroyAll(&v, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

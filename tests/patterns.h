@@ -123,8 +123,7 @@ static inline PetscErrorCode PatternCreate(Pattern pattern, MatType type, PetscI
       if (columns[l] >= 0 && columns[l] < N) PetscCall(MatSetValues(*A, 1, &row, 1, &columns[l], &value, ADD_VALUES));
     }
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(PetscFree3(columns, inside, outside));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -180,7 +179,7 @@ static inline PetscErrorCode CheckRows(Mat A, Vec all, Vec x, const char what[])
     }
     PetscCall(MatRestoreRow(A, row, &count, &columns, &values));
     PetscCall(ComplainIf(!(WideAbs((Wide)xarray[row - begin] - sum) <= (terms + 8) * (long double)PETSC_MACHINE_EPSILON * size),
-                         "%s: row %" PetscInt_FMT " of %" PetscInt_FMT " entries: %g, not %g", what, row, terms,
+                         "%s: row %" INT " of %" INT " entries: %g, not %g", what, row, terms,
                          (double)PetscRealPart(xarray[row - begin]), (double)WideAbs(sum)));
   }
   PetscCall(VecRestoreArrayRead(x, &xarray));

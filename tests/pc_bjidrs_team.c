@@ -46,20 +46,20 @@ static void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, Petsc
 }
 
 #include <petscidrs/private/idrsloops.h>
-#include <petscidrs/private/idrsblocksolve.h>
+#include <petscidrs/private/idrssystem.h>
 
 /* What a thread is given, and what it finds */
 typedef struct {
-  PetscInt        s;
-  IDRSBlockSystem system;
-  IDRSBlockResult result;
+  PetscInt         s;
+  IDRSSystem       system;
+  IDRSSystemResult result;
 } Task;
 
 static void *Solve(void *argument)
 {
   Task *task = (Task *)argument;
 
-  IDRSBlockSolve(&task->system, task->s, &task->result);
+  IDRSSystemSolve(&task->system, task->s, &task->result);
   return NULL;
 }
 
@@ -67,24 +67,24 @@ static void *Solve(void *argument)
 #define WIDTH 5
 
 /* Solves with the rows of A that begin at first, by so many threads; all must find the same. packed: with a copy of the block */
-static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscScalar inverse[], const IDRSBlockLimits *limits,
-                                PetscInt count, PetscBool packed, const PetscScalar b[], PetscScalar x[], IDRSBlockResult *result)
+static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscScalar inverse[], const IDRSSystemLimits *limits,
+                                PetscInt count, PetscBool packed, const PetscScalar b[], PetscScalar x[], IDRSSystemResult *result)
 {
   pthread_t       threads[MOST_MEMBERS];
   Task            tasks[MOST_MEMBERS];
-  IDRSBlockWork   work;
-  IDRSBlockSystem system = {.limits = limits, .b = b, .x = x, .work = &work};
+  IDRSSystemWork  work;
+  IDRSSystem      system = {.limits = limits, .b = b, .x = x, .work = &work};
   PetscScalar    *memory, *values;
   unsigned short *columns;
   PetscBool       done;
   PetscInt        N;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc3((IDRS_BLOCK_ENTRIES(limits->s) + 1) * n, &memory, WIDTH * n, &values, WIDTH * n, &columns));
-  system.A = (IDRSBlock){
+  PetscCall(PetscMalloc3((IDRS_SYSTEM_ENTRIES(limits->s) + 1) * n, &memory, WIDTH * n, &values, WIDTH * n, &columns));
+  system.A = (IDRSSystemMatrix){
     .first = first, .n = n, .inverse = inverse, .width = packed ? WIDTH : 0, .values = values, .columns = columns};
-  IDRSBlockSetPanels(&system, limits->s, memory);
-  system.y = memory + IDRS_BLOCK_ENTRIES(limits->s) * n;
+  IDRSSystemSetPanels(&system, limits->s, memory);
+  system.y = memory + IDRS_SYSTEM_ENTRIES(limits->s) * n;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No rows");
   PetscCall(MatSeqAIJGetArrayRead(A, &system.A.a));
@@ -99,14 +99,12 @@ static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscSc
   (void)pthread_barrier_destroy(&barrier);
   *result = tasks[0].result;
   for (PetscInt i = 1; i < count; i++) {
-    const IDRSBlockResult *other = &tasks[i].result;
+    const IDRSSystemResult *other = &tasks[i].result;
 
     PetscCall(ComplainIf(other->reason != result->reason || other->its != result->its || other->products != result->products ||
                            other->restarts != result->restarts || (other->norm != result->norm && !PetscIsNanReal(result->norm)),
-                         "%" PetscInt_FMT " rows, member %" PetscInt_FMT " of %" PetscInt_FMT ": %s after %" PetscInt_FMT
-                         " iterations, not %s after %" PetscInt_FMT,
-                         n, i, count, KSPConvergedReasons[other->reason], other->its, KSPConvergedReasons[result->reason],
-                         result->its));
+                         "%" INT " rows, member %" INT " of %" INT ": %s after %" INT " iterations, not %s after %" INT, n, i,
+                         count, KSPConvergedReasons[other->reason], other->its, KSPConvergedReasons[result->reason], result->its));
   }
   PetscCall(MatSeqAIJRestoreArrayRead(A, &system.A.a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &N, &system.A.i, &system.A.j, &done));
@@ -149,31 +147,29 @@ static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar 
   for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(ns); in++) {
     for (size_t is = 0; is < SIZES; is++) {
       for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(teams); it++) {
-        const PetscInt  n      = ns[in];
-        IDRSBlockLimits limits = {.rtol        = rtol,
-                                  .abstol      = 0.0,
-                                  .cosine      = 0.5,
-                                  .growth      = PetscPowReal(PETSC_MACHINE_EPSILON, -0.75),
-                                  .s           = sizes[is],
-                                  .maxits      = 1000,
-                                  .maxrestarts = 10,
-                                  .seed        = it};
-        IDRSBlockResult result, again;
-        PetscScalar     x[300], y[300];
-        PetscReal       rnorm, bnorm;
-        PetscBool       same;
+        const PetscInt   n      = ns[in];
+        IDRSSystemLimits limits = {.rtol        = rtol,
+                                   .abstol      = 0.0,
+                                   .cosine      = 0.5,
+                                   .growth      = PetscPowReal(PETSC_MACHINE_EPSILON, -0.75),
+                                   .s           = sizes[is],
+                                   .maxits      = 1000,
+                                   .maxrestarts = 10,
+                                   .seed        = it};
+        IDRSSystemResult result, again;
+        PetscScalar      x[300], y[300];
+        PetscReal        rnorm, bnorm;
+        PetscBool        same;
 
         PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], PETSC_FALSE, b + first, x, &result));
         PetscCall(BlockNorms(A, first, n, b + first, x, &rnorm, &bnorm));
         PetscCall(ComplainIf(result.reason <= 0 || !(rnorm <= 1.01 * rtol * bnorm),
-                             "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT " members: %s, ||b - A x|| = %g of %g",
-                             n, sizes[is], teams[it], KSPConvergedReasons[result.reason], (double)rnorm, (double)bnorm));
+                             "%" INT " rows, s = %" INT ", %" INT " members: %s, ||b - A x|| = %g of %g", n, sizes[is], teams[it],
+                             KSPConvergedReasons[result.reason], (double)rnorm, (double)bnorm));
         PetscCall(TeamSolve(A, first, n, it % 2 ? inverse : NULL, &limits, teams[it], PETSC_TRUE, b + first, y, &again));
         PetscCall(PetscArraycmp(x, y, n, &same));
-        PetscCall(ComplainIf(!same,
-                             "%" PetscInt_FMT " rows, s = %" PetscInt_FMT ", %" PetscInt_FMT
-                             " members: another x with a copy of the block",
-                             n, sizes[is], teams[it]));
+        PetscCall(ComplainIf(!same, "%" INT " rows, s = %" INT ", %" INT " members: another x with a copy of the block", n,
+                             sizes[is], teams[it]));
       }
     }
   }
@@ -203,32 +199,31 @@ static PetscErrorCode TestFailures(Mat A, const PetscScalar b[])
   for (PetscInt i = 0; i < n; i++) rows[i] = first + 2 + i;
   for (PetscInt i = 0; i < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
     for (PetscInt members = 1; members <= 8; members *= 2) {
-      IDRSBlockLimits limits = {.rtol        = rtol,
-                                .abstol      = 0.0,
-                                .cosine      = 0.5,
-                                .growth      = PETSC_MAX_REAL,
-                                .s           = 4,
-                                .maxits      = cases[i].maxits,
-                                .maxrestarts = 3,
-                                .seed        = 0};
-      IDRSBlockResult result;
-      Mat             B;
+      IDRSSystemLimits limits = {.rtol        = rtol,
+                                 .abstol      = 0.0,
+                                 .cosine      = 0.5,
+                                 .growth      = PETSC_MAX_REAL,
+                                 .s           = 4,
+                                 .maxits      = cases[i].maxits,
+                                 .maxrestarts = 3,
+                                 .seed        = 0};
+      IDRSSystemResult result;
+      Mat              B;
 
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
       PetscCall(PetscArraycpy(c, b, n));
       if (i == 1) c[100] = NAN;
       if (i == 2) {
         PetscCall(MatSetValue(B, row, row, NAN, INSERT_VALUES));
-        PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemble(B));
       }
       if (i == 3) PetscCall(MatZeroRows(B, n - 2, rows, 0.0, NULL, NULL));
       for (PetscInt l = 0; i == 4 && l < n; l++) c[l] *= PetscPowReal(PETSC_MAX_REAL, -0.6);
       PetscCall(TeamSolve(B, first, n, NULL, &limits, members, (PetscBool)(members % 4 == 0), c, x, &result));
       PetscCall(ComplainIf(result.reason != cases[i].expected,
-                           "%s, %" PetscInt_FMT " members: %s after %" PetscInt_FMT " iterations and %" PetscInt_FMT " restarts",
-                           cases[i].what, members, KSPConvergedReasons[result.reason], result.its, result.restarts));
-      if (i == 3) PetscCall(ComplainIf(result.restarts < 1, "%s, %" PetscInt_FMT " members: no restart", cases[i].what, members));
+                           "%s, %" INT " members: %s after %" INT " iterations and %" INT " restarts", cases[i].what, members,
+                           KSPConvergedReasons[result.reason], result.its, result.restarts));
+      if (i == 3) PetscCall(ComplainIf(result.restarts < 1, "%s, %" INT " members: no restart", cases[i].what, members));
       PetscCall(MatDestroy(&B));
     }
   }
@@ -254,9 +249,7 @@ int main(int argc, char **argv)
   PetscCall(TestFailures(A, b));
   PetscCall(VecRestoreArrayRead(diagonal, &inverse));
   PetscCall(VecRestoreArrayRead(rhs, &b));
-  PetscCall(VecDestroy(&diagonal));
-  PetscCall(VecDestroy(&rhs));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&diagonal, &rhs, &A));
   PetscCall(PetscFinalize());
   return 0;
 }

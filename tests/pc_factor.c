@@ -57,8 +57,7 @@ static PetscErrorCode DenseCreate(Vec like, PetscInt columns, Mat *B)
   PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, N, columns));
   PetscCall(MatSetType(*B, sequential || parallel ? "densecuda" : MATDENSE));
   PetscCall(MatSetUp(*B));
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,10 +109,7 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
     PetscCall(ColumnGet(X, c, x));
     PetscCall(CheckClose(name, x, y, 1e4 * PETSC_MACHINE_EPSILON));
   }
-  PetscCall(MatDestroy(&X));
-  PetscCall(MatDestroy(&B));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&X, &B, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -130,8 +126,8 @@ static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec
   PetscCall(KSPSolve(ours, b, x));
   PetscCall(CheckConverged(what, ours, b, x));
   PetscCall(KSPGetIterationNumber(ours, &its[0]));
-  PetscCall(ComplainIf(PetscAbsInt(its[0] - its[1]) > 1 + its[1] / 10, "%s: %" PetscInt_FMT " iterations instead of %" PetscInt_FMT,
-                       what, its[0], its[1]));
+  PetscCall(
+    ComplainIf(PetscAbsInt(its[0] - its[1]) > 1 + its[1] / 10, "%s: %" INT " iterations instead of %" INT, what, its[0], its[1]));
   PetscCall(VecDestroy(&x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -162,8 +158,7 @@ static PetscErrorCode TestSolvers(void)
           PetscCall(MatGetOwnershipRange(A, &begin, &end));
           PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
           if (end - begin > 5) PetscCall(MatSetValue(A, begin, begin + 4, -0.5, INSERT_VALUES));
-          PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-          PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+          PetscCall(MatAssemble(A));
         }
         if (change >= 3) { /* of the first pattern, and once more of it */
           PetscCall(MatDestroy(&A));
@@ -175,10 +170,7 @@ static PetscErrorCode TestSolvers(void)
         PetscCall(CompareSolves(what, ours, theirs, b));
         if (it == 0) PetscCall(CompareApplications(what, ours, theirs, b));
       }
-      PetscCall(KSPDestroy(&theirs));
-      PetscCall(KSPDestroy(&ours));
-      PetscCall(VecDestroy(&b));
-      PetscCall(MatDestroy(&A));
+      PetscCall(DestroyAll(&theirs, &ours, &b, &A));
     }
   }
   PetscCall(Verdict("preconditioners"));
@@ -207,8 +199,7 @@ static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
     PetscCall(MatSetValue(*A, begin + i, begin + (i + m / 2) % m, 1.0, INSERT_VALUES));
     PetscCall(MatSetValue(*A, begin + i, begin + (i + 1) % m, 0.2, INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,10 +245,7 @@ static PetscErrorCode TestDiagonal(void)
         }
         PetscCall(KSPGetPC(ours, &pc));
         PetscCall(CheckViewLines(setup, (PetscObject)pc));
-        PetscCall(KSPDestroy(&theirs));
-        PetscCall(KSPDestroy(&ours));
-        PetscCall(VecDestroy(&b));
-        PetscCall(MatDestroy(&A));
+        PetscCall(DestroyAll(&theirs, &ours, &b, &A));
       }
     }
   }
@@ -284,8 +272,7 @@ static PetscErrorCode TestInBlocks(void)
   PetscCall(MatSetBlockSize(A, 2));
   PetscCall(MatSeqAIJSetPreallocation(A, 4, NULL));
   PetscCall(MatSetValues(A, 4, rows, 4, rows, array, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(x, &ones));
   PetscCall(VecSet(ones, 1.0));
@@ -303,10 +290,7 @@ static PetscErrorCode TestInBlocks(void)
     PetscCall(ComplainIf(!(error <= 0.05), "a block of rank one, %s: an error of %g", types[it], (double)error));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(VecDestroy(&ones));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&ones, &x, &b, &A));
   PetscCall(Verdict("a block of rank one"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -337,18 +321,14 @@ static PetscErrorCode TestFailure(void)
         if (columns[c] >= 0 && columns[c] < 81) PetscCall(MatSetValue(A, row, columns[c], 0.0, INSERT_VALUES));
       }
     }
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(VecDuplicate(b, &x));
     PetscCall(SolverWith(A, KSPGMRES, "-pc_type bjacobi -sub_pc_type ilu", l ? MATSOLVERPETSC : MATSOLVERPETSCIDRS, &ksp));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reasons[l]));
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(PCGetFailedReason(pc, &failures[l]));
-    PetscCall(KSPDestroy(&ksp));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
   PetscCall(ComplainIf(reasons[0] != reasons[1] || reasons[0] >= 0, "zero pivot: reason %d, with PETSc's package %d",
                        (int)reasons[0], (int)reasons[1]));

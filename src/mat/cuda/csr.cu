@@ -74,8 +74,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* IDRSRowsLargest_CUDA - IDRSRowsLargest() of a matrix of type aijcusparse, and a vector on the GPU */
-PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest)
+static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *)
 {
   PetscDeviceContext dctx;
   PetscScalar       *values;
@@ -107,6 +106,8 @@ PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt star
   PetscCall(PetscDeviceFree(dctx, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const IDRSDiagonalOps IDRSDiagonalBackEnds_CUDA = {IDRSRowsLargest_CUDA};
 
 /* What follows from the pattern, once */
 static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const IDRSCSR *A, IDRSProductCSR *csr)

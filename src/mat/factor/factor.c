@@ -4,6 +4,7 @@
 */
 #include "factorimpl.h"
 #include "factor.h"
+#include <petscidrs/private/idrsplace.h>
 
 static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *type)
 {
@@ -12,40 +13,48 @@ static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *typ
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of the factors are in the memory of the back end that solves */
+/* Copies the values of the last numeric phase to the memory of the solves, through the memory of the host */
 static PetscErrorCode IDRSFactorPlaceValues(IDRSFactor factor)
 {
   PetscFunctionBegin;
-  PetscCheck(factor->onhost || factor->ondevice, PETSC_COMM_SELF, PETSC_ERR_ORDER,
+  PetscCheck(factor->where != IDRS_FACTOR_NO_VALUES, PETSC_COMM_SELF, PETSC_ERR_ORDER,
              "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (factor->solves == &IDRSFactorBackEnds_CUDA && !factor->ondevice) PetscCall(IDRSFactorToDevice_CUDA(factor));
-  if (factor->solves == &IDRSFactorBackEnds_Host && !factor->onhost) PetscCall(IDRSFactorToHost_CUDA(factor));
-#endif
+  if (factor->where == IDRS_FACTOR_COMPUTED && factor->factors != factor->solves) {
+    if (factor->factors->copies) PetscCall((*factor->factors->copies->tohost)(factor));
+    if (factor->solves->copies) PetscCall((*factor->solves->copies->fromhost)(factor));
+  }
+  factor->where = IDRS_FACTOR_PLACED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorSolve(Mat B, IDRSFactorDirection direction, Vec b, Vec x)
+/* x = A^{-1} b, or A^{-T} b, for vectors or dense matrices. A back end with memory of its own takes arrays where they are */
+static PetscErrorCode IDRSFactorSolve(Mat F, IDRSFactorDirection direction, PetscObject b, PetscObject x)
 {
-  IDRSFactor factor = (IDRSFactor)B->data;
+  IDRSFactor      factor = (IDRSFactor)F->data;
+  const PetscBool device = factor->solves->copies ? PETSC_TRUE : PETSC_FALSE;
+  IDRSArrays      arrays;
 
   PetscFunctionBegin;
   PetscCall(IDRSFactorPlaceValues(factor));
-  PetscCall(factor->solves->solve(factor, direction, b, x));
+  PetscCall(IDRSArraysGet(b, x, device, &arrays));
+  if (device && b->classid == MAT_CLASSID && (PetscMemTypeHost(arrays.bmem) || PetscMemTypeHost(arrays.xmem)))
+    PetscCall(PetscInfo(x, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
+  PetscCall((*factor->solves->solve)(factor, direction, &arrays));
+  PetscCall(IDRSArraysRestore(b, x, device, &arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSolve_PETScIDRS(Mat B, Vec b, Vec x)
+static PetscErrorCode MatSolve_PETScIDRS(Mat F, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSolve(B, IDRS_FACTOR_FORWARD, b, x));
+  PetscCall(IDRSFactorSolve(F, IDRS_FACTOR_FORWARD, (PetscObject)b, (PetscObject)x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatSolveTranspose_PETScIDRS(Mat B, Vec b, Vec x)
+static PetscErrorCode MatSolveTranspose_PETScIDRS(Mat F, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSolve(B, IDRS_FACTOR_TRANSPOSED, b, x));
+  PetscCall(IDRSFactorSolve(F, IDRS_FACTOR_TRANSPOSED, (PetscObject)b, (PetscObject)x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -63,13 +72,10 @@ static PetscErrorCode IDRSFactorCheckDense(Mat B, const char what[])
 
 static PetscErrorCode IDRSFactorMatSolve(Mat F, IDRSFactorDirection direction, Mat B, Mat X)
 {
-  IDRSFactor factor = (IDRSFactor)F->data;
-
   PetscFunctionBegin;
   PetscCall(IDRSFactorCheckDense(B, "right-hand sides"));
   PetscCall(IDRSFactorCheckDense(X, "solutions"));
-  PetscCall(IDRSFactorPlaceValues(factor));
-  PetscCall(factor->solves->matsolve(factor, direction, B, X));
+  PetscCall(IDRSFactorSolve(F, direction, (PetscObject)B, (PetscObject)X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -109,14 +115,15 @@ static PetscErrorCode IDRSFactorShiftSetUp(Mat A, const MatFactorInfo *info, Fac
       sum += rows.j[p] == i ? -PetscRealPart(rows.a[p]) : PetscAbsScalar(rows.a[p]);
     shifts->shift_top = PetscMax(shifts->shift_top, sum);
   }
+  /* as MatLUFactorNumeric_SeqAIJ() does */
   shifts->shift_top *= 1.1;
   PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   What PETSc's own factorisations do at small pivots: an error of the factor, another shift, or nothing more where the pivots have
-   been changed. Then the shift may be refined
+   Does what PETSc's own factorisations do at small pivots: an error of the factor, another shift, or nothing more where the pivots
+   have been changed. Then the shift may be refined
 */
 static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *info, const IDRSPivotRule *rule,
                                             const IDRSSmallPivots *small, FactorShiftCtx *shifts)
@@ -136,6 +143,7 @@ static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *i
   }
   if (rule->type == MAT_SHIFT_POSITIVE_DEFINITE && !shifts->newshift && shifts->shift_fraction > 0.0 &&
       shifts->nshift < shifts->nshift_max) {
+    /* bisection between the last shift that has failed and this one */
     shifts->shift_hi       = shifts->shift_fraction;
     shifts->shift_fraction = (shifts->shift_hi + shifts->shift_lo) / 2.0;
     shifts->shift_amount   = shifts->shift_fraction * shifts->shift_top;
@@ -145,8 +153,8 @@ static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Why a pivot rule must have rows by themselves, or NULL */
-static const char *IDRSFactorUnblocked(const IDRSPivotRule *rule)
+/* Returns why a pivot rule needs tiles of one row, or NULL */
+static const char *IDRSFactorUntiled(const IDRSPivotRule *rule)
 {
   return IDRSPivotNeedsSum(rule) ? "the type of the shift compares the pivots with the sums of single rows" : NULL;
 }
@@ -160,16 +168,18 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   PetscFunctionBegin;
   PetscCall(IDRSFactorCheckPattern_Private(factor, A));
   /* the type of the shift has been changed */
-  if (IDRSFactorUnblocked(&rule) && factor->pattern.bs > 1)
-    PetscCall(IDRSFactorSymbolic_Private(factor, A, IDRSFactorUnblocked(&rule)));
+  if (IDRSFactorUntiled(&rule) && factor->pattern.bs > 1)
+    PetscCall(IDRSFactorSymbolic_Private(factor, A, IDRSFactorUntiled(&rule)));
   PetscCall(MatFactorClearError(B));
-  factor->onhost = factor->ondevice = PETSC_FALSE; /* until there are new ones */
+  factor->where = IDRS_FACTOR_NO_VALUES; /* also after an error */
   PetscCall(IDRSFactorShiftSetUp(A, info, &shifts));
   do {
     IDRSSmallPivots small = {0};
 
+    /* A + shift I = L U */
     rule.shift = shifts.shift_amount;
     PetscCall(factor->factors->numeric(factor, A, &rule, &small));
+    /* a tile whose inverse loses digits: the same with tiles of one row */
     if (small.unfit) {
       PetscCall(IDRSFactorSymbolic_Private(factor, A, "a diagonal block is ill-conditioned or has a zero pivot"));
       small = (IDRSSmallPivots){.unfit = PETSC_FALSE};
@@ -177,10 +187,9 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
     }
     PetscCall(IDRSFactorCheckPivots(B, A, info, &rule, &small, &shifts));
   } while (shifts.newshift);
-  factor->onhost   = (PetscBool)(factor->factors == &IDRSFactorBackEnds_Host);
-  factor->ondevice = (PetscBool)!factor->onhost;
-  factor->shifts   = shifts.nshift;
-  factor->shift    = rule.type == MAT_SHIFT_INBLOCKS ? rule.inblocks : rule.shift;
+  factor->where  = IDRS_FACTOR_COMPUTED;
+  factor->shifts = shifts.nshift;
+  factor->shift  = rule.type == MAT_SHIFT_INBLOCKS ? rule.inblocks : rule.shift;
   if (factor->shifts)
     PetscCall(PetscInfo(A, "%s: %" PetscInt_FMT " shifts of type %s, the last one by %g\n", MATSOLVERPETSCIDRS, factor->shifts,
                         MatFactorShiftTypes[rule.type], (double)factor->shift));
@@ -194,10 +203,10 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
 }
 
 /*
-   A copy of a permutation, or NULL for the natural one. MatReorderForNonzeroDiagonal() writes into the indices of a set, which goes
+   Copies a permutation; the natural one becomes NULL. MatReorderForNonzeroDiagonal() writes into the indices of a set, which goes
    on to claim the properties that it had before: the copy has none of them
 */
-static PetscErrorCode IDRSFactorKeepPermutation(IS permutation, IS *kept)
+static PetscErrorCode IDRSFactorCopyPermutation(IS permutation, IS *kept)
 {
   const PetscInt *indices;
   PetscInt        n, same = 0;
@@ -216,7 +225,7 @@ static PetscErrorCode IDRSFactorKeepPermutation(IS permutation, IS *kept)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* levels < 0: complete */
+/* Makes the pattern; levels < 0: complete factors */
 static PetscErrorCode IDRSFactorSymbolic(Mat B, Mat A, IS row, IS col, const MatFactorInfo *info, PetscReal levels)
 {
   IDRSFactor    factor = (IDRSFactor)B->data;
@@ -228,20 +237,17 @@ static PetscErrorCode IDRSFactorSymbolic(Mat B, Mat A, IS row, IS col, const Mat
              (double)info->dt);
   factor->info        = *info;
   factor->info.levels = levels;
-  factor->factors = factor->solves = &IDRSFactorBackEnds_Host;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (factor->gpu && !IDRSFactorOnHost(info)) factor->factors = &IDRSFactorBackEnds_CUDA;
-  if (factor->gpu && !IDRSSolveOnHost(info)) factor->solves = &IDRSFactorBackEnds_CUDA;
-#endif
-  PetscCall(IDRSFactorKeepPermutation(row, &factor->row));
-  PetscCall(IDRSFactorKeepPermutation(col, &factor->col));
-  PetscCall(IDRSFactorSymbolic_Private(factor, A, IDRSFactorUnblocked(&rule)));
+  factor->factors     = IDRSFactorOnHost(info) ? &IDRSFactorBackEnds_Host : factor->ops;
+  factor->solves      = IDRSSolveOnHost(info) ? &IDRSFactorBackEnds_Host : factor->ops;
+  PetscCall(IDRSFactorCopyPermutation(row, &factor->row));
+  PetscCall(IDRSFactorCopyPermutation(col, &factor->col));
+  PetscCall(IDRSFactorSymbolic_Private(factor, A, IDRSFactorUntiled(&rule)));
   B->ops->lufactornumeric   = MatLUFactorNumeric_PETScIDRS;
   B->info.factor_mallocs    = (PetscLogDouble)factor->growths;
   B->info.fill_ratio_given  = info->fill;
-  B->info.fill_ratio_needed = factor->nonzeros ? (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs *
-                                                   factor->pattern.bs / (PetscLogDouble)factor->nonzeros
-                                               : 0.0;
+  B->info.fill_ratio_needed = factor->nonzeros
+                              ? (PetscLogDouble)IDRSFactorEntries(&factor->pattern) / (PetscLogDouble)factor->nonzeros
+                              : 0.0;
   PetscCall(
     PetscInfo(A, "%s: fill ratio given %g, needed %g\n", MATSOLVERPETSCIDRS, (double)info->fill, B->info.fill_ratio_needed));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -268,9 +274,7 @@ static PetscErrorCode MatGetInfo_PETScIDRS(Mat B, MatInfoType type, MatInfo *inf
   PetscFunctionBegin;
   *info            = B->info;
   info->block_size = 1.0;
-  if (factor->id)
-    info->nz_used = info->nz_allocated = (PetscLogDouble)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs *
-                                         factor->pattern.bs;
+  if (factor->id) info->nz_used = info->nz_allocated = (PetscLogDouble)IDRSFactorEntries(&factor->pattern);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -283,7 +287,7 @@ static PetscErrorCode MatView_PETScIDRS(Mat B, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii || !factor->id) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "blocks of %" PetscInt_FMT " rows%s%s\n", factor->pattern.bs,
-                                   factor->unblocked ? ": " : "", factor->unblocked ? factor->unblocked : ""));
+                                   factor->untiled ? ": " : "", factor->untiled ? factor->untiled : ""));
   PetscCall(PetscViewerASCIIPrintf(viewer, "numeric phase %s, solves %s\n", factor->factors->name, factor->solves->name));
   if (factor->shifts)
     PetscCall(
@@ -304,11 +308,28 @@ static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix becomes a factor of A, with nothing in it */
-static PetscErrorCode IDRSFactorMake(Mat A, MatFactorType type, Mat B)
+/* Returns the back end for the memory where a matrix is */
+static PetscErrorCode IDRSFactorGetBackEnd(Mat A, const IDRSFactorOps **ops)
+{
+  PetscFunctionBegin;
+  *ops = &IDRSFactorBackEnds_Host;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    IDRSPlace place;
+
+    PetscCall(IDRSMatWhere(A, &place));
+    if (place == IDRS_PLACE_CUDA) *ops = &IDRSFactorBackEnds_CUDA;
+  }
+#else
+  (void)A;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes a matrix an empty factor of A */
+static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
 {
   IDRSFactor factor;
-  PetscBool  bound;
   VecType    vectype;
 
   PetscFunctionBegin;
@@ -319,16 +340,10 @@ static PetscErrorCode IDRSFactorMake(Mat A, MatFactorType type, Mat B)
   PetscCall(MatGetVecType(A, &vectype));
   PetscCall(MatSetVecType(B, vectype));
   PetscCall(PetscNew(&factor));
+  factor->ops     = &IDRSFactorBackEnds_Host; /* MatDestroy() after an error needs one */
   B->data         = factor;
   B->ops->destroy = MatDestroy_PETScIDRS;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &factor->gpu));
-  PetscCall(MatBoundToCPU(A, &bound));
-  if (bound) factor->gpu = PETSC_FALSE;
-#else
-  (void)bound;
-#endif
-
+  PetscCall(IDRSFactorGetBackEnd(A, &factor->ops));
   B->factortype             = type;
   B->canuseordering         = PETSC_TRUE;
   B->ops->view              = MatView_PETScIDRS;
@@ -405,7 +420,7 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
              "%s needs a square matrix, and this one has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", MATSOLVERPETSCIDRS,
              A->rmap->n, A->cmap->n);
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
-  ierr = IDRSFactorMake(A, type, B);
+  ierr = IDRSFactorSetType(A, type, B);
   if (ierr) PetscCall(MatDestroy(&B));
   PetscCall(ierr);
   *F = B;

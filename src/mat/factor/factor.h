@@ -1,5 +1,5 @@
 /*
-   What registers the factorisation package MATSOLVERPETSCIDRS
+   Registration of the factorisation package MATSOLVERPETSCIDRS
 */
 #pragma once
 

@@ -21,13 +21,13 @@ typedef struct {
   PetscInt  entries[2], chunks[2];
   IDRSStage stage[2];
   PetscInt *from[2];
-} IDRSSweep;
+} IDRSFactorSweep;
 
 /* Memory on the device that grows */
 typedef struct {
   size_t       count;
   PetscScalar *memory;
-} IDRSVectors;
+} IDRSFactorVectors;
 
 struct _n_IDRSFactorDevice {
   PetscBool         ready; /* all is there that both phases need */
@@ -35,16 +35,16 @@ struct _n_IDRSFactorDevice {
   IDRSFactorPattern pattern; /* its arrays on the device */
   PetscInt         *place, *row, *col;
   PetscScalar      *values;
-  IDRSSweep         sweep[2];
+  IDRSFactorSweep   sweep[2];
   IDRSNumeric       numeric;  /* what remains from phase to phase */
-  IDRSVectors       work;     /* right-hand sides, and entries of both triangles */
-  IDRSVectors       staged;   /* what comes from the host or goes there */
+  IDRSFactorVectors work;     /* right-hand sides, and entries of both triangles */
+  IDRSFactorVectors staged;   /* what comes from the host or goes there */
   int              *timedout; /* whether a wait of a solve has reached its limit; on the host */
 };
 
 /* A copy on the device; no data: memory without a value */
 template <typename T>
-static PetscErrorCode IDRSUpload(size_t count, const T *data, T **copy)
+static PetscErrorCode IDRSFactorUpload(size_t count, const T *data, T **copy)
 {
   PetscDeviceContext dctx;
   cudaStream_t       stream;
@@ -59,84 +59,36 @@ static PetscErrorCode IDRSUpload(size_t count, const T *data, T **copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUploadPermutation(IS permutation, PetscInt n, PetscInt **copy)
+static PetscErrorCode IDRSFactorUploadPermutation(IS permutation, PetscInt n, PetscInt **copy)
 {
   const PetscInt *indices;
 
   PetscFunctionBegin;
   if (!permutation) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ISGetIndices(permutation, &indices));
-  PetscCall(IDRSUpload(n, indices, copy));
+  PetscCall(IDRSFactorUpload(n, indices, copy));
   PetscCall(ISRestoreIndices(permutation, &indices));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What both phases need */
-static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
-{
-  const IDRSFactorPattern *F = &factor->pattern;
-  IDRSFactorDevice         device;
-  int                      which, cooperative;
-
-  PetscFunctionBegin;
-  if (factor->device && factor->device->ready) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorDeviceDestroy_CUDA(&factor->device)); /* what an error has left */
-  PetscCallCUDA(cudaGetDevice(&which));
-  PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
-  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS,
-             "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
-  PetscCall(PetscNew(&device));
-  factor->device = device;
-  PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
-  device->pattern.n  = F->n;
-  device->pattern.bs = F->bs;
-  PetscCall(IDRSUpload(F->n + 1, F->i, &device->pattern.i));
-  PetscCall(IDRSUpload(F->i[F->n], F->j, &device->pattern.j));
-  PetscCall(IDRSUpload(F->n, F->right, &device->pattern.right));
-  PetscCall(IDRSUpload((size_t)IDRSFactorBlocks(F) * F->bs * F->bs, (const PetscScalar *)NULL, &device->values));
-  PetscCall(IDRSUploadPermutation(factor->row, factor->rows, &device->row));
-  PetscCall(IDRSUploadPermutation(factor->col, factor->rows, &device->col));
-  PetscCallCUDA(cudaMallocHost(&device->timedout, sizeof(*device->timedout)));
-  *device->timedout = 0;
-  device->ready     = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Tells once of a solve that has given up, with NaN, before the next phase or solve begins */
-static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
-{
-  const int timedout = *device->timedout;
-
-  PetscFunctionBegin;
-  *device->timedout = 0;
-  PetscCheck(!timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-             "A solve of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
-             MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSSweepDestroy(IDRSSweep *sweep)
+static PetscErrorCode IDRSFactorSweepDestroy(IDRSFactorSweep *sweep)
 {
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int t = 0; t < 2; t++) {
-    IDRSStage *stage = &sweep->stage[t];
+    IDRSStage *stage    = &sweep->stage[t];
+    PetscInt **arrays[] = {&stage->order, &stage->i, &stage->j, &stage->chunks, &stage->rhs, &sweep->from[t]};
 
-    PetscCall(PetscDeviceFree(dctx, stage->order));
-    PetscCall(PetscDeviceFree(dctx, stage->i));
-    PetscCall(PetscDeviceFree(dctx, stage->j));
-    PetscCall(PetscDeviceFree(dctx, stage->chunks));
-    PetscCall(PetscDeviceFree(dctx, stage->rhs));
+    for (PetscInt **array : arrays) PetscCall(PetscDeviceFree(dctx, *array));
     PetscCall(PetscDeviceFree(dctx, stage->a));
-    PetscCall(PetscDeviceFree(dctx, sweep->from[t]));
   }
   PetscCall(PetscMemzero(sweep, sizeof(*sweep)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSNumericDestroy(IDRSFactorDevice device)
+static PetscErrorCode IDRSFactorNumericDestroy(IDRSFactorDevice device)
 {
   PetscDeviceContext dctx;
 
@@ -151,32 +103,76 @@ static PetscErrorCode IDRSNumericDestroy(IDRSFactorDevice device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSFactorDeviceDestroy_CUDA(IDRSFactorDevice *device)
+static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
 {
+  IDRSFactorDevice   device = factor->device;
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
-  if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  for (int d = 0; d < 2; d++) PetscCall(IDRSSweepDestroy(&(*device)->sweep[d]));
-  PetscCall(IDRSNumericDestroy(*device));
-  PetscCall(PetscDeviceFree(dctx, (*device)->pattern.i));
-  PetscCall(PetscDeviceFree(dctx, (*device)->pattern.j));
-  PetscCall(PetscDeviceFree(dctx, (*device)->pattern.right));
-  PetscCall(PetscDeviceFree(dctx, (*device)->row));
-  PetscCall(PetscDeviceFree(dctx, (*device)->col));
-  PetscCall(PetscDeviceFree(dctx, (*device)->values));
-  PetscCall(PetscDeviceFree(dctx, (*device)->work.memory));
-  PetscCall(PetscDeviceFree(dctx, (*device)->staged.memory));
-  if ((*device)->timedout) PetscCallCUDA(cudaFreeHost((*device)->timedout));
-  PetscCall(PetscFree(*device));
+  for (int d = 0; d < 2; d++) PetscCall(IDRSFactorSweepDestroy(&device->sweep[d]));
+  PetscCall(IDRSFactorNumericDestroy(device));
+  {
+    PetscInt    **arrays[]  = {&device->pattern.i, &device->pattern.j, &device->pattern.right, &device->row, &device->col};
+    PetscScalar **scalars[] = {&device->values, &device->work.memory, &device->staged.memory};
+
+    for (PetscInt **array : arrays) PetscCall(PetscDeviceFree(dctx, *array));
+    for (PetscScalar **array : scalars) PetscCall(PetscDeviceFree(dctx, *array));
+  }
+  if (device->timedout) PetscCallCUDA(cudaFreeHost(device->timedout));
+  PetscCall(PetscFree(factor->device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets up what both phases need */
+static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
+{
+  const IDRSFactorPattern *F = &factor->pattern;
+  IDRSFactorDevice         device;
+  int                      which, cooperative;
+
+  PetscFunctionBegin;
+  if (factor->device && factor->device->ready) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSFactorReset_CUDA(factor)); /* after an error */
+  PetscCallCUDA(cudaGetDevice(&which));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
+  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS,
+             "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
+  PetscCall(PetscNew(&device));
+  factor->device = device;
+  PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
+  device->pattern.n  = F->n;
+  device->pattern.bs = F->bs;
+  PetscCall(IDRSFactorUpload(F->n + 1, F->i, &device->pattern.i));
+  PetscCall(IDRSFactorUpload(F->i[F->n], F->j, &device->pattern.j));
+  PetscCall(IDRSFactorUpload(F->n, F->right, &device->pattern.right));
+  PetscCall(IDRSFactorUpload(IDRSFactorEntries(F), (const PetscScalar *)NULL, &device->values));
+  PetscCall(IDRSFactorUploadPermutation(factor->row, factor->rows, &device->row));
+  PetscCall(IDRSFactorUploadPermutation(factor->col, factor->rows, &device->col));
+  PetscCallCUDA(cudaMallocHost(&device->timedout, sizeof(*device->timedout)));
+  *device->timedout = 0;
+  device->ready     = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reports once that a solve has given up, with NaN, before the next phase or solve begins */
+static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
+{
+  const int timedout = *device->timedout;
+
+  PetscFunctionBegin;
+  *device->timedout = 0;
+  PetscCheck(!timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A solve of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
+             MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Blocks of threads for so many warps, no more than are resident at once; atonce: on a multiprocessor, at most */
 template <typename Kernel>
-static PetscErrorCode IDRSResidentBlocks(const IDRSFactorDevice device, Kernel kernel, int threads, int atonce, PetscInt warps,
-                                         unsigned int *blocks)
+static PetscErrorCode IDRSFactorResidentBlocks(const IDRSFactorDevice device, Kernel kernel, int threads, int atonce,
+                                               PetscInt warps, unsigned int *blocks)
 {
   int resident;
 
@@ -188,26 +184,26 @@ static PetscErrorCode IDRSResidentBlocks(const IDRSFactorDevice device, Kernel k
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static inline unsigned int IDRSCopyBlocks(size_t count)
+static inline unsigned int IDRSFactorCopyBlocks(size_t count)
 {
   return (unsigned int)PetscMax(PetscMin((count + IDRS_COPY_THREADS - 1) / IDRS_COPY_THREADS, (size_t)4096), (size_t)1);
 }
 
 /* Numbers from first to count - 1 for this thread */
-#define IDRSForEach(t, count) \
+#define IDRSFactorForEach(t, count) \
   for (size_t t = blockIdx.x * (size_t)IDRS_COPY_THREADS + threadIdx.x; t < (count); t += gridDim.x * (size_t)IDRS_COPY_THREADS)
 
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
-  IDRSPlaceKernel(size_t count, const PetscInt *place, const PetscScalar *a, PetscScalar *values)
+  IDRSFactorPlaceKernel(size_t count, const PetscInt *place, const PetscScalar *a, PetscScalar *values)
 {
-  IDRSForEach(p, count) values[place[p]] = a[p];
+  IDRSFactorForEach(p, count) values[place[p]] = a[p];
 }
 
-/* The blocks of a triangle, transposed or not */
+/* The tiles of a triangle, transposed or not */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
-  IDRSGatherKernel(size_t count, int bs, bool transposed, const PetscInt *from, const PetscScalar *values, PetscScalar *a)
+  IDRSFactorGatherKernel(size_t count, int bs, bool transposed, const PetscInt *from, const PetscScalar *values, PetscScalar *a)
 {
-  IDRSForEach(t, count)
+  IDRSFactorForEach(t, count)
   {
     const int r = (int)(t % (bs * bs)) / bs, c = (int)(t % bs);
 
@@ -216,8 +212,8 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
 }
 
 /* A triangle on the device, without vectors. other: the first triangle, if this one is the second */
-static PetscErrorCode IDRSStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle,
-                                      const IDRSTriangle *other, IDRSSweep *sweep)
+static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle,
+                                            const IDRSTriangle *other, IDRSFactorSweep *sweep)
 {
   const int      t     = other ? 1 : 0;
   IDRSStage     *stage = &sweep->stage[t];
@@ -228,37 +224,38 @@ static PetscErrorCode IDRSStageCreate(const IDRSFactorPattern *F, IDRSTriangleKi
   PetscCall(IDRSTriangleCreate(F, kind, triangle));
   sweep->entries[t] = triangle->i[F->n];
   sweep->chunks[t]  = triangle->nchunks;
-  PetscCall(IDRSUpload(F->n, triangle->order, &stage->order));
-  PetscCall(IDRSUpload(F->n + 1, triangle->i, &stage->i));
-  PetscCall(IDRSUpload(sweep->entries[t], triangle->j, &stage->j));
-  PetscCall(IDRSUpload(triangle->nchunks + 1, triangle->chunks, &stage->chunks));
-  PetscCall(IDRSUpload(sweep->entries[t], triangle->from, &sweep->from[t]));
-  PetscCall(IDRSUpload((size_t)sweep->entries[t] * F->bs * F->bs, (const PetscScalar *)NULL, &stage->a));
+  PetscCall(IDRSFactorUpload(F->n, triangle->order, &stage->order));
+  PetscCall(IDRSFactorUpload(F->n + 1, triangle->i, &stage->i));
+  PetscCall(IDRSFactorUpload(sweep->entries[t], triangle->j, &stage->j));
+  PetscCall(IDRSFactorUpload(triangle->nchunks + 1, triangle->chunks, &stage->chunks));
+  PetscCall(IDRSFactorUpload(sweep->entries[t], triangle->from, &sweep->from[t]));
+  PetscCall(IDRSFactorUpload((size_t)sweep->entries[t] * F->bs * F->bs, (const PetscScalar *)NULL, &stage->a));
   if (!other) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(F->n, &rhs));
   for (PetscInt place = 0; place < F->n; place++) rhs[place] = other->places[triangle->order[place]];
-  ierr = IDRSUpload(F->n, rhs, &stage->rhs);
+  ierr = IDRSFactorUpload(F->n, rhs, &stage->rhs);
   PetscCall(PetscFree(rhs));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSSweepSetUp(IDRSFactor factor, IDRSFactorDirection direction)
+static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirection direction)
 {
-  const bool     transposed = direction == IDRS_FACTOR_TRANSPOSED;
-  IDRSSweep     *sweep      = &factor->device->sweep[direction];
-  IDRSTriangle   first = {}, second = {};
-  cudaStream_t   stream;
-  PetscErrorCode ierr;
+  const bool       transposed = direction == IDRS_FACTOR_TRANSPOSED;
+  IDRSFactorSweep *sweep      = &factor->device->sweep[direction];
+  IDRSTriangle     first = {}, second = {};
+  cudaStream_t     stream;
+  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
   if (sweep->ready) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSSweepDestroy(sweep)); /* what an error has left */
+  PetscCall(IDRSFactorSweepDestroy(sweep)); /* after an error */
   PetscCall(IDRSStream_CUDA(&stream));
-  ierr = IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL, sweep);
+  ierr = IDRSFactorStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL,
+                               sweep);
   if (!ierr)
-    ierr = IDRSStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second, &first,
-                           sweep);
+    ierr = IDRSFactorStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second,
+                                 &first, sweep);
   PetscCallCUDA(cudaStreamSynchronize(stream)); /* the copies have been made */
   PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS,
                       transposed ? ", transposed" : "", first.levels, second.levels));
@@ -270,53 +267,51 @@ static PetscErrorCode IDRSSweepSetUp(IDRSFactor factor, IDRSFactorDirection dire
 }
 
 /* The values of the last numeric phase */
-static PetscErrorCode IDRSSweepUpdate(IDRSFactor factor, IDRSFactorDirection direction)
+static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, IDRSFactorDirection direction)
 {
-  const int    bs    = (int)factor->pattern.bs;
-  IDRSSweep   *sweep = &factor->device->sweep[direction];
-  cudaStream_t stream;
+  const int        bs    = (int)factor->pattern.bs;
+  IDRSFactorSweep *sweep = &factor->device->sweep[direction];
+  cudaStream_t     stream;
 
   PetscFunctionBegin;
-  PetscCall(IDRSSweepSetUp(factor, direction));
+  PetscCall(IDRSFactorSweepSetUp(factor, direction));
   if (sweep->current) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   for (int t = 0; t < 2; t++) {
     const size_t count = (size_t)sweep->entries[t] * bs * bs;
 
-    IDRSGatherKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs, direction == IDRS_FACTOR_TRANSPOSED,
-                                                                              sweep->from[t], factor->device->values,
-                                                                              sweep->stage[t].a);
+    IDRSFactorGatherKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs,
+                                                                                          direction == IDRS_FACTOR_TRANSPOSED,
+                                                                                          sweep->from[t], factor->device->values,
+                                                                                          sweep->stage[t].a);
     PetscCallCUDA(cudaGetLastError());
   }
   sweep->current = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void IDRSValuesChanged(IDRSFactorDevice device)
+static void IDRSFactorValuesChanged(IDRSFactorDevice device)
 {
   for (int d = 0; d < 2; d++) device->sweep[d].current = PETSC_FALSE;
 }
 
-PetscErrorCode IDRSFactorToDevice_CUDA(IDRSFactor factor)
+static PetscErrorCode IDRSFactorFromHost_CUDA(IDRSFactor factor)
 {
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(
-    cudaMemcpyAsync(factor->device->values, factor->values,
-                    (size_t)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs * sizeof(PetscScalar),
-                    cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemcpyAsync(factor->device->values, factor->values, IDRSFactorEntries(&factor->pattern) * sizeof(PetscScalar),
+                                cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  IDRSValuesChanged(factor->device);
-  factor->ondevice = PETSC_TRUE;
+  IDRSFactorValuesChanged(factor->device);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
+static PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
 {
-  const size_t count = (size_t)IDRSFactorBlocks(&factor->pattern) * factor->pattern.bs * factor->pattern.bs;
+  const size_t count = IDRSFactorEntries(&factor->pattern);
   cudaStream_t stream;
 
   PetscFunctionBegin;
@@ -327,12 +322,11 @@ PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
       cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
   }
-  factor->onhost = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a numeric phase needs besides the pattern */
-static PetscErrorCode IDRSNumericSetUp(IDRSFactor factor)
+/* Sets up what a numeric phase needs besides the pattern */
+static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
 {
   IDRSFactorDevice   device  = factor->device;
   IDRSNumeric       *numeric = &device->numeric;
@@ -340,14 +334,15 @@ static PetscErrorCode IDRSNumericSetUp(IDRSFactor factor)
 
   PetscFunctionBegin;
   if (numeric->done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSSweepSetUp(factor, IDRS_FACTOR_FORWARD));
-  PetscCall(IDRSNumericDestroy(device)); /* what an error has left */
-  PetscCall(IDRSUpload(factor->nonzeros, factor->place, &device->place));
+  PetscCall(IDRSFactorSweepSetUp(factor, IDRS_FACTOR_FORWARD));
+  PetscCall(IDRSFactorNumericDestroy(device)); /* after an error */
+  PetscCall(IDRSFactorUpload(factor->nonzeros, factor->place, &device->place));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->pivots));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->sums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->counts));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
+  /* the kernel of the numeric phase has the order of the first triangle */
   numeric->n       = device->pattern.n;
   numeric->bs      = device->pattern.bs;
   numeric->entries = factor->pattern.i[factor->pattern.n];
@@ -360,7 +355,7 @@ static PetscErrorCode IDRSNumericSetUp(IDRSFactor factor)
 }
 
 /* The first and the last small pivot */
-static PetscErrorCode IDRSTakePivots(const IDRSNumeric *numeric, const IDRSPivotCounts *counts, IDRSSmallPivots *small)
+static PetscErrorCode IDRSFactorGetPivots(const IDRSNumeric *numeric, const IDRSPivotCounts *counts, IDRSSmallPivots *small)
 {
   const PetscInt row[2] = {(PetscInt)counts->first, (PetscInt)counts->last};
 
@@ -383,7 +378,6 @@ static PetscErrorCode IDRSTakePivots(const IDRSNumeric *numeric, const IDRSPivot
 /* The host waits, as it must know of small pivots */
 static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDRSPivotRule *rule, IDRSSmallPivots *small)
 {
-  const size_t    blocks = (size_t)IDRSFactorBlocks(&factor->pattern);
   IDRSPivotCounts counts = {0, ULLONG_MAX, 0, 0, 0};
   IDRSNumeric    *numeric;
   IDRSCSR         csr;
@@ -400,7 +394,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSFactorCheckSolves(factor->device));
-  PetscCall(IDRSNumericSetUp(factor));
+  PetscCall(IDRSFactorNumericSetUp(factor));
   numeric        = &factor->device->numeric;
   numeric->rule  = *rule;
   numeric->polls = IDRSGetPolls();
@@ -410,12 +404,13 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
     numeric->phase = 1;
   }
   PetscCall(IDRSGetCSR(A, &csr));
-  PetscCallCUDA(cudaMemsetAsync(numeric->a, 0, blocks * numeric->bs * numeric->bs * sizeof(PetscScalar), stream));
+  PetscCallCUDA(cudaMemsetAsync(numeric->a, 0, IDRSFactorEntries(&factor->pattern) * sizeof(PetscScalar), stream));
   PetscCallCUDA(cudaMemcpyAsync(numeric->counts, &counts, sizeof(counts), cudaMemcpyHostToDevice, stream));
-  PetscCall(IDRSResidentBlocks(factor->device, kernel, IDRS_NUMERIC_THREADS, 4, numeric->n, &grid));
+  PetscCall(IDRSFactorResidentBlocks(factor->device, kernel, IDRS_NUMERIC_THREADS, 4, numeric->n, &grid));
   PetscCall(PetscLogGpuTimeBegin());
-  IDRSPlaceKernel<<<IDRSCopyBlocks(factor->nonzeros), IDRS_COPY_THREADS, 0, stream>>>(factor->nonzeros, factor->device->place,
-                                                                                      csr.a, numeric->a);
+  IDRSFactorPlaceKernel<<<IDRSFactorCopyBlocks(factor->nonzeros), IDRS_COPY_THREADS, 0, stream>>>(factor->nonzeros,
+                                                                                                  factor->device->place, csr.a,
+                                                                                                  numeric->a);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_NUMERIC_THREADS, stream, *numeric));
   PetscCall(PetscLogGpuTimeEnd());
@@ -424,30 +419,40 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCheck(!counts.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
              "A factorisation of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
              MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
-  if (counts.count) PetscCall(IDRSTakePivots(numeric, &counts, small));
+  if (counts.count) PetscCall(IDRSFactorGetPivots(numeric, &counts, small));
   small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;
-  IDRSValuesChanged(factor->device);
+  IDRSFactorValuesChanged(factor->device);
   PetscCall(PetscLogGpuFlops(factor->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By places of the first triangle: c = D^{-1} b or b, and nothing has come yet. Columns that fill up are zero */
+/* Columns of a solve, in the order of a triangle */
+typedef struct {
+  size_t             n; /* tile rows */
+  int                bs, columns, width;
+  const PetscInt    *order;   /* tile row at each place */
+  const PetscInt    *rows;    /* row of b or x for each row of the factors, or NULL: natural */
+  const PetscScalar *inverse; /* D^{-1}, or NULL: the identity */
+  PetscInt           ld;      /* of b or x */
+} IDRSFactorColumns;
+
+/* By places of the first triangle: c = D^{-1} b or b, and the entries of both triangles are absent. Padding columns are zero */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
-  IDRSBeginKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse,
-                  const PetscScalar *b, PetscInt ldb, PetscScalar *c, IDRSMarked *x, IDRSMarked *y)
+  IDRSFactorBeginKernel(const __grid_constant__ IDRSFactorColumns F, const PetscScalar *b, PetscScalar *c, IDRSMarked *x,
+                        IDRSMarked *y)
 {
-  IDRSForEach(t, n * bs * width)
+  IDRSFactorForEach(t, F.n * F.bs * F.width)
   {
-    const int      column = (int)(t % width), r = (int)(t / width % bs);
-    const PetscInt i   = order[t / width / bs];
+    const int      column = (int)(t % F.width), r = (int)(t / F.width % F.bs);
+    const PetscInt i   = F.order[t / F.width / F.bs];
     PetscScalar    sum = 0.0;
 
-    if (column < columns) {
-      for (int s = inverse ? 0 : r; s < (inverse ? bs : r + 1); s++) {
-        const PetscInt    entry = i * bs + s;
-        const PetscScalar value = b[(rows ? rows[entry] : entry) + (size_t)column * ldb];
+    if (column < F.columns) {
+      for (int s = F.inverse ? 0 : r; s < (F.inverse ? F.bs : r + 1); s++) {
+        const PetscInt    entry = i * F.bs + s;
+        const PetscScalar value = b[(F.rows ? F.rows[entry] : entry) + (size_t)column * F.ld];
 
-        sum += inverse ? inverse[((size_t)i * bs + r) * bs + s] * value : value;
+        sum += F.inverse ? F.inverse[((size_t)i * F.bs + r) * F.bs + s] * value : value;
       }
     }
     c[t] = sum;
@@ -458,25 +463,24 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
 
 /* By places of the second triangle: x = D^{-T} v */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
-  IDRSEndKernel(size_t n, int bs, int columns, int width, const PetscInt *order, const PetscInt *rows, const PetscScalar *inverse,
-                const IDRSMarked *v, PetscScalar *x, PetscInt ldx)
+  IDRSFactorEndKernel(const __grid_constant__ IDRSFactorColumns F, const IDRSMarked *v, PetscScalar *x)
 {
-  IDRSForEach(t, n * bs * width)
+  IDRSFactorForEach(t, F.n * F.bs * F.width)
   {
-    const int      column = (int)(t % width), r = (int)(t / width % bs);
-    const size_t   place = t / width / bs;
-    const PetscInt i = order[place], entry = i * bs + r;
+    const int      column = (int)(t % F.width), r = (int)(t / F.width % F.bs);
+    const size_t   place = t / F.width / F.bs;
+    const PetscInt i = F.order[place], entry = i * F.bs + r;
     PetscScalar    sum = 0.0;
 
-    if (column >= columns) continue;
-    for (int s = 0; s < bs; s++)
-      sum += inverse[((size_t)i * bs + s) * bs + r] * IDRSMarkedValue(v[(place * bs + s) * width + column]);
-    x[(rows ? rows[entry] : entry) + (size_t)column * ldx] = sum;
+    if (column >= F.columns) continue;
+    for (int s = 0; s < F.bs; s++)
+      sum += F.inverse[((size_t)i * F.bs + s) * F.bs + r] * IDRSMarkedValue(v[(place * F.bs + s) * F.width + column]);
+    x[(F.rows ? F.rows[entry] : entry) + (size_t)column * F.ld] = sum;
   }
 }
 
 /* Room for so many numbers, more than before if it must be */
-static PetscErrorCode IDRSGrowVectors(size_t needed, IDRSVectors *vectors)
+static PetscErrorCode IDRSFactorGrowVectors(size_t needed, IDRSFactorVectors *vectors)
 {
   PetscDeviceContext dctx;
 
@@ -492,7 +496,7 @@ static PetscErrorCode IDRSGrowVectors(size_t needed, IDRSVectors *vectors)
 }
 
 /* So many lanes of a warp have a row of a triangle, a power of 2, that each waits for its entries about once */
-static int IDRSRowLanes(PetscInt entries, PetscInt n, PetscInt bs, int width)
+static int IDRSFactorRowLanes(PetscInt entries, PetscInt n, PetscInt bs, int width)
 {
   int lanes = 1;
 
@@ -507,9 +511,10 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   const bool         transposed = direction == IDRS_FACTOR_TRANSPOSED;
   const PetscInt     n = factor->pattern.n, bs = factor->pattern.bs;
   IDRSFactorDevice   device  = factor->device;
-  const PetscScalar *inverse = device->values + (size_t)factor->pattern.i[n] * bs * bs;
+  const PetscScalar *inverse = device->values + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
   const auto         kernel  = bs > 1 ? IDRSTrianglesKernel<true> : IDRSTrianglesKernel<false>;
-  IDRSSweep         *sweep   = &device->sweep[direction];
+  IDRSFactorSweep   *sweep   = &device->sweep[direction];
+  IDRSFactorColumns  begin   = {}, end;
   IDRSTriangles      triangles;
   size_t             count;
   int                width = 1;
@@ -517,15 +522,17 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   cudaStream_t       stream;
 
   PetscFunctionBegin;
+  /* a row of a triangle has width lanes: its columns, padded to a power of 2 */
   while (width < columns) width *= 2;
   count = (size_t)factor->rows * width;
-  PetscCall(IDRSGrowVectors(3 * count, &device->work));
+  PetscCall(IDRSFactorGrowVectors(3 * count, &device->work));
   for (int t = 0; t < 2; t++) {
     triangles.stage[t]       = sweep->stage[t];
     triangles.stage[t].x     = (IDRSMarked *)(device->work.memory + (t + 1) * count);
-    triangles.stage[t].lanes = IDRSRowLanes(sweep->entries[t], n, bs, width);
+    triangles.stage[t].lanes = IDRSFactorRowLanes(sweep->entries[t], n, bs, width);
     triangles.stage[t].units = sweep->chunks[t] * width * triangles.stage[t].lanes;
   }
+  /* the second triangle writes x itself, unless D^{-T} comes after it */
   triangles.b        = device->work.memory;
   triangles.out      = transposed ? NULL : x;
   triangles.rows     = device->col;
@@ -535,18 +542,29 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   triangles.width    = width;
   triangles.timedout = device->timedout;
   triangles.polls    = IDRSGetPolls();
+  begin.n            = (size_t)n;
+  begin.bs           = (int)bs;
+  begin.columns      = (int)columns;
+  begin.width        = width;
+  begin.order        = sweep->stage[0].order;
+  begin.rows         = transposed ? device->col : device->row;
+  begin.inverse      = transposed ? NULL : inverse;
+  begin.ld           = ldb;
+  end                = begin;
+  end.order          = sweep->stage[1].order;
+  end.rows           = device->row;
+  end.inverse        = inverse;
+  end.ld             = ldx;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSResidentBlocks(device, kernel, IDRS_TRIANGLE_THREADS, IDRS_TRIANGLE_BLOCKS, triangles.stage[0].units, &grid));
+  PetscCall(IDRSFactorResidentBlocks(device, kernel, IDRS_TRIANGLE_THREADS, IDRS_TRIANGLE_BLOCKS, triangles.stage[0].units, &grid));
   PetscCall(PetscLogGpuTimeBegin());
-  IDRSBeginKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(n, (int)bs, (int)columns, width, sweep->stage[0].order,
-                                                                           transposed ? device->col : device->row,
-                                                                           transposed ? NULL : inverse, b, ldb, device->work.memory,
-                                                                           triangles.stage[0].x, triangles.stage[1].x);
+  /* x = (I + U)^{-1} (I + L)^{-1} D^{-1} b, or D^{-T} (I + L)^{-T} (I + U)^{-T} b */
+  IDRSFactorBeginKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(begin, b, device->work.memory,
+                                                                                       triangles.stage[0].x, triangles.stage[1].x);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_TRIANGLE_THREADS, stream, triangles));
   if (transposed) {
-    IDRSEndKernel<<<IDRSCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(n, (int)bs, (int)columns, width, sweep->stage[1].order,
-                                                                           device->row, inverse, triangles.stage[1].x, x, ldx);
+    IDRSFactorEndKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(end, triangles.stage[1].x, x);
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(PetscLogGpuTimeEnd());
@@ -554,27 +572,26 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same with b and x where they are: those in the memory of the host are copied */
-static PetscErrorCode IDRSFactorSolveAnywhere(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns,
-                                              const PetscScalar b[], PetscInt ldb, PetscMemType bmem, PetscScalar x[], PetscInt ldx,
-                                              PetscMemType xmem)
+/* Solves for all columns, some at a time. Arrays in the memory of the host are copied */
+static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirection direction, const IDRSArrays *arrays)
 {
-  const PetscInt rows  = factor->rows;
-  const bool     bhost = PetscMemTypeHost(bmem), xhost = PetscMemTypeHost(xmem);
+  const PetscInt rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
+  const bool     bhost = PetscMemTypeHost(arrays->bmem), xhost = PetscMemTypeHost(arrays->xmem);
   PetscScalar   *staged;
   cudaStream_t   stream;
 
   PetscFunctionBegin;
   if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorCheckSolves(factor->device));
-  PetscCall(IDRSSweepUpdate(factor, direction));
-  if (bhost || xhost) PetscCall(IDRSGrowVectors((size_t)rows * PetscMin(columns, IDRS_FACTOR_COLUMNS), &factor->device->staged));
+  PetscCall(IDRSFactorSweepUpdate(factor, direction));
+  if (bhost || xhost)
+    PetscCall(IDRSFactorGrowVectors((size_t)rows * PetscMin(columns, IDRS_FACTOR_COLUMNS), &factor->device->staged));
   staged = factor->device->staged.memory;
   PetscCall(IDRSStream_CUDA(&stream));
   for (PetscInt c = 0; c < columns; c += IDRS_FACTOR_COLUMNS) {
     const PetscInt     m   = PetscMin(columns - c, IDRS_FACTOR_COLUMNS);
-    const PetscScalar *bc  = b + (size_t)c * ldb;
-    PetscScalar       *xc  = x + (size_t)c * ldx;
+    const PetscScalar *bc  = arrays->b + (size_t)c * ldb;
+    PetscScalar       *xc  = arrays->x + (size_t)c * ldx;
     const size_t       row = rows * sizeof(PetscScalar);
 
     if (bhost) PetscCallCUDA(cudaMemcpy2DAsync(staged, row, bc, ldb * sizeof(PetscScalar), row, m, cudaMemcpyHostToDevice, stream));
@@ -587,47 +604,14 @@ static PetscErrorCode IDRSFactorSolveAnywhere(IDRSFactor factor, IDRSFactorDirec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirection direction, Vec b, Vec x)
-{
-  const PetscScalar *from;
-  PetscScalar       *to;
-  PetscMemType       bmem, xmem;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayReadAndMemType(b, &from, &bmem));
-  PetscCall(VecGetArrayWriteAndMemType(x, &to, &xmem));
-  PetscCall(IDRSFactorSolveAnywhere(factor, direction, 1, from, factor->rows, bmem, to, factor->rows, xmem));
-  PetscCall(VecRestoreArrayWriteAndMemType(x, &to));
-  PetscCall(VecRestoreArrayReadAndMemType(b, &from));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSFactorMatSolve_CUDA(IDRSFactor factor, IDRSFactorDirection direction, Mat B, Mat X)
-{
-  const PetscScalar *from;
-  PetscScalar       *to;
-  PetscMemType       bmem, xmem;
-  PetscInt           columns, ldb, ldx;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(B, NULL, &columns));
-  PetscCall(MatDenseGetLDA(B, &ldb));
-  PetscCall(MatDenseGetLDA(X, &ldx));
-  PetscCall(MatDenseGetArrayReadAndMemType(B, &from, &bmem));
-  PetscCall(MatDenseGetArrayWriteAndMemType(X, &to, &xmem));
-  if (PetscMemTypeHost(bmem) || PetscMemTypeHost(xmem))
-    PetscCall(PetscInfo(X, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
-  PetscCall(IDRSFactorSolveAnywhere(factor, direction, columns, from, ldb, bmem, to, ldx, xmem));
-  PetscCall(MatDenseRestoreArrayWriteAndMemType(X, &to));
-  PetscCall(MatDenseRestoreArrayReadAndMemType(B, &from));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+static const IDRSFactorCopies IDRSFactorCopies_CUDA = {IDRSFactorToHost_CUDA, IDRSFactorFromHost_CUDA};
 
 // clang-format off
 const IDRSFactorOps IDRSFactorBackEnds_CUDA = {
   PetscDesignatedInitializer(name, "on the GPU"),
   PetscDesignatedInitializer(numeric, IDRSFactorNumeric_CUDA),
   PetscDesignatedInitializer(solve, IDRSFactorSolve_CUDA),
-  PetscDesignatedInitializer(matsolve, IDRSFactorMatSolve_CUDA),
+  PetscDesignatedInitializer(reset, IDRSFactorReset_CUDA),
+  PetscDesignatedInitializer(copies, &IDRSFactorCopies_CUDA),
 };
 // clang-format on

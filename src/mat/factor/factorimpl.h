@@ -6,14 +6,13 @@
 
    The matrix with permuted rows and columns is, on the pattern of the factors,
 
-     A = D (I + L) (I + U)        D block diagonal, L and U strictly lower and upper
+     A = D (I + L) (I + U)        D diagonal with tiles, L and U strictly lower and upper
 
    For row i, with A' = D L and U as they are computed from left to right:
 
      A'_ij = A_ij - sum_k A'_ik U_kj,  k < min(i, j);   D_i = A'_ii;   row i of L and U = D_i^{-1} A'_i
 
-   So both triangles have a unit diagonal, and a block row of a solve takes no more than the block row, whatever the size of the
-   blocks:
+   So both triangles have a unit diagonal. A tile is a dense bs x bs block of entries; a solve takes one tile row after another:
 
      x = (I + U)^{-1} (I + L)^{-1} D^{-1} b      transposed: x = D^{-T} (I + L)^{-T} (I + U)^{-T} b
 */
@@ -25,9 +24,9 @@
 #include <petscidrs/private/idrsrows.h>
 #include "factorpivot.h"
 
-/* Block rows of L and U without their diagonals, columns ascending */
+/* Tile rows of L and U without their diagonals, columns ascending */
 typedef struct {
-  PetscInt  n, bs; /* block rows, and rows of each */
+  PetscInt  n, bs; /* tile rows, and rows of each */
   PetscInt *i, *j;
   PetscInt *right; /* first entry of a row behind the diagonal */
 } IDRSFactorPattern;
@@ -51,22 +50,37 @@ typedef struct _n_IDRSFactor *IDRSFactor;
 /* Numbers for each row, and one row more, that a symbolic phase works with */
 #define IDRS_FACTOR_SCRATCH 5
 
+/* Copies of the values between the memory of a back end and factor->values, in the memory of the host */
+typedef struct {
+  PetscErrorCode (*tohost)(IDRSFactor);
+  PetscErrorCode (*fromhost)(IDRSFactor);
+} IDRSFactorCopies;
+
 /*
-   Back ends. A numeric phase may stop at the first small pivot where that changes the shift. A solve finds the values in its memory
+   Back ends. A numeric phase may stop at the first small pivot where that changes the shift. A solve finds the values in its
+   memory. A reset frees what belongs to the pattern
 */
 typedef struct {
   const char *name; /* where it computes */
   PetscErrorCode (*numeric)(IDRSFactor, Mat, const IDRSPivotRule *, IDRSSmallPivots *);
-  PetscErrorCode (*solve)(IDRSFactor, IDRSFactorDirection, Vec, Vec);
-  PetscErrorCode (*matsolve)(IDRSFactor, IDRSFactorDirection, Mat, Mat);
+  PetscErrorCode (*solve)(IDRSFactor, IDRSFactorDirection, const IDRSArrays *);
+  PetscErrorCode (*reset)(IDRSFactor);
+  const IDRSFactorCopies *copies; /* NULL: it computes in the memory of the host */
 } IDRSFactorOps;
 
-/* What the back end for GPUs keeps */
+/* Memory of the back end for GPUs */
 typedef struct _n_IDRSFactorDevice *IDRSFactorDevice;
 
+/* The memory with the values of the last numeric phase */
+typedef enum {
+  IDRS_FACTOR_NO_VALUES,
+  IDRS_FACTOR_COMPUTED, /* in the memory of the numeric phase */
+  IDRS_FACTOR_PLACED    /* also in the memory of the solves */
+} IDRSFactorValues;
+
 struct _n_IDRSFactor {
-  const IDRSFactorOps *factors, *solves;
-  PetscBool            gpu; /* matrix and vectors are on a GPU */
+  const IDRSFactorOps *ops;              /* of the memory where the matrix and the vectors are */
+  const IDRSFactorOps *factors, *solves; /* of the numeric phase and of solves: these, or those of the host */
 
   /* of the symbolic phase */
   MatFactorInfo info;
@@ -75,36 +89,38 @@ struct _n_IDRSFactor {
   PetscInt      nonzeros, capacity; /* of the matrix, and of pattern.j */
   /* while the phase is under way: levels of fill, and IDRS_FACTOR_SCRATCH numbers for each row */
   PetscInt         *filled, *scratch;
-  uint64_t          hash;      /* of its pattern */
-  PetscObjectId     id;        /* of the matrix whose pattern has been seen to be this one, or 0: there is none */
-  PetscObjectState  state;     /* in this state */
-  const char       *unblocked; /* why rows stand by themselves, or NULL */
+  uint64_t          hash;    /* of its pattern */
+  PetscObjectId     id;      /* of the matrix whose pattern has been seen to be this one, or 0: there is none */
+  PetscObjectState  state;   /* in this state */
+  const char       *untiled; /* why tiles have one row, or NULL */
   IDRSFactorPattern pattern;
   PetscInt         *place; /* of each entry of the matrix among the values */
   PetscInt          growths;
   PetscLogDouble    flops;
 
-  /*
-     of the numeric phase: bs x bs blocks by rows, those of the pattern and then D^{-1}. The values change in one memory, and are
-     copied to the other when they are needed there
-  */
-  PetscScalar     *values;
-  PetscBool        onhost, ondevice; /* neither: there are none */
+  /* of the numeric phase: tiles by rows, those of the pattern and then those of D^{-1} */
+  PetscScalar     *values; /* in the memory of the host */
+  IDRSFactorValues where;
   PetscInt         shifts;
   PetscReal        shift;
   PetscScalar     *work; /* of solves on the host */
   IDRSFactorDevice device;
 };
 
-static inline PetscInt IDRSFactorBlocks(const IDRSFactorPattern *pattern)
+static inline PetscInt IDRSFactorTiles(const IDRSFactorPattern *pattern)
 {
   return pattern->i[pattern->n] + pattern->n;
+}
+
+static inline size_t IDRSFactorEntries(const IDRSFactorPattern *pattern)
+{
+  return (size_t)IDRSFactorTiles(pattern) * pattern->bs * pattern->bs;
 }
 
 /* Of a solve for one column, as PETSc counts them */
 static inline PetscLogDouble IDRSFactorSolveFlops(const IDRSFactorPattern *pattern)
 {
-  return 2.0 * pattern->bs * pattern->bs * IDRSFactorBlocks(pattern) - (PetscLogDouble)pattern->n * pattern->bs;
+  return 2.0 * pattern->bs * pattern->bs * IDRSFactorTiles(pattern) - (PetscLogDouble)pattern->n * pattern->bs;
 }
 
 /* factorpattern.c */
@@ -114,10 +130,6 @@ PETSC_INTERN PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor);
 
 /* factorhost.c */
 PETSC_INTERN const IDRSFactorOps IDRSFactorBackEnds_Host;
-PETSC_INTERN void                IDRSReportPivot(IDRSSmallPivots *, PetscInt, PetscScalar, PetscReal);
 
 /* factorcuda.cu, where CUDA is compiled in */
 PETSC_INTERN const IDRSFactorOps IDRSFactorBackEnds_CUDA;
-PETSC_INTERN PetscErrorCode      IDRSFactorToHost_CUDA(IDRSFactor);
-PETSC_INTERN PetscErrorCode      IDRSFactorToDevice_CUDA(IDRSFactor);
-PETSC_INTERN PetscErrorCode      IDRSFactorDeviceDestroy_CUDA(IDRSFactorDevice *);

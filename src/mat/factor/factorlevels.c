@@ -1,6 +1,6 @@
 #include "factorlevels.h"
 
-/* What only the making of a triangle needs */
+/* Frees what IDRSTriangleCreate() only needs */
 static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
 {
   PetscFunctionBegin;
@@ -10,8 +10,9 @@ static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* next: room for a number for each block row */
-static PetscErrorCode IDRSEntriesCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, PetscInt next[], IDRSEntries *entries)
+/* next: room for a number for each tile row */
+static PetscErrorCode IDRSTriangleEntriesCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, PetscInt next[],
+                                                IDRSTriangleEntries *entries)
 {
   const PetscBool upper      = (PetscBool)(kind == IDRS_TRIANGLE_UPPER || kind == IDRS_TRIANGLE_UPPER_TRANSPOSED);
   const PetscBool transposed = (PetscBool)(kind == IDRS_TRIANGLE_LOWER_TRANSPOSED || kind == IDRS_TRIANGLE_UPPER_TRANSPOSED);
@@ -36,8 +37,8 @@ static PetscErrorCode IDRSEntriesCreate(const IDRSFactorPattern *F, IDRSTriangle
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Level of each block row, from 0, and how many there are */
-static PetscInt IDRSFindLevels(PetscInt n, const IDRSEntries *entries, PetscBool descending, PetscInt level[])
+/* Level of each tile row, from 0, and how many there are */
+static PetscInt IDRSTriangleFindLevels(PetscInt n, const IDRSTriangleEntries *entries, PetscBool descending, PetscInt level[])
 {
   PetscInt levels = 0;
 
@@ -45,6 +46,7 @@ static PetscInt IDRSFindLevels(PetscInt n, const IDRSEntries *entries, PetscBool
     const PetscInt row = descending ? n - 1 - l : l;
 
     level[row] = 0;
+    /* level i = 1 + max over j of level j */
     for (PetscInt p = entries->i[row]; p < entries->i[row + 1]; p++) level[row] = PetscMax(level[row], level[entries->j[p]] + 1);
     levels = PetscMax(levels, level[row] + 1);
   }
@@ -55,7 +57,7 @@ static PetscInt IDRSFindLevels(PetscInt n, const IDRSEntries *entries, PetscBool
    Order and chunks. next is the first place of each level, and of the one behind the last, until rows are put there: then that of
    the next level
 */
-static PetscErrorCode IDRSOrderByLevels(PetscInt n, PetscInt bs, IDRSTriangle *triangle)
+static PetscErrorCode IDRSTriangleSetOrder(PetscInt n, PetscInt bs, IDRSTriangle *triangle)
 {
   const PetscInt  most = IDRS_CHUNK_ROWS / bs, *level = triangle->level;
   PetscInt *const next = triangle->next;
@@ -64,6 +66,7 @@ static PetscErrorCode IDRSOrderByLevels(PetscInt n, PetscInt bs, IDRSTriangle *t
   PetscCall(PetscArrayzero(next, triangle->levels + 1));
   for (PetscInt row = 0; row < n; row++) next[level[row] + 1]++;
   for (PetscInt l = 0; l < triangle->levels; l++) {
+    /* rows of a chunk have one level */
     triangle->nchunks += (next[l + 1] + most - 1) / most;
     next[l + 1] += next[l];
   }
@@ -82,17 +85,17 @@ static PetscErrorCode IDRSOrderByLevels(PetscInt n, PetscInt bs, IDRSTriangle *t
 /* After an error, too, IDRSTriangleDestroy() frees what has been made */
 PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle)
 {
-  const PetscBool descending = (PetscBool)(kind == IDRS_TRIANGLE_UPPER || kind == IDRS_TRIANGLE_LOWER_TRANSPOSED);
-  IDRSEntries    *entries    = &triangle->entries;
+  const PetscBool      descending = (PetscBool)(kind == IDRS_TRIANGLE_UPPER || kind == IDRS_TRIANGLE_LOWER_TRANSPOSED);
+  IDRSTriangleEntries *entries    = &triangle->entries;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(triangle, sizeof(*triangle)));
   PetscCall(PetscMalloc2(F->n, &triangle->level, F->n + 1, &triangle->next));
-  PetscCall(IDRSEntriesCreate(F, kind, triangle->next, entries));
-  triangle->levels = IDRSFindLevels(F->n, entries, descending, triangle->level);
+  PetscCall(IDRSTriangleEntriesCreate(F, kind, triangle->next, entries));
+  triangle->levels = IDRSTriangleFindLevels(F->n, entries, descending, triangle->level);
   PetscCall(PetscMalloc3(F->n, &triangle->order, F->n, &triangle->places, F->n + 1, &triangle->i));
   PetscCall(PetscMalloc2(entries->i[F->n], &triangle->j, entries->i[F->n], &triangle->from));
-  PetscCall(IDRSOrderByLevels(F->n, F->bs, triangle));
+  PetscCall(IDRSTriangleSetOrder(F->n, F->bs, triangle));
   triangle->i[0] = 0;
   for (PetscInt place = 0, p = 0; place < F->n; place++) {
     const PetscInt row = triangle->order[place];

@@ -1,5 +1,5 @@
 /*
-   A triangle of the factors, or its transpose, as the back end for GPUs solves with it: block rows in the order of their levels. A
+   A triangle of the factors, or its transpose, as the back end for GPUs solves with it: tile rows in the order of their levels. A
    row of level l needs rows of smaller levels only
 */
 #pragma once
@@ -19,19 +19,19 @@ typedef enum {
 /* The entries of a triangle by its rows in their natural order: columns, and which entries of the pattern they are */
 typedef struct {
   PetscInt *i, *j, *from;
-} IDRSEntries;
+} IDRSTriangleEntries;
 
 typedef struct {
   PetscInt  levels, nchunks;
-  PetscInt *order;  /* block row at each place */
-  PetscInt *places; /* of each block row */
+  PetscInt *order;  /* tile row at each place */
+  PetscInt *places; /* of each tile row */
   PetscInt *i, *j;  /* by places, and columns as places */
   PetscInt *from;   /* entry of the pattern that each entry is */
   PetscInt *chunks; /* first places of the chunks: neighbours of one level */
 
-  /* while it is made, or after an error; level: of each block row */
-  IDRSEntries entries;
-  PetscInt   *level, *next;
+  /* while it is made, or after an error; level: of each tile row */
+  IDRSTriangleEntries entries;
+  PetscInt           *level, *next;
 } IDRSTriangle;
 
 PETSC_INTERN PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *, IDRSTriangleKind, IDRSTriangle *);

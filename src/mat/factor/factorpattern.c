@@ -1,6 +1,6 @@
 /*
-   The symbolic phase: the pattern that PETSc's own gives, which no public function tells, by blocks where all blocks of the matrix
-   are full
+   The symbolic phase: the pattern of PETSc's own factorisations, which no public function returns. If all blocks of the matrix are
+   full, the entries of the pattern are tiles
 */
 #include "factorimpl.h"
 
@@ -8,30 +8,31 @@
 typedef struct {
   PetscInt        n;
   const PetscInt *i, *j, *rows, *columns;
-} IDRSPermuted;
+} IDRSFactorPermuted;
 
-#define IDRSPermute(permutation, i) ((permutation) ? (permutation)[i] : (i))
+#define IDRSFactorPermute(permutation, i) ((permutation) ? (permutation)[i] : (i))
 
 /*
-   Sorted block columns of a block row, for blocks of bs x bs. Tells whether all its blocks are full; counts has a zero for each
-   block column, and list room for all of the row
+   Lists the tile columns of a tile row, sorted, for tiles of bs x bs; full: whether all its tiles are full. counts has a zero for
+   each tile column, and list has room for all of the row
 */
-static PetscErrorCode IDRSBlockRow(const IDRSPermuted *A, PetscInt bs, PetscInt block, PetscInt counts[], PetscInt list[],
-                                   PetscInt *length, PetscBool *full)
+static PetscErrorCode IDRSFactorTileRow(const IDRSFactorPermuted *A, PetscInt bs, PetscInt tile, PetscInt counts[], PetscInt list[],
+                                        PetscInt *length, PetscBool *full)
 {
   PetscFunctionBegin;
   *length = 0;
   *full   = PETSC_TRUE;
   for (PetscInt r = 0; r < bs; r++) {
-    const PetscInt row = IDRSPermute(A->rows, block * bs + r);
+    const PetscInt row = IDRSFactorPermute(A->rows, tile * bs + r);
 
     for (PetscInt p = A->i[row]; p < A->i[row + 1]; p++) {
-      const PetscInt J = IDRSPermute(A->columns, A->j[p]) / bs;
+      const PetscInt J = IDRSFactorPermute(A->columns, A->j[p]) / bs;
 
       if (!counts[J]++) list[(*length)++] = J;
     }
   }
   for (PetscInt l = 0; l < *length; l++) {
+    /* a full tile has bs^2 entries */
     if (counts[list[l]] != bs * bs) *full = PETSC_FALSE;
     counts[list[l]] = 0;
   }
@@ -39,9 +40,9 @@ static PetscErrorCode IDRSBlockRow(const IDRSPermuted *A, PetscInt bs, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The size of the blocks, and why it is 1 where the matrix has another one, or NULL; unblocked: a reason of the caller, or NULL */
-static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, const char unblocked[], PetscInt *bs,
-                                     const char *why[])
+/* Finds the size of the tiles, and why it is 1 if the matrix has a larger block size, or NULL; untiled: a reason of the caller */
+static PetscErrorCode IDRSFactorFindTiles(IDRSFactor factor, Mat A, const IDRSFactorPermuted *permuted, const char untiled[],
+                                          PetscInt *bs, const char *why[])
 {
   PetscInt rbs, cbs;
 
@@ -49,22 +50,22 @@ static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermute
   *why = NULL;
   PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
   *bs = rbs == cbs ? rbs : 1;
-  if (*bs > IDRS_FACTOR_BLOCK) { /* full blocks consist of smaller full blocks */
-    PetscInt divisor = IDRS_FACTOR_BLOCK;
+  if (*bs > IDRS_FACTOR_TILE) { /* a full block consists of smaller full tiles */
+    PetscInt divisor = IDRS_FACTOR_TILE;
 
     while (*bs % divisor) divisor--;
     *bs = divisor;
   }
   if (*bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  if (unblocked) *why = unblocked;
+  if (untiled) *why = untiled;
   else {
     PetscInt *const counts = factor->scratch, *const list = counts + permuted->n / *bs;
     PetscBool full = PETSC_TRUE;
     PetscInt  length;
 
     PetscCall(PetscArrayzero(counts, permuted->n / *bs));
-    for (PetscInt block = 0; full && block < permuted->n / *bs; block++)
-      PetscCall(IDRSBlockRow(permuted, *bs, block, counts, list, &length, &full));
+    for (PetscInt tile = 0; full && tile < permuted->n / *bs; tile++)
+      PetscCall(IDRSFactorTileRow(permuted, *bs, tile, counts, list, &length, &full));
     if (!full) *why = "not all blocks of the permuted matrix are full";
   }
   if (*why) *bs = 1;
@@ -72,7 +73,7 @@ static PetscErrorCode IDRSFindBlocks(IDRSFactor factor, Mat A, const IDRSPermute
 }
 
 /* Room for so many entries of the pattern, and for their levels of fill */
-static PetscErrorCode IDRSGrowPattern(IDRSFactor factor, PetscInt needed)
+static PetscErrorCode IDRSFactorGrowPattern(IDRSFactor factor, PetscInt needed)
 {
   PetscFunctionBegin;
   if (needed <= factor->capacity) PetscFunctionReturn(PETSC_SUCCESS);
@@ -89,10 +90,10 @@ static PetscErrorCode IDRSGrowPattern(IDRSFactor factor, PetscInt needed)
 */
 typedef struct {
   PetscInt n, *next, *level;
-} IDRSFillRow;
+} IDRSFactorFillRow;
 
 /* Puts a column into the list, behind *at, which is in it and becomes this column */
-static inline void IDRSFillInsert(IDRSFillRow *row, PetscInt *at, PetscInt column, PetscInt level)
+static inline void IDRSFactorFillInsert(IDRSFactorFillRow *row, PetscInt *at, PetscInt column, PetscInt level)
 {
   if (row->level[column] < 0) {
     while (row->next[*at] < column) *at = row->next[*at];
@@ -108,56 +109,59 @@ static inline void IDRSFillInsert(IDRSFillRow *row, PetscInt *at, PetscInt colum
    and those of a higher one than levels are left out. A complete factorisation, levels < 0, needs row k only up to the first column
    i with an entry (i, k): row i has those behind it, too.
 
-   Ends early at a missing entry of the diagonal, in block row *missing, and where there are too many entries
+   Ends early at a missing entry of the diagonal, in tile row *missing, and where there are too many entries
 */
-static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscInt levels, PetscBool diagonal, PetscInt *missing,
-                               PetscBool *toomany)
+static PetscErrorCode IDRSFactorFill(IDRSFactor factor, const IDRSFactorPermuted *A, PetscInt levels, PetscBool diagonal,
+                                     PetscInt *missing, PetscBool *toomany)
 {
   IDRSFactorPattern *F = &factor->pattern;
-  IDRSFillRow        row;
+  IDRSFactorFillRow  row;
   PetscInt          *upto, *counts, *list; /* ends of the rows as they are needed */
 
   PetscFunctionBegin;
   *missing = -1;
   *toomany = PETSC_FALSE;
-  row      = (IDRSFillRow){F->n, factor->scratch, factor->scratch + F->n + 1};
+  row      = (IDRSFactorFillRow){F->n, factor->scratch, factor->scratch + F->n + 1};
   upto     = row.level + row.n + 1;
   counts   = upto + row.n;
   list     = counts + row.n;
   PetscCall(PetscArrayzero(counts, row.n));
   for (PetscInt i = 0; i <= row.n; i++) row.level[i] = -1;
-  PetscCall(IDRSGrowPattern(factor, (PetscInt)PetscMin(factor->info.fill * (PetscReal)(A->i[A->n] / (F->bs * F->bs)),
-                                                       (PetscReal)PETSC_MAX_INT / 4)));
+  PetscCall(IDRSFactorGrowPattern(factor, (PetscInt)PetscMin(factor->info.fill * (PetscReal)(A->i[A->n] / (F->bs * F->bs)),
+                                                             (PetscReal)PETSC_MAX_INT / 4)));
   F->i[0] = 0;
   for (PetscInt i = 0; i < row.n; i++) {
     PetscInt  length, at = row.n, total = 0;
     PetscBool full;
 
-    PetscCall(IDRSBlockRow(A, F->bs, i, counts, list, &length, &full));
+    PetscCall(IDRSFactorTileRow(A, F->bs, i, counts, list, &length, &full));
     row.next[row.n] = row.n;
-    for (PetscInt l = 0; l < length; l++) IDRSFillInsert(&row, &at, list[l], 0);
+    /* the entries of the matrix have level 0 */
+    for (PetscInt l = 0; l < length; l++) IDRSFactorFillInsert(&row, &at, list[l], 0);
     if (diagonal) {
       at = row.n;
       while (row.next[at] < i) at = row.next[at];
-      IDRSFillInsert(&row, &at, i, 0);
+      IDRSFactorFillInsert(&row, &at, i, 0);
     }
     for (PetscInt k = row.next[row.n]; k < i; k = row.next[k]) {
+      /* level (i, j) = min over k of level (i, k) + level (k, j) + 1 */
       const PetscInt end = upto[k];
 
       at = k;
       for (PetscInt p = F->right[k]; p < end; p++) {
         const PetscInt level = levels < 0 ? 0 : row.level[k] + factor->filled[p] + 1;
 
-        if (levels < 0 || level <= levels) IDRSFillInsert(&row, &at, F->j[p], level);
+        if (levels < 0 || level <= levels) IDRSFactorFillInsert(&row, &at, F->j[p], level);
         if (levels < 0 && F->j[p] == i) upto[k] = p + 1;
       }
     }
     for (PetscInt k = row.next[row.n]; k < row.n; k = row.next[k]) total++;
     if (row.level[i] < 0) *missing = i;
+    /* all values of the factors are counted by a PetscInt */
     if ((PetscInt64)F->i[i] + total + row.n > PETSC_MAX_INT / (F->bs * F->bs)) *toomany = PETSC_TRUE;
     if (*missing >= 0 || *toomany) break;
     F->i[i + 1] = F->i[i] + total - 1;
-    PetscCall(IDRSGrowPattern(factor, F->i[i + 1]));
+    PetscCall(IDRSFactorGrowPattern(factor, F->i[i + 1]));
     for (PetscInt k = row.next[row.n], p = F->i[i]; k < row.n; k = row.next[k]) {
       if (k == i) F->right[i] = p;
       else {
@@ -171,23 +175,24 @@ static PetscErrorCode IDRSFill(IDRSFactor factor, const IDRSPermuted *A, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the entries of the matrix go among the values of the factors */
-static PetscErrorCode IDRSFindPlaces(IDRSFactor factor, const IDRSPermuted *A)
+/* Finds the place of each entry of the matrix among the values of the factors */
+static PetscErrorCode IDRSFactorFindPlaces(IDRSFactor factor, const IDRSFactorPermuted *A)
 {
   const IDRSFactorPattern *F     = &factor->pattern;
   const PetscInt           bs    = F->bs;
   PetscInt *const          where = factor->scratch;
 
   PetscFunctionBegin;
-  for (PetscInt block = 0; block < F->n; block++) {
-    for (PetscInt p = F->i[block]; p < F->i[block + 1]; p++) where[F->j[p]] = p;
-    where[block] = F->i[F->n] + block;
+  for (PetscInt tile = 0; tile < F->n; tile++) {
+    for (PetscInt p = F->i[tile]; p < F->i[tile + 1]; p++) where[F->j[p]] = p;
+    where[tile] = F->i[F->n] + tile;
     for (PetscInt r = 0; r < bs; r++) {
-      const PetscInt row = IDRSPermute(A->rows, block * bs + r);
+      const PetscInt row = IDRSFactorPermute(A->rows, tile * bs + r);
 
       for (PetscInt p = A->i[row]; p < A->i[row + 1]; p++) {
-        const PetscInt column = IDRSPermute(A->columns, A->j[p]);
+        const PetscInt column = IDRSFactorPermute(A->columns, A->j[p]);
 
+        /* tile, row and column in it */
         factor->place[p] = (where[column / bs] * bs + r) * bs + column % bs;
       }
     }
@@ -208,7 +213,7 @@ static PetscLogDouble IDRSFactorFlops(const IDRSFactorPattern *F)
   return 2.0 * bs * bs * bs * products;
 }
 
-static uint64_t IDRSHashIntegers(uint64_t hash, PetscInt n, const PetscInt a[])
+static uint64_t IDRSFactorHash(uint64_t hash, PetscInt n, const PetscInt a[])
 {
   for (PetscInt i = 0; i < n; i++) {
     hash = (hash ^ (uint64_t)a[i]) * 0x9e3779b97f4a7c15u;
@@ -217,7 +222,7 @@ static uint64_t IDRSHashIntegers(uint64_t hash, PetscInt n, const PetscInt a[])
   return hash;
 }
 
-static PetscErrorCode IDRSRowsOfMatrix(Mat A, PetscInt *n, const PetscInt *i[], const PetscInt *j[])
+static PetscErrorCode IDRSFactorGetRows(Mat A, PetscInt *n, const PetscInt *i[], const PetscInt *j[])
 {
   PetscBool done;
 
@@ -241,9 +246,10 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
   PetscCall(MatGetNonzeroState(A, &state));
+  /* the matrix has not changed since it has been compared */
   if (id == factor->id && state == factor->state) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSRowsOfMatrix(A, &n, &i, &j));
-  hash = factor->id && n == factor->rows && i[n] == factor->nonzeros ? IDRSHashIntegers(IDRSHashIntegers(0, n, i), i[n], j)
+  PetscCall(IDRSFactorGetRows(A, &n, &i, &j));
+  hash = factor->id && n == factor->rows && i[n] == factor->nonzeros ? IDRSFactorHash(IDRSFactorHash(0, n, i), i[n], j)
                                                                      : ~factor->hash;
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCheck(hash == factor->hash, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
@@ -257,24 +263,21 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
 PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
 {
   PetscFunctionBegin;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(IDRSFactorDeviceDestroy_CUDA(&factor->device));
-#endif
+  PetscCall((*factor->ops->reset)(factor));
+  PetscCall((*IDRSFactorBackEnds_Host.reset)(factor));
   PetscCall(PetscFree2(factor->pattern.i, factor->pattern.right));
   PetscCall(PetscFree(factor->pattern.j));
   PetscCall(PetscFree(factor->filled));
   PetscCall(PetscFree(factor->scratch));
   PetscCall(PetscFree(factor->place));
-  PetscCall(PetscFree(factor->values));
-  PetscCall(PetscFree(factor->work));
   factor->capacity = factor->growths = 0;
-  factor->onhost = factor->ondevice = PETSC_FALSE;
-  factor->id                        = 0;
+  factor->where                      = IDRS_FACTOR_NO_VALUES;
+  factor->id                         = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The pattern, and where the entries of the matrix go; what else is needed is freed by the caller, after an error, too */
-static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRSPermuted *permuted, const char unblocked[])
+static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRSFactorPermuted *permuted, const char untiled[])
 {
   IDRSFactorPattern *F        = &factor->pattern;
   const PetscBool    complete = (PetscBool)(factor->info.levels < 0);
@@ -283,12 +286,12 @@ static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRS
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)IDRS_FACTOR_SCRATCH * (permuted->n + 1), &factor->scratch));
-  PetscCall(IDRSFindBlocks(factor, A, permuted, unblocked, &F->bs, &factor->unblocked));
-  if (factor->unblocked) PetscCall(PetscInfo(A, "%s: rows by themselves: %s\n", MATSOLVERPETSCIDRS, factor->unblocked));
+  PetscCall(IDRSFactorFindTiles(factor, A, permuted, untiled, &F->bs, &factor->untiled));
+  if (factor->untiled) PetscCall(PetscInfo(A, "%s: rows by themselves: %s\n", MATSOLVERPETSCIDRS, factor->untiled));
   F->n = permuted->n / F->bs;
   PetscCall(PetscMalloc2(F->n + 1, &F->i, F->n, &F->right));
-  PetscCall(IDRSFill(factor, permuted, complete ? -1 : (PetscInt)factor->info.levels,
-                     (PetscBool)(!complete && factor->info.diagonal_fill != 0.0), &missing, &toomany));
+  PetscCall(IDRSFactorFill(factor, permuted, complete ? -1 : (PetscInt)factor->info.levels,
+                           (PetscBool)(!complete && factor->info.diagonal_fill != 0.0), &missing, &toomany));
   PetscCheck(
     missing < 0, PETSC_COMM_SELF, PETSC_ERR_MAT_LU_ZRPVT,
     "Row %" PetscInt_FMT
@@ -300,25 +303,25 @@ static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRS
              PETSC_MAX_INT);
   factor->nonzeros = permuted->i[permuted->n];
   PetscCall(PetscMalloc1(factor->nonzeros, &factor->place));
-  PetscCall(IDRSFindPlaces(factor, permuted));
+  PetscCall(IDRSFactorFindPlaces(factor, permuted));
   PetscCall(PetscFree(factor->filled));
   PetscCall(PetscFree(factor->scratch));
   factor->flops = IDRSFactorFlops(F);
-  factor->hash  = IDRSHashIntegers(IDRSHashIntegers(0, permuted->n, permuted->i), factor->nonzeros, permuted->j);
+  factor->hash  = IDRSFactorHash(IDRSFactorHash(0, permuted->n, permuted->i), factor->nonzeros, permuted->j);
   factor->rows  = permuted->n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSFactorSymbolic_Private - The pattern of the factors with the permutations and levels of the factor; unblocked: why there
-   must be no blocks, or NULL
+   IDRSFactorSymbolic_Private - The pattern of the factors with the permutations and levels of the factor; untiled: why
+   tiles must have one row, or NULL
 */
-PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, const char unblocked[])
+PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, const char untiled[])
 {
-  IDRSPermuted   permuted = {0, NULL, NULL, NULL, NULL};
-  IS             inverse  = NULL;
-  PetscErrorCode ierr     = PETSC_SUCCESS;
-  PetscBool      done;
+  IDRSFactorPermuted permuted = {0, NULL, NULL, NULL, NULL};
+  IS                 inverse  = NULL;
+  PetscErrorCode     ierr     = PETSC_SUCCESS;
+  PetscBool          done;
 
   PetscFunctionBegin;
   PetscCall(IDRSFactorResetPattern_Private(factor));
@@ -327,8 +330,8 @@ PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, const char u
     ierr = ISGetIndices(inverse, &permuted.columns);
   }
   if (!ierr && factor->row) ierr = ISGetIndices(factor->row, &permuted.rows);
-  if (!ierr) ierr = IDRSRowsOfMatrix(A, &permuted.n, &permuted.i, &permuted.j);
-  if (!ierr) ierr = IDRSFactorFindPattern(factor, A, &permuted, unblocked);
+  if (!ierr) ierr = IDRSFactorGetRows(A, &permuted.n, &permuted.i, &permuted.j);
+  if (!ierr) ierr = IDRSFactorFindPattern(factor, A, &permuted, untiled);
   if (permuted.i) PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &permuted.n, &permuted.i, &permuted.j, &done));
   if (permuted.rows) PetscCall(ISRestoreIndices(factor->row, &permuted.rows));
   if (permuted.columns) PetscCall(ISRestoreIndices(inverse, &permuted.columns));

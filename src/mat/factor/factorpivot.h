@@ -1,5 +1,5 @@
 /*
-   Which pivots are too small, and the inverse of a diagonal block without a search for pivots: its pivots are those of a
+   Which pivots are too small, and the inverse of a diagonal tile without a search for pivots: its pivots are those of a
    factorisation row by row
 
    No PETSc call: compiled for host and device. On a device the lanes of one warp share the work.
@@ -9,11 +9,11 @@
 #include <petscmat.h>
 #include <petscidrs/private/idrsscalars.h>
 
-/* Rows of a block, at most */
-#define IDRS_FACTOR_BLOCK 16
+/* Rows of a tile, at most */
+#define IDRS_FACTOR_TILE 16
 
 /*
-   Products with the inverse of an ill-conditioned block lose digits that an elimination by rows keeps: if the last pivot of a block
+   Products with the inverse of an ill-conditioned tile lose digits that an elimination by rows keeps: if the last pivot of a tile
    is s times its other entries, the errors are eps / s^2 and eps / s. The measure is the largest of |D_ij (D^{-1})_ji|, which does
    not depend on the scale of rows and columns. For larger values rows are eliminated by themselves
 */
@@ -27,7 +27,7 @@ typedef struct {
   PetscReal          inblocks; /* is added to a small pivot with MAT_SHIFT_INBLOCKS */
 } IDRSPivotRule;
 
-/* Whether the rule compares pivots with the sum of absolute values of the other entries in their row of L and U */
+/* True if the rule compares pivots with the sum of absolute values of the other entries in their row of L and U */
 #define IDRSPivotNeedsSum(rule) ((rule)->type == MAT_SHIFT_NONZERO || (rule)->type == MAT_SHIFT_POSITIVE_DEFINITE)
 
 /* A NaN is not small */
@@ -46,7 +46,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSPivotIsSmall(const IDRSPivotRule *r
 static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScalar *D, const IDRSPivotRule *rule, PetscReal sum,
                                                           PetscScalar pivots[])
 {
-  PetscScalar before[IDRS_FACTOR_BLOCK * IDRS_FACTOR_BLOCK / IDRS_LANES];
+  PetscScalar before[IDRS_FACTOR_TILE * IDRS_FACTOR_TILE / IDRS_LANES];
   PetscBool   unfit = PETSC_FALSE;
 
   IDRS_SYNC_WARP();
@@ -63,6 +63,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScal
     }
     inverse = (PetscReal)1.0 / pivot;
     IDRS_SYNC_WARP();
+    /* row p = row p / pivot, then row r -= D_rp row p for the other rows */
     for (PetscInt c = IDRS_LANE; c < bs; c += IDRS_LANES) D[p * bs + c] = c == p ? inverse : D[p * bs + c] * inverse;
     IDRS_SYNC_WARP();
     for (PetscInt t = IDRS_LANE; t < bs * bs; t += IDRS_LANES) {
@@ -77,6 +78,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScal
   }
   IDRS_SYNC_WARP();
   for (PetscInt t = IDRS_LANE, l = 0; t < bs * bs; t += IDRS_LANES) {
+    /* |D_ij (D^{-1})_ji| */
     if (PetscAbsScalar(before[l++] * D[t % bs * bs + t / bs]) > (PetscReal)IDRS_FACTOR_CONDITION) unfit = PETSC_TRUE;
   }
   return unfit;

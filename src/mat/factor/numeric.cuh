@@ -1,5 +1,5 @@
 /*
-   The numeric phase in one kernel: a warp for each block row, in the order of the levels of L.
+   The numeric phase in one kernel: a warp for each tile row, in the order of the levels of L.
 
      A'_ij = A_ij - sum_k A'_ik U_kj,  k < min(i, j);   D_i = A'_ii;   row i of L and U = D_i^{-1} A'_i
 
@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
   PetscInt         n, bs, entries; /* entries: of the pattern */
   const PetscInt  *i, *j, *right, *order;
-  PetscScalar     *a; /* blocks of the pattern, which hold those of the matrix, and diagonal blocks behind them */
+  PetscScalar     *a; /* tiles of the pattern, which hold those of the matrix, and diagonal tiles behind them */
   PetscScalar     *pivots;
   PetscReal       *sums; /* one for each row, where the rule needs them */
   unsigned int    *done; /* number of the last phase that each row has been through */
@@ -34,8 +34,8 @@ typedef struct {
   IDRSPivotCounts *counts;
 } IDRSNumeric;
 
-/* The block of row i in this column, or negative: columns ascend */
-static __device__ __forceinline__ PetscInt IDRSFindBlock(const IDRSNumeric &F, PetscInt i, PetscInt column)
+/* The tile of row i in this column, or negative: columns ascend */
+static __device__ __forceinline__ PetscInt IDRSFactorFindTile(const IDRSNumeric &F, PetscInt i, PetscInt column)
 {
   PetscInt low = F.i[i], high = F.i[i + 1];
 
@@ -50,49 +50,50 @@ static __device__ __forceinline__ PetscInt IDRSFindBlock(const IDRSNumeric &F, P
 }
 
 /*
-   A number of A'_ij that A'_ik U_kj is subtracted from: block q of row k, row and column in the block, and the block of A'_ij, or
+   A number of A'_ij that A'_ik U_kj is subtracted from: tile q of row k, row and column in the tile, and the tile of A'_ij, or
    negative
 */
 typedef struct {
   PetscInt q, place;
   int      r, c;
-} IDRSTarget;
+} IDRSFactorTarget;
 
-static __device__ __forceinline__ IDRSTarget IDRSFindTarget(const IDRSNumeric &F, PetscInt bs, PetscInt i, PetscInt first,
-                                                            PetscInt t)
+static __device__ __forceinline__ IDRSFactorTarget IDRSFactorFindTarget(const IDRSNumeric &F, PetscInt bs, PetscInt i,
+                                                                        PetscInt first, PetscInt t)
 {
-  IDRSTarget target;
+  IDRSFactorTarget target;
 
   target.q     = first + t / (bs * bs);
   target.r     = (int)(t % (bs * bs) / bs);
   target.c     = (int)(t % bs);
-  target.place = IDRSFindBlock(F, i, F.j[target.q]);
+  target.place = IDRSFactorFindTile(F, i, F.j[target.q]);
   return target;
 }
 
 /* A'_ij -= A'_ik U_kj for all j of row k, A'_ik being block p. What a lane begins with is looked up before row k is waited for */
-template <bool BLOCKS>
-static __device__ __forceinline__ void IDRSEliminate(const IDRSNumeric &F, PetscInt i, PetscInt p, IDRSWaitPolls *wait)
+template <bool TILES>
+static __device__ __forceinline__ void IDRSFactorEliminate(const IDRSNumeric &F, PetscInt i, PetscInt p, IDRSWaitPolls *wait)
 {
-  const PetscInt bs = BLOCKS ? F.bs : 1, k = F.j[p], first = F.right[k], count = (F.i[k + 1] - first) * bs * bs;
-  PetscInt       t      = threadIdx.x % IDRS_WARP;
-  IDRSTarget     target = {0, -1, 0, 0};
+  const PetscInt   bs = TILES ? F.bs : 1, k = F.j[p], first = F.right[k], count = (F.i[k + 1] - first) * bs * bs;
+  PetscInt         t      = threadIdx.x % IDRS_WARP;
+  IDRSFactorTarget target = {0, -1, 0, 0};
 
-  if (t < count) target = IDRSFindTarget(F, bs, i, first, t);
+  if (t < count) target = IDRSFactorFindTarget(F, bs, i, first, t);
   IDRSWaitForNumber(F.done + k, F.phase, wait);
   for (; t < count; t += IDRS_WARP) {
     PetscScalar sum = 0.0;
 
-    if (t >= IDRS_WARP) target = IDRSFindTarget(F, bs, i, first, t);
+    if (t >= IDRS_WARP) target = IDRSFactorFindTarget(F, bs, i, first, t);
     if (target.place < 0) continue;
     for (PetscInt s = 0; s < bs; s++) sum += F.a[(p * bs + target.r) * bs + s] * F.a[(target.q * bs + s) * bs + target.c];
+    /* A'_ij -= A'_ik U_kj */
     F.a[(target.place * bs + target.r) * bs + target.c] -= sum;
   }
   __syncwarp();
 }
 
-/* By a warp: sum of the absolute values of row i of L and U without the diagonal, for blocks of one row */
-static __device__ __forceinline__ PetscReal IDRSAbsoluteSum(const IDRSNumeric &F, PetscInt i)
+/* By a warp: sum of the absolute values of row i of L and U without the diagonal, for tiles of one row */
+static __device__ __forceinline__ PetscReal IDRSFactorRowSum(const IDRSNumeric &F, PetscInt i)
 {
   PetscReal sum = 0.0;
 
@@ -103,8 +104,8 @@ static __device__ __forceinline__ PetscReal IDRSAbsoluteSum(const IDRSNumeric &F
   return sum;
 }
 
-/* Counts the small pivots of block row i */
-static __device__ __forceinline__ void IDRSCountPivots(const IDRSNumeric &F, PetscInt i, PetscReal sum)
+/* Counts the small pivots of tile row i */
+static __device__ __forceinline__ void IDRSFactorCountPivots(const IDRSNumeric &F, PetscInt i, PetscReal sum)
 {
   for (PetscInt r = threadIdx.x % IDRS_WARP; r < F.bs; r += IDRS_WARP) {
     const PetscInt row = i * F.bs + r;
@@ -117,14 +118,14 @@ static __device__ __forceinline__ void IDRSCountPivots(const IDRSNumeric &F, Pet
 }
 
 /* Row i of L and U = D^{-1} A'_i, column by column */
-template <bool BLOCKS>
-static __device__ __forceinline__ void IDRSScaleRow(const IDRSNumeric &F, PetscInt i, const PetscScalar *D)
+template <bool TILES>
+static __device__ __forceinline__ void IDRSFactorScaleRow(const IDRSNumeric &F, PetscInt i, const PetscScalar *D)
 {
-  const PetscInt bs = BLOCKS ? F.bs : 1, first = F.i[i], columns = (F.i[i + 1] - first) * bs;
+  const PetscInt bs = TILES ? F.bs : 1, first = F.i[i], columns = (F.i[i + 1] - first) * bs;
 
   for (PetscInt t = threadIdx.x % IDRS_WARP; t < columns; t += IDRS_WARP) {
     PetscScalar *const A = F.a + (first + t / bs) * bs * bs + t % bs;
-    PetscScalar        column[BLOCKS ? IDRS_FACTOR_BLOCK : 1];
+    PetscScalar        column[TILES ? IDRS_FACTOR_TILE : 1];
 
     for (PetscInt r = 0; r < bs; r++) column[r] = A[r * bs];
     for (PetscInt r = 0; r < bs; r++) {
@@ -136,27 +137,27 @@ static __device__ __forceinline__ void IDRSScaleRow(const IDRSNumeric &F, PetscI
   }
 }
 
-template <bool BLOCKS>
+template <bool TILES>
 static __global__ void __launch_bounds__(IDRS_NUMERIC_THREADS) IDRSNumericKernel(const __grid_constant__ IDRSNumeric F)
 {
   const PetscInt warps = gridDim.x * (IDRS_NUMERIC_THREADS / IDRS_WARP);
   IDRSWaitPolls  wait  = {F.polls};
 
   for (PetscInt place = (blockIdx.x * IDRS_NUMERIC_THREADS + threadIdx.x) / IDRS_WARP; place < F.n; place += warps) {
-    const PetscInt     i = F.order[place], bs = BLOCKS ? F.bs : 1;
+    const PetscInt     i = F.order[place], bs = TILES ? F.bs : 1;
     PetscScalar *const D   = F.a + (F.entries + i) * bs * bs;
     PetscReal          sum = 0.0;
 
-    if (!BLOCKS && F.rule.shift != 0.0 && threadIdx.x % IDRS_WARP == 0) *D += F.rule.shift;
+    if (!TILES && F.rule.shift != 0.0 && threadIdx.x % IDRS_WARP == 0) *D += F.rule.shift;
     __syncwarp();
-    for (PetscInt p = F.i[i]; p < F.right[i]; p++) IDRSEliminate<BLOCKS>(F, i, p, &wait);
-    if (!BLOCKS && IDRSPivotNeedsSum(&F.rule)) {
-      sum = IDRSAbsoluteSum(F, i);
+    for (PetscInt p = F.i[i]; p < F.right[i]; p++) IDRSFactorEliminate<TILES>(F, i, p, &wait);
+    if (!TILES && IDRSPivotNeedsSum(&F.rule)) {
+      sum = IDRSFactorRowSum(F, i);
       if (threadIdx.x % IDRS_WARP == 0) F.sums[i] = sum;
     }
-    if (IDRSFactorInvert(bs, D, &F.rule, sum, F.pivots + i * bs) && BLOCKS) F.counts->unfit = 1;
-    IDRSCountPivots(F, i, sum);
-    IDRSScaleRow<BLOCKS>(F, i, D);
+    if (IDRSFactorInvert(bs, D, &F.rule, sum, F.pivots + i * bs) && TILES) F.counts->unfit = 1;
+    IDRSFactorCountPivots(F, i, sum);
+    IDRSFactorScaleRow<TILES>(F, i, D);
     IDRSStoreNumber(F.done + i, F.phase);
   }
   if (!wait.left && threadIdx.x % IDRS_WARP == 0) F.counts->timedout = 1;

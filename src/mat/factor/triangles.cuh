@@ -1,5 +1,5 @@
 /*
-   Both triangles of a solve in one kernel: x_i = b_i - sum over j of A_ij x_j, for block rows in the order of their levels.
+   Both triangles of a solve in one kernel: x_i = b_i - sum over j of A_ij x_j, for tile rows in the order of their levels.
 
    Some lanes of a warp have a row of the matrix and a column of x. They read what they need of A, and then wait for the entries of
    x as they come from other warps: where a level has few rows, the time of a solve is that of a message for each level. Warps take
@@ -19,7 +19,7 @@
 #define IDRS_TRIANGLE_ATONCE  4
 
 typedef struct {
-  PetscInt    *order, *i, *j, *chunks, *rhs; /* rhs: of the second triangle: place of each block row in the first */
+  PetscInt    *order, *i, *j, *chunks, *rhs; /* rhs: of the second triangle: place of each tile row in the first */
   PetscScalar *a;
   IDRSMarked  *x; /* entries by places, all columns of a row together */
   PetscInt     units;
@@ -63,42 +63,47 @@ typedef struct {
   const IDRSMarked *from[IDRS_TRIANGLE_ATONCE];
   PetscScalar       value[IDRS_TRIANGLE_ATONCE];
   bool              wanted[IDRS_TRIANGLE_ATONCE];
-} IDRSBatch;
+} IDRSTriangleBatch;
 
-/*
-   Those from element e on, which count all rows of the blocks, of the block row that begins with this entry; r: row of the block
-   row
-*/
-template <bool BLOCKS>
-static __device__ __forceinline__ void IDRSBatchLoad(const IDRSStage &stage, int bs, int width, PetscInt first, PetscInt e,
-                                                     PetscInt elements, int r, int column, IDRSBatch &batch)
+/* The row of the matrix and the column of x of a lane: row r of the tile row at this place */
+typedef struct {
+  PetscInt place;
+  int      bs, r, width, column;
+} IDRSTriangleRow;
+
+/* Loads a batch from element e on, of a row whose tile row begins with entry first; elements are the columns of its tiles */
+template <bool TILES>
+static __device__ __forceinline__ void IDRSTriangleBatchLoad(const IDRSStage &stage, const IDRSTriangleRow &row, PetscInt first,
+                                                             PetscInt e, PetscInt elements, IDRSTriangleBatch &batch)
 {
+  const int bs = row.bs;
+
 #pragma unroll
   for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
-    const PetscInt element = e + l * stage.lanes, p = first + (BLOCKS ? element / bs : element), s = BLOCKS ? element % bs : 0;
+    const PetscInt element = e + l * stage.lanes, p = first + (TILES ? element / bs : element), s = TILES ? element % bs : 0;
 
     batch.wanted[l] = element < elements;
-    batch.value[l]  = batch.wanted[l] ? IDRSLoadConstant(stage.a + (BLOCKS ? ((size_t)p * bs + r) * bs + s : (size_t)p))
+    batch.value[l]  = batch.wanted[l] ? IDRSLoadConstant(stage.a + (TILES ? ((size_t)p * bs + row.r) * bs + s : (size_t)p))
                                       : (PetscScalar)0.0;
-    batch.from[l]   = batch.wanted[l] ? stage.x + ((size_t)stage.j[p] * (BLOCKS ? bs : 1) + s) * width + column : stage.x;
+    batch.from[l]   = batch.wanted[l] ? stage.x + ((size_t)stage.j[p] * (TILES ? bs : 1) + s) * row.width + row.column : stage.x;
   }
 }
 
 /* By a warp: the part of this lane of a row, sum over j of A_ij x_j. The next batch is read while this one is waited for */
-template <bool BLOCKS>
-static __device__ __forceinline__ PetscScalar IDRSStagePart(const IDRSStage &stage, int bs, int width, PetscInt place, int r,
-                                                            int column, int part, bool there, IDRSWaitPolls *wait)
+template <bool TILES>
+static __device__ __forceinline__ PetscScalar IDRSTriangleRowPart(const IDRSStage &stage, const IDRSTriangleRow &row, int part,
+                                                                  bool there, IDRSWaitPolls *wait)
 {
-  const PetscInt first = stage.i[place], step = IDRS_TRIANGLE_ATONCE * stage.lanes;
-  const PetscInt elements = there ? (stage.i[place + 1] - first) * (BLOCKS ? bs : 1) : 0;
-  PetscScalar    sum      = 0.0;
-  IDRSBatch      batch, next;
+  const PetscInt    first = stage.i[row.place], step = IDRS_TRIANGLE_ATONCE * stage.lanes;
+  const PetscInt    elements = there ? (stage.i[row.place + 1] - first) * (TILES ? row.bs : 1) : 0;
+  PetscScalar       sum      = 0.0;
+  IDRSTriangleBatch batch, next;
 
-  IDRSBatchLoad<BLOCKS>(stage, bs, width, first, part, elements, r, column, batch);
+  IDRSTriangleBatchLoad<TILES>(stage, row, first, part, elements, batch);
   for (PetscInt e = part; !IDRSWarpAll(e >= elements); e += step) {
     IDRSMarked marked[IDRS_TRIANGLE_ATONCE];
 
-    IDRSBatchLoad<BLOCKS>(stage, bs, width, first, e + step, elements, r, column, next);
+    IDRSTriangleBatchLoad<TILES>(stage, row, first, e + step, elements, next);
     IDRSWaitForMarked<IDRS_TRIANGLE_ATONCE>(batch.from, batch.wanted, marked, wait);
 #pragma unroll
     for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
@@ -109,7 +114,7 @@ static __device__ __forceinline__ PetscScalar IDRSStagePart(const IDRSStage &sta
   return sum;
 }
 
-template <bool BLOCKS>
+template <bool TILES>
 static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKernel(const __grid_constant__ IDRSTriangles triangles)
 {
   const int      lane = threadIdx.x % IDRS_WARP, width = triangles.width, bs = triangles.bs, column = lane % width;
@@ -125,8 +130,8 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
     const int      rows = (int)(stage.chunks[number / group + 1] - begin) * bs, first = (int)(number % group) * (IDRS_WARP / group);
     const int      row = first + lane / group, part = lane / width % stage.lanes;
     const bool     there = row < rows;
-    const PetscInt place = begin + (there ? (BLOCKS ? row / bs : row) : 0);
-    const int      r     = there && BLOCKS ? row % bs : 0;
+    const PetscInt place = begin + (there ? (TILES ? row / bs : row) : 0);
+    const int      r     = there && TILES ? row % bs : 0;
     const size_t   here  = ((size_t)place * bs + r) * width + column;
     PetscScalar    rhs, sum;
 
@@ -139,7 +144,7 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
       IDRSWaitForMarked<1>(from, wanted, marked, &wait);
       rhs = IDRSMarkedValue(marked[0]);
     } else rhs = IDRSLoadConstant(triangles.b + here);
-    sum = IDRSStagePart<BLOCKS>(stage, bs, width, place, r, column, part, there, &wait);
+    sum = IDRSTriangleRowPart<TILES>(stage, {place, bs, r, width, column}, part, there, &wait);
     for (int offset = width; offset < group; offset *= 2) sum += IDRSShuffleXor(sum, offset);
     if (!there || part) continue;
     IDRSMarkedStore(stage.x + here, rhs - sum);

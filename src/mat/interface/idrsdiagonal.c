@@ -1,5 +1,6 @@
 #include <petscidrs/private/idrsdiagonal.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsrows.h>
 
 /*
@@ -30,7 +31,7 @@ static PetscErrorCode IDRSRowsLargestInBlocks(Mat A, PetscInt nblocks, const Pet
 }
 
 /* The rows of all blocks of a MATNEST */
-static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *known)
+static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *supported)
 {
   PetscInt m, n;
   Mat    **blocks;
@@ -45,18 +46,56 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *known)
     Vec part;
 
     PetscCall(VecGetSubVector(largest, rows[i], &part));
+    /* rows of the nest have several blocks: their maximum */
     for (PetscInt j = 0; j < n; j++) {
       Vec one;
 
-      if (!blocks[i][j] || !*known) continue;
+      if (!blocks[i][j] || !*supported) continue;
       PetscCall(MatCreateVecs(blocks[i][j], NULL, &one));
-      PetscCall(IDRSRowsLargest(blocks[i][j], 0, NULL, one, known));
-      if (*known) PetscCall(VecPointwiseMax(part, part, one));
+      PetscCall(IDRSRowsLargest(blocks[i][j], 0, NULL, one, supported));
+      if (*supported) PetscCall(VecPointwiseMax(part, part, one));
       PetscCall(VecDestroy(&one));
     }
     PetscCall(VecRestoreSubVector(largest, rows[i], &part));
   }
   PetscCall(PetscFree(rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSRowsLargest_Host(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *supported)
+{
+  PetscBool nest;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
+  if (starts) PetscCall(IDRSRowsLargestInBlocks(A, nblocks, starts, largest));
+  else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, supported));
+  else {
+    PetscCall(MatHasOperation(A, MATOP_GET_ROW_MAX_ABS, supported));
+    if (*supported) PetscCall(MatGetRowMaxAbs(A, largest, NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static const IDRSDiagonalOps IDRSDiagonalBackEnds_Host = {.rowslargest = IDRSRowsLargest_Host};
+
+/* Gets the back end for the memory where a matrix and a vector are */
+static PetscErrorCode IDRSDiagonalGetBackEnd(Mat A, Vec x, const IDRSDiagonalOps **ops)
+{
+  PetscFunctionBegin;
+  *ops = &IDRSDiagonalBackEnds_Host;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    IDRSPlace matrix, vector;
+
+    PetscCall(IDRSMatWhere(A, &matrix));
+    PetscCall(IDRSVecWhere(x, &vector));
+    if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA) *ops = &IDRSDiagonalBackEnds_CUDA;
+  }
+#else
+  (void)A;
+  (void)x;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -69,36 +108,17 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *known)
 -  starts  - nblocks + 1 first rows, or NULL
 
    Output Parameters:
-+  largest - the values
--  known   - `PETSC_FALSE` if the type of the matrix does not know them; then largest has no values
++  largest   - the values
+-  supported - `PETSC_FALSE` if the type of the matrix does not support this; then largest has no values
 */
-PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *known)
+PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *supported)
 {
-  PetscBool nest;
+  const IDRSDiagonalOps *ops;
 
   PetscFunctionBegin;
-  *known = PETSC_TRUE;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  {
-    PetscBool cusparse, cuda, bound[2];
-
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)largest, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCall(MatBoundToCPU(A, &bound[0]));
-    PetscCall(VecBoundToCPU(largest, &bound[1]));
-    if (cusparse && cuda && !bound[0] && !bound[1]) {
-      PetscCall(IDRSRowsLargest_CUDA(A, nblocks, starts, largest));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-  }
-#endif
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
-  if (starts) PetscCall(IDRSRowsLargestInBlocks(A, nblocks, starts, largest));
-  else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, known));
-  else {
-    PetscCall(MatHasOperation(A, MATOP_GET_ROW_MAX_ABS, known));
-    if (*known) PetscCall(MatGetRowMaxAbs(A, largest, NULL));
-  }
+  *supported = PETSC_TRUE;
+  PetscCall(IDRSDiagonalGetBackEnd(A, largest, &ops));
+  PetscCall((*ops->rowslargest)(A, nblocks, starts, largest, supported));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,6 +148,7 @@ PetscErrorCode IDRSReplaceSmallDiagonal(Vec diagonal, Vec largest, Vec scale, Pe
   PetscFunctionBegin;
   *count = 0;
   PetscCall(VecAbs(diagonal));
+  /* small: |a_ii| - IDRS_SMALL_DIAGONAL max_j |a_ij| <= 0 */
   PetscCall(VecAXPY(diagonal, -IDRS_SMALL_DIAGONAL, largest));
   PetscCall(VecMin(diagonal, NULL, &least));
   if (least > 0.0) PetscFunctionReturn(PETSC_SUCCESS);

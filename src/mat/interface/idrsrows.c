@@ -1,5 +1,6 @@
 #include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petsc/private/petscimpl.h>
 
 /* IDRSRowsGet - The rows of a sequential matrix, in the memory of the host */
 PetscErrorCode IDRSRowsGet(Mat A, IDRSRows *rows)
@@ -58,5 +59,74 @@ PetscErrorCode IDRSRowsGetGhosts(Vec x, PetscInt n, const PetscInt garray[], Vec
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, ghosts));
   PetscCall(VecScatterCreate(x, is, *ghosts, NULL, scatter));
   PetscCall(ISDestroy(&is));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSArraysGet - Gets the arrays of right-hand sides, to read, and of solutions, to write
+
+   Input Parameters:
++ b      - a vector, or a dense matrix
+. x      - a vector, or a dense matrix with the same columns
+- device - PETSC_TRUE for arrays in the memory of the GPU if they are there; else all arrays are in the memory of the host
+
+   Output Parameter:
+. arrays - the arrays
+*/
+PetscErrorCode IDRSArraysGet(PetscObject b, PetscObject x, PetscBool device, IDRSArrays *arrays)
+{
+  PetscFunctionBegin;
+  arrays->bmem = arrays->xmem = PETSC_MEMTYPE_HOST;
+  if (b->classid == VEC_CLASSID) {
+    arrays->columns = 1;
+    PetscCall(VecGetLocalSize((Vec)b, &arrays->ldb));
+    PetscCall(VecGetLocalSize((Vec)x, &arrays->ldx));
+    if (device) {
+      PetscCall(VecGetArrayReadAndMemType((Vec)b, &arrays->b, &arrays->bmem));
+      PetscCall(VecGetArrayWriteAndMemType((Vec)x, &arrays->x, &arrays->xmem));
+    } else {
+      PetscCall(VecGetArrayRead((Vec)b, &arrays->b));
+      PetscCall(VecGetArrayWrite((Vec)x, &arrays->x));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetSize((Mat)b, NULL, &arrays->columns));
+  PetscCall(MatDenseGetLDA((Mat)b, &arrays->ldb));
+  PetscCall(MatDenseGetLDA((Mat)x, &arrays->ldx));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (device) {
+    PetscCall(MatDenseGetArrayReadAndMemType((Mat)b, &arrays->b, &arrays->bmem));
+    PetscCall(MatDenseGetArrayWriteAndMemType((Mat)x, &arrays->x, &arrays->xmem));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(MatDenseGetArrayRead((Mat)b, &arrays->b));
+  PetscCall(MatDenseGetArrayWrite((Mat)x, &arrays->x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSArraysRestore - Restores what IDRSArraysGet() has got with the same arguments */
+PetscErrorCode IDRSArraysRestore(PetscObject b, PetscObject x, PetscBool device, IDRSArrays *arrays)
+{
+  PetscFunctionBegin;
+  if (b->classid == VEC_CLASSID) {
+    if (device) {
+      PetscCall(VecRestoreArrayWriteAndMemType((Vec)x, &arrays->x));
+      PetscCall(VecRestoreArrayReadAndMemType((Vec)b, &arrays->b));
+    } else {
+      PetscCall(VecRestoreArrayWrite((Vec)x, &arrays->x));
+      PetscCall(VecRestoreArrayRead((Vec)b, &arrays->b));
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (device) {
+    PetscCall(MatDenseRestoreArrayWriteAndMemType((Mat)x, &arrays->x));
+    PetscCall(MatDenseRestoreArrayReadAndMemType((Mat)b, &arrays->b));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  PetscCall(MatDenseRestoreArrayWrite((Mat)x, &arrays->x));
+  PetscCall(MatDenseRestoreArrayRead((Mat)b, &arrays->b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,9 +4,37 @@
 #include "matching.h"
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsplace.h>
+
+/* Memory of the host, and of the GPU */
+static const IDRSMatchingOps *const IDRSMatchingBackEnds[] = {&IDRSMatchingBackEnds_Host,
 #if defined(PETSCIDRS_HAVE_CUDA)
-  #include <petscidrs/private/idrsops.h>
+                                                              &IDRSMatchingBackEnds_CUDA
 #endif
+};
+
+/* IDRSMatchingGetBackEnd_Private - Gets the back end for a matrix, which may be NULL, and two vectors */
+PetscErrorCode IDRSMatchingGetBackEnd_Private(Mat A, Vec x, Vec y, const IDRSMatchingOps **ops)
+{
+  PetscFunctionBegin;
+  *ops = &IDRSMatchingBackEnds_Host;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    IDRSPlace matrix = IDRS_PLACE_CUDA, vector;
+    PetscBool bound;
+
+    if (A) PetscCall(IDRSMatWhere(A, &matrix));
+    PetscCall(IDRSVecWhere(x, &vector));
+    PetscCall(VecBoundToCPU(y, &bound));
+    if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA && !bound) *ops = &IDRSMatchingBackEnds_CUDA;
+  }
+#else
+  (void)A;
+  (void)x;
+  (void)y;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* IDRSMatchingSupports - Returns why there is no matching of this matrix, or NULL; all processes return the same */
 PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
@@ -21,43 +49,6 @@ PetscErrorCode IDRSMatchingSupports(Mat A, const char *why[])
   if (!aij) *why = "the matrix is not of type aij, or a type that is derived from it";
   else if (!congruent) *why = "the matrix has different layouts of rows and columns";
   else if (!assembled) *why = "the matrix is not assembled";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Finds the first row of a block with an infinite entry or NaN; returns -1 if there is none, or no block */
-static PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
-{
-  IDRSRows rows;
-
-  PetscFunctionBegin;
-  *badrow = -1;
-  if (!block) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSRowsGet(block, &rows));
-  for (PetscInt i = 0; i < rows.n && *badrow < 0; i++) {
-    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++) {
-      if (PetscIsInfOrNanScalar(rows.a[p])) *badrow = i;
-    }
-  }
-  PetscCall(IDRSRowsRestore(&rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets the scalings of the rows and columns of this process */
-static PetscErrorCode IDRSMatchingSetScalings(IDRSMatching matching, const double left[], const double right[])
-{
-  PetscScalar *array;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayWrite(matching->left, &array));
-  for (PetscInt i = 0; i < matching->n; i++) array[i] = MatchingLimit(left[i]);
-  PetscCall(VecRestoreArrayWrite(matching->left, &array));
-  PetscCall(VecGetArrayWrite(matching->right, &array));
-  for (PetscInt i = 0; i < matching->n; i++) array[i] = MatchingLimit(right[i]);
-  PetscCall(VecRestoreArrayWrite(matching->right, &array));
-  if (!matching->moved) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetArrayWrite(matching->permuted, &array));
-  for (PetscInt i = 0; i < matching->n; i++) array[matching->column[i]] = MatchingLimit(left[i]);
-  PetscCall(VecRestoreArrayWrite(matching->permuted, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -127,9 +118,10 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
   IDRSMatching matching;
   double      *left, *right, entries;
   /* the first bad row of all processes; the least rank, -1 if one has given up */
-  PetscInt begin, badrow, outerbadrow, least[2];
-  Mat      block, outer;
-  IDRSRows rows;
+  PetscInt  begin, badrow, outerbadrow, least[2];
+  PetscBool keep = PETSC_FALSE;
+  Mat       block, outer;
+  IDRSRows  rows;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&matching));
@@ -142,12 +134,14 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
   PetscCall(PetscMalloc2(matching->n, &left, matching->n, &right));
   PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
   PetscCall(IDRSRowsGet(block, &rows));
+  /* searches with random values may take very long */
   entries = limited ? MATCHING_ENTRIES + MATCHING_PASSES * (double)rows.i[rows.n] : PETSC_INFINITY;
   PetscCall(IDRSMatchRows(&rows, entries, matching->column, left, right, &matching->rank, &badrow));
   if (badrow < 0 && matching->rank >= 0) IDRSMatchingClipRows(&rows, log(MATCHING_LARGEST), left, right);
   PetscCall(IDRSRowsRestore(&rows));
   PetscCall(IDRSMatchingFindBadRow(outer, &outerbadrow));
   if (badrow < 0 || (outerbadrow >= 0 && outerbadrow < badrow)) badrow = outerbadrow;
+  /* all processes agree about the first bad row, and about giving up */
   least[0] = badrow < 0 ? PETSC_MAX_INT : badrow + begin;
   least[1] = matching->rank;
   IDRSCallAllreduce(MPI_IN_PLACE, least, 2, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
@@ -160,70 +154,19 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
   } else {
     IDRSCallAllreduce(MPI_IN_PLACE, &matching->rank, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
     for (PetscInt i = 0; i < matching->n; i++) {
+      /* IDRSMatchRows() returns logarithms */
       left[i]  = exp(left[i]);
       right[i] = exp(right[i]);
     }
     PetscCall(IDRSMatchingSetPermutation(matching));
-    PetscCall(IDRSMatchingSetScalings(matching, left, right));
+    keep = PETSC_TRUE;
+  }
+  PetscCall((*IDRSMatchingBackEnds_Host.setscalings)(matching, keep, &left, &right));
+  if (keep) {
     PetscCall(IDRSMatchingSetRange(matching));
     PetscCall(PetscInfo(A, "A new matching moves %" PetscInt_FMT " of %" PetscInt_FMT " rows, scalings from %g to %g\n",
                         matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
   }
-  PetscCall(PetscFree2(left, right));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Scalings for new values: computed by the processor, or by the GPU, in its memory */
-typedef struct {
-  PetscBool ondevice;
-  double   *left, *right;
-} IDRSMatchingScalings;
-
-/*
-   Computes scalings for new values, and the largest modulus of a scaled entry of this process; infinite if there is an infinite
-   entry or NaN
-*/
-static PetscErrorCode IDRSMatchingRescale(IDRSMatching matching, Mat A, IDRSMatchingScalings *scalings, double *largest)
-{
-  const PetscScalar *array;
-  PetscInt           badrow;
-  Mat                block, outer;
-  IDRSRows           rows;
-
-  PetscFunctionBegin;
-  scalings->ondevice = PETSC_FALSE;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(IDRSMatchingRuns_CUDA(matching, A, &scalings->ondevice));
-  if (scalings->ondevice) {
-    PetscCall(IDRSMatchingRescale_CUDA(matching, A, &scalings->left, &scalings->right, largest));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  PetscCall(PetscMalloc2(matching->n, &scalings->left, matching->n, &scalings->right));
-  PetscCall(VecGetArrayRead(matching->right, &array));
-  for (PetscInt j = 0; j < matching->n; j++) scalings->right[j] = (double)PetscRealPart(array[j]);
-  PetscCall(VecRestoreArrayRead(matching->right, &array));
-  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
-  PetscCall(IDRSRowsGet(block, &rows));
-  PetscCall(IDRSMatchingRescaleRows(&rows, matching->column, scalings->right, scalings->left, largest));
-  PetscCall(IDRSRowsRestore(&rows));
-  PetscCall(IDRSMatchingFindBadRow(outer, &badrow));
-  if (badrow >= 0) *largest = PETSC_INFINITY;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Takes scalings for new values if "keep", and frees them */
-static PetscErrorCode IDRSMatchingTakeScalings(IDRSMatching matching, PetscBool keep, IDRSMatchingScalings *scalings)
-{
-  PetscFunctionBegin;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (scalings->ondevice) {
-    PetscCall(IDRSMatchingTakeScalings_CUDA(matching, keep, &scalings->left, &scalings->right));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  if (keep) PetscCall(IDRSMatchingSetScalings(matching, scalings->left, scalings->right));
-  PetscCall(PetscFree2(scalings->left, scalings->right));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -235,18 +178,20 @@ static PetscErrorCode IDRSMatchingTakeScalings(IDRSMatching matching, PetscBool 
 */
 PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
 {
-  IDRSMatchingScalings scalings;
-  double               largest;
-  PetscReal            most;
+  const IDRSMatchingOps *ops;
+  double                *left, *right, largest;
+  PetscReal              most;
 
   PetscFunctionBegin;
   *kept = PETSC_FALSE;
   if (matching->badrow >= 0) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSMatchingRescale(matching, A, &scalings, &largest));
+  PetscCall(IDRSMatchingGetBackEnd_Private(A, matching->right, matching->right, &ops));
+  PetscCall((*ops->rescale)(matching, A, &left, &right, &largest));
   most = (PetscReal)largest;
   IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)A));
+  /* all processes keep the permutation, or none */
   *kept = (PetscBool)(most <= MATCHING_KEEP);
-  PetscCall(IDRSMatchingTakeScalings(matching, *kept, &scalings));
+  PetscCall((*ops->setscalings)(matching, *kept, &left, &right));
   if (*kept) {
     PetscCall(IDRSMatchingSetRange(matching));
     PetscCall(
@@ -259,10 +204,8 @@ PetscErrorCode IDRSMatchingDestroy(IDRSMatching *matching)
 {
   PetscFunctionBegin;
   if (*matching) {
-    PetscCall(PetscFree2((*matching)->column, (*matching)->row));
-#if defined(PETSCIDRS_HAVE_CUDA)
-    PetscCall(IDRSMatchingDestroy_CUDA(*matching));
-#endif
+    for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(IDRSMatchingBackEnds); l++)
+      PetscCall((*IDRSMatchingBackEnds[l]->reset)(*matching));
     PetscCall(VecDestroy(&(*matching)->left));
     PetscCall(VecDestroy(&(*matching)->right));
     PetscCall(VecDestroy(&(*matching)->permuted));
@@ -292,25 +235,6 @@ PetscErrorCode IDRSMatchingView(IDRSMatching matching, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = d P x, or d P^T x, entry by entry, by the processor */
-static PetscErrorCode IDRSMatchingPermute_Host(IDRSMatching matching, PetscBool transpose, Vec d, Vec x, Vec y)
-{
-  const PetscInt    *places = transpose ? matching->column : matching->row;
-  const PetscScalar *darray, *xarray;
-  PetscScalar       *yarray;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(d, &darray));
-  PetscCall(VecGetArrayRead(x, &xarray));
-  PetscCall(VecGetArrayWrite(y, &yarray));
-  for (PetscInt i = 0; i < matching->n; i++) yarray[i] = darray[i] * xarray[places[i]];
-  PetscCall(VecRestoreArrayWrite(y, &yarray));
-  PetscCall(VecRestoreArrayRead(x, &xarray));
-  PetscCall(VecRestoreArrayRead(d, &darray));
-  PetscCall(PetscLogFlops((PetscLogDouble)matching->n));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    IDRSMatchingPermute - Permutes the entries of x, and multiplies entry i of the result by d_i
 
@@ -325,30 +249,21 @@ static PetscErrorCode IDRSMatchingPermute_Host(IDRSMatching matching, PetscBool 
 */
 PetscErrorCode IDRSMatchingPermute(IDRSMatching matching, PetscBool transpose, Vec d, Vec x, Vec y)
 {
-  PetscBool device = PETSC_FALSE;
-  Vec       to     = y;
+  const IDRSMatchingOps *ops;
+  Vec                    to = y;
 
   PetscFunctionBegin;
   if (!matching->moved) {
     PetscCall(IDRSVecPointwiseMult(y, d, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* a permutation in place needs a copy */
   if (x == y) {
     if (!matching->work) PetscCall(VecDuplicate(matching->left, &matching->work));
     to = matching->work;
   }
-#if defined(PETSCIDRS_HAVE_CUDA)
-  {
-    IDRSPlace place;
-    PetscBool bound;
-
-    PetscCall(IDRSVecWhere(x, &place));
-    PetscCall(VecBoundToCPU(to, &bound));
-    device = (PetscBool)(place == IDRS_PLACE_CUDA && !bound);
-    if (device) PetscCall(IDRSMatchingPermute_CUDA(matching, transpose, d, x, to));
-  }
-#endif
-  if (!device) PetscCall(IDRSMatchingPermute_Host(matching, transpose, d, x, to));
+  PetscCall(IDRSMatchingGetBackEnd_Private(NULL, x, to, &ops));
+  PetscCall((*ops->permute)(matching, transpose, d, x, to));
   if (to != y) PetscCall(VecCopy(to, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -26,8 +26,8 @@
 #define MATCHING_ONE    (1.0 + 1e-10)
 
 /* The largest scaling: a real number can hold it and its inverse */
-#define MATCHING_LARGEST       ((double)PETSC_MAX_REAL / 4.0)
-#define MatchingLimit(scaling) ((PetscReal)PetscMax(1.0 / MATCHING_LARGEST, PetscMin(MATCHING_LARGEST, scaling)))
+#define MATCHING_LARGEST           ((double)PETSC_MAX_REAL / 4.0)
+#define IDRSMatchingLimit(scaling) ((PetscReal)PetscMax(1.0 / MATCHING_LARGEST, PetscMin(MATCHING_LARGEST, scaling)))
 
 typedef struct _n_IDRSMatching {
   PetscInt  n, N;     /* rows of this process, of all */
@@ -44,7 +44,22 @@ typedef struct _n_IDRSMatching {
   PetscReal range[2]; /* least and largest scaling of a row or column */
 } *IDRSMatching;
 
+/*
+   Back ends. A rescale computes scalings for new values as IDRSMatchingRescaleRows() does, in memory of the back end, with the
+   largest modulus of a scaled entry; it is infinite if a row has a zero in its column, an infinite entry or NaN. setscalings makes
+   them those of the matching if its second argument is PETSC_TRUE, and frees them. A fill computes the values of a block of A~,
+   whose pattern is known, from the same block of A and the scalings of its columns. A reset frees the permutation
+*/
+typedef struct {
+  PetscErrorCode (*permute)(IDRSMatching, PetscBool, Vec, Vec, Vec);
+  PetscErrorCode (*rescale)(IDRSMatching, Mat, double **, double **, double *);
+  PetscErrorCode (*setscalings)(IDRSMatching, PetscBool, double **, double **);
+  PetscErrorCode (*fill)(IDRSMatching, Mat, Vec, Mat);
+  PetscErrorCode (*reset)(IDRSMatching);
+} IDRSMatchingOps;
+
 /* matching.c */
+PETSC_INTERN PetscErrorCode IDRSMatchingGetBackEnd_Private(Mat, Vec, Vec, const IDRSMatchingOps **);
 PETSC_INTERN PetscErrorCode IDRSMatchingSupports(Mat, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSMatchingCreate(Mat, PetscBool, IDRSMatching *);
 PETSC_INTERN PetscErrorCode IDRSMatchingUpdate(IDRSMatching, Mat, PetscBool *);
@@ -62,10 +77,8 @@ PETSC_INTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, double, PetscInt[], 
 PETSC_INTERN void           IDRSMatchingClipRows(const IDRSRows *, double, double[], double[]);
 PETSC_INTERN PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *, const PetscInt[], double[], double[], double *);
 
-/* matchingcuda.cu: for matrices of type aijcusparse, and vectors of type cuda, on the GPU */
-PETSC_INTERN PetscErrorCode IDRSMatchingRuns_CUDA(IDRSMatching, Mat, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching, PetscBool, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching, Mat, double **, double **, double *);
-PETSC_INTERN PetscErrorCode IDRSMatchingTakeScalings_CUDA(IDRSMatching, PetscBool, double **, double **);
-PETSC_INTERN PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching, Mat, Vec, Mat);
-PETSC_INTERN PetscErrorCode IDRSMatchingDestroy_CUDA(IDRSMatching);
+PETSC_INTERN PetscErrorCode IDRSMatchingFindBadRow(Mat, PetscInt *);
+
+/* matchinghost.c, and matchingcuda.cu if CUDA is compiled in */
+PETSC_INTERN const IDRSMatchingOps IDRSMatchingBackEnds_Host;
+PETSC_INTERN const IDRSMatchingOps IDRSMatchingBackEnds_CUDA;

@@ -14,34 +14,23 @@
 typedef struct {
   unsigned long long largest;
   unsigned int       changed;
-} MatchingSweep;
+} IDRSMatchingSweep;
 
 /* Blocks for a row each thread, or for several rows */
-static unsigned int MatchingBlocks(PetscInt n)
+static unsigned int IDRSMatchingBlocks(PetscInt n)
 {
   return (unsigned int)PetscMin((n + IDRS_THREADS - 1) / IDRS_THREADS, 65535);
 }
 
 /* Infinity for NaN */
-static __device__ __forceinline__ unsigned long long MatchingBits(double value)
+static __device__ __forceinline__ unsigned long long IDRSMatchingBits(double value)
 {
   return (unsigned long long)__double_as_longlong(value >= 0.0 ? value : (double)INFINITY);
 }
 
-/* IDRSMatchingRuns_CUDA - Returns PETSC_TRUE if the values of the matrix and the scalings are in the memory of the GPU */
-PetscErrorCode IDRSMatchingRuns_CUDA(IDRSMatching matching, Mat A, PetscBool *runs)
-{
-  IDRSPlace matrix, scaling;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSMatWhere(A, &matrix));
-  PetscCall(IDRSVecWhere(matching->right, &scaling));
-  *runs = (PetscBool)(matrix == IDRS_PLACE_CUDA && scaling == IDRS_PLACE_CUDA);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The permutation in the memory of the GPU: columns of the rows, and rows of the columns behind them */
-static PetscErrorCode MatchingGetPlaces(IDRSMatching matching, cudaStream_t stream, const PetscInt **column, const PetscInt **row)
+static PetscErrorCode IDRSMatchingGetPlaces(IDRSMatching matching, cudaStream_t stream, const PetscInt **column,
+                                            const PetscInt **row)
 {
   const size_t       bytes = (size_t)matching->n * sizeof(PetscInt);
   PetscDeviceContext dctx;
@@ -58,8 +47,7 @@ static PetscErrorCode MatchingGetPlaces(IDRSMatching matching, cudaStream_t stre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatchingDestroy_CUDA - Frees what is in the memory of the GPU */
-PetscErrorCode IDRSMatchingDestroy_CUDA(IDRSMatching matching)
+static PetscErrorCode IDRSMatchingReset_CUDA(IDRSMatching matching)
 {
   PetscDeviceContext dctx;
 
@@ -72,13 +60,13 @@ PetscErrorCode IDRSMatchingDestroy_CUDA(IDRSMatching matching)
 
 /* y_i = d_i x_places(i) */
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  MatchingPermuteKernel(size_t n, const PetscInt *places, const PetscScalar *d, const PetscScalar *x, PetscScalar *y)
+  IDRSMatchingPermuteKernel(size_t n, const PetscInt *places, const PetscScalar *d, const PetscScalar *x, PetscScalar *y)
 {
   for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) y[i] = d[i] * x[places[i]];
 }
 
-/* IDRSMatchingPermute_CUDA - IDRSMatchingPermute() of vectors on the GPU; y is not x */
-PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool transpose, Vec d, Vec x, Vec y)
+/* y = d P x, or d P^T x, entry by entry; y is not x */
+static PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool transpose, Vec d, Vec x, Vec y)
 {
   const PetscInt    *column, *row;
   const PetscScalar *darray, *xarray;
@@ -87,14 +75,15 @@ PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool transpo
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(MatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSMatchingGetPlaces(matching, stream, &column, &row));
   PetscCall(IDRSGetArrayRead_CUDA(d, &darray));
   PetscCall(IDRSGetArrayRead_CUDA(x, &xarray));
   PetscCall(IDRSGetArray_CUDA(y, VecGetArrayWriteAndMemType, &yarray));
   PetscCall(PetscLogGpuTimeBegin());
   if (matching->n)
-    MatchingPermuteKernel<<<MatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, transpose ? column : row,
-                                                                                    darray, xarray, yarray);
+    IDRSMatchingPermuteKernel<<<IDRSMatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n,
+                                                                                            transpose ? column : row, darray,
+                                                                                            xarray, yarray);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops((PetscLogDouble)matching->n));
@@ -105,7 +94,7 @@ PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool transpo
 }
 
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  MatchingGetScalingsKernel(size_t n, const PetscScalar *scalings, double *values)
+  IDRSMatchingGetScalingsKernel(size_t n, const PetscScalar *scalings, double *values)
 {
   for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) values[i] = (double)PetscRealPart(scalings[i]);
 }
@@ -115,8 +104,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
    one. By a thread, for a row at a time. Bits of positive numbers have the order of the numbers
 */
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  MatchingSweepKernel(IDRSCSR A, const PetscInt *column, bool last, const double *before, double *right, double *left,
-                      MatchingSweep *sweep)
+  IDRSMatchingSweepKernel(IDRSCSR A, const PetscInt *column, bool last, const double *before, double *right, double *left,
+                          IDRSMatchingSweep *sweep)
 {
   unsigned long long mine = 0;
 
@@ -126,12 +115,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
     for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
       if (A.j[p] == column[row]) pivot = (double)PetscAbsScalar(A.a[p]) * before[column[row]];
     }
-    if (!(pivot > 0.0)) mine = MatchingBits(INFINITY); /* also in a row without entries */
+    if (!(pivot > 0.0)) mine = IDRSMatchingBits(INFINITY); /* also in a row without entries */
     for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
       const double a = (double)PetscAbsScalar(A.a[p]), relative = a * before[A.j[p]] / pivot;
 
-      mine = max(mine, MatchingBits(relative));
+      mine = max(mine, IDRSMatchingBits(relative));
       if (!(relative > MATCHING_ONE) || last) continue;
+      /* right_j = min over i of pivot_i / |a_ij| */
       atomicMin((unsigned long long *)right + A.j[p], (unsigned long long)__double_as_longlong(pivot / a));
       sweep->changed = 1;
     }
@@ -142,30 +132,22 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 }
 
 /* Infinite entries and NaN outside the diagonal block count as infinite */
-static __global__ void __launch_bounds__(IDRS_THREADS) MatchingFiniteKernel(IDRSCSR A, MatchingSweep *sweep)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSMatchingFiniteKernel(IDRSCSR A, IDRSMatchingSweep *sweep)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
     for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
-      if (!((double)PetscAbsScalar(A.a[p]) <= (double)PETSC_MAX_REAL)) sweep->largest = MatchingBits(INFINITY);
+      if (!((double)PetscAbsScalar(A.a[p]) <= (double)PETSC_MAX_REAL)) sweep->largest = IDRSMatchingBits(INFINITY);
     }
   }
 }
 
-/*
-   IDRSMatchingRescale_CUDA - Computes scalings for new values, as IDRSMatchingRescaleRows() does
-
-   Output Parameters:
-+ left    - the scalings of the rows, in the memory of the GPU; IDRSMatchingTakeScalings_CUDA() frees them
-. right   - the scalings of the columns
-- largest - the largest modulus of a scaled entry; infinite if a row has a zero in its column, an infinite entry or NaN
-*/
-PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **left, double **right, double *largest)
+static PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **left, double **right, double *largest)
 {
   const size_t       bytes = (size_t)matching->n * sizeof(double);
   const PetscInt    *column, *row;
   const PetscScalar *old;
   double            *before;
-  MatchingSweep     *ondevice, sweep = {0, 1};
+  IDRSMatchingSweep *ondevice, sweep = {0, 1};
   PetscDeviceContext dctx;
   cudaStream_t       stream;
   IDRSCSR            csr;
@@ -174,24 +156,25 @@ PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **l
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(MatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSMatchingGetPlaces(matching, stream, &column, &row));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, left));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, right));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, &before));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &ondevice));
   PetscCall(IDRSGetArrayRead_CUDA(matching->right, &old));
   if (matching->n)
-    MatchingGetScalingsKernel<<<MatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, old, *right);
+    IDRSMatchingGetScalingsKernel<<<IDRSMatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, old, *right);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(VecRestoreArrayReadAndMemType(matching->right, &old));
   PetscCall(IDRSGetBlocks(A, &block, &outer));
   PetscCall(IDRSGetCSR(block, &csr));
   *largest = 0.0;
+  /* sweeps until no scaling changes; the host waits for each */
   for (int k = 0; matching->n && sweep.changed && *largest < (double)INFINITY; k++) {
     PetscCallCUDA(cudaMemcpyAsync(before, *right, bytes, cudaMemcpyDeviceToDevice, stream));
     PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));
-    MatchingSweepKernel<<<MatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, column, k == MATCHING_SWEEPS, before, *right,
-                                                                            *left, ondevice);
+    IDRSMatchingSweepKernel<<<IDRSMatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, column, k == MATCHING_SWEEPS, before,
+                                                                                    *right, *left, ondevice);
     PetscCallCUDA(cudaGetLastError());
     PetscCallCUDA(cudaMemcpyAsync(&sweep, ondevice, sizeof(sweep), cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
@@ -201,7 +184,7 @@ PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **l
   if (outer) {
     PetscCall(IDRSGetCSR(outer, &csr));
     PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));
-    if (csr.n) MatchingFiniteKernel<<<MatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, ondevice);
+    if (csr.n) IDRSMatchingFiniteKernel<<<IDRSMatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, ondevice);
     PetscCallCUDA(cudaGetLastError());
     PetscCallCUDA(cudaMemcpyAsync(&sweep, ondevice, sizeof(sweep), cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
@@ -213,13 +196,14 @@ PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **l
 }
 
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  MatchingSetScalingsKernel(size_t n, const double *values, const PetscInt *places, PetscScalar *scalings)
+  IDRSMatchingSetScalingsKernel(size_t n, const double *values, const PetscInt *places, PetscScalar *scalings)
 {
-  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) scalings[i] = MatchingLimit(values[places ? places[i] : i]);
+  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>())
+    scalings[i] = IDRSMatchingLimit(values[places ? places[i] : i]);
 }
 
 /* scaling_i = values_i, or values_places(i) */
-static PetscErrorCode MatchingSetScaling(const double values[], const PetscInt places[], cudaStream_t stream, Vec scaling)
+static PetscErrorCode IDRSMatchingSetScaling_CUDA(const double values[], const PetscInt places[], cudaStream_t stream, Vec scaling)
 {
   PetscScalar *array;
   PetscInt     n;
@@ -227,14 +211,13 @@ static PetscErrorCode MatchingSetScaling(const double values[], const PetscInt p
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(scaling, &n));
   PetscCall(IDRSGetArray_CUDA(scaling, VecGetArrayWriteAndMemType, &array));
-  if (n) MatchingSetScalingsKernel<<<MatchingBlocks(n), IDRS_THREADS, 0, stream>>>((size_t)n, values, places, array);
+  if (n) IDRSMatchingSetScalingsKernel<<<IDRSMatchingBlocks(n), IDRS_THREADS, 0, stream>>>((size_t)n, values, places, array);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(VecRestoreArrayWriteAndMemType(scaling, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatchingTakeScalings_CUDA - Takes the scalings of IDRSMatchingRescale_CUDA() if "keep", and frees them */
-PetscErrorCode IDRSMatchingTakeScalings_CUDA(IDRSMatching matching, PetscBool keep, double **left, double **right)
+static PetscErrorCode IDRSMatchingSetScalings_CUDA(IDRSMatching matching, PetscBool keep, double **left, double **right)
 {
   const PetscInt    *column, *row;
   PetscDeviceContext dctx;
@@ -242,11 +225,11 @@ PetscErrorCode IDRSMatchingTakeScalings_CUDA(IDRSMatching matching, PetscBool ke
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(MatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSMatchingGetPlaces(matching, stream, &column, &row));
   if (keep) {
-    PetscCall(MatchingSetScaling(*left, NULL, stream, matching->left));
-    PetscCall(MatchingSetScaling(*right, NULL, stream, matching->right));
-    if (matching->moved) PetscCall(MatchingSetScaling(*left, row, stream, matching->permuted));
+    PetscCall(IDRSMatchingSetScaling_CUDA(*left, NULL, stream, matching->left));
+    PetscCall(IDRSMatchingSetScaling_CUDA(*right, NULL, stream, matching->right));
+    if (matching->moved) PetscCall(IDRSMatchingSetScaling_CUDA(*left, row, stream, matching->permuted));
   }
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, *left));
@@ -259,8 +242,8 @@ PetscErrorCode IDRSMatchingTakeScalings_CUDA(IDRSMatching matching, PetscBool ke
    not overflow
 */
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  MatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i,
-                     PetscScalar *a)
+  IDRSMatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i,
+                         PetscScalar *a)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
     const PetscScalar scaling = Dr[row];
@@ -270,18 +253,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/*
-   IDRSMatchingFill_CUDA - Computes the values of a block of A~, whose pattern is known
-
-   Input Parameters:
-+ matching - the matching of A
-. from     - the same block of A
-- right    - the scalings of the columns of this block
-
-   Output Parameter:
-. to - the block of A~
-*/
-PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec right, Mat to)
+static PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec right, Mat to)
 {
   const PetscInt    *column, *row;
   const PetscScalar *Dr, *Dc;
@@ -293,7 +265,7 @@ PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec right,
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(MatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSMatchingGetPlaces(matching, stream, &column, &row));
   PetscCall(IDRSGetCSR(from, &A));
   PetscCall(IDRSGetCSR(to, &permuted));
   PetscCall(IDRSGetArrayRead_CUDA(matching->left, &Dr));
@@ -307,7 +279,8 @@ PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec right,
     PetscCallCUDA(cudaMemcpyAsync(copy, Dc, (size_t)n * sizeof(*copy), cudaMemcpyHostToDevice, stream));
   }
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(to, &a));
-  if (A.n) MatchingFillKernel<<<MatchingBlocks(A.n), IDRS_THREADS, 0, stream>>>(A, column, Dr, copy ? copy : Dc, permuted.i, a);
+  if (A.n)
+    IDRSMatchingFillKernel<<<IDRSMatchingBlocks(A.n), IDRS_THREADS, 0, stream>>>(A, column, Dr, copy ? copy : Dc, permuted.i, a);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(to, &a));
   PetscCall(IDRSStreamJoin_CUDA()); /* products of the matrix may run on another stream */
@@ -319,3 +292,13 @@ PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec right,
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+// clang-format off
+const IDRSMatchingOps IDRSMatchingBackEnds_CUDA = {
+  PetscDesignatedInitializer(permute, IDRSMatchingPermute_CUDA),
+  PetscDesignatedInitializer(rescale, IDRSMatchingRescale_CUDA),
+  PetscDesignatedInitializer(setscalings, IDRSMatchingSetScalings_CUDA),
+  PetscDesignatedInitializer(fill, IDRSMatchingFill_CUDA),
+  PetscDesignatedInitializer(reset, IDRSMatchingReset_CUDA),
+};
+// clang-format on

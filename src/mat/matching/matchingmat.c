@@ -5,39 +5,8 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
 
-/* Permutes and scales the rows of a block, as values of a block with the permuted pattern; right has the scalings of its columns */
-static PetscErrorCode MatchingFill(IDRSMatching matching, Mat from, Vec right, Mat to)
-{
-  const PetscInt    *i, *j;
-  const PetscScalar *Dr, *Dc;
-  PetscInt           n;
-  PetscScalar       *a;
-  PetscBool          done;
-  IDRSRows           rows;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSRowsGet(from, &rows));
-  PetscCall(VecGetArrayRead(matching->left, &Dr));
-  PetscCall(VecGetArrayRead(right, &Dc));
-  PetscCall(MatGetRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCheck(done && i[n] == rows.i[n], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The permuted matrix has another pattern");
-  PetscCall(MatSeqAIJGetArrayWrite(to, &a));
-  for (PetscInt row = 0; row < n; row++) {
-    PetscInt q = i[matching->column[row]];
-
-    /* The product with the scaling of the row comes first, because it is at most 1 / Dc[j] */
-    for (PetscInt p = rows.i[row]; p < rows.i[row + 1]; p++) a[q++] = rows.a[p] * Dr[row] * Dc[rows.j[p]];
-  }
-  PetscCall(MatSeqAIJRestoreArrayWrite(to, &a));
-  PetscCall(MatRestoreRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCall(VecRestoreArrayRead(right, &Dc));
-  PetscCall(VecRestoreArrayRead(matching->left, &Dr));
-  PetscCall(IDRSRowsRestore(&rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The block size of A if, on all processes, the rows of each block of A become the rows of one block of A~, in any order; else 1 */
-static PetscErrorCode MatchingGetBlockSize(IDRSMatching matching, Mat A, PetscInt *bs)
+static PetscErrorCode IDRSMatchingGetBlockSize(IDRSMatching matching, Mat A, PetscInt *bs)
 {
   PetscInt rows, columns;
 
@@ -46,6 +15,7 @@ static PetscErrorCode MatchingGetBlockSize(IDRSMatching matching, Mat A, PetscIn
   *bs = rows == columns ? rows : 1;
   if (*bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt row = 0; row < matching->n; row++) {
+    /* the first row of the block is in another block of A~ */
     if (matching->column[row] / rows != matching->column[row - row % rows] / rows) *bs = 1;
   }
   IDRSCallAllreduce(MPI_IN_PLACE, bs, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
@@ -53,7 +23,8 @@ static PetscErrorCode MatchingGetBlockSize(IDRSMatching matching, Mat A, PetscIn
 }
 
 /* A matrix of the type of A with the permuted pattern; outer is the block outside of the diagonal one, or NULL */
-static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[], Mat *newmat)
+static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[],
+                                            Mat *newmat)
 {
   const PetscInt n = matching->n;
   PetscInt       begin, bs, entries, *i, *j;
@@ -61,7 +32,7 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
   IDRSRows       in, out = {0};
 
   PetscFunctionBegin;
-  PetscCall(MatchingGetBlockSize(matching, A, &bs));
+  PetscCall(IDRSMatchingGetBlockSize(matching, A, &bs));
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(IDRSRowsGet(inner, &in));
   if (outer) PetscCall(IDRSRowsGet(outer, &out));
@@ -72,6 +43,7 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
     i[matching->column[row] + 1] = in.i[row + 1] - in.i[row] + (outer ? out.i[row + 1] - out.i[row] : 0);
   for (PetscInt row = 0; row < n; row++) i[row + 1] += i[row];
   for (PetscInt row = 0; row < n; row++) {
+    /* row i of A is row column[i] of A~; its columns ascend: outer ones, those of the block, outer ones */
     PetscInt q = i[matching->column[row]], p = outer ? out.i[row] : 0;
 
     for (; outer && p < out.i[row + 1] && garray[out.j[p]] < begin; p++) j[q++] = garray[out.j[p]];
@@ -107,23 +79,16 @@ static PetscErrorCode MatchingCreateMat(IDRSMatching matching, Mat A, Mat inner,
 */
 PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, Mat *B)
 {
-  const PetscInt *garray;
-  PetscErrorCode (*fill)(IDRSMatching, Mat, Vec, Mat) = MatchingFill;
-  Mat from[2], to[2];
+  const PetscInt        *garray;
+  const IDRSMatchingOps *ops;
+  Mat                    from[2], to[2];
 
   PetscFunctionBegin;
   PetscCall(IDRSRowsGetBlocks(A, &from[0], &from[1], &garray));
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatchingCreateMat(matching, A, from[0], from[1], garray, B));
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(IDRSMatchingCreateMat(matching, A, from[0], from[1], garray, B));
   PetscCall(IDRSRowsGetBlocks(*B, &to[0], &to[1], NULL));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  {
-    PetscBool runs;
-
-    PetscCall(IDRSMatchingRuns_CUDA(matching, A, &runs));
-    if (runs) fill = IDRSMatchingFill_CUDA;
-  }
-#endif
-  PetscCall((*fill)(matching, from[0], matching->right, to[0]));
+  PetscCall(IDRSMatchingGetBackEnd_Private(A, matching->right, matching->right, &ops));
+  PetscCall((*ops->fill)(matching, from[0], matching->right, to[0]));
   if (from[1]) {
     PetscInt   columns;
     Vec        ghosts;
@@ -133,7 +98,7 @@ PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, 
     PetscCall(IDRSRowsGetGhosts(matching->right, columns, garray, &ghosts, &scatter));
     PetscCall(VecScatterBegin(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall((*fill)(matching, from[1], ghosts, to[1]));
+    PetscCall((*ops->fill)(matching, from[1], ghosts, to[1]));
     PetscCall(VecScatterDestroy(&scatter));
     PetscCall(VecDestroy(&ghosts));
   }

@@ -49,14 +49,14 @@ typedef struct {
   PetscInt *from, *fromentry;   /* row and entry by which a column is reached */
   double   *distance;
   double    entries; /* that all searches have looked at */
-} Matching;
+} IDRSMatchingSolver;
 
-static inline double MatchingModulus(const Matching *m, PetscInt p)
+static inline double IDRSMatchingModulus(const IDRSMatchingSolver *m, PetscInt p)
 {
   return (double)PetscAbsScalar(m->rows->a[p]);
 }
 
-static void MatchingSet(Matching *m, PetscInt i, PetscInt p)
+static void IDRSMatchingSet(IDRSMatchingSolver *m, PetscInt i, PetscInt p)
 {
   m->column[i]          = m->rows->j[p];
   m->entry[i]           = p;
@@ -64,14 +64,14 @@ static void MatchingSet(Matching *m, PetscInt i, PetscInt p)
 }
 
 /* The largest entry of each row; *badrow is the first row with an infinite entry or NaN, or -1 */
-static void MatchingLargest(Matching *m, PetscInt *badrow)
+static void IDRSMatchingLargest(IDRSMatchingSolver *m, PetscInt *badrow)
 {
   *badrow = -1;
   for (PetscInt i = 0; i < m->n && *badrow < 0; i++) {
     double most = 0.0;
 
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
-      const double a = MatchingModulus(m, p);
+      const double a = IDRSMatchingModulus(m, p);
 
       if (!(a <= DBL_MAX)) *badrow = i;
       if (a > most) most = a;
@@ -84,7 +84,7 @@ static void MatchingLargest(Matching *m, PetscInt *badrow)
    The entry of row i with u_i + v_j = c_ij in a free column, or -1; the diagonal entry comes first. U and V are exp(-u_i) and
    exp(v_j)
 */
-static PetscInt MatchingFreeEntry(const Matching *m, PetscInt i, double U, const double V[])
+static PetscInt IDRSMatchingFreeEntry(const IDRSMatchingSolver *m, PetscInt i, double U, const double V[])
 {
   const double inverse = 1.0 / m->largest[i];
   PetscInt     found   = -1;
@@ -92,7 +92,7 @@ static PetscInt MatchingFreeEntry(const Matching *m, PetscInt i, double U, const
   for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
     const PetscInt j = m->rows->j[p];
 
-    if (m->row[j] >= 0 || MatchingModulus(m, p) * inverse * V[j] != U) continue;
+    if (m->row[j] >= 0 || IDRSMatchingModulus(m, p) * inverse * V[j] != U) continue;
     if (j == i) return p;
     if (found < 0) found = p;
   }
@@ -100,7 +100,7 @@ static PetscInt MatchingFreeEntry(const Matching *m, PetscInt i, double U, const
 }
 
 /* Makes room for row i: the row that has one of its columns moves to a free column */
-static void MatchingMoveOther(Matching *m, PetscInt i, const double U[], const double V[])
+static void IDRSMatchingMoveOther(IDRSMatchingSolver *m, PetscInt i, const double U[], const double V[])
 {
   const double inverse = 1.0 / m->largest[i];
 
@@ -108,17 +108,17 @@ static void MatchingMoveOther(Matching *m, PetscInt i, const double U[], const d
     const PetscInt j = m->rows->j[p];
     PetscInt       other;
 
-    if (MatchingModulus(m, p) * inverse * V[j] != U[i]) continue;
-    other = MatchingFreeEntry(m, m->row[j], U[m->row[j]], V);
+    if (IDRSMatchingModulus(m, p) * inverse * V[j] != U[i]) continue;
+    other = IDRSMatchingFreeEntry(m, m->row[j], U[m->row[j]], V);
     if (other < 0) continue;
-    MatchingSet(m, m->row[j], other);
-    MatchingSet(m, i, p);
+    IDRSMatchingSet(m, m->row[j], other);
+    IDRSMatchingSet(m, i, p);
     return;
   }
 }
 
 /* The start; returns the number of rows that are matched. u and v have exp(-u_i) and exp(v_j) at first */
-static PetscInt MatchingStart(Matching *m)
+static PetscInt IDRSMatchingStart(IDRSMatchingSolver *m)
 {
   double  *U = m->u, *V = m->v;
   PetscInt count = 0;
@@ -128,8 +128,9 @@ static PetscInt MatchingStart(Matching *m)
     const double inverse = 1.0 / m->largest[i];
 
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++)
-      V[m->rows->j[p]] = PetscMax(V[m->rows->j[p]], MatchingModulus(m, p) * inverse);
+      V[m->rows->j[p]] = PetscMax(V[m->rows->j[p]], IDRSMatchingModulus(m, p) * inverse);
   }
+  /* v_j = min_i c_ij, which is -log max_i |a_ij| / max_k |a_ik| */
   for (PetscInt j = 0; j < m->n; j++) {
     V[j]      = V[j] > 0.0 ? 1.0 / PetscMax(V[j], MATCHING_TINY) : 1.0;
     m->row[j] = -1;
@@ -139,13 +140,14 @@ static PetscInt MatchingStart(Matching *m)
     PetscInt     p;
 
     U[i] = 0.0;
-    for (p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) U[i] = PetscMax(U[i], MatchingModulus(m, p) * inverse * V[m->rows->j[p]]);
+    for (p = m->rows->i[i]; p < m->rows->i[i + 1]; p++)
+      U[i] = PetscMax(U[i], IDRSMatchingModulus(m, p) * inverse * V[m->rows->j[p]]);
     m->column[i] = -1;
-    p            = U[i] > 0.0 ? MatchingFreeEntry(m, i, U[i], V) : -1;
-    if (p >= 0) MatchingSet(m, i, p);
+    p            = U[i] > 0.0 ? IDRSMatchingFreeEntry(m, i, U[i], V) : -1;
+    if (p >= 0) IDRSMatchingSet(m, i, p);
   }
   for (PetscInt i = 0; i < m->n; i++) {
-    if (m->column[i] < 0 && U[i] > 0.0) MatchingMoveOther(m, i, U, V);
+    if (m->column[i] < 0 && U[i] > 0.0) IDRSMatchingMoveOther(m, i, U, V);
     if (m->column[i] >= 0) count++;
   }
   for (PetscInt i = 0; i < m->n; i++) {
@@ -156,7 +158,7 @@ static PetscInt MatchingStart(Matching *m)
 }
 
 /* Moves a column towards the first place of the heap, until its parent is not farther */
-static void MatchingHeapUp(Matching *m, PetscInt j, PetscInt place)
+static void IDRSMatchingHeapUp(IDRSMatchingSolver *m, PetscInt j, PetscInt place)
 {
   while (place > 0 && m->distance[m->heap[(place - 1) / 2]] > m->distance[j]) {
     m->heap[place]           = m->heap[(place - 1) / 2];
@@ -168,7 +170,7 @@ static void MatchingHeapUp(Matching *m, PetscInt j, PetscInt place)
 }
 
 /* Removes the column with the least distance from the heap */
-static PetscInt MatchingHeapPop(Matching *m)
+static PetscInt IDRSMatchingHeapPop(IDRSMatchingSolver *m)
 {
   const PetscInt first = m->heap[0], last = m->heap[--m->nheap];
   PetscInt       place = 0;
@@ -192,7 +194,7 @@ static PetscInt MatchingHeapPop(Matching *m)
 }
 
 /* Searches a shortest path from row s to a free column, which it returns, or -1 if there is none */
-static PetscInt MatchingSearch(Matching *m, PetscInt s, double *length)
+static PetscInt IDRSMatchingSearch(IDRSMatchingSolver *m, PetscInt s, double *length)
 {
   PetscInt i = s, end = -1;
   double   base = 0.0, shortest = PETSC_INFINITY;
@@ -202,8 +204,9 @@ static PetscInt MatchingSearch(Matching *m, PetscInt s, double *length)
   while (PETSC_TRUE) {
     m->entries += (double)(m->rows->i[i + 1] - m->rows->i[i]);
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
-      const PetscInt j        = m->rows->j[p];
-      const double   distance = base + PetscMax(m->cost[p] - m->u[i] - m->v[j], 0.0);
+      const PetscInt j = m->rows->j[p];
+      /* the reduced cost of the entry is c_ij - u_i - v_j */
+      const double distance = base + PetscMax(m->cost[p] - m->u[i] - m->v[j], 0.0);
 
       if (!(distance < shortest) || m->state[j] <= MATCHING_SCANNED) continue;
       if (m->row[j] < 0) {
@@ -214,11 +217,12 @@ static PetscInt MatchingSearch(Matching *m, PetscInt s, double *length)
       m->fromentry[j] = p;
       if (j == end) continue;
       m->distance[j] = distance;
-      MatchingHeapUp(m, j, m->state[j] >= 0 ? m->state[j] : m->nheap++);
+      IDRSMatchingHeapUp(m, j, m->state[j] >= 0 ? m->state[j] : m->nheap++);
     }
+    /* no path through the heap is shorter */
     if (!m->nheap || m->distance[m->heap[0]] >= shortest) break;
     base = m->distance[m->heap[0]];
-    i    = m->row[MatchingHeapPop(m)];
+    i    = m->row[IDRSMatchingHeapPop(m)];
   }
   for (PetscInt k = 0; k < m->nheap; k++) m->state[m->heap[k]] = MATCHING_UNSEEN;
   for (PetscInt k = 0; k < m->nscanned; k++) m->state[m->scanned[k]] = end < 0 ? MATCHING_CLOSED - m->nsearches : MATCHING_UNSEEN;
@@ -227,23 +231,26 @@ static PetscInt MatchingSearch(Matching *m, PetscInt s, double *length)
 }
 
 /* Adds a row to the matching, and returns PETSC_FALSE if there is no augmenting path from it */
-static PetscBool MatchingAugment(Matching *m, PetscInt s)
+static PetscBool IDRSMatchingAugment(IDRSMatchingSolver *m, PetscInt s)
 {
   double   length;
-  PetscInt i, j, end = MatchingSearch(m, s, &length);
+  PetscInt i, j, end = IDRSMatchingSearch(m, s, &length);
 
   if (end < 0) {
     m->nsearches++;
+    /* the columns of a search without a path are closed */
     while (m->nscanned) m->scanned[m->n - ++m->nclosed] = m->scanned[--m->nscanned];
     return PETSC_FALSE;
   }
+  /* the rows of the path move to its next columns */
   for (j = end, i = -1; i != s;) {
     const PetscInt next = m->column[m->from[j]];
 
     i = m->from[j];
-    MatchingSet(m, i, m->fromentry[j]);
+    IDRSMatchingSet(m, i, m->fromentry[j]);
     j = next;
   }
+  /* v_j -= length - distance_j, and u_i = c_ij - v_j for the matched entries */
   for (PetscInt k = 0; k < m->nscanned; k++) m->v[m->scanned[k]] -= length - m->distance[m->scanned[k]];
   for (PetscInt k = 0; k < m->nscanned; k++) {
     i       = m->row[m->scanned[k]];
@@ -258,7 +265,7 @@ static PetscBool MatchingAugment(Matching *m, PetscInt s)
    Raises the shifts of closed columns until the entries of row i in them are at most 1. Only columns count that one of the first
    "searches" searches has closed
 */
-static void MatchingRaiseShifts(const Matching *m, PetscInt i, PetscInt searches, double shift[])
+static void IDRSMatchingRaiseShifts(const IDRSMatchingSolver *m, PetscInt i, PetscInt searches, double shift[])
 {
   for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
     const PetscInt j = m->rows->j[p], search = MATCHING_CLOSED - m->state[j];
@@ -270,24 +277,24 @@ static void MatchingRaiseShifts(const Matching *m, PetscInt i, PetscInt searches
 /*
    Completes a matching of deficient rank. The columns that a search has closed get a common shift, with their rows, so that the
    entries of other rows in these columns are at most 1: of rows that are not closed, and of rows that a later search has closed.
-   Rows without a column get dual variables by which their largest entry is 1. Rows and columns that are left are paired, by their
+   Rows without a column get dual variables by which their largest entry is 1. The remaining rows and columns are paired, by their
    diagonal entries if possible
 */
-static void MatchingComplete(Matching *m)
+static void IDRSMatchingComplete(IDRSMatchingSolver *m)
 {
   double  *shift = m->distance;
   PetscInt j     = 0;
 
   for (PetscInt k = 0; k < m->nsearches; k++) shift[k] = 0.0;
   for (PetscInt i = 0; i < m->n; i++) {
-    if (m->column[i] >= 0 && m->state[m->column[i]] > MATCHING_CLOSED) MatchingRaiseShifts(m, i, m->nsearches, shift);
+    if (m->column[i] >= 0 && m->state[m->column[i]] > MATCHING_CLOSED) IDRSMatchingRaiseShifts(m, i, m->nsearches, shift);
   }
   for (PetscInt k = m->n - m->nclosed; k < m->n; k++) {
     const PetscInt column = m->scanned[k], search = MATCHING_CLOSED - m->state[column];
 
     m->v[column] -= shift[search];
     m->u[m->row[column]] += shift[search];
-    MatchingRaiseShifts(m, m->row[column], search, shift);
+    IDRSMatchingRaiseShifts(m, m->row[column], search, shift);
   }
   for (PetscInt i = 0; i < m->n; i++) {
     double least = PETSC_INFINITY;
@@ -310,9 +317,10 @@ static void MatchingComplete(Matching *m)
 }
 
 /*
-   Shortest augmenting paths for all rows that the start has left; returns the number of rows that are matched, see IDRSMatchRows()
+   Searches shortest augmenting paths for all rows that the start has not matched; returns the number of rows that are matched, see
+   IDRSMatchRows()
 */
-static PetscErrorCode MatchingFinish(Matching *m, double most, PetscInt *rank)
+static PetscErrorCode IDRSMatchingFinish(IDRSMatchingSolver *m, double most, PetscInt *rank)
 {
   const PetscInt n = m->n;
 
@@ -324,18 +332,37 @@ static PetscErrorCode MatchingFinish(Matching *m, double most, PetscInt *rank)
 
     m->state[i] = MATCHING_UNSEEN;
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
-      const double a = MatchingModulus(m, p);
+      const double a = IDRSMatchingModulus(m, p);
 
+      /* c_ij = log(max_k |a_ik|) - log|a_ij| */
       m->cost[p] = a > 0.0 ? largest - log(a) : PETSC_INFINITY;
     }
   }
   for (PetscInt i = 0; i < n && m->entries <= most; i++) {
-    if (m->column[i] < 0 && MatchingAugment(m, i)) (*rank)++;
+    if (m->column[i] < 0 && IDRSMatchingAugment(m, i)) (*rank)++;
   }
   if (m->entries > most) *rank = -1;
-  else if (*rank < n) MatchingComplete(m);
+  else if (*rank < n) IDRSMatchingComplete(m);
   PetscCall(PetscFree4(m->cost, m->heap, m->state, m->scanned));
   PetscCall(PetscFree3(m->from, m->fromentry, m->distance));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatchingFindBadRow - Finds the first row of a block with an infinite entry or NaN, or -1; the block may be NULL */
+PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
+{
+  IDRSRows rows;
+
+  PetscFunctionBegin;
+  *badrow = -1;
+  if (!block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSRowsGet(block, &rows));
+  for (PetscInt i = 0; i < rows.n && *badrow < 0; i++) {
+    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++) {
+      if (PetscIsInfOrNanScalar(rows.a[p])) *badrow = i;
+    }
+  }
+  PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -357,14 +384,14 @@ static PetscErrorCode MatchingFinish(Matching *m, double most, PetscInt *rank)
 PetscErrorCode IDRSMatchRows(const IDRSRows *rows, double most, PetscInt column[], double left[], double right[], PetscInt *rank,
                              PetscInt *badrow)
 {
-  Matching m = {.rows = rows, .n = rows->n, .column = column, .u = left, .v = right};
+  IDRSMatchingSolver m = {.rows = rows, .n = rows->n, .column = column, .u = left, .v = right};
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc3(m.n, &m.entry, m.n, &m.row, m.n, &m.largest));
-  MatchingLargest(&m, badrow);
+  IDRSMatchingLargest(&m, badrow);
   if (*badrow < 0) {
-    *rank = MatchingStart(&m);
-    if (*rank < m.n) PetscCall(MatchingFinish(&m, most, rank));
+    *rank = IDRSMatchingStart(&m);
+    if (*rank < m.n) PetscCall(IDRSMatchingFinish(&m, most, rank));
     for (PetscInt i = 0; i < m.n; i++) left[i] -= log(m.largest[i]);
   }
   PetscCall(PetscFree3(m.entry, m.row, m.largest));
@@ -396,6 +423,7 @@ void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], dou
   }
   for (PetscInt i = 0; clipped && i < rows->n; i++) {
     for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
+      /* the scaled entry is exp(excess): the row is scaled down as far as the limit allows, then the column */
       const double excess = left[i] + right[rows->j[p]] + log((double)PetscAbsScalar(rows->a[p])),
                    cut    = PetscMin(excess, left[i] + limit);
 

@@ -1,7 +1,7 @@
 /*
    The preconditioner PCBJIDRS: type, set-up, application, options
 
-     y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by IDR(s) of its own: idrsblocksolve.h
+     y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by IDR(s) of its own: idrssystem.h
 */
 #include "bjidrs.h"
 #include "bjidrsimpl.h"
@@ -14,7 +14,7 @@ static const char *const BJIDRSSources[] = {
   [BJIDRS_SIZES]    = "of PCBJIDRSSetLocalBlocks()",
 };
 
-/* How many failed systems PetscInfo() names */
+/* Failed systems that PetscInfo() names, at most */
 #define BJIDRS_NAMED 10
 
 /*
@@ -36,6 +36,7 @@ static PetscErrorCode BJIDRSGetDiagonal(PC_BJIDRS *bjidrs, PC diagonal, Vec work
   PetscCall(VecDuplicate(work, &largest));
   PetscCall(IDRSRowsLargest(bjidrs->A, bjidrs->nblocks, bjidrs->starts, largest, &known));
   PetscCall(MatGetDiagonal(bjidrs->A, work));
+  /* d_i = 1 / a_ii, or 1 / max_j |a_ij| if a_ii is small */
   PetscCall(IDRSReplaceSmallDiagonal(work, largest, inverse, &bjidrs->small));
   PetscCall(VecDestroy(&largest));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -55,7 +56,7 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   Vec            inverse, work;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)diagonal, PCJACOBI, &jacobi));
   if (!jacobi) {
@@ -76,24 +77,25 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
 
 static PetscErrorCode PCSetUp_BJIDRS(PC pc)
 {
-  PC_BJIDRS      *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscBool       aij;
-  PetscInt        m, n;
-  IDRSBlockLimits limits;
-  Mat             A;
+  PC_BJIDRS       *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscBool        aij;
+  PetscInt         m, n;
+  IDRSSystemLimits limits;
+  Mat              A;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE,
                                       MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
-             "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s",
-             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", ((PetscObject)pc->pmat)->type_name);
+             "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s", BJIDRSPrefix(pc),
+             ((PetscObject)pc->pmat)->type_name);
   PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
              "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT
              " columns",
-             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", m, n);
+             BJIDRSPrefix(pc), m, n);
+  /* A may be the present matrix */
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&bjidrs->A));
   bjidrs->A        = A;
@@ -101,7 +103,7 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   PetscCall(PCSetFailedReason(pc, PC_NOERROR));
   PetscCall(VecDestroy(&bjidrs->inverse));
   PetscCall(BJIDRSGetLimits_Private(pc, &limits));
-  PetscCall(BJIDRSFindBlocks_Private(pc));
+  PetscCall(BJIDRSFindSystems_Private(pc));
   PetscCall(BJIDRSSetUpDiagonal(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -113,6 +115,7 @@ static PetscErrorCode BJIDRSMakeRoom(PC_BJIDRS *bjidrs, PetscInt columns)
 
   PetscFunctionBegin;
   PetscCall(PetscIntMultError(bjidrs->nblocks, columns, &nsystems));
+  /* results stay valid until the next application */
   if (nsystems > bjidrs->room) {
     bjidrs->nsystems = bjidrs->room = 0;
     PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));
@@ -150,75 +153,60 @@ static PetscErrorCode BJIDRSCheckResults(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BJIDRSVecOnGPU(Vec x, PetscBool *gpu)
+/* Returns PETSC_TRUE if a vector or a matrix is on the GPU, and not bound to the CPU */
+static PetscErrorCode BJIDRSIsOnGPU(PetscObject object, PetscBool *gpu)
 {
   PetscBool bound;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, gpu, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(VecBoundToCPU(x, &bound));
+  PetscCall(
+    PetscObjectTypeCompareAny(object, gpu, VECSEQCUDA, VECMPICUDA, MATSEQAIJCUSPARSE, MATSEQDENSECUDA, MATMPIDENSECUDA, ""));
+  if (object->classid == VEC_CLASSID) PetscCall(VecBoundToCPU((Vec)object, &bound));
+  else PetscCall(MatBoundToCPU((Mat)object, &bound));
   if (bound) *gpu = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BJIDRSMatOnGPU(Mat A, PetscBool *gpu)
+/* Solves for all columns of x, a vector or a dense matrix, by the back end where the matrix and all columns are */
+static PetscErrorCode BJIDRSApply(PC pc, PetscInt columns, PetscObject x, PetscObject y)
 {
-  PetscBool bound;
+  PC_BJIDRS       *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscBool        matrix, from, to, gpu;
+  IDRSSystemLimits limits;
+  IDRSArrays       arrays;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, gpu, MATSEQAIJCUSPARSE, MATSEQDENSECUDA, MATMPIDENSECUDA, ""));
-  PetscCall(MatBoundToCPU(A, &bound));
-  if (bound) *gpu = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Room for the results of an application to so many columns, and the back end for it; gpu: what it reads and writes is there */
-static PetscErrorCode BJIDRSBeginApply(PC pc, PetscInt columns, PetscBool gpu, IDRSBlockLimits *limits)
-{
-  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscBool  matrix;
-
-  PetscFunctionBegin;
-  PetscCall(BJIDRSGetLimits_Private(pc, limits));
-  PetscCall(BJIDRSSetUpDiagonal(pc)); /* it may be another type by now */
+  PetscCall(BJIDRSIsOnGPU((PetscObject)bjidrs->A, &matrix));
+  PetscCall(BJIDRSIsOnGPU(x, &from));
+  PetscCall(BJIDRSIsOnGPU(y, &to));
+  PetscCall(BJIDRSGetLimits_Private(pc, &limits));
+  PetscCall(BJIDRSSetUpDiagonal(pc)); /* its type may have changed since the set-up */
   PetscCall(BJIDRSMakeRoom(bjidrs, columns));
-  PetscCall(BJIDRSMatOnGPU(bjidrs->A, &matrix));
-  bjidrs->ops = &BJIDRSBackEnds_Host;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (matrix && gpu) bjidrs->ops = &BJIDRSBackEnds_CUDA;
-#endif
-  if (matrix != gpu)
-    PetscCall(PetscInfo(pc, "Solves %s, as %s not on the GPU\n", bjidrs->ops->name, gpu ? "the matrix is" : "the vectors are"));
+  gpu         = (PetscBool)(matrix && from && to);
+  bjidrs->ops = BJIDRSGetBackEnd_Private(gpu);
+  if (matrix != (from && to))
+    PetscCall(PetscInfo(pc, "Solves %s, as %s not on the GPU\n", bjidrs->ops->name, matrix ? "the vectors are" : "the matrix is"));
+  PetscCall(IDRSArraysGet(x, y, gpu, &arrays));
+  PetscCall((*bjidrs->ops->solve)(pc, &limits, &arrays));
+  PetscCall(IDRSArraysRestore(x, y, gpu, &arrays));
+  PetscCall(BJIDRSCheckResults(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCApply_BJIDRS(PC pc, Vec x, Vec y)
 {
-  PetscBool       from, to;
-  IDRSBlockLimits limits;
-
   PetscFunctionBegin;
-  PetscCall(BJIDRSVecOnGPU(x, &from));
-  PetscCall(BJIDRSVecOnGPU(y, &to));
-  PetscCall(BJIDRSBeginApply(pc, 1, (PetscBool)(from && to), &limits));
-  PetscCall((*((PC_BJIDRS *)pc->data)->ops->apply)(pc, &limits, x, y));
-  PetscCall(BJIDRSCheckResults(pc));
+  PetscCall(BJIDRSApply(pc, 1, (PetscObject)x, (PetscObject)y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
 {
-  PetscInt        columns;
-  PetscBool       from, to;
-  IDRSBlockLimits limits;
+  PetscInt columns;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(X, NULL, &columns));
-  PetscCall(BJIDRSMatOnGPU(X, &from));
-  PetscCall(BJIDRSMatOnGPU(Y, &to));
-  PetscCall(BJIDRSBeginApply(pc, columns, (PetscBool)(from && to), &limits));
-  PetscCall((*((PC_BJIDRS *)pc->data)->ops->matapply)(pc, &limits, X, Y));
-  PetscCall(BJIDRSCheckResults(pc));
+  PetscCall(BJIDRSApply(pc, columns, (PetscObject)X, (PetscObject)Y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -243,17 +231,17 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
   MPI_Comm   comm    = PetscObjectComm((PetscObject)pc);
   PetscInt   sums[4] = {bjidrs->nblocks, bjidrs->nsystems, 0, bjidrs->small}; /* blocks, systems, failed ones, rows */
   /* minus the smallest, the largest, the most iterations */
-  PetscInt        mosts[3] = {INT_MIN, bjidrs->largest, 0};
-  PetscBool       ascii;
-  IDRSBlockLimits limits;
-  KSP             inner;
-  PC              diagonal;
+  PetscInt         mosts[3] = {INT_MIN, bjidrs->largest, 0};
+  PetscBool        ascii;
+  IDRSSystemLimits limits;
+  KSP              inner;
+  PC               diagonal;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(BJIDRSGetLimits_Private(pc, &limits));
-  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  idrs for each block: s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", PC %s\n",
                                    limits.s, (PetscInt)limits.seed, ((PetscObject)diagonal)->type_name));
@@ -294,7 +282,7 @@ static PetscErrorCode PCSetFromOptions_BJIDRS(PC pc, IDRSOptionItems PetscOption
                             bjidrs->nasked, &blocks, &set));
   if (set) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks, NULL));
   PetscOptionsHeadEnd();
-  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
   PetscCall(KSPSetFromOptions(inner));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -304,12 +292,11 @@ static PetscErrorCode PCReset_BJIDRS(PC pc)
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSDestroyDevice_Private(bjidrs));
+  PetscCall(BJIDRSResetSystems_Private(bjidrs));
   PetscCall(MatDestroy(&bjidrs->A));
   PetscCall(VecDestroy(&bjidrs->inverse));
-  PetscCall(PetscFree(bjidrs->starts));
   PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));
-  bjidrs->nblocks = bjidrs->largest = bjidrs->nsystems = bjidrs->room = 0;
+  bjidrs->largest = bjidrs->nsystems = bjidrs->room = 0;
   if (bjidrs->inner) PetscCall(KSPReset(bjidrs->inner));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -73,7 +73,7 @@ IDRS_TEAM_FUNCTION void BJIDRSWarpSums(PetscScalar part[], PetscInt count, Petsc
 /* In the order of lanes and warps. The first warp adds them up, and goes on with them by itself */
 IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, PetscScalar sums[])
 {
-  __shared__ PetscScalar partials[BJIDRS_WARPS * IDRS_SUMS(IDRS_BLOCK_MAX_S, 1)];
+  __shared__ PetscScalar partials[BJIDRS_WARPS * IDRS_SUMS(IDRS_SYSTEM_MAX_S, 1)];
 
   BJIDRSWarpSums<1, IDRS_SUMS(1, 0), IDRS_SUMS(1, 1), IDRS_SUMS(2, 0), IDRS_SUMS(2, 1), IDRS_SUMS(4, 0), IDRS_SUMS(4, 1),
                  IDRS_SUMS(8, 0), IDRS_SUMS(8, 1)>(part, count, partials);
@@ -86,15 +86,15 @@ IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt 
   }
 }
 
-#include <petscidrs/private/idrsblocksolve.h>
+#include <petscidrs/private/idrssystem.h>
 
 /* Bytes of a system: panels and vectors, and a copy of its block with so many entries in a row */
 static __host__ __device__ __forceinline__ size_t BJIDRSBytes(PetscInt s, PetscInt n, PetscInt width)
 {
-  return ((size_t)(IDRS_BLOCK_ENTRIES(s) + width) * sizeof(PetscScalar) + (size_t)width * sizeof(unsigned short)) * (size_t)n;
+  return ((size_t)(IDRS_SYSTEM_ENTRIES(s) + width) * sizeof(PetscScalar) + (size_t)width * sizeof(unsigned short)) * (size_t)n;
 }
 
-/* What an application works on; entries are those of the panels and vectors of the largest system */
+/* The arguments of the kernel; entries are those of the panels and vectors of the largest system */
 typedef struct {
   IDRSCSR            A;
   const PetscScalar *inverse, *B;
@@ -103,8 +103,8 @@ typedef struct {
   const PetscInt    *starts, *widths;
   size_t             bytes; /* of shared memory that a system has */
   PetscInt           nblocks, nsystems, rows, ldb, ldx;
-  IDRSBlockLimits    limits;
-  IDRSBlockResult   *results; /* in the memory of the host */
+  IDRSSystemLimits   limits;
+  IDRSSystemResult  *results; /* in the memory of the host */
 } BJIDRSSystems;
 
 typedef void (*BJIDRSKernelPointer)(BJIDRSSystems);
@@ -121,12 +121,10 @@ struct _n_BJIDRSDevice {
   size_t              bytes;  /* of shared memory for each system, or none: panels are in the memory of the GPU */
   PetscInt            blocks; /* of threads at a time */
 
-  PetscScalar     *y, *memory;
-  size_t           ny, nmemory; /* entries of them */
-  IDRSBlockResult *results;
-  PetscInt         nresults;
-
-  BJIDRSSystems systems; /* of the last launch */
+  PetscScalar      *y, *memory;
+  size_t            ny, nmemory; /* entries of them */
+  IDRSSystemResult *results;
+  PetscInt          nresults;
 };
 
 /* MEMORY: the panels and vectors of the systems are in the memory of the GPU, a part of it for each block of threads */
@@ -134,14 +132,14 @@ template <int S, bool MEMORY>
 static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __grid_constant__ BJIDRSSystems systems)
 {
   extern __shared__ __align__(16) unsigned char room[];
-  __shared__ IDRSBlockWork                      work;
+  __shared__ IDRSSystemWork                     work;
   const PetscInt                                s = S ? S : systems.limits.s;
 
   for (PetscInt number = blockIdx.x; number < systems.nsystems; number += gridDim.x) {
     const PetscInt block = number % systems.nblocks, column = number / systems.nblocks, first = systems.starts[block],
                    n = systems.starts[block + 1] - first;
-    IDRSBlockSystem system;
-    IDRSBlockResult result;
+    IDRSSystem       system;
+    IDRSSystemResult result;
 
     __syncthreads(); /* the system before has been solved */
     system.team = BJIDRSTeam(n);
@@ -152,15 +150,15 @@ static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __gr
     system.x      = systems.X + (size_t)column * systems.ldx + first;
     system.y      = systems.Y + (size_t)column * systems.rows + first;
     system.work   = &work;
-    IDRSBlockSetPanels(&system, s, MEMORY ? systems.memory + blockIdx.x * systems.entries : (PetscScalar *)room);
+    IDRSSystemSetPanels(&system, s, MEMORY ? systems.memory + blockIdx.x * systems.entries : (PetscScalar *)room);
     if (!MEMORY) { /* pointers that the compiler knows to be in shared memory */
       const PetscInt width = systems.widths[block];
 
-      system.A.values  = (PetscScalar *)room + (size_t)IDRS_BLOCK_ENTRIES(s) * n;
+      system.A.values  = (PetscScalar *)room + (size_t)IDRS_SYSTEM_ENTRIES(s) * n;
       system.A.columns = (unsigned short *)(system.A.values + (size_t)width * n);
       if (BJIDRSBytes(s, n, width) <= systems.bytes) system.A.width = width;
     }
-    IDRSBlockSolve(&system, s, &result);
+    IDRSSystemSolve(&system, s, &result);
     if (threadIdx.x == 0) systems.results[number] = result;
   }
 }
@@ -168,18 +166,11 @@ static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __gr
 template <bool MEMORY>
 static BJIDRSKernelPointer BJIDRSGetKernel(PetscInt s)
 {
-  switch (s) {
-  case 1:
-    return BJIDRSKernel<1, MEMORY>;
-  case 2:
-    return BJIDRSKernel<2, MEMORY>;
-  case 4:
-    return BJIDRSKernel<4, MEMORY>;
-  case 8:
-    return BJIDRSKernel<8, MEMORY>;
-  default:
-    return BJIDRSKernel<0, MEMORY>;
-  }
+  if (s == 1) return BJIDRSKernel<1, MEMORY>;
+  if (s == 2) return BJIDRSKernel<2, MEMORY>;
+  if (s == 4) return BJIDRSKernel<4, MEMORY>;
+  if (s == 8) return BJIDRSKernel<8, MEMORY>;
+  return BJIDRSKernel<0, MEMORY>;
 }
 
 /* Dynamic shared memory that a block of threads can have */
@@ -267,11 +258,29 @@ static PetscErrorCode BJIDRSUpload(PetscInt n, const PetscInt data[], PetscInt *
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(PetscDeviceFree(dctx, *copy)); /* what an error has left */
+  PetscCall(PetscDeviceFree(dctx, *copy)); /* after an error */
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, n, copy));
   error = cudaMemcpyAsync(*copy, data, n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream);
   if (error != cudaSuccess) PetscCall(PetscDeviceFree(dctx, *copy)); /* nothing without its data is used later */
   PetscCallCUDA(error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BJIDRSReset_CUDA(PC_BJIDRS *bjidrs)
+{
+  BJIDRSDevice       device = bjidrs->device;
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, device->starts));
+  PetscCall(PetscDeviceFree(dctx, device->widths));
+  PetscCall(PetscDeviceFree(dctx, device->y));
+  PetscCall(PetscDeviceFree(dctx, device->memory));
+  if (device->results) PetscCallCUDA(cudaFreeHost(device->results));
+  PetscCall(PetscFree(device->width));
+  PetscCall(PetscFree(bjidrs->device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -285,39 +294,23 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)bjidrs->A, &id));
   PetscCall(MatGetNonzeroState(bjidrs->A, &state));
-  if (bjidrs->device && (bjidrs->device->id != id || bjidrs->device->state != state))
-    PetscCall(BJIDRSDeviceDestroy_CUDA(&bjidrs->device));
+  /* another pattern: the numbers of entries of the rows have changed */
+  if (bjidrs->device && (bjidrs->device->id != id || bjidrs->device->state != state)) PetscCall(BJIDRSReset_CUDA(bjidrs));
   if (!bjidrs->device) PetscCall(BJIDRSDeviceCreate(bjidrs, &bjidrs->device));
   device = bjidrs->device;
   if (!device->widths) {
     PetscCall(BJIDRSUpload(bjidrs->nblocks + 1, bjidrs->starts, &device->starts));
     PetscCall(BJIDRSUpload(bjidrs->nblocks, device->width, &device->widths));
   }
+  /* the kernel writes results to pinned memory, which the host reads after it */
   if (bjidrs->nsystems > device->nresults) {
     if (device->results) PetscCallCUDA(cudaFreeHost(device->results));
     device->results  = NULL;
     device->nresults = 0;
-    PetscCallCUDA(cudaMallocHost(&device->results, (size_t)bjidrs->nsystems * sizeof(IDRSBlockResult)));
+    PetscCallCUDA(cudaMallocHost(&device->results, (size_t)bjidrs->nsystems * sizeof(IDRSSystemResult)));
     device->nresults = bjidrs->nsystems;
   }
   PetscCall(BJIDRSGrow((size_t)bjidrs->starts[bjidrs->nblocks] * columns, &device->ny, &device->y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode BJIDRSDeviceDestroy_CUDA(BJIDRSDevice *device)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  if (!*device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, (*device)->starts));
-  PetscCall(PetscDeviceFree(dctx, (*device)->widths));
-  PetscCall(PetscDeviceFree(dctx, (*device)->y));
-  PetscCall(PetscDeviceFree(dctx, (*device)->memory));
-  if ((*device)->results) PetscCallCUDA(cudaFreeHost((*device)->results));
-  PetscCall(PetscFree((*device)->width));
-  PetscCall(PetscFree(*device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -334,7 +327,7 @@ static PetscErrorCode BJIDRSGetResident(BJIDRSKernelPointer kernel, int threads,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the panels of a system are, and whether there is room for copies of its block */
+/* Chooses the memory of the panels of a system, and whether it has a copy of its block */
 static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
 {
   BJIDRSDevice device  = bjidrs->device;
@@ -343,6 +336,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
   size_t       shared, copies = 0;
 
   PetscFunctionBegin;
+  /* the plan depends on s and on the blocks, for which the device has been made */
   if (device->s == s) PetscFunctionReturn(PETSC_SUCCESS);
   device->kernel = BJIDRSGetKernel<false>(s);
   device->bytes  = panels;
@@ -350,6 +344,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
   PetscCall(BJIDRSGetSharedBytes(device->kernel, &shared));
   for (PetscInt k = 0; k < bjidrs->nblocks; k++)
     copies = PetscMax(copies, BJIDRSBytes(s, bjidrs->starts[k + 1] - bjidrs->starts[k], device->width[k]));
+  /* panels in the memory of the GPU: only as many blocks of threads as are resident */
   if (panels > shared) {
     device->kernel = BJIDRSGetKernel<true>(s);
     device->bytes  = 0;
@@ -359,6 +354,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
 
     PetscCallCUDA(cudaFuncSetAttribute((const void *)device->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     PetscCall(BJIDRSGetResident(device->kernel, threads, panels, &without));
+    /* copies are worth it if as many systems are resident with them */
     if (copies <= shared) PetscCall(BJIDRSGetResident(device->kernel, threads, copies, &with));
     if (with >= without) device->bytes = copies;
   }
@@ -370,17 +366,15 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
    One launch. Where panels do not fit into shared memory, blocks of threads are as many as are resident, and go on with further
    systems
 */
-static PetscErrorCode BJIDRSLaunch(PC pc, cudaStream_t stream)
+static PetscErrorCode BJIDRSLaunch(PC_BJIDRS *bjidrs, BJIDRSSystems *systems, cudaStream_t stream)
 {
-  PC_BJIDRS     *bjidrs  = (PC_BJIDRS *)pc->data;
-  BJIDRSDevice   device  = bjidrs->device;
-  BJIDRSSystems *systems = &device->systems;
-  PetscInt       blocks;
+  BJIDRSDevice device = bjidrs->device;
+  PetscInt     blocks;
 
   PetscFunctionBegin;
   PetscCall(BJIDRSPlan(bjidrs, systems->limits.s));
   blocks           = PetscMin(systems->nsystems, device->blocks);
-  systems->entries = (size_t)IDRS_BLOCK_ENTRIES(systems->limits.s) * bjidrs->largest;
+  systems->entries = (size_t)IDRS_SYSTEM_ENTRIES(systems->limits.s) * bjidrs->largest;
   systems->bytes   = device->bytes;
   if (!device->bytes) PetscCall(BJIDRSGrow((size_t)blocks * systems->entries, &device->nmemory, &device->memory));
   systems->memory = device->memory;
@@ -389,20 +383,8 @@ static PetscErrorCode BJIDRSLaunch(PC pc, cudaStream_t stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* BJIDRSRelaunch_CUDA - The function that is composed as IDRS_RELAUNCH */
-PetscErrorCode BJIDRSRelaunch_CUDA(PC pc, void *stream)
-{
-  BJIDRSDevice device = ((PC_BJIDRS *)pc->data)->device;
-
-  PetscFunctionBegin;
-  PetscCheck(device && device->systems.nsystems, PetscObjectComm((PetscObject)pc), PETSC_ERR_ORDER,
-             "PCBJIDRS has not been applied on a GPU, so that there is nothing to launch again");
-  PetscCall(BJIDRSLaunch(pc, (cudaStream_t)stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Fills in the results of all systems */
-static PetscErrorCode BJIDRSTakeResults(PC pc, const IDRSBlockLimits *limits)
+static PetscErrorCode BJIDRSSetResults(PC pc, const IDRSSystemLimits *limits)
 {
   PC_BJIDRS     *bjidrs   = (PC_BJIDRS *)pc->data;
   PetscLogDouble nonzeros = 0, flops = 0.0;
@@ -411,8 +393,8 @@ static PetscErrorCode BJIDRSTakeResults(PC pc, const IDRSBlockLimits *limits)
   PetscFunctionBegin;
   PetscCall(IDRSGetNonzeros(bjidrs->A, &nonzeros));
   for (PetscInt i = 0; i < bjidrs->nsystems; i++) {
-    const IDRSBlockResult *result = bjidrs->device->results + i;
-    const PetscInt         block = i % bjidrs->nblocks, n = bjidrs->starts[block + 1] - bjidrs->starts[block];
+    const IDRSSystemResult *result = bjidrs->device->results + i;
+    const PetscInt          block = i % bjidrs->nblocks, n = bjidrs->starts[block + 1] - bjidrs->starts[block];
 
     bjidrs->reasons[i] = result->reason;
     bjidrs->its[i]     = result->its;
@@ -425,81 +407,46 @@ static PetscErrorCode BJIDRSTakeResults(PC pc, const IDRSBlockLimits *limits)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All systems, with arrays in the memory of the GPU. The host waits, as it must know which of them have failed */
-static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSBlockLimits *limits, PetscInt ldb, const PetscScalar B[], PetscInt ldx,
-                                       PetscScalar X[])
+/* Solves all systems, with arrays in the memory of the GPU. The host waits, because it must know which of them have failed */
+static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSSystemLimits *limits, const IDRSArrays *arrays)
 {
   PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;
-  BJIDRSSystems     *systems = &bjidrs->device->systems;
+  BJIDRSSystems      systems = {};
   const PetscScalar *inverse = NULL;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
+  PetscCall(BJIDRSDeviceSetUp(bjidrs, arrays->columns));
   if (!bjidrs->nsystems) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemzero(systems, sizeof(*systems)));
-  PetscCall(IDRSGetCSR(bjidrs->A, &systems->A));
+  PetscCall(IDRSGetCSR(bjidrs->A, &systems.A));
   if (bjidrs->inverse) PetscCall(VecCUDAGetArrayRead(bjidrs->inverse, &inverse));
-  systems->inverse  = inverse;
-  systems->B        = B;
-  systems->X        = X;
-  systems->Y        = bjidrs->device->y;
-  systems->starts   = bjidrs->device->starts;
-  systems->widths   = bjidrs->device->widths;
-  systems->nblocks  = bjidrs->nblocks;
-  systems->nsystems = bjidrs->nsystems;
-  systems->rows     = bjidrs->starts[bjidrs->nblocks];
-  systems->ldb      = ldb;
-  systems->ldx      = ldx;
-  systems->limits   = *limits;
-  systems->results  = bjidrs->device->results;
+  systems.inverse  = inverse;
+  systems.B        = arrays->b;
+  systems.X        = arrays->x;
+  systems.Y        = bjidrs->device->y;
+  systems.starts   = bjidrs->device->starts;
+  systems.widths   = bjidrs->device->widths;
+  systems.nblocks  = bjidrs->nblocks;
+  systems.nsystems = bjidrs->nsystems;
+  systems.rows     = bjidrs->starts[bjidrs->nblocks];
+  systems.ldb      = arrays->ldb;
+  systems.ldx      = arrays->ldx;
+  systems.limits   = *limits;
+  systems.results  = bjidrs->device->results;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(BJIDRSLaunch(pc, stream));
+  PetscCall(BJIDRSLaunch(bjidrs, &systems, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaStreamSynchronize(stream));
   if (bjidrs->inverse) PetscCall(VecCUDARestoreArrayRead(bjidrs->inverse, &inverse));
-  PetscCall(BJIDRSTakeResults(pc, limits));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BJIDRSApply_CUDA(PC pc, const IDRSBlockLimits *limits, Vec x, Vec y)
-{
-  const PetscScalar *b;
-  PetscScalar       *solution;
-
-  PetscFunctionBegin;
-  PetscCall(BJIDRSDeviceSetUp((PC_BJIDRS *)pc->data, 1));
-  PetscCall(VecCUDAGetArrayRead(x, &b));
-  PetscCall(VecCUDAGetArrayWrite(y, &solution));
-  PetscCall(BJIDRSSolve_CUDA(pc, limits, 0, b, 0, solution));
-  PetscCall(VecCUDARestoreArrayWrite(y, &solution));
-  PetscCall(VecCUDARestoreArrayRead(x, &b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BJIDRSMatApply_CUDA(PC pc, const IDRSBlockLimits *limits, Mat X, Mat Y)
-{
-  const PetscScalar *B;
-  PetscScalar       *solutions;
-  PetscInt           columns, ldb, ldx;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(X, NULL, &columns));
-  PetscCall(MatDenseGetLDA(X, &ldb));
-  PetscCall(MatDenseGetLDA(Y, &ldx));
-  PetscCall(BJIDRSDeviceSetUp((PC_BJIDRS *)pc->data, columns));
-  PetscCall(MatDenseCUDAGetArrayRead(X, &B));
-  PetscCall(MatDenseCUDAGetArrayWrite(Y, &solutions));
-  PetscCall(BJIDRSSolve_CUDA(pc, limits, ldb, B, ldx, solutions));
-  PetscCall(MatDenseCUDARestoreArrayWrite(Y, &solutions));
-  PetscCall(MatDenseCUDARestoreArrayRead(X, &B));
+  PetscCall(BJIDRSSetResults(pc, limits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 // clang-format off
 const BJIDRSOps BJIDRSBackEnds_CUDA = {
   PetscDesignatedInitializer(name, "on the GPU"),
-  PetscDesignatedInitializer(apply, BJIDRSApply_CUDA),
-  PetscDesignatedInitializer(matapply, BJIDRSMatApply_CUDA),
+  PetscDesignatedInitializer(solve, BJIDRSSolve_CUDA),
+  PetscDesignatedInitializer(reset, BJIDRSReset_CUDA),
 };
 // clang-format on

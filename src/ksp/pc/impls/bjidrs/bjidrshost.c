@@ -37,45 +37,44 @@ static inline void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count
 }
 
 #include <petscidrs/private/idrsloops.h>
-#include <petscidrs/private/idrsblocksolve.h>
+#include <petscidrs/private/idrssystem.h>
 
-IDRS_VECTORISED static void BJIDRSSolveBlock(IDRSBlockSystem *system, IDRSBlockResult *result)
+IDRS_VECTORISED static void BJIDRSSolveSystem(IDRSSystem *system, IDRSSystemResult *result)
 {
-  IDRSBlockSolve(system, system->limits->s, result);
+  IDRSSystemSolve(system, system->limits->s, result);
 }
 
-static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, PetscInt columns, PetscInt ldb, const PetscScalar B[],
-                                       PetscInt ldx, PetscScalar X[])
+static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSSystemLimits *limits, const IDRSArrays *arrays)
 {
   PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;
   const PetscScalar *inverse = NULL;
   PetscLogDouble     flops   = 0.0;
   PetscScalar       *memory, *y;
   PetscInt           entries;
-  IDRSBlockWork      work;
+  IDRSSystemWork     work;
   IDRSRows           rows;
 
   PetscFunctionBegin;
-  PetscCall(PetscIntMultError(IDRS_BLOCK_ENTRIES(limits->s), bjidrs->largest, &entries));
+  PetscCall(PetscIntMultError(IDRS_SYSTEM_ENTRIES(limits->s), bjidrs->largest, &entries));
   PetscCall(PetscMalloc2(entries, &memory, bjidrs->largest, &y));
   PetscCall(IDRSRowsGet(bjidrs->A, &rows));
   if (bjidrs->inverse) PetscCall(VecGetArrayRead(bjidrs->inverse, &inverse));
-  for (PetscInt j = 0; j < columns; j++) {
+  for (PetscInt j = 0; j < arrays->columns; j++) {
     for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
-      const PetscInt  first = bjidrs->starts[i], n = bjidrs->starts[i + 1] - first, k = j * bjidrs->nblocks + i;
-      IDRSBlockSystem system = {
-        .team   = BJIDRS_ONE,
-        .A      = {.first = first, .n = n, .i = rows.i, .j = rows.j, .a = rows.a, .inverse = inverse},
-        .limits = limits,
-        .b      = B + (size_t)j * ldb + first,
-        .x      = X + (size_t)j * ldx + first,
-        .y      = y,
-        .work   = &work
+      const PetscInt first = bjidrs->starts[i], n = bjidrs->starts[i + 1] - first, k = j * bjidrs->nblocks + i;
+      IDRSSystem     system = {
+            .team   = BJIDRS_ONE,
+            .A      = {.first = first, .n = n, .i = rows.i, .j = rows.j, .a = rows.a, .inverse = inverse},
+            .limits = limits,
+            .b      = arrays->b + (size_t)j * arrays->ldb + first,
+            .x      = arrays->x + (size_t)j * arrays->ldx + first,
+            .y      = y,
+            .work   = &work
       };
-      IDRSBlockResult result;
+      IDRSSystemResult result;
 
-      IDRSBlockSetPanels(&system, limits->s, memory);
-      BJIDRSSolveBlock(&system, &result);
+      IDRSSystemSetPanels(&system, limits->s, memory);
+      BJIDRSSolveSystem(&system, &result);
       bjidrs->reasons[k] = result.reason;
       bjidrs->its[k]     = result.its;
       bjidrs->norms[k]   = result.norm;
@@ -91,38 +90,11 @@ static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSBlockLimits *limits, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BJIDRSApply_Host(PC pc, const IDRSBlockLimits *limits, Vec x, Vec y)
+static PetscErrorCode BJIDRSReset_Host(PC_BJIDRS *bjidrs)
 {
-  const PetscScalar *b;
-  PetscScalar       *solution;
-
   PetscFunctionBegin;
-  PetscCall(VecGetArrayRead(x, &b));
-  PetscCall(VecGetArrayWrite(y, &solution));
-  PetscCall(BJIDRSSolve_Host(pc, limits, 1, 0, b, 0, solution));
-  PetscCall(VecRestoreArrayWrite(y, &solution));
-  PetscCall(VecRestoreArrayRead(x, &b));
+  PetscCall(PetscFree(bjidrs->starts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BJIDRSMatApply_Host(PC pc, const IDRSBlockLimits *limits, Mat X, Mat Y)
-{
-  const PetscScalar *B;
-  PetscScalar       *solutions;
-  PetscInt           columns, ldb, ldx;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(X, NULL, &columns));
-  PetscCall(MatDenseGetLDA(X, &ldb));
-  PetscCall(MatDenseGetLDA(Y, &ldx));
-  PetscCall(MatDenseGetArrayRead(X, &B));
-  PetscCall(MatDenseGetArrayWrite(Y, &solutions));
-  PetscCall(BJIDRSSolve_Host(pc, limits, columns, ldb, B, ldx, solutions));
-  PetscCall(MatDenseRestoreArrayWrite(Y, &solutions));
-  PetscCall(MatDenseRestoreArrayRead(X, &B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-const BJIDRSOps BJIDRSBackEnds_Host = {.name     = "in the memory of the host",
-                                       .apply    = BJIDRSApply_Host,
-                                       .matapply = BJIDRSMatApply_Host};
+const BJIDRSOps BJIDRSBackEnds_Host = {.name = "in the memory of the host", .solve = BJIDRSSolve_Host, .reset = BJIDRSReset_Host};

@@ -1,7 +1,7 @@
 /*
    The data of PCBJIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
 
-     bjidrs.c   { bjidrsset.c, bjidrsblocks.c, bjidrshost.c, bjidrscuda.cu }
+     bjidrs.c   { bjidrsset.c, bjidrssystems.c, bjidrshost.c, bjidrscuda.cu }
 */
 #pragma once
 
@@ -9,20 +9,24 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsrows.h>
-#include <petscidrs/private/idrsblocklimits.h>
-#include <petscidrs/private/idrsrelaunch.h>
+#include <petscidrs/private/idrssystemlimits.h>
 
-/* Back ends: an application, which fills in the results of all systems */
+typedef struct _n_PC_BJIDRS PC_BJIDRS;
+
+/* Back ends. A solve fills in the results of all systems. A reset frees the first rows of the blocks, and what is made of them */
 typedef struct {
   const char *name; /* where it solves */
-  PetscErrorCode (*apply)(PC, const IDRSBlockLimits *, Vec, Vec);
-  PetscErrorCode (*matapply)(PC, const IDRSBlockLimits *, Mat, Mat);
+  PetscErrorCode (*solve)(PC, const IDRSSystemLimits *, const IDRSArrays *);
+  PetscErrorCode (*reset)(PC_BJIDRS *);
 } BJIDRSOps;
 
-/* What the back end for GPUs keeps */
+/* For errors that name an option */
+#define BJIDRSPrefix(pc) (((PetscObject)(pc))->prefix ? ((PetscObject)(pc))->prefix : "")
+
+/* Memory of the back end for GPUs */
 typedef struct _n_BJIDRSDevice *BJIDRSDevice;
 
-/* Where the blocks come from */
+/* The source of the blocks */
 typedef enum {
   BJIDRS_PATTERN,
   BJIDRS_VARIABLE,
@@ -30,7 +34,7 @@ typedef enum {
   BJIDRS_SIZES
 } BJIDRSSource;
 
-typedef struct {
+struct _n_PC_BJIDRS {
   KSP inner; /* carries options, and does not solve */
 
   PetscInt  nasked; /* blocks of this process that the user wants, or none */
@@ -50,21 +54,20 @@ typedef struct {
   KSPConvergedReason *reasons;
   PetscInt           *its;
   PetscReal          *norms;
-} PC_BJIDRS;
+};
 
 /* bjidrsset.c */
-PETSC_INTERN PetscErrorCode BJIDRSGetInner_Private(PC, KSP *);
-PETSC_INTERN PetscErrorCode BJIDRSGetLimits_Private(PC, IDRSBlockLimits *);
+PETSC_INTERN PetscErrorCode PCBJIDRSGetKSP_BJIDRS(PC, KSP *);
+PETSC_INTERN PetscErrorCode BJIDRSGetLimits_Private(PC, IDRSSystemLimits *);
 PETSC_INTERN PetscErrorCode BJIDRSComposeSetters_Private(PC, PetscBool);
 
-/* bjidrsblocks.c */
-PETSC_INTERN PetscErrorCode BJIDRSDestroyDevice_Private(PC_BJIDRS *);
-PETSC_INTERN PetscErrorCode BJIDRSFindBlocks_Private(PC);
+/* bjidrssystems.c */
+PETSC_INTERN PetscErrorCode   BJIDRSResetSystems_Private(PC_BJIDRS *);
+PETSC_INTERN PetscErrorCode   BJIDRSFindSystems_Private(PC);
+PETSC_INTERN const BJIDRSOps *BJIDRSGetBackEnd_Private(PetscBool);
 
 /* bjidrshost.c */
 PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_Host;
 
 /* bjidrscuda.cu, where CUDA is compiled in */
 PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_CUDA;
-PETSC_INTERN PetscErrorCode  BJIDRSDeviceDestroy_CUDA(BJIDRSDevice *);
-PETSC_INTERN PetscErrorCode  BJIDRSRelaunch_CUDA(PC, void *);

@@ -1,9 +1,9 @@
 /*
-   What a user can set and ask of PCBJIDRS, and the inner KSP that carries the options of the solves
+   Setters and getters of PCBJIDRS, and the inner KSP that carries the options of the solves
 */
 #include "bjidrsimpl.h"
 
-/* What the inner KSP is before the user sets anything */
+/* Makes a KSP the inner one, before the user sets anything */
 static PetscErrorCode BJIDRSSetInner(PC pc, KSP inner)
 {
   const char *prefix;
@@ -20,58 +20,51 @@ static PetscErrorCode BJIDRSSetInner(PC pc, KSP inner)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* BJIDRSGetInner_Private - The inner KSP, made when it is needed first */
-PetscErrorCode BJIDRSGetInner_Private(PC pc, KSP *inner)
+/* PCBJIDRSGetKSP_BJIDRS - Gets the inner KSP, which the first call creates */
+PetscErrorCode PCBJIDRSGetKSP_BJIDRS(PC pc, KSP *inner)
 {
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
 
   PetscFunctionBegin;
   if (!bjidrs->inner) {
     PetscErrorCode ierr;
-    KSP            made;
+    KSP            ksp;
 
-    PetscCall(KSPCreate(PETSC_COMM_SELF, &made));
-    ierr = BJIDRSSetInner(pc, made);
-    if (ierr) PetscCall(KSPDestroy(&made));
+    PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+    ierr = BJIDRSSetInner(pc, ksp);
+    if (ierr) PetscCall(KSPDestroy(&ksp));
     PetscCall(ierr);
-    bjidrs->inner = made; /* only once it is complete */
+    bjidrs->inner = ksp; /* only once it is complete */
   }
   *inner = bjidrs->inner;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Choices of a KSPIDRS that solves: here they are all auto */
+/* Checks that the choices that only a KSPIDRS that solves has are all auto */
 static PetscErrorCode BJIDRSCheckChoices(KSP inner)
 {
-  KSPIDRSImplementation implementation;
-  KSPIDRSCommunication  communication;
-  KSPIDRSProduct        product;
-  KSPIDRSRun            run;
+  struct {
+    const char *option, *const *values;
+    int value;
+  } choices[] = {
+    {"implementation", KSPIDRSImplementations, 0},
+    {"communication",  KSPIDRSCommunications,  0},
+    {"product",        KSPIDRSProducts,        0},
+    {"run",            KSPIDRSRuns,            0}
+  };
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSGetImplementation(inner, &implementation));
-  PetscCall(KSPIDRSGetCommunication(inner, &communication));
-  PetscCall(KSPIDRSGetProduct(inner, &product));
-  PetscCall(KSPIDRSGetRun(inner, &run));
-  {
-    const struct {
-      const char *option, *const *values;
-      int value;
-    } choices[] = {
-      {"implementation", KSPIDRSImplementations, implementation},
-      {"communication",  KSPIDRSCommunications,  communication },
-      {"product",        KSPIDRSProducts,        product       },
-      {"run",            KSPIDRSRuns,            run           },
-    };
-
-    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(choices); i++)
-      PetscCheck(!choices[i].value, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_%s %s: PCBJIDRS has no choice of these",
-                 ((PetscObject)inner)->prefix, choices[i].option, choices[i].values[choices[i].value]);
-  }
+  PetscCall(KSPIDRSGetImplementation(inner, (KSPIDRSImplementation *)&choices[0].value));
+  PetscCall(KSPIDRSGetCommunication(inner, (KSPIDRSCommunication *)&choices[1].value));
+  PetscCall(KSPIDRSGetProduct(inner, (KSPIDRSProduct *)&choices[2].value));
+  PetscCall(KSPIDRSGetRun(inner, (KSPIDRSRun *)&choices[3].value));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(choices); i++)
+    PetscCheck(!choices[i].value, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_%s %s: PCBJIDRS has no choice of these",
+               ((PetscObject)inner)->prefix, choices[i].option, choices[i].values[choices[i].value]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the inner KSP asks for that the solves of the blocks do not do */
+/* Checks that the inner KSP asks for nothing that the solves of the systems do not do */
 static PetscErrorCode BJIDRSCheckInner(KSP inner)
 {
   const char *prefix = ((PetscObject)inner)->prefix;
@@ -109,25 +102,27 @@ static PetscErrorCode BJIDRSCheckInner(KSP inner)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* BJIDRSGetLimits_Private - What the inner KSP says about the solves */
-PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSBlockLimits *limits)
+/* BJIDRSGetLimits_Private - Gets the settings of the solves from the inner KSP */
+PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
 {
   KSP      inner;
   PetscInt seed;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSGetInner_Private(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
   PetscCall(BJIDRSCheckInner(inner));
   PetscCall(KSPGetTolerances(inner, &limits->rtol, &limits->abstol, NULL, &limits->maxits));
+  /* without a test all systems make maxits steps */
   if (inner->normtype_set == KSP_NORM_NONE || inner->converged == KSPConvergedSkip) limits->rtol = -1.0;
   PetscCall(KSPIDRSGetShadowSize(inner, &limits->s));
-  PetscCheck(limits->s <= IDRS_BLOCK_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+  PetscCheck(limits->s <= IDRS_SYSTEM_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS takes at most %d shadow vectors", ((PetscObject)inner)->prefix, limits->s,
-             IDRS_BLOCK_MAX_S);
+             IDRS_SYSTEM_MAX_S);
   PetscCall(KSPIDRSGetShadowSeed(inner, &seed));
   PetscCall(KSPIDRSGetMinimumCosine(inner, &limits->cosine));
   PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));
-  limits->seed   = (uint64_t)seed;
+  limits->seed = (uint64_t)seed;
+  /* eps growth is then eps^{1/4}: a restart comes before x has no digits */
   limits->growth = limits->maxrestarts ? PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -139,8 +134,7 @@ static PetscErrorCode PCBJIDRSSetLocalBlocks_BJIDRS(PC pc, PetscInt n, const Pet
 
   PetscFunctionBegin;
   PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative",
-             ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", n);
+             "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative", BJIDRSPrefix(pc), n);
   for (PetscInt i = 0; sizes && i < n; i++)
     PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
                "PCBJIDRSSetLocalBlocks(): size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", sizes[i], i);
@@ -149,8 +143,9 @@ static PetscErrorCode PCBJIDRSSetLocalBlocks_BJIDRS(PC pc, PetscInt n, const Pet
     PetscCall(PetscArraycpy(copy, sizes, n));
   }
   PetscCall(PetscFree(bjidrs->sizes));
-  bjidrs->sizes   = copy;
-  bjidrs->nasked  = n;
+  bjidrs->sizes  = copy;
+  bjidrs->nasked = n;
+  /* the next application looks for the blocks again */
   pc->setupcalled = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -164,13 +159,6 @@ static PetscErrorCode PCBJIDRSGetLocalBlocks_BJIDRS(PC pc, PetscInt *n, const Pe
              "PCBJIDRSGetLocalBlocks(): the blocks are known after PCSetUp() only");
   if (n) *n = bjidrs->nblocks;
   if (starts) *starts = bjidrs->starts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCBJIDRSGetKSP_BJIDRS(PC pc, KSP *inner)
-{
-  PetscFunctionBegin;
-  PetscCall(BJIDRSGetInner_Private(pc, inner));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -189,7 +177,7 @@ static PetscErrorCode PCBJIDRSGetResults_BJIDRS(PC pc, PetscInt *n, const KSPCon
 
 #define BJIDRSCompose(name) PetscCall(PetscObjectComposeFunction((PetscObject)pc, #name "_C", compose ? name##_BJIDRS : NULL))
 
-/* BJIDRSComposeSetters_Private - Makes the functions above known to the public ones, or takes them back */
+/* BJIDRSComposeSetters_Private - Composes the functions above for the public ones, or removes them */
 PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
 {
   PetscFunctionBegin;
@@ -197,9 +185,6 @@ PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
   BJIDRSCompose(PCBJIDRSGetLocalBlocks);
   BJIDRSCompose(PCBJIDRSGetKSP);
   BJIDRSCompose(PCBJIDRSGetResults);
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_RELAUNCH, compose ? BJIDRSRelaunch_CUDA : NULL));
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

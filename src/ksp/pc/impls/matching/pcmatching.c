@@ -11,7 +11,7 @@
 #include "../../../../mat/matching/matching.h"
 
 typedef struct {
-  PC             inner;    /* M, or NULL if nobody has asked for it yet */
+  PC             inner;    /* M, or NULL before it is needed */
   IDRSMatching   matching; /* of pc->pmat, or NULL before the set-up */
   Mat            A;        /* A~, or NULL if the set-up has failed */
   Vec            w;        /* the vector that M is applied to, or NULL before the first application */
@@ -56,6 +56,7 @@ static PetscErrorCode PCMatchingReduceFailure(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCGetFailedReason(data->inner, &reason));
+  /* the largest number stands for all processes */
   most = (PetscInt)reason;
   IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)pc));
   data->failed = (PCFailedReason)most;
@@ -96,6 +97,7 @@ static PetscErrorCode PCMatchingSetUpMat(PC pc)
   PetscBool    kept = PETSC_FALSE;
 
   PetscFunctionBegin;
+  /* new values: the permutation stays if it suits them */
   if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated)
     PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
   if (kept) {
@@ -128,6 +130,7 @@ static PetscErrorCode PCSetUp_Matching(PC pc)
     PetscCall(PCSetFailedReason(pc, data->failed));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* M is a preconditioner of A~ */
   PetscCall(PCSetOperators(data->inner, data->A, data->A));
   PetscCall(PCSetErrorIfFailure(data->inner, pc->erroriffailure));
   IDRSSetNestLevelOfPC(pc, data->inner);
@@ -191,6 +194,7 @@ static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
   Vec          from = x, to = y;
 
   PetscFunctionBegin;
+  /* solvers see a failed set-up by NaN */
   if (!data->A) {
     IDRSVecFlag(y, PETSC_TRUE);
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -204,6 +208,7 @@ static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
     PetscCall(VecCopy(x, from));
   }
   if (!hasy) to = data->staged;
+  /* y = Dc M P Dr x, or Dr P^T M^T Dc x */
   PetscCall(IDRSMatchingScaleInput(data->matching, transpose, from, data->w));
   PetscCall(PCMatchingApplyInner(pc, transpose, to));
   PetscCall(IDRSMatchingScaleOutput(data->matching, transpose, to));
@@ -287,6 +292,7 @@ static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
     PetscCall(MatDenseRestoreColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &x));
   }
+  /* X has been permuted and scaled into W; now Y = Dc M W */
   if (!hasx || !hasy) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCMatApply(data->inner, data->W, Y));
   for (PetscInt j = 0; j < n; j++) {

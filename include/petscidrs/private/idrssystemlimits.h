@@ -1,22 +1,22 @@
 /*
-   What the solves of all blocks have in common, and what comes of each of them
+   The settings of all systems, and the result of each
 */
 #pragma once
 
 #include <petscksp.h>
 
-#define IDRS_BLOCK_MAX_S 16
+#define IDRS_SYSTEM_MAX_S 16
 
 typedef struct {
-  PetscReal rtol, abstol; /* rtol is negative where there is no test, and all steps are made */
+  PetscReal rtol, abstol; /* rtol < 0: all steps are made, without a test */
   PetscReal cosine;
   PetscReal growth; /* of the norm of r over that at the begin of a recurrence, at most */
   PetscInt  s, maxits, maxrestarts;
   uint64_t  seed;
-} IDRSBlockLimits;
+} IDRSSystemLimits;
 
 typedef struct {
   PetscInt           its, products, restarts;
   PetscReal          norm; /* ||b - A x|| */
   KSPConvergedReason reason;
-} IDRSBlockResult;
+} IDRSSystemResult;

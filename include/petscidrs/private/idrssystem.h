@@ -1,43 +1,44 @@
 /*
-   IDR(s) for one diagonal block of a matrix, by one team: all threads of a block of threads on a GPU, a single thread on the host
+   IDR(s) for one system, a diagonal block of a matrix, by one team: all threads of a block of threads on a GPU, a single thread on
+   the host
 
-     A    the entries of rows first ... first + n - 1 that are in these columns; others are left out
+     A    the entries of rows first ... first + n - 1 that are in these columns; others do not belong to the system
      B    a diagonal, on the right; NULL where it is the identity
-     x    0 at first; what has been verified so far
+     x    0 at first, then the last iterate that has been verified
      y    x + z, the iterate at the last omega step; the present one is y + U(:,0:columns) beta
 
    The steps are those of idrscycle.c, with the algebra of idrsscalars.h, and the shadow space is the hashed one with rows counted
-   from the begin of the block. So a block is solved in the same way wherever it stands. A member of the team has the same rows in
-   all passes. It reads rows of others in products only, and the team meets before and after them.
+   from the first row of the system. So a system has the same bits wherever its rows are in the matrix. A member of the team has
+   the same rows in all passes. It reads rows of others in products only, and a barrier stands before and after them.
 
-   A recurrence ends where its residual meets the tolerance, breaks down, or has grown so much that little would be left of the
-   digits of x. Then b - A x is computed. Where that does not meet the tolerance, another recurrence starts from the better x, with
+   A recurrence ends if its residual meets the tolerance, if it breaks down, or if the residual has grown so much that x has lost
+   its digits. Then b - A x is computed. If b - A x does not meet the tolerance, another recurrence starts from the better x, with
    the seed after this one.
 
    The file that includes this one has defined its team:
 
      IDRS_TEAM_FUNCTION                      how these functions are declared
-     IDRS_TEAM_ROWS                          consecutive rows that a member takes at once
+     IDRS_TEAM_ROWS                          consecutive rows that a member computes at once
      IDRS_TEAM_ENTRIES                       entries of a row that it asks for at once
      IDRSTeamIndex                           type of the row offsets and columns of the matrix
-     IDRSTeam                                type of what tells a team from others
+     IDRSTeam                                type that identifies a team
      IDRSTeamMember(team)                    number of this thread in it
      IDRSTeamMembers(team)                   how many there are
-     IDRSTeamSync(team)                      all members meet
-     IDRSTeamSum(team, part, count, sums)    adds up what the members have, and overwrites it; sums are for the lanes of the first
-                                             warp, once they have met, and for all once they have
+     IDRSTeamSync(team)                      a barrier of all members
+     IDRSTeamSum(team, part, count, sums)    adds up the parts of all members, and overwrites them; the lanes of the first warp
+                                             have the sums after a barrier of the warp, all members after a barrier of the team
 
-   IDRSBlockSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for
+   IDRSSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for
    host and device.
 */
 #pragma once
 
 #include <petscidrs/private/idrsloops.h>
-#include <petscidrs/private/idrsblocklimits.h>
+#include <petscidrs/private/idrssystemlimits.h>
 
 /* Smaller norms of b are scaled, once or twice, as the squares of their residuals lose digits, or vanish */
-#define IDRS_BLOCK_SMALL_NORM (PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON)) / PETSC_MACHINE_EPSILON)
-#define IDRS_BLOCK_SCALE      (PetscSqrtReal(PETSC_MAX_REAL) * PETSC_MACHINE_EPSILON)
+#define IDRS_SYSTEM_SMALL_NORM (PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON)) / PETSC_MACHINE_EPSILON)
+#define IDRS_SYSTEM_SCALE      (PetscSqrtReal(PETSC_MAX_REAL) * PETSC_MACHINE_EPSILON)
 
 /* The rows b ... b + m - 1 of this member, again and again until it has had all of its own */
 #define IDRS_FOR_MY_ROWS(b, m, system) \
@@ -58,51 +59,51 @@ typedef struct {
   PetscInt        width;
   PetscScalar    *values;
   unsigned short *columns;
-} IDRSBlock;
+} IDRSSystemMatrix;
 
-/* Why a recurrence has ended; IDRS_BLOCK_LIMIT as long as it goes on */
+/* The end of a recurrence; IDRS_SYSTEM_LIMIT while it continues */
 typedef enum {
-  IDRS_BLOCK_TOLERANCE,
-  IDRS_BLOCK_LIMIT,
-  IDRS_BLOCK_BREAKDOWN,
-  IDRS_BLOCK_GROWTH,
-  IDRS_BLOCK_NOT_FINITE
-} IDRSBlockEnd;
+  IDRS_SYSTEM_TOLERANCE,
+  IDRS_SYSTEM_LIMIT,
+  IDRS_SYSTEM_BREAKDOWN,
+  IDRS_SYSTEM_GROWTH,
+  IDRS_SYSTEM_NOT_FINITE
+} IDRSSystemEnd;
 
 /* In the memory that the team shares */
 typedef struct {
-  PetscScalar  storage[IDRS_STORAGE(IDRS_BLOCK_MAX_S)];
-  PetscScalar  square;
-  PetscReal    norm;
-  IDRSBlockEnd why;
-} IDRSBlockWork;
+  PetscScalar   storage[IDRS_STORAGE(IDRS_SYSTEM_MAX_S)];
+  PetscScalar   square;
+  PetscReal     norm;
+  IDRSSystemEnd why;
+} IDRSSystemWork;
 
-/* Where a recurrence has ended: with so many columns of U that belong to the iterate */
+/* The end of a recurrence, and how many columns of U belong to the iterate */
 typedef struct {
-  IDRSBlockEnd why;
-  PetscInt     columns;
-  PetscBool    ontrial; /* a breakdown of the start: beta has become beta + c, with which the residual is zero on paper */
-  PetscReal    norm;    /* of r, without a c on trial */
-} IDRSBlockOutcome;
+  IDRSSystemEnd why;
+  PetscInt      columns;
+  PetscBool     ontrial; /* a breakdown of the start: beta has become beta + c, with which the residual is zero on paper */
+  PetscReal     norm;    /* of r, without a c on trial */
+} IDRSSystemOutcome;
 
-/* What all that follows works with */
+/* A system as a member of the team has it */
 typedef struct {
-  IDRSTeam               team;
-  IDRSBlock              A;
-  const IDRSBlockLimits *limits;
-  const PetscScalar     *b;
-  PetscScalar           *x, *y;
-  PetscScalar           *G, *U, *r, *v, *t; /* of the team too; G and U have s columns of n entries */
-  IDRSBlockWork         *work;
-  IDRSScalars            scalars;
-  uint64_t               key;   /* of the shadow space */
-  PetscReal              scale; /* of b, and of x until the end */
-} IDRSBlockSystem;
+  IDRSTeam                team;
+  IDRSSystemMatrix        A;
+  const IDRSSystemLimits *limits;
+  const PetscScalar      *b;
+  PetscScalar            *x, *y;
+  PetscScalar            *G, *U, *r, *v, *t; /* of the team too; G and U have s columns of n entries */
+  IDRSSystemWork         *work;
+  IDRSScalars             scalars;
+  uint64_t                key;   /* of the shadow space */
+  PetscReal               scale; /* of b, and of x until the end */
+} IDRSSystem;
 
 /* Entries of the panels and vectors of a system, for each of its rows */
-#define IDRS_BLOCK_ENTRIES(s) (2 * (s) + 3)
+#define IDRS_SYSTEM_ENTRIES(s) (2 * (s) + 3)
 
-IDRS_TEAM_FUNCTION void IDRSBlockSetPanels(IDRSBlockSystem *system, PetscInt s, PetscScalar *memory)
+IDRS_TEAM_FUNCTION void IDRSSystemSetPanels(IDRSSystem *system, PetscInt s, PetscScalar *memory)
 {
   system->G = memory;
   system->U = system->G + s * system->A.n;
@@ -112,7 +113,7 @@ IDRS_TEAM_FUNCTION void IDRSBlockSetPanels(IDRSBlockSystem *system, PetscInt s, 
 }
 
 /* The norm of a vector of which this member has part of the square */
-IDRS_TEAM_FUNCTION PetscReal IDRSBlockNorm(const IDRSBlockSystem *system, PetscReal part)
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemNorm(const IDRSSystem *system, PetscReal part)
 {
   PetscScalar square = part;
 
@@ -122,11 +123,11 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockNorm(const IDRSBlockSystem *system, PetscR
 }
 
 /*
-   Makes the copy. Rows are filled up with zeros on the diagonal. The rows of a member are its own in all products, so nobody waits
+   Makes the copy. Rows are padded with zeros on the diagonal. A member reads its own rows only, so no barrier is needed
 */
-IDRS_TEAM_FUNCTION void IDRSBlockPack(const IDRSBlockSystem *system)
+IDRS_TEAM_FUNCTION void IDRSSystemPack(const IDRSSystem *system)
 {
-  const IDRSBlock *A = &system->A;
+  const IDRSSystemMatrix *A = &system->A;
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
@@ -150,7 +151,7 @@ IDRS_TEAM_FUNCTION void IDRSBlockPack(const IDRSBlockSystem *system)
 }
 
 /* Entry i of A u, from the copy */
-IDRS_TEAM_FUNCTION PetscScalar IDRSBlockPackedRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+IDRS_TEAM_FUNCTION PetscScalar IDRSSystemPackedRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
 {
   PetscScalar sum = 0.0;
 
@@ -172,7 +173,7 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSBlockPackedRow(const IDRSBlock *A, PetscInt i
 }
 
 /* Entry i of A u, from the matrix. No load is in a branch, so that all that are asked for at once are under way at once */
-IDRS_TEAM_FUNCTION PetscScalar IDRSBlockUnpackedRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+IDRS_TEAM_FUNCTION PetscScalar IDRSSystemUnpackedRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
 {
   const IDRSTeamIndex begin = A->i[A->first + i], end = A->i[A->first + i + 1];
   PetscScalar         sum = 0.0;
@@ -194,9 +195,9 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSBlockUnpackedRow(const IDRSBlock *A, PetscInt
   return sum;
 }
 
-IDRS_TEAM_FUNCTION PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, const PetscScalar u[])
+IDRS_TEAM_FUNCTION PetscScalar IDRSSystemRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
 {
-  return A->width ? IDRSBlockPackedRow(A, i, u) : IDRSBlockUnpackedRow(A, i, u);
+  return A->width ? IDRSSystemPackedRow(A, i, u) : IDRSSystemUnpackedRow(A, i, u);
 }
 
 /*
@@ -205,7 +206,7 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSBlockRow(const IDRSBlock *A, PetscInt i, cons
      start         u = B^{-1}v,   v = r - G(:,0:k) c;   in the omega step after it r = v too
      after it      u = omega B^{-1}v + U(:,k:s) c,   v = r - G(:,k:s) c;   in the omega step u = B^{-1}r
 */
-IDRS_TEAM_FUNCTION void IDRSBlockDirection(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
+IDRS_TEAM_FUNCTION void IDRSSystemDirection(const IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
 {
   const PetscScalar *c = system->scalars.c, *inverse = system->A.inverse;
   const PetscInt     n = system->A.n, low = start ? 0 : k, high = start ? k : s;
@@ -216,7 +217,9 @@ IDRS_TEAM_FUNCTION void IDRSBlockDirection(const IDRSBlockSystem *system, PetscI
     PetscScalar *r = system->r + b;
 
     for (PetscInt i = 0; i < m; i++) v[i] = r[i];
+    /* v = r - G c */
     IDRSLoopAdd(m, v, -1.0, high - low, c + low, system->G + low * n + b, n);
+    /* omega step of the start: r = r - G c */
     for (PetscInt i = 0; start && k == s && i < m; i++) r[i] = v[i];
     for (PetscInt i = 0; inverse && i < m; i++) v[i] *= inverse[system->A.first + b + i];
     if (start || k == s) {
@@ -224,6 +227,7 @@ IDRS_TEAM_FUNCTION void IDRSBlockDirection(const IDRSBlockSystem *system, PetscI
     } else {
       const PetscScalar omega = system->scalars.omega[0], ck = c[k];
 
+      /* u = omega B^{-1}v + U(:,k:s) c, in the place of U_k */
       for (PetscInt i = 0; i < m; i++) u[b + i] = omega * v[i] + ck * u[b + i];
       IDRSLoopAdd(m, u + b, 1.0, s - k - 1, c + k + 1, system->U + (k + 1) * n + b, n);
     }
@@ -234,18 +238,19 @@ IDRS_TEAM_FUNCTION void IDRSBlockDirection(const IDRSBlockSystem *system, PetscI
    x = A u, and the sums of the step, with those of r where it is one of the start or an omega step; rr is this member's part of r^H
    r
 */
-IDRS_TEAM_FUNCTION void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt s, PetscBool withr, PetscReal rr,
-                                         const PetscScalar u[], PetscScalar x[])
+IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, PetscBool withr, PetscReal rr,
+                                          const PetscScalar u[], PetscScalar x[])
 {
   const PetscScalar *r = system->r;
-  PetscScalar        part[IDRS_SUMS(IDRS_BLOCK_MAX_S, 1)], *Px = part + IDRS_SUM_PX(s), *Py = part + IDRS_SUM_PY(s), unused = 0.0;
+  PetscScalar        part[IDRS_SUMS(IDRS_SYSTEM_MAX_S, 1)], *Px = part + IDRS_SUM_PX(s), *Py = part + IDRS_SUM_PY(s), unused = 0.0;
   PetscReal          xx = 0.0, yy = 0.0;
   uint32_t           z0[IDRS_TEAM_ROWS], z1[IDRS_TEAM_ROWS];
 
   for (PetscInt j = 0; j < IDRS_SUMS(s, 1); j++) part[j] = 0.0;
   IDRS_FOR_MY_ROWS(b, m, system)
   {
-    for (PetscInt i = b; i < b + m; i++) x[i] = IDRSBlockRow(&system->A, i, u);
+    /* x = A u, P^H x, P^H r */
+    for (PetscInt i = b; i < b + m; i++) x[i] = IDRSSystemRow(&system->A, i, u);
     IDRSLoopShadowRows(m, system->key, (uint64_t)b, z0, z1);
     for (PetscInt j = 0; j < s; j += 2) {
       const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
@@ -253,6 +258,7 @@ IDRS_TEAM_FUNCTION void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt
       IDRSLoopShadowDots(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
       if (withr) IDRSLoopShadowDots(m, z0, z1, multiplier, r + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
     }
+    /* the sums for omega = x^H r / x^H x and its cosine */
     xx += IDRSLoopSquare(m, x + b);
     if (withr) yy += IDRSLoopSquare(m, r + b);
     if (withr) part[IDRS_SUM_XY(s)] += IDRSLoopDot(m, x + b, r + b);
@@ -268,23 +274,23 @@ IDRS_TEAM_FUNCTION void IDRSBlockProject(const IDRSBlockSystem *system, PetscInt
 }
 
 /*
-   All that follows from the sums of a step: ||r||, and whether the recurrence goes on, or why not. The first warp finds it, and the
-   others meet it once
+   Computes what follows from the sums of a step: ||r||, and whether the recurrence continues, or why not. The first warp computes
+   it, and the others wait for it at one barrier
 */
-IDRS_TEAM_FUNCTION void IDRSBlockContinue(IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscReal tolerance,
-                                          PetscReal limit, IDRSBlockOutcome *outcome)
+IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscReal tolerance,
+                                           PetscReal limit, IDRSSystemOutcome *outcome)
 {
   if (IDRSTeamMember(system->team) == IDRS_LANE) {
-    IDRSBlockEnd why = IDRS_BLOCK_LIMIT;
-    PetscReal    norm, rr;
+    IDRSSystemEnd why = IDRS_SYSTEM_LIMIT;
+    PetscReal     norm, rr;
 
     IDRS_SYNC_WARP();
     /* r^H r, of an r that the omega step after the start has changed with its direction */
     norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[start || k == s ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s)]));
-    if (!(norm <= PETSC_MAX_REAL)) why = IDRS_BLOCK_NOT_FINITE;
-    else if (norm <= tolerance) why = IDRS_BLOCK_TOLERANCE;
-    else if (norm > limit) why = IDRS_BLOCK_GROWTH;
-    else if (!IDRSScalarsContinue(&system->scalars, k, start, system->limits->cosine, &rr)) why = IDRS_BLOCK_BREAKDOWN;
+    if (!(norm <= PETSC_MAX_REAL)) why = IDRS_SYSTEM_NOT_FINITE;
+    else if (norm <= tolerance) why = IDRS_SYSTEM_TOLERANCE;
+    else if (norm > limit) why = IDRS_SYSTEM_GROWTH;
+    else if (!IDRSScalarsContinue(&system->scalars, k, start, system->limits->cosine, &rr)) why = IDRS_SYSTEM_BREAKDOWN;
     if (IDRS_LANE == 0) {
       system->work->norm = norm;
       system->work->why  = why;
@@ -296,7 +302,7 @@ IDRS_TEAM_FUNCTION void IDRSBlockContinue(IDRSBlockSystem *system, PetscInt s, P
 }
 
 /* G_k, U_k and r after a step of the start, or a later one: returns this member's part of r^H r */
-IDRS_TEAM_FUNCTION PetscReal IDRSBlockUpdate(const IDRSBlockSystem *system, PetscInt s, PetscInt k, PetscBool start)
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemUpdate(const IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start)
 {
   const PetscScalar *alpha = system->scalars.alpha, *beta = system->scalars.beta + k;
   const PetscInt     n  = system->A.n;
@@ -307,6 +313,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockUpdate(const IDRSBlockSystem *system, Pets
     PetscScalar *g = system->G + k * n + b, *u = system->U + k * n + b, *r = system->r + b;
 
     if (start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
+    /* G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= G_k beta_k, before or after it */
     IDRSLoopAdd(m, g, -1.0, k, alpha, system->G + b, n);
     IDRSLoopAdd(m, u, -1.0, k, alpha, system->U + b, n);
     if (!start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
@@ -316,7 +323,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockUpdate(const IDRSBlockSystem *system, Pets
 }
 
 /* y = y + omega p + U beta and r = r - omega t after an omega step, p = B^{-1}r: returns this member's part of r^H r */
-IDRS_TEAM_FUNCTION PetscReal IDRSBlockAdvance(const IDRSBlockSystem *system, PetscInt s)
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemAdvance(const IDRSSystem *system, PetscInt s)
 {
   const PetscScalar *omega = system->scalars.omega;
   const PetscInt     n     = system->A.n;
@@ -324,6 +331,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockAdvance(const IDRSBlockSystem *system, Pet
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
+    /* y += omega p + U beta, r -= omega t */
     IDRSLoopAdd(m, system->y + b, 1.0, 1, omega, system->v + b, n);
     IDRSLoopAdd(m, system->y + b, 1.0, s, system->scalars.beta, system->U + b, n);
     IDRSLoopAdd(m, system->r + b, -1.0, 1, omega, system->t + b, n);
@@ -333,7 +341,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockAdvance(const IDRSBlockSystem *system, Pet
 }
 
 /* v = y + U(:,0:columns) beta and t = b - A v: returns ||t|| */
-IDRS_TEAM_FUNCTION PetscReal IDRSBlockTrueResidual(const IDRSBlockSystem *system, PetscInt columns)
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemTrueResidual(const IDRSSystem *system, PetscInt columns)
 {
   const PetscInt n  = system->A.n;
   PetscReal      tt = 0.0;
@@ -347,14 +355,14 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockTrueResidual(const IDRSBlockSystem *system
   IDRSTeamSync(system->team);
   IDRS_FOR_MY_ROWS(b, m, system)
   {
-    for (PetscInt i = b; i < b + m; i++) system->t[i] = system->scale * system->b[i] - IDRSBlockRow(&system->A, i, system->v);
+    for (PetscInt i = b; i < b + m; i++) system->t[i] = system->scale * system->b[i] - IDRSSystemRow(&system->A, i, system->v);
     tt += IDRSLoopSquare(m, system->t + b);
   }
-  return IDRSBlockNorm(system, tt);
+  return IDRSSystemNorm(system, tt);
 }
 
 /* beta = beta + sign c, of the columns of a start that has broken down: r - G c is orthogonal to all columns of P that there are */
-IDRS_TEAM_FUNCTION void IDRSBlockCombineStart(IDRSBlockSystem *system, PetscInt columns, PetscReal sign)
+IDRS_TEAM_FUNCTION void IDRSSystemCombineStart(IDRSSystem *system, PetscInt columns, PetscReal sign)
 {
   if (IDRSTeamMember(system->team) == IDRS_LANE) {
     if (sign > 0.0) IDRSScalarsCombine(&system->scalars, 0);
@@ -366,7 +374,7 @@ IDRS_TEAM_FUNCTION void IDRSBlockCombineStart(IDRSBlockSystem *system, PetscInt 
    Keeps the first columns of a start that has broken down. The other columns are zero until the first cycle computes them. beta is
    zero, because the iterate has been accepted
 */
-IDRS_TEAM_FUNCTION void IDRSBlockKeepColumns(IDRSBlockSystem *system, PetscInt s, PetscInt kept)
+IDRS_TEAM_FUNCTION void IDRSSystemKeepColumns(IDRSSystem *system, PetscInt s, PetscInt kept)
 {
   const PetscInt n = system->A.n;
 
@@ -387,16 +395,17 @@ IDRS_TEAM_FUNCTION void IDRSBlockKeepColumns(IDRSBlockSystem *system, PetscInt s
    begins with a start. With kept > 0 a start has broken down after so many columns, and the recurrence begins with an omega step,
    see KSPIDRSContinueStart_Private()
 */
-IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system, PetscInt s, PetscInt kept, PetscReal tolerance,
-                                                        PetscReal limit, IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, PetscInt s, PetscInt kept, PetscReal tolerance,
+                                                          PetscReal limit, IDRSSystemResult *result)
 {
-  const PetscInt   n       = system->A.n;
-  IDRSBlockOutcome outcome = {IDRS_BLOCK_LIMIT, 0, PETSC_FALSE, 0.0};
-  PetscBool        start   = kept ? PETSC_FALSE : PETSC_TRUE;
-  PetscInt         k       = kept ? s : 0;
-  PetscReal        rr      = 0.0;
+  const PetscInt    n       = system->A.n;
+  IDRSSystemOutcome outcome = {IDRS_SYSTEM_LIMIT, 0, PETSC_FALSE, 0.0};
+  PetscBool         start   = kept ? PETSC_FALSE : PETSC_TRUE;
+  PetscInt          k       = kept ? s : 0;
+  PetscReal         rr      = 0.0;
 
-  if (kept) IDRSBlockKeepColumns(system, s, kept);
+  /* M, f and beta of this recurrence */
+  if (kept) IDRSSystemKeepColumns(system, s, kept);
   else if (IDRSTeamMember(system->team) == 0) IDRSScalarsForget(&system->scalars, 0);
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
   IDRSTeamSync(system->team);
@@ -404,27 +413,28 @@ IDRS_TEAM_FUNCTION IDRSBlockOutcome IDRSBlockRecurrence(IDRSBlockSystem *system,
     const PetscBool omega = (PetscBool)(k == s);
     PetscScalar    *u = omega ? system->v : system->U + k * n, *x = omega ? system->t : system->G + k * n;
 
-    IDRSBlockDirection(system, s, k, start, u);
+    IDRSSystemDirection(system, s, k, start, u);
     IDRSTeamSync(system->team);
-    IDRSBlockProject(system, s, (PetscBool)(start || omega), rr, u, x);
+    IDRSSystemProject(system, s, (PetscBool)(start || omega), rr, u, x);
     result->products++;
-    IDRSBlockContinue(system, s, k, start, tolerance, limit, &outcome);
+    IDRSSystemContinue(system, s, k, start, tolerance, limit, &outcome);
     outcome.columns = k;
-    if (outcome.why != IDRS_BLOCK_LIMIT) break;
+    if (outcome.why != IDRS_SYSTEM_LIMIT) break;
     result->its++;
-    rr = omega ? IDRSBlockAdvance(system, s) : IDRSBlockUpdate(system, s, k, start);
+    rr = omega ? IDRSSystemAdvance(system, s) : IDRSSystemUpdate(system, s, k, start);
     if (omega) start = PETSC_FALSE;
     k               = omega ? 0 : k + 1;
     outcome.columns = k;
   }
   /* in the omega step of the start r is r - G c already, and beta + c belongs to it */
-  outcome.ontrial = (PetscBool)(start && outcome.why == IDRS_BLOCK_BREAKDOWN && k < s);
-  if (outcome.ontrial || (start && outcome.why != IDRS_BLOCK_LIMIT && k == s)) IDRSBlockCombineStart(system, outcome.columns, 1.0);
+  outcome.ontrial = (PetscBool)(start && outcome.why == IDRS_SYSTEM_BREAKDOWN && k < s);
+  if (outcome.ontrial || (start && outcome.why != IDRS_SYSTEM_LIMIT && k == s))
+    IDRSSystemCombineStart(system, outcome.columns, 1.0);
   return outcome;
 }
 
 /* y is the iterate of which v = y and t = b - A y are there: the begin of the next recurrence */
-IDRS_TEAM_FUNCTION void IDRSBlockAccept(const IDRSBlockSystem *system)
+IDRS_TEAM_FUNCTION void IDRSSystemAccept(const IDRSSystem *system)
 {
   IDRS_FOR_MY_ROWS(b, m, system)
   {
@@ -436,38 +446,40 @@ IDRS_TEAM_FUNCTION void IDRSBlockAccept(const IDRSBlockSystem *system)
 }
 
 /* Verifies where a recurrence has ended, and keeps the better of x and its iterate. Returns ||b - A x|| */
-IDRS_TEAM_FUNCTION PetscReal IDRSBlockVerify(IDRSBlockSystem *system, const IDRSBlockOutcome *outcome, PetscReal before,
-                                             IDRSBlockResult *result)
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemVerify(IDRSSystem *system, const IDRSSystemOutcome *outcome, PetscReal before,
+                                              IDRSSystemResult *result)
 {
-  PetscReal norm = IDRSBlockTrueResidual(system, outcome->columns);
+  PetscReal norm = IDRSSystemTrueResidual(system, outcome->columns);
 
   result->products++;
+  /* beta + c has not made the residual smaller: beta without c */
   if (outcome->ontrial && !(norm <= outcome->norm)) {
-    IDRSBlockCombineStart(system, outcome->columns, -1.0);
-    norm = IDRSBlockTrueResidual(system, outcome->columns);
+    IDRSSystemCombineStart(system, outcome->columns, -1.0);
+    norm = IDRSSystemTrueResidual(system, outcome->columns);
     result->products++;
   }
+  /* the iterate before this recurrence is better */
   if (!(norm <= before)) {
     IDRS_FOR_MY_ROWS(b, m, system)
     {
       for (PetscInt i = b; i < b + m; i++) system->y[i] = system->x[i];
     }
-    norm = IDRSBlockTrueResidual(system, 0);
+    norm = IDRSSystemTrueResidual(system, 0);
     result->products++;
   }
-  IDRSBlockAccept(system);
+  IDRSSystemAccept(system);
   return norm;
 }
 
 /* x = 0 and r = b, scaled where it is very small: returns ||r|| */
-IDRS_TEAM_FUNCTION PetscReal IDRSBlockBegin(IDRSBlockSystem *system)
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemBegin(IDRSSystem *system)
 {
   PetscReal norm = 0.0;
 
   for (PetscInt attempt = 0; attempt < 3; attempt++) {
     PetscReal bb = 0.0;
 
-    system->scale = attempt ? system->scale * IDRS_BLOCK_SCALE : (PetscReal)1.0;
+    system->scale = attempt ? system->scale * IDRS_SYSTEM_SCALE : (PetscReal)1.0;
     IDRS_FOR_MY_ROWS(b, m, system)
     {
       for (PetscInt i = b; i < b + m; i++) {
@@ -476,15 +488,15 @@ IDRS_TEAM_FUNCTION PetscReal IDRSBlockBegin(IDRSBlockSystem *system)
       }
       bb += IDRSLoopSquare(m, system->r + b);
     }
-    norm = IDRSBlockNorm(system, bb);
-    if (!(norm < IDRS_BLOCK_SMALL_NORM)) break;
+    norm = IDRSSystemNorm(system, bb);
+    if (!(norm < IDRS_SYSTEM_SMALL_NORM)) break;
   }
   return norm;
 }
 
-/* Whether to stop before another recurrence, and why */
-IDRS_TEAM_FUNCTION KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limits, PetscReal begin, PetscReal tolerance,
-                                                    PetscReal abstol, PetscInt noprogress, const IDRSBlockResult *result)
+/* Returns the reason to stop before another recurrence, or KSP_CONVERGED_ITERATING */
+IDRS_TEAM_FUNCTION KSPConvergedReason IDRSSystemTest(const IDRSSystemLimits *limits, PetscReal begin, PetscReal tolerance,
+                                                     PetscReal abstol, PetscInt noprogress, const IDRSSystemResult *result)
 {
   const PetscBool test = (PetscBool)(limits->rtol >= 0.0);
 
@@ -496,37 +508,40 @@ IDRS_TEAM_FUNCTION KSPConvergedReason IDRSBlockTest(const IDRSBlockLimits *limit
   return !test && result->norm <= PETSC_SQRT_MACHINE_EPSILON * begin ? KSP_CONVERGED_HAPPY_BREAKDOWN : KSP_DIVERGED_BREAKDOWN;
 }
 
-/* Solves A x = b, and tells how it went */
-IDRS_TEAM_FUNCTION void IDRSBlockSolve(IDRSBlockSystem *system, PetscInt s, IDRSBlockResult *result)
+/* Solves A x = b, and returns the result */
+IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSystemResult *result)
 {
-  const IDRSBlockLimits *limits      = system->limits;
-  PetscInt               recurrences = 0, noprogress = 0, kept = 0;
-  PetscReal              begin, abstol, tolerance, least;
+  const IDRSSystemLimits *limits      = system->limits;
+  PetscInt                recurrences = 0, noprogress = 0, kept = 0;
+  PetscReal               begin, abstol, tolerance, least;
 
   IDRSScalarsSetPointers(&system->scalars, s, system->work->storage);
   system->scalars.pivotscale = IDRS_HASHED_PIVOTSCALE;
-  if (system->A.width) IDRSBlockPack(system);
-  begin = least    = IDRSBlockBegin(system);
+  if (system->A.width) IDRSSystemPack(system);
+  begin = least = IDRSSystemBegin(system);
+  /* b has been multiplied by the scale */
   abstol           = limits->abstol * system->scale;
   tolerance        = limits->rtol >= 0.0 ? PetscMax(limits->rtol * begin, abstol) : (PetscReal)-1.0;
   result->its      = 0;
   result->products = 0;
   result->norm     = begin;
-  result->reason   = IDRSBlockTest(limits, begin, tolerance, abstol, noprogress, result);
+  result->reason   = IDRSSystemTest(limits, begin, tolerance, abstol, noprogress, result);
   while (!result->reason) {
-    IDRSBlockOutcome outcome;
+    IDRSSystemOutcome outcome;
 
     if (!kept) system->key = IDRSShadowKey(limits->seed + (uint64_t)recurrences++);
-    outcome      = IDRSBlockRecurrence(system, s, kept, tolerance, limits->growth * result->norm, result);
-    result->norm = IDRSBlockVerify(system, &outcome, result->norm, result);
+    /* a residual that grows by more than limits->growth has cost x its digits */
+    outcome      = IDRSSystemRecurrence(system, s, kept, tolerance, limits->growth * result->norm, result);
+    result->norm = IDRSSystemVerify(system, &outcome, result->norm, result);
     kept         = outcome.ontrial ? outcome.columns : 0;
     if (!kept) noprogress++;
+    /* progress: half the norm */
     if (result->norm <= 0.5 * least) {
       least      = result->norm;
       noprogress = 0;
     }
-    result->reason = outcome.why == IDRS_BLOCK_NOT_FINITE ? KSP_DIVERGED_NANORINF
-                                                          : IDRSBlockTest(limits, begin, tolerance, abstol, noprogress, result);
+    result->reason = outcome.why == IDRS_SYSTEM_NOT_FINITE ? KSP_DIVERGED_NANORINF
+                                                           : IDRSSystemTest(limits, begin, tolerance, abstol, noprogress, result);
   }
   result->restarts = recurrences ? recurrences - 1 : 0;
   result->norm /= system->scale;

@@ -1,21 +1,33 @@
 /*
-   Which rows make up the blocks
+   Rows of the diagonal blocks, and the back ends that solve with them
 */
 #include "bjidrsimpl.h"
 
-/* BJIDRSDestroyDevice_Private - Takes back what the back end for GPUs keeps, which belongs to these blocks */
-PetscErrorCode BJIDRSDestroyDevice_Private(PC_BJIDRS *bjidrs)
+/* In the memory of the host, and on the GPU */
+static const BJIDRSOps *const BJIDRSBackEnds[] = {&BJIDRSBackEnds_Host,
+#if defined(PETSCIDRS_HAVE_CUDA)
+                                                  &BJIDRSBackEnds_CUDA
+#else
+                                                  &BJIDRSBackEnds_Host
+#endif
+};
+
+/* BJIDRSGetBackEnd_Private - Returns the back end for a matrix and vectors on the GPU, or in the memory of the host */
+const BJIDRSOps *BJIDRSGetBackEnd_Private(PetscBool gpu)
+{
+  return BJIDRSBackEnds[gpu ? 1 : 0];
+}
+
+/* BJIDRSResetSystems_Private - Frees what belongs to the present blocks, in all back ends */
+PetscErrorCode BJIDRSResetSystems_Private(PC_BJIDRS *bjidrs)
 {
   PetscFunctionBegin;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(BJIDRSDeviceDestroy_CUDA(&bjidrs->device));
-#else
-  (void)bjidrs;
-#endif
+  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(BJIDRSBackEnds); l++) PetscCall((*BJIDRSBackEnds[l]->reset)(bjidrs));
+  bjidrs->nblocks = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* First rows of the blocks. What the back end for GPUs keeps stays where they are those that there are */
+/* Sets the first rows of the blocks. If they are the same as before, back ends keep what they have made of them */
 static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const PetscInt sizes[], PetscInt size)
 {
   PetscInt *starts;
@@ -27,8 +39,7 @@ static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const
   for (PetscInt i = 0; i < nblocks; i++) starts[i + 1] = starts[i] + (sizes ? sizes[i] : size);
   if (bjidrs->starts && nblocks == bjidrs->nblocks) PetscCall(PetscArraycmp(starts, bjidrs->starts, nblocks + 1, &same));
   if (!same) {
-    PetscCall(BJIDRSDestroyDevice_Private(bjidrs));
-    PetscCall(PetscFree(bjidrs->starts));
+    PetscCall(BJIDRSResetSystems_Private(bjidrs));
     bjidrs->starts  = starts;
     bjidrs->nblocks = nblocks;
   } else PetscCall(PetscFree(starts));
@@ -36,8 +47,8 @@ static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const
 }
 
 /*
-   The finest partition of the rows into contiguous blocks without an entry between two of them. An entry in row i and column j has
-   the rows from the smaller to the larger of both in one block
+   Finds the finest partition of the rows into contiguous blocks without an entry between two of them. An entry in row i and column
+   j puts the rows from min(i, j) to max(i, j) into one block
 */
 static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
 {
@@ -58,6 +69,7 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
       last[low] = PetscMax(last[low], PetscMax(i, columns[l]));
     }
   }
+  /* a block ends at the first row that no row of it reaches beyond */
   for (PetscInt i = 0, end = 0; i < n; i++) {
     end = PetscMax(end, last[i]);
     if (i < end) continue;
@@ -71,7 +83,7 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sizes must be positive, and those of all n rows */
+/* Checks that the sizes are positive, and that their sum is n */
 static PetscErrorCode BJIDRSCheckSizes(PetscInt n, PetscInt nblocks, const PetscInt sizes[], const char who[])
 {
   PetscInt rest = n;
@@ -93,10 +105,10 @@ static PetscErrorCode BJIDRSCheckSizes(PetscInt n, PetscInt nblocks, const Petsc
 }
 
 /*
-   BJIDRSFindBlocks_Private - First rows of the blocks of bjidrs->A: what the user has asked for, else the variable block sizes of
-   the matrix, else those in the pattern
+   BJIDRSFindSystems_Private - Finds the first rows of the blocks of bjidrs->A: the sizes or the number of the user, else the
+   variable block sizes of the matrix, else the blocks in the pattern
 */
-PetscErrorCode BJIDRSFindBlocks_Private(PC pc)
+PetscErrorCode BJIDRSFindSystems_Private(PC pc)
 {
   PC_BJIDRS      *bjidrs   = (PC_BJIDRS *)pc->data;
   const PetscInt *variable = NULL;
@@ -113,13 +125,14 @@ PetscErrorCode BJIDRSFindBlocks_Private(PC pc)
     PetscCheck(n % bjidrs->nasked == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
                "-%spc_bjidrs_blocks %" PetscInt_FMT ": blocks of the same size need a number that divides the %" PetscInt_FMT
                " rows of this process; see PCBJIDRSSetLocalBlocks() for others",
-               ((PetscObject)pc)->prefix ? ((PetscObject)pc)->prefix : "", bjidrs->nasked, n);
+               BJIDRSPrefix(pc), bjidrs->nasked, n);
     PetscCall(BJIDRSSetStarts(bjidrs, n ? bjidrs->nasked : 0, NULL, n / bjidrs->nasked));
     bjidrs->source = BJIDRS_NUMBER;
   } else if (nvariable) {
     PetscCall(BJIDRSCheckSizes(n, nvariable, variable, "MatSetVariableBlockSizes()"));
     PetscCall(BJIDRSSetStarts(bjidrs, nvariable, variable, 0));
     bjidrs->source = BJIDRS_VARIABLE;
+    /* the blocks in a pattern that has not changed are the present ones */
   } else if (!bjidrs->starts || bjidrs->source != BJIDRS_PATTERN || pc->flag != SAME_NONZERO_PATTERN) {
     PetscCall(BJIDRSFindInPattern(bjidrs));
     bjidrs->source = BJIDRS_PATTERN;

@@ -2,6 +2,7 @@
    The Krylov solver KSPIDRS: type, set-up, begin and end of a solve, options
 */
 #include "idrsimpl.h"
+#include <petscidrs/private/idrssettings.h>
 
 /* Divergence tolerance where the user has set none, PETSc's and ours: the residual of IDR(s) may rise far before it falls */
 #define KSP_DIVTOL  ((PetscReal)1e4)
@@ -256,49 +257,28 @@ static PetscErrorCode KSPMatSolve_IDRS(KSP ksp, Mat B, Mat X)
 
 static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObject)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt  s, seed, restarts, width;
-  PetscReal cosine, tolerance;
-  PetscBool set, smoothing, block;
-  PetscEnum implementation, communication, product, run;
+  const KSPIDRSSettings *now = &((KSP_IDRS *)ksp->data)->set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
-  PetscCall(PetscOptionsInt("-ksp_idrs_s", "Number of shadow vectors", "KSPIDRSSetShadowSize", idrs->set.s, &s, &set));
-  if (set) PetscCall(KSPIDRSSetShadowSize(ksp, s));
-  PetscCall(
-    PetscOptionsInt("-ksp_idrs_seed", "Seed of the hashed shadow space", "KSPIDRSSetShadowSeed", idrs->set.seed, &seed, &set));
-  if (set) PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-  PetscCall(PetscOptionsReal("-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", "KSPIDRSSetMinimumCosine", idrs->set.cosine,
-                             &cosine, &set));
-  if (set) PetscCall(KSPIDRSSetMinimumCosine(ksp, cosine));
-  PetscCall(PetscOptionsReal("-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)",
-                             "KSPIDRSSetUpdateTolerance", idrs->set.updatetol, &tolerance, &set));
-  if (set) PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
-  PetscCall(PetscOptionsInt("-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", "KSPIDRSSetMaxRestarts",
-                            idrs->set.maxrestarts, &restarts, &set));
-  if (set) PetscCall(KSPIDRSSetMaxRestarts(ksp, restarts));
-  PetscCall(
-    PetscOptionsBool("-ksp_idrs_smoothing", "Smooth the residual", "KSPIDRSSetSmoothing", idrs->set.smoothing, &smoothing, &set));
-  if (set) PetscCall(KSPIDRSSetSmoothing(ksp, smoothing));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_implementation", "Back end of the vector operations", "KSPIDRSSetImplementation",
-                             KSPIDRSImplementations, (PetscEnum)idrs->set.implementation, &implementation, &set));
-  if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_communication", "How reductions travel between GPUs", "KSPIDRSSetCommunication",
-                             KSPIDRSCommunications, (PetscEnum)idrs->set.communication, &communication, &set));
-  if (set) PetscCall(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)communication));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_product", "What computes the matvecs of the iterations", "KSPIDRSSetProduct",
-                             KSPIDRSProducts, (PetscEnum)idrs->set.product, &product, &set));
-  if (set) PetscCall(KSPIDRSSetProduct(ksp, (KSPIDRSProduct)product));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_run", "What runs the iterations", "KSPIDRSSetRun", KSPIDRSRuns, (PetscEnum)idrs->set.run,
-                             &run, &set));
-  if (set) PetscCall(KSPIDRSSetRun(ksp, (KSPIDRSRun)run));
-  PetscCall(PetscOptionsInt("-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", "KSPIDRSSetWidth",
-                            idrs->set.width, &width, &set));
-  if (set) PetscCall(KSPIDRSSetWidth(ksp, width));
-  PetscCall(PetscOptionsBool("-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", "KSPIDRSSetBlock",
-                             idrs->set.block, &block, &set));
-  if (set) PetscCall(KSPIDRSSetBlock(ksp, block));
+  IDRSOption(Int, ksp, "-ksp_idrs_s", "Number of shadow vectors", KSPIDRSSetShadowSize, now->s);
+  IDRSOption(Int, ksp, "-ksp_idrs_seed", "Seed of the hashed shadow space", KSPIDRSSetShadowSeed, now->seed);
+  IDRSOption(Real, ksp, "-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", KSPIDRSSetMinimumCosine, now->cosine);
+  IDRSOption(Real, ksp, "-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)",
+             KSPIDRSSetUpdateTolerance, now->updatetol);
+  IDRSOption(Int, ksp, "-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", KSPIDRSSetMaxRestarts,
+             now->maxrestarts);
+  IDRSOption(Bool, ksp, "-ksp_idrs_smoothing", "Smooth the residual", KSPIDRSSetSmoothing, now->smoothing);
+  IDRSOptionEnum(ksp, "-ksp_idrs_implementation", "Back end of the vector operations", KSPIDRSSetImplementation,
+                 KSPIDRSImplementations, now->implementation);
+  IDRSOptionEnum(ksp, "-ksp_idrs_communication", "How reductions travel between GPUs", KSPIDRSSetCommunication,
+                 KSPIDRSCommunications, now->communication);
+  IDRSOptionEnum(ksp, "-ksp_idrs_product", "What computes the matvecs of the iterations", KSPIDRSSetProduct, KSPIDRSProducts,
+                 now->product);
+  IDRSOptionEnum(ksp, "-ksp_idrs_run", "What runs the iterations", KSPIDRSSetRun, KSPIDRSRuns, now->run);
+  IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth, now->width);
+  IDRSOption(Bool, ksp, "-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", KSPIDRSSetBlock,
+             now->block);
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,257 +2,7 @@
    What a user can set and ask of KSPIDRS
 */
 #include "idrsimpl.h"
-
-/* Of the options of this solver, for errors that name one */
-static const char *KSPIDRSPrefix_Private(KSP ksp)
-{
-  return ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
-}
-
-static PetscErrorCode KSPIDRSSetShadowSize_IDRS(KSP ksp, PetscInt s)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", KSPIDRSPrefix_Private(ksp), s,
-             IDRS_MAX_S);
-  PetscCheck(!idrs->set.P || s == idrs->set.s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors",
-             KSPIDRSPrefix_Private(ksp), s, idrs->set.s);
-  if (s != idrs->set.s) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->set.s = s;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetShadowSize_IDRS(KSP ksp, PetscInt *s)
-{
-  PetscFunctionBegin;
-  *s = ((KSP_IDRS *)ksp->data)->set.s;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Vec      *columns;
-
-  PetscFunctionBegin;
-  PetscCheck(s >= 0 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "KSPIDRSSetShadowVecs(): the number of shadow vectors %" PetscInt_FMT " must be in 0 to %d", s, IDRS_MAX_S);
-  PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL,
-             "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
-  PetscCall(PetscMalloc1(s, &columns)); /* NULL for none */
-  for (PetscInt i = 0; i < s; i++) {
-    PetscCall(PetscObjectReference((PetscObject)P[i]));
-    columns[i] = P[i];
-  }
-  PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
-  idrs->set.P = columns;
-  if (s) idrs->set.s = s;
-  ksp->setupstage = KSP_SETUP_NEW;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetShadowSeed_IDRS(KSP ksp, PetscInt seed)
-{
-  PetscFunctionBegin;
-  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", KSPIDRSPrefix_Private(ksp), seed);
-  ((KSP_IDRS *)ksp->data)->set.seed = seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetShadowSeed_IDRS(KSP ksp, PetscInt *seed)
-{
-  PetscFunctionBegin;
-  *seed = ((KSP_IDRS *)ksp->data)->set.seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetMinimumCosine_IDRS(KSP ksp, PetscReal cosine)
-{
-  PetscFunctionBegin;
-  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_cosine %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)cosine);
-  ((KSP_IDRS *)ksp->data)->set.cosine = cosine;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetMinimumCosine_IDRS(KSP ksp, PetscReal *cosine)
-{
-  PetscFunctionBegin;
-  *cosine = ((KSP_IDRS *)ksp->data)->set.cosine;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetUpdateTolerance_IDRS(KSP ksp, PetscReal tolerance)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  PetscCheck(tolerance >= 0.0 && tolerance < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_update_tol %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)tolerance);
-  if ((tolerance > 0.0) != (idrs->set.updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
-  idrs->set.updatetol = tolerance;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetUpdateTolerance_IDRS(KSP ksp, PetscReal *tolerance)
-{
-  PetscFunctionBegin;
-  *tolerance = ((KSP_IDRS *)ksp->data)->set.updatetol;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetMaxRestarts_IDRS(KSP ksp, PetscInt restarts)
-{
-  PetscFunctionBegin;
-  PetscCheck(restarts >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", KSPIDRSPrefix_Private(ksp), restarts);
-  ((KSP_IDRS *)ksp->data)->set.maxrestarts = restarts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Slots that are no longer needed are given back with the next set-up, or with more */
-static PetscErrorCode KSPIDRSSetWidth_IDRS(KSP ksp, PetscInt width)
-{
-  PetscFunctionBegin;
-  PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", KSPIDRSPrefix_Private(ksp), width, IDRS_MAX_WIDTH);
-  ((KSP_IDRS *)ksp->data)->set.width = width;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetWidth_IDRS(KSP ksp, PetscInt *width)
-{
-  PetscFunctionBegin;
-  *width = ((KSP_IDRS *)ksp->data)->set.width;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether it can be used is a matter of other settings, at the next KSPMatSolve() */
-static PetscErrorCode KSPIDRSSetBlock_IDRS(KSP ksp, PetscBool block)
-{
-  PetscFunctionBegin;
-  ((KSP_IDRS *)ksp->data)->set.block = block;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetBlock_IDRS(KSP ksp, PetscBool *block)
-{
-  PetscFunctionBegin;
-  *block = ((KSP_IDRS *)ksp->data)->set.block;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetColumnResults_IDRS(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
-                                                   const PetscReal *norms[])
-{
-  const KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
-
-  PetscFunctionBegin;
-  if (n) *n = results->count;
-  if (reasons) *reasons = results->reasons;
-  if (its) *its = results->its;
-  if (norms) *norms = results->norms;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetMaxRestarts_IDRS(KSP ksp, PetscInt *restarts)
-{
-  PetscFunctionBegin;
-  *restarts = ((KSP_IDRS *)ksp->data)->set.maxrestarts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetSmoothing_IDRS(KSP ksp, PetscBool smoothing)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  if (smoothing != idrs->set.smoothing) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->set.smoothing = smoothing;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetSmoothing_IDRS(KSP ksp, PetscBool *smoothing)
-{
-  PetscFunctionBegin;
-  *smoothing = ((KSP_IDRS *)ksp->data)->set.smoothing;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetImplementation_IDRS(KSP ksp, KSPIDRSImplementation implementation)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  PetscCheck(implementation >= KSP_IDRS_AUTO && implementation <= KSP_IDRS_CUDA, PetscObjectComm((PetscObject)ksp),
-             PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetImplementation(): %d is not a KSPIDRSImplementation, 0 to %d",
-             (int)implementation, (int)KSP_IDRS_CUDA);
-  if (implementation != idrs->set.implementation) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->set.implementation = implementation;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetImplementation_IDRS(KSP ksp, KSPIDRSImplementation *implementation)
-{
-  PetscFunctionBegin;
-  *implementation = ((KSP_IDRS *)ksp->data)->set.implementation;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetCommunication_IDRS(KSP ksp, KSPIDRSCommunication communication)
-{
-  PetscFunctionBegin;
-  PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_PEER,
-             PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication,
-             (int)KSP_IDRS_COMMUNICATION_PEER);
-  ((KSP_IDRS *)ksp->data)->set.communication = communication;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetCommunication_IDRS(KSP ksp, KSPIDRSCommunication *communication)
-{
-  PetscFunctionBegin;
-  *communication = ((KSP_IDRS *)ksp->data)->set.communication;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetProduct_IDRS(KSP ksp, KSPIDRSProduct product)
-{
-  PetscFunctionBegin;
-  PetscCheck(product >= KSP_IDRS_PRODUCT_AUTO && product <= KSP_IDRS_PRODUCT_SLICED, PetscObjectComm((PetscObject)ksp),
-             PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetProduct(): %d is not a KSPIDRSProduct, 0 to %d", (int)product,
-             (int)KSP_IDRS_PRODUCT_SLICED);
-  ((KSP_IDRS *)ksp->data)->set.product = product;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetProduct_IDRS(KSP ksp, KSPIDRSProduct *product)
-{
-  PetscFunctionBegin;
-  *product = ((KSP_IDRS *)ksp->data)->set.product;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetRun_IDRS(KSP ksp, KSPIDRSRun run)
-{
-  PetscFunctionBegin;
-  PetscCheck(run >= KSP_IDRS_RUN_AUTO && run <= KSP_IDRS_RUN_WHOLE, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "KSPIDRSSetRun(): %d is not a KSPIDRSRun, 0 to %d", (int)run, (int)KSP_IDRS_RUN_WHOLE);
-  ((KSP_IDRS *)ksp->data)->set.run = run;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetRun_IDRS(KSP ksp, KSPIDRSRun *run)
-{
-  PetscFunctionBegin;
-  *run = ((KSP_IDRS *)ksp->data)->set.run;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+#include <petscidrs/private/idrssettings.h>
 
 /* KSPIDRSCountReductions_Private - Counts the reductions of this solve so far: of the work, and norms of b - A x */
 PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
@@ -265,53 +15,6 @@ PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
   if (!idrs->slot[0].G) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   *reductions = (PetscInt)(info.reductions - idrs->counts.before + idrs->counts.norms);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetCounts_IDRS(KSP ksp, PetscInt *matvecs, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
-{
-  const KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
-
-  PetscFunctionBegin;
-  if (matvecs) *matvecs = counts->matvecs;
-  if (reductions) PetscCall(KSPIDRSCountReductions_Private(ksp, reductions));
-  if (updates) *updates = counts->updates;
-  if (restarts) *restarts = counts->restarts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Composes the functions above with the KSP, or takes them off again */
-#define IDRSCompose(name) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, #name "_C", compose ? name##_IDRS : NULL))
-PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
-{
-  PetscFunctionBegin;
-  IDRSCompose(KSPIDRSSetShadowSize);
-  IDRSCompose(KSPIDRSGetShadowSize);
-  IDRSCompose(KSPIDRSSetShadowVecs);
-  IDRSCompose(KSPIDRSSetShadowSeed);
-  IDRSCompose(KSPIDRSGetShadowSeed);
-  IDRSCompose(KSPIDRSSetMinimumCosine);
-  IDRSCompose(KSPIDRSGetMinimumCosine);
-  IDRSCompose(KSPIDRSSetUpdateTolerance);
-  IDRSCompose(KSPIDRSGetUpdateTolerance);
-  IDRSCompose(KSPIDRSSetWidth);
-  IDRSCompose(KSPIDRSGetWidth);
-  IDRSCompose(KSPIDRSSetBlock);
-  IDRSCompose(KSPIDRSGetBlock);
-  IDRSCompose(KSPIDRSGetColumnResults);
-  IDRSCompose(KSPIDRSSetMaxRestarts);
-  IDRSCompose(KSPIDRSGetMaxRestarts);
-  IDRSCompose(KSPIDRSSetSmoothing);
-  IDRSCompose(KSPIDRSGetSmoothing);
-  IDRSCompose(KSPIDRSSetImplementation);
-  IDRSCompose(KSPIDRSGetImplementation);
-  IDRSCompose(KSPIDRSSetCommunication);
-  IDRSCompose(KSPIDRSGetCommunication);
-  IDRSCompose(KSPIDRSSetProduct);
-  IDRSCompose(KSPIDRSGetProduct);
-  IDRSCompose(KSPIDRSSetRun);
-  IDRSCompose(KSPIDRSGetRun);
-  IDRSCompose(KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -338,10 +41,19 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
 @*/
 PetscErrorCode KSPIDRSSetShadowSize(KSP ksp, PetscInt s)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, s, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetShadowSize_C", (KSP, PetscInt), (ksp, s));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", IDRSPrefix(ksp), s, IDRS_MAX_S);
+  PetscCheck(!idrs->set.P || s == idrs->set.s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
+             "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", IDRSPrefix(ksp),
+             s, idrs->set.s);
+  if (s != idrs->set.s) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.s = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -362,9 +74,12 @@ PetscErrorCode KSPIDRSSetShadowSize(KSP ksp, PetscInt s)
 @*/
 PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetShadowSize_C", (KSP, PetscInt *), (ksp, s));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *s = idrs->set.s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -392,6 +107,9 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
 @*/
 PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
 {
+  KSP_IDRS *idrs;
+  Vec      *columns;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, s, 2);
@@ -399,7 +117,20 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
     PetscValidHeaderSpecific(P[i], VEC_CLASSID, 3);
     PetscCheckSameComm(ksp, 1, P[i], 3);
   }
-  PetscTryMethod(ksp, "KSPIDRSSetShadowVecs_C", (KSP, PetscInt, Vec[]), (ksp, s, P));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(s >= 0 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "KSPIDRSSetShadowVecs(): the number of shadow vectors %" PetscInt_FMT " must be in 0 to %d", s, IDRS_MAX_S);
+  PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL,
+             "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
+  PetscCall(PetscMalloc1(s, &columns)); /* NULL for none */
+  for (PetscInt i = 0; i < s; i++) {
+    PetscCall(PetscObjectReference((PetscObject)P[i]));
+    columns[i] = P[i];
+  }
+  PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
+  idrs->set.P = columns;
+  if (s) idrs->set.s = s;
+  ksp->setupstage = KSP_SETUP_NEW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -427,10 +158,15 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
 @*/
 PetscErrorCode KSPIDRSSetShadowSeed(KSP ksp, PetscInt seed)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, seed, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetShadowSeed_C", (KSP, PetscInt), (ksp, seed));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", IDRSPrefix(ksp), seed);
+  idrs->set.seed = seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -451,9 +187,12 @@ PetscErrorCode KSPIDRSSetShadowSeed(KSP ksp, PetscInt seed)
 @*/
 PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetShadowSeed_C", (KSP, PetscInt *), (ksp, seed));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *seed = idrs->set.seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -480,10 +219,15 @@ PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
 @*/
 PetscErrorCode KSPIDRSSetMinimumCosine(KSP ksp, PetscReal cosine)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveReal(ksp, cosine, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetMinimumCosine_C", (KSP, PetscReal), (ksp, cosine));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_cosine %g: must be in [0,1)", IDRSPrefix(ksp), (double)cosine);
+  idrs->set.cosine = cosine;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -504,9 +248,12 @@ PetscErrorCode KSPIDRSSetMinimumCosine(KSP ksp, PetscReal cosine)
 @*/
 PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetMinimumCosine_C", (KSP, PetscReal *), (ksp, cosine));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *cosine = idrs->set.cosine;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -533,10 +280,16 @@ PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
 @*/
 PetscErrorCode KSPIDRSSetUpdateTolerance(KSP ksp, PetscReal tol)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveReal(ksp, tol, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetUpdateTolerance_C", (KSP, PetscReal), (ksp, tol));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(tol >= 0.0 && tol < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_update_tol %g: must be in [0,1)", IDRSPrefix(ksp), (double)tol);
+  if ((tol > 0.0) != (idrs->set.updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
+  idrs->set.updatetol = tol;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -557,9 +310,12 @@ PetscErrorCode KSPIDRSSetUpdateTolerance(KSP ksp, PetscReal tol)
 @*/
 PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetUpdateTolerance_C", (KSP, PetscReal *), (ksp, tol));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *tol = idrs->set.updatetol;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -586,10 +342,15 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
 @*/
 PetscErrorCode KSPIDRSSetMaxRestarts(KSP ksp, PetscInt n)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, n, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetMaxRestarts_C", (KSP, PetscInt), (ksp, n));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(n >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", IDRSPrefix(ksp), n);
+  idrs->set.maxrestarts = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -610,9 +371,12 @@ PetscErrorCode KSPIDRSSetMaxRestarts(KSP ksp, PetscInt n)
 @*/
 PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetMaxRestarts_C", (KSP, PetscInt *), (ksp, n));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *n = idrs->set.maxrestarts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -644,10 +408,14 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
 @*/
 PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveBool(ksp, smoothing, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetSmoothing_C", (KSP, PetscBool), (ksp, smoothing));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  if (smoothing != idrs->set.smoothing) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.smoothing = smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -668,9 +436,12 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
 @*/
 PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetSmoothing_C", (KSP, PetscBool *), (ksp, smoothing));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *smoothing = idrs->set.smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -696,10 +467,17 @@ PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
 @*/
 PetscErrorCode KSPIDRSSetImplementation(KSP ksp, KSPIDRSImplementation implementation)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(ksp, implementation, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetImplementation_C", (KSP, KSPIDRSImplementation), (ksp, implementation));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(implementation >= KSP_IDRS_AUTO && implementation <= KSP_IDRS_CUDA, PetscObjectComm((PetscObject)ksp),
+             PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetImplementation(): %d is not a KSPIDRSImplementation, 0 to %d",
+             (int)implementation, (int)KSP_IDRS_CUDA);
+  if (implementation != idrs->set.implementation) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.implementation = implementation;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -720,9 +498,12 @@ PetscErrorCode KSPIDRSSetImplementation(KSP ksp, KSPIDRSImplementation implement
 @*/
 PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implementation)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetImplementation_C", (KSP, KSPIDRSImplementation *), (ksp, implementation));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *implementation = idrs->set.implementation;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -765,10 +546,17 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
 @*/
 PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communication)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(ksp, communication, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetCommunication_C", (KSP, KSPIDRSCommunication), (ksp, communication));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_PEER,
+             PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication,
+             (int)KSP_IDRS_COMMUNICATION_PEER);
+  idrs->set.communication = communication;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -789,9 +577,12 @@ PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communicati
 @*/
 PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communication)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetCommunication_C", (KSP, KSPIDRSCommunication *), (ksp, communication));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *communication = idrs->set.communication;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -840,10 +631,16 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
 @*/
 PetscErrorCode KSPIDRSSetProduct(KSP ksp, KSPIDRSProduct product)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(ksp, product, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetProduct_C", (KSP, KSPIDRSProduct), (ksp, product));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(product >= KSP_IDRS_PRODUCT_AUTO && product <= KSP_IDRS_PRODUCT_SLICED, PetscObjectComm((PetscObject)ksp),
+             PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetProduct(): %d is not a KSPIDRSProduct, 0 to %d", (int)product,
+             (int)KSP_IDRS_PRODUCT_SLICED);
+  idrs->set.product = product;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -864,9 +661,12 @@ PetscErrorCode KSPIDRSSetProduct(KSP ksp, KSPIDRSProduct product)
 @*/
 PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetProduct_C", (KSP, KSPIDRSProduct *), (ksp, product));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *product = idrs->set.product;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -906,10 +706,15 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
 @*/
 PetscErrorCode KSPIDRSSetRun(KSP ksp, KSPIDRSRun run)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(ksp, run, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetRun_C", (KSP, KSPIDRSRun), (ksp, run));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(run >= KSP_IDRS_RUN_AUTO && run <= KSP_IDRS_RUN_WHOLE, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "KSPIDRSSetRun(): %d is not a KSPIDRSRun, 0 to %d", (int)run, (int)KSP_IDRS_RUN_WHOLE);
+  idrs->set.run = run;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -930,9 +735,12 @@ PetscErrorCode KSPIDRSSetRun(KSP ksp, KSPIDRSRun run)
 @*/
 PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetRun_C", (KSP, KSPIDRSRun *), (ksp, run));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *run = idrs->set.run;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -959,10 +767,15 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 @*/
 PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetCounts_C", (KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *),
-                 (ksp, matvecs, reductions, updates, restarts));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  if (matvecs) *matvecs = idrs->counts.matvecs;
+  if (reductions) PetscCall(KSPIDRSCountReductions_Private(ksp, reductions));
+  if (updates) *updates = idrs->counts.updates;
+  if (restarts) *restarts = idrs->counts.restarts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -996,10 +809,15 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
 @*/
 PetscErrorCode KSPIDRSSetWidth(KSP ksp, PetscInt width)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, width, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetWidth_C", (KSP, PetscInt), (ksp, width));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", IDRSPrefix(ksp), width, IDRS_MAX_WIDTH);
+  idrs->set.width = width;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1020,9 +838,12 @@ PetscErrorCode KSPIDRSSetWidth(KSP ksp, PetscInt width)
 @*/
 PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetWidth_C", (KSP, PetscInt *), (ksp, width));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *width = idrs->set.width;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1066,10 +887,13 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 @*/
 PetscErrorCode KSPIDRSSetBlock(KSP ksp, PetscBool block)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveBool(ksp, block, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetBlock_C", (KSP, PetscBool), (ksp, block));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  idrs->set.block = block;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1091,9 +915,12 @@ PetscErrorCode KSPIDRSSetBlock(KSP ksp, PetscBool block)
 @*/
 PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetBlock_C", (KSP, PetscBool *), (ksp, block));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *block = idrs->set.block;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1125,10 +952,48 @@ PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
 PetscErrorCode KSPIDRSGetColumnResults(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
                                        const PetscReal *norms[])
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetColumnResults_C",
-                 (KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]),
-                 (ksp, n, reasons, its, norms));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  if (n) *n = idrs->results.count;
+  if (reasons) *reasons = idrs->results.reasons;
+  if (its) *its = idrs->results.its;
+  if (norms) *norms = idrs->results.norms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSComposeSetters_Private - Composes the functions above with the KSP, or removes them */
+PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
+{
+  PetscFunctionBegin;
+  IDRSCompose(ksp, compose, KSPIDRSSetShadowSize);
+  IDRSCompose(ksp, compose, KSPIDRSGetShadowSize);
+  IDRSCompose(ksp, compose, KSPIDRSSetShadowVecs);
+  IDRSCompose(ksp, compose, KSPIDRSSetShadowSeed);
+  IDRSCompose(ksp, compose, KSPIDRSGetShadowSeed);
+  IDRSCompose(ksp, compose, KSPIDRSSetMinimumCosine);
+  IDRSCompose(ksp, compose, KSPIDRSGetMinimumCosine);
+  IDRSCompose(ksp, compose, KSPIDRSSetUpdateTolerance);
+  IDRSCompose(ksp, compose, KSPIDRSGetUpdateTolerance);
+  IDRSCompose(ksp, compose, KSPIDRSSetWidth);
+  IDRSCompose(ksp, compose, KSPIDRSGetWidth);
+  IDRSCompose(ksp, compose, KSPIDRSSetBlock);
+  IDRSCompose(ksp, compose, KSPIDRSGetBlock);
+  IDRSCompose(ksp, compose, KSPIDRSGetColumnResults);
+  IDRSCompose(ksp, compose, KSPIDRSSetMaxRestarts);
+  IDRSCompose(ksp, compose, KSPIDRSGetMaxRestarts);
+  IDRSCompose(ksp, compose, KSPIDRSSetSmoothing);
+  IDRSCompose(ksp, compose, KSPIDRSGetSmoothing);
+  IDRSCompose(ksp, compose, KSPIDRSSetImplementation);
+  IDRSCompose(ksp, compose, KSPIDRSGetImplementation);
+  IDRSCompose(ksp, compose, KSPIDRSSetCommunication);
+  IDRSCompose(ksp, compose, KSPIDRSGetCommunication);
+  IDRSCompose(ksp, compose, KSPIDRSSetProduct);
+  IDRSCompose(ksp, compose, KSPIDRSGetProduct);
+  IDRSCompose(ksp, compose, KSPIDRSSetRun);
+  IDRSCompose(ksp, compose, KSPIDRSGetRun);
+  IDRSCompose(ksp, compose, KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -85,7 +85,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   PetscCall(IDRSProductCreate(&idrs->product));
   PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
   PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
-  idrs->where = KSPIDRS_UNKNOWN;
+  idrs->memory = KSPIDRS_UNKNOWN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,10 +134,10 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   IDRSWorkInfo info;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSPlace_Private(ksp, &moved));
+  PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
   if (moved) {
     PetscCall(KSPIDRSSetUpAgain_Private(ksp));
-    PetscCall(KSPIDRSPlace_Private(ksp, &moved));
+    PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
   }
   PetscCall(KSPIDRSMakeSlots_Private(ksp, active));
   idrs->active = active;
@@ -217,7 +217,7 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
    Right-hand sides at the same time. Until the first one is taken, the solution of the KSP is the first column of X, which tells
    where the solutions are. PETSc's KSPMatSolve() does not call PCPreSolve(), which KSPSolve() does
 */
-static PetscErrorCode KSPIDRSSolveTogether_Private(KSP ksp, Mat B, Mat X)
+static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   const Vec      sol = ksp->vec_sol, rhs = ksp->vec_rhs;
@@ -248,9 +248,9 @@ static PetscErrorCode KSPMatSolve_IDRS(KSP ksp, Mat B, Mat X)
 
   PetscFunctionBegin;
   IDRSForgetBlock(ksp);
-  PetscCall(KSPIDRSOpenBlock_Private(ksp, B, X));
-  if (idrs->apart) PetscCall(KSPIDRSSolveApart_Private(ksp, transpose, B, X));
-  else if (idrs->results.count) PetscCall(KSPIDRSSolveTogether_Private(ksp, B, X));
+  PetscCall(KSPIDRSMatSolveBegin_Private(ksp, B, X));
+  if (idrs->sequential) PetscCall(KSPIDRSSolveSequentially_Private(ksp, transpose, B, X));
+  else if (idrs->results.count) PetscCall(KSPIDRSSolveSimultaneously_Private(ksp, B, X));
   PetscCall(KSPIDRSConclude_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -388,7 +388,7 @@ PetscErrorCode KSPCreate_IDRS(KSP ksp)
   idrs->set.updatetol   = 1e-3;
   idrs->set.maxrestarts = 10;
   idrs->set.width       = IDRS_MAX_WIDTH;
-  idrs->shown           = &idrs->slot[0];
+  idrs->current         = &idrs->slot[0];
   idrs->slots           = 1;
   idrs->active          = 1;
   PetscCall(IDRSSetDefaultDivtol(ksp, KSP_DIVTOL, IDRS_DIVTOL));

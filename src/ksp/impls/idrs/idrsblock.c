@@ -21,12 +21,12 @@
    The solution of right-hand side j is x_j + (Z + U beta) S_j. Norms ||r_j|| follow from R^H R. Where those of all that are not
    done meet their tolerances, or at the begin of a cycle those of some, their b_j - A x_j decides, as for one right-hand side. So
    do reliable updates, R = anchor - A Z. Where the recurrence breaks down, grows too far, or finds no smaller residual for
-   IDRS_BLOCK_PATIENCE steps, each right-hand side that is not done goes on by itself from where it is.
+   IDRS_BLOCK_MAX_STAGNATION steps, each right-hand side that is not done goes on by itself from where it is.
 */
 #include "idrsblock.h"
 
-#define IDRS_BLOCK_PATIENCE 100
-#define IDRS_BLOCK_MISSES   3 /* verifications that may fail */
+#define IDRS_BLOCK_MAX_STAGNATION 100
+#define IDRS_BLOCK_MISSES         3 /* verifications that may fail */
 
 /*
    Works of blocks have a shadow space of their own, as a recurrence that goes on from their residuals with a part of it would not
@@ -39,7 +39,7 @@
    Those of which less is left than this part of their norms wait for the Gram matrix of the next round, as rounding errors of this
    one are as large. Rows of S, and C, with which R C has the new columns of Q, and the others without their parts in these
 */
-#define IDRS_BLOCK_LEFT 1e-2
+#define IDRS_BLOCK_DEFLATION 1e-2
 
 static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], const PetscReal small[], PetscBool taken[],
                                PetscScalar W[], PetscScalar C[])
@@ -59,7 +59,7 @@ static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], c
     for (PetscInt j = 0; j < count; j++) {
       const PetscReal left = PetscSqrtReal(PetscMax(PetscRealPart(W[j + j * count]), 0.0));
 
-      if (taken[j] || !(left > small[j] && left > IDRS_BLOCK_LEFT * begin[j] && left / size[j] > most)) continue;
+      if (taken[j] || !(left > small[j] && left > IDRS_BLOCK_DEFLATION * begin[j] && left / size[j] > most)) continue;
       most  = left / size[j];
       pivot = j;
       root  = left;
@@ -219,15 +219,15 @@ static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block
    The norms that the sums of a step tell. The recurrence cannot go on where a sum is not finite: then the norms stay those of the
    last iterate that there is
 */
-static void KSPIDRSBlockTakeNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *norms)
+static void KSPIDRSBlockSetNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *norms)
 {
-  PetscBool known = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
+  PetscBool valid = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
 
-  for (PetscInt j = 0; j < block->count; j++) known = (PetscBool)(known && !PetscIsInfOrNanReal(norms->norms[j]));
-  if (!norms->finite || !known) block->why = "the block recurrence has broken down";
-  if (!known) {
+  for (PetscInt j = 0; j < block->count; j++) valid = (PetscBool)(valid && !PetscIsInfOrNanReal(norms->norms[j]));
+  if (!norms->finite || !valid) block->why = "the block recurrence has broken down";
+  if (!valid) {
     /* of a step k > 0 the iterate before the last update is there, as its beta is not in Z yet */
-    block->lost = block->at.k ? PETSC_FALSE : PETSC_TRUE;
+    block->zinvalid = block->at.k ? PETSC_FALSE : PETSC_TRUE;
     if (block->at.k) block->at.columns = block->at.k - 1;
     return;
   }
@@ -235,9 +235,9 @@ static void KSPIDRSBlockTakeNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *
   block->rnorm = norms->rnorm;
   block->peak  = PetscMax(block->peak, block->rnorm);
   if (block->rnorm < block->best) {
-    block->best   = block->rnorm;
-    block->waited = 0;
-  } else block->waited++;
+    block->best       = block->rnorm;
+    block->stagnation = 0;
+  } else block->stagnation++;
 }
 
 /* Reports the iteration of a right-hand side */
@@ -275,7 +275,7 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
     *left += 1;
     *ending += ended[j] ? 1 : 0;
   }
-  if (block->waited >= IDRS_BLOCK_PATIENCE) block->why = "it has found no smaller residual for a long time";
+  if (block->stagnation >= IDRS_BLOCK_MAX_STAGNATION) block->why = "it has found no smaller residual for a long time";
   if (block->rnorm > KSPIDRSGrowthLimit(idrs, block->anchornorm)) block->why = "its residuals have grown too far";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -283,9 +283,9 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
 /* v = b - A x of a right-hand side, or B^{-1}(b - A x), and its norm; z, which is a column of Z, stays as it is */
 static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(col);
-  Vec                t = col->t, v = col->v;
+  KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
+  const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
+  Vec                  t = col->t, v = col->v;
 
   PetscFunctionBegin;
   PetscCall(IDRSStreamJoin(col->work));
@@ -295,7 +295,7 @@ static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, 
   PetscCall(VecAYPX(t, -1.0, col->rep.rhs));
   if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, t, v));
   else PetscCall(VecCopy(t, v));
-  PetscCall(KSPIDRSNorms_Private(ksp, &alone, &v, rnorm));
+  PetscCall(KSPIDRSNorms_Private(ksp, &one, &v, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -323,7 +323,7 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col, Pe
    Those that have a reason to end get their solutions. Where one misses its tolerance, R is computed afresh, a cycle begins, and v
    and t have gone
 */
-static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
+static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
 {
   PetscBool others[IDRS_MAX_WIDTH];
   PetscInt  left = 0, missed = 0;
@@ -345,7 +345,7 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
     left += block->done[j] ? 0 : 1;
   }
   if (!missed) {
-    if (left) block->lost = PETSC_FALSE;
+    if (left) block->zinvalid = PETSC_FALSE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   *again = PETSC_TRUE;
@@ -373,7 +373,7 @@ static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *blo
     bounds.low[j] = block->done[j] ? PETSC_MAX_REAL : (tested ? block->column[j]->rep.ttol : -1.0);
   bounds.high = KSPIDRSGrowthLimit(idrs, block->anchornorm);
   bounds.fall = block->owners.column[0]->anchor ? idrs->set.updatetol : 0.0;
-  bounds.stop = (PetscBool)(block->halt || its >= ksp->max_it);
+  bounds.stop = (PetscBool)(block->stopnext || its >= ksp->max_it);
   return bounds;
 }
 
@@ -384,12 +384,12 @@ typedef struct {
 } KSPIDRSBlockReport;
 
 /* Takes the norms of a step, and reports them as those of this iteration, unless that has been reported */
-static PetscErrorCode KSPIDRSBlockTell_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
-                                               KSPIDRSBlockReport *report)
+static PetscErrorCode KSPIDRSBlockProcessNorms_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
+                                                       KSPIDRSBlockReport *report)
 {
   PetscFunctionBegin;
-  KSPIDRSBlockTakeNorms(block, norms);
-  if (its > block->reported && !block->lost && !(block->why && block->at.columns < block->at.k))
+  KSPIDRSBlockSetNorms(block, norms);
+  if (its > block->reported && !block->zinvalid && !(block->why && block->at.columns < block->at.k))
     PetscCall(KSPIDRSBlockReportAll_Private(ksp, block, its, report->ended, &report->left, &report->ending));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -398,7 +398,8 @@ static PetscErrorCode KSPIDRSBlockTell_Private(KSP ksp, KSPIDRSBlockRun *block, 
    The projection of this step on a device, and the norms of those before; *stopped, for the host has the sums, and decides. What
    the host finds to decide in a step that the device has not stopped in waits for the next one
 */
-static PetscErrorCode KSPIDRSBlockAhead_Private(KSP ksp, KSPIDRSBlockRun *block, KSPIDRSBlockReport *report, PetscBool *stopped)
+static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun *block, KSPIDRSBlockReport *report,
+                                                       PetscBool *stopped)
 {
   const IDRSBlockBounds bounds = KSPIDRSBlockGetBounds(ksp, block);
 
@@ -410,9 +411,9 @@ static PetscErrorCode KSPIDRSBlockAhead_Private(KSP ksp, KSPIDRSBlockRun *block,
     PetscInt       its;
 
     PetscCall(KSPIDRSBlockCollect_Private(ksp, block, &norms, &its));
-    PetscCall(KSPIDRSBlockTell_Private(ksp, block, &norms, its, report));
-    *stopped    = norms.stopped;
-    block->halt = (PetscBool)(!*stopped && (report->ending == report->left || block->why));
+    PetscCall(KSPIDRSBlockProcessNorms_Private(ksp, block, &norms, its, report));
+    *stopped        = norms.stopped;
+    block->stopnext = (PetscBool)(!*stopped && (report->ending == report->left || block->why));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -425,17 +426,17 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockMatvec_Private(ksp, block));
-  if (block->ahead) PetscCall(KSPIDRSBlockAhead_Private(ksp, block, &report, &decides));
+  if (block->async) PetscCall(KSPIDRSBlockProjectAsync_Private(ksp, block, &report, &decides));
   else {
     IDRSBlockNorms norms = {.peak = block->peak};
 
     PetscCall(KSPIDRSBlockProject_Private(ksp, block));
     IDRSBlockScalarsNorms(&block->algebra, block->at.k, block->count, block->sums, &norms);
-    PetscCall(KSPIDRSBlockTell_Private(ksp, block, &norms, block->at.its, &report));
+    PetscCall(KSPIDRSBlockProcessNorms_Private(ksp, block, &norms, block->at.its, &report));
   }
   if (decides) {
     if (report.ending && (report.ending == report.left || !block->at.k || block->why)) {
-      PetscCall(KSPIDRSBlockSettle_Private(ksp, block, report.ended, &again));
+      PetscCall(KSPIDRSBlockEndColumns_Private(ksp, block, report.ended, &again));
       *ends = (PetscBool)(report.ending == report.left && !again);
     }
     if (block->why) *ends = PETSC_TRUE;
@@ -456,17 +457,17 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
    Right-hand sides that are not done begin a recurrence of their own: from the present iterate, or from that of the last reliable
    update where its residual is smaller
 */
-static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
+static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
-  KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSFront alone = {.count = 0};
-  PetscBool    marked[IDRS_MAX_WIDTH];
-  Vec          r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumns rest = {.count = 0};
+  PetscBool      marked[IDRS_MAX_WIDTH];
+  Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (!block->lost) PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
+  if (!block->zinvalid) PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
   for (PetscInt j = 0; j < block->count; j++)
-    marked[j] = (PetscBool)(!block->done[j] && !block->lost && block->norms[j] <= block->anchors[j]);
+    marked[j] = (PetscBool)(!block->done[j] && !block->zinvalid && block->norms[j] <= block->anchors[j]);
   PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked));
   for (PetscInt j = 0; j < block->count; j++) {
     KSPIDRSColumn *col = block->column[j];
@@ -475,16 +476,16 @@ static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
       PetscCall(VecSet(col->z, 0.0)); /* the end of a solve adds it to the solution */
       continue;
     }
-    col->rep.reason             = KSP_CONVERGED_ITERATING;
-    col->rec.its                = col->rep.its;
-    r[alone.count]              = col->r;
-    anchor[alone.count]         = col->anchor;
-    alone.column[alone.count++] = col;
+    col->rep.reason           = KSP_CONVERGED_ITERATING;
+    col->rec.its              = col->rep.its;
+    r[rest.count]             = col->r;
+    anchor[rest.count]        = col->anchor;
+    rest.column[rest.count++] = col;
   }
-  if (!alone.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, &alone, PETSC_FALSE, r, anchor));
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));
-  idrs->blocks.alone += alone.count;
+  if (!rest.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, &rest, PETSC_FALSE, r, anchor));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &rest));
+  idrs->blocks.single += rest.count;
   idrs->blocks.why = block->why;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -524,7 +525,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   IDRSBlockScalarsReset(&block->algebra);
   for (PetscInt j = 0; j < block->count; j++)
     PetscCall(PetscArraycpy(block->algebra.S + j * block->owners.count, block->S + j * IDRS_MAX_WIDTH, block->owners.count));
-  block->ahead = (PetscBool)(idrs->depth && IDRSBlockQueueRuns(idrs->slot[0].work));
+  block->async = (PetscBool)(idrs->depth && IDRSBlockQueueRuns(idrs->slot[0].work));
   PetscCall(IDRSWorkSetSeed(idrs->slot[0].work, seed));
   for (PetscInt i = 0; i < block->owners.count; i++) {
     if (block->owners.column[i]->anchor) PetscCall(VecCopy(block->R[i].vec, block->owners.column[i]->anchor));
@@ -533,9 +534,9 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   block->best = PETSC_MAX_REAL;
   idrs->blocks.columns += block->count;
   idrs->blocks.rank += block->owners.count;
-  idrs->blocks.ahead = block->ahead;
+  idrs->blocks.async = block->async;
   while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, block, &ends));
-  PetscCall(KSPIDRSBlockPart_Private(ksp, block));
+  PetscCall(KSPIDRSBlockEnd_Private(ksp, block));
   if (block->why)
     PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", block->at.its, block->why));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -545,7 +546,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
    KSPIDRSBlockSolve_Private - Solves for the right-hand sides of a front, whose first residuals have been reported, by one block
    recurrence. Afterwards each has a reason, or is at the begin of a recurrence of its own
 */
-PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
   KSPIDRSBlockRun block = {.count = 0};
@@ -554,16 +555,16 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
   PetscInt        N;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    block.column[block.count++] = front->column[i];
-    if (front->column[i]->scale != 1.0) why = "the square of the norm of a right-hand side is beyond the range of PetscReal";
+  for (PetscInt i = 0; i < cols->count; i++) {
+    block.column[block.count++] = cols->column[i];
+    if (cols->column[i]->scale != 1.0) why = "the square of the norm of a right-hand side is beyond the range of PetscReal";
   }
   if (block.count < 2) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetSize(idrs->slot[0].r, &N));
   if (idrs->set.s * block.count >= N) why = "the system has fewer unknowns than a block has shadow vectors";
   if (why) {
     idrs->blocks.why = why;
-    idrs->blocks.alone += block.count;
+    idrs->blocks.single += block.count;
     PetscCall(PetscInfo(ksp, "No block recurrence: %s\n", idrs->blocks.why));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -11,39 +11,39 @@ typedef struct {
   PetscInt  filled;     /* columns of G and U that have been made; the others are zero */
   PetscInt  its;        /* iterations that have been made */
   PetscBool directed;   /* what the direction of step k begins with has been made already */
-} KSPIDRSBlockPlace;
+} KSPIDRSBlockPosition;
 
 typedef struct {
-  PetscInt          count; /* right-hand sides */
-  KSPIDRSColumn    *column[IDRS_MAX_WIDTH];
-  PetscBool         done[IDRS_MAX_WIDTH];
-  PetscReal         norms[IDRS_MAX_WIDTH];   /* of r_j, at the last report */
-  PetscReal         anchors[IDRS_MAX_WIDTH]; /* at the last reliable update */
-  PetscScalar      *S;                       /* m x count, of leading dimension IDRS_MAX_WIDTH */
-  KSPIDRSFront      owners;                  /* the m slots whose vectors are the columns of blocks */
-  IDRSBlockScalars  algebra;
-  PetscScalar      *storage;                      /* of its matrices */
-  IDRSBlockVec     *vecs, *G, *U, *Z, *V, *T, *R; /* G and U: columns of step k from k m on; R follows T */
-  IDRSBlockAxpy    *chain[IDRS_BLOCK_COMBINES];   /* sums that are made together */
-  IDRSBlockVec     *x;                            /* their operands, and where coefficients come from */
-  IDRSBlockRow     *rows;
-  PetscScalar      *C, *sums;
-  PetscInt          ld;
-  KSPIDRSBlockPlace at;
-  PetscInt          reported;                      /* iterations that have been reported */
-  PetscReal         rnorm, best, peak, anchornorm; /* Frobenius norms of R */
-  PetscInt          waited;                        /* steps since the smallest one */
-  PetscInt          misses;
-  PetscBool         lost; /* Z is not to be used */
-  const char       *why;  /* the right-hand sides that are not done go on by themselves, or NULL */
+  PetscInt             count; /* right-hand sides */
+  KSPIDRSColumn       *column[IDRS_MAX_WIDTH];
+  PetscBool            done[IDRS_MAX_WIDTH];
+  PetscReal            norms[IDRS_MAX_WIDTH];   /* of r_j, at the last report */
+  PetscReal            anchors[IDRS_MAX_WIDTH]; /* at the last reliable update */
+  PetscScalar         *S;                       /* m x count, of leading dimension IDRS_MAX_WIDTH */
+  KSPIDRSColumns       owners;                  /* the m slots whose vectors are the columns of blocks */
+  IDRSBlockScalars     algebra;
+  PetscScalar         *storage;                      /* of its matrices */
+  IDRSBlockVec        *vecs, *G, *U, *Z, *V, *T, *R; /* G and U: columns of step k from k m on; R follows T */
+  IDRSBlockAxpy       *chain[IDRS_BLOCK_COMBINES];   /* sums that are made together */
+  IDRSBlockVec        *x;                            /* their operands, and where coefficients come from */
+  IDRSBlockRow        *rows;
+  PetscScalar         *C, *sums;
+  PetscInt             ld;
+  KSPIDRSBlockPosition at;
+  PetscInt             reported;                      /* iterations that have been reported */
+  PetscReal            rnorm, best, peak, anchornorm; /* Frobenius norms of R */
+  PetscInt             stagnation;                    /* steps since the smallest one */
+  PetscInt             misses;
+  PetscBool            zinvalid; /* Z is not to be used */
+  const char          *why;      /* the right-hand sides that are not done go on by themselves, or NULL */
   /* A device does the algebra, and the host launches a step before it looks at the norms of the one before */
-  PetscBool         ahead;    /* it can, and the host may be ahead */
-  PetscBool         ondevice; /* the numbers are there */
-  PetscBool         halt;     /* the host has something to decide: the device is to stop in the next step */
-  PetscInt          inflight;
-  KSPIDRSBlockPlace launched[2]; /* of the steps in flight, the oldest first */
-  IDRSBlockDots     dots[2];
-  IDRSBlockStep     step; /* the last one that has been launched */
+  PetscBool            async;    /* it can, and the host may be ahead */
+  PetscBool            ondevice; /* the numbers are there */
+  PetscBool            stopnext; /* the host has something to decide: the device is to stop in the next step */
+  PetscInt             inflight;
+  KSPIDRSBlockPosition launched[2]; /* of the steps in flight, the oldest first */
+  IDRSBlockDots        dots[2];
+  IDRSBlockStep        step; /* the last one that has been launched */
 } KSPIDRSBlockRun;
 
 PETSC_INTERN void           KSPIDRSBlockList(PetscInt, const IDRSBlockVec[], Vec[]);

@@ -110,13 +110,13 @@ PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
 }
 
 /* Columns of U(:,k:s) and G(:,k:s) that are not zero, at this place */
-static PetscInt KSPIDRSBlockColumns(const KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at)
+static PetscInt KSPIDRSBlockColumns(const KSPIDRSBlockRun *block, const KSPIDRSBlockPosition *at)
 {
   return PetscMax(at->filled - at->k, 0) * block->algebra.m;
 }
 
 /* The sum that makes the direction of the step at this place, or, with a preconditioner, what that is applied to */
-static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at,
+static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPosition *at,
                                               const IDRSBlockAxpy *before)
 {
   const IDRSBlockScalars *algebra = &block->algebra;
@@ -136,7 +136,8 @@ static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlock
 }
 
 /* The sum U_k = omega B^{-1}(R T - G c) + U(:,k:s) c, where the preconditioner has left its result in G_k */
-static IDRSBlockAxpy KSPIDRSBlockPreconditionedSum(KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at, const IDRSBlockAxpy *before)
+static IDRSBlockAxpy KSPIDRSBlockPreconditionedSum(KSPIDRSBlockRun *block, const KSPIDRSBlockPosition *at,
+                                                   const IDRSBlockAxpy *before)
 {
   const IDRSBlockScalars *algebra = &block->algebra;
   const PetscInt          k = at->k, m = algebra->m;
@@ -148,10 +149,10 @@ static IDRSBlockAxpy KSPIDRSBlockPreconditionedSum(KSPIDRSBlockRun *block, const
 }
 
 /* The place after the step at this one */
-static KSPIDRSBlockPlace KSPIDRSBlockNext(const KSPIDRSBlockRun *block, PetscBool directed)
+static KSPIDRSBlockPosition KSPIDRSBlockNext(const KSPIDRSBlockRun *block, PetscBool directed)
 {
-  const PetscInt    s    = block->algebra.s;
-  KSPIDRSBlockPlace next = block->at;
+  const PetscInt       s    = block->algebra.s;
+  KSPIDRSBlockPosition next = block->at;
 
   next.its++;
   next.k        = block->at.k < s ? block->at.k + 1 : 0;
@@ -200,7 +201,7 @@ static PetscInt KSPIDRSBlockOmegaSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *blo
 }
 
 /* All sums that end this step, and the direction of the next one if it has one and is to have it. Returns how many there are */
-static PetscInt KSPIDRSBlockFinishSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *next)
+static PetscInt KSPIDRSBlockFinishSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPosition *next)
 {
   IDRSBlockAxpy *chain = block->chain[IDRS_BLOCK_FINISH];
   PetscInt       count = block->at.k < block->algebra.s ? KSPIDRSBlockUpdateSums(idrs, block, chain)
@@ -300,11 +301,11 @@ PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *block)
 */
 PetscErrorCode KSPIDRSBlockLaunch_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockBounds *bounds)
 {
-  KSP_IDRS               *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSBlockPlace next  = KSPIDRSBlockNext(block, PETSC_TRUE);
-  IDRSBlockAxpy          *chain = block->chain[IDRS_BLOCK_FINISH], *second = block->chain[IDRS_BLOCK_PRECONDITIONED];
-  IDRSBlockStep           step = {
-              .k = block->at.k, .dots = block->dots, .bounds = *bounds, .sums = {chain, second}
+  KSP_IDRS                  *idrs  = (KSP_IDRS *)ksp->data;
+  const KSPIDRSBlockPosition next  = KSPIDRSBlockNext(block, PETSC_TRUE);
+  IDRSBlockAxpy             *chain = block->chain[IDRS_BLOCK_FINISH], *second = block->chain[IDRS_BLOCK_PRECONDITIONED];
+  IDRSBlockStep              step = {
+                 .k = block->at.k, .dots = block->dots, .bounds = *bounds, .sums = {chain, second}
   };
 
   PetscFunctionBegin;
@@ -328,8 +329,8 @@ PetscErrorCode KSPIDRSBlockLaunch_Private(KSP ksp, KSPIDRSBlockRun *block, const
 */
 PetscErrorCode KSPIDRSBlockCollect_Private(KSP ksp, KSPIDRSBlockRun *block, IDRSBlockNorms *norms, PetscInt *its)
 {
-  KSP_IDRS               *idrs   = (KSP_IDRS *)ksp->data;
-  const KSPIDRSBlockPlace oldest = block->launched[0];
+  KSP_IDRS                  *idrs   = (KSP_IDRS *)ksp->data;
+  const KSPIDRSBlockPosition oldest = block->launched[0];
 
   PetscFunctionBegin;
   PetscCall(IDRSBlockQueueCollect(idrs->slot[0].work, block->inflight, norms));
@@ -358,9 +359,9 @@ static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockR
 */
 PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *due)
 {
-  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt    k    = block->at.k;
-  KSPIDRSBlockPlace next;
+  KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
+  const PetscInt       k    = block->at.k;
+  KSPIDRSBlockPosition next;
 
   PetscFunctionBegin;
   *due = PETSC_FALSE;

@@ -22,10 +22,10 @@ typedef struct {
   PetscReal     **histories; /* of right-hand sides that are done, or NULL */
   PetscInt64     *lengths;
   PetscInt        total; /* iterations of all */
-} KSPIDRSBlock;
+} KSPIDRSDense;
 
 /* Why the right-hand sides are to be taken one by one; NULL if they need not */
-static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const char *why[])
+static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, const char *why[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscBool differences;
@@ -51,18 +51,18 @@ static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const cha
 }
 
 /* Rows of B and X: those of the operator, on all processes, which KSPMatSolve() does not look at */
-static PetscErrorCode KSPIDRSCheckBlock_Private(KSP ksp, Mat block, const char name[])
+static PetscErrorCode KSPIDRSCheckDense_Private(KSP ksp, Mat dense, const char name[])
 {
   PetscLayout ours, theirs;
   PetscBool   same;
   Mat         A;
 
   PetscFunctionBegin;
-  PetscCheck(block->preallocated, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+  PetscCheck(dense->preallocated, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPMatSolve(): %s is not set up: Matrix not preallocated, call MatSetUp()", name);
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetLayouts(A, &ours, NULL));
-  PetscCall(MatGetLayouts(block, &theirs, NULL));
+  PetscCall(MatGetLayouts(dense, &theirs, NULL));
   PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
   PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ,
              "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT
@@ -94,7 +94,7 @@ PetscErrorCode KSPIDRSResetResults_Private(KSP ksp)
 }
 
 /* What has become of a right-hand side */
-static void KSPIDRSNoteResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep)
+static void KSPIDRSSetResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep)
 {
   KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
 
@@ -166,16 +166,16 @@ static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat
     PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
     PetscCall(ierr);
     rep = KSPIDRSGetReported(ksp);
-    KSPIDRSNoteResult(ksp, j, &rep);
+    KSPIDRSSetResult(ksp, j, &rep);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSSolveApart_Private - Solves for one right-hand side after another. What KSPMatSolve() prints at its end, the KSPSolve()
+   KSPIDRSSolveSequentially_Private - Solves for one right-hand side after another. What KSPMatSolve() prints at its end, the KSPSolve()
    for a column does not print as well
 */
-PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
+PetscErrorCode KSPIDRSSolveSequentially_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
   PetscBool *const views[] = {&ksp->view,    &ksp->viewRate, &ksp->viewMat,     &ksp->viewPMat,
                               &ksp->viewRhs, &ksp->viewSol,  &ksp->viewFinalRes};
@@ -238,7 +238,7 @@ static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
 }
 
 /* A right-hand side enters a slot */
-static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col, PetscInt index)
+static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumn *col, PetscInt index)
 {
   KSPIDRSReported *rep = &col->rep;
   PetscErrorCode   ierr;
@@ -247,17 +247,17 @@ static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
 
   PetscFunctionBegin;
   *rep = (KSPIDRSReported){.reason = KSP_CONVERGED_ITERATING}; /* what is in it is freed after an error, too */
-  PetscCall(MatDenseGetColumnVecRead(block->B, index, &column));
+  PetscCall(MatDenseGetColumnVecRead(dense->B, index, &column));
   ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->rhs, &copied);
-  PetscCall(MatDenseRestoreColumnVecRead(block->B, index, &column));
+  PetscCall(MatDenseRestoreColumnVecRead(dense->B, index, &column));
   PetscCall(ierr);
   PetscCall(KSPIDRSProjectRHS_Private(ksp, &rep->rhs));
-  PetscCall(MatDenseGetColumnVec(block->X, index, &column));
+  PetscCall(MatDenseGetColumnVec(dense->X, index, &column));
   ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->sol, &col->copied);
-  PetscCall(MatDenseRestoreColumnVec(block->X, index, &column));
+  PetscCall(MatDenseRestoreColumnVec(dense->X, index, &column));
   PetscCall(ierr);
-  if (block->outer.history) {
-    const PetscInt64 most = PetscMin(block->outer.historymax, (PetscInt64)ksp->max_it + 1);
+  if (dense->outer.history) {
+    const PetscInt64 most = PetscMin(dense->outer.historymax, (PetscInt64)ksp->max_it + 1);
 
     PetscCall(PetscMalloc1(most, &rep->history));
     rep->historymax = most;
@@ -285,7 +285,7 @@ static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
 }
 
 /* A right-hand side whose solution is complete leaves its slot */
-static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col)
+static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumn *col)
 {
   const KSPIDRSReported *rep   = &col->rep;
   const PetscInt         index = col->index;
@@ -293,16 +293,16 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   Vec                    column;
 
   PetscFunctionBegin;
-  KSPIDRSNoteResult(ksp, index, rep);
-  block->total += rep->its;
+  KSPIDRSSetResult(ksp, index, rep);
+  dense->total += rep->its;
   if (rep->history) {
-    block->lengths[index] = rep->historylen;
-    PetscCall(PetscMalloc1(block->lengths[index], &block->histories[index]));
-    PetscCall(PetscArraycpy(block->histories[index], rep->history, block->lengths[index]));
+    dense->lengths[index] = rep->historylen;
+    PetscCall(PetscMalloc1(dense->lengths[index], &dense->histories[index]));
+    PetscCall(PetscArraycpy(dense->histories[index], rep->history, dense->lengths[index]));
   }
-  PetscCall(MatDenseGetColumnVecWrite(block->X, index, &column)); /* also tells that the values have changed */
+  PetscCall(MatDenseGetColumnVecWrite(dense->X, index, &column)); /* also tells that the values have changed */
   if (col->copied) ierr = VecCopy(rep->sol, column);
-  PetscCall(MatDenseRestoreColumnVecWrite(block->X, index, &column));
+  PetscCall(MatDenseRestoreColumnVecWrite(dense->X, index, &column));
   PetscCall(ierr);
   PetscCall(KSPIDRSEmptySlot_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -338,7 +338,7 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
 }
 
 /* Whether right-hand sides may enter: with block recurrences all slots have to be empty */
-static PetscBool KSPIDRSAdmits(const KSP_IDRS *idrs)
+static PetscBool KSPIDRSSlotsAreFree(const KSP_IDRS *idrs)
 {
   for (PetscInt i = 0; idrs->set.block && i < idrs->active; i++) {
     if (idrs->slot[i].index >= 0) return PETSC_FALSE;
@@ -347,71 +347,71 @@ static PetscBool KSPIDRSAdmits(const KSP_IDRS *idrs)
 }
 
 /* Those of a front that are not done */
-static void KSPIDRSKeepUndone(KSPIDRSFront *front)
+static void KSPIDRSColumnsRemoveDone(KSPIDRSColumns *cols)
 {
   PetscInt left = 0;
 
-  for (PetscInt i = 0; i < front->count; i++) {
-    if (!front->column[i]->rep.reason) front->column[left++] = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    if (!cols->column[i]->rep.reason) cols->column[left++] = cols->column[i];
   }
-  front->count = left;
+  cols->count = left;
 }
 
 /*
    Those that are done leave their slots, and the next ones enter, up to their first residuals, or through a block recurrence; the
    front: all that are in slots then, some of which may be done with that
 */
-static PetscErrorCode KSPIDRSExchangeDone_Private(KSP ksp, KSPIDRSBlock *block, PetscInt *next, KSPIDRSFront *front)
+static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, PetscInt *next, KSPIDRSColumns *cols)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   const PetscInt count = idrs->results.count;
-  KSPIDRSFront   done = {.count = 0}, entered = {.count = 0};
+  KSPIDRSColumns done = {.count = 0}, entered = {.count = 0};
   PetscBool      admits;
 
   PetscFunctionBegin;
-  front->count = 0;
+  cols->count = 0;
   for (PetscInt i = 0; i < idrs->active; i++) {
     if (idrs->slot[i].index >= 0 && idrs->slot[i].rep.reason) done.column[done.count++] = &idrs->slot[i];
   }
   if (done.count) PetscCall(KSPIDRSEnd_Private(ksp, &done));
-  for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSLeave_Private(ksp, block, done.column[i]));
-  admits = KSPIDRSAdmits(idrs);
+  for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSReleaseSlot_Private(ksp, dense, done.column[i]));
+  admits = KSPIDRSSlotsAreFree(idrs);
   for (PetscInt i = 0; i < idrs->active; i++) {
     KSPIDRSColumn *col = &idrs->slot[i];
 
     if (col->index < 0 && *next < count && admits) {
-      PetscCall(KSPIDRSEnter_Private(ksp, block, col, (*next)++));
+      PetscCall(KSPIDRSAssignSlot_Private(ksp, dense, col, (*next)++));
       entered.column[entered.count++] = col;
     }
-    if (col->index >= 0) front->column[front->count++] = col;
+    if (col->index >= 0) cols->column[cols->count++] = col;
   }
   if (!entered.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of theirs */
+  PetscCall(PCSetFailedReason(ksp->pc, dense->failed)); /* an application that failed for another one is none of theirs */
   PetscCall(KSPIDRSBegin_Private(ksp, &entered));
   if (idrs->set.block) {
-    KSPIDRSKeepUndone(&entered);
+    KSPIDRSColumnsRemoveDone(&entered);
     PetscCall(KSPIDRSBlockSolve_Private(ksp, &entered));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The cycles, until all right-hand sides are done */
-static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
+static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
 {
-  PetscInt     next = 0, present;
-  KSPIDRSFront front;
+  PetscInt       next = 0, present;
+  KSPIDRSColumns cols;
 
   PetscFunctionBegin;
   for (;;) {
     do { /* until none is done before the cycle */
-      PetscCall(KSPIDRSExchangeDone_Private(ksp, block, &next, &front));
-      present = front.count;
-      KSPIDRSKeepUndone(&front);
-      PetscCall(KSPIDRSReachCycle_Private(ksp, &front));
-      KSPIDRSKeepUndone(&front);
-    } while (front.count < present);
-    if (!front.count) break; /* as none has entered, none is left */
-    PetscCall(KSPIDRSCycle_Private(ksp, &front));
+      PetscCall(KSPIDRSRefillSlots_Private(ksp, dense, &next, &cols));
+      present = cols.count;
+      KSPIDRSColumnsRemoveDone(&cols);
+      PetscCall(KSPIDRSPrepareCycle_Private(ksp, &cols));
+      KSPIDRSColumnsRemoveDone(&cols);
+    } while (cols.count < present);
+    if (!cols.count) break; /* as none has entered, none is left */
+    PetscCall(KSPIDRSCycle_Private(ksp, &cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -420,7 +420,7 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
    The histories of all right-hand sides, one after another, as KSPSolve() for each would leave them: where it is to be reset, that
    of the last one
 */
-static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSBlock *block)
+static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSDense *dense)
 {
   const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
 
@@ -428,20 +428,20 @@ static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSBlock *
   if (!ksp->res_hist) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt j = 0; j < count; j++) {
     if (ksp->res_hist_reset) ksp->res_hist_len = 0;
-    for (PetscInt64 i = 0; i < block->lengths[j]; i++) PetscCall(KSPLogResidualHistory(ksp, block->histories[j][i]));
+    for (PetscInt64 i = 0; i < dense->lengths[j]; i++) PetscCall(KSPLogResidualHistory(ksp, dense->histories[j][i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Gives the KSP back what is its own, and frees what right-hand sides have that an error has left in their slots */
-static PetscErrorCode KSPIDRSCloseBlock_Private(KSP ksp, KSPIDRSBlock *block)
+static PetscErrorCode KSPIDRSMatSolveRestore_Private(KSP ksp, KSPIDRSDense *dense)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i]));
-  KSPIDRSSetReported(ksp, &block->outer);
-  idrs->shown = &idrs->slot[0];
+  KSPIDRSSetReported(ksp, &dense->outer);
+  idrs->current = &idrs->slot[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -450,45 +450,45 @@ PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   const PetscInt count = idrs->results.count;
-  KSPIDRSBlock   block = {.B = B, .X = X, .outer = KSPIDRSGetReported(ksp)};
+  KSPIDRSDense   dense = {.B = B, .X = X, .outer = KSPIDRSGetReported(ksp)};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PCGetFailedReason(ksp->pc, &block.failed));
-  PetscCall(PetscCalloc2(count, &block.histories, count, &block.lengths));
+  PetscCall(PCGetFailedReason(ksp->pc, &dense.failed));
+  PetscCall(PetscCalloc2(count, &dense.histories, count, &dense.lengths));
   for (PetscInt i = 0; i < idrs->active; i++) {
     idrs->slot[i].rep   = (KSPIDRSReported){0};
     idrs->slot[i].index = -1;
   }
-  ierr = KSPIDRSCycles_Private(ksp, &block);
-  PetscCall(KSPIDRSCloseBlock_Private(ksp, &block));
-  if (!ierr) PetscCall(KSPIDRSJoinHistories_Private(ksp, &block));
-  for (PetscInt j = 0; j < count; j++) PetscCall(PetscFree(block.histories[j]));
-  PetscCall(PetscFree2(block.histories, block.lengths));
+  ierr = KSPIDRSCycles_Private(ksp, &dense);
+  PetscCall(KSPIDRSMatSolveRestore_Private(ksp, &dense));
+  if (!ierr) PetscCall(KSPIDRSJoinHistories_Private(ksp, &dense));
+  for (PetscInt j = 0; j < count; j++) PetscCall(PetscFree(dense.histories[j]));
+  PetscCall(PetscFree2(dense.histories, dense.lengths));
   PetscCall(ierr);
-  ksp->totalits += block.total;
+  ksp->totalits += dense.total;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSOpenBlock_Private - What KSPMatSolve() begins with: checks, results, and whether, and why, the right-hand sides are to be
+   KSPIDRSMatSolveBegin_Private - What KSPMatSolve() begins with: checks, results, and whether, and why, the right-hand sides are to be
    taken one by one
 */
-PetscErrorCode KSPIDRSOpenBlock_Private(KSP ksp, Mat B, Mat X)
+PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscInt  count;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCheckBlock_Private(ksp, B, "the block of right-hand sides"));
-  PetscCall(KSPIDRSCheckBlock_Private(ksp, X, "the block of solutions"));
+  PetscCall(KSPIDRSCheckDense_Private(ksp, B, "the block of right-hand sides"));
+  PetscCall(KSPIDRSCheckDense_Private(ksp, X, "the block of solutions"));
   PetscCall(MatGetSize(B, NULL, &count));
   PetscCall(KSPIDRSCheckBlockSettings_Private(ksp));
   PetscCall(KSPIDRSCreateResults_Private(ksp, count));
   PetscCall(PetscMemzero(&idrs->blocks, sizeof(idrs->blocks)));
-  PetscCall(KSPIDRSWhyApart_Private(ksp, count, &idrs->apart));
-  if (idrs->apart)
+  PetscCall(KSPIDRSWhySequential_Private(ksp, count, &idrs->sequential));
+  if (idrs->sequential)
     PetscCall(PetscInfo(ksp, "The right-hand sides are solved one by one%s: %s\n",
-                        idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
+                        idrs->set.block ? ", without a block recurrence" : "", idrs->sequential));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

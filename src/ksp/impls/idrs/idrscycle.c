@@ -73,14 +73,14 @@ static void KSPIDRSPassAdd(KSPIDRSPass *pass, const KSPIDRSColumn *col, const ID
    What of the direction is a combination of vectors, before a preconditioner. Where the host has the scalars, it may have to solve
    for c first
 */
-static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSFront *front)
+static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSPass pass = {.group.count = 0};
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn     *col  = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn     *col  = cols->column[i];
     KSPIDRSRecurrence *rec  = &col->rec;
     IDRSStep           step = KSPIDRSGetStep(idrs, col);
 
@@ -104,15 +104,15 @@ static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSFront *front)
    What the preconditioner makes of it: p in the omega step, U_k in the start, else t, from which U_k = omega t + U(:,k:s) c is
    combined
 */
-static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *front)
+static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSPass pass = {.group.count = 0};
   Vec         x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    const KSPIDRSColumn *col   = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSColumn *col   = cols->column[i];
     const PetscInt       k     = col->rec.k;
     const PetscBool      omega = (PetscBool)(k == idrs->set.s);
 
@@ -125,7 +125,7 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *f
       KSPIDRSPassAdd(&pass, col, &step);
     }
   }
-  PetscCall(KSPIDRSPCApplyColumns_Private(ksp, front->count, x, y));
+  PetscCall(KSPIDRSPCApplyColumns_Private(ksp, cols->count, x, y));
   if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -175,17 +175,17 @@ static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
    KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it; with a joint operation the
    matvec, too
 */
-PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCombine_Private(ksp, front));
-  if (idrs->pcplace == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, front->column[0]));
-  else if (KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
-  for (PetscInt i = 0; i < front->count; i++) {
-    if (!KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSCopyDirection_Private(ksp, front->column[i]));
-    front->column[i]->rec.stage = KSPIDRS_HAVE_U;
+  PetscCall(KSPIDRSCombine_Private(ksp, cols));
+  if (idrs->pcmode == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, cols->column[0]));
+  else if (KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSPrecondition_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    if (!KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSCopyDirection_Private(ksp, cols->column[i]));
+    cols->column[i]->rec.stage = KSPIDRS_HAVE_U;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -194,14 +194,14 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
    KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it, or the direction has come
    with it
 */
-PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   Vec       u[IDRS_MAX_WIDTH], x[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    const KSPIDRSColumn *col   = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSColumn *col   = cols->column[i];
     const PetscInt       k     = col->rec.k;
     const PetscBool      omega = (PetscBool)(k == idrs->set.s);
 
@@ -209,8 +209,8 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
     x[i] = omega ? col->t : col->G[k];
     w[i] = omega ? col->v : col->t;
   }
-  if (idrs->reader == KSPIDRS_READ_BY_PASS || idrs->pcplace == KSPIDRS_PC_JOINT) idrs->counts.matvecs += front->count;
-  else PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, u, x, w));
+  if (idrs->reader == KSPIDRS_READ_BY_PASS || idrs->pcmode == KSPIDRS_PC_JOINT) idrs->counts.matvecs += cols->count;
+  else PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,24 +246,24 @@ static IDRSBounds KSPIDRSGetBounds(KSP ksp, const KSPIDRSColumn *col)
    KSPIDRSLaunch_Private - Launches the projections of the step, those that a device continues with, and the others. Those of an r
    that has been replaced are left to the host
 */
-PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS   *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSPass ahead = {.group.count = 0}, lockstep = {.group.count = 0};
+  KSPIDRSPass async = {.group.count = 0}, lockstep = {.group.count = 0};
   IDRSBounds  bounds[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col  = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col  = cols->column[i];
     const IDRSStep step = KSPIDRSGetStep(idrs, col);
 
-    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && col->rec.omega != KSPIDRS_OMEGA_AGAIN) {
-      bounds[ahead.group.count] = KSPIDRSGetBounds(ksp, col);
-      KSPIDRSPassAdd(&ahead, col, &step);
+    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && col->rec.omega != KSPIDRS_OMEGA_REPEAT) {
+      bounds[async.group.count] = KSPIDRSGetBounds(ksp, col);
+      KSPIDRSPassAdd(&async, col, &step);
     } else KSPIDRSPassAdd(&lockstep, col, &step);
     col->rec.stage = KSPIDRS_PROJECTED;
   }
-  if (ahead.group.count) PetscCall(IDRSQueueLaunch(&ahead.group, ahead.step, bounds));
+  if (async.group.count) PetscCall(IDRSQueueLaunch(&async.group, async.step, bounds));
   if (lockstep.group.count) PetscCall(IDRSQueueLaunch(&lockstep.group, lockstep.step, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -286,8 +286,8 @@ PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
     rec->start      = step->start;
     rec->unreported = step->unreported;
     rec->its        = col->rep.its + (step->unreported ? 1 : 0);
-    rec->omega      = step->k == col->scalars->s ? KSPIDRS_OMEGA_AGAIN : KSPIDRS_OMEGA_NEW;
-    rec->stage      = rec->omega == KSPIDRS_OMEGA_AGAIN ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
+    rec->omega      = step->k == col->scalars->s ? KSPIDRS_OMEGA_REPEAT : KSPIDRS_OMEGA_NEW;
+    rec->stage      = rec->omega == KSPIDRS_OMEGA_REPEAT ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -300,8 +300,8 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
 
-  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->halt && rec->residual == KSPIDRS_RECURRED &&
-                     rec->omega != KSPIDRS_OMEGA_AGAIN && !(rec->start && rec->k == col->scalars->s) &&
+  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->suspended && rec->residual == KSPIDRS_RECURRED &&
+                     rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->start && rec->k == col->scalars->s) &&
                      (KSPIDRSTestsNorm(ksp, col) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
@@ -347,13 +347,13 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport
 }
 
 /* KSPIDRSProject_Private - Launches f = P^H r, and the norm of r, for r that no step has made, and from which cycles begin */
-PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
   IDRSStep        steps[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) steps[i] = (IDRSStep){.k = IDRS_RESIDUAL};
+  for (PetscInt i = 0; i < cols->count; i++) steps[i] = (IDRSStep){.k = IDRS_RESIDUAL};
   PetscCall(IDRSQueueLaunch(&group, steps, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -381,7 +381,7 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   if (verdict == IDRS_NO_OMEGA)
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", col->rep.its,
                         (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
-  if (verdict != IDRS_GOES_ON) rec->halt = KSPIDRS_BREAKDOWN;
+  if (verdict != IDRS_GOES_ON) rec->suspended = KSPIDRS_BREAKDOWN;
   else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -448,7 +448,7 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, Pet
   rec->columns = rec->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
   if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep))
-    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(col->scalars, rr) ? KSPIDRS_NORM_KNOWN
+    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(col->scalars, rr) ? KSPIDRS_NORM_FROM_SUMS
                                                                                                     : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -467,7 +467,7 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, con
   rec->start   = PETSC_FALSE;
   rec->omega   = KSPIDRS_OMEGA_NEW;
   if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d)))
-    *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
+    *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_FROM_SUMS : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -477,14 +477,14 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, KSPIDRSColumn *col, PetscR
   KSPIDRSRecurrence *rec = &col->rec;
 
   PetscFunctionBegin;
-  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->halt, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB,
+  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->suspended, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB,
               "There is no step to finish");
   *rr        = 0.0;
   *follows   = PETSC_FALSE;
   rec->stage = KSPIDRS_NOTHING;
   if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == col->scalars->s)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!IDRSQueueOnDevice(col->work)) PetscCall(KSPIDRSContinue_Private(ksp, col, rr));
-  *follows = (PetscBool)!rec->halt;
+  *follows = (PetscBool)!rec->suspended;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -498,7 +498,7 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, KSPIDRSColumn *col, PetscR
    It leaves the step undone where the recurrence fails, and, in the start and the omega step, where r has been replaced. Other
    steps have overwritten U_k and are finished, so that G = A U and M = P^H G stay true, with beta_k = 0.
 */
-PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRSNorm norm[], PetscReal rnorm[])
+PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSColumns *cols, KSPIDRSNorm norm[], PetscReal rnorm[])
 {
   KSP_IDRS   *idrs  = (KSP_IDRS *)ksp->data;
   KSPIDRSPass pass  = {.group.count = 0};
@@ -506,8 +506,8 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRS
   PetscReal   rr[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
     norm[i] = KSPIDRS_NORM_LATER;
     omega   = (PetscBool)(col->rec.k == idrs->set.s);
@@ -523,8 +523,8 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRS
   }
   if (pass.group.count && omega) PetscCall(IDRSAdvance(&pass.group, pass.step));
   else if (pass.group.count) PetscCall(IDRSUpdate(&pass.group, pass.step));
-  for (PetscInt i = 0, done = 0; i < front->count; i++) {
-    KSPIDRSColumn  *col  = front->column[i];
+  for (PetscInt i = 0, done = 0; i < cols->count; i++) {
+    KSPIDRSColumn  *col  = cols->column[i];
     const IDRSStep *step = &pass.step[done];
 
     if (!follows[i]) continue;
@@ -535,7 +535,7 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRS
     if (omega) PetscCall(KSPIDRSAfterOmega_Private(ksp, col, step, rr[i], &norm[i]));
     else PetscCall(KSPIDRSAfterInner_Private(ksp, col, rr[i], &norm[i]));
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
-    if (norm[i] == KSPIDRS_NORM_KNOWN) rnorm[i] = PetscSqrtReal(rr[i]) / col->scale; /* else rr may be negative */
+    if (norm[i] == KSPIDRS_NORM_FROM_SUMS) rnorm[i] = PetscSqrtReal(rr[i]) / col->scale; /* else rr may be negative */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

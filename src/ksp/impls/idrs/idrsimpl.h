@@ -48,24 +48,24 @@ typedef enum {
   KSPIDRS_UNKNOWN,
   KSPIDRS_HOST,
   KSPIDRS_DEVICE
-} KSPIDRSWhere;
+} KSPIDRSMemory;
 
 /* Why something is not done; NULL if it is, or if there is nothing to do */
 typedef const char *KSPIDRSReason;
 
 /* Where the preconditioner of this solve is applied */
 typedef enum {
-  KSPIDRS_PC_PASSES,  /* on the right, by the passes: a diagonal, or the identity; or on the left, with each matvec */
-  KSPIDRS_PC_BETWEEN, /* on the right, between v and U */
-  KSPIDRS_PC_JOINT    /* there, together with the matvec after it */
-} KSPIDRSPCPlace;
+  KSPIDRS_PC_PASSES,   /* on the right, by the passes: a diagonal, or the identity; or on the left, with each matvec */
+  KSPIDRS_PC_SEPARATE, /* on the right, between v and U */
+  KSPIDRS_PC_JOINT     /* there, together with the matvec after it */
+} KSPIDRSPCMode;
 
 /* How it is applied to several columns */
 typedef enum {
-  KSPIDRS_PC_EACH,        /* one after another */
-  KSPIDRS_PC_BLOCK,       /* by PCMatApply() */
-  KSPIDRS_PC_BLOCK_IF_ALL /* by PCMatApply(), unless that fails, which may be for one of them */
-} KSPIDRSPCColumns;
+  KSPIDRS_PC_EACH,         /* one after another */
+  KSPIDRS_PC_DENSE,        /* by PCMatApply() */
+  KSPIDRS_PC_DENSE_CHECKED /* by PCMatApply(), unless that fails, which may be for one of them */
+} KSPIDRSPCMatApply;
 
 /* What reads the matrix of the iterations, besides MatMult() */
 typedef enum {
@@ -98,38 +98,38 @@ typedef enum {
 
 /* Why the recurrence cannot go on until something has been decided */
 typedef enum {
-  KSPIDRS_NO_HALT,
+  KSPIDRS_NOT_SUSPENDED,
   KSPIDRS_UNVERIFIED, /* the norm reported last meets the tolerance: b - A x is to be computed */
   KSPIDRS_BREAKDOWN,  /* M_kk is rounding error, or there is no omega */
   KSPIDRS_GROWTH      /* ||r|| has grown so much that no accuracy would be left */
-} KSPIDRSHalt;
+} KSPIDRSSuspension;
 
 /* How the norm of the r that a step leaves comes */
 typedef enum {
-  KSPIDRS_NORM_LATER, /* with the next reduction */
-  KSPIDRS_NORM_KNOWN, /* it follows from the sums of the step */
-  KSPIDRS_NORM_NOW    /* it is computed at once */
+  KSPIDRS_NORM_LATER,     /* with the next reduction */
+  KSPIDRS_NORM_FROM_SUMS, /* it follows from the sums of the step */
+  KSPIDRS_NORM_NOW        /* it is computed at once */
 } KSPIDRSNorm;
 
 /* What has been done in an omega step before its matvec */
 typedef enum {
   KSPIDRS_OMEGA_NEW,
   KSPIDRS_OMEGA_PROJECTED, /* r = r - G c, at the end of the start */
-  KSPIDRS_OMEGA_AGAIN      /* that, and the device has stopped in this step: the host does it again, as t is lost */
+  KSPIDRS_OMEGA_REPEAT     /* that, and the device has stopped in this step: the host does it again, as t is lost */
 } KSPIDRSOmega;
 
 /* State of the recurrence: x = vec_sol + z + U(:,0:columns) beta */
 typedef struct {
-  PetscInt        k; /* step of the cycle, s for the omega step */
-  KSPIDRSStage    stage;
-  KSPIDRSResidual residual;
-  KSPIDRSHalt     halt;
-  PetscBool       start; /* in the start: steps of the first cycle, up to its omega step */
-  KSPIDRSOmega    omega;
-  PetscInt        columns;    /* columns of U whose beta is not in z yet */
-  PetscInt        its;        /* iterations that have been made; rep.its of them have been reported */
-  PetscBool       unreported; /* the norm of iteration its is to be reported */
-  PetscBool       added;      /* the solve has ended with all of x in vec_sol: z = 0, and no columns */
+  PetscInt          k; /* step of the cycle, s for the omega step */
+  KSPIDRSStage      stage;
+  KSPIDRSResidual   residual;
+  KSPIDRSSuspension suspended;
+  PetscBool         start; /* in the start: steps of the first cycle, up to its omega step */
+  KSPIDRSOmega      omega;
+  PetscInt          columns;    /* columns of U whose beta is not in z yet */
+  PetscInt          its;        /* iterations that have been made; rep.its of them have been reported */
+  PetscBool         unreported; /* the norm of iteration its is to be reported */
+  PetscBool         added;      /* the solve has ended with all of x in vec_sol: z = 0, and no columns */
 } KSPIDRSRecurrence;
 
 /* What keeps the answers right: norms, and how often they have not become smaller */
@@ -187,7 +187,7 @@ typedef struct {
 typedef struct {
   PetscInt       count;
   KSPIDRSColumn *column[IDRS_MAX_WIDTH];
-} KSPIDRSFront;
+} KSPIDRSColumns;
 
 /* What became of the right-hand sides of the last KSPMatSolve() */
 typedef struct {
@@ -201,9 +201,9 @@ typedef struct {
 /* What block recurrences of the last solve have done */
 typedef struct {
   PetscInt      columns, rank; /* right-hand sides, and columns of their bases */
-  PetscInt      alone;         /* right-hand sides that have gone on by themselves, or had no block recurrence */
+  PetscInt      single;        /* right-hand sides that have gone on by themselves, or had no block recurrence */
   KSPIDRSReason why;           /* of the last of them */
-  PetscBool     ahead;         /* a device does the algebra, and the host is a step ahead of it */
+  PetscBool     async;         /* a device does the algebra, and the host is a step ahead of it */
 } KSPIDRSBlockCounts;
 
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */
@@ -221,7 +221,7 @@ typedef struct {
 
   /* Work space, from KSPSetUp_IDRS() until reset. The first slot is that of KSPSolve(); KSPMatSolve() makes the others */
   KSPIDRSColumn  slot[IDRS_MAX_WIDTH];
-  KSPIDRSColumn *shown;    /* the slot whose right-hand side has been reported last */
+  KSPIDRSColumn *current;  /* the slot whose right-hand side has been reported last */
   PetscInt       slots;    /* that have vectors */
   PetscInt       nvecs;    /* length of vecs */
   Vec           *vecs;     /* work vectors of the first slot, and of the smoothed iterate */
@@ -234,18 +234,18 @@ typedef struct {
   Vec           *inverse;  /* a vector, the diagonal of B^{-1}; NULL until a solve had one */
   Vec            diagonal; /* that vector, where the passes apply the preconditioner of this solve, else NULL */
   /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the smoothed residual before it; NULL without smoothing */
-  Vec          d, e, q;
-  Mat          pcin, pcout; /* blocks of vectors for PCMatApply(); NULL until a solve needed them */
-  Vec          solution;    /* for KSPBuildSolution() without a vector, created then */
-  KSPIDRSWhere where;
+  Vec           d, e, q;
+  Mat           pcin, pcout; /* blocks of vectors for PCMatApply(); NULL until a solve needed them */
+  Vec           solution;    /* for KSPBuildSolution() without a vector, created then */
+  KSPIDRSMemory memory;
 
   /* Of this solve */
   KSPIDRSState         state;
   PetscInt             nesting; /* solves of this type that this one is inside of */
   PetscInt             depth;   /* projections in flight that the host does not wait for: 0 in lockstep */
-  KSPIDRSPCPlace       pcplace;
-  KSPIDRSPCColumns     pccolumns;
-  KSPIDRSReason        between;    /* why the passes do not apply the preconditioner */
+  KSPIDRSPCMode        pcmode;
+  KSPIDRSPCMatApply    pcmatapply;
+  KSPIDRSReason        separatepc; /* why the passes do not apply the preconditioner */
   PetscBool            lagged;     /* the norm of an inner step comes with the next reduction */
   PetscBool            scatters;   /* the scatter of the operator goes from GPU to GPU */
   KSPIDRSReason        lockstep;   /* why the host does not go ahead of the device */
@@ -257,13 +257,13 @@ typedef struct {
   KSPIDRSCounts        counts;
   KSPIDRSResults       results;
   KSPIDRSBlockCounts   blocks;
-  KSPIDRSReason        apart; /* why the last KSPMatSolve() did not solve for several right-hand sides at the same time */
+  KSPIDRSReason        sequential; /* why the last KSPMatSolve() did not solve for several right-hand sides at the same time */
 } KSP_IDRS;
 
 /* Whether a preconditioner stands between v and U */
 static inline PetscBool KSPIDRSIsPreconditioned(const KSP_IDRS *idrs)
 {
-  return (PetscBool)(idrs->pcplace != KSPIDRS_PC_PASSES);
+  return (PetscBool)(idrs->pcmode != KSPIDRS_PC_PASSES);
 }
 
 /* What runs the recurrence until something has to be decided, or there is a reason to end: step by step, or many steps at once */
@@ -274,17 +274,17 @@ struct _KSPIDRSRunOps {
 };
 
 /* A front of one column */
-static inline KSPIDRSFront KSPIDRSAlone(KSPIDRSColumn *col)
+static inline KSPIDRSColumns KSPIDRSOneColumn(KSPIDRSColumn *col)
 {
-  return (KSPIDRSFront){.count = 1, .column = {col}};
+  return (KSPIDRSColumns){.count = 1, .column = {col}};
 }
 
 /* The works of a front, for which passes are made together */
-static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSFront *front)
+static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSColumns *cols)
 {
-  IDRSGroup group = {.count = front->count};
+  IDRSGroup group = {.count = cols->count};
 
-  for (PetscInt i = 0; i < front->count; i++) group.work[i] = front->column[i]->work;
+  for (PetscInt i = 0; i < cols->count; i++) group.work[i] = cols->column[i]->work;
   return group;
 }
 
@@ -345,7 +345,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSCountReductions_Private(KSP, PetscInt *);
 
 /* idrsplacement.c */
 PETSC_INTERN PetscErrorCode KSPIDRSCreateVecs_Private(KSP, PetscInt, Vec *[]);
-PETSC_INTERN PetscErrorCode KSPIDRSPlace_Private(KSP, PetscBool *);
+PETSC_INTERN PetscErrorCode KSPIDRSCheckPlacement_Private(KSP, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPIDRSGetScatters_Private(KSP, PetscBool *);
 
 /* idrsslots.c */
@@ -359,24 +359,24 @@ PETSC_INTERN KSPIDRSReported KSPIDRSGetReported(KSP);
 PETSC_INTERN void            KSPIDRSSetReported(KSP, const KSPIDRSReported *);
 PETSC_INTERN PetscErrorCode  KSPIDRSTest_Private(KSP, KSPIDRSColumn *, PetscReal);
 PETSC_INTERN PetscErrorCode  KSPIDRSTestNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
-PETSC_INTERN PetscErrorCode  KSPIDRSShow_Private(KSP, KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode  KSPIDRSMonitor_Private(KSP, KSPIDRSColumn *);
 
 /* idrscolumns.c */
-PETSC_INTERN PetscErrorCode KSPIDRSOpenBlock_Private(KSP, Mat, Mat);
-PETSC_INTERN PetscErrorCode KSPIDRSSolveApart_Private(KSP, PetscBool, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSSolveSequentially_Private(KSP, PetscBool, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
 
 /* idrsblock.c */
-PETSC_INTERN PetscErrorCode KSPIDRSBlockSolve_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockSolve_Private(KSP, const KSPIDRSColumns *);
 
 /* idrsoperator.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSFront *, Vec[], Vec[], Vec[]);
-PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, const KSPIDRSFront *, PetscBool, Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSColumns *, Vec[], Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, const KSPIDRSColumns *, PetscBool, Vec[], Vec[]);
 
 /* idrspc.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP);
@@ -390,35 +390,35 @@ PETSC_INTERN PetscErrorCode KSPIDRSSmoothMove_Private(KSP, PetscInt, const Petsc
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothSums_Private(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothNorm_Private(KSP, const KSPIDRSColumn *, PetscReal *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothAdd_Private(KSP, Vec);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothTake_Private(KSP, const KSPIDRSColumn *);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothReturn_Private(KSP, KSPIDRSColumn *, Vec);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP, const KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP, KSPIDRSColumn *, Vec);
 
 /* idrscycle.c */
-PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *, IDRSOutcome *);
 PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, KSPIDRSColumn *, IDRSWholeReport *, IDRSOutcome *);
 PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP, const KSPIDRSColumn *);
-PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSFront *, KSPIDRSNorm[], PetscReal[]);
-PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSColumns *, KSPIDRSNorm[], PetscReal[]);
+PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSColumns *);
 
 /* idrstrust.c */
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
-PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSFront *, Vec[], PetscReal[]);
-PETSC_INTERN PetscErrorCode KSPIDRSProgress_Private(KSP, KSPIDRSColumn *, PetscReal, PetscInt);
-PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Vec[], PetscReal[]);
+PETSC_INTERN PetscErrorCode KSPIDRSCheckStagnation_Private(KSP, KSPIDRSColumn *, PetscReal, PetscInt);
+PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP, KSPIDRSColumn *);
 
 /* idrsrun.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSReachCycle_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSPrepareCycle_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSConcludeReport_Private(KSP, KSPIDRSColumn *);
-PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP, KSPIDRSFront *);
-PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSFront *);
+PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP, KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);

@@ -15,21 +15,21 @@
 */
 PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 {
-  KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
-  const char  *alone = NULL;
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  const char  *why  = NULL;
   IDRSWorkInfo info;
   Mat          A;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  if (!info.device) alone = "the vector operations do not run on a GPU";
-  else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
-  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
+  if (!info.device) why = "the vector operations do not run on a GPU";
+  else if (ksp->pc_side == PC_LEFT) why = "the operator is applied together with a preconditioner from the left";
+  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, why));
   idrs->reader = KSPIDRS_READ_BY_NONE;
   if (idrs->active > 1) PetscFunctionReturn(PETSC_SUCCESS);
   if (idrs->product->backend) idrs->reader = KSPIDRS_READ_BY_PASS;
-  else if (!alone && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
+  else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
            (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
     idrs->reader = KSPIDRS_READ_BY_RUN;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -80,16 +80,16 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
    the left is between. One that is left alone is multiplied twice, the second time into the t of a slot that is not in this step: a
    product of one column is another one, with other rounding errors, and a column is not to depend on whether others are still there
 */
-PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front, Vec x[], Vec y[], Vec w[])
+PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols, Vec x[], Vec y[], Vec w[])
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt count = front->count;
+  const PetscInt count = cols->count;
 
   PetscFunctionBegin;
   if (idrs->active == 1 || ksp->pc_side == PC_LEFT) {
     for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSMatMult_Private(ksp, x[i], y[i], w[i]));
   } else {
-    Vec both[] = {x[0], x[0]}, into[] = {y[0], idrs->slot[front->column[0] == idrs->slot ? 1 : 0].t};
+    Vec both[] = {x[0], x[0]}, into[] = {y[0], idrs->slot[cols->column[0] == idrs->slot ? 1 : 0].t};
 
     idrs->counts.matvecs += count;
     idrs->counts.matvecseconds -= IDRSGpuSeconds();
@@ -130,15 +130,15 @@ static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColum
    unless that is NULL, and z = 0; t is overwritten. A x is computed by MatMult() for one column after another, so that what
    verifies a solution does not depend on the kernels that it came from
 */
-PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSFront *front, PetscBool zero, Vec y[], Vec copy[])
+PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSColumns *cols, PetscBool zero, Vec y[], Vec copy[])
 {
   const PetscBool left  = (PetscBool)(ksp->pc_side == PC_LEFT);
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
   Vec             b[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    const KSPIDRSColumn *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSColumn *col = cols->column[i];
     PetscBool            same;
 
     t[i] = col->t;
@@ -151,7 +151,7 @@ PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSFront *front, P
     }
   }
   PetscCall(IDRSResidual(&group, b, zero ? NULL : t, left ? t : y, left ? NULL : copy));
-  for (PetscInt i = 0; left && i < front->count; i++) {
+  for (PetscInt i = 0; left && i < cols->count; i++) {
     PetscCall(KSPIDRSPCApply_Private(ksp, t[i], y[i]));
     if (copy && copy[i]) PetscCall(VecCopy(y[i], copy[i]));
   }

@@ -36,7 +36,7 @@ PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBo
 }
 
 /* Vectors to a block of them, or back. After an error, too, the block gets its column back: it could not be destroyed otherwise */
-static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec x[], PetscBool back)
+static PetscErrorCode KSPIDRSCopyColumns_Private(Mat dense, PetscInt count, Vec x[], PetscBool back)
 {
   PetscErrorCode ierr;
   Vec            column;
@@ -44,13 +44,13 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
     if (back) {
-      PetscCall(MatDenseGetColumnVecRead(block, i, &column));
+      PetscCall(MatDenseGetColumnVecRead(dense, i, &column));
       ierr = VecCopy(column, x[i]);
-      PetscCall(MatDenseRestoreColumnVecRead(block, i, &column));
+      PetscCall(MatDenseRestoreColumnVecRead(dense, i, &column));
     } else {
-      PetscCall(MatDenseGetColumnVecWrite(block, i, &column));
+      PetscCall(MatDenseGetColumnVecWrite(dense, i, &column));
       ierr = VecCopy(x[i], column);
-      PetscCall(MatDenseRestoreColumnVecWrite(block, i, &column));
+      PetscCall(MatDenseRestoreColumnVecWrite(dense, i, &column));
     }
     PetscCall(ierr);
   }
@@ -71,9 +71,9 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
   PetscFunctionBegin;
   *failed = PETSC_FALSE;
   PetscCall(PCGetFailedReason(ksp->pc, &before));
-  if (idrs->pccolumns == KSPIDRS_PC_BLOCK_IF_ALL) PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
+  if (idrs->pcmatapply == KSPIDRS_PC_DENSE_CHECKED) PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
   PetscCall(PCMatApply(ksp->pc, X, Y));
-  if (idrs->pccolumns == KSPIDRS_PC_BLOCK) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->pcmatapply == KSPIDRS_PC_DENSE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &reason));
   any = reason ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
@@ -86,7 +86,7 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
    y_j = B^{-1}x_j, with a block for the x_j. Blocks are given back after an error, too: KSPReset() could not destroy what they are
    part of otherwise
 */
-static PetscErrorCode KSPIDRSMatApplyFrom_Private(KSP ksp, PetscInt count, Vec x[], Mat X, Vec y[], PetscBool *failed)
+static PetscErrorCode KSPIDRSMatApplyTo_Private(KSP ksp, PetscInt count, Vec x[], Mat X, Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   PetscErrorCode ierr;
@@ -111,7 +111,7 @@ static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x
 
   PetscFunctionBegin;
   PetscCall(MatDenseGetSubMatrix(idrs->pcin, PETSC_DECIDE, PETSC_DECIDE, 0, count, &X));
-  ierr = KSPIDRSMatApplyFrom_Private(ksp, count, x, X, y, failed);
+  ierr = KSPIDRSMatApplyTo_Private(ksp, count, x, X, y, failed);
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcin, &X));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -128,7 +128,7 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
   PetscBool failed = PETSC_TRUE;
 
   PetscFunctionBegin;
-  if (idrs->pccolumns != KSPIDRS_PC_EACH) {
+  if (idrs->pcmatapply != KSPIDRS_PC_EACH) {
     idrs->counts.preconditions += count;
     idrs->counts.pcseconds -= IDRSGpuSeconds();
     PetscCall(IDRSStreamJoin(idrs->slot[0].work));
@@ -145,7 +145,7 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
 }
 
 /* A block of vectors like those of all slots, of which nothing is there yet */
-static PetscErrorCode KSPIDRSSetUpBlock_Private(KSP ksp, MatType type, Mat block)
+static PetscErrorCode KSPIDRSSetUpDense_Private(KSP ksp, MatType type, Mat dense)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscInt  n, N;
@@ -153,26 +153,26 @@ static PetscErrorCode KSPIDRSSetUpBlock_Private(KSP ksp, MatType type, Mat block
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(idrs->slot[0].r, &n));
   PetscCall(VecGetSize(idrs->slot[0].r, &N));
-  PetscCall(MatSetSizes(block, n, PETSC_DECIDE, N, idrs->slots));
-  PetscCall(MatSetType(block, type));
-  PetscCall(MatSetUp(block));
-  PetscCall(MatAssemblyBegin(block, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(block, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetSizes(dense, n, PETSC_DECIDE, N, idrs->slots));
+  PetscCall(MatSetType(dense, type));
+  PetscCall(MatSetUp(dense));
+  PetscCall(MatAssemblyBegin(dense, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(dense, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The same, complete or none: the next solve would take half of one for a block */
-static PetscErrorCode KSPIDRSCreateBlock_Private(KSP ksp, MatType type, Mat *block)
+static PetscErrorCode KSPIDRSCreateDense_Private(KSP ksp, MatType type, Mat *dense)
 {
   PetscErrorCode ierr;
   Mat            made;
 
   PetscFunctionBegin;
   PetscCall(MatCreate(PetscObjectComm((PetscObject)ksp), &made));
-  ierr = KSPIDRSSetUpBlock_Private(ksp, type, made);
+  ierr = KSPIDRSSetUpDense_Private(ksp, type, made);
   if (ierr) PetscCall(MatDestroy(&made));
   PetscCall(ierr);
-  *block = made;
+  *dense = made;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -192,7 +192,7 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   Mat            A;
 
   PetscFunctionBegin;
-  idrs->pccolumns = KSPIDRS_PC_EACH;
+  idrs->pcmatapply = KSPIDRS_PC_EACH;
   if (idrs->active == 1 || !KSPIDRSIsPreconditioned(idrs) || !ksp->pc->ops->matapply || ksp->transpose_solve)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
@@ -203,14 +203,14 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &device, VECSEQCUDA, VECMPICUDA, ""));
-  if (overlapping || inner || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (overlapping || inner || space || !(host || (device && idrs->memory == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   any = failed ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   if (any) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->pccolumns = direct ? KSPIDRS_PC_BLOCK : KSPIDRS_PC_BLOCK_IF_ALL; /* other types may have inner solvers */
-  if (!idrs->pcin) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));
-  if (!idrs->pcout) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcout));
+  idrs->pcmatapply = direct ? KSPIDRS_PC_DENSE : KSPIDRS_PC_DENSE_CHECKED; /* other types may have inner solvers */
+  if (!idrs->pcin) PetscCall(KSPIDRSCreateDense_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));
+  if (!idrs->pcout) PetscCall(KSPIDRSCreateDense_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcout));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -227,7 +227,7 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
   if (runs) PetscCall((*runs)(ksp->pc, idrs->slot[0].r, &joint));
-  if (joint) idrs->pcplace = KSPIDRS_PC_JOINT;
+  if (joint) idrs->pcmode = KSPIDRS_PC_JOINT;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -249,13 +249,13 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  removed       = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && (space || transposed));
-  jacobi        = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
-  idrs->pcplace = ksp->pc_side == PC_RIGHT && !none && !jacobi ? KSPIDRS_PC_BETWEEN : KSPIDRS_PC_PASSES;
-  idrs->between = NULL;
-  if (removed) idrs->between = "a null space is removed after each application of the preconditioner";
+  removed          = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && (space || transposed));
+  jacobi           = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
+  idrs->pcmode     = ksp->pc_side == PC_RIGHT && !none && !jacobi ? KSPIDRS_PC_SEPARATE : KSPIDRS_PC_PASSES;
+  idrs->separatepc = NULL;
+  if (removed) idrs->separatepc = "a null space is removed after each application of the preconditioner";
   else if (KSPIDRSIsPreconditioned(idrs) || ksp->pc_side == PC_LEFT)
-    idrs->between = "the preconditioner is not PCNONE or PCJACOBI from the right";
+    idrs->separatepc = "the preconditioner is not PCNONE or PCJACOBI from the right";
   idrs->diagonal = NULL;
   if (jacobi) {
     if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */

@@ -34,19 +34,19 @@ void KSPIDRSSetReported(KSP ksp, const KSPIDRSReported *rep)
   ksp->res_hist_len = rep->historylen;
 }
 
-/* The KSP has the members of the column, until KSPIDRSTakeBack() */
-static PetscErrorCode KSPIDRSLend_Private(KSP ksp, KSPIDRSColumn *col)
+/* The KSP has the members of the column, until KSPIDRSGetMembers() */
+static PetscErrorCode KSPIDRSSetMembers_Private(KSP ksp, KSPIDRSColumn *col)
 {
   PetscFunctionBegin;
   PetscCall(PetscObjectSAWsTakeAccess((PetscObject)ksp));
   KSPIDRSSetReported(ksp, &col->rep);
   PetscCall(PetscObjectSAWsGrantAccess((PetscObject)ksp));
-  ((KSP_IDRS *)ksp->data)->shown = col;
+  ((KSP_IDRS *)ksp->data)->current = col;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The KSP has no reason before the end of the solve: an error may come before that */
-static void KSPIDRSTakeBack(KSP ksp, KSPIDRSColumn *col)
+static void KSPIDRSGetMembers(KSP ksp, KSPIDRSColumn *col)
 {
   col->rep    = KSPIDRSGetReported(ksp);
   ksp->reason = KSP_CONVERGED_ITERATING;
@@ -58,9 +58,9 @@ static void KSPIDRSTakeBack(KSP ksp, KSPIDRSColumn *col)
 PetscErrorCode KSPIDRSTest_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
-  PetscCall(KSPIDRSLend_Private(ksp, col));
+  PetscCall(KSPIDRSSetMembers_Private(ksp, col));
   PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
-  KSPIDRSTakeBack(ksp, col);
+  KSPIDRSGetMembers(ksp, col);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,25 +77,25 @@ PetscErrorCode KSPIDRSTestNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rn
 {
   PetscFunctionBegin;
   if (!PetscIsInfOrNanReal(rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSLend_Private(ksp, col));
+  PetscCall(KSPIDRSSetMembers_Private(ksp, col));
   PetscCall(KSPIDRSCheckNorm_Private(ksp, rnorm));
-  KSPIDRSTakeBack(ksp, col);
+  KSPIDRSGetMembers(ksp, col);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSShow_Private - Adds the norm of the iteration to the history, and calls the monitors */
-PetscErrorCode KSPIDRSShow_Private(KSP ksp, KSPIDRSColumn *col)
+/* KSPIDRSMonitor_Private - Adds the norm of the iteration to the history, and calls the monitors */
+PetscErrorCode KSPIDRSMonitor_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPConvergedReason reason = col->rep.reason;
   const PetscInt64         length = col->rep.historylen;
 
   PetscFunctionBegin;
   col->rep.reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
-  PetscCall(KSPIDRSLend_Private(ksp, col));
+  PetscCall(KSPIDRSSetMembers_Private(ksp, col));
   PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
   col->trust.logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
   PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
-  KSPIDRSTakeBack(ksp, col);
+  KSPIDRSGetMembers(ksp, col);
   col->rep.reason = reason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -78,8 +78,8 @@ PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothTake_Private - Turns the solution into the smoothed iterate: sol += sigma d */
-PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp, const KSPIDRSColumn *col)
+/* KSPIDRSSmoothAddToSolution_Private - Turns the solution into the smoothed iterate: sol += sigma d */
+PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP ksp, const KSPIDRSColumn *col)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
@@ -91,20 +91,20 @@ PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp, const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSSmoothReturn_Private - Turns the solution back into the iterate of the recurrence. y is b - A x of the smoothed iterate;
+   KSPIDRSSmoothSubtract_Private - Turns the solution back into the iterate of the recurrence. y is b - A x of the smoothed iterate;
    without smoothing r = y
 */
-PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, KSPIDRSColumn *col, Vec y)
+PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP ksp, KSPIDRSColumn *col, Vec y)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(col);
+  KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
+  const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
   if (!idrs->d) PetscCall(VecCopy(y, col->r));
   else {
     PetscCall(VecScale(idrs->d, idrs->addedsigma));
     PetscCall(VecAXPY(col->rep.sol, -1.0, idrs->d));
-    PetscCall(KSPIDRSTrueResidual_Private(ksp, &alone, PETSC_FALSE, &col->r, NULL));
+    PetscCall(KSPIDRSTrueResidual_Private(ksp, &one, PETSC_FALSE, &col->r, NULL));
     PetscCall(VecWAXPY(idrs->e, -1.0, col->r, y));
     idrs->sigma = 1.0;
   }

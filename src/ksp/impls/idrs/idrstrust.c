@@ -20,16 +20,16 @@
    KSPIDRSAddIterate_Private - Adds to the solution of each column what the recurrence has not added yet: sol += (z +
    U(:,0:columns) beta) / scale. Before the next step z must become 0. v may be overwritten
 */
-PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
   PetscInt        columns[IDRS_MAX_WIDTH];
   Vec             x[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (!front->count) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
     columns[i]       = col->rec.columns;
     x[i]             = col->scale == 1.0 ? col->rep.sol : col->v;
@@ -37,8 +37,8 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
     if (col->scale != 1.0) PetscCall(VecSet(col->v, 0.0));
   }
   PetscCall(IDRSAddIterate(&group, columns, x));
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
     if (col->scale != 1.0) PetscCall(VecAXPY(col->rep.sol, 1.0 / col->scale, col->v));
   }
@@ -49,7 +49,7 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
 PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
 {
   KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
-  const KSPIDRSColumn *col  = idrs->shown;
+  const KSPIDRSColumn *col  = idrs->current;
 
   PetscFunctionBegin;
   PetscCheck(idrs->state == KSPIDRS_IDLE || !IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
@@ -97,16 +97,16 @@ static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscRea
 }
 
 /* KSPIDRSNorms_Private - Computes ||v|| for all columns; t may be overwritten */
-PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[], PetscReal norms[])
+PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[], PetscReal norms[])
 {
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
 
   PetscFunctionBegin;
   PetscCall(IDRSNorms(&group, v, norms));
   ((KSP_IDRS *)ksp->data)->counts.norms++;
-  for (PetscInt i = 0; i < front->count; i++) {
+  for (PetscInt i = 0; i < cols->count; i++) {
     if (norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM)
-      PetscCall(KSPIDRSExtremeNorm_Private(ksp, v[i], front->column[i]->t, &norms[i]));
+      PetscCall(KSPIDRSExtremeNorm_Private(ksp, v[i], cols->column[i]->t, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -150,7 +150,7 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
 static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
-  PetscCall(KSPIDRSSmoothReturn_Private(ksp, col, col->v));
+  PetscCall(KSPIDRSSmoothSubtract_Private(ksp, col, col->v));
   PetscCall(KSPIDRSAnchor_Private(col));
   col->scale = 1.0;
   PetscCall(KSPIDRSSetScale_Private(ksp, col, rnorm));
@@ -165,15 +165,15 @@ static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, KSPIDRSColumn *col
    would hand back u with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but
    for rounding.
 */
-PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal norms[IDRS_MAX_WIDTH];
   Vec       r[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn     *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn     *col = cols->column[i];
     KSPIDRSRecurrence *rec = &col->rec;
 
     PetscCall(
@@ -184,7 +184,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
     rec->residual    = KSPIDRS_RECURRED;
     rec->k           = 0;
     rec->stage       = KSPIDRS_NOTHING;
-    rec->halt        = KSPIDRS_NO_HALT;
+    rec->suspended   = KSPIDRS_NOT_SUSPENDED;
     rec->omega       = KSPIDRS_OMEGA_NEW;
     rec->added       = PETSC_FALSE;
     col->trust.rnorm = col->trust.peak = 0.0;
@@ -192,36 +192,36 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
     r[i]                               = col->r;
   }
   if (ksp->normtype == KSP_NORM_NONE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSNorms_Private(ksp, front, r, norms));
-  for (PetscInt i = 0; i < front->count; i++) {
-    norms[i] /= front->column[i]->scale;
-    PetscCall(KSPIDRSSetScale_Private(ksp, front->column[i], norms[i]));
-    KSPIDRSSetStartNorm(&front->column[i]->trust, norms[i]);
+  PetscCall(KSPIDRSNorms_Private(ksp, cols, r, norms));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    norms[i] /= cols->column[i]->scale;
+    PetscCall(KSPIDRSSetScale_Private(ksp, cols->column[i], norms[i]));
+    KSPIDRSSetStartNorm(&cols->column[i]->trust, norms[i]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* v = b - A x with all that is known of x, smoothed if it is to be, and its norm, for all columns */
-static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSFront *front, PetscReal norms[])
+static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSColumns *cols, PetscReal norms[])
 {
   Vec v[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSAddIterate_Private(ksp, front));
-  for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSmoothTake_Private(ksp, front->column[i]));
-    v[i] = front->column[i]->v;
+  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, cols->column[i]));
+    v[i] = cols->column[i]->v;
   }
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, front, PETSC_FALSE, v, NULL));
-  PetscCall(KSPIDRSNorms_Private(ksp, front, v, norms));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, PETSC_FALSE, v, NULL));
+  PetscCall(KSPIDRSNorms_Private(ksp, cols, v, norms));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSProgress_Private - r has been replaced by b - A x: ends the solve where ||b - A x|| has stopped falling. A norm far above
+   KSPIDRSCheckStagnation_Private - r has been replaced by b - A x: ends the solve where ||b - A x|| has stopped falling. A norm far above
    the smallest one comes from a peak, and is not counted.
 */
-PetscErrorCode KSPIDRSProgress_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
+PetscErrorCode KSPIDRSCheckStagnation_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
 {
   KSPIDRSTrust *trust = &col->trust;
 
@@ -240,7 +240,7 @@ PetscErrorCode KSPIDRSProgress_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rn
 }
 
 /* Compares a norm of b - A x with the tolerances. A test other than PETSc's default is not called a second time in an iteration */
-static PetscErrorCode KSPIDRSTestAgain_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
+static PetscErrorCode KSPIDRSTestTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
   if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE) PetscCall(KSPIDRSTest_Private(ksp, col, rnorm));
@@ -251,21 +251,21 @@ static PetscErrorCode KSPIDRSTestAgain_Private(KSP ksp, KSPIDRSColumn *col, Pets
    The norm of v = b - A x is compared with the tolerances instead of that of r; if it misses them, r becomes b - A x, and the solve
    goes on
 */
-static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
+static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   KSPIDRSRecurrence *rec = &col->rec;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSTestAgain_Private(ksp, col, rnorm));
+  PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
   if (!col->rep.reason)
     PetscCall(PetscInfo(ksp, "||r|| = %g meets the tolerance, ||b - A x|| = %g does not: the solve goes on from b - A x\n",
                         (double)col->rep.rnorm, (double)rnorm));
   col->rep.rnorm = rnorm;
   rec->added     = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSProgress_Private(ksp, col, rnorm, IDRS_STAGNATION_VERIFY));
+  PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, rnorm, IDRS_STAGNATION_VERIFY));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
   PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
@@ -278,31 +278,31 @@ static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, KSPIDRSColumn *col, PetscRea
    KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance: after it each of them has a reason, or its r is
    b - A x
 */
-PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal norms[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  idrs->counts.verifications += front->count;
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, front, norms));
-  for (PetscInt i = 0; i < front->count; i++) {
-    front->column[i]->rec.halt = KSPIDRS_NO_HALT;
-    PetscCall(KSPIDRSJudge_Private(ksp, front->column[i], norms[i]));
+  idrs->counts.verifications += cols->count;
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, cols, norms));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    cols->column[i]->rec.suspended = KSPIDRS_NOT_SUSPENDED;
+    PetscCall(KSPIDRSVerifyColumn_Private(ksp, cols->column[i], norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* KSPIDRSReliableUpdate_Private - r = anchor - A z,  vec_sol += z,  z = 0,  for all columns, with one product */
-PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
   Vec             z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    const KSPIDRSColumn *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSColumn *col = cols->column[i];
 
     z[i]      = col->z;
     t[i]      = col->t;
@@ -310,14 +310,14 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSFront *front)
     r[i]      = col->r;
     anchor[i] = col->anchor;
   }
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, z, t, v));
-  PetscCall(KSPIDRSAddIterate_Private(ksp, front));
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, z, t, v));
+  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));
   PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
-  for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSmoothSums_Private(ksp, front->column[i]));
-    front->column[i]->rec.residual = KSPIDRS_RELIABLE_UPDATE;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    PetscCall(KSPIDRSSmoothSums_Private(ksp, cols->column[i]));
+    cols->column[i]->rec.residual = KSPIDRS_RELIABLE_UPDATE;
   }
-  idrs->counts.updates += front->count;
+  idrs->counts.updates += cols->count;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -342,11 +342,11 @@ static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 /* Removes from x the U c that KSPIDRSFinishStart_Private() has added: v = b - A x, and its norm */
 static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
-  const KSPIDRSFront alone = KSPIDRSAlone(col);
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < col->rec.k; j++) PetscCall(VecAXPY(col->rep.sol, -col->scalars->c[j] / col->scale, col->U[j]));
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -369,11 +369,11 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(VecSet(col->U[j], 0.0));
   }
   PetscCall(PetscArrayzero(col->scalars->beta, s));
-  rec->start   = PETSC_FALSE;
-  rec->halt    = KSPIDRS_NO_HALT;
-  rec->added   = PETSC_FALSE;
-  rec->k       = s;
-  rec->columns = s; /* with beta = 0 */
+  rec->start     = PETSC_FALSE;
+  rec->suspended = KSPIDRS_NOT_SUSPENDED;
+  rec->added     = PETSC_FALSE;
+  rec->k         = s;
+  rec->columns   = s; /* with beta = 0 */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -389,10 +389,10 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   KSPIDRSRecurrence *rec    = &col->rec;
   KSPIDRSTrust      *trust  = &col->trust;
   KSPIDRSReported   *rep    = &col->rep;
-  const PetscBool    growth = (PetscBool)(rec->halt == KSPIDRS_GROWTH),
+  const PetscBool    growth = (PetscBool)(rec->suspended == KSPIDRS_GROWTH),
                   continues = (PetscBool)(rec->start && !growth && rec->k > 0 && rec->k < idrs->set.s);
-  const KSPIDRSFront alone  = KSPIDRSAlone(col);
-  PetscReal          rnorm;
+  const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
+  PetscReal            rnorm;
 
   PetscFunctionBegin;
   if (rec->start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
@@ -405,12 +405,12 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(VecSet(col->z, 0.0));
     rec->columns = 0;
   }
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, &rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, &rnorm));
   if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, col, &rnorm));
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (ksp->normtype != KSP_NORM_NONE) rep->rnorm = rnorm;
-  PetscCall(KSPIDRSTestAgain_Private(ksp, col, rnorm));
+  PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
   if (!rep->reason && rnorm == 0.0) rep->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
   if (rnorm <= 0.5 * trust->restartnorm) {
     trust->noprogress  = 0;
@@ -440,6 +440,6 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(KSPIDRSAnchor_Private(col));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   } else PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

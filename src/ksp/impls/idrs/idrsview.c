@@ -140,10 +140,10 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   if (idrs->depth && blocks) {
     PetscCall(PetscViewerASCIIPrintf(
       viewer, "    block recurrences: %s\n",
-      idrs->blocks.ahead
+      idrs->blocks.async
         ? "coefficients stay on the device, the host launches a matvec of each right-hand side before it reads their norms"
         : "the host has the coefficients, and waits for the device in every matvec, as on several processes"));
-    if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.alone) PetscFunctionReturn(PETSC_SUCCESS);
+    if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.single) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (idrs->lockstep) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every matvec%s: %s\n",
@@ -171,9 +171,9 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
 
   PetscFunctionBegin;
   if (!results->count) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->apart)
+  if (idrs->sequential)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one%s: %s\n", results->count,
-                                     idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
+                                     idrs->set.block ? ", without a block recurrence" : "", idrs->sequential));
   else
     PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n",
                                      results->count, idrs->active));
@@ -182,9 +182,9 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
                                      "    block recurrences for %" PetscInt_FMT " of them, with %" PetscInt_FMT
                                      " linearly independent residuals\n",
                                      idrs->blocks.columns, idrs->blocks.rank));
-  if (idrs->blocks.alone)
+  if (idrs->blocks.single)
     PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them went on without a block recurrence: %s\n",
-                                     idrs->blocks.alone, idrs->blocks.why));
+                                     idrs->blocks.single, idrs->blocks.why));
   PetscCall(PetscMalloc1(results->count, &its));
   PetscCall(PetscArraycpy(its, results->its, results->count));
   PetscCall(PetscSortInt(results->count, its));
@@ -243,7 +243,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (counts->matvecs) {
     if (idrs->diagonal)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
-    if (idrs->pcplace == KSPIDRS_PC_JOINT)
+    if (idrs->pcmode == KSPIDRS_PC_JOINT)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    the preconditioner is applied together with the matvec after it\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));

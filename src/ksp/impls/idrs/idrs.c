@@ -8,12 +8,12 @@
 #define KSP_DIVTOL  ((PetscReal)1e4)
 #define IDRS_DIVTOL ((PetscReal)1e30)
 
-/* Solves of this type that are under way in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
+/* Solves of this type that are in progress in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
 static _Thread_local PetscInt KSPIDRSNesting = 0;
 
 /*
-   Frees everything that KSPSetUp_IDRS() has made. After an error it also ends what PETSc has begun with the preconditioner, which
-   allows two such solves at a time
+   Frees what KSPSetUp_IDRS() has made. After an error it also calls PCPostSolve(), because PETSc allows two unfinished
+   PCPreSolve()
 */
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
@@ -52,7 +52,7 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Panels and work vectors: 2s + 5 vectors, three more with smoothing, s more where the back end stores the shadow space */
+/* Creates panels and work vectors: 2s + 5, three more with smoothing, s more if the back end stores the shadow space */
 static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -89,7 +89,7 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up again inside KSPSolve(), if the solution has moved between host and device, or the last solve has ended with an error */
+/* Repeats the set-up inside KSPSolve(), if the solution has moved between host and device, or the last solve ended with an error */
 static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 {
   const KSPSetUpStage stage = ksp->setupstage;
@@ -101,7 +101,7 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the slots of this solve ready: nothing has been done or counted in them */
+/* Prepares the slots of this solve */
 static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
 {
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
@@ -125,7 +125,7 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the operators and options of this solve decide, for so many right-hand sides at the same time */
+/* Sets everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
 static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -161,8 +161,8 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   Starts afresh if the last solve has ended with an error. Several processes cannot know without a reduction whether all of them
-   have met the error, so they must be told by KSPReset()
+   Repeats the set-up if the last solve ended with an error. Several processes cannot know without a reduction whether all of
+   them had the error, so the user must call KSPReset()
 */
 static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
 {
@@ -182,7 +182,7 @@ static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve of one right-hand side, that of the KSP, or of several: the columns of B */
+/* Solves for the right-hand side of the KSP, or for the columns of B */
 static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
 {
   KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
@@ -214,8 +214,8 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 }
 
 /*
-   Right-hand sides at the same time. Until the first one is taken, the solution of the KSP is the first column of X, which tells
-   where the solutions are. PETSc's KSPMatSolve() does not call PCPreSolve(), which KSPSolve() does
+   Solves for several right-hand sides at the same time. Until the first one has a slot, a vector like the columns of X is the
+   solution of the KSP, because set-up looks at its memory. KSPMatSolve() does not call PCPreSolve(), so it is called here
 */
 static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
 {

@@ -1,37 +1,31 @@
 /*
-   Block IDR(s): one recurrence for the right-hand sides that KSPMatSolve() solves at the same time, which search in the space of
-   all of them. Vectors of the recurrence of one right-hand side are blocks of m columns, and coefficients m x m matrices; the
-   columns of the blocks are the vectors of the slots.
+   Block IDR(s): one recurrence for the right-hand sides that KSPMatSolve() solves at the same time. Its vectors are blocks of m
+   columns, which are the vectors of the slots, and its coefficients are m x m matrices.
 
-     Q S = B - A X, m columns     by Cholesky of Gram matrices, with pivoting: m is the rank, and r_j = R S_j belongs to right-hand
-                                  side j; R = Q
+     Q S = B - A X, m columns     by Cholesky of Gram matrices, with pivoting: m is the rank, r_j = R S_j belongs to right-hand side
+                                  j, and R = Q
      step k of a cycle, k < s                                          omega step
        M(k:s,k:s) c = f(k:s),  T from f(k:s)                             P = B^{-1}R
        U_k = omega B^{-1}(R T - G(:,k:s) c T) + U(:,k:s) c T             T = A P
        G_k = A U_k                                                       P^H T, P^H R, <T,T>, <T,R>, <R,R>      one reduction
        P^H G_k, R^H R                          one reduction
-       ||r_j||: the iteration before is reported                         ||r_j||, likewise
        alpha, M_k, beta_k, f                                             omega, f = P^H R - omega P^H T
        G_k -= G(:,0:k) alpha                                             U_k -= U(:,0:k) alpha of step k, k = 1 ... s - 1
        R -= G_k beta_k                                                   Z += omega P + U beta,  R -= omega T
 
-   T makes the columns of R T as good as orthogonal. On paper it changes nothing; without it the recurrence loses its digits where
-   columns of R come near to each other, as they do when some converge first.
+   T makes the columns of R T nearly orthogonal. In exact arithmetic it changes nothing. Without it the recurrence loses its
+   digits when columns of R become nearly parallel, as they do if some converge first.
 
-   The solution of right-hand side j is x_j + (Z + U beta) S_j. Norms ||r_j|| follow from R^H R. Where those of all that are not
-   done meet their tolerances, or at the begin of a cycle those of some, their b_j - A x_j decides, as for one right-hand side. So
-   do reliable updates, R = anchor - A Z. Where the recurrence breaks down, grows too far, or finds no smaller residual for
-   IDRS_BLOCK_MAX_STAGNATION steps, each right-hand side that is not done goes on by itself from where it is.
+   The solution of right-hand side j is x_j + (Z + U beta) S_j, and ||r_j|| follows from R^H R. Verification, reliable updates
+   and the limit of growth are as for one right-hand side. After a breakdown, too much growth, or IDRS_BLOCK_MAX_STAGNATION steps
+   without a smaller residual, the remaining right-hand sides continue with single recurrences.
 */
 #include "idrsblock.h"
 
 #define IDRS_BLOCK_MAX_STAGNATION 100
 #define IDRS_BLOCK_MISSES         3 /* verifications that may fail */
 
-/*
-   Works of blocks have a shadow space of their own, as a recurrence that goes on from their residuals with a part of it would not
-   move
-*/
+/* Another shadow space than that of single recurrences, which would stagnate if they continued with a part of this one */
 #define IDRS_BLOCK_SEED (UINT64_C(1) << 62)
 
 /*
@@ -41,6 +35,11 @@
 */
 #define IDRS_BLOCK_DEFLATION 1e-2
 
+/*
+   Adds columns to the basis from the Gram matrix W of all columns, by Cholesky with pivoting, and sets their rows of S. R C has
+   the new columns of Q, and the other columns without their components in these. Columns whose remainder is below
+   IDRS_BLOCK_DEFLATION of their norms wait for the next Gram matrix, because rounding errors of this one are as large
+*/
 static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], const PetscReal small[], PetscBool taken[],
                                PetscScalar W[], PetscScalar C[])
 {
@@ -80,7 +79,7 @@ static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], c
   }
 }
 
-/* R = Q S in place, until no more is left of any column than its tolerance or rounding allow to neglect */
+/* Computes R = Q S in place, until the remainder of each column is below a tenth of its tolerance, or rounding error */
 static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
@@ -116,7 +115,7 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The blocks: vectors of the slots that have a column of the basis */
+/* Sets the blocks: vectors of the slots that have a column of the basis */
 static PetscErrorCode KSPIDRSBlockVectors_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -145,7 +144,7 @@ static PetscErrorCode KSPIDRSBlockVectors_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* R, which is the anchor, and Z = 0 belong together from now on; f = P^H R, from which a cycle begins */
+/* Sets R, which is the anchor, as the residual of Z = 0; f = P^H R, with which a cycle begins */
 static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS           *idrs = (KSP_IDRS *)ksp->data;
@@ -164,7 +163,7 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x_j += Z S_j, for the right-hand sides that are marked; all of Z must be there */
+/* Computes x_j += Z S_j for the marked right-hand sides; Z must be complete */
 static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
   KSP_IDRS     *idrs = (KSP_IDRS *)ksp->data;
@@ -194,7 +193,7 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x_j += Z S_j for those that are marked,  R = anchor - A Z,  anchor = R,  Z = 0 */
+/* Makes a reliable update, and adds it to the solutions of the marked right-hand sides */
 static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
   const IDRSGroup group = KSPIDRSGetGroup(&block->owners);
@@ -215,10 +214,7 @@ static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The norms that the sums of a step tell. The recurrence cannot go on where a sum is not finite: then the norms stay those of the
-   last iterate that there is
-*/
+/* Takes the norms from the sums of a step. If one is not finite, the recurrence ends with the norms of its last iterate */
 static void KSPIDRSBlockSetNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *norms)
 {
   PetscBool valid = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
@@ -252,7 +248,7 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSColumn *col, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reports the iteration of all that are not done: counts them, and those that have a reason to end */
+/* Reports the iteration of all right-hand sides that are not done. *ending of *left have a reason to end */
 static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt its, PetscBool ended[],
                                                     PetscInt *left, PetscInt *ending)
 {
@@ -280,7 +276,7 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* v = b - A x of a right-hand side, or B^{-1}(b - A x), and its norm; z, which is a column of Z, stays as it is */
+/* Computes v = b - A x of a right-hand side, or B^{-1}(b - A x), and its norm; z, a column of Z, is kept */
 static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
   KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
@@ -299,7 +295,7 @@ static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether b - A x of a right-hand side meets the tolerance */
+/* *met is set unless b - A x of a right-hand side misses the tolerance */
 static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col, PetscBool *met)
 {
   KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
@@ -320,8 +316,8 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col, Pe
 }
 
 /*
-   Those that have a reason to end get their solutions. Where one misses its tolerance, R is computed afresh, a cycle begins, and v
-   and t have gone
+   Completes the solutions of right-hand sides that have a reason to end. If one misses its tolerance, R is recomputed and a
+   cycle begins; v and t are overwritten
 */
 static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
 {
@@ -360,7 +356,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *b
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where a device may go on by itself */
+/* Returns the bounds within which a device continues */
 static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *block)
 {
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
@@ -381,9 +377,10 @@ static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *blo
 typedef struct {
   PetscBool ended[IDRS_MAX_WIDTH];
   PetscInt  left, ending; /* right-hand sides that are not done, and those of them that have a reason to end */
+  /* Results of a report: right-hand sides that are not done, and how many of these have a reason to end */
 } KSPIDRSBlockReport;
 
-/* Takes the norms of a step, and reports them as those of this iteration, unless that has been reported */
+/* Takes the norms of a step, and reports them unless this iteration has been reported */
 static PetscErrorCode KSPIDRSBlockProcessNorms_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
                                                        KSPIDRSBlockReport *report)
 {
@@ -395,8 +392,8 @@ static PetscErrorCode KSPIDRSBlockProcessNorms_Private(KSP ksp, KSPIDRSBlockRun 
 }
 
 /*
-   The projection of this step on a device, and the norms of those before; *stopped, for the host has the sums, and decides. What
-   the host finds to decide in a step that the device has not stopped in waits for the next one
+   Launches the projection of this step on a device, and reports the norms of the step before. *stopped is set if the host must
+   finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the next step
 */
 static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun *block, KSPIDRSBlockReport *report,
                                                        PetscBool *stopped)
@@ -418,7 +415,7 @@ static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step; *ends once all right-hand sides are done, or go on by themselves */
+/* Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences */
 static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *ends)
 {
   KSPIDRSBlockReport report = {.left = block->count};
@@ -454,8 +451,8 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
 }
 
 /*
-   Right-hand sides that are not done begin a recurrence of their own: from the present iterate, or from that of the last reliable
-   update where its residual is smaller
+   Starts single recurrences for right-hand sides that are not done, from the present iterate or the iterate of the last reliable
+   update, whichever has the smaller residual
 */
 static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
@@ -490,10 +487,7 @@ static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Memory for right-hand sides whose basis has not been made yet: operands and coefficients of the largest combine, which ends a
-   cycle, and the sums of the omega step
-*/
+/* Allocates operands and coefficients of the largest combine, which ends a cycle, and the sums of the omega step */
 static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   const PetscInt s = ((KSP_IDRS *)ksp->data)->set.s, most = block->count;
@@ -506,7 +500,7 @@ static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Until all right-hand sides are done, or go on by themselves */
+/* Iterates until all right-hand sides are done, or continue with single recurrences */
 static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -543,8 +537,8 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
 }
 
 /*
-   KSPIDRSBlockSolve_Private - Solves for the right-hand sides of a front, whose first residuals have been reported, by one block
-   recurrence. Afterwards each has a reason, or is at the begin of a recurrence of its own
+   KSPIDRSBlockSolve_Private - Solves for several right-hand sides, whose first residuals have been reported, by one block
+   recurrence. Each then has a reason, or is at the begin of a single recurrence
 */
 PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
 {

@@ -1,6 +1,4 @@
-/*
-   Block IDR(s) as its files share it: idrsblock.c decides, idrsblockcycle.c makes steps
-*/
+/* The data of block IDR(s): idrsblock.c has the decisions, idrsblockcycle.c the steps */
 #pragma once
 
 #include "idrsimpl.h"

@@ -1,14 +1,13 @@
 /*
-   KSPMatSolve(): many right-hand sides. As many as the width says are solved at the same time, each with a recurrence of its own,
-   in lockstep: they make the same step k together, with one product that reads A once, and one reduction. They begin cycles
-   together:
+   KSPMatSolve(). `width` right-hand sides at a time have slots, each with a recurrence of its own. They make the same step k
+   together, with one product and one reduction:
 
      until all right-hand sides are done
-       those that are done leave their slots, and the next ones enter
-       what is to be decided about the others: verification, restart, reliable update; those for which it is the same together
-       a cycle; one about which something is to be decided leaves the cycle, and waits for the others
+       completed right-hand sides release their slots to the next ones
+       verification, restarts and reliable updates, with one product for all columns that need them
+       a cycle; suspended columns leave the cycle and wait for the others
 
-   What needs the iterate of one right-hand side at a time goes one by one, through KSPSolve().
+   Settings that need the iterate of each right-hand side go through KSPSolve(), one right-hand side after another
 */
 #include "idrsimpl.h"
 #include <petsc/private/matimpl.h>
@@ -22,9 +21,10 @@ typedef struct {
   PetscReal     **histories; /* of right-hand sides that are done, or NULL */
   PetscInt64     *lengths;
   PetscInt        total; /* iterations of all */
+  /* The dense matrices of this solve, and its results */
 } KSPIDRSDense;
 
-/* Why the right-hand sides are to be taken one by one; NULL if they need not */
+/* Returns the reason why KSPSolve() must solve for one right-hand side after another, or NULL */
 static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, const char *why[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -50,7 +50,7 @@ static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of B and X: those of the operator, on all processes, which KSPMatSolve() does not look at */
+/* Checks the rows of B or X on all processes, which KSPMatSolve() does not */
 static PetscErrorCode KSPIDRSCheckDense_Private(KSP ksp, Mat dense, const char name[])
 {
   PetscLayout ours, theirs;
@@ -71,7 +71,7 @@ static PetscErrorCode KSPIDRSCheckDense_Private(KSP ksp, Mat dense, const char n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for what becomes of so many right-hand sides */
+/* Allocates the results of `count` right-hand sides */
 static PetscErrorCode KSPIDRSCreateResults_Private(KSP ksp, PetscInt count)
 {
   KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
@@ -93,7 +93,7 @@ PetscErrorCode KSPIDRSResetResults_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What has become of a right-hand side */
+/* Stores the results of a right-hand side */
 static void KSPIDRSSetResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep)
 {
   KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
@@ -103,7 +103,7 @@ static void KSPIDRSSetResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep
   results->norms[index]   = rep->rnorm;
 }
 
-/* The outcome of all: the worst reason, and the largest number of iterations and norm */
+/* KSPIDRSConclude_Private - Gives the KSP the worst reason, and the largest number of iterations and norm */
 PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
 {
   KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;
@@ -130,7 +130,7 @@ PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solution of one right-hand side, by KSPSolve(). X gets its column back after an error, too */
+/* Solves for one right-hand side by KSPSolve(). The column is restored to X after an error, too */
 static PetscErrorCode KSPIDRSSolveColumn_Private(KSP ksp, PetscBool transpose, Vec b, Mat X, PetscInt j)
 {
   PetscErrorCode ierr;
@@ -146,7 +146,7 @@ static PetscErrorCode KSPIDRSSolveColumn_Private(KSP ksp, PetscBool transpose, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One right-hand side after another, each by KSPSolve() */
+/* Solves for one right-hand side after another by KSPSolve() */
 static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
   const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
@@ -171,10 +171,7 @@ static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSSolveSequentially_Private - Solves for one right-hand side after another. What KSPMatSolve() prints at its end, the KSPSolve()
-   for a column does not print as well
-*/
+/* KSPIDRSSolveSequentially_Private - Solves for one right-hand side after another, without what KSPMatSolve() prints at its end */
 PetscErrorCode KSPIDRSSolveSequentially_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
   PetscBool *const views[] = {&ksp->view,    &ksp->viewRate, &ksp->viewMat,     &ksp->viewPMat,
@@ -200,8 +197,8 @@ PetscErrorCode KSPIDRSSolveSequentially_Private(KSP ksp, PetscBool transpose, Ma
 }
 
 /*
-   A vector of a slot for a column of B or X: on the array of the column, if it is like the work vectors, else a copy like them, for
-   a block on the host beside a matrix on the device, or the reverse
+   Creates a vector of a slot for a column of B or X: on the array of the column if its type is that of the work vectors, else a
+   copy
 */
 static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, PetscBool *copied)
 {
@@ -217,7 +214,7 @@ static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The right-hand side without what is not in the range of the operator, where its null space is known */
+/* Removes from the right-hand side what is not in the range of the operator, if its null space is attached */
 static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
 {
   Mat          A;
@@ -237,7 +234,7 @@ static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A right-hand side enters a slot */
+/* Assigns a slot to a right-hand side */
 static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumn *col, PetscInt index)
 {
   KSPIDRSReported *rep = &col->rep;
@@ -269,7 +266,7 @@ static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Empties a slot. The KSP may still have what was lent to it */
+/* Empties a slot, and the members of the KSP that may be those of its column */
 static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSReported none = {0};
@@ -284,7 +281,7 @@ static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A right-hand side whose solution is complete leaves its slot */
+/* Stores the results of a completed right-hand side, and empties its slot */
 static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumn *col)
 {
   const KSPIDRSReported *rep   = &col->rep;
@@ -308,7 +305,7 @@ static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, K
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether -ksp_idrs_block can hold with the other settings */
+/* Checks the other settings if -ksp_idrs_block is set */
 static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
 {
   KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
@@ -337,7 +334,7 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether right-hand sides may enter: with block recurrences all slots have to be empty */
+/* Returns PETSC_TRUE if right-hand sides may be assigned to free slots: a block recurrence needs all slots at once */
 static PetscBool KSPIDRSSlotsAreFree(const KSP_IDRS *idrs)
 {
   for (PetscInt i = 0; idrs->set.block && i < idrs->active; i++) {
@@ -346,7 +343,7 @@ static PetscBool KSPIDRSSlotsAreFree(const KSP_IDRS *idrs)
   return PETSC_TRUE;
 }
 
-/* Those of a front that are not done */
+/* Removes columns that have a reason */
 static void KSPIDRSColumnsRemoveDone(KSPIDRSColumns *cols)
 {
   PetscInt left = 0;
@@ -358,8 +355,8 @@ static void KSPIDRSColumnsRemoveDone(KSPIDRSColumns *cols)
 }
 
 /*
-   Those that are done leave their slots, and the next ones enter, up to their first residuals, or through a block recurrence; the
-   front: all that are in slots then, some of which may be done with that
+   Releases the slots of completed right-hand sides, assigns the next ones, and computes their first residuals or makes their
+   block recurrence. *cols are all columns in slots
 */
 static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, PetscInt *next, KSPIDRSColumns *cols)
 {
@@ -395,7 +392,7 @@ static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycles, until all right-hand sides are done */
+/* Makes cycles until all right-hand sides are done */
 static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
 {
   PetscInt       next = 0, present;
@@ -416,10 +413,7 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The histories of all right-hand sides, one after another, as KSPSolve() for each would leave them: where it is to be reset, that
-   of the last one
-*/
+/* Stores the histories of all right-hand sides, one after another, as KSPSolve() for each would: after a reset only the last one */
 static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSDense *dense)
 {
   const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
@@ -433,7 +427,7 @@ static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSDense *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the KSP back what is its own, and frees what right-hand sides have that an error has left in their slots */
+/* Restores the members of the KSP, and frees what an error has left in slots */
 static PetscErrorCode KSPIDRSMatSolveRestore_Private(KSP ksp, KSPIDRSDense *dense)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -445,7 +439,7 @@ static PetscErrorCode KSPIDRSMatSolveRestore_Private(KSP ksp, KSPIDRSDense *dens
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSIterateColumns_Private - Solves for all right-hand sides, in the slots that have been made ready */
+/* KSPIDRSIterateColumns_Private - Solves for all columns of B, in the slots of this solve */
 PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
@@ -470,10 +464,7 @@ PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSMatSolveBegin_Private - What KSPMatSolve() begins with: checks, results, and whether, and why, the right-hand sides are to be
-   taken one by one
-*/
+/* KSPIDRSMatSolveBegin_Private - Checks B, X and the settings, and decides whether right-hand sides are solved one after another */
 PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

@@ -1,54 +1,32 @@
 /*
-   The parts of a step of IDR(s). KSPIDRSStep_Private() in idrsrun.c puts them together; a cycle is s steps that fill the panels,
-   and an omega step.
+   The parts of a step of IDR(s), which KSPIDRSStepColumns_Private() in idrsrun.c calls. A cycle is s steps that fill the panels,
+   and an omega step. B is the preconditioner on the right; on the left A stands for B^{-1}A and b for B^{-1}b.
 
-   With B the preconditioner on the right (identity otherwise; on the left A stands for B^{-1}A and b for B^{-1}b):
-
-     step k = 0 ... s-1
-       c(k:s)       M(k:s,k:s) c = f(k:s)
-       v            r - G(:,k:s) c
-       U_k          omega B^{-1}v + U(:,k:s) c
-       G_k          A U_k
-       reduction    d = P^H G_k,  G_k^H G_k,  r^H r
-       alpha, M_k   make G_k orthogonal to p_0 ... p_{k-1}
-       beta_k       f_k / M_kk,   f_i -= beta_k M_ik, i > k
-       G_k, U_k     G_k - G(:,0:k) alpha,   U_k - U(:,0:k) alpha
-       r            r - beta_k G_k
-
-     omega step
-       t            A B^{-1}r
-       reduction    P^H t,  t^H t,  r^H r,  P^H r,  t^H r
-       omega, f     f = P^H r - omega P^H t
-       z            z + omega B^{-1}r + U beta(0:s)
-       r            r - omega t
-
-   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008): their residuals do not grow, so a
-   solve that ends before its first omega step has reduced the residual.
+   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008). Their residuals do not grow, so a
+   solve that ends before its first omega step has reduced the residual. An r that replaces another one during the start restarts
+   it.
 
      start step k = 0 ... s-1
        U_k, G_k     B^{-1}v, A U_k,  v = r at first
        reduction    d = P^H G_k,  G_k^H G_k,  P^H r,  G_k^H r,  r^H r
        omega, f     omega = G_k^H r / G_k^H G_k,  f = P^H r - omega d
        r            r - omega G_k,  x + omega U_k
-       alpha, M_k   G_k - G(:,0:k) alpha,  U_k - U(:,0:k) alpha,  as above
+       alpha, M_k   G_k - G(:,0:k) alpha,  U_k - U(:,0:k) alpha
        v            r - G(:,0:k+1) c, most often with c = 0: see idrsscalars.h
 
      its omega step begins with
        r            r - G c,  x + U c,  M c = f:  P^H r = 0, as after every other cycle
 
-   An r that replaces another one during the start begins the recurrence anew.
+   The norm of the new r comes with the reduction of the next step, so an iteration is reported one matvec late. On one process
+   and in host memory the norm is reported at once. In both cases x and r still belong to the reported iteration.
 
-   The norm of the r that a step leaves comes with the reduction of the next step, so an iteration is reported one matvec late; at
-   once on one process and in the memory of the host, where the norm is known. Either way x and r belong to that iteration then.
-
-   Where the scalars are on a device, the host launches idrs->depth steps more before it collects the outcome of one, and the
-   solution of the iteration that it reports then is no longer available. The device stops where the host is to decide. What has
-   been launched after that does nothing, except for matvecs and preconditioners, whose results are not used: columns of G become A
-   U once more, and t is lost. The host finishes that step.
+   If the scalars are on a device, the host launches idrs->depth more steps before it collects the outcome of one. The device
+   stops if the host must decide. Passes that were launched after the stop do nothing. Matvecs and preconditioners launched after
+   it overwrite a column of G with the same A U, or t. The host then finishes the step in which the device stopped.
 */
 #include "idrsimpl.h"
 
-/* The present step of a column, for the passes */
+/* Returns the present step of a column, for the passes */
 static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
   return (IDRSStep){.k          = col->rec.k,
@@ -70,8 +48,8 @@ static void KSPIDRSPassAdd(KSPIDRSPass *pass, const KSPIDRSColumn *col, const ID
 }
 
 /*
-   What of the direction is a combination of vectors, before a preconditioner. Where the host has the scalars, it may have to solve
-   for c first
+   Launches the combination of vectors in the direction, before a preconditioner. If the scalars are on the host, it solves for c
+   first
 */
 static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -100,10 +78,7 @@ static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   What the preconditioner makes of it: p in the omega step, U_k in the start, else t, from which U_k = omega t + U(:,k:s) c is
-   combined
-*/
+/* Applies the preconditioner: to r in the omega step, to v before U_k */
 static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
@@ -130,10 +105,7 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The same together with the matvec. Of U_k = U(:,k:s) c + omega B^{-1}v the combination comes first, by itself; the host has the
-   scalars
-*/
+/* Applies the preconditioner together with the matvec. The scalars must be on the host */
 static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const IDRSScalars *scalars = col->scalars;
@@ -152,10 +124,7 @@ static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The direction of a column without such a preconditioner, where no pass has made it: B^{-1}r with a diagonal, or r, of which a
-   recurrence begins
-*/
+/* Computes a direction that no pass has computed: B^{-1}r with a diagonal B, or r, with which a recurrence begins */
 static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
 {
   KSP_IDRS                *idrs = (KSP_IDRS *)ksp->data;
@@ -171,10 +140,7 @@ static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it; with a joint operation the
-   matvec, too
-*/
+/* KSPIDRSDirection_Private - Computes U_k, or p = B^{-1}r in the omega step; a joint operation also computes the matvec */
 PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -190,10 +156,7 @@ PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it, or the direction has come
-   with it
-*/
+/* KSPIDRSMatvec_Private - Computes the matvec of the step, unless the projection or a joint operation does */
 PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -223,7 +186,7 @@ static PetscBool KSPIDRSTestsNorm(KSP ksp, const KSPIDRSColumn *col)
                      its >= IDRSMinimumIterations(ksp));
 }
 
-/* The host decides about norms at which the convergence test may end the solve. The bounds are for norms of the scaled r */
+/* Returns the bounds beyond which the convergence test may end the solve, for norms of the scaled r */
 static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp, const KSPIDRSColumn *col)
 {
   const PetscBool tested = KSPIDRSTestsNorm(ksp, col);
@@ -233,7 +196,7 @@ static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp, const KSPIDRSColumn *col)
                       .cosine = ((const KSP_IDRS *)ksp->data)->set.cosine};
 }
 
-/* The same, and no more growth than this recurrence is to have */
+/* Returns the same bounds, also limited by the growth of r */
 static IDRSBounds KSPIDRSGetBounds(KSP ksp, const KSPIDRSColumn *col)
 {
   IDRSBounds bounds = KSPIDRSGetTestedBounds(ksp, col);
@@ -243,8 +206,8 @@ static IDRSBounds KSPIDRSGetBounds(KSP ksp, const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSLaunch_Private - Launches the projections of the step, those that a device continues with, and the others. Those of an r
-   that has been replaced are left to the host
+   KSPIDRSLaunch_Private - Launches the projections of the step, with bounds if a device continues. The host continues a replaced
+   r
 */
 PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -269,8 +232,8 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSColumns *cols)
 }
 
 /*
-   KSPIDRSCollect_Private - Takes the outcome of the oldest projection in flight. Where the device has stopped there, the recurrence
-   is in that step again. An omega step is done again then, as t is lost
+   KSPIDRSCollect_Private - Collects the outcome of the oldest projection in flight. If the device stopped there, the recurrence
+   returns to that step; an omega step is repeated, because its t has been overwritten
 */
 PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
 {
@@ -293,8 +256,8 @@ PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
 }
 
 /*
-   KSPIDRSCanBeWhole - Whether the next steps may be made by one kernel: r is that of the recurrence, in whose omega step after the
-   start nothing has been done, and the convergence test, which does not look at the first norms, does so from now on
+   KSPIDRSCanBeWhole - Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, no omega step after
+   the start has begun, and the convergence test looks at all norms from now on
 */
 PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 {
@@ -306,9 +269,8 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step whose direction is there, or from the first
-   one, whose direction is r or B^{-1}r. Tells what it has done, and the outcome of the step after that, which the host is to
-   finish, or of the projection of an r that an update has made
+   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step that has its direction or from the first
+   step. Returns what the kernel did, and the outcome of the step that the host must finish, or of the projection of an updated r
 */
 PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
@@ -346,7 +308,7 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSProject_Private - Launches f = P^H r, and the norm of r, for r that no step has made, and from which cycles begin */
+/* KSPIDRSProject_Private - Launches f = P^H r and ||r|| for an r that no step has made */
 PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   const IDRSGroup group = KSPIDRSGetGroup(cols);
@@ -358,10 +320,7 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   alpha, M_k, beta_k and f, or omega and f, from sums that are on the host: rr is ||r||^2 after an omega step, or a step of the
-   start
-*/
+/* Computes the scalars of a step from sums on the host. rr is ||r||^2 after an omega step or a step of the start */
 static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rr)
 {
   KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
@@ -386,7 +345,7 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pass that finishes a step */
+/* Returns the step of the pass that finishes a step */
 static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool due)
 {
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
@@ -405,10 +364,7 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
   return step;
 }
 
-/*
-   Before the pass: the smoothed iterate takes a step of the start with G_k as it was, and an omega step with p and t. Whether r
-   will be due to be computed afresh
-*/
+/* Moves the smoothed iterate by a vector that the pass will change. *due is set if a reliable update is due after the omega step */
 static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, PetscBool *due)
 {
   KSP_IDRS                *idrs     = (KSP_IDRS *)ksp->data;
@@ -427,13 +383,13 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the last pass has computed of the next step */
+/* Returns how much of the next step the last pass has computed */
 static KSPIDRSStage KSPIDRSStageAfter(const IDRSStep *step)
 {
   return step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
 }
 
-/* After the pass of step k: G_k, U_k and r are there, and v or U_{k+1} */
+/* Follows the pass of a step k < s */
 static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -453,7 +409,7 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After the pass of the omega step: z and r are there, and v or U_0 */
+/* Follows the pass of the omega step */
 static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *step, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -471,7 +427,7 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The algebra of a step whose sums have been collected, or are left to the device, and whether vectors follow */
+/* Computes the scalars of a step whose sums have been collected, unless the device does. *follows is set if a pass must follow */
 static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rr, PetscBool *follows)
 {
   KSPIDRSRecurrence *rec = &col->rec;
@@ -489,14 +445,13 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, KSPIDRSColumn *col, PetscR
 }
 
 /*
-   KSPIDRSFinish_Private - The rest of a step whose sums have been collected, or are left to the device: algebra and vectors
+   KSPIDRSFinish_Private - Finishes a step whose sums have been collected: scalars, then vectors
 
-   Output Parameters:
-+  norm  - for each column, how the norm of the new r comes
--  rnorm - the norm, if it is known
+     norm  - for each column, how the norm of the new r is obtained
+     rnorm - the norm, if it follows from the sums
 
-   It leaves the step undone where the recurrence fails, and, in the start and the omega step, where r has been replaced. Other
-   steps have overwritten U_k and are finished, so that G = A U and M = P^H G stay true, with beta_k = 0.
+   If the recurrence fails, the step is not finished. If r has been replaced, a step of the start or an omega step is not
+   finished either. Other steps have overwritten U_k, so they are finished with beta_k = 0, which keeps G = A U and M = P^H G.
 */
 PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSColumns *cols, KSPIDRSNorm norm[], PetscReal rnorm[])
 {

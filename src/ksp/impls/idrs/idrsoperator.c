@@ -1,18 +1,10 @@
-/*
-   Applying A, counted and timed: the leaf that the cycle, smoothing and trust call
-*/
+/* Products with A, counted and timed */
 #include "idrsimpl.h"
 
-/*
-   Entries of an operator whose rows are so long that MatMult() is faster: with more than these that counts for more than the
-   launches that a kernel with many steps saves
-*/
+/* If rows are long, MatMult() is faster. With more entries than this it saves more than the launches that run "whole" saves */
 #define IDRS_WHOLE_ENTRIES 524288
 
-/*
-   KSPIDRSSetProduct_Private - Takes the operator of this solve, what computes its matvecs, and whether a kernel with many steps may
-   read it
-*/
+/* KSPIDRSSetProduct_Private - Sets the operator of this solve, what computes its matvecs, and whether run "whole" may read it */
 PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -35,7 +27,7 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSetOperator_Private - Whether b - A x can be trusted with the operator of this solve */
+/* KSPIDRSSetOperator_Private - Decides whether b - A x can be trusted with the operator of this solve */
 PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -59,7 +51,7 @@ PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMatMult_Private - y = A x, or B^{-1}A x with preconditioning from the left, where w is overwritten */
+/* KSPIDRSMatMult_Private - Computes y = A x, or B^{-1}A x with preconditioning from the left, when w is overwritten */
 PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -76,9 +68,8 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 }
 
 /*
-   KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from
-   the left is between. One that is left alone is multiplied twice, the second time into the t of a slot that is not in this step: a
-   product of one column is another one, with other rounding errors, and a column is not to depend on whether others are still there
+   KSPIDRSMatMultColumns_Private - Computes y_j = A x_j for all columns, with one product unless the preconditioner is on the
+   left
 */
 PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols, Vec x[], Vec y[], Vec w[])
 {
@@ -103,8 +94,8 @@ PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols
 }
 
 /*
-   t = A x for the solution of a column, by MatMult(). Vectors of another type than the work vectors, as the columns of a MATDENSE
-   on the host beside a matrix on the GPU, are copied to y: matvecs take work vectors only
+   KSPIDRSMatMultSolution_Private - Computes t = A x for the solution of a column, by MatMult(). A solution of another type than
+   the work vectors is copied to y first
 */
 static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColumn *col, Vec y)
 {
@@ -126,9 +117,9 @@ static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColum
 }
 
 /*
-   KSPIDRSTrueResidual_Private - y = b - A x, or B^{-1}(b - A x) with preconditioning from the left, for all columns, copy = y,
-   unless that is NULL, and z = 0; t is overwritten. A x is computed by MatMult() for one column after another, so that what
-   verifies a solution does not depend on the kernels that it came from
+   KSPIDRSTrueResidual_Private - Computes y = b - A x, or B^{-1}(b - A x) with preconditioning from the left, for all columns,
+   copies it to `copy` unless that is NULL, and sets z = 0. t is overwritten. A x is computed by MatMult(), so that verification
+   does not depend on the kernels of this library
 */
 PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSColumns *cols, PetscBool zero, Vec y[], Vec copy[])
 {

@@ -1,11 +1,9 @@
-/*
-   The preconditioner: where it is applied, and its applications to one vector or to several, counted and timed
-*/
+/* The preconditioner: where it is applied, and its applications, counted and timed */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrsjoint.h>
 #include <petsc/private/pcimpl.h>
 
-/* KSPIDRSPCApply_Private - y = B^{-1}x */
+/* KSPIDRSPCApply_Private - Computes y = B^{-1}x */
 PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -20,7 +18,7 @@ PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSPCApplyMult_Private - u = c B^{-1}v, or u + c B^{-1}v, and g = A u, in one operation */
+/* KSPIDRSPCApplyMult_Private - Computes u = c B^{-1}v, or u += c B^{-1}v, and g = A u in one operation */
 PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -35,7 +33,10 @@ PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors to a block of them, or back. After an error, too, the block gets its column back: it could not be destroyed otherwise */
+/*
+   Copies vectors to the columns of a dense matrix, or back. Columns are restored after an error, too, or the matrix could not be
+   freed
+*/
 static PetscErrorCode KSPIDRSCopyColumns_Private(Mat dense, PetscInt count, Vec x[], PetscBool back)
 {
   PetscErrorCode ierr;
@@ -58,9 +59,8 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat dense, PetscInt count, Vec 
 }
 
 /*
-   Y = B^{-1}X by PCMatApply(), and whether that has failed for some column, on some process: an inner solver that fails for one
-   makes the whole block infinite, from 3.26 on. What has failed before is none of this application's, and is kept for those who ask
-   why a norm is infinite
+   Computes Y = B^{-1}X by PCMatApply(). *failed is set if that failed for a column on some process: from 3.26 on an inner solver
+   that fails for one column makes all of Y infinite. An earlier failure is stored again afterwards
 */
 static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *failed)
 {
@@ -82,10 +82,7 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   y_j = B^{-1}x_j, with a block for the x_j. Blocks are given back after an error, too: KSPReset() could not destroy what they are
-   part of otherwise
-*/
+/* Computes y_j = B^{-1}x_j with the dense matrix X for the x_j */
 static PetscErrorCode KSPIDRSMatApplyTo_Private(KSP ksp, PetscInt count, Vec x[], Mat X, Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -102,7 +99,7 @@ static PetscErrorCode KSPIDRSMatApplyTo_Private(KSP ksp, PetscInt count, Vec x[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for vectors */
+/* Computes y_j = B^{-1}x_j. Submatrices are restored after an error, too, or KSPReset() could not free the matrices */
 static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x[], Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -118,9 +115,8 @@ static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x
 }
 
 /*
-   KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of
-   one that is left alone, too. Where it fails, by PCApply() for one after another, so that only those columns end for which that
-   fails
+   KSPIDRSPCApplyColumns_Private - Computes y_j = B^{-1}x_j for all columns, by PCMatApply() if that was chosen for this solve.
+   If it fails, PCApply() is called for each, so that only the columns end for which it fails
 */
 PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
 {
@@ -144,7 +140,7 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block of vectors like those of all slots, of which nothing is there yet */
+/* Sets up a dense matrix with a column for each slot */
 static PetscErrorCode KSPIDRSSetUpDense_Private(KSP ksp, MatType type, Mat dense)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -161,7 +157,7 @@ static PetscErrorCode KSPIDRSSetUpDense_Private(KSP ksp, MatType type, Mat dense
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same, complete or none: the next solve would take half of one for a block */
+/* Creates a dense matrix, and stores it only once it is complete */
 static PetscErrorCode KSPIDRSCreateDense_Private(KSP ksp, MatType type, Mat *dense)
 {
   PetscErrorCode ierr;
@@ -177,10 +173,9 @@ static PetscErrorCode KSPIDRSCreateDense_Private(KSP ksp, MatType type, Mat *den
 }
 
 /*
-   How the preconditioner is applied to several vectors. PCMatApply() takes blocks that the vectors are copied to and from, which
-   pays where it reads its data once for all of them. That of PCASM and PCGASM makes blocks in the memory of the host, and those of
-   types that have none apply the preconditioner to one vector after another. So does one whose set-up has failed on some process:
-   PCApply() makes infinite vectors then, where PCMatApply() may be an error, as that of PCBJACOBI with PETSc 3.18
+   Chooses PCMatApply() if it reads the data of the preconditioner once for several vectors, which pays for copies to and from
+   dense matrices. PCASM and PCGASM work in host memory. If the set-up has failed on a process, PCApply() makes infinite vectors,
+   but PCMatApply() may be an error, as with PCBJACOBI of PETSc 3.18
 */
 static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 {
@@ -214,7 +209,7 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the preconditioner of this solve is applied together with the matvec after it. Nothing else may be between them */
+/* Applies the preconditioner together with the matvec after it, if the preconditioner can and nothing else is between the two */
 static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
 {
   KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
@@ -232,9 +227,8 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
 }
 
 /*
-   KSPIDRSSetPreconditioner_Private - Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the
-   right: its diagonal is what it makes of a vector of ones. Where a null space is removed after each application, it is applied by
-   itself
+   KSPIDRSSetPreconditioner_Private - Decides how the preconditioner of this solve is applied. The passes apply PCJACOBI on the
+   right, unless a null space is removed after each application
 */
 PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
 {

@@ -1,6 +1,6 @@
 /*
-   Where the data are: the type of the work vectors, whether the solution has moved between host and device, and how the operator
-   communicates
+   The memory of the data: the type of the work vectors, moves of the solution between host and device, and the scatter of the
+   operator
 */
 #include "idrsimpl.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -8,8 +8,8 @@
 #endif
 
 /*
-   Whether the solution is in the memory of the host and the matrix on a device, on one process at least: its MatMult() takes
-   vectors of the device only
+   *mixed is set if the solution is in host memory and the matrix on a device, on some process: then MatMult() needs device
+   vectors
 */
 static PetscErrorCode KSPIDRSSolutionOnHost_Private(KSP ksp, Mat *A, PetscBool *mixed)
 {
@@ -38,8 +38,8 @@ static PetscErrorCode KSPIDRSSolutionOnHost_Private(KSP ksp, Mat *A, PetscBool *
 }
 
 /*
-   KSPIDRSCreateVecs_Private - Creates work vectors: like the solution, or on the device with the matrix, as all processes have
-   vectors of one type
+   KSPIDRSCreateVecs_Private - Creates work vectors of one type on all processes: like the solution, or on the device with the
+   matrix
 */
 PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 {
@@ -61,8 +61,8 @@ PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 }
 
 /*
-   Whether a solution on CUDA is bound to the host, itself or as a duplicate of a vector that is, beside a matrix that is not.
-   MatMult() then leaves its result on the device, where nothing looks for it in such a vector
+   *mixed is set if a CUDA solution is bound to the CPU and the matrix is not: MatMult() would leave its result on the device,
+   where such a vector is not read
 */
 static PetscErrorCode KSPIDRSBoundOnlySolution_Private(KSP ksp, PetscBool device, PetscBool *mixed)
 {
@@ -79,8 +79,8 @@ static PetscErrorCode KSPIDRSBoundOnlySolution_Private(KSP ksp, PetscBool device
 }
 
 /*
-   KSPIDRSCheckPlacement_Private - Notes where the solution is, and tells, the same on all processes, whether it has moved since the last
-   solve: once the solution has been bound to the host, or is not bound any more, the work vectors are to be made again
+   KSPIDRSCheckPlacement_Private - Finds the memory of the solution. *moved is set on all processes if it has changed since the
+   last solve: then the work vectors must be created again
 */
 PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
 {
@@ -108,7 +108,10 @@ PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSGetScatters_Private - Whether the scatter of the operator goes from GPU to GPU, by NCCL. PETSc tells it from 3.26 on */
+/*
+   KSPIDRSGetScatters_Private - Sets *scatters if the scatter of the operator goes from GPU to GPU by NCCL, which needs PETSc
+   3.26
+*/
 PetscErrorCode KSPIDRSGetScatters_Private(KSP ksp, PetscBool *scatters)
 {
 #if defined(PETSCIDRS_HAVE_CUDA)

@@ -1,6 +1,6 @@
 /*
-   What the rest of PETSc learns of a right-hand side. Each column owns its iteration number, norm, reason and history. PETSc's
-   convergence tests, monitors and history read and set members of the KSP: while they run, the KSP has those of the column
+   The interface to convergence tests, history and monitors. Each column has its own iteration number, norm, reason and history.
+   PETSc's functions use members of the KSP, so the members of the column are copied to the KSP while these functions run
 */
 #include "idrsimpl.h"
 
@@ -19,7 +19,7 @@ KSPIDRSReported KSPIDRSGetReported(KSP ksp)
                            .historylen = (PetscInt64)ksp->res_hist_len};
 }
 
-/* KSPIDRSSetReported - Gives the KSP these members */
+/* KSPIDRSSetReported - Sets the members of the KSP */
 void KSPIDRSSetReported(KSP ksp, const KSPIDRSReported *rep)
 {
   ksp->vec_rhs      = rep->rhs;
@@ -34,7 +34,7 @@ void KSPIDRSSetReported(KSP ksp, const KSPIDRSReported *rep)
   ksp->res_hist_len = rep->historylen;
 }
 
-/* The KSP has the members of the column, until KSPIDRSGetMembers() */
+/* Sets the members of the KSP to those of the column, until KSPIDRSGetMembers() */
 static PetscErrorCode KSPIDRSSetMembers_Private(KSP ksp, KSPIDRSColumn *col)
 {
   PetscFunctionBegin;
@@ -45,16 +45,14 @@ static PetscErrorCode KSPIDRSSetMembers_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The KSP has no reason before the end of the solve: an error may come before that */
+/* Gets the members of the column from the KSP, which has no reason before the end of the solve, as an error may come before it */
 static void KSPIDRSGetMembers(KSP ksp, KSPIDRSColumn *col)
 {
   col->rep    = KSPIDRSGetReported(ksp);
   ksp->reason = KSP_CONVERGED_ITERATING;
 }
 
-/*
-   KSPIDRSTest_Private - Calls the convergence test of the KSP with the iteration of the column and this norm; it may set a reason
-*/
+/* KSPIDRSTest_Private - Calls the convergence test of the KSP for the iteration of the column; the test may set a reason */
 PetscErrorCode KSPIDRSTest_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;

@@ -1,20 +1,10 @@
 /*
-   The loop of KSPIDRS, and what it tells the rest of PETSc. Policy is here: history, monitors, convergence test, restarts and
-   reliable updates; what a step consists of is in idrscycle.c, and what the norms of b - A x decide in idrstrust.c.
-
-     KSPIDRSIterate_Private()     residual of the guess; until there is a reason:
-       r meets the tolerance        b - A x
-       a failure                    restart
-       an update is due             r = anchor - A z
-       r has been replaced          f = P^H r, or the start again
-       run                          steps, until one of these holds
+   The loop of KSPIDRS: history, monitors, convergence test, restarts and reliable updates. The parts of a step are in
+   idrscycle.c, and decisions by norms of b - A x in idrstrust.c
 */
 #include "idrsimpl.h"
 
-/*
-   KSPIDRSConcludeReport_Private - The end of a report: history, monitors, and whether it was that of the last iteration, or of one
-   whose norm has grown too much
-*/
+/* KSPIDRSConcludeReport_Private - Ends a report: history, monitors, the limit of iterations, and the limit of the growth of r */
 PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSP_IDRS     *idrs  = (const KSP_IDRS *)ksp->data;
@@ -33,8 +23,8 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets
-   the tolerance is to be verified first: the recurrence halts, and the report is concluded then
+   Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets the tolerance suspends
+   the recurrence until b - A x is verified; then the report is concluded
 */
 static PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
@@ -59,13 +49,13 @@ static PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the recurrence goes on as it is */
+/* Returns PETSC_TRUE if the recurrence can make another step */
 static PetscBool KSPIDRSContinues(const KSPIDRSColumn *col)
 {
   return (PetscBool)(!col->rep.reason && !col->rec.suspended);
 }
 
-/* The outcome of a projection: whether its sums are numbers, and the norm of the iteration before it */
+/* Checks the sums of a projection, and reports the norm of the iteration before it */
 static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, const IDRSOutcome *outcome)
 {
   PetscFunctionBegin;
@@ -81,8 +71,8 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, 
 }
 
 /*
-   Collects and reports until no more projections than these are in flight, unless the solve ends; *stopped, which may be NULL,
-   tells whether the device has stopped in one of them
+   Collects and reports projections until at most `inflight` are in flight, or the recurrence is suspended. *stopped, which may
+   be NULL, is set if the device has stopped
 */
 static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, PetscInt inflight, PetscBool *stopped)
 {
@@ -98,9 +88,8 @@ static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, Pe
 }
 
 /*
-   Reports the present iteration at once for those columns of the front whose norm is not to come later. It first collects the
-   projections in flight, and leaves out where the device has stopped in one of them. With KSP_NORM_NONE no reduction is made for
-   norms that nothing but the next step would need.
+   Reports the present iteration for all columns whose norm does not come with the next reduction, after all projections in
+   flight. With KSP_NORM_NONE no reduction is made for norms that only the next step would need
 */
 static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSColumns *cols, const KSPIDRSNorm norm[], PetscReal rnorm[])
 {
@@ -141,15 +130,14 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSColumns *co
 }
 
 /*
-   KSPIDRSStepColumns_Private - One step of the recurrence as in docs/algorithm.md, or the rest of the step in which a device has
-   stopped. The columns of the front make it together; those that have come to an end, or are to be decided about, leave the front
+   KSPIDRSStepColumns_Private - Makes one step of the recurrence (docs/algorithm.md) for all columns, or the rest of the step in
+   which a device has stopped. Columns that have ended or are suspended are removed
 
-     step k                                                     omega step, k = s
-     U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c            p = B^{-1}r
-     G_k = A U_k                                                t = A p
-     d = P^H G_k, G_k^H G_k, r^H r                              P^H t, t^H t, P^H r, t^H r, r^H r
-     ||r||: the iteration before is reported
-     alpha, M_k, beta_k, f                                      omega, f
+     step k                                                           omega step, k = s
+     U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c                  p = B^{-1}r
+     G_k = A U_k                                                      t = A p
+     d = P^H G_k, G_k^H G_k, r^H r                                    P^H t, t^H t, P^H r, t^H r, r^H r
+     alpha, M_k, beta_k, f                                            omega, f
      G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k    z += omega p + U beta, r -= omega t
 */
 static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
@@ -180,7 +168,7 @@ static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step of one column */
+/* Makes a step of one column */
 static PetscErrorCode KSPIDRSStep_Private(KSP ksp, KSPIDRSColumn *col)
 {
   KSPIDRSColumns cols = KSPIDRSOneColumn(col);
@@ -190,7 +178,7 @@ static PetscErrorCode KSPIDRSStep_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a cycle has ended so that r is to be computed from z again */
+/* Returns PETSC_TRUE if a cycle has ended and a reliable update is due */
 static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
@@ -199,14 +187,14 @@ static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
                      KSPIDRSUpdateDue(idrs, col, col->trust.rnorm));
 }
 
-/* Whether a run makes another step: something else is to be decided if r has been replaced, or if an update is due */
+/* Returns PETSC_TRUE if a run makes another step: r has not been replaced, and no update is due */
 static PetscBool KSPIDRSRunContinues(KSP ksp, const KSPIDRSColumn *col)
 {
   return (PetscBool)(KSPIDRSContinues(col) && col->rec.residual == KSPIDRS_RECURRED &&
                      !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col));
 }
 
-/* Runs: "steps", one after another */
+/* Run "steps": one step after another */
 static PetscErrorCode KSPIDRSRuns_Steps(KSP ksp, const char *why[])
 {
   PetscFunctionBegin;
@@ -222,10 +210,7 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   An r that has replaced the one of the recurrence, after its projection f = P^H r, from which a cycle begins. Reports the
-   iteration whose norm it is
-*/
+/* Finishes the replacement of r after its projection f = P^H r, and reports the iteration whose norm it is. A cycle begins */
 static PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *col, IDRSOutcome *outcome, PetscBool updated)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -253,10 +238,7 @@ static PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   What a kernel has done, as if the host had done it: norms, and reliable updates between them. The kernel ends where something
-   else is to be decided
-*/
+/* Reports the norms and reliable updates of a kernel as if the host had made the steps */
 static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *first, const IDRSWholeReport *report)
 {
   PetscInt    update = 0;
@@ -276,7 +258,7 @@ static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs: "whole", many steps in one kernel */
+/* Run "whole": many steps in one kernel */
 static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -293,10 +275,7 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Steps and reliable updates in one kernel, the norms of their iterations, and the step in which the host continues; those that no
-   kernel can begin with, one by one
-*/
+/* Runs kernels, and between two of them finishes the step in which the kernel stopped */
 static PetscErrorCode KSPIDRSRun_Whole(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
@@ -339,7 +318,7 @@ static const KSPIDRSRunOps *const KSPIDRSRunList[] = {&KSPIDRSRun_AtOnce, &KSPID
 
 const char *const KSPIDRSRuns[] = {"auto", "steps", "whole", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
 
-/* Whether this is a monitor of PETSc that looks at the norm only */
+/* Returns PETSC_TRUE for a monitor of PETSc that uses only the norm */
 static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *))
 {
   typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
@@ -350,7 +329,7 @@ static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, Pe
          : PETSC_FALSE;
 }
 
-/* KSPIDRSMonitorsNorms - Whether no monitor may ask for the solution */
+/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if no monitor can ask for the solution */
 PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 {
   for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
@@ -360,8 +339,8 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 }
 
 /*
-   KSPIDRSSetRun_Private - Chooses what runs the recurrence in this solve, and how many steps the host launches before it waits for
-   a device: none where something may ask for the solution of every iteration, or a matvec takes much longer than the host waits
+   KSPIDRSSetRun_Private - Chooses what runs the recurrence, and how many steps the host launches before it waits for a device:
+   none if a monitor or test may ask for the solution of every iteration, or a matvec is much longer than the wait
 */
 PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 {
@@ -403,7 +382,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What holds between two runs, and what the parts of a step rely on */
+/* Asserts what holds between two runs, and what the parts of a step rely on */
 static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
@@ -424,7 +403,7 @@ static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSBegin_Private - From the right-hand side and the guess of each column to its first residual, which is reported */
+/* KSPIDRSBegin_Private - Computes and reports the first residual of each column */
 PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
@@ -449,16 +428,12 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns for which something is made together */
 static void KSPIDRSColumnsAdd(KSPIDRSColumns *cols, KSPIDRSColumn *col)
 {
   cols->column[cols->count++] = col;
 }
 
-/*
-   What is to be decided first between two runs: the verification of columns whose r meets the tolerance, restarts after failures,
-   reliable updates that are due
-*/
+/* Verifies columns whose r meets the tolerance, restarts columns after failures, and makes reliable updates that are due */
 static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS      *idrs       = (KSP_IDRS *)ksp->data;
@@ -479,10 +454,7 @@ static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSColum
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   What is to be decided between two runs, for all columns of the front, which have no reason yet: after it each has one, or its
-   recurrence goes on, or something else is to be decided
-*/
+/* Decides about columns without a reason. Each then has a reason, or its recurrence continues, or another decision is needed */
 static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSPIDRSColumns begin = {.count = 0}, replaced = {.count = 0};
@@ -509,7 +481,7 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSEnd_Private - From the last iteration of each column to its solution */
+/* KSPIDRSEnd_Private - Completes the solution of each column after its last iteration */
 PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   const IDRSGroup group  = KSPIDRSGetGroup(cols);
@@ -533,7 +505,7 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSIterate_Private - The right-hand side of the KSP, from the first residual to the solution */
+/* KSPIDRSIterate_Private - Solves for the right-hand side of the KSP */
 PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 {
   KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
@@ -554,8 +526,8 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 }
 
 /*
-   KSPIDRSPrepareCycle_Private - Brings all columns of the front to the begin of a cycle, but for those that have a reason to end.
-   Where a device has stopped in the midst of a cycle, it is ended by this right-hand side alone
+   KSPIDRSPrepareCycle_Private - Brings all columns that have no reason to the begin of a cycle. If a device has stopped in a
+   cycle, this column ends the cycle by itself
 */
 PetscErrorCode KSPIDRSPrepareCycle_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -581,10 +553,7 @@ PetscErrorCode KSPIDRSPrepareCycle_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSCycle_Private - One cycle of several right-hand sides; one about which something is to be decided leaves the front, and
-   the others go on
-*/
+/* KSPIDRSCycle_Private - Makes one cycle of several right-hand sides. A suspended column is removed, and the others continue */
 PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSColumns *cols)
 {
   PetscFunctionBegin;

@@ -1,10 +1,8 @@
-/*
-   What a user can set and ask of KSPIDRS
-*/
+/* The setters and getters of KSPIDRS */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrssettings.h>
 
-/* KSPIDRSCountReductions_Private - Counts the reductions of this solve so far: of the work, and norms of b - A x */
+/* KSPIDRSCountReductions_Private - Counts the reductions of the last solve */
 PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;

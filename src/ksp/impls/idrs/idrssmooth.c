@@ -1,16 +1,16 @@
 /*
-   Residual smoothing: beside the iterate x of the recurrence another one, x + sigma d, whose residual r + sigma e is the shortest
-   on the line through r and the smoothed residual before it, q = r + e. Its norm never grows, and is the one that is reported.
+   Residual smoothing: a second iterate x + sigma d, whose residual r + sigma e is the shortest on the line through r and the
+   smoothed residual before it, q = r + e. Its norm never grows, and is the reported norm.
 
      move     d := sigma d - dx,   e := sigma e + A dx          with each step of the recurrence from x to x + dx
-     sums     e^H e,  e^H q,  q^H q,   q = r + e                 in the reduction of the next projection
+     sums     e^H e,  e^H q,  q^H q                             in the reduction of the next projection
      sigma    1 - e^H q / e^H e,   ||r + sigma e||^2 = q^H q - |e^H q|^2 / e^H e
 
    Reference: L. Zhou and H.F. Walker, Residual smoothing techniques for iterative methods, SIAM J. Sci. Comput. 15 (1994)
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSSmoothMove_Private - Follows a step of the recurrence: x has moved by U a, and r by -G a, with so many columns */
+/* KSPIDRSSmoothMove_Private - Follows a step of the recurrence, x += U a and r -= G a, with this number of columns */
 PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscScalar a[], Vec U[], Vec G[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -25,7 +25,7 @@ PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothSums_Private - Defers the sums, for the present r, to the next reduction */
+/* KSPIDRSSmoothSums_Private - Defers the sums for the present r to the next reduction */
 PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp, const KSPIDRSColumn *col)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -37,10 +37,7 @@ PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp, const KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSSmoothNorm_Private - Computes sigma from the sums, and replaces the norm of r by the norm of r + sigma e = q + (sigma - 1)
-   e. Where the difference of squares would lose more than half of its digits, the norm is computed from the vector.
-*/
+/* KSPIDRSSmoothNorm_Private - Computes sigma from the sums, and replaces the norm of r by ||r + sigma e|| */
 PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, PetscReal *rnorm)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
@@ -68,7 +65,7 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothAdd_Private - x += sigma d, for monitors */
+/* KSPIDRSSmoothAdd_Private - Adds sigma d to x, for monitors */
 PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -78,7 +75,7 @@ PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothAddToSolution_Private - Turns the solution into the smoothed iterate: sol += sigma d */
+/* KSPIDRSSmoothAddToSolution_Private - Changes the solution into the smoothed iterate */
 PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP ksp, const KSPIDRSColumn *col)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -91,8 +88,8 @@ PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP ksp, const KSPIDRSColumn *
 }
 
 /*
-   KSPIDRSSmoothSubtract_Private - Turns the solution back into the iterate of the recurrence. y is b - A x of the smoothed iterate;
-   without smoothing r = y
+   KSPIDRSSmoothSubtract_Private - Changes the solution back into the iterate of the recurrence; y is b - A x of the smoothed
+   iterate
 */
 PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP ksp, KSPIDRSColumn *col, Vec y)
 {
@@ -111,7 +108,7 @@ PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP ksp, KSPIDRSColumn *col, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothBegin_Private - Begins with the iterate of the recurrence */
+/* KSPIDRSSmoothBegin_Private - Sets the smoothed iterate to the iterate of the recurrence */
 PetscErrorCode KSPIDRSSmoothBegin_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

@@ -1,24 +1,22 @@
 /*
-   What makes the answers of KSPIDRS trustworthy: the iterate is kept as x = vec_sol + z + U(:,0:columns) beta, with
+   Reliable updates, verification and restarts. The iterate is kept as x = vec_sol + z + U(:,0:columns) beta.
 
-   - reliable updating: once ||r|| has fallen far enough since the last time, r := anchor - A z, whose rounding error is
-     relative to the present size of r, and z is added to vec_sol,
-   - verification: a tolerance that r meets counts only when b - A x meets it too; else r := b - A x and the solve goes
-     on, unless that has stopped helping: then the tolerance is below the attainable accuracy,
-   - restarts: after a breakdown of the recurrence, from the present x with the shadow space of the next seed.
+     reliable update   once ||r|| has fallen: r = anchor - A z, vec_sol += z; rounding errors are relative to the present r
+     verification      an r that meets the tolerance counts only if b - A x does. Else r = b - A x, until that stops falling
+     restart           after a breakdown, from the present x with the shadow space of the next seed
 
    Reference: H.A. van der Vorst and Q. Ye, Residual replacement strategies for Krylov subspace iterative methods for the
    convergence of true residuals, SIAM J. Sci. Comput. 22 (2000)
 */
 #include "idrsimpl.h"
 
-/* Below the smallest norm, squares of norms lose digits or vanish. Above the largest norm they overflow */
+/* Squares of smaller norms lose digits or underflow; squares of larger norms overflow */
 #define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
 #define IDRS_LARGEST_NORM  PetscSqrtReal(PETSC_MAX_REAL)
 
 /*
-   KSPIDRSAddIterate_Private - Adds to the solution of each column what the recurrence has not added yet: sol += (z +
-   U(:,0:columns) beta) / scale. Before the next step z must become 0. v may be overwritten
+   KSPIDRSAddIterate_Private - Adds the iterate of the recurrence to the solution of each column. v may be overwritten, and z
+   must be set to 0 before the next step
 */
 PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -45,7 +43,7 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The iterate of this moment, for monitors and convergence tests; between solves it is all in vec_sol */
+/* Returns the present iterate, for monitors and convergence tests. Between solves vec_sol is the iterate */
 PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
 {
   KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
@@ -74,7 +72,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||v|| where the squares of v vanish, lose digits or overflow. t is overwritten */
+/* Computes ||v|| if the squares of v underflow, lose digits or overflow. t is overwritten */
 static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscReal *norm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -111,7 +109,7 @@ PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* r and vec_sol belong together from now on: the next reliable update starts here */
+/* Stores r as the residual of vec_sol, from which the next reliable update is computed */
 static PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
 {
   PetscFunctionBegin;
@@ -120,9 +118,8 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
 }
 
 /*
-   Scales the system of a column, sigma A x = sigma b with a power of 2, if the square of rnorm = ||b - A x|| is beyond the range of
-   PetscReal. r and the anchor are multiplied by the new scale over the old one. z must be 0. G and U stay as they are, as G = A U
-   holds for any scale. A smoothed solve is not scaled.
+   Scales the system of a column by a power of 2, sigma A x = sigma b, if the square of rnorm = ||b - A x|| is out of range. z
+   must be 0. G = A U holds for any scale. A smoothed solve is not scaled
 */
 static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
@@ -144,8 +141,8 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
 }
 
 /*
-   Turns the solution back into the iterate of the recurrence, and r into the residual of this iterate. v must be b - A x, of the
-   smoothed iterate if there is one, and rnorm its norm. The next reliable update starts here
+   Replaces r by v = b - A x, whose norm is rnorm. With smoothing v belongs to the smoothed iterate, and the solution is changed
+   back
 */
 static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
@@ -158,12 +155,10 @@ static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, KSPIDRSColumn *col
 }
 
 /*
-   KSPIDRSBeginRecurrence_Private - Starts the recurrence of each column from vec_sol; r is its residual, as the anchor is, whose
-   norm is computed unless nobody asks for it.
+   KSPIDRSBeginRecurrence_Private - Starts the recurrence of each column from vec_sol, whose residual is r.
 
-   A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it
-   would hand back u with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but
-   for rounding.
+   An inner solve takes another shadow space than the outer one. With the same P it would return u with P^H (v - A u) = 0 if it
+   stops between two omega steps. Since P^H v = 0, the outer M = P^H A u would then be rounding error.
 */
 PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -201,7 +196,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* v = b - A x with all that is known of x, smoothed if it is to be, and its norm, for all columns */
+/* Computes v = b - A x, with the smoothed x if there is one, and its norm for all columns */
 static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSColumns *cols, PetscReal norms[])
 {
   Vec v[IDRS_MAX_WIDTH];
@@ -218,8 +213,8 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSColumns *col
 }
 
 /*
-   KSPIDRSCheckStagnation_Private - r has been replaced by b - A x: ends the solve where ||b - A x|| has stopped falling. A norm far above
-   the smallest one comes from a peak, and is not counted.
+   KSPIDRSCheckStagnation_Private - Ends the solve if ||b - A x|| has stopped falling. A much larger norm is a peak, and is not
+   counted
 */
 PetscErrorCode KSPIDRSCheckStagnation_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
 {
@@ -239,7 +234,7 @@ PetscErrorCode KSPIDRSCheckStagnation_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares a norm of b - A x with the tolerances. A test other than PETSc's default is not called a second time in an iteration */
+/* Calls PETSc's default test with the norm of b - A x. Another test is not called a second time in an iteration */
 static PetscErrorCode KSPIDRSTestTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
@@ -247,10 +242,7 @@ static PetscErrorCode KSPIDRSTestTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The norm of v = b - A x is compared with the tolerances instead of that of r; if it misses them, r becomes b - A x, and the solve
-   goes on
-*/
+/* Compares the norm of v = b - A x with the tolerances. If it is larger, r becomes b - A x and the solve continues */
 static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   KSPIDRSRecurrence *rec = &col->rec;
@@ -275,8 +267,8 @@ static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, P
 }
 
 /*
-   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance: after it each of them has a reason, or its r is
-   b - A x
+   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance. Each column then has a reason, or r = b - A
+   x
 */
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -293,7 +285,7 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSReliableUpdate_Private - r = anchor - A z,  vec_sol += z,  z = 0,  for all columns, with one product */
+/* KSPIDRSReliableUpdate_Private - Makes a reliable update of all columns, with one product */
 PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
@@ -321,10 +313,7 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Ends a start that has broken down after k steps: where the columns that are there span a Krylov space that A leaves invariant,
-   the residual vanishes for the x + U c with P^H (r - G c) = 0
-*/
+/* Ends a start that has broken down after k steps. If the k columns span an invariant Krylov space, r - G c = 0 for this c */
 static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
   IDRSScalars   *scalars = col->scalars;
@@ -339,7 +328,7 @@ static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Removes from x the U c that KSPIDRSFinishStart_Private() has added: v = b - A x, and its norm */
+/* Removes from x the U c that KSPIDRSFinishStart_Private() has added, and computes v = b - A x and its norm */
 static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
@@ -351,10 +340,9 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, Pets
 }
 
 /*
-   Continues after a start that has broken down in step k > 0, from r = v = b - A x, with the k columns that are there. This happens
-   if one row, column or eigenvalue of A is so large that the next G_k is parallel to the others in most of its digits. Another
-   shadow space would not change that, so the seed is kept. The other columns are zero until the first cycle computes them, and the
-   omega step comes first, which needs no f
+   Continues after a start that has broken down in step k > 0, from r = v = b - A x, with k columns. This happens if one row,
+   column or eigenvalue of A is so large that the next G_k is parallel to the others. Another seed would not help. The next step
+   is the omega step, which needs no f; the first cycle computes the other columns, which are zero
 */
 static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -378,10 +366,9 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSRestart_Private - Starts again after a failure: from the present x, with the next seed, unless x is good enough or too
-   many restarts have been made; one after a long growth is not counted. A recurrence that breaks down because nothing is left of r
-   has found the solution. Where r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed
-   iterate stays what it is, and is where to begin if from any other x the recurrence would soon be too far from it.
+   KSPIDRSRestart_Private - Restarts after a failure, from the present x with the next seed, unless x has converged or there were
+   too many restarts. If r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed iterate is kept, and is
+   the new x if the recurrence would soon be too far from it
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
 {

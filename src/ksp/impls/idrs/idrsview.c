@@ -1,10 +1,10 @@
 /*
-   What KSPIDRS tells of itself: settings, how the last solve was done, and, in detail, what its passes have moved and how fast. It
-   measures nothing
+   KSPView() of KSPIDRS: settings, how the last solve was done, and, in detail, the traffic and speed of its passes. Nothing is
+   measured
 */
 #include "idrsimpl.h"
 
-/* Bytes and time of a pass, per matvec of those that are made step by step */
+/* Prints bytes and time of a pass per matvec of run "steps" */
 static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic,
                                               PetscInt n)
 {
@@ -28,7 +28,7 @@ static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In one line, or, in detail, pass by pass; of the process that prints */
+/* Prints the traffic of the first process in one line, or, in detail, for each pass */
 static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS         *idrs     = (KSP_IDRS *)ksp->data;
@@ -61,7 +61,7 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a product has column indices of blocks, and why it has not although the operator has a block size */
+/* Prints whether a product uses the block size of the operator */
 static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer viewer)
 {
   PetscFunctionBegin;
@@ -72,7 +72,7 @@ static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What computes the matvecs, with passes on a device */
+/* Prints what computes the matvecs, with passes on a device */
 static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
@@ -91,7 +91,7 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What computes the products with several columns, once there was one */
+/* Prints what computes products with several columns, if there were any */
 static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
@@ -109,7 +109,7 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What runs the iterations, with passes on a device */
+/* Prints what runs the iterations, with passes on a device */
 static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
@@ -127,10 +127,7 @@ static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Where the scalars are, and how sums travel, with passes on a device. Behind the line on block recurrences the others tell of
-   right-hand sides without one, if there were any
-*/
+/* Prints where the scalars are, and how sums travel. The lines after the one on block recurrences are about single recurrences */
 static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS       *idrs   = (KSP_IDRS *)ksp->data;
@@ -162,7 +159,7 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What has become of the right-hand sides of KSPMatSolve() */
+/* Prints the results of KSPMatSolve() */
 static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;

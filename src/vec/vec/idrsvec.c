@@ -1,6 +1,6 @@
 /*
-   Back end "vec": the passes of IDR(s) with PETSc's Vec operations, for vectors of every type. The reference that
-   the fused back ends are tested against; it stores the shadow space, s more vectors.
+   Back end "vec": the passes of IDR(s) by Vec calls, for vectors of every type. It is the reference that other back ends are
+   tested against, and stores the shadow space, s more vectors
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
@@ -56,7 +56,7 @@ static PetscErrorCode IDRSDestroy_Vec(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y += scale X a; VecMAXPY() wants the coefficients as they are to be used */
+/* Computes y += scale X a */
 static PetscErrorCode IDRSAdd_Vec(IDRSWork work, Vec y, PetscScalar scale, PetscInt columns, const PetscScalar a[], Vec X[])
 {
   PetscScalar *scaled = (PetscScalar *)work->data;
@@ -67,7 +67,7 @@ static PetscErrorCode IDRSAdd_Vec(IDRSWork work, Vec y, PetscScalar scale, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* v = r - G(:,k:s) c, or r itself in the omega step */
+/* Computes v = r - G(:,k:s) c, also in place of r in the omega step */
 static PetscErrorCode IDRSCombineV_Vec(IDRSWork work, PetscInt k, Vec v)
 {
   PetscFunctionBegin;
@@ -76,7 +76,7 @@ static PetscErrorCode IDRSCombineV_Vec(IDRSWork work, PetscInt k, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* U_k = omega v + U(:,k:s) c */
+/* Computes U_k = omega v + U(:,k:s) c */
 static PetscErrorCode IDRSCombineU_Vec(IDRSWork work, PetscInt k, Vec v)
 {
   const IDRSScalars *scalars = &work->scalars;
@@ -87,7 +87,7 @@ static PetscErrorCode IDRSCombineU_Vec(IDRSWork work, PetscInt k, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The direction of step k, s for the omega step: v = r - G(:,k:s) c, B^{-1}v in its place where B^{-1} is diagonal, and U_k */
+/* Computes the direction of step k: v, multiplied by a diagonal B^{-1}, and U_k */
 static PetscErrorCode IDRSDirection_Vec(IDRSWork work, PetscInt k, const IDRSStep *step)
 {
   PetscFunctionBegin;
@@ -156,7 +156,7 @@ static PetscErrorCode IDRSProjectEnd_Vec(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sum by sum, for vectors that have no inner product of their local part */
+/* Computes each sum with its own reduction, for vectors without local inner products */
 static PetscErrorCode IDRSProjectSums_Vec(IDRSWork work, const IDRSStep *step)
 {
   const PetscInt s    = work->s;
@@ -184,8 +184,8 @@ static PetscErrorCode IDRSProjectSums_Vec(IDRSWork work, const IDRSStep *step)
 }
 
 /*
-   All sums in one split reduction, where the type of the vectors has local inner products. Those of VECNEST are global
-   already, which a split reduction would sum once more.
+   Computes all sums in one split reduction if the type of the vectors has local inner products. Those of VECNEST are global, and
+   a split reduction would sum them once more
 */
 static PetscErrorCode IDRSProject_Vec(const IDRSGroup *group, const IDRSStep *step)
 {

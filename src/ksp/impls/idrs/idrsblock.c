@@ -373,11 +373,10 @@ static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *blo
   return bounds;
 }
 
-/* What has been reported, and is to be decided */
+/* Results of a report: right-hand sides that are not done, and how many of these have a reason to end */
 typedef struct {
   PetscBool ended[IDRS_MAX_WIDTH];
   PetscInt  left, ending; /* right-hand sides that are not done, and those of them that have a reason to end */
-  /* Results of a report: right-hand sides that are not done, and how many of these have a reason to end */
 } KSPIDRSBlockReport;
 
 /* Takes the norms of a step, and reports them unless this iteration has been reported */

@@ -13,7 +13,7 @@
 #include <petsc/private/matimpl.h>
 #include <petsc/private/pcimpl.h>
 
-/* The right-hand sides and solutions of this solve, and what becomes of them */
+/* The dense matrices of this solve, and its results */
 typedef struct {
   Mat             B, X;
   KSPIDRSReported outer;     /* the members that the KSP had */
@@ -21,7 +21,6 @@ typedef struct {
   PetscReal     **histories; /* of right-hand sides that are done, or NULL */
   PetscInt64     *lengths;
   PetscInt        total; /* iterations of all */
-  /* The dense matrices of this solve, and its results */
 } KSPIDRSDense;
 
 /* Returns the reason why KSPSolve() must solve for one right-hand side after another, or NULL */

@@ -78,7 +78,7 @@ IDRS_VECTORISED static void IDRSCombinePass(const IDRSLoop_Host *loop)
   for (size_t b = 0; b < (size_t)loop->n; b += IDRS_CHUNK) {
     const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
 
-    if (step->k == loop->scalars->s) IDRSCombineVChunk(loop, 0, step->k, b, m, loop->r + b);
+    if (step->k == loop->scalars->s) IDRSCombineVChunk(loop, 0, step->k, b, m, loop->r + b); /* r -= G c */
     else if (step->wantv) IDRSCombineChunk(loop, step->k, b, m);
     else IDRSCombineUChunk(loop, step->k, b, m, loop->t + b);
   }
@@ -97,14 +97,15 @@ IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSLoop_Host *loop)
     const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
     PetscScalar   *g = panels->G + k * ld + b, *u = panels->U + k * ld + b, *r = loop->r + b;
 
+    /* r -= beta_k G_k, with the new G_k except in the start */
     if (step->start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, g, ld);
-    IDRSLoopAdd(m, g, -1.0, k, scalars->alpha, panels->G + b, ld);
-    IDRSLoopAdd(m, u, -1.0, k, scalars->alpha, panels->U + b, ld);
+    IDRSLoopAdd(m, g, -1.0, k, scalars->alpha, panels->G + b, ld); /* G_k -= G(:,0:k) alpha */
+    IDRSLoopAdd(m, u, -1.0, k, scalars->alpha, panels->U + b, ld); /* U_k -= U(:,0:k) alpha */
     if (!step->start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, g, ld);
     if (step->wantv && step->start) {
       PetscScalar *v = step->wantu ? u + ld : loop->v + b;
 
-      IDRSCombineVChunk(loop, 0, k + 1, b, m, v);
+      IDRSCombineVChunk(loop, 0, k + 1, b, m, v); /* v = r - G(:,0:k+1) c */
       if (loop->diagonal) IDRSScaleChunk(loop, b, m, v, v);
     } else if (step->wantv) IDRSCombineChunk(loop, k + 1, b, m);
     rr += IDRSLoopSquare(m, r);
@@ -122,10 +123,11 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
     const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
     PetscScalar   *z = loop->z + b, *r = loop->r + b, scratch[IDRS_CHUNK];
 
-    if (loop->diagonal) IDRSScaleChunk(loop, b, m, r, scratch);
+    if (loop->diagonal) IDRSScaleChunk(loop, b, m, r, scratch); /* p = D r */
+    /* z += omega p + U beta */
     IDRSLoopAdd(m, z, 1.0, 1, scalars->omega, loop->diagonal ? scratch : loop->p + b, panels->ld);
     IDRSLoopAdd(m, z, 1.0, scalars->s, scalars->beta, panels->U + b, panels->ld);
-    IDRSLoopAdd(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld);
+    IDRSLoopAdd(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld); /* r -= omega t */
     rr += IDRSLoopSquare(m, r);
     if (loop->step->wantv) IDRSCombineChunk(loop, 0, b, m);
   }

@@ -102,6 +102,7 @@ static PetscErrorCode IDRSDirection_Vec(IDRSWork work, PetscInt k, const IDRSSte
 static PetscErrorCode IDRSCombineWork_Vec(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBegin;
+  /* r -= G c, at the end of the start */
   if (step->k == work->s) PetscCall(IDRSCombineV_Vec(work, 0, work->r));
   else PetscCall(IDRSDirection_Vec(work, step->k, step));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -207,15 +208,15 @@ static PetscErrorCode IDRSUpdateWork_Vec(IDRSWork work, const IDRSStep *step)
   const PetscInt     k       = step->k;
 
   PetscFunctionBegin;
-  if (step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));
-  PetscCall(IDRSAdd_Vec(work, work->G[k], -1.0, k, scalars->alpha, work->G));
-  PetscCall(IDRSAdd_Vec(work, work->U[k], -1.0, k, scalars->alpha, work->U));
-  if (!step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));
+  if (step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));  /* G_k is not orthogonal yet */
+  PetscCall(IDRSAdd_Vec(work, work->G[k], -1.0, k, scalars->alpha, work->G));   /* G_k -= G(:,0:k) alpha */
+  PetscCall(IDRSAdd_Vec(work, work->U[k], -1.0, k, scalars->alpha, work->U));   /* U_k -= U(:,0:k) alpha */
+  if (!step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k])); /* r -= beta_k G_k */
   if (step->start && step->wantv) {
     Vec v = step->wantu ? work->U[k + 1] : work->v;
 
     PetscCall(VecCopy(work->r, v));
-    PetscCall(IDRSAdd_Vec(work, v, -1.0, k + 1, scalars->c, work->G));
+    PetscCall(IDRSAdd_Vec(work, v, -1.0, k + 1, scalars->c, work->G)); /* v = r - G(:,0:k+1) c */
     if (work->diagonal) PetscCall(VecPointwiseMult(v, v, work->diagonal));
   } else PetscCall(IDRSDirection_Vec(work, k + 1, step));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -233,10 +234,10 @@ static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
   const IDRSScalars *scalars = &work->scalars;
 
   PetscFunctionBegin;
-  if (work->diagonal) PetscCall(VecPointwiseMult(work->v, work->r, work->diagonal));
-  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r));
-  PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));
-  PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));
+  if (work->diagonal) PetscCall(VecPointwiseMult(work->v, work->r, work->diagonal));        /* p = D r */
+  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r)); /* z += omega p */
+  PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));              /* z += U beta */
+  PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));                                 /* r -= omega t */
   PetscCall(IDRSDirection_Vec(work, 0, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

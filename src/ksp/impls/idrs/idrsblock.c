@@ -64,13 +64,14 @@ static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], c
       root  = left;
     }
     if (pivot < 0) return;
-    for (PetscInt i = 0; i < count; i++) C[i + pivot * count] /= root;
+    for (PetscInt i = 0; i < count; i++) C[i + pivot * count] /= root; /* the column of Q */
     for (PetscInt j = 0; j < count; j++) {
       S[j * IDRS_MAX_WIDTH] = j == pivot ? root : 0.0;
       if (taken[j] || j == pivot) continue;
-      S[j * IDRS_MAX_WIDTH] = W[pivot + j * count] / root;
+      S[j * IDRS_MAX_WIDTH] = W[pivot + j * count] / root; /* S_ij = q_i^H r_j */
       for (PetscInt i = 0; i < count; i++) {
-        C[i + j * count] -= C[i + pivot * count] * S[j * IDRS_MAX_WIDTH];
+        C[i + j * count] -= C[i + pivot * count] * S[j * IDRS_MAX_WIDTH]; /* r_j -= q_i S_ij */
+        /* the Gram matrix of the remainders */
         if (!taken[i] && i != pivot) W[i + j * count] -= PetscConj(W[pivot + i * count] / root) * S[j * IDRS_MAX_WIDTH];
       }
     }
@@ -103,14 +104,14 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
     PetscScalar         C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
     const IDRSBlockAxpy sum = {.nx = count, .ny = count, .x = r, .y = r, .C = C, .ld = count};
 
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums));
+    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums)); /* W = R^H R */
     for (PetscInt j = 0; !before && j < count; j++) {
       size[j] = block->norms[j] = PetscSqrtReal(PetscRealPart(block->sums[j + j * count]));
       small[j]                  = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * size[j]);
     }
     KSPIDRSBlockPivots(block, size, small, taken, block->sums, C);
     if (block->owners.count == before) break;
-    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
+    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum)); /* R = R C */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -153,7 +154,7 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscReal           square = 0.0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums));
+  PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums)); /* P^H R, R^H R */
   PetscCall(PetscArraycpy(block->algebra.f, block->sums, q * m));
   for (PetscInt i = 0; i < m; i++) square += PetscRealPart(block->sums[q * m + i + i * m]);
   block->rnorm = block->anchornorm = block->peak = PetscSqrtReal(square);
@@ -189,7 +190,7 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
     .ld  = IDRS_MAX_WIDTH,
     .add = PETSC_TRUE,
   };
-  PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
+  PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum)); /* x_j += Z S_j */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -206,10 +207,10 @@ static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block
   KSPIDRSBlockList(m, block->V, v);
   KSPIDRSBlockList(m, block->R, r);
   for (PetscInt i = 0; i < m; i++) anchor[i] = block->owners.column[i]->anchor;
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, z, t, v));
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, z, t, v)); /* T = A Z */
   PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked));
-  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
-  PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));
+  PetscCall(IDRSResidual(&group, anchor, t, r, anchor)); /* R = anchor - T, anchor = R, Z = 0 */
+  PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));     /* f = P^H R */
   ((KSP_IDRS *)ksp->data)->counts.updates += m;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -326,7 +327,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *b
 
   PetscFunctionBegin;
   *again = PETSC_FALSE;
-  PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
+  PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block)); /* Z += U beta */
   PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, ended));
   for (PetscInt j = 0; j < block->count; j++) {
     others[j] = (PetscBool)(!block->done[j] && !ended[j]);
@@ -421,13 +422,13 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
   PetscBool          again = PETSC_FALSE, decides = PETSC_TRUE, due;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockMatvec_Private(ksp, block));
+  PetscCall(KSPIDRSBlockMatvec_Private(ksp, block)); /* G_k = A U_k, or T = A P */
   if (block->async) PetscCall(KSPIDRSBlockProjectAsync_Private(ksp, block, &report, &decides));
   else {
     IDRSBlockNorms norms = {.peak = block->peak};
 
-    PetscCall(KSPIDRSBlockProject_Private(ksp, block));
-    IDRSBlockScalarsNorms(&block->algebra, block->at.k, block->count, block->sums, &norms);
+    PetscCall(KSPIDRSBlockProject_Private(ksp, block));                                     /* P^H G_k, R^H R */
+    IDRSBlockScalarsNorms(&block->algebra, block->at.k, block->count, block->sums, &norms); /* ||r_j|| */
     PetscCall(KSPIDRSBlockProcessNorms_Private(ksp, block, &norms, block->at.its, &report));
   }
   if (decides) {
@@ -438,6 +439,7 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
     if (block->why) *ends = PETSC_TRUE;
     if (*ends || again) PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* alpha, M_k, beta_k, f, or omega, f; then vectors */
   PetscCall(KSPIDRSBlockFinish_Private(ksp, block, &due));
   if (block->why) *ends = PETSC_TRUE;
   if (due) {
@@ -479,7 +481,7 @@ static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *block)
     rest.column[rest.count++] = col;
   }
   if (!rest.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, &rest, PETSC_FALSE, r, anchor));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, &rest, PETSC_FALSE, r, anchor)); /* r_j = b_j - A x_j */
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &rest));
   idrs->blocks.single += rest.count;
   idrs->blocks.why = block->why;

@@ -101,6 +101,7 @@ PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionBegin;
   if (!block->at.columns) PetscFunctionReturn(PETSC_SUCCESS);
   chain[count] = KSPIDRSBlockAxpy(block, count ? &chain[count - 1] : NULL, block->Z, PETSC_TRUE);
+  /* Z += U(:,0:columns) beta */
   KSPIDRSBlockTerm(block, &chain[count], block->at.columns * block->algebra.m, block->U, 1, PETSC_FALSE, block->algebra.beta,
                    block->algebra.q);
   PetscCall(KSPIDRSBlockCombine_Private(ksp, block, count + 1, chain));
@@ -125,6 +126,7 @@ static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlock
 
   /* first, as it is in the cache at the end of a cycle */
   if (plain && !scaled) KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1, PETSC_FALSE, algebra->c + k * m, q);
+  /* omega (R T - G c T) */
   KSPIDRSBlockTerm(block, &sum, m, block->R, 1, plain, algebra->T, m);
   KSPIDRSBlockTerm(block, &sum, columns, block->G + k * m, -1, plain, algebra->c + k * m, q);
   if (scaled) {
@@ -169,14 +171,15 @@ static PetscInt KSPIDRSBlockUpdateSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *bl
   IDRSBlockAxpy          *sum = sums;
 
   if (k) {
-    *sum = KSPIDRSBlockAlphaSum(block, NULL, block->G, k);
+    *sum = KSPIDRSBlockAlphaSum(block, NULL, block->G, k); /* G_k -= G(:,0:k) alpha */
     sum++;
   }
   *sum = KSPIDRSBlockAxpy(block, k ? sum - 1 : NULL, block->R, PETSC_TRUE);
-  KSPIDRSBlockTerm(block, sum, m, block->G + k * m, -1, PETSC_FALSE, algebra->beta + k * m, q);
+  KSPIDRSBlockTerm(block, sum, m, block->G + k * m, -1, PETSC_FALSE, algebra->beta + k * m, q); /* R -= G_k beta_k */
   sum++;
   if (k == algebra->s - 1 && idrs->diagonal && !KSPIDRSIsPreconditioned(idrs)) {
     *sum = KSPIDRSBlockAxpy(block, sum - 1, block->V, PETSC_FALSE);
+    /* P = D R, for the omega step */
     KSPIDRSBlockTerm(block, sum, m, block->R, 1, PETSC_FALSE, algebra->identity, m);
     sum->scaled = sum->nx;
     sum++;
@@ -192,10 +195,10 @@ static PetscInt KSPIDRSBlockOmegaSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *blo
   IDRSBlockAxpy          *Z = sums + count, *R = Z + 1;
 
   *Z = KSPIDRSBlockAxpy(block, count ? Z - 1 : NULL, block->Z, PETSC_TRUE);
-  KSPIDRSBlockTerm(block, Z, m, KSPIDRSBlockP(idrs, block), 1, PETSC_TRUE, algebra->identity, m);
-  KSPIDRSBlockTerm(block, Z, q, block->U, 1, PETSC_FALSE, algebra->beta, q);
+  KSPIDRSBlockTerm(block, Z, m, KSPIDRSBlockP(idrs, block), 1, PETSC_TRUE, algebra->identity, m); /* Z += omega P */
+  KSPIDRSBlockTerm(block, Z, q, block->U, 1, PETSC_FALSE, algebra->beta, q);                      /* Z += U beta */
   *R = KSPIDRSBlockAxpy(block, Z, block->R, PETSC_TRUE);
-  KSPIDRSBlockTerm(block, R, m, block->T, -1, PETSC_TRUE, algebra->identity, m);
+  KSPIDRSBlockTerm(block, R, m, block->T, -1, PETSC_TRUE, algebra->identity, m); /* R -= omega T */
   return count + 2;
 }
 
@@ -227,20 +230,20 @@ static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *bloc
     if (KSPIDRSIsPreconditioned(idrs)) {
       KSPIDRSBlockList(m, block->R, x);
       KSPIDRSBlockList(m, block->V, y);
-      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
+      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y)); /* P = B^{-1}R */
     }
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   *operand = block->U + k * m;
   if (!block->at.directed) {
-    IDRSBlockScalarsDirection(&block->algebra, k);
+    IDRSBlockScalarsDirection(&block->algebra, k); /* T, c */
     sum = KSPIDRSBlockDirectionSum(idrs, block, &block->at, NULL);
     PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 1, &sum));
   }
   if (KSPIDRSIsPreconditioned(idrs)) {
     KSPIDRSBlockList(m, block->V, x);
     KSPIDRSBlockList(m, block->G + k * m, y);
-    PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
+    PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y)); /* G_k = B^{-1}V */
     if (block->ondevice) PetscCall(IDRSBlockQueueCombine(idrs->slot[0].work, &block->step, IDRS_BLOCK_PRECONDITIONED));
     else {
       sum = KSPIDRSBlockPreconditionedSum(block, &block->at, NULL);
@@ -262,7 +265,7 @@ PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block)
   KSPIDRSBlockList(m, operand, x);
   KSPIDRSBlockList(m, k == block->algebra.s ? block->T : block->G + k * m, y);
   KSPIDRSBlockList(m, block->V, w);
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, x, y, w));
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, x, y, w)); /* G_k = A U_k, or T = A P */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -272,11 +275,12 @@ static PetscInt KSPIDRSBlockTasks(const KSPIDRSBlockRun *block, IDRSBlockDots ta
   const PetscInt k = block->at.k, m = block->algebra.m, q = block->algebra.q;
 
   if (k == block->algebra.s) {
+    /* P^H (T,R), (T,R)^H (T,R) */
     tasks[0] = (IDRSBlockDots){.rows = q, .nw = 2 * m, .nx = 2 * m, .w = block->T, .x = block->T};
     return 1;
   }
-  tasks[0] = (IDRSBlockDots){.rows = q, .nx = m, .x = block->G + k * m};
-  tasks[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = block->R, .x = block->R};
+  tasks[0] = (IDRSBlockDots){.rows = q, .nx = m, .x = block->G + k * m};      /* P^H G_k */
+  tasks[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = block->R, .x = block->R}; /* R^H R */
   return 2;
 }
 
@@ -391,8 +395,8 @@ PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
   }
   block->at.filled = PetscMax(block->at.filled, k + 1);
   if (!k) PetscFunctionReturn(PETSC_SUCCESS);
-  sums[0] = KSPIDRSBlockAlphaSum(block, NULL, block->G, k);
-  sums[1] = KSPIDRSBlockAlphaSum(block, &sums[0], block->U, k);
+  sums[0] = KSPIDRSBlockAlphaSum(block, NULL, block->G, k);     /* G_k -= G(:,0:k) alpha */
+  sums[1] = KSPIDRSBlockAlphaSum(block, &sums[0], block->U, k); /* U_k -= U(:,0:k) alpha */
   PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 2, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

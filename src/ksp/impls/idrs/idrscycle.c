@@ -69,9 +69,9 @@ static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols
         rec->omega = KSPIDRS_OMEGA_PROJECTED;
       }
     } else if (!rec->start && rec->stage == KSPIDRS_NOTHING) {
-      step.wantu = (PetscBool)!KSPIDRSIsPreconditioned(idrs);
-      IDRSScalarsCombine(col->scalars, rec->k); /* M(k:s,k:s) c = f(k:s) */
-      KSPIDRSPassAdd(&pass, col, &step);        /* v = r - G(:,k:s) c */
+      step.wantu = (PetscBool)!KSPIDRSIsPreconditioned(idrs); /* U_k = omega v + U(:,k:s) c, in the same pass */
+      IDRSScalarsCombine(col->scalars, rec->k);               /* M(k:s,k:s) c = f(k:s) */
+      KSPIDRSPassAdd(&pass, col, &step);                      /* v = r - G(:,k:s) c */
     }
   }
   if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step));
@@ -91,8 +91,8 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns 
     const PetscInt       k     = col->rec.k;
     const PetscBool      omega = (PetscBool)(k == idrs->set.s);
 
-    x[i] = omega || (col->rec.start && !k) ? col->r : col->v;
-    y[i] = omega ? col->v : (col->rec.start ? col->U[k] : col->t);
+    x[i] = omega || (col->rec.start && !k) ? col->r : col->v;      /* the operand is r at first and in the omega step */
+    y[i] = omega ? col->v : (col->rec.start ? col->U[k] : col->t); /* p, U_k in the start, or t */
     if (!omega && !col->rec.start) {
       IDRSStep step = KSPIDRSGetStep(idrs, col);
 
@@ -100,8 +100,8 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns 
       KSPIDRSPassAdd(&pass, col, &step);
     }
   }
-  PetscCall(KSPIDRSPCApplyColumns_Private(ksp, cols->count, x, y));
-  if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step));
+  PetscCall(KSPIDRSPCApplyColumns_Private(ksp, cols->count, x, y));     /* y = B^{-1}x */
+  if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step)); /* U_k = omega t + U(:,k:s) c */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -113,12 +113,15 @@ static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *co
 
   PetscFunctionBegin;
   PetscAssert(!IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The scalars are on the device");
+  /* p = B^{-1}r, t = A p */
   if (k == s) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, col->r, PETSC_FALSE, col->v, col->t));
+  /* U_k = B^{-1}v, G_k = A U_k */
   else if (col->rec.start) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, k ? col->v : col->r, PETSC_FALSE, col->U[k], col->G[k]));
   else {
     PetscCall(IDRSStreamJoin(col->work));
-    PetscCall(VecScale(col->U[k], scalars->c[k]));
+    PetscCall(VecScale(col->U[k], scalars->c[k])); /* U_k = c_k U_k + U(:,k+1:s) c(k+1:s) */
     PetscCall(VecMAXPY(col->U[k], s - k - 1, scalars->c + k + 1, col->U + k + 1));
+    /* U_k += omega B^{-1}v, G_k = A U_k */
     PetscCall(KSPIDRSPCApplyMult_Private(ksp, *scalars->omega, col->v, PETSC_TRUE, col->U[k], col->G[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -168,9 +171,9 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
     const PetscInt       k     = col->rec.k;
     const PetscBool      omega = (PetscBool)(k == idrs->set.s);
 
-    u[i] = omega ? col->p : col->U[k];
+    u[i] = omega ? col->p : col->U[k]; /* G_k = A U_k, or t = A p */
     x[i] = omega ? col->t : col->G[k];
-    w[i] = omega ? col->v : col->t;
+    w[i] = omega ? col->v : col->t; /* scratch */
   }
   if (idrs->reader == KSPIDRS_READ_BY_PASS || idrs->pcmode == KSPIDRS_PC_JOINT) idrs->counts.matvecs += cols->count;
   else PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, u, x, w));
@@ -226,6 +229,7 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSColumns *cols)
     } else KSPIDRSPassAdd(&lockstep, col, &step);
     col->rec.stage = KSPIDRS_PROJECTED;
   }
+  /* d = P^H G_k, G_k^H G_k, r^H r, and the algebra */
   if (async.group.count) PetscCall(IDRSQueueLaunch(&async.group, async.step, bounds));
   if (lockstep.group.count) PetscCall(IDRSQueueLaunch(&lockstep.group, lockstep.step, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -250,7 +254,7 @@ PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
     rec->unreported = step->unreported;
     rec->its        = col->rep.its + (step->unreported ? 1 : 0);
     rec->omega      = step->k == col->scalars->s ? KSPIDRS_OMEGA_REPEAT : KSPIDRS_OMEGA_NEW;
-    rec->stage      = rec->omega == KSPIDRS_OMEGA_REPEAT ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
+    rec->stage      = rec->omega == KSPIDRS_OMEGA_REPEAT ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED; /* the sums are on the host */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -291,6 +295,7 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport
   PetscFunctionBegin;
   step.wantu = KSPIDRSBeginsWhole(rec);
   PetscAssert(rec->stage == KSPIDRS_HAVE_U || step.wantu, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
+  /* x is NULL if the host makes the updates */
   PetscCall(IDRSQueueWhole(col->work, &step, &limits, scale == 1.0 ? col->rep.sol : NULL, col->anchor, report, outcome));
   outcome->rnorm /= scale;
   updated = (PetscBool)(outcome->step.k == IDRS_RESIDUAL);
@@ -316,7 +321,7 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSColumns *cols)
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) steps[i] = (IDRSStep){.k = IDRS_RESIDUAL};
-  PetscCall(IDRSQueueLaunch(&group, steps, NULL));
+  PetscCall(IDRSQueueLaunch(&group, steps, NULL)); /* f = P^H r, r^H r */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -333,7 +338,7 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   PetscFunctionBegin;
   /* r = r - G c, before beta becomes beta + c */
   if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, col->U, col->G));
-  PetscCall(IDRSQueueContinue(col->work, &step, idrs->set.cosine, rr, &verdict));
+  PetscCall(IDRSQueueContinue(col->work, &step, idrs->set.cosine, rr, &verdict)); /* alpha, M_k, beta_k, f, or omega, f */
   if (verdict == IDRS_PIVOT)
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n",
                         col->rep.its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
@@ -341,7 +346,7 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, Petsc
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", col->rep.its,
                         (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
   if (verdict != IDRS_GOES_ON) rec->suspended = KSPIDRS_BREAKDOWN;
-  else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0;
+  else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0; /* the sums are not those of this r */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -378,7 +383,8 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
   if (k == idrs->set.s) {
     *due = (PetscBool)((lockstep && !IDRSNormIsSharp(scalars, rr)) ||
                        KSPIDRSUpdateDue(idrs, col, lockstep ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm));
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t));
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t)); /* x += omega p, r -= omega t */
+    /* x += omega U_k, r -= omega G_k, with G_k before its orthogonalization */
   } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->beta + k, col->U + k, col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -398,6 +404,7 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, Pet
   const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(col->work), last = (PetscBool)(rec->its >= ksp->max_it);
 
   PetscFunctionBegin;
+  /* x += beta_k U_k, r -= beta_k G_k */
   if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, col->scalars->beta + k, col->U + k, col->G + k));
   rec->k = k + 1;
   if (rec->residual != KSPIDRS_RECURRED) PetscFunctionReturn(PETSC_SUCCESS);
@@ -476,7 +483,9 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSColumns *cols, KSPIDR
       KSPIDRSPassAdd(&pass, col, &step);
     }
   }
+  /* z += omega p + U beta, r -= omega t */
   if (pass.group.count && omega) PetscCall(IDRSAdvance(&pass.group, pass.step));
+  /* G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k */
   else if (pass.group.count) PetscCall(IDRSUpdate(&pass.group, pass.step));
   for (PetscInt i = 0, done = 0; i < cols->count; i++) {
     KSPIDRSColumn  *col  = cols->column[i];

@@ -134,16 +134,16 @@ PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSColumns *cols, 
 
     t[i] = col->t;
     b[i] = col->rep.rhs;
-    if (!zero) PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, y[i]));
+    if (!zero) PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, y[i])); /* t = A x */
     PetscCall(PetscObjectTypeCompare((PetscObject)b[i], ((PetscObject)y[i])->type_name, &same));
     if (!same) {
       PetscCall(VecCopy(b[i], y[i]));
       b[i] = y[i];
     }
   }
-  PetscCall(IDRSResidual(&group, b, zero ? NULL : t, left ? t : y, left ? NULL : copy));
+  PetscCall(IDRSResidual(&group, b, zero ? NULL : t, left ? t : y, left ? NULL : copy)); /* y = b - t, z = 0 */
   for (PetscInt i = 0; left && i < cols->count; i++) {
-    PetscCall(KSPIDRSPCApply_Private(ksp, t[i], y[i]));
+    PetscCall(KSPIDRSPCApply_Private(ksp, t[i], y[i])); /* y = B^{-1}t */
     if (copy && copy[i]) PetscCall(VecCopy(y[i], copy[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -149,13 +149,14 @@ static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
 
   PetscFunctionBegin;
   if (cols->column[0]->rec.stage != KSPIDRS_PROJECTED) {
-    PetscCall(KSPIDRSDirection_Private(ksp, cols));
-    PetscCall(KSPIDRSMatvec_Private(ksp, cols));
-    PetscCall(KSPIDRSLaunch_Private(ksp, cols));
+    PetscCall(KSPIDRSDirection_Private(ksp, cols)); /* U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c */
+    PetscCall(KSPIDRSMatvec_Private(ksp, cols));    /* G_k = A U_k */
+    PetscCall(KSPIDRSLaunch_Private(ksp, cols));    /* d = P^H G_k, G_k^H G_k, r^H r */
   }
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 
+    /* ||r|| of the iteration before is reported */
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
     /* a device may have stopped in an earlier step: the others do not wait for it to be finished */
     if (KSPIDRSContinues(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.k == k))
@@ -163,8 +164,8 @@ static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
   }
   cols->count = left;
   if (!left) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSFinish_Private(ksp, cols, norm, rnorm));
-  PetscCall(KSPIDRSReportNow_Private(ksp, cols, norm, rnorm));
+  PetscCall(KSPIDRSFinish_Private(ksp, cols, norm, rnorm));    /* alpha, M_k, beta_k, f;  G_k, U_k, r */
+  PetscCall(KSPIDRSReportNow_Private(ksp, cols, norm, rnorm)); /* ||r|| that does not come with the next reduction */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -224,6 +225,7 @@ static PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *c
     PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* f, and c of the first direction */
   PetscCall(IDRSQueueContinue(col->work, &outcome->step, idrs->set.cosine, &rr, &outcome->verdict));
   rec->k        = 0;
   rec->omega    = KSPIDRS_OMEGA_NEW;
@@ -416,7 +418,7 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
   }
   /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor)); /* r = b - A x */
   for (PetscInt i = 0; i < cols->count; i++) {
     IDRSVecFlag(r[i], failed);
     cols->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
@@ -448,9 +450,9 @@ static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSColum
     else if (col->rec.suspended) PetscCall(KSPIDRSRestart_Private(ksp, col));
     else if (KSPIDRSAtUpdate(idrs, col)) KSPIDRSColumnsAdd(&due, col);
   }
-  if (unverified.count) PetscCall(KSPIDRSVerify_Private(ksp, &unverified));
+  if (unverified.count) PetscCall(KSPIDRSVerify_Private(ksp, &unverified)); /* b - A x */
   for (PetscInt i = 0; i < unverified.count; i++) PetscCall(KSPIDRSConcludeReport_Private(ksp, unverified.column[i]));
-  if (due.count) PetscCall(KSPIDRSReliableUpdate_Private(ksp, &due));
+  if (due.count) PetscCall(KSPIDRSReliableUpdate_Private(ksp, &due)); /* r = anchor - A z */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -469,7 +471,7 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSColumns *cols)
     else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSColumnsAdd(&replaced, col); /* else a step is to be finished first */
   }
   if (begin.count) PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &begin));
-  if (replaced.count) PetscCall(KSPIDRSProject_Private(ksp, &replaced));
+  if (replaced.count) PetscCall(KSPIDRSProject_Private(ksp, &replaced)); /* f = P^H r */
   for (PetscInt i = 0; i < replaced.count; i++) {
     KSPIDRSColumn *col = replaced.column[i];
     IDRSOutcome    outcome;
@@ -500,7 +502,8 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSColumnsAdd(&finite, col);
     if (!col->rec.added) KSPIDRSColumnsAdd(&unadded, col);
   }
-  PetscCall(KSPIDRSAddIterate_Private(ksp, &unadded));
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &unadded)); /* sol += z + U beta */
+  /* sol += sigma d */
   for (PetscInt i = 0; i < finite.count; i++) PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, finite.column[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -18,8 +18,8 @@ PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscS
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt j = 0; j < columns; j++) {
-    PetscCall(VecAXPBY(idrs->d, -a[j], idrs->sigma, U[j]));
-    PetscCall(VecAXPBY(idrs->e, a[j], idrs->sigma, G[j]));
+    PetscCall(VecAXPBY(idrs->d, -a[j], idrs->sigma, U[j])); /* d = sigma d - dx */
+    PetscCall(VecAXPBY(idrs->e, a[j], idrs->sigma, G[j]));  /* e = sigma e + A dx */
     idrs->sigma = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -32,8 +32,8 @@ PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp, const KSPIDRSColumn *col)
 
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, col->r));
-  PetscCall(IDRSDeferDots(col->work, idrs->e, idrs->q));
+  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, col->r));    /* q = r + e */
+  PetscCall(IDRSDeferDots(col->work, idrs->e, idrs->q)); /* e^H e, e^H q, q^H q */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -55,9 +55,10 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, Pets
     const PetscReal   square = qq - PetscSqr(PetscAbsScalar(gamma)) * ee;
 
     idrs->sigma -= gamma;
+    /* a difference of squares that keeps half of its digits */
     if (square > PETSC_SQRT_MACHINE_EPSILON * qq) *rnorm = PetscSqrtReal(square);
     else {
-      PetscCall(VecAXPY(idrs->q, -gamma, idrs->e));
+      PetscCall(VecAXPY(idrs->q, -gamma, idrs->e)); /* q + (sigma - 1) e */
       PetscCall(VecNorm(idrs->q, NORM_2, rnorm));
       idrs->counts.norms++;
     }
@@ -100,9 +101,9 @@ PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP ksp, KSPIDRSColumn *col, Vec y)
   if (!idrs->d) PetscCall(VecCopy(y, col->r));
   else {
     PetscCall(VecScale(idrs->d, idrs->addedsigma));
-    PetscCall(VecAXPY(col->rep.sol, -1.0, idrs->d));
-    PetscCall(KSPIDRSTrueResidual_Private(ksp, &one, PETSC_FALSE, &col->r, NULL));
-    PetscCall(VecWAXPY(idrs->e, -1.0, col->r, y));
+    PetscCall(VecAXPY(col->rep.sol, -1.0, idrs->d));                               /* x = sol - sigma d */
+    PetscCall(KSPIDRSTrueResidual_Private(ksp, &one, PETSC_FALSE, &col->r, NULL)); /* r = b - A x */
+    PetscCall(VecWAXPY(idrs->e, -1.0, col->r, y));                                 /* sigma e = y - r */
     idrs->sigma = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -34,11 +34,11 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSColumns *cols)
     col->rec.columns = 0;
     if (col->scale != 1.0) PetscCall(VecSet(col->v, 0.0));
   }
-  PetscCall(IDRSAddIterate(&group, columns, x));
+  PetscCall(IDRSAddIterate(&group, columns, x)); /* x += z + U(:,0:columns) beta */
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 
-    if (col->scale != 1.0) PetscCall(VecAXPY(col->rep.sol, 1.0 / col->scale, col->v));
+    if (col->scale != 1.0) PetscCall(VecAXPY(col->rep.sol, 1.0 / col->scale, col->v)); /* sol += v / scale */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -64,8 +64,8 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   else {
     if (col->scale == 1.0) PetscCall(VecCopy(col->rep.sol, v));
     else PetscCall(VecSet(v, 0.0));
-    PetscCall(IDRSAddIterate(IDRSAlone(col->work), &col->rec.columns, &v));
-    if (col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / col->scale, col->rep.sol));
+    PetscCall(IDRSAddIterate(IDRSAlone(col->work), &col->rec.columns, &v));       /* v += z + U(:,0:columns) beta */
+    if (col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / col->scale, col->rep.sol)); /* v = sol + v / scale */
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
   }
   if (V) *V = v;
@@ -86,7 +86,7 @@ static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscRea
 
     PetscCall(VecCopy(v, t));
     PetscCall(PetscObjectStateIncrease((PetscObject)t)); /* the norm that was copied with the vector is not to be scaled */
-    PetscCall(VecScale(t, factor));
+    PetscCall(VecScale(t, factor));                      /* ||v|| = ||t|| / factor */
     PetscCall(VecNorm(t, NORM_2, norm));
     idrs->counts.norms++;
     *norm /= factor;
@@ -129,7 +129,7 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   col->scale = 1.0;
   if (!((KSP_IDRS *)ksp->data)->d && rnorm > 0.0 && rnorm <= PETSC_MAX_REAL &&
       !(rnorm >= IDRS_SMALLEST_NORM && rnorm <= IDRS_LARGEST_NORM)) {
-    col->scale = PetscPowReal(2.0, PetscMin(-PetscFloorReal(PetscLog2Real(rnorm)), most));
+    col->scale = PetscPowReal(2.0, PetscMin(-PetscFloorReal(PetscLog2Real(rnorm)), most)); /* a power of 2 changes no digit */
     PetscCall(PetscInfo(ksp, "The system is scaled by %g: the square of ||b - A x|| = %g is beyond the range of PetscReal\n",
                         (double)col->scale, (double)rnorm));
   }
@@ -173,7 +173,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
 
     PetscCall(
       IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
-    IDRSScalarsForget(col->scalars, 0);
+    IDRSScalarsForget(col->scalars, 0); /* M = I */
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     rec->start       = PETSC_TRUE;
     rec->residual    = KSPIDRS_RECURRED;
@@ -207,7 +207,7 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSColumns *col
     PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, cols->column[i]));
     v[i] = cols->column[i]->v;
   }
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, PETSC_FALSE, v, NULL));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, PETSC_FALSE, v, NULL)); /* v = b - A x */
   PetscCall(KSPIDRSNorms_Private(ksp, cols, v, norms));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -302,9 +302,9 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols
     r[i]      = col->r;
     anchor[i] = col->anchor;
   }
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, z, t, v));
-  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));
-  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, z, t, v)); /* t = A z */
+  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));              /* vec_sol += z */
+  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));        /* r = anchor - t, anchor = r, z = 0 */
   for (PetscInt i = 0; i < cols->count; i++) {
     PetscCall(KSPIDRSSmoothSums_Private(ksp, cols->column[i]));
     cols->column[i]->rec.residual = KSPIDRS_RELIABLE_UPDATE;
@@ -321,10 +321,10 @@ static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 
   PetscFunctionBegin;
   if (k < ((KSP_IDRS *)ksp->data)->set.s) {
-    IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, col->U, col->G));
+    IDRSScalarsCombine(scalars, 0);                                           /* its first entries need no other column */
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, col->U, col->G)); /* x += U c, r -= G c */
   }
-  IDRSScalarsEndStart(scalars, k);
+  IDRSScalarsEndStart(scalars, k); /* beta += c */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -334,6 +334,7 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, Pets
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
+  /* x -= U c */
   for (PetscInt j = 0; j < col->rec.k; j++) PetscCall(VecAXPY(col->rep.sol, -col->scalars->c[j] / col->scale, col->U[j]));
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -351,7 +352,7 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
-  IDRSScalarsForget(col->scalars, k);
+  IDRSScalarsForget(col->scalars, k); /* M(:,k:s) = I(:,k:s) */
   for (PetscInt j = k; j < s; j++) {
     PetscCall(VecSet(col->G[j], 0.0));
     PetscCall(VecSet(col->U[j], 0.0));
@@ -382,7 +383,9 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscReal            rnorm;
 
   PetscFunctionBegin;
+  /* M c = f, beta += c */
   if (rec->start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
+  /* the residual of vec_sol is smaller: x = vec_sol */
   else if (trust->rnorm > trust->anchornorm) {
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
@@ -392,7 +395,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(VecSet(col->z, 0.0));
     rec->columns = 0;
   }
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, &rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, &rnorm)); /* v = b - A x */
   if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, col, &rnorm));
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
@@ -423,7 +426,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   trust->restarts++;
   if (!growth) trust->noprogress++;
   if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {
-    PetscCall(VecCopy(col->v, col->r));
+    PetscCall(VecCopy(col->v, col->r)); /* the smoothed iterate is the new x */
     PetscCall(KSPIDRSAnchor_Private(col));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   } else PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));

@@ -315,55 +315,52 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   path/libpetscidrs.so`, or by calling `KSPIDRSRegister()`.
 
   An iteration is one matvec, a multiplication of a vector by the operator. The method keeps 2s+5 vectors besides the solution and
-  the right-hand side (s more with the implementation vec, one more with `PCJACOBI`), however long it runs. A larger `s` needs fewer
-  matvecs, and more vector work for each. The default suits many problems. Try 8 where matvecs are costly or the system is
-  indefinite, and 16 where nothing else converges.
+  the right-hand side (s more with the implementation vec, one more with `PCJACOBI`), independent of the number of iterations. A
+  larger `s` needs fewer matvecs, and more vector operations for each. The default suits many problems. Try 8 if matvecs are
+  costly or the system is indefinite, and 16 if nothing else converges.
 
-  On a GPU a matvec and its inner products are computed by one kernel where the operator allows it, see `KSPIDRSSetProduct()`. The
-  preconditioner `PCJACOBI` from the right is applied by the vector operations.
+  On a GPU one kernel computes a matvec and its inner products if the operator allows it, see `KSPIDRSSetProduct()`. The vector
+  operations apply `PCJACOBI` from the right. On one GPU one kernel makes many iterations on a small system, see
+  `KSPIDRSSetRun()`.
 
-  On one GPU many iterations on a small system are made by one kernel, see `KSPIDRSSetRun()`.
+  `KSPMatSolve()` and `KSPMatSolveTranspose()` solve for several right-hand sides at the same time, which is much faster than one
+  after another, see `KSPIDRSSetWidth()`. Each has its own recurrence, iterations, tolerance, verification and restarts. With many
+  right-hand sides a small s, 1 to 4, is best. `KSPIDRSSetBlock()` needs far fewer matvecs on problems that converge slowly.
 
-  `KSPMatSolve()` and `KSPMatSolveTranspose()` solve many right-hand sides at the same time, which costs much less than one after
-  another, see `KSPIDRSSetWidth()`. Each has a recurrence of its own, and its own iterations, tolerance, verification and restarts,
-  as with `KSPSolve()`. With many right-hand sides a small s, 1 to 4, is best. With `KSPIDRSSetBlock()` they search in the space of
-  all of them, which takes far fewer matvecs on problems that converge slowly.
+  A solve begins with s minimal residual steps, in which the residual does not grow. For short solves, as in a smoother, choose an
+  `s` that is not smaller than the number of iterations.
 
-  A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take
-  an `s` that is not smaller than the number of iterations.
+  Preconditioning is from the right by default, with the norm of the true residual. The preconditioner may then change between
+  applications. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is the norm of the preconditioned residual.
+  With `KSP_NORM_NONE`, on both sides, no reduction is made for norms, and s iterations make s reductions.
 
-  Preconditioning is from the right by default, with the norm of the true residual. The preconditioner may then change from one
-  application to the next. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is the norm of the preconditioned
-  residual. `KSP_NORM_NONE` is supported with both: no reduction is made for norms, and s iterations make s reductions then.
+  With `KSPConvergedDefault()` a residual norm that meets the tolerance counts only if b - A x, computed afresh, meets it as well.
+  Otherwise the solve continues from b - A x. History and monitors get the norm of b - A x for such an iteration. If b - A x stops
+  falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` report that the
+  attainable accuracy has been reached. Another convergence test is called once an iteration, and once more before a solve ends
+  with a breakdown; b - A x is not verified. Verification and reliable updates are off if matvecs are inexact: for operators of
+  type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
-  With the convergence test `KSPConvergedDefault()` a residual norm that meets the tolerance counts only once b - A x, computed
-  afresh, meets it as well. Otherwise the solve goes on from there. History and monitors are given the norm of b - A x for such an
-  iteration. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and
-  `-info` tell that the attainable accuracy has been reached. Another convergence test is called once an iteration, and once more
-  before a solve ends with a breakdown. The norm that it is given is the one that counts: b - A x is not verified. Neither
-  verification nor reliable updating is done for operators whose matvecs are inexact: operators of type `MATMFFD`, and of type
-  `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
+  The method restarts after a breakdown of the recurrence. Unless there are explicit shadow vectors, it also restarts once the
+  residual norm has grown by the power 3/4 of 1 / (machine precision), 5e11 in double precision. A restart uses the shadow space
+  of the next seed, and begins from the present solution or, if its residual is smaller, from the solution at the last reliable
+  update.
 
-  The method restarts after a breakdown of the recurrence. It also restarts, unless shadow vectors have been given, once the
-  residual norm has grown by the power 3/4 of 1 / (machine precision), 5e11 in double precision. A restart takes the shadow space of
-  the next seed, and begins from the present solution or, if its residual is smaller, from the one of the last reliable update.
+  The type raises PETSc's default divergence tolerance of 1e4 to 1e30, because the residual of IDR(s) may rise far before it
+  falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.
 
-  Where the divergence tolerance is PETSc's default of 1e4, the type raises it to 1e30: the residual of IDR(s) may rise far before
-  it falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.
+  On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next matvec. The iteration is
+  reported then, and its solution is still available.
 
-  On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next matvec. An iteration is
-  reported to monitors and the convergence test that much later, with the solution of that iteration still available.
+  On one GPU, and on several with NCCL or mapped memory, the scalars stay on the device, and the host launches two more matvecs
+  before it reads a norm. The device compares the norms with the tolerances and stops, so the solution is exactly that of the
+  reported iteration. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may
+  ask for the solution, the host waits in every matvec instead. A stop makes up to three unused matvecs, which are counted, and as
+  many applications of the preconditioner. While the scalars are on the device, operators and preconditioners cannot call
+  `KSPBuildSolution()`; monitors and convergence tests can.
 
-  On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two matvecs more before it reads a
-  norm. The device compares the norms with the tolerances itself, and changes nothing after one that meets them, so the solution is
-  exactly the one of the iteration reported. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or
-  a monitor that may ask for the solution, the host waits in every matvec instead. A stop makes up to three matvecs in vain, which
-  are counted, and as many applications of the preconditioner. Operators and preconditioners cannot ask for the solution, with
-  `KSPBuildSolution()`, while the scalars are on the device; monitors and convergence tests can.
-
-  After an error in `KSPSolve()` the next one sets the solver up again, if it has one process. On several processes call
-  `KSPReset()`, on all of them, and `KSPSetOperators()`. A setting that makes the next solve set up again, such as another `s`, does
-  the same.
+  After an error in `KSPSolve()` on one process the next one sets the solver up again. On several processes call `KSPReset()`, on
+  all of them, and `KSPSetOperators()`, or change a setting that needs a new set-up, such as `s`.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear

@@ -197,21 +197,11 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
 /* Makes a reliable update, and adds it to the solutions of the marked right-hand sides */
 static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
-  const IDRSGroup group = KSPIDRSGetGroup(&block->owners);
-  const PetscInt  m     = block->owners.count;
-  Vec             z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
-
   PetscFunctionBegin;
-  KSPIDRSBlockList(m, block->Z, z);
-  KSPIDRSBlockList(m, block->T, t);
-  KSPIDRSBlockList(m, block->V, v);
-  KSPIDRSBlockList(m, block->R, r);
-  for (PetscInt i = 0; i < m; i++) anchor[i] = block->owners.column[i]->anchor;
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, z, t, v)); /* T = A Z */
-  PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked));
-  PetscCall(IDRSResidual(&group, anchor, t, r, anchor)); /* R = anchor - T, anchor = R, Z = 0 */
-  PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));     /* f = P^H R */
-  ((KSP_IDRS *)ksp->data)->counts.updates += m;
+  PetscCall(KSPIDRSUpdateProduct_Private(ksp, &block->owners));    /* T = A Z */
+  PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked)); /* x_j += Z S_j */
+  PetscCall(KSPIDRSUpdateResidual_Private(ksp, &block->owners));   /* R = anchor - T, Z = 0 */
+  PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));               /* f = P^H R */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,18 +227,6 @@ static void KSPIDRSBlockSetNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *n
   } else block->stagnation++;
 }
 
-/* Reports the iteration of a right-hand side */
-static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
-{
-  PetscFunctionBegin;
-  col->trust.rnorm = rnorm;
-  col->rep.its     = its;
-  col->rep.rnorm   = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
-  PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm));
-  PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Reports the iteration of all right-hand sides that are not done. *ending of *left have a reason to end */
 static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt its, PetscBool ended[],
                                                     PetscInt *left, PetscInt *ending)
@@ -263,7 +241,9 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
 
     ended[j] = PETSC_FALSE;
     if (block->done[j]) continue;
-    PetscCall(KSPIDRSBlockReport_Private(ksp, block->column[j], its, block->norms[j]));
+    block->column[j]->trust.rnorm = block->norms[j];
+    PetscCall(KSPIDRSTestIteration_Private(ksp, block->column[j], its, block->norms[j]));
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, block->column[j]));
     if (*reason == KSP_DIVERGED_DTOL) {
       block->why = "its residuals have grown too far";
       *reason    = KSP_CONVERGED_ITERATING;
@@ -280,34 +260,26 @@ static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *bl
 /* Computes v = b - A x of a right-hand side, or B^{-1}(b - A x), and its norm; z, a column of Z, is kept */
 static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
-  KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
-  const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
-  Vec                  t = col->t, v = col->v;
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
-  PetscCall(IDRSStreamJoin(col->work));
-  PetscCall(IDRSProductApply(idrs->product, col->rep.sol, t));
-  PetscCall(IDRSStreamJoin(col->work));
-  idrs->counts.matvecs++;
-  PetscCall(VecAYPX(t, -1.0, col->rep.rhs));
-  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, t, v));
-  else PetscCall(VecCopy(t, v));
-  PetscCall(KSPIDRSNorms_Private(ksp, &one, &v, rnorm));
+  PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, col->v)); /* t = A x */
+  PetscCall(VecAYPX(col->t, -1.0, col->rep.rhs));              /* t = b - t */
+  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, col->t, col->v));
+  else PetscCall(VecCopy(col->t, col->v));
+  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* *met is set unless b - A x of a right-hand side misses the tolerance */
 static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col, PetscBool *met)
 {
-  KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSReported *rep  = &col->rep;
+  KSPIDRSReported *rep = &col->rep;
 
   PetscFunctionBegin;
   *met = PETSC_TRUE;
-  if (!idrs->exact || ksp->converged != KSPConvergedDefault ||
-      (rep->reason != KSP_CONVERGED_RTOL && rep->reason != KSP_CONVERGED_ATOL))
-    PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->counts.verifications++;
+  if (!KSPIDRSNeedsVerification(ksp, col)) PetscFunctionReturn(PETSC_SUCCESS);
+  ((KSP_IDRS *)ksp->data)->counts.verifications++;
   PetscCall(KSPIDRSBlockTrueNorm_Private(ksp, col, &rep->rnorm));
   rep->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm));
@@ -362,8 +334,7 @@ static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *blo
 {
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
   const PetscInt  its    = block->at.its;
-  const PetscBool tested = (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault &&
-                                       its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
+  const PetscBool tested = KSPIDRSTestsNorm(ksp, its);
   IDRSBlockBounds bounds = {.count = block->count, .cosine = idrs->set.cosine, .anchornorm = block->anchornorm};
 
   for (PetscInt j = 0; j < block->count; j++)

@@ -180,11 +180,9 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the convergence test may end the solve with the norm of the present iteration */
-static PetscBool KSPIDRSTestsNorm(KSP ksp, const KSPIDRSColumn *col)
+/* KSPIDRSTestsNorm - Returns PETSC_TRUE if the convergence test may end the solve with the norm of this iteration */
+PetscBool KSPIDRSTestsNorm(KSP ksp, PetscInt its)
 {
-  const PetscInt its = col->rec.its;
-
   return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm &&
                      its >= IDRSMinimumIterations(ksp));
 }
@@ -192,7 +190,7 @@ static PetscBool KSPIDRSTestsNorm(KSP ksp, const KSPIDRSColumn *col)
 /* Returns the bounds beyond which the convergence test may end the solve, for norms of the scaled r */
 static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp, const KSPIDRSColumn *col)
 {
-  const PetscBool tested = KSPIDRSTestsNorm(ksp, col);
+  const PetscBool tested = KSPIDRSTestsNorm(ksp, col->rec.its);
 
   return (IDRSBounds){.low    = tested ? col->scale * col->rep.ttol : -1.0,
                       .high   = tested ? ksp->divtol * (col->scale * col->rep.rnorm0) : PETSC_MAX_REAL,
@@ -269,7 +267,7 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 
   return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->suspended && rec->residual == KSPIDRS_RECURRED &&
                      rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->start && rec->k == col->scalars->s) &&
-                     (KSPIDRSTestsNorm(ksp, col) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
+                     (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
 /*

@@ -376,6 +376,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSColumns *, Vec[], Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode KSPIDRSMatMultSolution_Private(KSP, const KSPIDRSColumn *, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, const KSPIDRSColumns *, PetscBool, Vec[], Vec[]);
 
 /* idrspc.c */
@@ -399,6 +400,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *, IDRSOutcome *);
 PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, KSPIDRSColumn *, IDRSWholeReport *, IDRSOutcome *);
+PETSC_INTERN PetscBool      KSPIDRSTestsNorm(KSP, PetscInt);
 PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSColumns *, KSPIDRSNorm[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSColumns *);
@@ -410,6 +412,8 @@ PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSCol
 PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckStagnation_Private(KSP, KSPIDRSColumn *, PetscReal, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSUpdateProduct_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSUpdateResidual_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP, KSPIDRSColumn *);
 
@@ -418,6 +422,8 @@ PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareCycle_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSTestIteration_Private(KSP, KSPIDRSColumn *, PetscInt, PetscReal);
+PETSC_INTERN PetscBool      KSPIDRSNeedsVerification(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSConcludeReport_Private(KSP, KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP, KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);

@@ -97,7 +97,7 @@ PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols
    KSPIDRSMatMultSolution_Private - Computes t = A x for the solution of a column, by MatMult(). A solution of another type than
    the work vectors is copied to y first
 */
-static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColumn *col, Vec y)
+PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColumn *col, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   Vec       x    = col->rep.sol;

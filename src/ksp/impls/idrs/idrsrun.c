@@ -22,28 +22,38 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets the tolerance suspends
-   the recurrence until b - A x is verified; then the report is concluded
-*/
+/* KSPIDRSTestIteration_Private - Calls the convergence test for this iteration of a column; a norm that is not finite is a reason */
+PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+{
+  PetscFunctionBegin;
+  col->rep.its   = its;
+  col->rep.rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
+  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
+  if (!col->rep.reason) PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSNeedsVerification - Returns PETSC_TRUE if the reason of a column counts only if b - A x meets the tolerance, too */
+PetscBool KSPIDRSNeedsVerification(KSP ksp, const KSPIDRSColumn *col)
+{
+  return (PetscBool)(((const KSP_IDRS *)ksp->data)->exact && ksp->converged == KSPConvergedDefault &&
+                     (col->rep.reason == KSP_CONVERGED_RTOL || col->rep.reason == KSP_CONVERGED_ATOL));
+}
+
+/* Reports an iteration. If its norm must be verified first, the recurrence is suspended, and the report is concluded later */
 static PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
-  KSPIDRSTrust    *trust = &col->trust;
-  KSPIDRSReported *rep   = &col->rep;
+  KSPIDRSTrust *trust = &col->trust;
 
   PetscFunctionBegin;
   trust->rnorm  = rnorm;
   trust->peak   = PetscMax(trust->peak, rnorm);
   trust->logged = PETSC_FALSE;
   if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, col, &rnorm));
-  rep->its   = its;
-  rep->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
-  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
-  if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm));
-  if (its && ((const KSP_IDRS *)ksp->data)->exact && ksp->converged == KSPConvergedDefault &&
-      (rep->reason == KSP_CONVERGED_RTOL || rep->reason == KSP_CONVERGED_ATOL)) {
-    rep->reason        = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, rnorm));
+  if (PetscIsInfOrNanReal(rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (its && KSPIDRSNeedsVerification(ksp, col)) {
+    col->rep.reason    = KSP_CONVERGED_ITERATING;
     col->rec.suspended = KSPIDRS_UNVERIFIED;
   } else PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -285,31 +285,49 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSReliableUpdate_Private - Makes a reliable update of all columns, with one product */
-PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols)
+/* KSPIDRSUpdateProduct_Private - Computes t = A z for all columns, with which a reliable update begins */
+PetscErrorCode KSPIDRSUpdateProduct_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  const IDRSGroup group = KSPIDRSGetGroup(cols);
-  Vec             z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+  Vec z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
-    const KSPIDRSColumn *col = cols->column[i];
-
-    z[i]      = col->z;
-    t[i]      = col->t;
-    v[i]      = col->v;
-    r[i]      = col->r;
-    anchor[i] = col->anchor;
+    z[i] = cols->column[i]->z;
+    t[i] = cols->column[i]->t;
+    v[i] = cols->column[i]->v;
   }
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, z, t, v)); /* t = A z */
-  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));              /* vec_sol += z */
-  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));        /* r = anchor - t, anchor = r, z = 0 */
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, z, t, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSUpdateResidual_Private - Computes r = anchor - t, anchor = r, z = 0 for all columns, after z has been added to x */
+PetscErrorCode KSPIDRSUpdateResidual_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
+  Vec             t[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    t[i]      = cols->column[i]->t;
+    r[i]      = cols->column[i]->r;
+    anchor[i] = cols->column[i]->anchor;
+  }
+  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
+  ((KSP_IDRS *)ksp->data)->counts.updates += cols->count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSReliableUpdate_Private - Makes a reliable update of all columns. The order keeps KSPBuildSolution() right in MatMult() */
+PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSUpdateProduct_Private(ksp, cols));  /* t = A z */
+  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));     /* vec_sol += z */
+  PetscCall(KSPIDRSUpdateResidual_Private(ksp, cols)); /* r = anchor - t, z = 0 */
   for (PetscInt i = 0; i < cols->count; i++) {
     PetscCall(KSPIDRSSmoothSums_Private(ksp, cols->column[i]));
     cols->column[i]->rec.residual = KSPIDRS_RELIABLE_UPDATE;
   }
-  idrs->counts.updates += cols->count;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -116,10 +116,12 @@ static PetscErrorCode IDRSCombine_Vec(const IDRSGroup *group, const IDRSStep *st
 }
 
 /*
-   Begins the split reduction of all sums. Not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for
-   good: it keeps the norm with the vector
+   Begins or ends the split reduction of all sums. It does not call VecNormBegin(), because the norm may be stored with the vector:
+   then VecNormEnd() fails and leaves the split reduction unfinished
 */
-static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSProjectSplit_Vec(IDRSWork work, const IDRSStep *step,
+                                           PetscErrorCode (*mdot)(Vec, PetscInt, const Vec[], PetscScalar[]),
+                                           PetscErrorCode (*dot)(Vec, Vec, PetscScalar *))
 {
   const PetscInt s    = work->s;
   PetscScalar   *sums = work->scalars.sums;
@@ -127,33 +129,28 @@ static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
 
   PetscFunctionBegin;
   IDRSStepVecs(work, step, &x, &y);
-  PetscCall(VecMDotBegin(x, s, work->P, sums + IDRS_SUM_PX(s)));
-  PetscCall(VecDotBegin(x, x, sums + IDRS_SUM_XX(s)));
-  PetscCall(VecDotBegin(work->r, work->r, sums + IDRS_SUM_RR(s)));
+  PetscCall((*mdot)(x, s, work->P, sums + IDRS_SUM_PX(s)));
+  PetscCall((*dot)(x, x, sums + IDRS_SUM_XX(s)));
+  PetscCall((*dot)(work->r, work->r, sums + IDRS_SUM_RR(s)));
   if (y) {
-    PetscCall(VecMDotBegin(y, s, work->P, sums + IDRS_SUM_PY(s)));
-    PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
-    PetscCall(VecDotBegin(y, y, sums + IDRS_SUM_YY(s)));
+    PetscCall((*mdot)(y, s, work->P, sums + IDRS_SUM_PY(s)));
+    PetscCall((*dot)(y, x, sums + IDRS_SUM_XY(s)));
+    PetscCall((*dot)(y, y, sums + IDRS_SUM_YY(s)));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSProjectSplit_Vec(work, step, VecMDotBegin, VecDotBegin));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSProjectEnd_Vec(IDRSWork work, const IDRSStep *step)
 {
-  const PetscInt s    = work->s;
-  PetscScalar   *sums = work->scalars.sums;
-  Vec            x, y;
-
   PetscFunctionBegin;
-  IDRSStepVecs(work, step, &x, &y);
-  PetscCall(VecMDotEnd(x, s, work->P, sums + IDRS_SUM_PX(s)));
-  PetscCall(VecDotEnd(x, x, sums + IDRS_SUM_XX(s)));
-  PetscCall(VecDotEnd(work->r, work->r, sums + IDRS_SUM_RR(s)));
-  if (y) {
-    PetscCall(VecMDotEnd(y, s, work->P, sums + IDRS_SUM_PY(s)));
-    PetscCall(VecDotEnd(y, x, sums + IDRS_SUM_XY(s)));
-    PetscCall(VecDotEnd(y, y, sums + IDRS_SUM_YY(s)));
-  }
+  PetscCall(IDRSProjectSplit_Vec(work, step, VecMDotEnd, VecDotEnd));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -288,25 +288,18 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   nonsymmetric systems, with one global reduction per matvec
 
   Options Database Keys:
-+ -ksp_idrs_s s                                   - number of shadow vectors (default 4), see `KSPIDRSSetShadowSize()`
-. -ksp_idrs_seed seed                             - seed of the hashed shadow space (default 0), see `KSPIDRSSetShadowSeed()`
-. -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see
-    `KSPIDRSSetMinimumCosine()`
-. -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see
-    `KSPIDRSSetUpdateTolerance()`
-. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10), see
-    `KSPIDRSSetMaxRestarts()`
-. -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
-. -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see
-    `KSPIDRSSetImplementation()`
-. -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto), see
-    `KSPIDRSSetCommunication()`
-. -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see
-    `KSPIDRSSetProduct()`
-. -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto), see `KSPIDRSSetRun()`
-. -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16), see
-    `KSPIDRSSetWidth()`
-- -ksp_idrs_block (true|false)                    - whether these have one block recurrence (default false), see `KSPIDRSSetBlock()`
++ -ksp_idrs_s s                                   - number of shadow vectors (default 4)
+. -ksp_idrs_seed seed                             - seed of the hashed shadow space (default 0)
+. -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off)
+. -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none)
+. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10)
+. -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false)
+. -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto)
+. -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto)
+. -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto)
+. -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto)
+. -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16)
+- -ksp_idrs_block (true|false)                    - whether these have one block recurrence (default false)
 
   Level: beginner
 

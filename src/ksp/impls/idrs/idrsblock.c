@@ -227,33 +227,41 @@ static void KSPIDRSBlockSetNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *n
   } else block->stagnation++;
 }
 
-/* Reports the iteration of all right-hand sides that are not done. *ending of *left have a reason to end */
-static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt its, PetscBool ended[],
-                                                    PetscInt *left, PetscInt *ending)
+/* Results of a report: right-hand sides that are not done, and how many of these have a reason to end */
+typedef struct {
+  PetscBool ended[IDRS_MAX_WIDTH];
+  PetscInt  left, ending; /* right-hand sides that are not done, and those of them that have a reason to end */
+} KSPIDRSBlockReport;
+
+/* Takes the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
+static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
+                                                 KSPIDRSBlockReport *report)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
   PetscFunctionBegin;
-  *left = *ending = 0;
-  block->reported = its;
+  KSPIDRSBlockSetNorms(block, norms);
+  if (its <= block->reported || block->zinvalid || (block->why && block->at.columns < block->at.k))
+    PetscFunctionReturn(PETSC_SUCCESS);
+  report->left = report->ending = 0;
+  block->reported               = its;
   for (PetscInt j = 0; j < block->count; j++) {
-    KSPConvergedReason *reason = &block->column[j]->rep.reason;
+    KSPIDRSColumn      *col    = block->column[j];
+    KSPConvergedReason *reason = &col->rep.reason;
 
-    ended[j] = PETSC_FALSE;
+    report->ended[j] = PETSC_FALSE;
     if (block->done[j]) continue;
-    block->column[j]->trust.rnorm = block->norms[j];
-    PetscCall(KSPIDRSTestIteration_Private(ksp, block->column[j], its, block->norms[j]));
-    PetscCall(KSPIDRSConcludeReport_Private(ksp, block->column[j]));
+    col->trust.rnorm = block->norms[j];
+    PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, block->norms[j]));
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
     if (*reason == KSP_DIVERGED_DTOL) {
       block->why = "its residuals have grown too far";
       *reason    = KSP_CONVERGED_ITERATING;
     }
-    if (*reason) ended[j] = PETSC_TRUE;
-    *left += 1;
-    *ending += ended[j] ? 1 : 0;
+    if (*reason) report->ended[j] = PETSC_TRUE;
+    report->left++;
+    report->ending += report->ended[j] ? 1 : 0;
   }
   if (block->stagnation >= IDRS_BLOCK_MAX_STAGNATION) block->why = "it has found no smaller residual for a long time";
-  if (block->rnorm > KSPIDRSGrowthLimit(idrs, block->anchornorm)) block->why = "its residuals have grown too far";
+  if (block->rnorm > KSPIDRSGrowthLimit((KSP_IDRS *)ksp->data, block->anchornorm)) block->why = "its residuals have grown too far";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -345,23 +353,6 @@ static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *blo
   return bounds;
 }
 
-/* Results of a report: right-hand sides that are not done, and how many of these have a reason to end */
-typedef struct {
-  PetscBool ended[IDRS_MAX_WIDTH];
-  PetscInt  left, ending; /* right-hand sides that are not done, and those of them that have a reason to end */
-} KSPIDRSBlockReport;
-
-/* Takes the norms of a step, and reports them unless this iteration has been reported */
-static PetscErrorCode KSPIDRSBlockProcessNorms_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
-                                                       KSPIDRSBlockReport *report)
-{
-  PetscFunctionBegin;
-  KSPIDRSBlockSetNorms(block, norms);
-  if (its > block->reported && !block->zinvalid && !(block->why && block->at.columns < block->at.k))
-    PetscCall(KSPIDRSBlockReportAll_Private(ksp, block, its, report->ended, &report->left, &report->ending));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Launches the projection of this step on a device, and reports the norms of the step before. *stopped is set if the host must
    finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the next step
@@ -379,7 +370,7 @@ static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun 
     PetscInt       its;
 
     PetscCall(KSPIDRSBlockCollect_Private(ksp, block, &norms, &its));
-    PetscCall(KSPIDRSBlockProcessNorms_Private(ksp, block, &norms, its, report));
+    PetscCall(KSPIDRSBlockReport_Private(ksp, block, &norms, its, report));
     *stopped        = norms.stopped;
     block->stopnext = (PetscBool)(!*stopped && (report->ending == report->left || block->why));
   }
@@ -400,7 +391,7 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
 
     PetscCall(KSPIDRSBlockProject_Private(ksp, block));                                     /* P^H G_k, R^H R */
     IDRSBlockScalarsNorms(&block->algebra, block->at.k, block->count, block->sums, &norms); /* ||r_j|| */
-    PetscCall(KSPIDRSBlockProcessNorms_Private(ksp, block, &norms, block->at.its, &report));
+    PetscCall(KSPIDRSBlockReport_Private(ksp, block, &norms, block->at.its, &report));
   }
   if (decides) {
     if (report.ending && (report.ending == report.left || !block->at.k || block->why)) {

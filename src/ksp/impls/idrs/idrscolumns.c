@@ -70,18 +70,6 @@ static PetscErrorCode KSPIDRSCheckDense_Private(KSP ksp, Mat dense, const char n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates the results of `count` right-hand sides */
-static PetscErrorCode KSPIDRSCreateResults_Private(KSP ksp, PetscInt count)
-{
-  KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSResetResults_Private(ksp));
-  PetscCall(PetscCalloc3(count, &results->reasons, count, &results->its, count, &results->norms));
-  results->count = count;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode KSPIDRSResetResults_Private(KSP ksp)
 {
   KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
@@ -426,18 +414,6 @@ static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSDense *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Restores the members of the KSP, and frees what an error has left in slots */
-static PetscErrorCode KSPIDRSMatSolveRestore_Private(KSP ksp, KSPIDRSDense *dense)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i]));
-  KSPIDRSSetReported(ksp, &dense->outer);
-  idrs->current = &idrs->slot[0];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* KSPIDRSIterateColumns_Private - Solves for all columns of B, in the slots of this solve */
 PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
 {
@@ -454,7 +430,9 @@ PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
     idrs->slot[i].index = -1;
   }
   ierr = KSPIDRSCycles_Private(ksp, &dense);
-  PetscCall(KSPIDRSMatSolveRestore_Private(ksp, &dense));
+  for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i])); /* after an error */
+  KSPIDRSSetReported(ksp, &dense.outer);
+  idrs->current = &idrs->slot[0];
   if (!ierr) PetscCall(KSPIDRSJoinHistories_Private(ksp, &dense));
   for (PetscInt j = 0; j < count; j++) PetscCall(PetscFree(dense.histories[j]));
   PetscCall(PetscFree2(dense.histories, dense.lengths));
@@ -474,7 +452,9 @@ PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP ksp, Mat B, Mat X)
   PetscCall(KSPIDRSCheckDense_Private(ksp, X, "the block of solutions"));
   PetscCall(MatGetSize(B, NULL, &count));
   PetscCall(KSPIDRSCheckBlockSettings_Private(ksp));
-  PetscCall(KSPIDRSCreateResults_Private(ksp, count));
+  PetscCall(KSPIDRSResetResults_Private(ksp));
+  PetscCall(PetscCalloc3(count, &idrs->results.reasons, count, &idrs->results.its, count, &idrs->results.norms));
+  idrs->results.count = count;
   PetscCall(PetscMemzero(&idrs->blocks, sizeof(idrs->blocks)));
   PetscCall(KSPIDRSWhySequential_Private(ksp, count, &idrs->sequential));
   if (idrs->sequential)

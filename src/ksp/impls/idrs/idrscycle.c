@@ -357,13 +357,9 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
   const PetscBool          last = (PetscBool)(rec->its + 1 >= ksp->max_it);
   IDRSStep                 step = KSPIDRSGetStep(idrs, col);
 
-  if (k < s) {
-    step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && rec->residual == KSPIDRS_RECURRED && !last);
-    step.wantu = (PetscBool)(step.wantv && k + 1 < s && !KSPIDRSIsPreconditioned(idrs));
-  } else {
-    step.wantv = (PetscBool)(!last && !due);
-    step.wantu = (PetscBool)(step.wantv && !KSPIDRSIsPreconditioned(idrs));
-  }
+  if (k == s) step.wantv = (PetscBool)(!last && !due);
+  else step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && rec->residual == KSPIDRS_RECURRED && !last);
+  step.wantu = (PetscBool)(step.wantv && k + 1 != s && !KSPIDRSIsPreconditioned(idrs));
   return step;
 }
 
@@ -385,12 +381,6 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
     /* x += omega U_k, r -= omega G_k, with G_k before its orthogonalization */
   } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->beta + k, col->U + k, col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns how much of the next step the last pass has computed */
-static KSPIDRSStage KSPIDRSStageAfter(const IDRSStep *step)
-{
-  return step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
 }
 
 /* Follows the pass of a step k < s */
@@ -492,7 +482,7 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSColumns *cols, KSPIDR
     if (!follows[i]) continue;
     done++;
     col->rec.its++;
-    col->rec.stage      = KSPIDRSStageAfter(step);
+    col->rec.stage      = step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
     col->rec.unreported = PETSC_TRUE;
     if (omega) PetscCall(KSPIDRSAfterOmega_Private(ksp, col, step, rr[i], &norm[i]));
     else PetscCall(KSPIDRSAfterInner_Private(ksp, col, rr[i], &norm[i]));

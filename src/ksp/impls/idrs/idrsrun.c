@@ -22,7 +22,7 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSTestIteration_Private - Calls the convergence test for this iteration of a column; a norm that is not finite is a reason */
+/* KSPIDRSTestIteration_Private - Calls the convergence test for this iteration of a column; an infinite norm or NaN is a reason */
 PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
   PetscFunctionBegin;
@@ -330,22 +330,17 @@ static const KSPIDRSRunOps *const KSPIDRSRunList[] = {&KSPIDRSRun_AtOnce, &KSPID
 
 const char *const KSPIDRSRuns[] = {"auto", "steps", "whole", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
 
-/* Returns PETSC_TRUE for a monitor of PETSc that uses only the norm */
-static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *))
+/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if no monitor can ask for the solution, as all are monitors of PETSc for the norm */
+PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 {
   typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
 
-  return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)IDRSMonitorShort ||
-             monitor == (Monitor)KSPMonitorResidualDrawLG
-         ? PETSC_TRUE
-         : PETSC_FALSE;
-}
-
-/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if no monitor can ask for the solution */
-PetscBool KSPIDRSMonitorsNorms(KSP ksp)
-{
   for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
-    if (!KSPIDRSMonitorsNorm(ksp->monitor[i])) return PETSC_FALSE;
+    const Monitor monitor = (Monitor)ksp->monitor[i];
+
+    if (monitor != (Monitor)KSPMonitorResidual && monitor != (Monitor)IDRSMonitorShort &&
+        monitor != (Monitor)KSPMonitorResidualDrawLG)
+      return PETSC_FALSE;
   }
   return PETSC_TRUE;
 }

@@ -926,36 +926,29 @@ PetscErrorCode KSPIDRSGetColumnResults(KSP ksp, PetscInt *n, const KSPConvergedR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Composes the setter and the getter of a setting */
+#define KSPIDRSCompose(ksp, compose, setting) \
+  IDRSCompose(ksp, compose, KSPIDRSSet##setting); \
+  IDRSCompose(ksp, compose, KSPIDRSGet##setting)
+
 /* KSPIDRSComposeSetters_Private - Composes the functions above with the KSP, or removes them */
 PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
 {
   PetscFunctionBegin;
-  IDRSCompose(ksp, compose, KSPIDRSSetShadowSize);
-  IDRSCompose(ksp, compose, KSPIDRSGetShadowSize);
+  KSPIDRSCompose(ksp, compose, ShadowSize);
   IDRSCompose(ksp, compose, KSPIDRSSetShadowVecs);
-  IDRSCompose(ksp, compose, KSPIDRSSetShadowSeed);
-  IDRSCompose(ksp, compose, KSPIDRSGetShadowSeed);
-  IDRSCompose(ksp, compose, KSPIDRSSetMinimumCosine);
-  IDRSCompose(ksp, compose, KSPIDRSGetMinimumCosine);
-  IDRSCompose(ksp, compose, KSPIDRSSetUpdateTolerance);
-  IDRSCompose(ksp, compose, KSPIDRSGetUpdateTolerance);
-  IDRSCompose(ksp, compose, KSPIDRSSetWidth);
-  IDRSCompose(ksp, compose, KSPIDRSGetWidth);
-  IDRSCompose(ksp, compose, KSPIDRSSetBlock);
-  IDRSCompose(ksp, compose, KSPIDRSGetBlock);
+  KSPIDRSCompose(ksp, compose, ShadowSeed);
+  KSPIDRSCompose(ksp, compose, MinimumCosine);
+  KSPIDRSCompose(ksp, compose, UpdateTolerance);
+  KSPIDRSCompose(ksp, compose, Width);
+  KSPIDRSCompose(ksp, compose, Block);
   IDRSCompose(ksp, compose, KSPIDRSGetColumnResults);
-  IDRSCompose(ksp, compose, KSPIDRSSetMaxRestarts);
-  IDRSCompose(ksp, compose, KSPIDRSGetMaxRestarts);
-  IDRSCompose(ksp, compose, KSPIDRSSetSmoothing);
-  IDRSCompose(ksp, compose, KSPIDRSGetSmoothing);
-  IDRSCompose(ksp, compose, KSPIDRSSetImplementation);
-  IDRSCompose(ksp, compose, KSPIDRSGetImplementation);
-  IDRSCompose(ksp, compose, KSPIDRSSetCommunication);
-  IDRSCompose(ksp, compose, KSPIDRSGetCommunication);
-  IDRSCompose(ksp, compose, KSPIDRSSetProduct);
-  IDRSCompose(ksp, compose, KSPIDRSGetProduct);
-  IDRSCompose(ksp, compose, KSPIDRSSetRun);
-  IDRSCompose(ksp, compose, KSPIDRSGetRun);
+  KSPIDRSCompose(ksp, compose, MaxRestarts);
+  KSPIDRSCompose(ksp, compose, Smoothing);
+  KSPIDRSCompose(ksp, compose, Implementation);
+  KSPIDRSCompose(ksp, compose, Communication);
+  KSPIDRSCompose(ksp, compose, Product);
+  KSPIDRSCompose(ksp, compose, Run);
   IDRSCompose(ksp, compose, KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

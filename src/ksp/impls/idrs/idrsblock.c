@@ -332,7 +332,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *b
   } else {
     PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, others));
     for (PetscInt i = 0; i < block->owners.count; i++) PetscCall(VecSet(block->Z[i].vec, 0.0));
-    block->why = "b - A x misses tolerances that it meets";
+    block->why = "b - A x misses tolerances that r meets";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -307,13 +307,12 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
              " they are not",
              prefix, prefix, width);
   PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block has no smoothing: not with -%sksp_idrs_smoothing true", prefix, prefix);
+             "-%sksp_idrs_block does not support -%sksp_idrs_smoothing; remove one of the two", prefix, prefix);
   PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block takes hashed shadow vectors only, s for each linearly independent right-hand side: not with the "
-             "%" PetscInt_FMT " of KSPIDRSSetShadowVecs()",
-             prefix, s);
+             "-%sksp_idrs_block does not support the %" PetscInt_FMT " explicit shadow vectors of KSPIDRSSetShadowVecs()", prefix,
+             s);
   PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block is run step by step: not with -%sksp_idrs_run whole", prefix, prefix);
+             "-%sksp_idrs_block does not support -%sksp_idrs_run whole; remove one of the two", prefix, prefix);
   PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT
              " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT,

@@ -46,8 +46,8 @@ PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   }
   idrs->exact = (PetscBool)(!inexact && direct);
   if (!idrs->exact)
-    PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n",
-                        ((PetscObject)A)->type_name));
+    PetscCall(
+      PetscInfo(ksp, "The operator of type %s is inexact: no reliable updates and no verification\n", ((PetscObject)A)->type_name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -22,7 +22,7 @@ static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const
     PetscCall(PetscSNPrintf(time, sizeof(time), "  %9.2f us", (double)(1e6 * (PetscReal)traffic->seconds / matvecs)));
   if (traffic->seconds > 0.0 && bytes > 0.0)
     PetscCall(PetscSNPrintf(rate, sizeof(rate), "  %7.1f GB/s", (double)(1e-9 * bytes / (PetscReal)traffic->seconds)));
-  /* one call a line, as each call prints the indentation */
+  /* one call per line, because each call prints the indentation */
   PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls%s%s%s\n", name, (double)((PetscReal)traffic->calls / matvecs),
                                    moved, time, rate));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -57,7 +57,7 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "matvec", &matvec, info->n));
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "preconditioner", &pc, info->n));
   if (info->device && !(all.seconds > 0.0))
-    PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: they come with -log_view -log_view_gpu_time\n"));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: use -log_view -log_view_gpu_time\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,7 +1,7 @@
 /*
-   Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the preconditioners PCPOLY (polynomials), PCBJIDRS
-   (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the factorisation package MATSOLVERPETSCIDRS, matrices
-   MATAIJSTREAM that are streamed from host memory, matrix powers, and scatters PETSCSFNCCL from GPU to GPU
+   Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the preconditioners PCPOLY (polynomials),
+   PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the factorisation package MATSOLVERPETSCIDRS,
+   matrices MATAIJSTREAM that are streamed from host memory, matrix powers, and scatters PETSCSFNCCL from GPU to GPU
 */
 #pragma once
 

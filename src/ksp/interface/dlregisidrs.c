@@ -41,8 +41,8 @@ static PetscErrorCode KSPIDRSFinalize(void)
 }
 
 /*
-   Checks that this is the PETSc that the library was compiled for: sizes and structures differ. The types are compared first, because
-   a larger integer would be written past its end
+   Checks that this is the PETSc that the library was compiled for: sizes and structures differ. The types are compared first,
+   because a larger integer would be written past its end
 */
 static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 {
@@ -85,8 +85,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   The library works with the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with.
   With others this function reports an error.
 
-  The time limit is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a larger
-  limit if a process may reach a matvec that much later than the others.
+  The time limit is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a
+  larger limit if a process may reach a matvec that much later than the others.
 
 .seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
 @*/

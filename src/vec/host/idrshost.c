@@ -342,13 +342,6 @@ static PetscErrorCode IDRSCombineWork_Host(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Host(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSCombineWork_Host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode IDRSProjectWork_Host(IDRSWork work, const IDRSStep *step)
 {
   const PetscScalar **P = ((IDRSPanels_Host *)work->data)->P, *xarray, *yarray = NULL;
@@ -364,13 +357,6 @@ static PetscErrorCode IDRSProjectWork_Host(IDRSWork work, const IDRSStep *step)
   if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(VecRestoreArrayRead(x, &xarray));
   for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecRestoreArrayRead(work->P[j], &P[j]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSProject_Host(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSProjectWork_Host));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -390,13 +376,6 @@ static PetscErrorCode IDRSUpdateWork_Host(IDRSWork work, const IDRSStep *step)
     PetscCall(IDRSChanged_Host(work->U[k]));
   }
   if (step->wantu) PetscCall(IDRSChanged_Host(work->U[k + 1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSUpdate_Host(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSUpdateWork_Host));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -423,12 +402,18 @@ static PetscErrorCode IDRSAdvanceWork_Host(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Host(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSAdvanceWork_Host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* Defines a pass of a group by the function for one work */
+#define IDRS_GROUP_PASS(pass) \
+  static PetscErrorCode pass##_Host(const IDRSGroup *group, const IDRSStep *step) \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(IDRSEachWork(group, step, pass##Work_Host)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+IDRS_GROUP_PASS(IDRSCombine)
+IDRS_GROUP_PASS(IDRSProject)
+IDRS_GROUP_PASS(IDRSUpdate)
+IDRS_GROUP_PASS(IDRSAdvance)
 
 const IDRSPassOps IDRSPasses_Host = {
   .name         = "host",

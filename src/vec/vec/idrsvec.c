@@ -108,13 +108,6 @@ static PetscErrorCode IDRSCombineWork_Vec(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Vec(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSCombineWork_Vec));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Begins or ends the split reduction of all sums. It does not call VecNormBegin(), because the norm may be stored with the vector:
    then VecNormEnd() fails and leaves the split reduction unfinished
@@ -219,13 +212,6 @@ static PetscErrorCode IDRSUpdateWork_Vec(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Vec(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSUpdateWork_Vec));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
 {
   const IDRSScalars *scalars = &work->scalars;
@@ -239,12 +225,17 @@ static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Vec(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSAdvanceWork_Vec));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* Defines a pass of a group by the function for one work */
+#define IDRS_GROUP_PASS(pass) \
+  static PetscErrorCode pass##_Vec(const IDRSGroup *group, const IDRSStep *step) \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(IDRSEachWork(group, step, pass##Work_Vec)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+IDRS_GROUP_PASS(IDRSCombine)
+IDRS_GROUP_PASS(IDRSUpdate)
+IDRS_GROUP_PASS(IDRSAdvance)
 
 const IDRSPassOps IDRSPasses_Vec = {
   .name         = "vec",

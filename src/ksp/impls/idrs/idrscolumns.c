@@ -10,6 +10,7 @@
    Settings that need the iterate of each right-hand side go through KSPSolve(), one right-hand side after another
 */
 #include "idrsimpl.h"
+#include <petscidrs/private/idrssettings.h>
 #include <petsc/private/matimpl.h>
 #include <petsc/private/pcimpl.h>
 
@@ -297,7 +298,7 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
 {
   KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
   const MPI_Comm comm   = PetscObjectComm((PetscObject)ksp);
-  const char    *prefix = ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
+  const char    *prefix = IDRSPrefix(ksp);
   const PetscInt s = idrs->set.s, width = idrs->set.width;
 
   PetscFunctionBegin;

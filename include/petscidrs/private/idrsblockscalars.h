@@ -24,8 +24,8 @@
 #endif
 
 /*
-   Threads of a block are in columns of 16. As little is unrolled as keeps loads of a product under way together: a device runs this
-   code once in a launch, and waits for the code, too
+   Threads of a block are in columns of 16. Loops are unrolled only as far as loads of a product overlap: a device runs this code
+   once in a launch, and must load the code, too
 */
 #if defined(__CUDA_ARCH__)
   #define IDRS_MEMBER         ((int)threadIdx.x)

@@ -27,7 +27,7 @@ typedef struct {
   PetscInt               n;
   PetscScalar           *r, *z, *v;
   const PetscScalar     *p, *t;
-  const PetscScalar     *diagonal; /* of B^{-1}, where the passes apply it */
+  const PetscScalar     *diagonal; /* of B^{-1}, if the passes apply it */
 } IDRSLoop_Host;
 
 /* Computes v = r - G(:,from:to) c on m rows from b on; v points to these rows */
@@ -136,14 +136,15 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
 
 /*
    Computes the sums of a projection over the rows of this process, except r^H r. P has explicit shadow vectors, or is NULL for
-   the hashed space with this key, whose first row here is rstart. `both` says that there is a y, because y is NULL without local
-   rows
+   the hashed space. `both` says that there is a y, because y is NULL without local rows
 */
-IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart,
-                                            const PetscScalar *x, const PetscScalar *y, PetscBool both, PetscScalar sums[])
+IDRS_VECTORISED static void IDRSProjectPass(IDRSWork work, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y,
+                                            PetscBool both, PetscScalar sums[])
 {
-  PetscScalar *Px = sums + IDRS_SUM_PX(s), *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
-  uint32_t     z0[IDRS_CHUNK], z1[IDRS_CHUNK];
+  const PetscInt n = work->n, s = work->s;
+  const uint64_t key = IDRSShadowKey(work->seed), rstart = (uint64_t)work->rstart;
+  PetscScalar   *Px = sums + IDRS_SUM_PX(s), *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
+  uint32_t       z0[IDRS_CHUNK], z1[IDRS_CHUNK];
 
   for (PetscInt j = 0; j < s; j++) {
     Px[j] = 0.0;
@@ -352,8 +353,7 @@ static PetscErrorCode IDRSProjectWork_Host(IDRSWork work, const IDRSStep *step)
   for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecGetArrayRead(work->P[j], &P[j]));
   PetscCall(VecGetArrayRead(x, &xarray));
   if (y) PetscCall(VecGetArrayRead(y, &yarray));
-  IDRSProjectPass(work->n, work->s, P, IDRSShadowKey(work->seed), (uint64_t)work->rstart, xarray, yarray,
-                  y ? PETSC_TRUE : PETSC_FALSE, work->scalars.sums);
+  IDRSProjectPass(work, P, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, work->scalars.sums);
   if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(VecRestoreArrayRead(x, &xarray));
   for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecRestoreArrayRead(work->P[j], &P[j]));

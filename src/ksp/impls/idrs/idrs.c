@@ -23,7 +23,7 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
     if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
   }
-  if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() takes the PC away */
+  if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() removes the PC before */
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
   PetscCall(IDRSProductDestroy(&idrs->product));
@@ -46,7 +46,7 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
   PetscCall(KSPReset_IDRS(ksp));
   PetscCall(KSPIDRSResetResults_Private(ksp));
   PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
-  PetscCall(IDRSSetDefaultDivtol(ksp, IDRS_DIVTOL, KSP_DIVTOL)); /* the next type has PETSc's again */
+  PetscCall(IDRSSetDefaultDivtol(ksp, IDRS_DIVTOL, KSP_DIVTOL)); /* the next type has PETSc's tolerance again */
   PetscCall(KSPIDRSComposeSetters_Private(ksp, PETSC_FALSE));
   PetscCall(KSPDestroyDefault(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -95,7 +95,7 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
   const KSPSetUpStage stage = ksp->setupstage;
 
   PetscFunctionBegin;
-  ksp->setupstage = KSP_SETUP_NEW; /* should it fail */
+  ksp->setupstage = KSP_SETUP_NEW; /* in case the set-up fails */
   PetscCall(KSPSetUp_IDRS(ksp));
   ksp->setupstage = stage;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -143,17 +143,14 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   idrs->active = active;
   PetscCall(KSPIDRSSetOperator_Private(ksp));
   PetscCall(KSPIDRSSetProduct_Private(ksp));
-  /* before 3.26 KSPSetUp() leaves one whose type or matrix has changed to PCApply(), where a failure is not seen */
+  /* before 3.26 a new type or matrix is set up only in PCApply(), which does not report a failure */
   PetscCall(PCSetUp(ksp->pc));
   PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
   PetscCall(KSPIDRSStartSlots_Private(ksp));
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   idrs->counts.before = info.reductions;
-  /*
-     PETSc tells the level of solvers that its own preconditioners nest; the count also tells of those in an operator or PCSHELL of
-     the user
-  */
+  /* PETSc counts solvers that its preconditioners nest; KSPIDRSNesting also those in an operator or PCSHELL of the user */
   PetscCall(IDRSGetNestLevel(ksp, &level));
   idrs->nesting = PetscMax(level, KSPIDRSNesting);
   PetscCall(KSPIDRSSetRun_Private(ksp));
@@ -172,7 +169,7 @@ static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
   PetscFunctionBegin;
   if (idrs->state == KSPIDRS_IDLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if (idrs->state == KSPIDRS_SOLVING || size > 1) PetscCall(PCPostSolve(ksp->pc, ksp)); /* of this solve */
+  if (idrs->state == KSPIDRS_SOLVING || size > 1) PetscCall(PCPostSolve(ksp->pc, ksp)); /* ends this solve */
   PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPSolve() is called inside KSPSolve() of the same KSP: create another KSP for the inner solve");
   PetscCheck(size == 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
@@ -193,13 +190,13 @@ static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat 
   IDRSCheckDiagonalScale(ksp);
   PetscCall(KSPIDRSRecover_Private(ksp));
   ierr = KSPIDRSPrepareSolve_Private(ksp, active);
-  /* nothing has begun but what PETSc's KSPSolve() has: with other settings a solve may follow */
+  /* only KSPSolve() has begun, so that a solve with other settings may follow */
   if (ierr) (void)PCPostSolve(ksp->pc, ksp);
   PetscCall(ierr);
   idrs->state    = KSPIDRS_SOLVING;
   KSPIDRSNesting = nesting + 1;
   ierr           = B ? KSPIDRSIterateColumns_Private(ksp, B, X) : KSPIDRSIterate_Private(ksp);
-  KSPIDRSNesting = nesting; /* after an error, too */
+  KSPIDRSNesting = nesting; /* also after an error */
   idrs->state    = ierr ? KSPIDRS_FAILED : KSPIDRS_IDLE;
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);

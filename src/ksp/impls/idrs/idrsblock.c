@@ -230,7 +230,7 @@ static void KSPIDRSBlockSetNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *n
 /* Results of a report: right-hand sides that are not done, and how many of these have a reason to end */
 typedef struct {
   PetscBool ended[IDRS_MAX_WIDTH];
-  PetscInt  left, ending; /* right-hand sides that are not done, and those of them that have a reason to end */
+  PetscInt  left, ending; /* right-hand sides that are not done, and how many have a reason */
 } KSPIDRSBlockReport;
 
 /* Takes the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
@@ -433,7 +433,7 @@ static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *block)
     KSPIDRSColumn *col = block->column[j];
 
     if (block->done[j]) {
-      PetscCall(VecSet(col->z, 0.0)); /* the end of a solve adds it to the solution */
+      PetscCall(VecSet(col->z, 0.0)); /* KSPIDRSEnd_Private() adds it to the solution */
       continue;
     }
     col->rep.reason           = KSP_CONVERGED_ITERATING;
@@ -472,7 +472,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockBasis_Private(ksp, block));
-  if (!block->owners.count) { /* without a norm zero has not been seen to be solved for */
+  if (!block->owners.count) { /* with KSP_NORM_NONE also for zero right-hand sides */
     PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -17,8 +17,8 @@
 /* The dense matrices of this solve, and its results */
 typedef struct {
   Mat             B, X;
-  KSPIDRSReported outer;     /* the members that the KSP had */
-  PCFailedReason  failed;    /* whether the set-up of the preconditioner has failed on this process */
+  KSPIDRSReported outer;     /* the members of the KSP before */
+  PCFailedReason  failed;    /* of the set-up of the preconditioner on this process */
   PetscReal     **histories; /* of right-hand sides that are done, or NULL */
   PetscInt64     *lengths;
   PetscInt        total; /* iterations of all */
@@ -141,14 +141,14 @@ static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat
   PCFailedReason failed;
 
   PetscFunctionBegin;
-  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may have left it to the first solve */
+  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may leave this to the first solve */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   for (PetscInt j = 0; j < count; j++) {
     KSPIDRSReported rep;
     PetscErrorCode  ierr;
     Vec             b;
 
-    PetscCall(PCSetFailedReason(ksp->pc, failed)); /* an application that failed for the last one is none of this one's */
+    PetscCall(PCSetFailedReason(ksp->pc, failed)); /* reset: a failure for an earlier column must not count for this one */
     PetscCall(MatDenseGetColumnVecRead(B, j, &b));
     ierr = KSPIDRSSolveColumn_Private(ksp, transpose, b, X, j);
     PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
@@ -231,7 +231,7 @@ static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KS
   Vec              column;
 
   PetscFunctionBegin;
-  *rep = (KSPIDRSReported){.reason = KSP_CONVERGED_ITERATING}; /* what is in it is freed after an error, too */
+  *rep = (KSPIDRSReported){.reason = KSP_CONVERGED_ITERATING}; /* its members are freed after an error */
   PetscCall(MatDenseGetColumnVecRead(dense->B, index, &column));
   ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->rhs, &copied);
   PetscCall(MatDenseRestoreColumnVecRead(dense->B, index, &column));
@@ -285,7 +285,7 @@ static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, K
     PetscCall(PetscMalloc1(dense->lengths[index], &dense->histories[index]));
     PetscCall(PetscArraycpy(dense->histories[index], rep->history, dense->lengths[index]));
   }
-  PetscCall(MatDenseGetColumnVecWrite(dense->X, index, &column)); /* also tells that the values have changed */
+  PetscCall(MatDenseGetColumnVecWrite(dense->X, index, &column)); /* also increases the state of X */
   if (col->copied) ierr = VecCopy(rep->sol, column);
   PetscCall(MatDenseRestoreColumnVecWrite(dense->X, index, &column));
   PetscCall(ierr);
@@ -370,7 +370,7 @@ static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, P
     if (col->index >= 0) cols->column[cols->count++] = col;
   }
   if (!entered.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCSetFailedReason(ksp->pc, dense->failed)); /* an application that failed for another one is none of theirs */
+  PetscCall(PCSetFailedReason(ksp->pc, dense->failed)); /* reset: a failure for another column must not count for these */
   PetscCall(KSPIDRSBegin_Private(ksp, &entered));
   if (idrs->set.block) {
     KSPIDRSColumnsRemoveDone(&entered);
@@ -387,14 +387,14 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
 
   PetscFunctionBegin;
   for (;;) {
-    do { /* until none is done before the cycle */
+    do { /* until no column ends before the cycle */
       PetscCall(KSPIDRSRefillSlots_Private(ksp, dense, &next, &cols));
       present = cols.count;
       KSPIDRSColumnsRemoveDone(&cols);
       PetscCall(KSPIDRSPrepareCycle_Private(ksp, &cols));
       KSPIDRSColumnsRemoveDone(&cols);
     } while (cols.count < present);
-    if (!cols.count) break; /* as none has entered, none is left */
+    if (!cols.count) break; /* no column has been assigned, so none is left */
     PetscCall(KSPIDRSCycle_Private(ksp, &cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -344,7 +344,7 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, Petsc
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", col->rep.its,
                         (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
   if (verdict != IDRS_GOES_ON) rec->suspended = KSPIDRS_BREAKDOWN;
-  else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0; /* the sums are not those of this r */
+  else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0; /* the sums belong to another r */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -191,7 +191,7 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   if (idrs->active == 1 || !KSPIDRSIsPreconditioned(idrs) || !ksp->pc->ops->matapply || ksp->transpose_solve)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* before 3.26 nobody is told of one that fails */
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* before 3.26 PCKSP does not report a failure */
   PetscCall(
     PetscObjectTypeCompareAny((PetscObject)ksp->pc, &direct, PCILU, PCICC, PCLU, PCCHOLESKY, PCQR, PCSVD, PCMAT, PCSPAI, ""));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));

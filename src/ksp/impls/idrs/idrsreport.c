@@ -88,7 +88,7 @@ PetscErrorCode KSPIDRSMonitor_Private(KSP ksp, KSPIDRSColumn *col)
   const PetscInt64         length = col->rep.historylen;
 
   PetscFunctionBegin;
-  col->rep.reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
+  col->rep.reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would return vec_sol */
   PetscCall(KSPIDRSSetMembers_Private(ksp, col));
   PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
   col->trust.logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);

@@ -168,7 +168,7 @@ static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
 
     /* ||r|| of the iteration before is reported */
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
-    /* a device may have stopped in an earlier step: the others do not wait for it to be finished */
+    /* a device may have stopped in an earlier step, which is finished later */
     if (KSPIDRSContinues(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.k == k))
       cols->column[left++] = col;
   }
@@ -473,7 +473,7 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSColumns *cols)
 
     if (!KSPIDRSContinues(col) || col->rec.residual == KSPIDRS_RECURRED) continue;
     if (col->rec.start) KSPIDRSColumnsAdd(&begin, col);
-    else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSColumnsAdd(&replaced, col); /* else a step is to be finished first */
+    else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSColumnsAdd(&replaced, col); /* else a step must be finished first */
   }
   if (begin.count) PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &begin));
   if (replaced.count) PetscCall(KSPIDRSProject_Private(ksp, &replaced)); /* f = P^H r */
@@ -500,9 +500,9 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSColumn   *col = cols->column[i];
     KSPIDRSReported *rep = &col->rep;
 
-    /* after a breakdown it is the norm of b - A x */
+    /* the norm of b - A x after a breakdown */
     if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
-    /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
+    /* After a NaN the solution is the iterate of the last reliable update or verification */
     if (rep->reason == KSP_DIVERGED_NANORINF) continue;
     KSPIDRSColumnsAdd(&finite, col);
     if (!col->rec.added) KSPIDRSColumnsAdd(&unadded, col);

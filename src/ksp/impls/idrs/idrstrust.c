@@ -85,7 +85,7 @@ static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscRea
     const PetscReal factor = PetscMin(1.0 / largest, PETSC_MAX_REAL); /* finite if `largest` is subnormal */
 
     PetscCall(VecCopy(v, t));
-    PetscCall(PetscObjectStateIncrease((PetscObject)t)); /* the norm that was copied with the vector is not to be scaled */
+    PetscCall(PetscObjectStateIncrease((PetscObject)t)); /* forgets the norm that was copied with the vector */
     PetscCall(VecScale(t, factor));                      /* ||v|| = ||t|| / factor */
     PetscCall(VecNorm(t, NORM_2, norm));
     idrs->counts.norms++;
@@ -262,7 +262,7 @@ static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, P
   PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
   PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
   rec->residual = KSPIDRS_REPLACED;
-  if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
+  if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v has been overwritten */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

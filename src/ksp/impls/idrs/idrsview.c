@@ -103,7 +103,7 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
                                    product->wide ? product->wide->name : "a MatMult() each",
                                    product->wide && product->byrows ? ", through a block by rows" : "",
                                    product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
-  /* else it has been told */
+  /* else it has been printed */
   if (product->wide && (product != idrs->product || !product->backend)) PetscCall(KSPIDRSViewBlocks_Private(product, viewer));
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);

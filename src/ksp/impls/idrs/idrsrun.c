@@ -29,7 +29,7 @@ PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscIn
   col->rep.its   = its;
   col->rep.rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
-  if (!col->rep.reason) PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm));
+  if (!PetscIsInfOrNanReal(rnorm)) PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm)); /* may reset an earlier reason */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -35,7 +35,7 @@ static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
                     .matvec     = (PetscBool)(idrs->reader == KSPIDRS_READ_BY_PASS)};
 }
 
-/* Columns of a front for which a pass is to be made, with the step of each */
+/* Columns of a pass, with the step of each */
 typedef struct {
   IDRSGroup group;
   IDRSStep  step[IDRS_MAX_WIDTH];

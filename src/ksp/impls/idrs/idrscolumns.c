@@ -308,7 +308,7 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
              " they are not",
              prefix, prefix, width);
   PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block does not support -%sksp_idrs_smoothing; remove one of the two", prefix, prefix);
+             "-%sksp_idrs_block does not support -%sksp_idrs_smoothing true; remove one of the two", prefix, prefix);
   PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
              "-%sksp_idrs_block does not support the %" PetscInt_FMT " explicit shadow vectors of KSPIDRSSetShadowVecs()", prefix,
              s);

@@ -1,7 +1,7 @@
 /*
-   Public interface of libpetscidrs: the Krylov solver IDR(s), KSPIDRS, the polynomial preconditioner PCPOLY, PCBJIDRS, which solves
-   with diagonal blocks, matchings of matrices and PCMATCHING, which uses them, powers of matrices, and the factorisation package
-   MATSOLVERPETSCIDRS, for PETSc
+   Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the preconditioners PCPOLY (polynomials),
+   PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the factorisation package MATSOLVERPETSCIDRS,
+   matrices MATAIJSTREAM that are streamed from host memory, matrix powers, and scatters PETSCSFNCCL from GPU to GPU
 */
 #pragma once
 
@@ -70,7 +70,7 @@ PETSC_EXTERN const char *const KSPIDRSCommunications[];
   KSPIDRSProduct - What computes the matvecs of the iterations of `KSPIDRS`
 
   Values:
-+ `KSP_IDRS_PRODUCT_AUTO`   - `KSP_IDRS_PRODUCT_SLICED` or `KSP_IDRS_PRODUCT_CSR` where they can run and are expected to be faster,
++ `KSP_IDRS_PRODUCT_AUTO`   - `KSP_IDRS_PRODUCT_SLICED` or `KSP_IDRS_PRODUCT_CSR` if they can run and are expected to be faster,
   else `KSP_IDRS_PRODUCT_MAT`, the default
 . `KSP_IDRS_PRODUCT_MAT`    - PETSc's `MatMult()`, for every type of operator
 . `KSP_IDRS_PRODUCT_CSR`    - kernels that also compute the inner products of the projection, on the arrays of `MATSEQAIJCUSPARSE`
@@ -79,9 +79,9 @@ PETSC_EXTERN const char *const KSPIDRSCommunications[];
   Level: intermediate
 
   Note:
-  Right-hand sides that are solved at the same time take products with several columns, which read the operator once. These are by
-  the same product; with `KSP_IDRS_PRODUCT_AUTO` also on the arrays of `MATAIJ` on the host, and of `MATAIJCUSPARSE` where one
-  column by itself takes `MatMult()`. With `KSP_IDRS_PRODUCT_MAT` each column takes a `MatMult()`.
+  Simultaneous right-hand sides use products with several columns, which read the operator once, of the same kind. With
+  `KSP_IDRS_PRODUCT_AUTO` there are also products for `MATAIJ` on the host, and for `MATAIJCUSPARSE` if a single column would use
+  `MatMult()`. With `KSP_IDRS_PRODUCT_MAT` each column has its own `MatMult()`.
 
 .seealso: `KSPIDRS`, `KSPIDRSSetProduct()`, `KSPIDRSGetProduct()`
 E*/
@@ -97,7 +97,7 @@ PETSC_EXTERN const char *const KSPIDRSProducts[];
   KSPIDRSRun - What runs the iterations of `KSPIDRS`
 
   Values:
-+ `KSP_IDRS_RUN_AUTO`  - `KSP_IDRS_RUN_WHOLE` where it can run and is expected to be faster, else `KSP_IDRS_RUN_STEPS`, the default
++ `KSP_IDRS_RUN_AUTO`  - `KSP_IDRS_RUN_WHOLE` if it can run and is expected to be faster, else `KSP_IDRS_RUN_STEPS`, the default
 . `KSP_IDRS_RUN_STEPS` - step by step, with one or more kernels for each on a GPU
 - `KSP_IDRS_RUN_WHOLE` - many steps in one kernel, for small systems on one GPU
 

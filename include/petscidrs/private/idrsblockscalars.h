@@ -1,17 +1,16 @@
 /*
-   The algebra of block IDR(s) on small matrices instead of blocks of vectors, see idrsblock.c: everything that follows from the
-   sums of one reduction. Blocks have m columns, and q = s m is the number of shadow vectors. Matrices are stored by columns; rows k
-   m ... (k + 1) m - 1 of those with q rows belong to step k.
+   The algebra of block IDR(s) on small matrices, see idrsblock.c: everything that follows from the sums of one reduction. Blocks
+   have m columns, and q = s m is the number of shadow vectors. Matrices are stored by columns; rows k m ... (k + 1) m - 1 of
+   those with q rows belong to step k.
 
      M    q x q, P^H G, block lower triangular;  inverse_k = M_kk^{-1}
      f    q x m, P^H R
-     T    m x m, with which the columns of R T are as good as orthogonal
+     T    m x m, which makes the columns of R T nearly orthogonal
      c    q x m, M(k:s,k:s) c(k:s) = f(k:s) T
-     alpha, beta, omega   coefficients of a step, see idrsblock.c. Those of all steps of a cycle are kept: alpha of step k in
-                          columns k m ... (k + 1) m - 1
+     alpha, beta, omega   coefficients of a step; alpha of all steps of a cycle is kept, step k in columns k m ... (k + 1) m - 1
 
-   No PETSc call: compiled for host and device. On a device the threads of one block share the work: all of them call the functions,
-   which begin and end with a meeting. On all processes the same sums give the same bits.
+   No PETSc call: compiled for host and device. On a device the threads of one block share the work: all of them call the
+   functions, which begin and end with a barrier. The same sums give the same bits on all processes.
 */
 #pragma once
 
@@ -25,8 +24,8 @@
 #endif
 
 /*
-   Threads of a block are in columns of 16. As little is unrolled as keeps loads of a product under way together: a device runs this
-   code once in a launch, and waits for the code, too
+   Threads of a block are in columns of 16. Loops are unrolled only as far as loads of a product overlap: a device runs this code
+   once in a launch, and must load the code, too
 */
 #if defined(__CUDA_ARCH__)
   #define IDRS_MEMBER         ((int)threadIdx.x)
@@ -48,21 +47,20 @@
   #define IDRS_ROLLED
 #endif
 
-/* The entries of a matrix that are the work of this member */
+/* Loops over the entries of a matrix that are the work of this member */
 #define IDRS_FOR_MY(i, begin, end, step) IDRS_ROLLED for (int i = (begin); i < (end); i += (step))
 #define IDRS_FOR_MY_ENTRIES(i, j, rows, columns) \
   IDRS_FOR_MY(j, IDRS_MEMBER / IDRS_MEMBER_ROWS, columns, IDRS_MEMBERS / IDRS_MEMBER_ROWS) \
   IDRS_FOR_MY(i, IDRS_MEMBER % IDRS_MEMBER_ROWS, rows, IDRS_MEMBER_ROWS)
 
 /*
-   All numbers are in one array, so that one copy takes them to a device or back. From one step to the next those are kept that come
-   first
+   One array has all numbers, so that one copy moves them to a device or back. The first IDRS_BLOCK_KEPT numbers are kept between
+   steps
 */
 #define IDRS_BLOCK_KEPT(s, m)    ((2 * (s) * (s) + 3 * (s) + 1) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1)
 #define IDRS_BLOCK_SCRATCH(m)    (4 * (m) * (m) + (IDRS_MAX_WIDTH + 1) * (m) + IDRS_MAX_WIDTH)
 #define IDRS_BLOCK_STORAGE(s, m) (IDRS_BLOCK_KEPT(s, m) + (2 * (s) + 1) * (m) * (m) + IDRS_BLOCK_SCRATCH(m))
 
-/* 1 / sqrt(x) */
 IDRS_BLOCK_FUNCTION PetscReal IDRSReciprocalRoot(PetscReal x)
 {
 #if defined(__CUDA_ARCH__)
@@ -72,7 +70,7 @@ IDRS_BLOCK_FUNCTION PetscReal IDRSReciprocalRoot(PetscReal x)
 #endif
 }
 
-/* What is left of a column of R, seen through P, in units of the square of its norm: less is noise */
+/* A smaller remainder of a column of P^H R, relative to the square of its norm, is rounding error */
 #define IDRS_BLOCK_NOISE (450 * PETSC_MACHINE_EPSILON)
 
 typedef struct {
@@ -87,13 +85,13 @@ typedef struct {
 
 /*
    The row of coefficients of a column in a sum of block combine: entries at, at + ld, ... of the array of all numbers, times a
-   sign, and omega
+   sign, and times omega
 */
 typedef struct {
   int32_t at, ld, sign, omega;
 } IDRSBlockRow;
 
-/* Where a device may go on by itself */
+/* The bounds within which a device continues */
 typedef struct {
   PetscInt count; /* right-hand sides */
   /* ||r_j|| that the host is to look at, if they are not larger; PETSC_MAX_REAL for one that is done */
@@ -104,7 +102,7 @@ typedef struct {
   PetscBool stop;             /* the host continues in any case */
 } IDRSBlockBounds;
 
-/* What the sums of a step tell of R as the step began with it, and where the largest norm since the last reliable update is kept */
+/* Norms of the R that a step began with. `peak` is the largest norm since the last reliable update */
 typedef struct {
   PetscReal norms[IDRS_MAX_WIDTH]; /* ||r_j|| */
   PetscReal rnorm, peak;           /* Frobenius norms */
@@ -112,13 +110,13 @@ typedef struct {
   PetscBool stopped;               /* the host continues */
 } IDRSBlockNorms;
 
-/* The number of sums of step k: P^H G_k and R^H R, or, k = s, P^H T, P^H R and the Gram matrix of T and R */
+/* Returns the number of sums of step k: P^H G_k and R^H R, or, k = s, P^H T, P^H R and the Gram matrix of T and R */
 IDRS_BLOCK_FUNCTION PetscInt IDRSBlockSumCount(PetscInt s, PetscInt m, PetscInt k)
 {
   return (k < s ? s + 1 : 2 * s + 4) * m * m;
 }
 
-/* Matrices of s steps with m columns in an array of IDRS_BLOCK_STORAGE(s, m) entries */
+/* Sets the pointers into an array of IDRS_BLOCK_STORAGE(s, m) entries */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsSetPointers(IDRSBlockScalars *block, PetscInt s, PetscInt m, PetscScalar *storage)
 {
   const int q = (int)(s * m);
@@ -140,7 +138,7 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsSetPointers(IDRSBlockScalars *block, Pe
   block->scratch  = block->T + m * m;
 }
 
-/* On the host: the begin of a recurrence, G = U = 0, M = I, omega = 1 */
+/* Begins a recurrence, on the host: G = U = 0, M = I, omega = 1 */
 static inline void IDRSBlockScalarsReset(IDRSBlockScalars *block)
 {
   const PetscInt s = block->s, m = block->m, q = block->q;
@@ -152,7 +150,7 @@ static inline void IDRSBlockScalarsReset(IDRSBlockScalars *block)
   *block->omega = 1.0;
 }
 
-/* An entry of A B, the product of `inner` numbers of a row of A and a column of B */
+/* Returns an entry of A B, the product of `inner` numbers of a row of A and a column of B */
 IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsDot(int inner, const PetscScalar *a, int lda, const PetscScalar *b)
 {
   PetscScalar even = 0.0, odd = 0.0;
@@ -167,7 +165,7 @@ IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsDot(int inner, const PetscScalar
   return even + odd;
 }
 
-/* C = A B, or C -= A B */
+/* Computes C = A B, or C -= A B */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, int columns, int inner, const PetscScalar *A,
                                                   int lda, const PetscScalar *B, int ldb, PetscScalar *C, int ldc)
 {
@@ -181,8 +179,8 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, 
 }
 
 /*
-   inverse_k = M_kk^{-1}, by Gauss and Jordan with pivoting of rows, from one half of the scratch to the other in each step. Returns
-   false where a pivot is rounding error of numbers of this size, or a NaN
+   Computes inverse_k = M_kk^{-1} by Gauss-Jordan elimination with row pivoting, from one half of the scratch to the other in
+   each step. Returns PETSC_FALSE if a pivot is rounding error of numbers of this size, or NaN
 */
 IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *block, int k, PetscReal size)
 {
@@ -231,13 +229,13 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *blo
 }
 
 /*
-   T, with which the columns of R T are as good as orthogonal. F = f(k:s), which is not zero on paper, is R seen through random
-   vectors: the Gram matrix F^H F stands for R^H R, which only another reduction would tell. By Cholesky with pivoting: of columns
-   with norm 1, the one of which most is left is divided by that, and taken out of those that are left.
+   Computes T, which makes the columns of R T nearly orthogonal. F = f(k:s), which is not zero in exact arithmetic, is R
+   projected on random vectors, so F^H F replaces R^H R, which would need another reduction. Cholesky with pivoting of the
+   columns with norm 1:
 
      W = D^{-1} F^H F D^{-1} = Pi L L^H Pi^T,   T = D^{-1} Pi L^{-H},   with no pivot below the noise
 
-   On its way W has the squares of what is left on its diagonal, and -1 for a column that has been taken
+   The diagonal of W has the squares of the remainders, and -1 for a column that has been eliminated
 */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *block, int k)
 {
@@ -307,7 +305,7 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *b
   IDRS_SYNC_MEMBERS();
 }
 
-/* For the direction of step k: T, and c */
+/* Computes T and c for the direction of step k */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirection(const IDRSBlockScalars *block, int k)
 {
   const int m = block->m, q = block->q;
@@ -323,12 +321,12 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirection(const IDRSBlockScalars *block
 }
 
 /*
-   From sums = P^H G_k to the coefficients of step k
+   Computes the coefficients of step k from sums = P^H G_k:
 
      alpha_i = M_ii^{-1}(d_i - sum over j < i of M_ij alpha_j), i < k;   M_ik = d_i - sum over j < k of M_ij alpha_j, i >= k
      beta = M_kk^{-1} f_k;   f_i -= M_ik beta, i > k
 
-   Returns whether M_kk can be inverted
+   Returns PETSC_TRUE if M_kk can be inverted
 */
 IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *block, int k, const PetscScalar sums[])
 {
@@ -363,10 +361,9 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *blo
 }
 
 /*
-   From the sums of the omega step, P^H T, P^H R and the Gram matrix of T and R, to omega, f, and the Frobenius norm that R will
-   have
+   Computes the omega step from P^H T, P^H R and the Gram matrix of T and R; *rnorm is the Frobenius norm of the new R:
 
-     omega = <T,R> / <T,T> in the inner product of Frobenius, enlarged where the cosine is small;   f = P^H R - omega P^H T
+     omega = <T,R> / <T,T> in the Frobenius inner product, enlarged if the cosine is small;   f = P^H R - omega P^H T
 */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOmega(const IDRSBlockScalars *block, PetscReal cosine, const PetscScalar sums[],
                                                PetscReal *rnorm)
@@ -392,7 +389,7 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOmega(const IDRSBlockScalars *block, Pe
   IDRS_SYNC_MEMBERS();
 }
 
-/* The coefficient of a row in column j */
+/* Returns the coefficient of a row in column j */
 IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsGet(const IDRSBlockScalars *block, const IDRSBlockRow *row, int j)
 {
   const PetscScalar entry = block->M[row->at + j * row->ld] * (PetscReal)row->sign;
@@ -400,7 +397,7 @@ IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsGet(const IDRSBlockScalars *bloc
   return row->omega ? *block->omega * entry : entry;
 }
 
-/* ||r_j||^2 = S_j^H (R^H R) S_j and the Frobenius norm of R, from the sums of step k, and whether all of these are finite */
+/* Computes ||r_j||^2 = S_j^H (R^H R) S_j and the Frobenius norm of R from the sums of step k, and whether all sums are finite */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, int k, int count, const PetscScalar sums[],
                                                IDRSBlockNorms *norms)
 {
@@ -439,8 +436,8 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, in
 }
 
 /*
-   From the sums of step k to its coefficients. *rnorm is the Frobenius norm that R will have after an omega step. Returns whether
-   M_kk can be inverted
+   Computes the coefficients of step k from its sums; *rnorm is the Frobenius norm of R after an omega step. Returns PETSC_FALSE
+   if M_kk cannot be inverted
 */
 IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsFinish(const IDRSBlockScalars *block, int k, PetscReal cosine,
                                                      const PetscScalar sums[], PetscReal *rnorm)
@@ -450,15 +447,15 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsFinish(const IDRSBlockScalars *blo
   return PETSC_TRUE;
 }
 
-/* For the direction of the step after step k, if that is not an omega step */
+/* Computes the direction of the step after step k, unless that is an omega step */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirect(const IDRSBlockScalars *block, PetscInt k)
 {
   if (k + 1 != block->s) IDRSBlockScalarsDirection(block, k < block->s ? k + 1 : 0);
 }
 
 /*
-   Whether norms leave it to the device to go on: not where all right-hand sides that are not done, or, at the begin of a cycle,
-   some of them, are to be looked at
+   Returns PETSC_TRUE if the device continues with these norms: not if all remaining right-hand sides meet their bounds, or, at
+   the begin of a cycle, some of them
 */
 IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, int k, const IDRSBlockBounds *bounds)
 {
@@ -473,9 +470,9 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, 
 }
 
 /*
-   All that a device does with the sums of step k. It stops, and leaves the step to the host, by these norms, where M_kk cannot be
-   inverted, and where a reliable update is due after an omega step: the host finds M, f and what it needs of alpha and beta as they
-   were then, or what it computes from the same sums again
+   Does the work of a device with the sums of step k. It stops if the norms say so, if M_kk cannot be inverted, or if a reliable
+   update is due after an omega step. M, f, alpha and beta are then unchanged, or are computed from the same sums again by the
+   host
 */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsContinue(const IDRSBlockScalars *block, int k, const IDRSBlockBounds *bounds,
                                                   const PetscScalar sums[], IDRSBlockNorms *norms)

@@ -1,8 +1,4 @@
-/*
-   Loops over some rows that begin where the arrays point to, for passes that go over the rows in blocks
-
-   No PETSc call: compiled for host and device.
-*/
+/* Loops over rows, for passes that process rows in chunks. No PETSc call: compiled for host and device. */
 #pragma once
 
 #include <petscidrs/private/idrsscalars.h>
@@ -27,7 +23,7 @@
   #define IDRS_SCALAR(re, im) (re)
 #endif
 
-/* y += sign X a, for the columns of X; four at a time, as y need not be read and written for each */
+/* Computes y += sign X a, four columns at a time, so that y is not read and written for each */
 IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscReal sign, PetscInt columns, const PetscScalar *a,
                              const PetscScalar *X, size_t ld)
 {
@@ -49,8 +45,8 @@ IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscRea
 }
 
 /*
-   sum += a x, in this order of multiplications and additions in whatever loop it is. Where a loop is to have the bits of another
-   one, the compiler is not to fuse them, see the makefile
+   Computes sum += a x with a fixed order of operations, for loops that must give the same bits. The compiler must not fuse them:
+   see the makefile
 */
 IDRS_INLINE void IDRSLoopMultiplyAdd(PetscScalar *sum, PetscScalar a, PetscScalar x)
 {
@@ -67,7 +63,7 @@ IDRS_INLINE void IDRSLoopMultiplyAdd(PetscScalar *sum, PetscScalar a, PetscScala
 #endif
 }
 
-/* sum of |x_i|^2 */
+/* Returns the sum of |x_i|^2 */
 IDRS_INLINE PetscReal IDRSLoopSquare(PetscInt m, const PetscScalar *x)
 {
   const PetscReal *parts = (const PetscReal *)x;
@@ -78,7 +74,7 @@ IDRS_INLINE PetscReal IDRSLoopSquare(PetscInt m, const PetscScalar *x)
   return sum;
 }
 
-/* The state of the hashed space in m rows from this one */
+/* Computes the state of the hashed space in m rows */
 IDRS_INLINE void IDRSLoopShadowRows(PetscInt m, uint64_t key, uint64_t row, uint32_t *z0, uint32_t *z1)
 {
   for (PetscInt i = 0; i < m; i++) {
@@ -90,8 +86,8 @@ IDRS_INLINE void IDRSLoopShadowRows(PetscInt m, uint64_t key, uint64_t row, uint
 }
 
 /*
-   The entry of P of a field, in units of 2^-16. A GPU adds numbers of double precision faster than it makes them of integers: there
-   it is the lower half of 2^52 + 2 field, from which the constant is subtracted, exactly
+   Returns the entry of P of a field, in units of 2^-16. A GPU adds doubles faster than it converts integers: 2^52 + 2 field is
+   made of its bits, and the constant is subtracted exactly
 */
 IDRS_INLINE PetscReal IDRSShadowReal(uint32_t field)
 {
@@ -102,10 +98,7 @@ IDRS_INLINE PetscReal IDRSShadowReal(uint32_t field)
 #endif
 }
 
-/*
-   Adds P_j^H x on these rows for the columns j (even) and j+1 of the hashed space, P in units of 2^-16. Real and imaginary
-   part of x take the same real entry of P.
-*/
+/* Adds P_j^H x for columns j (even) and j+1 of the hashed space, P in units of 2^-16. P is real */
 IDRS_INLINE void IDRSLoopShadowDots(PetscInt m, const uint32_t *z0, const uint32_t *z1, uint32_t multiplier, const PetscScalar *x,
                                     PetscScalar *even, PetscScalar *odd)
 {
@@ -129,7 +122,7 @@ IDRS_INLINE void IDRSLoopShadowDots(PetscInt m, const uint32_t *z0, const uint32
   *odd += IDRS_SCALAR(o0, o1);
 }
 
-/* x^H y on these rows */
+/* Returns x^H y */
 IDRS_INLINE PetscScalar IDRSLoopDot(PetscInt m, const PetscScalar *x, const PetscScalar *y)
 {
   const PetscReal *xparts = (const PetscReal *)x, *yparts = (const PetscReal *)y;

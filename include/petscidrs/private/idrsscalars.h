@@ -1,22 +1,20 @@
 /*
-   The algebra of IDR(s) on numbers instead of vectors: everything that follows from the sums of one reduction.
+   The algebra of IDR(s) on scalars: everything that follows from the sums of one reduction.
 
      M    s x s, lower triangular, M_ij = p_i^H g_j, stored by columns;  inverse_i = 1 / M_ii
      f    f_i = p_i^H r
      c    M(k:s,k:s) c(k:s) = f(k:s), but for most steps of the start
      alpha, beta, omega   coefficients of a step, see idrsops.h
 
-   The recurrence starts with s minimal residual steps, whose columns fill G, U and M: see IDRSScalarsStartStep().
-
-   No PETSc call: compiled for host and device. On a device the lanes of one warp share the work: each calls the functions,
-   and between two uses of an entry by different lanes they meet.
+   No PETSc call: compiled for host and device. On a device the lanes of one warp share the work. All lanes call the functions,
+   and synchronize between two uses of an entry by different lanes.
 */
 #pragma once
 
 #include <petscsys.h>
 #include <petscidrs/private/idrsshadow.h>
 
-/* Sums that one projection of x (and y) leaves behind; s = number of shadow vectors */
+/* The sums of one projection of x (and y); s = number of shadow vectors */
 #define IDRS_SUM_PX(s) 0             /* P^H x, s entries */
 #define IDRS_SUM_XX(s) (s)           /* x^H x */
 #define IDRS_SUM_RR(s) ((s) + 1)     /* r^H r, of the previous update or advance */
@@ -55,7 +53,7 @@ typedef struct {
     } while (0)
 #endif
 
-/* Numbers of s shadow vectors in an array of IDRS_STORAGE(s) entries */
+/* Sets the pointers into an array of IDRS_STORAGE(s) entries */
 static inline IDRS_HOST_DEVICE void IDRSScalarsSetPointers(IDRSScalars *scalars, PetscInt s, PetscScalar *storage)
 {
   scalars->s       = s;
@@ -69,7 +67,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetPointers(IDRSScalars *scalars,
   scalars->sums    = scalars->omega + 1;
 }
 
-/* Forgets the columns of M from k on: to IDRSScalarsCombine() they are columns of the identity until they are computed */
+/* Sets the columns of M from k on to columns of the identity, until they are computed */
 static inline IDRS_HOST_DEVICE void IDRSScalarsForget(IDRSScalars *scalars, PetscInt k)
 {
   const PetscInt s = scalars->s;
@@ -78,7 +76,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsForget(IDRSScalars *scalars, Pets
   for (PetscInt i = k; i < s; i++) scalars->M[i + i * s] = scalars->inverse[i] = 1.0;
 }
 
-/* Solves M(k:s,k:s) c = f(k:s), column by column: c_i is scaled by 1 / M_ii when nobody needs it as it was */
+/* Solves M(k:s,k:s) c = f(k:s), column by column: c_i is scaled by 1 / M_ii after its last use */
 static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, PetscInt k)
 {
   const PetscInt     s = scalars->s;
@@ -99,9 +97,8 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, Pet
 }
 
 /*
-   Whether M_kk can be divided by. It cannot when nothing but rounding is left of it: of the terms it is the difference of, or of
-   the inner product p_k^H g itself, gg = g^H g. A NaN is no pivot either. Squares, so that no step takes a root, of numbers whose
-   range is that of g whatever the scale of P
+   Returns PETSC_TRUE unless M_kk is rounding error, or NaN: of the terms that it is the difference of, or of p_k^H g with gg =
+   g^H g. It compares squares, so that no step takes a root
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *scalars, PetscReal pivot, PetscReal terms)
 {
@@ -111,11 +108,11 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *s
 }
 
 /*
-   From d = P^H g, g = A u, the coefficients that make g orthogonal to p_0 ... p_{k-1}, and the new column of M:
+   Computes the coefficients that make g = A u orthogonal to p_0 ... p_{k-1}, and column k of M, from d = P^H g:
 
      alpha_i = (d_i - sum_{j<i} M_ij alpha_j) / M_ii, i < k;    M_ik = d_i - sum_{j<k} M_ij alpha_j, i >= k
 
-   Returns whether M_kk can be divided by. *share is what is left of the terms that it is the difference of.
+   Returns PETSC_TRUE if M_kk is a pivot. *share is |M_kk| over the sum of its terms.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOrthogonalize(IDRSScalars *scalars, PetscInt k, PetscReal *share)
 {
@@ -147,7 +144,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOrthogonalize(IDRSScalars *s
   return IDRSScalarsIsPivot(scalars, pivot, terms);
 }
 
-/* beta = f_k / M_kk makes r - beta g_k orthogonal to p_k as well;  f_i -= beta M_ik, i > k */
+/* Computes beta = f_k / M_kk, which makes r - beta g_k orthogonal to p_k, and f_i -= beta M_ik, i > k */
 static inline IDRS_HOST_DEVICE void IDRSScalarsBeta(IDRSScalars *scalars, PetscInt k)
 {
   const PetscInt    s       = scalars->s;
@@ -162,14 +159,13 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsBeta(IDRSScalars *scalars, PetscI
 }
 
 /*
-   The omega for which r - omega t has the smallest norm, from the sums of x = t and y = r, and the one that it is enlarged to where
-   the angle between t and r is wide: to the length that it would have at the angle with this cosine. Written without a
-   division by the cosine of the angle, it stands for t^H r = 0 too (skew-symmetric A):
+   Computes the omega that minimizes ||r - omega t||, from the sums of x = t and y = r, and enlarges it if the angle between t
+   and r is wide. Written without a division by the cosine of the angle, the formula also holds for t^H r = 0 (skew-symmetric A):
 
      minimal  = t^H r / t^H t
-     enlarged = minimal, or cosine (||r|| / ||t||) sign(t^H r) where |t^H r| < cosine ||t|| ||r||, sign(0) = 1
+     enlarged = minimal, or cosine (||r|| / ||t||) sign(t^H r) if |t^H r| < cosine ||t|| ||r||, sign(0) = 1
 
-   Returns whether they are usable: not for t = 0, nor when the enlarged one is infinite or a NaN.
+   Returns PETSC_FALSE if t = 0, or if the enlarged omega is infinite or NaN.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *scalars, PetscReal cosine, PetscScalar *minimal,
                                                           PetscScalar *enlarged)
@@ -190,7 +186,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *sca
   return PetscAbsScalar(*enlarged) <= PETSC_MAX_REAL ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* ||r - omega t||^2 = r^H r - 2 Re(conj(omega) t^H r) + |omega|^2 t^H t, from the same sums */
+/* Returns ||r - omega t||^2 = r^H r - 2 Re(conj(omega) t^H r) + |omega|^2 t^H t */
 static inline IDRS_HOST_DEVICE PetscReal IDRSScalarsNormSquared(const IDRSScalars *scalars, PetscScalar omega)
 {
   const PetscInt s = scalars->s;
@@ -200,8 +196,8 @@ static inline IDRS_HOST_DEVICE PetscReal IDRSScalarsNormSquared(const IDRSScalar
 }
 
 /*
-   f = P^H (r - omega t). P^H r is zero on paper before an omega step; leaving it out there lets rounding errors build up until the
-   method diverges
+   Computes f = P^H (r - omega t). Without P^H r, which is zero in exact arithmetic, rounding errors would grow until the method
+   diverges
 */
 static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscScalar omega)
 {
@@ -211,26 +207,22 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscS
   for (PetscInt i = IDRS_LANE; i < s; i += IDRS_LANES) scalars->f[i] = Pr[i] - omega * Pt[i];
 }
 
-/* The direction after a column is chosen in another way if this is left of M_kk: the columns come near to each other */
+/* If |M_kk| is below this share of its terms, the columns are nearly parallel, and the next direction is chosen in another way */
 #define IDRS_SCALARS_PIVOT ((PetscReal)0.01)
 
 /*
-   Step k of the start, from the sums of x = g = A u and y = r, u = B^{-1}v: r - omega g has the smallest norm, and g is made
-   orthogonal to p_0 ... p_{k-1} afterwards, as in every step. In terms of the columns that come of it, the step omega u is
-   U(:,0:k+1) times
+   Makes step k of the start, from the sums of x = g = A u and y = r, u = B^{-1}v: r - omega g has the smallest norm, and g is
+   made orthogonal to p_0 ... p_{k-1} afterwards. In the new columns the step omega u is U(:,0:k+1) (omega alpha, omega), which
+   is added to beta.
 
-     omega alpha_j, j < k,  and omega,   which are added to beta.
+   The next direction is v = r - G(:,0:k+1) c. Any c gives the same spaces. c = 0 and v = r, except:
 
-   The next direction is v = r - G(:,0:k+1) c. It is r itself, c = 0, but
+     - if the angle of g and r is wide, r hardly changes, and A r would be g once more: v is then the r that the enlarged omega
+       would have made, r - (enlarged - minimal) g
+     - if the columns are nearly parallel (IDRS_SCALARS_PIVOT), and after the last step: M(0:k+1,0:k+1) c = f(0:k+1), so P^H v = 0
+       for the columns that there are
 
-   - where the angle of g and r is wide, as r hardly changes then, and A r would be g once more: there it is the r that the enlarged
-     omega would have made, r - (enlarged - minimal) g;
-   - where so many directions have come near to each other that little is left of M_kk, and after the last step: there
-     M(0:k+1,0:k+1) c = f(0:k+1), P^H v = 0 as far as there are columns, as in the steps after the start. Any c gives the same
-     spaces.
-
-   A column that is half rounding error ends the start: A leaves the space of those before it as it is, but for little, and x is in
-   it.
+   A column that is half rounding error ends the start: the space before it is nearly invariant, and contains x.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsStartStep(IDRSScalars *scalars, PetscInt k, PetscReal cosine, PetscReal *rr)
 {
@@ -258,7 +250,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsStartStep(IDRSScalars *scala
   return PETSC_TRUE;
 }
 
-/* Ends the start: r has become r - G c, and beta + c belongs to it */
+/* Ends the start: beta += c, because r has become r - G c */
 static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, PetscInt columns)
 {
   for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) scalars->beta[j] += scalars->c[j];
@@ -266,8 +258,8 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, Pe
 }
 
 /*
-   The omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2. Returns whether omega is usable: not when
-   it is zero either
+   Makes the omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2. Returns PETSC_FALSE if omega is
+   zero or not finite
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmegaStep(IDRSScalars *scalars, PetscReal cosine, PetscReal *rr)
 {
@@ -281,7 +273,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmegaStep(IDRSScalars *scala
   return PETSC_TRUE;
 }
 
-/* From the sums of x = r, which no step has made: f = P^H r */
+/* Sets f = P^H r, from the sums of x = r, for an r that no step has made */
 static inline IDRS_HOST_DEVICE void IDRSScalarsTakeResidual(IDRSScalars *scalars)
 {
   const PetscInt     s  = scalars->s;
@@ -291,7 +283,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsTakeResidual(IDRSScalars *scalars
   IDRS_SYNC_WARP();
 }
 
-/* Whether all sums are finite; r^H r counts only if it is asked for. On a device, the sums of this lane */
+/* Returns PETSC_TRUE if all sums are finite, r^H r only if it is asked for. On a device: the sums of this lane */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsAreFinite(const IDRSScalars *scalars, PetscBool y, PetscBool rr)
 {
   PetscBool finite = PETSC_TRUE;
@@ -303,9 +295,9 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsAreFinite(const IDRSScalars 
 }
 
 /*
-   All that follows from the sums of step k, or of the omega step, k = s: the coefficients of its update, and the c of the step
-   after it. start is true in the first s steps and in the omega step after them. Returns whether the recurrence goes on. *rr is r^H
-   r after a step of the start or an omega step.
+   Computes everything that follows from the sums of step k, or k = s, the omega step: the coefficients of its update, and the c
+   of the next step. start is true up to the first omega step. *rr is r^H r after a step of the start or an omega step. Returns
+   PETSC_FALSE after a breakdown.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsContinue(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscReal cosine,
                                                              PetscReal *rr)

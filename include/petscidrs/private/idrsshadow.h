@@ -1,14 +1,12 @@
 /*
-   The shadow space P as a function of seed, row and column: nothing is stored and nothing is set up, and every back end
-   on any number of processes sees the same bits.
+   The shadow space P as a function of seed, row and column. It needs no memory and no set-up, and is the same in every back end
+   on any number of processes.
 
      P_ij = q / 2^16,   q odd, -2^16 < q < 2^16,   real in complex builds too
 
-   A 16-bit field of a stateless hash selects q. One 32-bit state pair (z0,z1) a row, mixed from the seed and the 64-bit
-   global row, serves all columns; columns 2m and 2m+1 share one multiply-add, w = z0 * multiplier(m) + z1, and take the
-   upper half of w, and that half folded with the lower one.
-
-   Random signs instead of 16-bit values would not do: on a sparse right-hand side their columns coincide.
+   A 16-bit field of a stateless hash selects q. The 64-bit global row and the seed give one pair of 32-bit numbers (z0,z1) for
+   all columns. Columns 2m and 2m+1 share one multiply-add, w = z0 * multiplier(m) + z1, and take the upper half of w, and the
+   upper half xor the lower half. Random signs would not suffice: their columns coincide on a sparse right-hand side.
 
    No PETSc call: compiled for host and device.
 */
@@ -29,7 +27,7 @@ typedef struct {
   uint32_t z0, z1;
 } IDRSShadowRow;
 
-/* Finaliser of a 64-bit generator (splitmix64); spreads the user's seed over all bits of the key */
+/* Finaliser of a 64-bit generator (splitmix64), which spreads the seed over all bits of the key */
 static inline IDRS_HOST_DEVICE uint64_t IDRSShadowKey(uint64_t seed)
 {
   seed += 0x9e3779b97f4a7c15u;
@@ -53,7 +51,7 @@ static inline IDRS_HOST_DEVICE IDRSShadowRow IDRSShadowRowState(uint64_t key, ui
   return state;
 }
 
-/* Odd multiplier of the columns 2 pair and 2 pair + 1; its top bit is set, so that no pair has a small one */
+/* Returns the odd multiplier of columns 2 pair and 2 pair + 1. Its top bit is set, so that no pair has a small multiplier */
 static inline IDRS_HOST_DEVICE uint32_t IDRSShadowMultiplier(uint32_t pair)
 {
   uint32_t x = 0x9e3779b9u * (pair + 1);
@@ -66,7 +64,7 @@ static inline IDRS_HOST_DEVICE uint32_t IDRSShadowMultiplier(uint32_t pair)
   return x | 0x80000001u;
 }
 
-/* The 16-bit fields of the two columns of a pair */
+/* Return the 16-bit fields of the two columns of a pair */
 static inline IDRS_HOST_DEVICE uint32_t IDRSShadowFieldEven(IDRSShadowRow state, uint32_t multiplier)
 {
   return (state.z0 * multiplier + state.z1) >> 16;
@@ -79,19 +77,19 @@ static inline IDRS_HOST_DEVICE uint32_t IDRSShadowFieldOdd(IDRSShadowRow state, 
   return (w >> 16) ^ (w & 0xffffu);
 }
 
-/* q = 2 field - 65535, the entry of P in units of 2^-16 */
+/* Returns q = 2 field - 65535, the entry of P in units of 2^-16 */
 static inline IDRS_HOST_DEVICE int32_t IDRSShadowInteger(uint32_t field)
 {
   return 2 * (int32_t)field - 65535;
 }
 
-/* 2^16 P_ij of the even or the odd column of a pair */
+/* Returns 2^16 P_ij of the even or odd column of a pair */
 static inline IDRS_HOST_DEVICE int32_t IDRSShadowColumnInteger(IDRSShadowRow state, uint32_t multiplier, int odd)
 {
   return IDRSShadowInteger(odd ? IDRSShadowFieldOdd(state, multiplier) : IDRSShadowFieldEven(state, multiplier));
 }
 
-/* 2^16 P_ij, one entry by itself */
+/* Returns 2^16 P_ij */
 static inline IDRS_HOST_DEVICE int32_t IDRSShadowEntry(uint64_t seed, uint64_t row, uint32_t column)
 {
   return IDRSShadowColumnInteger(IDRSShadowRowState(IDRSShadowKey(seed), row), IDRSShadowMultiplier(column / 2), column % 2);

@@ -1,7 +1,4 @@
-/*
-   How PETSc gets to know of libpetscidrs: by -dll_append, which calls PetscDLLibraryRegister_petscidrs(), or by a program
-   that calls KSPIDRSRegister()
-*/
+/* Registration of libpetscidrs, by -dll_append, which calls PetscDLLibraryRegister_petscidrs(), or by KSPIDRSRegister() */
 #include "../impls/idrs/idrsimpl.h"
 #include "../../mat/factor/factor.h"
 #include "../pc/impls/bjidrs/bjidrs.h"
@@ -20,10 +17,7 @@
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/*
-   Scatters from GPU to GPU, and how long the host waits for those and for reductions from GPU to GPU: an option of the library,
-   read once
-*/
+/* Registers scatters from GPU to GPU, and reads the time limit of scatters and reductions once */
 static PetscErrorCode KSPIDRSRegisterNCCL_Private(void)
 {
   PetscReal seconds;
@@ -47,8 +41,8 @@ static PetscErrorCode KSPIDRSFinalize(void)
 }
 
 /*
-   A library that was compiled for another PETSc than the one that runs would work with wrong sizes and structures. The types come
-   first: an integer of the other size would be written past its end.
+   Checks that this is the PETSc that the library was compiled for: sizes and structures differ. The types are compared first,
+   because a larger integer would be written past its end
 */
 static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 {
@@ -91,8 +85,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   The library works with the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with.
   With others this function reports an error.
 
-  The time limit is read here, once. Set a larger one if a process may come to a matvec that much later than the others. After this
-  time a wait ends with an error; then call `KSPReset()` on all processes.
+  The time limit is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a
+  larger limit if a process may reach a matvec that much later than the others.
 
 .seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
 @*/

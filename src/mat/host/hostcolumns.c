@@ -1,28 +1,25 @@
 /*
-   Back end "host" of products with several columns: Y_j = A X_j from the arrays of a MATSEQAIJ, or of the blocks of a MATMPIAIJ, in
-   one loop over the rows
-
-   Reads A and X once, but for the entries of X that no cache holds until their next use; writes Y. Sums have the order of the
-   columns of A.
+   Back end "host" of products with several columns: Y_j = A X_j from the arrays of MATSEQAIJ or MATMPIAIJ, in one loop over the
+   rows. It reads A and X once, except for entries of X that are evicted from the cache. Sums have the order of the columns of A
 */
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrsrows.h>
 #include "../interface/idrsrowscatter.h"
 
-/* Columns of X in one loop: with more of them, sums do not stay in registers, and caches do not follow so many arrays */
+/* Columns of X in one loop: the sums of more columns are not kept in registers */
 #define IDRS_COLUMNS_HOST 4
 
-/* Rows of a block, which stay in a cache while the columns of X go by */
-#define IDRS_BLOCK 256
+/* Rows of a chunk, which stay in a cache for all columns of X */
+#define IDRS_CHUNK 256
 
-/* What travels between the processes */
+/* Buffers of the exchange between processes */
 typedef struct {
   PetscScalar *rows, *ghosts;
   PetscInt     width; /* columns that there is room for */
 } IDRSProductHost;
 
-/* Rows begin to end - 1 of k columns, where k is a constant */
+/* Computes rows begin to end - 1 of k columns, where k is a constant */
 IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[],
                                  PetscScalar *const Y[])
 {
@@ -43,8 +40,8 @@ IDRS_INLINE void IDRSColumnsLoop(const int k, const IDRSRows *A, PetscInt begin,
   }
 }
 
-/* One loop for each number of columns, so that the sums are in registers */
-IDRS_INLINE void IDRSColumnsBlock(PetscInt k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[],
+/* Calls the loop for this number of columns, so that the sums are in registers */
+IDRS_INLINE void IDRSColumnsChunk(PetscInt k, const IDRSRows *A, PetscInt begin, PetscInt end, const PetscScalar *const X[],
                                   PetscScalar *const Y[])
 {
   switch (k) {
@@ -64,12 +61,12 @@ IDRS_INLINE void IDRSColumnsBlock(PetscInt k, const IDRSRows *A, PetscInt begin,
 
 IDRS_VECTORISED static void IDRSColumnsPass(PetscInt k, const IDRSRows *A, const PetscScalar *const X[], PetscScalar *const Y[])
 {
-  for (PetscInt b = 0; b < A->n; b += IDRS_BLOCK) {
-    for (PetscInt c = 0; c < k; c += IDRS_COLUMNS_HOST) IDRSColumnsBlock(k - c, A, b, PetscMin(b + IDRS_BLOCK, A->n), X + c, Y + c);
+  for (PetscInt b = 0; b < A->n; b += IDRS_CHUNK) {
+    for (PetscInt c = 0; c < k; c += IDRS_COLUMNS_HOST) IDRSColumnsChunk(k - c, A, b, PetscMin(b + IDRS_CHUNK, A->n), X + c, Y + c);
   }
 }
 
-/* Y_j += A ghosts_j, with the ghosts by rows: in few rows */
+/* Computes Y_j += A ghosts_j, with row-major ghosts; few rows have any */
 IDRS_VECTORISED static void IDRSColumnsAddPass(PetscInt k, const IDRSRows *A, const PetscScalar *ghosts, PetscScalar *const Y[])
 {
   for (PetscInt i = 0; i < A->n; i++) {
@@ -86,7 +83,7 @@ IDRS_VECTORISED static void IDRSColumnsAddPass(PetscInt k, const IDRSRows *A, co
   }
 }
 
-/* Why the loops cannot take the place of MatMult(), or NULL */
+/* Returns the reason why the loops cannot replace MatMult(), or NULL */
 static PetscErrorCode IDRSProductRuns_Host(IDRSProduct product, const char *why[])
 {
   PetscBool aij, assembled, usual = PETSC_TRUE;
@@ -124,7 +121,7 @@ static PetscErrorCode IDRSProductReset_Host(IDRSProduct product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries of X that other processes need set out */
+/* Begins to send the entries of X that other processes need */
 static PetscErrorCode IDRSColumnsBegin_Host(IDRSRowScatter rowscatter, IDRSProductHost *host, PetscInt k,
                                             const PetscScalar *const X[])
 {

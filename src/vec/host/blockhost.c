@@ -1,7 +1,6 @@
 /*
-   Back end "host": the operations of block IDR(s) on arrays in the memory of the host. Rows are taken in tiles that stay in the
-   second-level cache while all columns of Y are computed from those of X, or all products with them are, so that each column is
-   read from memory once
+   Back end "host" of block IDR(s), on arrays in host memory. Tiles of rows stay in the second-level cache while all columns of
+   Y, or all products, are computed from those of X, so each column is read from memory once
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -11,7 +10,7 @@
 #define IDRS_TILE_ROWS    256
 #define IDRS_TILE_COLUMNS 32 /* of X, or of the shadow space, at a time */
 
-/* Columns are asked for their arrays in every operation */
+/* Returns no array: operations get the arrays of their columns */
 PetscErrorCode IDRSBlockArray_Host(Vec vec, PetscScalar **array)
 {
   PetscFunctionBegin;
@@ -33,7 +32,7 @@ static PetscErrorCode IDRSBlockRestoreArrays_Host(PetscInt count, const IDRSBloc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y0 += X c0, y1 += X c1 on m rows, for 4 columns of X, which are read once for both */
+/* Computes y0 += X c0 and y1 += X c1 on m rows, for 4 columns of X */
 IDRS_INLINE void IDRSBlockAddPair(PetscInt m, const PetscScalar *X, const PetscScalar *c0, const PetscScalar *c1,
                                   PetscScalar *PETSC_RESTRICT y0, PetscScalar *PETSC_RESTRICT y1)
 {
@@ -46,7 +45,7 @@ IDRS_INLINE void IDRSBlockAddPair(PetscInt m, const PetscScalar *X, const PetscS
   }
 }
 
-/* Y += X C on a tile, for the columns of X from first to end - 1 */
+/* Computes Y += X C on a tile, for the columns of X from first to end - 1 */
 IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *const *x, size_t b, PetscInt m, PetscInt first,
                                   PetscInt end, PetscScalar *y)
 {
@@ -72,7 +71,7 @@ IDRS_INLINE void IDRSBlockAddTile(const IDRSBlockAxpy *sum, const PetscScalar *c
   }
 }
 
-/* One sum, on m rows from row b on */
+/* Computes one sum on m rows from row b on */
 IDRS_INLINE void IDRSBlockCombineTile(const IDRSBlockAxpy *sum, size_t b, PetscInt m, const PetscScalar *diagonal,
                                       const PetscScalar *const *x, PetscScalar *const *to)
 {
@@ -92,7 +91,7 @@ IDRS_INLINE void IDRSBlockCombineTile(const IDRSBlockAxpy *sum, size_t b, PetscI
   }
 }
 
-/* The arrays of the columns of X of all sums, and those of Y, come one sum after another */
+/* Computes all sums. The arrays of their columns X, and of Y, are stored one sum after another */
 IDRS_VECTORISED static void IDRSBlockCombineRows(PetscInt count, const IDRSBlockAxpy sums[], PetscInt n,
                                                  const PetscScalar *diagonal, const PetscScalar *const *x, PetscScalar *const *to)
 {
@@ -109,7 +108,7 @@ IDRS_VECTORISED static void IDRSBlockCombineRows(PetscInt count, const IDRSBlock
   }
 }
 
-/* Arrays of all sums are got before the first is made: a column may be in several of them, and in X and Y */
+/* Gets the arrays of all sums before it computes the first sum: a column may be in several sums, and in X and Y */
 PetscErrorCode IDRSBlockCombine_Host(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   const PetscScalar **x, *diagonal = NULL;
@@ -143,7 +142,7 @@ PetscErrorCode IDRSBlockCombine_Host(IDRSWork work, PetscInt count, const IDRSBl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns first and first + 1 of the shadow space in these rows, in units of 2^-16 */
+/* Computes columns first and first + 1 of the shadow space in these rows, in units of 2^-16 */
 IDRS_INLINE void IDRSBlockShadowPair(PetscInt m, const uint32_t *z0, const uint32_t *z1, PetscInt first, PetscReal *even,
                                      PetscReal *odd)
 {
@@ -157,7 +156,7 @@ IDRS_INLINE void IDRSBlockShadowPair(PetscInt m, const uint32_t *z0, const uint3
   }
 }
 
-/* sums[0] += p^H x, sums[1] += q^H x, where p and q are real */
+/* Adds p^H x and q^H x for real p and q */
 IDRS_INLINE void IDRSBlockDots2(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, PetscScalar *psum,
                                 PetscScalar *qsum)
 {
@@ -177,7 +176,7 @@ IDRS_INLINE void IDRSBlockDots2(PetscInt m, const PetscReal *p, const PetscReal 
   *qsum += IDRS_SCALAR(qre, qim);
 }
 
-/* The same for two columns of X, whose sums are ld apart: four products of each two numbers that are read */
+/* Adds the same products for two columns of X, whose sums are ld apart */
 IDRS_INLINE void IDRSBlockDots4(PetscInt m, const PetscReal *p, const PetscReal *q, const PetscScalar *x, const PetscScalar *y,
                                 PetscScalar *sums, PetscInt ld)
 {
@@ -203,6 +202,7 @@ IDRS_INLINE void IDRSBlockDots4(PetscInt m, const PetscReal *p, const PetscReal 
   sums[ld + 1] += IDRS_SCALAR(qy, qyi);
 }
 
+/* Computes P^H X, in units of 2^-16, and W^H X over the rows of this process */
 IDRS_VECTORISED static void IDRSBlockProjectRows(const IDRSBlockDots *dots, PetscInt n, uint64_t key, uint64_t rstart,
                                                  const PetscScalar *const *w, const PetscScalar *const *x, PetscScalar sums[])
 {

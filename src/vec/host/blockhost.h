@@ -1,6 +1,4 @@
-/*
-   Back end "host": what the table takes from blockhost.c
-*/
+/* The functions of blockhost.c in the table of back end "host" */
 #pragma once
 
 #include <petscidrs/private/idrsops.h>

@@ -1,9 +1,7 @@
 /*
-   Back end "host": the passes of IDR(s) on arrays in the memory of the host, for VECSEQ and VECMPI, and for VECCUDA
-   bound to the CPU. Each goes over the rows once, in blocks that stay in the first-level cache while the columns
-   of the panels stream by: every operand is read from memory once.
-
-   The shadow space is computed where it is used, except for explicit shadow vectors.
+   Back end "host": the passes of IDR(s) on arrays in host memory, for VECSEQ and VECMPI, and for VECCUDA bound to the CPU. A
+   pass reads each operand from memory once: chunks of rows stay in the first-level cache while the columns of the panels are
+   added. The hashed shadow space is computed where it is used
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
@@ -11,17 +9,17 @@
 #include <petscidrs/private/idrscompat.h>
 #include "blockhost.h"
 
-/* Rows of a block: 8 kB of doubles */
-#define IDRS_BLOCK 1024
+/* Rows of a chunk: 8 kB of doubles */
+#define IDRS_CHUNK 1024
 
-/* Both panels: column j of G starts at G + j * ld */
+/* The panels: column j of G begins at G + j * ld */
 typedef struct {
   PetscScalar        *G, *U;
   size_t              ld;
   const PetscScalar **P; /* arrays of explicit shadow vectors, while a projection has them */
 } IDRSPanels_Host;
 
-/* Everything that the loop of a pass needs; arrays that it does not use are NULL */
+/* The arguments of the loop of a pass. Arrays that the pass does not use are NULL */
 typedef struct {
   const IDRSPanels_Host *panels;
   const IDRSScalars     *scalars;
@@ -29,11 +27,11 @@ typedef struct {
   PetscInt               n;
   PetscScalar           *r, *z, *v;
   const PetscScalar     *p, *t;
-  const PetscScalar     *diagonal; /* of B^{-1}, where the passes apply it */
+  const PetscScalar     *diagonal; /* of B^{-1}, if the passes apply it */
 } IDRSLoop_Host;
 
-/* v = r - G(:,from:to) c on the m rows that begin at b, where v points to */
-IDRS_INLINE void IDRSCombineVBlock(const IDRSLoop_Host *loop, PetscInt from, PetscInt to, size_t b, PetscInt m, PetscScalar *v)
+/* Computes v = r - G(:,from:to) c on m rows from b on; v points to these rows */
+IDRS_INLINE void IDRSCombineVChunk(const IDRSLoop_Host *loop, PetscInt from, PetscInt to, size_t b, PetscInt m, PetscScalar *v)
 {
   const IDRSPanels_Host *panels = loop->panels;
   const PetscScalar     *r      = loop->r + b;
@@ -44,14 +42,14 @@ IDRS_INLINE void IDRSCombineVBlock(const IDRSLoop_Host *loop, PetscInt from, Pet
   IDRSLoopAdd(m, v, -1.0, to - from, loop->scalars->c + from, panels->G + from * panels->ld + b, panels->ld);
 }
 
-/* y = B^{-1}x on these rows, where B^{-1} is diagonal; both point to the rows */
-IDRS_INLINE void IDRSScaleBlock(const IDRSLoop_Host *loop, size_t b, PetscInt m, const PetscScalar *x, PetscScalar *y)
+/* Computes y = D x on these rows, where D = B^{-1} is diagonal; x and y point to these rows */
+IDRS_INLINE void IDRSScaleChunk(const IDRSLoop_Host *loop, size_t b, PetscInt m, const PetscScalar *x, PetscScalar *y)
 {
   for (PetscInt i = 0; i < m; i++) y[i] = loop->diagonal[b + i] * x[i];
 }
 
-/* U_k = omega v + U(:,k:s) c on these rows */
-IDRS_INLINE void IDRSCombineUBlock(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m, const PetscScalar *v)
+/* Computes U_k = omega v + U(:,k:s) c on these rows */
+IDRS_INLINE void IDRSCombineUChunk(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m, const PetscScalar *v)
 {
   const IDRSScalars          *scalars = loop->scalars;
   const size_t                ld      = loop->panels->ld;
@@ -62,27 +60,27 @@ IDRS_INLINE void IDRSCombineUBlock(const IDRSLoop_Host *loop, PetscInt k, size_t
   IDRSLoopAdd(m, u, 1.0, scalars->s - k - 1, scalars->c + k + 1, loop->panels->U + (k + 1) * ld + b, ld);
 }
 
-/* Combine V or VU of step k, on these rows */
-IDRS_INLINE void IDRSCombineBlock(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m)
+/* Computes V or VU of step k on these rows */
+IDRS_INLINE void IDRSCombineChunk(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m)
 {
-  PetscScalar  scratch[IDRS_BLOCK];
+  PetscScalar  scratch[IDRS_CHUNK];
   PetscScalar *v = loop->v ? loop->v + b : scratch;
 
-  IDRSCombineVBlock(loop, k, loop->scalars->s, b, m, v);
-  if (loop->diagonal) IDRSScaleBlock(loop, b, m, v, v);
-  if (loop->step->wantu) IDRSCombineUBlock(loop, k, b, m, v);
+  IDRSCombineVChunk(loop, k, loop->scalars->s, b, m, v);
+  if (loop->diagonal) IDRSScaleChunk(loop, b, m, v, v);
+  if (loop->step->wantu) IDRSCombineUChunk(loop, k, b, m, v);
 }
 
 IDRS_VECTORISED static void IDRSCombinePass(const IDRSLoop_Host *loop)
 {
   const IDRSStep *step = loop->step;
 
-  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_BLOCK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)loop->n - b);
+  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_CHUNK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
 
-    if (step->k == loop->scalars->s) IDRSCombineVBlock(loop, 0, step->k, b, m, loop->r + b);
-    else if (step->wantv) IDRSCombineBlock(loop, step->k, b, m);
-    else IDRSCombineUBlock(loop, step->k, b, m, loop->t + b);
+    if (step->k == loop->scalars->s) IDRSCombineVChunk(loop, 0, step->k, b, m, loop->r + b); /* r -= G c */
+    else if (step->wantv) IDRSCombineChunk(loop, step->k, b, m);
+    else IDRSCombineUChunk(loop, step->k, b, m, loop->t + b);
   }
 }
 
@@ -95,20 +93,21 @@ IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSLoop_Host *loop)
   const size_t           ld      = panels->ld;
   PetscReal              rr      = 0.0;
 
-  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_BLOCK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)loop->n - b);
+  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_CHUNK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
     PetscScalar   *g = panels->G + k * ld + b, *u = panels->U + k * ld + b, *r = loop->r + b;
 
+    /* r -= beta_k G_k, with the new G_k except in the start */
     if (step->start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, g, ld);
-    IDRSLoopAdd(m, g, -1.0, k, scalars->alpha, panels->G + b, ld);
-    IDRSLoopAdd(m, u, -1.0, k, scalars->alpha, panels->U + b, ld);
+    IDRSLoopAdd(m, g, -1.0, k, scalars->alpha, panels->G + b, ld); /* G_k -= G(:,0:k) alpha */
+    IDRSLoopAdd(m, u, -1.0, k, scalars->alpha, panels->U + b, ld); /* U_k -= U(:,0:k) alpha */
     if (!step->start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, g, ld);
     if (step->wantv && step->start) {
       PetscScalar *v = step->wantu ? u + ld : loop->v + b;
 
-      IDRSCombineVBlock(loop, 0, k + 1, b, m, v);
-      if (loop->diagonal) IDRSScaleBlock(loop, b, m, v, v);
-    } else if (step->wantv) IDRSCombineBlock(loop, k + 1, b, m);
+      IDRSCombineVChunk(loop, 0, k + 1, b, m, v); /* v = r - G(:,0:k+1) c */
+      if (loop->diagonal) IDRSScaleChunk(loop, b, m, v, v);
+    } else if (step->wantv) IDRSCombineChunk(loop, k + 1, b, m);
     rr += IDRSLoopSquare(m, r);
   }
   return rr;
@@ -120,37 +119,39 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
   const IDRSScalars     *scalars = loop->scalars;
   PetscReal              rr      = 0.0;
 
-  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_BLOCK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)loop->n - b);
-    PetscScalar   *z = loop->z + b, *r = loop->r + b, scratch[IDRS_BLOCK];
+  for (size_t b = 0; b < (size_t)loop->n; b += IDRS_CHUNK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
+    PetscScalar   *z = loop->z + b, *r = loop->r + b, scratch[IDRS_CHUNK];
 
-    if (loop->diagonal) IDRSScaleBlock(loop, b, m, r, scratch);
+    if (loop->diagonal) IDRSScaleChunk(loop, b, m, r, scratch); /* p = D r */
+    /* z += omega p + U beta */
     IDRSLoopAdd(m, z, 1.0, 1, scalars->omega, loop->diagonal ? scratch : loop->p + b, panels->ld);
     IDRSLoopAdd(m, z, 1.0, scalars->s, scalars->beta, panels->U + b, panels->ld);
-    IDRSLoopAdd(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld);
+    IDRSLoopAdd(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld); /* r -= omega t */
     rr += IDRSLoopSquare(m, r);
-    if (loop->step->wantv) IDRSCombineBlock(loop, 0, b, m);
+    if (loop->step->wantv) IDRSCombineChunk(loop, 0, b, m);
   }
   return rr;
 }
 
 /*
-   project: the sums laid out in idrsscalars.h, over the rows of this process; explicit shadow vectors in P, or NULL for
-   the hashed space of this key, whose first row here is rstart. r^H r is left alone.
-   Whether there is a y does not show in its array, which is NULL where a process has no rows.
+   Computes the sums of a projection over the rows of this process, except r^H r. P has explicit shadow vectors, or is NULL for
+   the hashed space. `both` says that there is a y, because y is NULL without local rows
 */
-IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscScalar *P[], uint64_t key, uint64_t rstart,
-                                            const PetscScalar *x, const PetscScalar *y, PetscBool both, PetscScalar sums[])
+IDRS_VECTORISED static void IDRSProjectPass(IDRSWork work, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y,
+                                            PetscBool both, PetscScalar sums[])
 {
-  PetscScalar *Px = sums + IDRS_SUM_PX(s), *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
-  uint32_t     z0[IDRS_BLOCK], z1[IDRS_BLOCK];
+  const PetscInt n = work->n, s = work->s;
+  const uint64_t key = IDRSShadowKey(work->seed), rstart = (uint64_t)work->rstart;
+  PetscScalar   *Px = sums + IDRS_SUM_PX(s), *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
+  uint32_t       z0[IDRS_CHUNK], z1[IDRS_CHUNK];
 
   for (PetscInt j = 0; j < s; j++) {
     Px[j] = 0.0;
     if (both) Py[j] = 0.0;
   }
-  for (size_t b = 0; b < (size_t)n; b += IDRS_BLOCK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_BLOCK, (size_t)n - b);
+  for (size_t b = 0; b < (size_t)n; b += IDRS_CHUNK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)n - b);
 
     if (P) {
       for (PetscInt j = 0; j < s; j++) {
@@ -185,7 +186,10 @@ IDRS_VECTORISED static void IDRSProjectPass(PetscInt n, PetscInt s, const PetscS
   }
 }
 
-/* The arrays of VECSEQ and VECMPI are all there is to them, but for ghost points, which our columns would not have */
+/*
+   The arrays of VECSEQ and VECMPI have all their entries, unless they have ghost points, which columns of the panels would not
+   have
+*/
 static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
 {
   PetscBool standard, cuda, ghosted;
@@ -203,7 +207,7 @@ static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A Vec on one column of a panel, like the vectors of the system */
+/* Creates a Vec like the vectors of the system on one column of a panel */
 static PetscErrorCode IDRSColumnCreate_Host(IDRSWork work, Vec like, PetscScalar *array, Vec *column)
 {
   const MPI_Comm comm = PetscObjectComm((PetscObject)like);
@@ -229,7 +233,7 @@ static PetscErrorCode IDRSColumnCreate_Host(IDRSWork work, Vec like, PetscScalar
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One allocation for G, one for U; columns begin on cache lines */
+/* Allocates G and U, whose columns begin on cache lines */
 static PetscErrorCode IDRSCreateWork_Host(IDRSWork work, Vec like)
 {
   const size_t         line      = 64 / sizeof(PetscScalar);
@@ -289,7 +293,7 @@ static IDRSLoop_Host IDRSLoop(IDRSWork work, const IDRSStep *step)
   return (IDRSLoop_Host){.panels = (IDRSPanels_Host *)work->data, .scalars = &work->scalars, .step = step, .n = work->n};
 }
 
-/* The array of v where the pass writes v; where it does not, v is not touched. And the diagonal */
+/* Gets the array of v if the pass writes v, and the diagonal */
 static PetscErrorCode IDRSGetV_Host(IDRSWork work, IDRSLoop_Host *loop)
 {
   PetscFunctionBegin;
@@ -306,7 +310,7 @@ static PetscErrorCode IDRSRestoreV_Host(IDRSWork work, IDRSLoop_Host *loop)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns are written through the panels; PETSc is told that their values changed */
+/* Increases the state of a column whose values have been written through the panel */
 static PetscErrorCode IDRSChanged_Host(Vec column)
 {
   PetscScalar *array;
@@ -341,13 +345,6 @@ static PetscErrorCode IDRSCombineWork_Host(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Host(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSCombineWork_Host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode IDRSProjectWork_Host(IDRSWork work, const IDRSStep *step)
 {
   const PetscScalar **P = ((IDRSPanels_Host *)work->data)->P, *xarray, *yarray = NULL;
@@ -358,18 +355,10 @@ static PetscErrorCode IDRSProjectWork_Host(IDRSWork work, const IDRSStep *step)
   for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecGetArrayRead(work->P[j], &P[j]));
   PetscCall(VecGetArrayRead(x, &xarray));
   if (y) PetscCall(VecGetArrayRead(y, &yarray));
-  IDRSProjectPass(work->n, work->s, P, IDRSShadowKey(work->seed), (uint64_t)work->rstart, xarray, yarray,
-                  y ? PETSC_TRUE : PETSC_FALSE, work->scalars.sums);
+  IDRSProjectPass(work, P, xarray, yarray, y ? PETSC_TRUE : PETSC_FALSE, work->scalars.sums);
   if (y) PetscCall(VecRestoreArrayRead(y, &yarray));
   PetscCall(VecRestoreArrayRead(x, &xarray));
   for (PetscInt j = 0; P && j < work->s; j++) PetscCall(VecRestoreArrayRead(work->P[j], &P[j]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSProject_Host(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSProjectWork_Host));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -392,17 +381,7 @@ static PetscErrorCode IDRSUpdateWork_Host(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdate_Host(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSUpdateWork_Host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   With a preconditioner v holds p = B^{-1}r, which each block of rows reads before it writes v, unless the diagonal of B^{-1} is
-   there
-*/
+/* With a preconditioner that is not diagonal v holds p = B^{-1}r. Each chunk of p is read before v is written */
 static PetscErrorCode IDRSAdvanceWork_Host(IDRSWork work, const IDRSStep *step)
 {
   const PetscBool given = (PetscBool)(work->preconditioned && !work->diagonal);
@@ -425,12 +404,18 @@ static PetscErrorCode IDRSAdvanceWork_Host(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Host(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSAdvanceWork_Host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* Defines a pass of a group by the function for one work */
+#define IDRS_GROUP_PASS(pass) \
+  static PetscErrorCode pass##_Host(const IDRSGroup *group, const IDRSStep *step) \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(IDRSEachWork(group, step, pass##Work_Host)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+IDRS_GROUP_PASS(IDRSCombine)
+IDRS_GROUP_PASS(IDRSProject)
+IDRS_GROUP_PASS(IDRSUpdate)
+IDRS_GROUP_PASS(IDRSAdvance)
 
 const IDRSPassOps IDRSPasses_Host = {
   .name         = "host",

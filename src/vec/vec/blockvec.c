@@ -1,7 +1,4 @@
-/*
-   Back end "vec": the operations of block IDR(s) as plain Vec calls. Columns of the shadow space are made where they are used, each
-   for all columns of the block
-*/
+/* Back end "vec" of block IDR(s), by Vec calls. Columns of the shadow space are computed where they are used */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 #include "blockvec.h"
@@ -13,13 +10,13 @@ PetscErrorCode IDRSBlockArray_Vec(Vec vec, PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of a block as VecMAXPY() and VecMDot() take them */
+/* Copies columns to an array of Vec */
 static void IDRSBlockList(PetscInt count, const IDRSBlockVec columns[], Vec list[])
 {
   for (PetscInt i = 0; i < count; i++) list[i] = columns[i].vec;
 }
 
-/* The columns of Y, in other vectors first, as they may be among those of X */
+/* Computes the columns of Y in other vectors first, as they may be among those of X */
 static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWork work, const IDRSBlockAxpy *sum, Vec x[], Vec y[])
 {
   const PetscInt scaled = sum->scaled;
@@ -61,7 +58,10 @@ PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const IDRSBlo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums of Vec calls are over all processes: the first one alone hands them on to the reduction. p and row are overwritten */
+/*
+   Computes the sums of a task. Vec calls sum over all processes, so only the first process contributes to the reduction. p and
+   row are overwritten
+*/
 static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p,
                                         PetscScalar row[], PetscScalar sums[])
 {

@@ -1,6 +1,4 @@
-/*
-   Back end "vec": what the table takes from blockvec.c
-*/
+/* The functions of blockvec.c in the table of back end "vec" */
 #pragma once
 
 #include <petscidrs/private/idrsops.h>

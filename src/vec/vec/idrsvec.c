@@ -1,6 +1,6 @@
 /*
-   Back end "vec": the passes of IDR(s) with PETSc's Vec operations, for vectors of every type. The reference that
-   the fused back ends are tested against; it stores the shadow space, s more vectors.
+   Back end "vec": the passes of IDR(s) by Vec calls, for vectors of every type. It is the reference that other back ends are
+   tested against, and stores the shadow space, s more vectors
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
@@ -56,7 +56,7 @@ static PetscErrorCode IDRSDestroy_Vec(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y += scale X a; VecMAXPY() wants the coefficients as they are to be used */
+/* Computes y += scale X a */
 static PetscErrorCode IDRSAdd_Vec(IDRSWork work, Vec y, PetscScalar scale, PetscInt columns, const PetscScalar a[], Vec X[])
 {
   PetscScalar *scaled = (PetscScalar *)work->data;
@@ -67,7 +67,7 @@ static PetscErrorCode IDRSAdd_Vec(IDRSWork work, Vec y, PetscScalar scale, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* v = r - G(:,k:s) c, or r itself in the omega step */
+/* Computes v = r - G(:,k:s) c, also in place of r in the omega step */
 static PetscErrorCode IDRSCombineV_Vec(IDRSWork work, PetscInt k, Vec v)
 {
   PetscFunctionBegin;
@@ -76,7 +76,7 @@ static PetscErrorCode IDRSCombineV_Vec(IDRSWork work, PetscInt k, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* U_k = omega v + U(:,k:s) c */
+/* Computes U_k = omega v + U(:,k:s) c */
 static PetscErrorCode IDRSCombineU_Vec(IDRSWork work, PetscInt k, Vec v)
 {
   const IDRSScalars *scalars = &work->scalars;
@@ -87,7 +87,7 @@ static PetscErrorCode IDRSCombineU_Vec(IDRSWork work, PetscInt k, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The direction of step k, s for the omega step: v = r - G(:,k:s) c, B^{-1}v in its place where B^{-1} is diagonal, and U_k */
+/* Computes the direction of step k: v, multiplied by a diagonal B^{-1}, and U_k */
 static PetscErrorCode IDRSDirection_Vec(IDRSWork work, PetscInt k, const IDRSStep *step)
 {
   PetscFunctionBegin;
@@ -102,23 +102,19 @@ static PetscErrorCode IDRSDirection_Vec(IDRSWork work, PetscInt k, const IDRSSte
 static PetscErrorCode IDRSCombineWork_Vec(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBegin;
+  /* r -= G c, at the end of the start */
   if (step->k == work->s) PetscCall(IDRSCombineV_Vec(work, 0, work->r));
   else PetscCall(IDRSDirection_Vec(work, step->k, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombine_Vec(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSCombineWork_Vec));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-   Begins the split reduction of all sums. Not VecNormBegin(), whose end may fail, and leave the split reduction unfinished for
-   good: it keeps the norm with the vector
+   Begins or ends the split reduction of all sums. It does not call VecNormBegin(), because the norm may be stored with the vector:
+   then VecNormEnd() fails and leaves the split reduction unfinished
 */
-static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSProjectSplit_Vec(IDRSWork work, const IDRSStep *step,
+                                           PetscErrorCode (*mdot)(Vec, PetscInt, const Vec[], PetscScalar[]),
+                                           PetscErrorCode (*dot)(Vec, Vec, PetscScalar *))
 {
   const PetscInt s    = work->s;
   PetscScalar   *sums = work->scalars.sums;
@@ -126,37 +122,32 @@ static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
 
   PetscFunctionBegin;
   IDRSStepVecs(work, step, &x, &y);
-  PetscCall(VecMDotBegin(x, s, work->P, sums + IDRS_SUM_PX(s)));
-  PetscCall(VecDotBegin(x, x, sums + IDRS_SUM_XX(s)));
-  PetscCall(VecDotBegin(work->r, work->r, sums + IDRS_SUM_RR(s)));
+  PetscCall((*mdot)(x, s, work->P, sums + IDRS_SUM_PX(s)));
+  PetscCall((*dot)(x, x, sums + IDRS_SUM_XX(s)));
+  PetscCall((*dot)(work->r, work->r, sums + IDRS_SUM_RR(s)));
   if (y) {
-    PetscCall(VecMDotBegin(y, s, work->P, sums + IDRS_SUM_PY(s)));
-    PetscCall(VecDotBegin(y, x, sums + IDRS_SUM_XY(s)));
-    PetscCall(VecDotBegin(y, y, sums + IDRS_SUM_YY(s)));
+    PetscCall((*mdot)(y, s, work->P, sums + IDRS_SUM_PY(s)));
+    PetscCall((*dot)(y, x, sums + IDRS_SUM_XY(s)));
+    PetscCall((*dot)(y, y, sums + IDRS_SUM_YY(s)));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSProjectSplit_Vec(work, step, VecMDotBegin, VecDotBegin));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSProjectEnd_Vec(IDRSWork work, const IDRSStep *step)
 {
-  const PetscInt s    = work->s;
-  PetscScalar   *sums = work->scalars.sums;
-  Vec            x, y;
-
   PetscFunctionBegin;
-  IDRSStepVecs(work, step, &x, &y);
-  PetscCall(VecMDotEnd(x, s, work->P, sums + IDRS_SUM_PX(s)));
-  PetscCall(VecDotEnd(x, x, sums + IDRS_SUM_XX(s)));
-  PetscCall(VecDotEnd(work->r, work->r, sums + IDRS_SUM_RR(s)));
-  if (y) {
-    PetscCall(VecMDotEnd(y, s, work->P, sums + IDRS_SUM_PY(s)));
-    PetscCall(VecDotEnd(y, x, sums + IDRS_SUM_XY(s)));
-    PetscCall(VecDotEnd(y, y, sums + IDRS_SUM_YY(s)));
-  }
+  PetscCall(IDRSProjectSplit_Vec(work, step, VecMDotEnd, VecDotEnd));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sum by sum, for vectors that have no inner product of their local part */
+/* Computes each sum with its own reduction, for vectors without local inner products */
 static PetscErrorCode IDRSProjectSums_Vec(IDRSWork work, const IDRSStep *step)
 {
   const PetscInt s    = work->s;
@@ -184,8 +175,8 @@ static PetscErrorCode IDRSProjectSums_Vec(IDRSWork work, const IDRSStep *step)
 }
 
 /*
-   All sums in one split reduction, where the type of the vectors has local inner products. Those of VECNEST are global
-   already, which a split reduction would sum once more.
+   Computes all sums in one split reduction if the type of the vectors has local inner products. Those of VECNEST are global, and
+   a split reduction would sum them once more
 */
 static PetscErrorCode IDRSProject_Vec(const IDRSGroup *group, const IDRSStep *step)
 {
@@ -207,24 +198,17 @@ static PetscErrorCode IDRSUpdateWork_Vec(IDRSWork work, const IDRSStep *step)
   const PetscInt     k       = step->k;
 
   PetscFunctionBegin;
-  if (step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));
-  PetscCall(IDRSAdd_Vec(work, work->G[k], -1.0, k, scalars->alpha, work->G));
-  PetscCall(IDRSAdd_Vec(work, work->U[k], -1.0, k, scalars->alpha, work->U));
-  if (!step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));
+  if (step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k]));  /* G_k is not orthogonal yet */
+  PetscCall(IDRSAdd_Vec(work, work->G[k], -1.0, k, scalars->alpha, work->G));   /* G_k -= G(:,0:k) alpha */
+  PetscCall(IDRSAdd_Vec(work, work->U[k], -1.0, k, scalars->alpha, work->U));   /* U_k -= U(:,0:k) alpha */
+  if (!step->start) PetscCall(VecAXPY(work->r, -scalars->beta[k], work->G[k])); /* r -= beta_k G_k */
   if (step->start && step->wantv) {
     Vec v = step->wantu ? work->U[k + 1] : work->v;
 
     PetscCall(VecCopy(work->r, v));
-    PetscCall(IDRSAdd_Vec(work, v, -1.0, k + 1, scalars->c, work->G));
+    PetscCall(IDRSAdd_Vec(work, v, -1.0, k + 1, scalars->c, work->G)); /* v = r - G(:,0:k+1) c */
     if (work->diagonal) PetscCall(VecPointwiseMult(v, v, work->diagonal));
   } else PetscCall(IDRSDirection_Vec(work, k + 1, step));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSUpdate_Vec(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSUpdateWork_Vec));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -233,20 +217,25 @@ static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
   const IDRSScalars *scalars = &work->scalars;
 
   PetscFunctionBegin;
-  if (work->diagonal) PetscCall(VecPointwiseMult(work->v, work->r, work->diagonal));
-  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r));
-  PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));
-  PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));
+  if (work->diagonal) PetscCall(VecPointwiseMult(work->v, work->r, work->diagonal));        /* p = D r */
+  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r)); /* z += omega p */
+  PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));              /* z += U beta */
+  PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));                                 /* r -= omega t */
   PetscCall(IDRSDirection_Vec(work, 0, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvance_Vec(const IDRSGroup *group, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSEachWork(group, step, IDRSAdvanceWork_Vec));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* Defines a pass of a group by the function for one work */
+#define IDRS_GROUP_PASS(pass) \
+  static PetscErrorCode pass##_Vec(const IDRSGroup *group, const IDRSStep *step) \
+  { \
+    PetscFunctionBegin; \
+    PetscCall(IDRSEachWork(group, step, pass##Work_Vec)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+IDRS_GROUP_PASS(IDRSCombine)
+IDRS_GROUP_PASS(IDRSUpdate)
+IDRS_GROUP_PASS(IDRSAdvance)
 
 const IDRSPassOps IDRSPasses_Vec = {
   .name         = "vec",

@@ -2,17 +2,18 @@
    The Krylov solver KSPIDRS: type, set-up, begin and end of a solve, options
 */
 #include "idrsimpl.h"
+#include <petscidrs/private/idrssettings.h>
 
 /* Divergence tolerance where the user has set none, PETSc's and ours: the residual of IDR(s) may rise far before it falls */
 #define KSP_DIVTOL  ((PetscReal)1e4)
 #define IDRS_DIVTOL ((PetscReal)1e30)
 
-/* Solves of this type that are under way in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
+/* Solves of this type that are in progress in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
 static _Thread_local PetscInt KSPIDRSNesting = 0;
 
 /*
-   Frees everything that KSPSetUp_IDRS() has made. After an error it also ends what PETSc has begun with the preconditioner, which
-   allows two such solves at a time
+   Frees what KSPSetUp_IDRS() has made. After an error it also calls PCPostSolve(), because PETSc allows two unfinished
+   PCPreSolve()
 */
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
@@ -22,7 +23,7 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
     if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
   }
-  if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() takes the PC away */
+  if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() removes the PC before */
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
   PetscCall(IDRSProductDestroy(&idrs->product));
@@ -45,13 +46,13 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
   PetscCall(KSPReset_IDRS(ksp));
   PetscCall(KSPIDRSResetResults_Private(ksp));
   PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
-  PetscCall(IDRSSetDefaultDivtol(ksp, IDRS_DIVTOL, KSP_DIVTOL)); /* the next type has PETSc's again */
+  PetscCall(IDRSSetDefaultDivtol(ksp, IDRS_DIVTOL, KSP_DIVTOL)); /* the next type has PETSc's tolerance again */
   PetscCall(KSPIDRSComposeSetters_Private(ksp, PETSC_FALSE));
   PetscCall(KSPDestroyDefault(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Panels and work vectors: 2s + 5 vectors, three more with smoothing, s more where the back end stores the shadow space */
+/* Creates panels and work vectors: 2s + 5, three more with smoothing, s more if the back end stores the shadow space */
 static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -84,23 +85,23 @@ static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   PetscCall(IDRSProductCreate(&idrs->product));
   PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
   PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
-  idrs->where = KSPIDRS_UNKNOWN;
+  idrs->memory = KSPIDRS_UNKNOWN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up again inside KSPSolve(), if the solution has moved between host and device, or the last solve has ended with an error */
+/* Repeats the set-up inside KSPSolve(), if the solution has moved between host and device, or the last solve ended with an error */
 static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 {
   const KSPSetUpStage stage = ksp->setupstage;
 
   PetscFunctionBegin;
-  ksp->setupstage = KSP_SETUP_NEW; /* should it fail */
+  ksp->setupstage = KSP_SETUP_NEW; /* in case the set-up fails */
   PetscCall(KSPSetUp_IDRS(ksp));
   ksp->setupstage = stage;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the slots of this solve ready: nothing has been done or counted in them */
+/* Prepares the slots of this solve */
 static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
 {
   KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
@@ -124,7 +125,7 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the operators and options of this solve decide, for so many right-hand sides at the same time */
+/* Sets everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
 static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -133,26 +134,23 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   IDRSWorkInfo info;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSPlace_Private(ksp, &moved));
+  PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
   if (moved) {
     PetscCall(KSPIDRSSetUpAgain_Private(ksp));
-    PetscCall(KSPIDRSPlace_Private(ksp, &moved));
+    PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
   }
   PetscCall(KSPIDRSMakeSlots_Private(ksp, active));
   idrs->active = active;
   PetscCall(KSPIDRSSetOperator_Private(ksp));
   PetscCall(KSPIDRSSetProduct_Private(ksp));
-  /* before 3.26 KSPSetUp() leaves one whose type or matrix has changed to PCApply(), where a failure is not seen */
+  /* before 3.26 a new type or matrix is set up only in PCApply(), which does not report a failure */
   PetscCall(PCSetUp(ksp->pc));
   PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
   PetscCall(KSPIDRSStartSlots_Private(ksp));
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   idrs->counts.before = info.reductions;
-  /*
-     PETSc tells the level of solvers that its own preconditioners nest; the count also tells of those in an operator or PCSHELL of
-     the user
-  */
+  /* PETSc counts solvers that its preconditioners nest; KSPIDRSNesting also those in an operator or PCSHELL of the user */
   PetscCall(IDRSGetNestLevel(ksp, &level));
   idrs->nesting = PetscMax(level, KSPIDRSNesting);
   PetscCall(KSPIDRSSetRun_Private(ksp));
@@ -160,8 +158,8 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   Starts afresh if the last solve has ended with an error. Several processes cannot know without a reduction whether all of them
-   have met the error, so they must be told by KSPReset()
+   Repeats the set-up if the last solve ended with an error. Several processes cannot know without a reduction whether all of
+   them had the error, so the user must call KSPReset()
 */
 static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
 {
@@ -171,7 +169,7 @@ static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
   PetscFunctionBegin;
   if (idrs->state == KSPIDRS_IDLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if (idrs->state == KSPIDRS_SOLVING || size > 1) PetscCall(PCPostSolve(ksp->pc, ksp)); /* of this solve */
+  if (idrs->state == KSPIDRS_SOLVING || size > 1) PetscCall(PCPostSolve(ksp->pc, ksp)); /* ends this solve */
   PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPSolve() is called inside KSPSolve() of the same KSP: create another KSP for the inner solve");
   PetscCheck(size == 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
@@ -181,7 +179,7 @@ static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve of one right-hand side, that of the KSP, or of several: the columns of B */
+/* Solves for the right-hand side of the KSP, or for the columns of B */
 static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
 {
   KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
@@ -192,13 +190,13 @@ static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat 
   IDRSCheckDiagonalScale(ksp);
   PetscCall(KSPIDRSRecover_Private(ksp));
   ierr = KSPIDRSPrepareSolve_Private(ksp, active);
-  /* nothing has begun but what PETSc's KSPSolve() has: with other settings a solve may follow */
+  /* only KSPSolve() has begun, so that a solve with other settings may follow */
   if (ierr) (void)PCPostSolve(ksp->pc, ksp);
   PetscCall(ierr);
   idrs->state    = KSPIDRS_SOLVING;
   KSPIDRSNesting = nesting + 1;
   ierr           = B ? KSPIDRSIterateColumns_Private(ksp, B, X) : KSPIDRSIterate_Private(ksp);
-  KSPIDRSNesting = nesting; /* after an error, too */
+  KSPIDRSNesting = nesting; /* also after an error */
   idrs->state    = ierr ? KSPIDRS_FAILED : KSPIDRS_IDLE;
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -213,10 +211,10 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 }
 
 /*
-   Right-hand sides at the same time. Until the first one is taken, the solution of the KSP is the first column of X, which tells
-   where the solutions are. PETSc's KSPMatSolve() does not call PCPreSolve(), which KSPSolve() does
+   Solves for several right-hand sides at the same time. Until the first one has a slot, a vector like the columns of X is the
+   solution of the KSP, because set-up looks at its memory. KSPMatSolve() does not call PCPreSolve(), so it is called here
 */
-static PetscErrorCode KSPIDRSSolveTogether_Private(KSP ksp, Mat B, Mat X)
+static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   const Vec      sol = ksp->vec_sol, rhs = ksp->vec_rhs;
@@ -247,58 +245,37 @@ static PetscErrorCode KSPMatSolve_IDRS(KSP ksp, Mat B, Mat X)
 
   PetscFunctionBegin;
   IDRSForgetBlock(ksp);
-  PetscCall(KSPIDRSOpenBlock_Private(ksp, B, X));
-  if (idrs->apart) PetscCall(KSPIDRSSolveApart_Private(ksp, transpose, B, X));
-  else if (idrs->results.count) PetscCall(KSPIDRSSolveTogether_Private(ksp, B, X));
+  PetscCall(KSPIDRSMatSolveBegin_Private(ksp, B, X));
+  if (idrs->sequential) PetscCall(KSPIDRSSolveSequentially_Private(ksp, transpose, B, X));
+  else if (idrs->results.count) PetscCall(KSPIDRSSolveSimultaneously_Private(ksp, B, X));
   PetscCall(KSPIDRSConclude_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObject)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt  s, seed, restarts, width;
-  PetscReal cosine, tolerance;
-  PetscBool set, smoothing, block;
-  PetscEnum implementation, communication, product, run;
+  const KSPIDRSSettings *now = &((KSP_IDRS *)ksp->data)->set;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
-  PetscCall(PetscOptionsInt("-ksp_idrs_s", "Number of shadow vectors", "KSPIDRSSetShadowSize", idrs->set.s, &s, &set));
-  if (set) PetscCall(KSPIDRSSetShadowSize(ksp, s));
-  PetscCall(
-    PetscOptionsInt("-ksp_idrs_seed", "Seed of the hashed shadow space", "KSPIDRSSetShadowSeed", idrs->set.seed, &seed, &set));
-  if (set) PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-  PetscCall(PetscOptionsReal("-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", "KSPIDRSSetMinimumCosine", idrs->set.cosine,
-                             &cosine, &set));
-  if (set) PetscCall(KSPIDRSSetMinimumCosine(ksp, cosine));
-  PetscCall(PetscOptionsReal("-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)",
-                             "KSPIDRSSetUpdateTolerance", idrs->set.updatetol, &tolerance, &set));
-  if (set) PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
-  PetscCall(PetscOptionsInt("-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", "KSPIDRSSetMaxRestarts",
-                            idrs->set.maxrestarts, &restarts, &set));
-  if (set) PetscCall(KSPIDRSSetMaxRestarts(ksp, restarts));
-  PetscCall(
-    PetscOptionsBool("-ksp_idrs_smoothing", "Smooth the residual", "KSPIDRSSetSmoothing", idrs->set.smoothing, &smoothing, &set));
-  if (set) PetscCall(KSPIDRSSetSmoothing(ksp, smoothing));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_implementation", "Back end of the vector operations", "KSPIDRSSetImplementation",
-                             KSPIDRSImplementations, (PetscEnum)idrs->set.implementation, &implementation, &set));
-  if (set) PetscCall(KSPIDRSSetImplementation(ksp, (KSPIDRSImplementation)implementation));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_communication", "How reductions travel between GPUs", "KSPIDRSSetCommunication",
-                             KSPIDRSCommunications, (PetscEnum)idrs->set.communication, &communication, &set));
-  if (set) PetscCall(KSPIDRSSetCommunication(ksp, (KSPIDRSCommunication)communication));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_product", "What computes the matvecs of the iterations", "KSPIDRSSetProduct",
-                             KSPIDRSProducts, (PetscEnum)idrs->set.product, &product, &set));
-  if (set) PetscCall(KSPIDRSSetProduct(ksp, (KSPIDRSProduct)product));
-  PetscCall(PetscOptionsEnum("-ksp_idrs_run", "What runs the iterations", "KSPIDRSSetRun", KSPIDRSRuns, (PetscEnum)idrs->set.run,
-                             &run, &set));
-  if (set) PetscCall(KSPIDRSSetRun(ksp, (KSPIDRSRun)run));
-  PetscCall(PetscOptionsInt("-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", "KSPIDRSSetWidth",
-                            idrs->set.width, &width, &set));
-  if (set) PetscCall(KSPIDRSSetWidth(ksp, width));
-  PetscCall(PetscOptionsBool("-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", "KSPIDRSSetBlock",
-                             idrs->set.block, &block, &set));
-  if (set) PetscCall(KSPIDRSSetBlock(ksp, block));
+  IDRSOption(Int, ksp, "-ksp_idrs_s", "Number of shadow vectors", KSPIDRSSetShadowSize, now->s);
+  IDRSOption(Int, ksp, "-ksp_idrs_seed", "Seed of the hashed shadow space", KSPIDRSSetShadowSeed, now->seed);
+  IDRSOption(Real, ksp, "-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", KSPIDRSSetMinimumCosine, now->cosine);
+  IDRSOption(Real, ksp, "-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)",
+             KSPIDRSSetUpdateTolerance, now->updatetol);
+  IDRSOption(Int, ksp, "-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", KSPIDRSSetMaxRestarts,
+             now->maxrestarts);
+  IDRSOption(Bool, ksp, "-ksp_idrs_smoothing", "Smooth the residual", KSPIDRSSetSmoothing, now->smoothing);
+  IDRSOptionEnum(ksp, "-ksp_idrs_implementation", "Back end of the vector operations", KSPIDRSSetImplementation,
+                 KSPIDRSImplementations, now->implementation);
+  IDRSOptionEnum(ksp, "-ksp_idrs_communication", "How reductions travel between GPUs", KSPIDRSSetCommunication,
+                 KSPIDRSCommunications, now->communication);
+  IDRSOptionEnum(ksp, "-ksp_idrs_product", "What computes the matvecs of the iterations", KSPIDRSSetProduct, KSPIDRSProducts,
+                 now->product);
+  IDRSOptionEnum(ksp, "-ksp_idrs_run", "What runs the iterations", KSPIDRSSetRun, KSPIDRSRuns, now->run);
+  IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth, now->width);
+  IDRSOption(Bool, ksp, "-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", KSPIDRSSetBlock,
+             now->block);
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -308,25 +285,18 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   nonsymmetric systems, with one global reduction per matvec
 
   Options Database Keys:
-+ -ksp_idrs_s s                                   - number of shadow vectors (default 4), see `KSPIDRSSetShadowSize()`
-. -ksp_idrs_seed seed                             - seed of the hashed shadow space (default 0), see `KSPIDRSSetShadowSeed()`
-. -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off), see
-    `KSPIDRSSetMinimumCosine()`
-. -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none), see
-    `KSPIDRSSetUpdateTolerance()`
-. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10), see
-    `KSPIDRSSetMaxRestarts()`
-. -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false), see `KSPIDRSSetSmoothing()`
-. -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto), see
-    `KSPIDRSSetImplementation()`
-. -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto), see
-    `KSPIDRSSetCommunication()`
-. -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto), see
-    `KSPIDRSSetProduct()`
-. -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto), see `KSPIDRSSetRun()`
-. -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16), see
-    `KSPIDRSSetWidth()`
-- -ksp_idrs_block (true|false)                    - whether these have one block recurrence (default false), see `KSPIDRSSetBlock()`
++ -ksp_idrs_s s                                   - number of shadow vectors (default 4)
+. -ksp_idrs_seed seed                             - seed of the hashed shadow space (default 0)
+. -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off)
+. -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none)
+. -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10)
+. -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false)
+. -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto)
+. -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto)
+. -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto)
+. -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto)
+. -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16)
+- -ksp_idrs_block (true|false)                    - whether these have one block recurrence (default false)
 
   Level: beginner
 
@@ -335,55 +305,52 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   path/libpetscidrs.so`, or by calling `KSPIDRSRegister()`.
 
   An iteration is one matvec, a multiplication of a vector by the operator. The method keeps 2s+5 vectors besides the solution and
-  the right-hand side (s more with the implementation vec, one more with `PCJACOBI`), however long it runs. A larger `s` needs fewer
-  matvecs, and more vector work for each. The default suits many problems. Try 8 where matvecs are costly or the system is
-  indefinite, and 16 where nothing else converges.
+  the right-hand side (s more with the implementation vec, one more with `PCJACOBI`), independent of the number of iterations. A
+  larger `s` needs fewer matvecs, and more vector operations for each. The default suits many problems. Try 8 if matvecs are
+  costly or the system is indefinite, and 16 if nothing else converges.
 
-  On a GPU a matvec and its inner products are computed by one kernel where the operator allows it, see `KSPIDRSSetProduct()`. The
-  preconditioner `PCJACOBI` from the right is applied by the vector operations.
+  On a GPU one kernel computes a matvec and its inner products if the operator allows it, see `KSPIDRSSetProduct()`. The vector
+  operations apply `PCJACOBI` from the right. On one GPU one kernel makes many iterations on a small system, see
+  `KSPIDRSSetRun()`.
 
-  On one GPU many iterations on a small system are made by one kernel, see `KSPIDRSSetRun()`.
+  `KSPMatSolve()` and `KSPMatSolveTranspose()` solve for several right-hand sides at the same time, which is much faster than one
+  after another, see `KSPIDRSSetWidth()`. Each has its own recurrence, iterations, tolerance, verification and restarts. With many
+  right-hand sides a small s, 1 to 4, is best. `KSPIDRSSetBlock()` needs far fewer matvecs on problems that converge slowly.
 
-  `KSPMatSolve()` and `KSPMatSolveTranspose()` solve many right-hand sides at the same time, which costs much less than one after
-  another, see `KSPIDRSSetWidth()`. Each has a recurrence of its own, and its own iterations, tolerance, verification and restarts,
-  as with `KSPSolve()`. With many right-hand sides a small s, 1 to 4, is best. With `KSPIDRSSetBlock()` they search in the space of
-  all of them, which takes far fewer matvecs on problems that converge slowly.
+  A solve begins with s minimal residual steps, in which the residual does not grow. For short solves, as in a smoother, choose an
+  `s` that is not smaller than the number of iterations.
 
-  A solve begins with s minimal residual steps, in which the residual does not grow. Where solves are short, as in a smoother, take
-  an `s` that is not smaller than the number of iterations.
+  Preconditioning is from the right by default, with the norm of the true residual. The preconditioner may then change between
+  applications. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is the norm of the preconditioned residual.
+  With `KSP_NORM_NONE`, on both sides, no reduction is made for norms, and s iterations make s reductions.
 
-  Preconditioning is from the right by default, with the norm of the true residual. The preconditioner may then change from one
-  application to the next. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is the norm of the preconditioned
-  residual. `KSP_NORM_NONE` is supported with both: no reduction is made for norms, and s iterations make s reductions then.
+  With `KSPConvergedDefault()` a residual norm that meets the tolerance counts only if b - A x, computed afresh, meets it as well.
+  Otherwise the solve continues from b - A x. History and monitors get the norm of b - A x for such an iteration. If b - A x stops
+  falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` report that the
+  attainable accuracy has been reached. Another convergence test is called once an iteration, and once more before a solve ends
+  with a breakdown; b - A x is not verified. Verification and reliable updates are off if matvecs are inexact: for operators of
+  type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
-  With the convergence test `KSPConvergedDefault()` a residual norm that meets the tolerance counts only once b - A x, computed
-  afresh, meets it as well. Otherwise the solve goes on from there. History and monitors are given the norm of b - A x for such an
-  iteration. When b - A x stops falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and
-  `-info` tell that the attainable accuracy has been reached. Another convergence test is called once an iteration, and once more
-  before a solve ends with a breakdown. The norm that it is given is the one that counts: b - A x is not verified. Neither
-  verification nor reliable updating is done for operators whose matvecs are inexact: operators of type `MATMFFD`, and of type
-  `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
+  The method restarts after a breakdown of the recurrence. Unless there are explicit shadow vectors, it also restarts once the
+  residual norm has grown by the power 3/4 of 1 / (machine precision), 5e11 in double precision. A restart uses the shadow space
+  of the next seed, and begins from the present solution or, if its residual is smaller, from the solution at the last reliable
+  update.
 
-  The method restarts after a breakdown of the recurrence. It also restarts, unless shadow vectors have been given, once the
-  residual norm has grown by the power 3/4 of 1 / (machine precision), 5e11 in double precision. A restart takes the shadow space of
-  the next seed, and begins from the present solution or, if its residual is smaller, from the one of the last reliable update.
+  The type raises PETSc's default divergence tolerance of 1e4 to 1e30, because the residual of IDR(s) may rise far before it
+  falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.
 
-  Where the divergence tolerance is PETSc's default of 1e4, the type raises it to 1e30: the residual of IDR(s) may rise far before
-  it falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.
+  On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next matvec. The iteration is
+  reported then, and its solution is still available.
 
-  On several processes, and on a GPU, the norm of an inner step comes with the reduction of the next matvec. An iteration is
-  reported to monitors and the convergence test that much later, with the solution of that iteration still available.
+  On one GPU, and on several with NCCL or mapped memory, the scalars stay on the device, and the host launches two more matvecs
+  before it reads a norm. The device compares the norms with the tolerances and stops, so the solution is exactly that of the
+  reported iteration. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or a monitor that may
+  ask for the solution, the host waits in every matvec instead. A stop makes up to three unused matvecs, which are counted, and as
+  many applications of the preconditioner. While the scalars are on the device, operators and preconditioners cannot call
+  `KSPBuildSolution()`; monitors and convergence tests can.
 
-  On one GPU, and on several with NCCL, the scalars stay on the device, and the host launches two matvecs more before it reads a
-  norm. The device compares the norms with the tolerances itself, and changes nothing after one that meets them, so the solution is
-  exactly the one of the iteration reported. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, or
-  a monitor that may ask for the solution, the host waits in every matvec instead. A stop makes up to three matvecs in vain, which
-  are counted, and as many applications of the preconditioner. Operators and preconditioners cannot ask for the solution, with
-  `KSPBuildSolution()`, while the scalars are on the device; monitors and convergence tests can.
-
-  After an error in `KSPSolve()` the next one sets the solver up again, if it has one process. On several processes call
-  `KSPReset()`, on all of them, and `KSPSetOperators()`. A setting that makes the next solve set up again, such as another `s`, does
-  the same.
+  After an error in `KSPSolve()` on one process the next one sets the solver up again. On several processes call `KSPReset()`, on
+  all of them, and `KSPSetOperators()`, or change a setting that needs a new set-up, such as `s`.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear
@@ -408,7 +375,7 @@ PetscErrorCode KSPCreate_IDRS(KSP ksp)
   idrs->set.updatetol   = 1e-3;
   idrs->set.maxrestarts = 10;
   idrs->set.width       = IDRS_MAX_WIDTH;
-  idrs->shown           = &idrs->slot[0];
+  idrs->current         = &idrs->slot[0];
   idrs->slots           = 1;
   idrs->active          = 1;
   PetscCall(IDRSSetDefaultDivtol(ksp, KSP_DIVTOL, IDRS_DIVTOL));

@@ -1,37 +1,31 @@
 /*
-   Block IDR(s): one recurrence for the right-hand sides that KSPMatSolve() solves at the same time, which search in the space of
-   all of them. Vectors of the recurrence of one right-hand side are blocks of m columns, and coefficients m x m matrices; the
-   columns of the blocks are the vectors of the slots.
+   Block IDR(s): one recurrence for the right-hand sides that KSPMatSolve() solves at the same time. Its vectors are blocks of m
+   columns, which are the vectors of the slots, and its coefficients are m x m matrices.
 
-     Q S = B - A X, m columns     by Cholesky of Gram matrices, with pivoting: m is the rank, and r_j = R S_j belongs to right-hand
-                                  side j; R = Q
+     Q S = B - A X, m columns     by Cholesky of Gram matrices, with pivoting: m is the rank, r_j = R S_j belongs to right-hand side
+                                  j, and R = Q
      step k of a cycle, k < s                                          omega step
        M(k:s,k:s) c = f(k:s),  T from f(k:s)                             P = B^{-1}R
        U_k = omega B^{-1}(R T - G(:,k:s) c T) + U(:,k:s) c T             T = A P
        G_k = A U_k                                                       P^H T, P^H R, <T,T>, <T,R>, <R,R>      one reduction
        P^H G_k, R^H R                          one reduction
-       ||r_j||: the iteration before is reported                         ||r_j||, likewise
        alpha, M_k, beta_k, f                                             omega, f = P^H R - omega P^H T
        G_k -= G(:,0:k) alpha                                             U_k -= U(:,0:k) alpha of step k, k = 1 ... s - 1
        R -= G_k beta_k                                                   Z += omega P + U beta,  R -= omega T
 
-   T makes the columns of R T as good as orthogonal. On paper it changes nothing; without it the recurrence loses its digits where
-   columns of R come near to each other, as they do when some converge first.
+   T makes the columns of R T nearly orthogonal. In exact arithmetic it changes nothing. Without it the recurrence loses its
+   digits when columns of R become nearly parallel, as they do if some converge first.
 
-   The solution of right-hand side j is x_j + (Z + U beta) S_j. Norms ||r_j|| follow from R^H R. Where those of all that are not
-   done meet their tolerances, or at the begin of a cycle those of some, their b_j - A x_j decides, as for one right-hand side. So
-   do reliable updates, R = anchor - A Z. Where the recurrence breaks down, grows too far, or finds no smaller residual for
-   IDRS_BLOCK_PATIENCE steps, each right-hand side that is not done goes on by itself from where it is.
+   The solution of right-hand side j is x_j + (Z + U beta) S_j, and ||r_j|| follows from R^H R. Verification, reliable updates
+   and the limit of growth are as for one right-hand side. After a breakdown, too much growth, or IDRS_BLOCK_MAX_STAGNATION steps
+   without a smaller residual, the remaining right-hand sides continue with single recurrences.
 */
 #include "idrsblock.h"
 
-#define IDRS_BLOCK_PATIENCE 100
-#define IDRS_BLOCK_MISSES   3 /* verifications that may fail */
+#define IDRS_BLOCK_MAX_STAGNATION 100
+#define IDRS_BLOCK_MISSES         3 /* verifications that may fail */
 
-/*
-   Works of blocks have a shadow space of their own, as a recurrence that goes on from their residuals with a part of it would not
-   move
-*/
+/* Another shadow space than that of single recurrences, which would stagnate if they continued with a part of this one */
 #define IDRS_BLOCK_SEED (UINT64_C(1) << 62)
 
 /*
@@ -39,8 +33,13 @@
    Those of which less is left than this part of their norms wait for the Gram matrix of the next round, as rounding errors of this
    one are as large. Rows of S, and C, with which R C has the new columns of Q, and the others without their parts in these
 */
-#define IDRS_BLOCK_LEFT 1e-2
+#define IDRS_BLOCK_DEFLATION 1e-2
 
+/*
+   Adds columns to the basis from the Gram matrix W of all columns, by Cholesky with pivoting, and sets their rows of S. R C has
+   the new columns of Q, and the other columns without their components in these. Columns whose remainder is below
+   IDRS_BLOCK_DEFLATION of their norms wait for the next Gram matrix, because rounding errors of this one are as large
+*/
 static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], const PetscReal small[], PetscBool taken[],
                                PetscScalar W[], PetscScalar C[])
 {
@@ -59,19 +58,20 @@ static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], c
     for (PetscInt j = 0; j < count; j++) {
       const PetscReal left = PetscSqrtReal(PetscMax(PetscRealPart(W[j + j * count]), 0.0));
 
-      if (taken[j] || !(left > small[j] && left > IDRS_BLOCK_LEFT * begin[j] && left / size[j] > most)) continue;
+      if (taken[j] || !(left > small[j] && left > IDRS_BLOCK_DEFLATION * begin[j] && left / size[j] > most)) continue;
       most  = left / size[j];
       pivot = j;
       root  = left;
     }
     if (pivot < 0) return;
-    for (PetscInt i = 0; i < count; i++) C[i + pivot * count] /= root;
+    for (PetscInt i = 0; i < count; i++) C[i + pivot * count] /= root; /* the column of Q */
     for (PetscInt j = 0; j < count; j++) {
       S[j * IDRS_MAX_WIDTH] = j == pivot ? root : 0.0;
       if (taken[j] || j == pivot) continue;
-      S[j * IDRS_MAX_WIDTH] = W[pivot + j * count] / root;
+      S[j * IDRS_MAX_WIDTH] = W[pivot + j * count] / root; /* S_ij = q_i^H r_j */
       for (PetscInt i = 0; i < count; i++) {
-        C[i + j * count] -= C[i + pivot * count] * S[j * IDRS_MAX_WIDTH];
+        C[i + j * count] -= C[i + pivot * count] * S[j * IDRS_MAX_WIDTH]; /* r_j -= q_i S_ij */
+        /* the Gram matrix of the remainders */
         if (!taken[i] && i != pivot) W[i + j * count] -= PetscConj(W[pivot + i * count] / root) * S[j * IDRS_MAX_WIDTH];
       }
     }
@@ -80,7 +80,7 @@ static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], c
   }
 }
 
-/* R = Q S in place, until no more is left of any column than its tolerance or rounding allow to neglect */
+/* Computes R = Q S in place, until the remainder of each column is below a tenth of its tolerance, or rounding error */
 static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
@@ -104,19 +104,19 @@ static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
     PetscScalar         C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
     const IDRSBlockAxpy sum = {.nx = count, .ny = count, .x = r, .y = r, .C = C, .ld = count};
 
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums));
+    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums)); /* W = R^H R */
     for (PetscInt j = 0; !before && j < count; j++) {
       size[j] = block->norms[j] = PetscSqrtReal(PetscRealPart(block->sums[j + j * count]));
       small[j]                  = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * size[j]);
     }
     KSPIDRSBlockPivots(block, size, small, taken, block->sums, C);
     if (block->owners.count == before) break;
-    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
+    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum)); /* R = R C */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The blocks: vectors of the slots that have a column of the basis */
+/* Sets the blocks: vectors of the slots that have a column of the basis */
 static PetscErrorCode KSPIDRSBlockVectors_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -145,7 +145,7 @@ static PetscErrorCode KSPIDRSBlockVectors_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* R, which is the anchor, and Z = 0 belong together from now on; f = P^H R, from which a cycle begins */
+/* Sets R, which is the anchor, as the residual of Z = 0; f = P^H R, with which a cycle begins */
 static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS           *idrs = (KSP_IDRS *)ksp->data;
@@ -154,7 +154,7 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscReal           square = 0.0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums));
+  PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums)); /* P^H R, R^H R */
   PetscCall(PetscArraycpy(block->algebra.f, block->sums, q * m));
   for (PetscInt i = 0; i < m; i++) square += PetscRealPart(block->sums[q * m + i + i * m]);
   block->rnorm = block->anchornorm = block->peak = PetscSqrtReal(square);
@@ -164,7 +164,7 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x_j += Z S_j, for the right-hand sides that are marked; all of Z must be there */
+/* Computes x_j += Z S_j for the marked right-hand sides; Z must be complete */
 static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
   KSP_IDRS     *idrs = (KSP_IDRS *)ksp->data;
@@ -190,44 +190,31 @@ static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun 
     .ld  = IDRS_MAX_WIDTH,
     .add = PETSC_TRUE,
   };
-  PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum));
+  PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum)); /* x_j += Z S_j */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x_j += Z S_j for those that are marked,  R = anchor - A Z,  anchor = R,  Z = 0 */
+/* Makes a reliable update, and adds it to the solutions of the marked right-hand sides */
 static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
 {
-  const IDRSGroup group = KSPIDRSGetGroup(&block->owners);
-  const PetscInt  m     = block->owners.count;
-  Vec             z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
-
   PetscFunctionBegin;
-  KSPIDRSBlockList(m, block->Z, z);
-  KSPIDRSBlockList(m, block->T, t);
-  KSPIDRSBlockList(m, block->V, v);
-  KSPIDRSBlockList(m, block->R, r);
-  for (PetscInt i = 0; i < m; i++) anchor[i] = block->owners.column[i]->anchor;
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, z, t, v));
-  PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked));
-  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
-  PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));
-  ((KSP_IDRS *)ksp->data)->counts.updates += m;
+  PetscCall(KSPIDRSUpdateProduct_Private(ksp, &block->owners));    /* T = A Z */
+  PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked)); /* x_j += Z S_j */
+  PetscCall(KSPIDRSUpdateResidual_Private(ksp, &block->owners));   /* R = anchor - T, Z = 0 */
+  PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));               /* f = P^H R */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The norms that the sums of a step tell. The recurrence cannot go on where a sum is not finite: then the norms stay those of the
-   last iterate that there is
-*/
-static void KSPIDRSBlockTakeNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *norms)
+/* Takes the norms from the sums of a step. If one is not finite, the recurrence ends with the norms of its last iterate */
+static void KSPIDRSBlockSetNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *norms)
 {
-  PetscBool known = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
+  PetscBool valid = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
 
-  for (PetscInt j = 0; j < block->count; j++) known = (PetscBool)(known && !PetscIsInfOrNanReal(norms->norms[j]));
-  if (!norms->finite || !known) block->why = "the block recurrence has broken down";
-  if (!known) {
+  for (PetscInt j = 0; j < block->count; j++) valid = (PetscBool)(valid && !PetscIsInfOrNanReal(norms->norms[j]));
+  if (!norms->finite || !valid) block->why = "the block recurrence has broken down";
+  if (!valid) {
     /* of a step k > 0 the iterate before the last update is there, as its beta is not in Z yet */
-    block->lost = block->at.k ? PETSC_FALSE : PETSC_TRUE;
+    block->zinvalid = block->at.k ? PETSC_FALSE : PETSC_TRUE;
     if (block->at.k) block->at.columns = block->at.k - 1;
     return;
   }
@@ -235,82 +222,72 @@ static void KSPIDRSBlockTakeNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *
   block->rnorm = norms->rnorm;
   block->peak  = PetscMax(block->peak, block->rnorm);
   if (block->rnorm < block->best) {
-    block->best   = block->rnorm;
-    block->waited = 0;
-  } else block->waited++;
+    block->best       = block->rnorm;
+    block->stagnation = 0;
+  } else block->stagnation++;
 }
 
-/* Reports the iteration of a right-hand side */
-static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+/* Results of a report: right-hand sides that are not done, and how many of these have a reason to end */
+typedef struct {
+  PetscBool ended[IDRS_MAX_WIDTH];
+  PetscInt  left, ending; /* right-hand sides that are not done, and how many have a reason */
+} KSPIDRSBlockReport;
+
+/* Takes the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
+static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
+                                                 KSPIDRSBlockReport *report)
 {
   PetscFunctionBegin;
-  col->trust.rnorm = rnorm;
-  col->rep.its     = its;
-  col->rep.rnorm   = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
-  PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm));
-  PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Reports the iteration of all that are not done: counts them, and those that have a reason to end */
-static PetscErrorCode KSPIDRSBlockReportAll_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt its, PetscBool ended[],
-                                                    PetscInt *left, PetscInt *ending)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  *left = *ending = 0;
-  block->reported = its;
+  KSPIDRSBlockSetNorms(block, norms);
+  if (its <= block->reported || block->zinvalid || (block->why && block->at.columns < block->at.k))
+    PetscFunctionReturn(PETSC_SUCCESS);
+  report->left = report->ending = 0;
+  block->reported               = its;
   for (PetscInt j = 0; j < block->count; j++) {
-    KSPConvergedReason *reason = &block->column[j]->rep.reason;
+    KSPIDRSColumn      *col    = block->column[j];
+    KSPConvergedReason *reason = &col->rep.reason;
 
-    ended[j] = PETSC_FALSE;
+    report->ended[j] = PETSC_FALSE;
     if (block->done[j]) continue;
-    PetscCall(KSPIDRSBlockReport_Private(ksp, block->column[j], its, block->norms[j]));
+    col->trust.rnorm = block->norms[j];
+    PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, block->norms[j]));
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
     if (*reason == KSP_DIVERGED_DTOL) {
       block->why = "its residuals have grown too far";
       *reason    = KSP_CONVERGED_ITERATING;
     }
-    if (*reason) ended[j] = PETSC_TRUE;
-    *left += 1;
-    *ending += ended[j] ? 1 : 0;
+    if (*reason) report->ended[j] = PETSC_TRUE;
+    report->left++;
+    report->ending += report->ended[j] ? 1 : 0;
   }
-  if (block->waited >= IDRS_BLOCK_PATIENCE) block->why = "it has found no smaller residual for a long time";
-  if (block->rnorm > KSPIDRSGrowthLimit(idrs, block->anchornorm)) block->why = "its residuals have grown too far";
+  if (block->stagnation >= IDRS_BLOCK_MAX_STAGNATION) block->why = "it has found no smaller residual for a long time";
+  if (block->rnorm > KSPIDRSGrowthLimit((KSP_IDRS *)ksp->data, block->anchornorm)) block->why = "its residuals have grown too far";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* v = b - A x of a right-hand side, or B^{-1}(b - A x), and its norm; z, which is a column of Z, stays as it is */
+/* Computes v = b - A x of a right-hand side, or B^{-1}(b - A x), and its norm; z, a column of Z, is kept */
 static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(col);
-  Vec                t = col->t, v = col->v;
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
-  PetscCall(IDRSStreamJoin(col->work));
-  PetscCall(IDRSProductApply(idrs->product, col->rep.sol, t));
-  PetscCall(IDRSStreamJoin(col->work));
-  idrs->counts.matvecs++;
-  PetscCall(VecAYPX(t, -1.0, col->rep.rhs));
-  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, t, v));
-  else PetscCall(VecCopy(t, v));
-  PetscCall(KSPIDRSNorms_Private(ksp, &alone, &v, rnorm));
+  PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, col->v)); /* t = A x */
+  PetscCall(VecAYPX(col->t, -1.0, col->rep.rhs));              /* t = b - t */
+  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, col->t, col->v));
+  else PetscCall(VecCopy(col->t, col->v));
+  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether b - A x of a right-hand side meets the tolerance */
+/* *met is set unless b - A x of a right-hand side misses the tolerance */
 static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col, PetscBool *met)
 {
-  KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSReported *rep  = &col->rep;
+  KSPIDRSReported *rep = &col->rep;
 
   PetscFunctionBegin;
   *met = PETSC_TRUE;
-  if (!idrs->exact || ksp->converged != KSPConvergedDefault ||
-      (rep->reason != KSP_CONVERGED_RTOL && rep->reason != KSP_CONVERGED_ATOL))
-    PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->counts.verifications++;
+  if (!KSPIDRSNeedsVerification(ksp, col)) PetscFunctionReturn(PETSC_SUCCESS);
+  ((KSP_IDRS *)ksp->data)->counts.verifications++;
   PetscCall(KSPIDRSBlockTrueNorm_Private(ksp, col, &rep->rnorm));
   rep->reason = KSP_CONVERGED_ITERATING;
   PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm));
@@ -320,17 +297,17 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col, Pe
 }
 
 /*
-   Those that have a reason to end get their solutions. Where one misses its tolerance, R is computed afresh, a cycle begins, and v
-   and t have gone
+   Completes the solutions of right-hand sides that have a reason to end. If one misses its tolerance, R is recomputed and a
+   cycle begins; v and t are overwritten
 */
-static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
+static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
 {
   PetscBool others[IDRS_MAX_WIDTH];
   PetscInt  left = 0, missed = 0;
 
   PetscFunctionBegin;
   *again = PETSC_FALSE;
-  PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
+  PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block)); /* Z += U beta */
   PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, ended));
   for (PetscInt j = 0; j < block->count; j++) {
     others[j] = (PetscBool)(!block->done[j] && !ended[j]);
@@ -345,7 +322,7 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
     left += block->done[j] ? 0 : 1;
   }
   if (!missed) {
-    if (left) block->lost = PETSC_FALSE;
+    if (left) block->zinvalid = PETSC_FALSE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   *again = PETSC_TRUE;
@@ -355,50 +332,33 @@ static PetscErrorCode KSPIDRSBlockSettle_Private(KSP ksp, KSPIDRSBlockRun *block
   } else {
     PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, others));
     for (PetscInt i = 0; i < block->owners.count; i++) PetscCall(VecSet(block->Z[i].vec, 0.0));
-    block->why = "b - A x misses tolerances that it meets";
+    block->why = "b - A x misses tolerances that r meets";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where a device may go on by itself */
+/* Returns the bounds within which a device continues */
 static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *block)
 {
   const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
   const PetscInt  its    = block->at.its;
-  const PetscBool tested = (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault &&
-                                       its > ksp->chknorm && its >= IDRSMinimumIterations(ksp));
+  const PetscBool tested = KSPIDRSTestsNorm(ksp, its);
   IDRSBlockBounds bounds = {.count = block->count, .cosine = idrs->set.cosine, .anchornorm = block->anchornorm};
 
   for (PetscInt j = 0; j < block->count; j++)
     bounds.low[j] = block->done[j] ? PETSC_MAX_REAL : (tested ? block->column[j]->rep.ttol : -1.0);
   bounds.high = KSPIDRSGrowthLimit(idrs, block->anchornorm);
   bounds.fall = block->owners.column[0]->anchor ? idrs->set.updatetol : 0.0;
-  bounds.stop = (PetscBool)(block->halt || its >= ksp->max_it);
+  bounds.stop = (PetscBool)(block->stopnext || its >= ksp->max_it);
   return bounds;
 }
 
-/* What has been reported, and is to be decided */
-typedef struct {
-  PetscBool ended[IDRS_MAX_WIDTH];
-  PetscInt  left, ending; /* right-hand sides that are not done, and those of them that have a reason to end */
-} KSPIDRSBlockReport;
-
-/* Takes the norms of a step, and reports them as those of this iteration, unless that has been reported */
-static PetscErrorCode KSPIDRSBlockTell_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
-                                               KSPIDRSBlockReport *report)
-{
-  PetscFunctionBegin;
-  KSPIDRSBlockTakeNorms(block, norms);
-  if (its > block->reported && !block->lost && !(block->why && block->at.columns < block->at.k))
-    PetscCall(KSPIDRSBlockReportAll_Private(ksp, block, its, report->ended, &report->left, &report->ending));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-   The projection of this step on a device, and the norms of those before; *stopped, for the host has the sums, and decides. What
-   the host finds to decide in a step that the device has not stopped in waits for the next one
+   Launches the projection of this step on a device, and reports the norms of the step before. *stopped is set if the host must
+   finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the next step
 */
-static PetscErrorCode KSPIDRSBlockAhead_Private(KSP ksp, KSPIDRSBlockRun *block, KSPIDRSBlockReport *report, PetscBool *stopped)
+static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun *block, KSPIDRSBlockReport *report,
+                                                       PetscBool *stopped)
 {
   const IDRSBlockBounds bounds = KSPIDRSBlockGetBounds(ksp, block);
 
@@ -410,37 +370,38 @@ static PetscErrorCode KSPIDRSBlockAhead_Private(KSP ksp, KSPIDRSBlockRun *block,
     PetscInt       its;
 
     PetscCall(KSPIDRSBlockCollect_Private(ksp, block, &norms, &its));
-    PetscCall(KSPIDRSBlockTell_Private(ksp, block, &norms, its, report));
-    *stopped    = norms.stopped;
-    block->halt = (PetscBool)(!*stopped && (report->ending == report->left || block->why));
+    PetscCall(KSPIDRSBlockReport_Private(ksp, block, &norms, its, report));
+    *stopped        = norms.stopped;
+    block->stopnext = (PetscBool)(!*stopped && (report->ending == report->left || block->why));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step; *ends once all right-hand sides are done, or go on by themselves */
+/* Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences */
 static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *ends)
 {
   KSPIDRSBlockReport report = {.left = block->count};
   PetscBool          again = PETSC_FALSE, decides = PETSC_TRUE, due;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockMatvec_Private(ksp, block));
-  if (block->ahead) PetscCall(KSPIDRSBlockAhead_Private(ksp, block, &report, &decides));
+  PetscCall(KSPIDRSBlockMatvec_Private(ksp, block)); /* G_k = A U_k, or T = A P */
+  if (block->async) PetscCall(KSPIDRSBlockProjectAsync_Private(ksp, block, &report, &decides));
   else {
     IDRSBlockNorms norms = {.peak = block->peak};
 
-    PetscCall(KSPIDRSBlockProject_Private(ksp, block));
-    IDRSBlockScalarsNorms(&block->algebra, block->at.k, block->count, block->sums, &norms);
-    PetscCall(KSPIDRSBlockTell_Private(ksp, block, &norms, block->at.its, &report));
+    PetscCall(KSPIDRSBlockProject_Private(ksp, block));                                     /* P^H G_k, R^H R */
+    IDRSBlockScalarsNorms(&block->algebra, block->at.k, block->count, block->sums, &norms); /* ||r_j|| */
+    PetscCall(KSPIDRSBlockReport_Private(ksp, block, &norms, block->at.its, &report));
   }
   if (decides) {
     if (report.ending && (report.ending == report.left || !block->at.k || block->why)) {
-      PetscCall(KSPIDRSBlockSettle_Private(ksp, block, report.ended, &again));
+      PetscCall(KSPIDRSBlockEndColumns_Private(ksp, block, report.ended, &again));
       *ends = (PetscBool)(report.ending == report.left && !again);
     }
     if (block->why) *ends = PETSC_TRUE;
     if (*ends || again) PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* alpha, M_k, beta_k, f, or omega, f; then vectors */
   PetscCall(KSPIDRSBlockFinish_Private(ksp, block, &due));
   if (block->why) *ends = PETSC_TRUE;
   if (due) {
@@ -453,46 +414,43 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, 
 }
 
 /*
-   Right-hand sides that are not done begin a recurrence of their own: from the present iterate, or from that of the last reliable
-   update where its residual is smaller
+   Starts single recurrences for right-hand sides that are not done, from the present iterate or the iterate of the last reliable
+   update, whichever has the smaller residual
 */
-static PetscErrorCode KSPIDRSBlockPart_Private(KSP ksp, KSPIDRSBlockRun *block)
+static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
-  KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSFront alone = {.count = 0};
-  PetscBool    marked[IDRS_MAX_WIDTH];
-  Vec          r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumns rest = {.count = 0};
+  PetscBool      marked[IDRS_MAX_WIDTH];
+  Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (!block->lost) PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
+  if (!block->zinvalid) PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
   for (PetscInt j = 0; j < block->count; j++)
-    marked[j] = (PetscBool)(!block->done[j] && !block->lost && block->norms[j] <= block->anchors[j]);
+    marked[j] = (PetscBool)(!block->done[j] && !block->zinvalid && block->norms[j] <= block->anchors[j]);
   PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked));
   for (PetscInt j = 0; j < block->count; j++) {
     KSPIDRSColumn *col = block->column[j];
 
     if (block->done[j]) {
-      PetscCall(VecSet(col->z, 0.0)); /* the end of a solve adds it to the solution */
+      PetscCall(VecSet(col->z, 0.0)); /* KSPIDRSEnd_Private() adds it to the solution */
       continue;
     }
-    col->rep.reason             = KSP_CONVERGED_ITERATING;
-    col->rec.its                = col->rep.its;
-    r[alone.count]              = col->r;
-    anchor[alone.count]         = col->anchor;
-    alone.column[alone.count++] = col;
+    col->rep.reason           = KSP_CONVERGED_ITERATING;
+    col->rec.its              = col->rep.its;
+    r[rest.count]             = col->r;
+    anchor[rest.count]        = col->anchor;
+    rest.column[rest.count++] = col;
   }
-  if (!alone.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, &alone, PETSC_FALSE, r, anchor));
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));
-  idrs->blocks.alone += alone.count;
+  if (!rest.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, &rest, PETSC_FALSE, r, anchor)); /* r_j = b_j - A x_j */
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &rest));
+  idrs->blocks.single += rest.count;
   idrs->blocks.why = block->why;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Memory for right-hand sides whose basis has not been made yet: operands and coefficients of the largest combine, which ends a
-   cycle, and the sums of the omega step
-*/
+/* Allocates operands and coefficients of the largest combine, which ends a cycle, and the sums of the omega step */
 static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   const PetscInt s = ((KSP_IDRS *)ksp->data)->set.s, most = block->count;
@@ -505,7 +463,7 @@ static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Until all right-hand sides are done, or go on by themselves */
+/* Iterates until all right-hand sides are done, or continue with single recurrences */
 static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -514,7 +472,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockBasis_Private(ksp, block));
-  if (!block->owners.count) { /* without a norm zero has not been seen to be solved for */
+  if (!block->owners.count) { /* with KSP_NORM_NONE also for zero right-hand sides */
     PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow\n"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -524,7 +482,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   IDRSBlockScalarsReset(&block->algebra);
   for (PetscInt j = 0; j < block->count; j++)
     PetscCall(PetscArraycpy(block->algebra.S + j * block->owners.count, block->S + j * IDRS_MAX_WIDTH, block->owners.count));
-  block->ahead = (PetscBool)(idrs->depth && IDRSBlockQueueRuns(idrs->slot[0].work));
+  block->async = (PetscBool)(idrs->depth && IDRSBlockQueueRuns(idrs->slot[0].work));
   PetscCall(IDRSWorkSetSeed(idrs->slot[0].work, seed));
   for (PetscInt i = 0; i < block->owners.count; i++) {
     if (block->owners.column[i]->anchor) PetscCall(VecCopy(block->R[i].vec, block->owners.column[i]->anchor));
@@ -533,19 +491,19 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
   block->best = PETSC_MAX_REAL;
   idrs->blocks.columns += block->count;
   idrs->blocks.rank += block->owners.count;
-  idrs->blocks.ahead = block->ahead;
+  idrs->blocks.async = block->async;
   while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, block, &ends));
-  PetscCall(KSPIDRSBlockPart_Private(ksp, block));
+  PetscCall(KSPIDRSBlockEnd_Private(ksp, block));
   if (block->why)
     PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", block->at.its, block->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSBlockSolve_Private - Solves for the right-hand sides of a front, whose first residuals have been reported, by one block
-   recurrence. Afterwards each has a reason, or is at the begin of a recurrence of its own
+   KSPIDRSBlockSolve_Private - Solves for several right-hand sides, whose first residuals have been reported, by one block
+   recurrence. Each then has a reason, or is at the begin of a single recurrence
 */
-PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
   KSPIDRSBlockRun block = {.count = 0};
@@ -554,16 +512,16 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSFront *front)
   PetscInt        N;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    block.column[block.count++] = front->column[i];
-    if (front->column[i]->scale != 1.0) why = "the square of the norm of a right-hand side is beyond the range of PetscReal";
+  for (PetscInt i = 0; i < cols->count; i++) {
+    block.column[block.count++] = cols->column[i];
+    if (cols->column[i]->scale != 1.0) why = "the square of the norm of a right-hand side is beyond the range of PetscReal";
   }
   if (block.count < 2) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetSize(idrs->slot[0].r, &N));
   if (idrs->set.s * block.count >= N) why = "the system has fewer unknowns than a block has shadow vectors";
   if (why) {
     idrs->blocks.why = why;
-    idrs->blocks.alone += block.count;
+    idrs->blocks.single += block.count;
     PetscCall(PetscInfo(ksp, "No block recurrence: %s\n", idrs->blocks.why));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

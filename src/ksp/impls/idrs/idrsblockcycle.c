@@ -1,20 +1,19 @@
 /*
-   The steps of block IDR(s), see idrsblock.c. What a step consists of is stated once: the sums of its combines, with the places of
-   their coefficients in the algebra, which the host or a device fills.
+   The steps of block IDR(s), see idrsblock.c. The sums of the combines of a step are stated once, with the places of their
+   coefficients. Host or device fill in the coefficients.
 
      host      matvec, projection -> sums; norms;  algebra, coefficients -> combine
      device    matvec, projection -> algebra, coefficients -> combine, next matvec and projection;  the norms of the step before
 
-   Where the device has stopped, its combines did nothing, and a matvec has been made in vain, after a preconditioner perhaps:
+   After the device has stopped, its combines do nothing, but one more preconditioner and matvec run:
 
-     of step k     G_k = A U_k with the U_k of the cycle before, to which all has been added that was deferred, or of this one, k =
-                   0: on paper the G_k that was there, and zero where both have not been made yet. The preconditioner has written to
-                   G_k before, as in all steps: to no vector that the step in which the device has stopped needs
-     omega step    T, and V with a preconditioner, which are scratch by then
+     step k       G_k = A U_k with the U_k of the cycle before, which is complete, or k = 0 with U_0 of this cycle: in exact
+                  arithmetic the old G_k, or zero. The preconditioner writes to G_k before
+     omega step   T, and V with a preconditioner, which are scratch by then
 */
 #include "idrsblock.h"
 
-/* A sum that is built term by term, with its operands and coefficients behind those of the sum before it, if there is one */
+/* Returns a sum without terms. Its operands and coefficients are stored behind those of the sum before it */
 static IDRSBlockAxpy KSPIDRSBlockAxpy(const KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, const IDRSBlockVec *y,
                                       PetscBool add)
 {
@@ -29,7 +28,7 @@ static IDRSBlockAxpy KSPIDRSBlockAxpy(const KSPIDRSBlockRun *block, const IDRSBl
                          .add  = add};
 }
 
-/* Adds X C to a sum, or X C times -1 or omega, for so many columns of X */
+/* Adds the term X C to a sum, times a sign and omega */
 static void KSPIDRSBlockTerm(KSPIDRSBlockRun *block, IDRSBlockAxpy *sum, PetscInt columns, const IDRSBlockVec *X, PetscInt sign,
                              PetscBool omega, const PetscScalar *C, PetscInt ldc)
 {
@@ -45,7 +44,7 @@ static void KSPIDRSBlockTerm(KSPIDRSBlockRun *block, IDRSBlockAxpy *sum, PetscIn
   sum->nx += columns;
 }
 
-/* Makes sums whose coefficients the host has */
+/* Computes sums whose coefficients are on the host */
 static PetscErrorCode KSPIDRSBlockCombine_Private(KSP ksp, KSPIDRSBlockRun *block, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscFunctionBegin;
@@ -60,19 +59,19 @@ static PetscErrorCode KSPIDRSBlockCombine_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSBlockList - The vectors of a block as PETSc takes them */
+/* KSPIDRSBlockList - Copies the vectors of a block to an array of Vec */
 void KSPIDRSBlockList(PetscInt count, const IDRSBlockVec X[], Vec list[])
 {
   for (PetscInt i = 0; i < count; i++) list[i] = X[i].vec;
 }
 
-/* P of the omega step, which is R where nothing is applied to it */
+/* Returns P of the omega step, which is R without a preconditioner */
 static const IDRSBlockVec *KSPIDRSBlockP(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
 {
   return KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? block->V : block->R;
 }
 
-/* The sum X_k -= X(:,0:k) alpha of step k, where X is G or U */
+/* Returns the sum X_k -= X(:,0:k) alpha of step k, where X is G or U */
 static IDRSBlockAxpy KSPIDRSBlockAlphaSum(KSPIDRSBlockRun *block, const IDRSBlockAxpy *before, const IDRSBlockVec *X, PetscInt k)
 {
   const IDRSBlockScalars *algebra = &block->algebra;
@@ -84,8 +83,8 @@ static IDRSBlockAxpy KSPIDRSBlockAlphaSum(KSPIDRSBlockRun *block, const IDRSBloc
 }
 
 /*
-   The sums U_k -= U(:,0:k) alpha, 0 < k < columns, which nothing needs before Z: at the end of a cycle each column of U is read
-   once for all of them. Returns how many there are
+   Sets the sums U_k -= U(:,0:k) alpha, 0 < k < columns, and returns their number. At the end of a cycle U is read once for all
+   of them
 */
 static PetscInt KSPIDRSBlockTermsU(KSPIDRSBlockRun *block, PetscInt columns, IDRSBlockAxpy sums[])
 {
@@ -93,7 +92,7 @@ static PetscInt KSPIDRSBlockTermsU(KSPIDRSBlockRun *block, PetscInt columns, IDR
   return PetscMax(columns - 1, 0);
 }
 
-/* KSPIDRSBlockAddUpdate_Private - Z += U(:,0:columns) beta */
+/* KSPIDRSBlockAddUpdate_Private - Adds the update of the present cycle to Z */
 PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   IDRSBlockAxpy *chain = block->chain[IDRS_BLOCK_FINISH];
@@ -102,6 +101,7 @@ PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionBegin;
   if (!block->at.columns) PetscFunctionReturn(PETSC_SUCCESS);
   chain[count] = KSPIDRSBlockAxpy(block, count ? &chain[count - 1] : NULL, block->Z, PETSC_TRUE);
+  /* Z += U(:,0:columns) beta */
   KSPIDRSBlockTerm(block, &chain[count], block->at.columns * block->algebra.m, block->U, 1, PETSC_FALSE, block->algebra.beta,
                    block->algebra.q);
   PetscCall(KSPIDRSBlockCombine_Private(ksp, block, count + 1, chain));
@@ -109,14 +109,14 @@ PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of U(:,k:s) and G(:,k:s) that are not zero, at this place */
-static PetscInt KSPIDRSBlockColumns(const KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at)
+/* Returns the number of columns of U(:,k:s) and G(:,k:s) that are not zero */
+static PetscInt KSPIDRSBlockColumns(const KSPIDRSBlockRun *block, const KSPIDRSBlockPosition *at)
 {
   return PetscMax(at->filled - at->k, 0) * block->algebra.m;
 }
 
-/* The sum that makes the direction of the step at this place, or, with a preconditioner, what that is applied to */
-static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at,
+/* Returns the sum U_k = omega D (R T - G c T) + U(:,k:s) c T, or, with a preconditioner, V = R T - G c T */
+static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPosition *at,
                                               const IDRSBlockAxpy *before)
 {
   const IDRSBlockScalars *algebra = &block->algebra;
@@ -126,6 +126,7 @@ static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlock
 
   /* first, as it is in the cache at the end of a cycle */
   if (plain && !scaled) KSPIDRSBlockTerm(block, &sum, columns, block->U + k * m, 1, PETSC_FALSE, algebra->c + k * m, q);
+  /* omega (R T - G c T) */
   KSPIDRSBlockTerm(block, &sum, m, block->R, 1, plain, algebra->T, m);
   KSPIDRSBlockTerm(block, &sum, columns, block->G + k * m, -1, plain, algebra->c + k * m, q);
   if (scaled) {
@@ -135,8 +136,9 @@ static IDRSBlockAxpy KSPIDRSBlockDirectionSum(const KSP_IDRS *idrs, KSPIDRSBlock
   return sum;
 }
 
-/* The sum U_k = omega B^{-1}(R T - G c) + U(:,k:s) c, where the preconditioner has left its result in G_k */
-static IDRSBlockAxpy KSPIDRSBlockPreconditionedSum(KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *at, const IDRSBlockAxpy *before)
+/* Returns the sum U_k = omega B^{-1}V + U(:,k:s) c T, where G_k is B^{-1}V */
+static IDRSBlockAxpy KSPIDRSBlockPreconditionedSum(KSPIDRSBlockRun *block, const KSPIDRSBlockPosition *at,
+                                                   const IDRSBlockAxpy *before)
 {
   const IDRSBlockScalars *algebra = &block->algebra;
   const PetscInt          k = at->k, m = algebra->m;
@@ -147,11 +149,11 @@ static IDRSBlockAxpy KSPIDRSBlockPreconditionedSum(KSPIDRSBlockRun *block, const
   return sum;
 }
 
-/* The place after the step at this one */
-static KSPIDRSBlockPlace KSPIDRSBlockNext(const KSPIDRSBlockRun *block, PetscBool directed)
+/* Returns the position after this step */
+static KSPIDRSBlockPosition KSPIDRSBlockNext(const KSPIDRSBlockRun *block, PetscBool directed)
 {
-  const PetscInt    s    = block->algebra.s;
-  KSPIDRSBlockPlace next = block->at;
+  const PetscInt       s    = block->algebra.s;
+  KSPIDRSBlockPosition next = block->at;
 
   next.its++;
   next.k        = block->at.k < s ? block->at.k + 1 : 0;
@@ -161,7 +163,7 @@ static KSPIDRSBlockPlace KSPIDRSBlockNext(const KSPIDRSBlockRun *block, PetscBoo
   return next;
 }
 
-/* The sums that end step k < s: G_k and R, and P in the step before omega where a diagonal makes it. Returns how many there are */
+/* Sets the sums that end step k < s, and returns their number */
 static PetscInt KSPIDRSBlockUpdateSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, IDRSBlockAxpy sums[])
 {
   const IDRSBlockScalars *algebra = &block->algebra;
@@ -169,14 +171,15 @@ static PetscInt KSPIDRSBlockUpdateSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *bl
   IDRSBlockAxpy          *sum = sums;
 
   if (k) {
-    *sum = KSPIDRSBlockAlphaSum(block, NULL, block->G, k);
+    *sum = KSPIDRSBlockAlphaSum(block, NULL, block->G, k); /* G_k -= G(:,0:k) alpha */
     sum++;
   }
   *sum = KSPIDRSBlockAxpy(block, k ? sum - 1 : NULL, block->R, PETSC_TRUE);
-  KSPIDRSBlockTerm(block, sum, m, block->G + k * m, -1, PETSC_FALSE, algebra->beta + k * m, q);
+  KSPIDRSBlockTerm(block, sum, m, block->G + k * m, -1, PETSC_FALSE, algebra->beta + k * m, q); /* R -= G_k beta_k */
   sum++;
   if (k == algebra->s - 1 && idrs->diagonal && !KSPIDRSIsPreconditioned(idrs)) {
     *sum = KSPIDRSBlockAxpy(block, sum - 1, block->V, PETSC_FALSE);
+    /* P = D R, for the omega step */
     KSPIDRSBlockTerm(block, sum, m, block->R, 1, PETSC_FALSE, algebra->identity, m);
     sum->scaled = sum->nx;
     sum++;
@@ -184,7 +187,7 @@ static PetscInt KSPIDRSBlockUpdateSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *bl
   return (PetscInt)(sum - sums);
 }
 
-/* The sums that end the omega step: U, Z and R */
+/* Sets the sums that end the omega step, and returns their number */
 static PetscInt KSPIDRSBlockOmegaSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, IDRSBlockAxpy sums[])
 {
   const IDRSBlockScalars *algebra = &block->algebra;
@@ -192,15 +195,15 @@ static PetscInt KSPIDRSBlockOmegaSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *blo
   IDRSBlockAxpy          *Z = sums + count, *R = Z + 1;
 
   *Z = KSPIDRSBlockAxpy(block, count ? Z - 1 : NULL, block->Z, PETSC_TRUE);
-  KSPIDRSBlockTerm(block, Z, m, KSPIDRSBlockP(idrs, block), 1, PETSC_TRUE, algebra->identity, m);
-  KSPIDRSBlockTerm(block, Z, q, block->U, 1, PETSC_FALSE, algebra->beta, q);
+  KSPIDRSBlockTerm(block, Z, m, KSPIDRSBlockP(idrs, block), 1, PETSC_TRUE, algebra->identity, m); /* Z += omega P */
+  KSPIDRSBlockTerm(block, Z, q, block->U, 1, PETSC_FALSE, algebra->beta, q);                      /* Z += U beta */
   *R = KSPIDRSBlockAxpy(block, Z, block->R, PETSC_TRUE);
-  KSPIDRSBlockTerm(block, R, m, block->T, -1, PETSC_TRUE, algebra->identity, m);
+  KSPIDRSBlockTerm(block, R, m, block->T, -1, PETSC_TRUE, algebra->identity, m); /* R -= omega T */
   return count + 2;
 }
 
-/* All sums that end this step, and the direction of the next one if it has one and is to have it. Returns how many there are */
-static PetscInt KSPIDRSBlockFinishSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPlace *next)
+/* Sets all sums that end this step, and the direction of the next one if it is `directed`. Returns their number */
+static PetscInt KSPIDRSBlockFinishSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *block, const KSPIDRSBlockPosition *next)
 {
   IDRSBlockAxpy *chain = block->chain[IDRS_BLOCK_FINISH];
   PetscInt       count = block->at.k < block->algebra.s ? KSPIDRSBlockUpdateSums(idrs, block, chain)
@@ -213,7 +216,7 @@ static PetscInt KSPIDRSBlockFinishSums(const KSP_IDRS *idrs, KSPIDRSBlockRun *bl
   return count;
 }
 
-/* U_k, or P, and where it is */
+/* Computes the operand of the matvec, U_k or P, and returns where it is */
 static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockVec **operand)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -227,20 +230,20 @@ static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *bloc
     if (KSPIDRSIsPreconditioned(idrs)) {
       KSPIDRSBlockList(m, block->R, x);
       KSPIDRSBlockList(m, block->V, y);
-      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
+      PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y)); /* P = B^{-1}R */
     }
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   *operand = block->U + k * m;
   if (!block->at.directed) {
-    IDRSBlockScalarsDirection(&block->algebra, k);
+    IDRSBlockScalarsDirection(&block->algebra, k); /* T, c */
     sum = KSPIDRSBlockDirectionSum(idrs, block, &block->at, NULL);
     PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 1, &sum));
   }
   if (KSPIDRSIsPreconditioned(idrs)) {
     KSPIDRSBlockList(m, block->V, x);
     KSPIDRSBlockList(m, block->G + k * m, y);
-    PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y));
+    PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y)); /* G_k = B^{-1}V */
     if (block->ondevice) PetscCall(IDRSBlockQueueCombine(idrs->slot[0].work, &block->step, IDRS_BLOCK_PRECONDITIONED));
     else {
       sum = KSPIDRSBlockPreconditionedSum(block, &block->at, NULL);
@@ -250,7 +253,7 @@ static PetscErrorCode KSPIDRSBlockOperand_Private(KSP ksp, KSPIDRSBlockRun *bloc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSBlockMatvec_Private - G_k = A U_k, or T = A P */
+/* KSPIDRSBlockMatvec_Private - Computes the matvecs of the step */
 PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   const PetscInt      k = block->at.k, m = block->algebra.m;
@@ -262,28 +265,26 @@ PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *block)
   KSPIDRSBlockList(m, operand, x);
   KSPIDRSBlockList(m, k == block->algebra.s ? block->T : block->G + k * m, y);
   KSPIDRSBlockList(m, block->V, w);
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, x, y, w));
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, &block->owners, x, y, w)); /* G_k = A U_k, or T = A P */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The tasks of the projection of this step: P^H G_k and R^H R, or P^H (T,R) and the Gram matrix of T and R. Returns how many there
-   are
-*/
+/* Sets the tasks of the projection of this step, and returns their number */
 static PetscInt KSPIDRSBlockTasks(const KSPIDRSBlockRun *block, IDRSBlockDots tasks[])
 {
   const PetscInt k = block->at.k, m = block->algebra.m, q = block->algebra.q;
 
   if (k == block->algebra.s) {
+    /* P^H (T,R), (T,R)^H (T,R) */
     tasks[0] = (IDRSBlockDots){.rows = q, .nw = 2 * m, .nx = 2 * m, .w = block->T, .x = block->T};
     return 1;
   }
-  tasks[0] = (IDRSBlockDots){.rows = q, .nx = m, .x = block->G + k * m};
-  tasks[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = block->R, .x = block->R};
+  tasks[0] = (IDRSBlockDots){.rows = q, .nx = m, .x = block->G + k * m};      /* P^H G_k */
+  tasks[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = block->R, .x = block->R}; /* R^H R */
   return 2;
 }
 
-/* KSPIDRSBlockProject_Private - The sums of the step, to the host */
+/* KSPIDRSBlockProject_Private - Computes the sums of the step on the host */
 PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
   IDRSBlockDots  tasks[2];
@@ -294,17 +295,14 @@ PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSBlockLaunch_Private - The sums of the step, and all that follows from them, on the device, to which the numbers go first
-   where they are not there
-*/
+/* KSPIDRSBlockLaunch_Private - Launches the projection of the step and its algebra on the device */
 PetscErrorCode KSPIDRSBlockLaunch_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockBounds *bounds)
 {
-  KSP_IDRS               *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSBlockPlace next  = KSPIDRSBlockNext(block, PETSC_TRUE);
-  IDRSBlockAxpy          *chain = block->chain[IDRS_BLOCK_FINISH], *second = block->chain[IDRS_BLOCK_PRECONDITIONED];
-  IDRSBlockStep           step = {
-              .k = block->at.k, .dots = block->dots, .bounds = *bounds, .sums = {chain, second}
+  KSP_IDRS                  *idrs  = (KSP_IDRS *)ksp->data;
+  const KSPIDRSBlockPosition next  = KSPIDRSBlockNext(block, PETSC_TRUE);
+  IDRSBlockAxpy             *chain = block->chain[IDRS_BLOCK_FINISH], *second = block->chain[IDRS_BLOCK_PRECONDITIONED];
+  IDRSBlockStep              step = {
+                 .k = block->at.k, .dots = block->dots, .bounds = *bounds, .sums = {chain, second}
   };
 
   PetscFunctionBegin;
@@ -323,13 +321,13 @@ PetscErrorCode KSPIDRSBlockLaunch_Private(KSP ksp, KSPIDRSBlockRun *block, const
 }
 
 /*
-   KSPIDRSBlockCollect_Private - The norms of the oldest step in flight, and the iteration that they belong to. Where the device has
-   stopped there, the recurrence is in that step again, with its sums on the host
+   KSPIDRSBlockCollect_Private - Collects the norms of the oldest step in flight, and its iteration. If the device has stopped
+   there, the recurrence returns to that step, with its sums on the host
 */
 PetscErrorCode KSPIDRSBlockCollect_Private(KSP ksp, KSPIDRSBlockRun *block, IDRSBlockNorms *norms, PetscInt *its)
 {
-  KSP_IDRS               *idrs   = (KSP_IDRS *)ksp->data;
-  const KSPIDRSBlockPlace oldest = block->launched[0];
+  KSP_IDRS                  *idrs   = (KSP_IDRS *)ksp->data;
+  const KSPIDRSBlockPosition oldest = block->launched[0];
 
   PetscFunctionBegin;
   PetscCall(IDRSBlockQueueCollect(idrs->slot[0].work, block->inflight, norms));
@@ -345,7 +343,7 @@ PetscErrorCode KSPIDRSBlockCollect_Private(KSP ksp, KSPIDRSBlockRun *block, IDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether R is to be computed afresh, where a cycle ends */
+/* Returns PETSC_TRUE if a reliable update is due at the end of a cycle */
 static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockRun *block)
 {
   return (PetscBool)(block->owners.column[0]->anchor &&
@@ -353,14 +351,14 @@ static PetscBool KSPIDRSBlockUpdateDue(const KSP_IDRS *idrs, const KSPIDRSBlockR
 }
 
 /*
-   KSPIDRSBlockFinish_Private - What follows from the sums of the step. *due, for R is to be computed afresh now, or it breaks down:
-   on all processes, which have the same sums. The iterate before this step remains then
+   KSPIDRSBlockFinish_Private - Finishes the step. *due is set if a reliable update is due now. After a breakdown, which all
+   processes find in the same sums, the iterate before this step remains
 */
 PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *due)
 {
-  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt    k    = block->at.k;
-  KSPIDRSBlockPlace next;
+  KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
+  const PetscInt       k    = block->at.k;
+  KSPIDRSBlockPosition next;
 
   PetscFunctionBegin;
   *due = PETSC_FALSE;
@@ -381,8 +379,8 @@ PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block, Petsc
 }
 
 /*
-   KSPIDRSBlockFinishColumn_Private - Step k < s, which has overwritten U_k, ends with beta = 0: G = A U and M = P^H G hold again
-   for the next cycle. Columns of U before it have no sums to wait for
+   KSPIDRSBlockFinishColumn_Private - Finishes step k < s with beta = 0, because U_k has been overwritten: G = A U and M = P^H G
+   hold again
 */
 PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
 {
@@ -397,8 +395,8 @@ PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP ksp, KSPIDRSBlockRun *block)
   }
   block->at.filled = PetscMax(block->at.filled, k + 1);
   if (!k) PetscFunctionReturn(PETSC_SUCCESS);
-  sums[0] = KSPIDRSBlockAlphaSum(block, NULL, block->G, k);
-  sums[1] = KSPIDRSBlockAlphaSum(block, &sums[0], block->U, k);
+  sums[0] = KSPIDRSBlockAlphaSum(block, NULL, block->G, k);     /* G_k -= G(:,0:k) alpha */
+  sums[1] = KSPIDRSBlockAlphaSum(block, &sums[0], block->U, k); /* U_k -= U(:,0:k) alpha */
   PetscCall(KSPIDRSBlockCombine_Private(ksp, block, 2, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,31 +1,31 @@
 /*
-   KSPMatSolve(): many right-hand sides. As many as the width says are solved at the same time, each with a recurrence of its own,
-   in lockstep: they make the same step k together, with one product that reads A once, and one reduction. They begin cycles
-   together:
+   KSPMatSolve(). `width` right-hand sides at a time have slots, each with a recurrence of its own. They make the same step k
+   together, with one product and one reduction:
 
      until all right-hand sides are done
-       those that are done leave their slots, and the next ones enter
-       what is to be decided about the others: verification, restart, reliable update; those for which it is the same together
-       a cycle; one about which something is to be decided leaves the cycle, and waits for the others
+       completed right-hand sides release their slots to the next ones
+       verification, restarts and reliable updates, with one product for all columns that need them
+       a cycle; suspended columns leave the cycle and wait for the others
 
-   What needs the iterate of one right-hand side at a time goes one by one, through KSPSolve().
+   Settings that need the iterate of each right-hand side go through KSPSolve(), one right-hand side after another
 */
 #include "idrsimpl.h"
+#include <petscidrs/private/idrssettings.h>
 #include <petsc/private/matimpl.h>
 #include <petsc/private/pcimpl.h>
 
-/* The right-hand sides and solutions of this solve, and what becomes of them */
+/* The dense matrices of this solve, and its results */
 typedef struct {
   Mat             B, X;
-  KSPIDRSReported outer;     /* the members that the KSP had */
-  PCFailedReason  failed;    /* whether the set-up of the preconditioner has failed on this process */
+  KSPIDRSReported outer;     /* the members of the KSP before */
+  PCFailedReason  failed;    /* of the set-up of the preconditioner on this process */
   PetscReal     **histories; /* of right-hand sides that are done, or NULL */
   PetscInt64     *lengths;
   PetscInt        total; /* iterations of all */
-} KSPIDRSBlock;
+} KSPIDRSDense;
 
-/* Why the right-hand sides are to be taken one by one; NULL if they need not */
-static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const char *why[])
+/* Returns the reason why KSPSolve() must solve for one right-hand side after another, or NULL */
+static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, const char *why[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscBool differences;
@@ -50,36 +50,24 @@ static PetscErrorCode KSPIDRSWhyApart_Private(KSP ksp, PetscInt count, const cha
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of B and X: those of the operator, on all processes, which KSPMatSolve() does not look at */
-static PetscErrorCode KSPIDRSCheckBlock_Private(KSP ksp, Mat block, const char name[])
+/* Checks the rows of B or X on all processes, which KSPMatSolve() does not */
+static PetscErrorCode KSPIDRSCheckDense_Private(KSP ksp, Mat dense, const char name[])
 {
   PetscLayout ours, theirs;
   PetscBool   same;
   Mat         A;
 
   PetscFunctionBegin;
-  PetscCheck(block->preallocated, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+  PetscCheck(dense->preallocated, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPMatSolve(): %s is not set up: Matrix not preallocated, call MatSetUp()", name);
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetLayouts(A, &ours, NULL));
-  PetscCall(MatGetLayouts(block, &theirs, NULL));
+  PetscCall(MatGetLayouts(dense, &theirs, NULL));
   PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
   PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ,
              "KSPMatSolve(): %s has %" PetscInt_FMT " local rows of %" PetscInt_FMT ", the operator has %" PetscInt_FMT
              " of %" PetscInt_FMT,
              name, theirs->n, theirs->N, ours->n, ours->N);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Room for what becomes of so many right-hand sides */
-static PetscErrorCode KSPIDRSCreateResults_Private(KSP ksp, PetscInt count)
-{
-  KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSResetResults_Private(ksp));
-  PetscCall(PetscCalloc3(count, &results->reasons, count, &results->its, count, &results->norms));
-  results->count = count;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,8 +81,8 @@ PetscErrorCode KSPIDRSResetResults_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What has become of a right-hand side */
-static void KSPIDRSNoteResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep)
+/* Stores the results of a right-hand side */
+static void KSPIDRSSetResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep)
 {
   KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
 
@@ -103,7 +91,7 @@ static void KSPIDRSNoteResult(KSP ksp, PetscInt index, const KSPIDRSReported *re
   results->norms[index]   = rep->rnorm;
 }
 
-/* The outcome of all: the worst reason, and the largest number of iterations and norm */
+/* KSPIDRSConclude_Private - Gives the KSP the worst reason, and the largest number of iterations and norm */
 PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
 {
   KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;
@@ -130,7 +118,7 @@ PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solution of one right-hand side, by KSPSolve(). X gets its column back after an error, too */
+/* Solves for one right-hand side by KSPSolve(). The column is restored to X after an error, too */
 static PetscErrorCode KSPIDRSSolveColumn_Private(KSP ksp, PetscBool transpose, Vec b, Mat X, PetscInt j)
 {
   PetscErrorCode ierr;
@@ -146,36 +134,33 @@ static PetscErrorCode KSPIDRSSolveColumn_Private(KSP ksp, PetscBool transpose, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One right-hand side after another, each by KSPSolve() */
+/* Solves for one right-hand side after another by KSPSolve() */
 static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
   const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
   PCFailedReason failed;
 
   PetscFunctionBegin;
-  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may have left it to the first solve */
+  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may leave this to the first solve */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   for (PetscInt j = 0; j < count; j++) {
     KSPIDRSReported rep;
     PetscErrorCode  ierr;
     Vec             b;
 
-    PetscCall(PCSetFailedReason(ksp->pc, failed)); /* an application that failed for the last one is none of this one's */
+    PetscCall(PCSetFailedReason(ksp->pc, failed)); /* reset: a failure for an earlier column must not count for this one */
     PetscCall(MatDenseGetColumnVecRead(B, j, &b));
     ierr = KSPIDRSSolveColumn_Private(ksp, transpose, b, X, j);
     PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
     PetscCall(ierr);
     rep = KSPIDRSGetReported(ksp);
-    KSPIDRSNoteResult(ksp, j, &rep);
+    KSPIDRSSetResult(ksp, j, &rep);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSSolveApart_Private - Solves for one right-hand side after another. What KSPMatSolve() prints at its end, the KSPSolve()
-   for a column does not print as well
-*/
-PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
+/* KSPIDRSSolveSequentially_Private - Solves for one right-hand side after another, without what KSPMatSolve() prints at its end */
+PetscErrorCode KSPIDRSSolveSequentially_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
   PetscBool *const views[] = {&ksp->view,    &ksp->viewRate, &ksp->viewMat,     &ksp->viewPMat,
                               &ksp->viewRhs, &ksp->viewSol,  &ksp->viewFinalRes};
@@ -200,8 +185,8 @@ PetscErrorCode KSPIDRSSolveApart_Private(KSP ksp, PetscBool transpose, Mat B, Ma
 }
 
 /*
-   A vector of a slot for a column of B or X: on the array of the column, if it is like the work vectors, else a copy like them, for
-   a block on the host beside a matrix on the device, or the reverse
+   Creates a vector of a slot for a column of B or X: on the array of the column if its type is that of the work vectors, else a
+   copy
 */
 static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, PetscBool *copied)
 {
@@ -217,7 +202,7 @@ static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The right-hand side without what is not in the range of the operator, where its null space is known */
+/* Removes from the right-hand side what is not in the range of the operator, if its null space is attached */
 static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
 {
   Mat          A;
@@ -237,8 +222,8 @@ static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A right-hand side enters a slot */
-static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col, PetscInt index)
+/* Assigns a slot to a right-hand side */
+static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumn *col, PetscInt index)
 {
   KSPIDRSReported *rep = &col->rep;
   PetscErrorCode   ierr;
@@ -246,18 +231,18 @@ static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   Vec              column;
 
   PetscFunctionBegin;
-  *rep = (KSPIDRSReported){.reason = KSP_CONVERGED_ITERATING}; /* what is in it is freed after an error, too */
-  PetscCall(MatDenseGetColumnVecRead(block->B, index, &column));
+  *rep = (KSPIDRSReported){.reason = KSP_CONVERGED_ITERATING}; /* its members are freed after an error */
+  PetscCall(MatDenseGetColumnVecRead(dense->B, index, &column));
   ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->rhs, &copied);
-  PetscCall(MatDenseRestoreColumnVecRead(block->B, index, &column));
+  PetscCall(MatDenseRestoreColumnVecRead(dense->B, index, &column));
   PetscCall(ierr);
   PetscCall(KSPIDRSProjectRHS_Private(ksp, &rep->rhs));
-  PetscCall(MatDenseGetColumnVec(block->X, index, &column));
+  PetscCall(MatDenseGetColumnVec(dense->X, index, &column));
   ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->sol, &col->copied);
-  PetscCall(MatDenseRestoreColumnVec(block->X, index, &column));
+  PetscCall(MatDenseRestoreColumnVec(dense->X, index, &column));
   PetscCall(ierr);
-  if (block->outer.history) {
-    const PetscInt64 most = PetscMin(block->outer.historymax, (PetscInt64)ksp->max_it + 1);
+  if (dense->outer.history) {
+    const PetscInt64 most = PetscMin(dense->outer.historymax, (PetscInt64)ksp->max_it + 1);
 
     PetscCall(PetscMalloc1(most, &rep->history));
     rep->historymax = most;
@@ -269,7 +254,7 @@ static PetscErrorCode KSPIDRSEnter_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Empties a slot. The KSP may still have what was lent to it */
+/* Empties a slot, and the members of the KSP that may be those of its column */
 static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSReported none = {0};
@@ -284,8 +269,8 @@ static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A right-hand side whose solution is complete leaves its slot */
-static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRSColumn *col)
+/* Stores the results of a completed right-hand side, and empties its slot */
+static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumn *col)
 {
   const KSPIDRSReported *rep   = &col->rep;
   const PetscInt         index = col->index;
@@ -293,27 +278,27 @@ static PetscErrorCode KSPIDRSLeave_Private(KSP ksp, KSPIDRSBlock *block, KSPIDRS
   Vec                    column;
 
   PetscFunctionBegin;
-  KSPIDRSNoteResult(ksp, index, rep);
-  block->total += rep->its;
+  KSPIDRSSetResult(ksp, index, rep);
+  dense->total += rep->its;
   if (rep->history) {
-    block->lengths[index] = rep->historylen;
-    PetscCall(PetscMalloc1(block->lengths[index], &block->histories[index]));
-    PetscCall(PetscArraycpy(block->histories[index], rep->history, block->lengths[index]));
+    dense->lengths[index] = rep->historylen;
+    PetscCall(PetscMalloc1(dense->lengths[index], &dense->histories[index]));
+    PetscCall(PetscArraycpy(dense->histories[index], rep->history, dense->lengths[index]));
   }
-  PetscCall(MatDenseGetColumnVecWrite(block->X, index, &column)); /* also tells that the values have changed */
+  PetscCall(MatDenseGetColumnVecWrite(dense->X, index, &column)); /* also increases the state of X */
   if (col->copied) ierr = VecCopy(rep->sol, column);
-  PetscCall(MatDenseRestoreColumnVecWrite(block->X, index, &column));
+  PetscCall(MatDenseRestoreColumnVecWrite(dense->X, index, &column));
   PetscCall(ierr);
   PetscCall(KSPIDRSEmptySlot_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether -ksp_idrs_block can hold with the other settings */
+/* Checks the other settings if -ksp_idrs_block is set */
 static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
 {
   KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
   const MPI_Comm comm   = PetscObjectComm((PetscObject)ksp);
-  const char    *prefix = ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
+  const char    *prefix = IDRSPrefix(ksp);
   const PetscInt s = idrs->set.s, width = idrs->set.width;
 
   PetscFunctionBegin;
@@ -323,13 +308,12 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
              " they are not",
              prefix, prefix, width);
   PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block has no smoothing: not with -%sksp_idrs_smoothing true", prefix, prefix);
+             "-%sksp_idrs_block does not support -%sksp_idrs_smoothing true; remove one of the two", prefix, prefix);
   PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block takes hashed shadow vectors only, s for each linearly independent right-hand side: not with the "
-             "%" PetscInt_FMT " of KSPIDRSSetShadowVecs()",
-             prefix, s);
+             "-%sksp_idrs_block does not support the %" PetscInt_FMT " explicit shadow vectors of KSPIDRSSetShadowVecs()", prefix,
+             s);
   PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block is run step by step: not with -%sksp_idrs_run whole", prefix, prefix);
+             "-%sksp_idrs_block does not support -%sksp_idrs_run whole; remove one of the two", prefix, prefix);
   PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT
              " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT,
@@ -337,8 +321,8 @@ static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether right-hand sides may enter: with block recurrences all slots have to be empty */
-static PetscBool KSPIDRSAdmits(const KSP_IDRS *idrs)
+/* Returns PETSC_TRUE if right-hand sides may be assigned to free slots: a block recurrence needs all slots at once */
+static PetscBool KSPIDRSSlotsAreFree(const KSP_IDRS *idrs)
 {
   for (PetscInt i = 0; idrs->set.block && i < idrs->active; i++) {
     if (idrs->slot[i].index >= 0) return PETSC_FALSE;
@@ -346,81 +330,78 @@ static PetscBool KSPIDRSAdmits(const KSP_IDRS *idrs)
   return PETSC_TRUE;
 }
 
-/* Those of a front that are not done */
-static void KSPIDRSKeepUndone(KSPIDRSFront *front)
+/* Removes columns that have a reason */
+static void KSPIDRSColumnsRemoveDone(KSPIDRSColumns *cols)
 {
   PetscInt left = 0;
 
-  for (PetscInt i = 0; i < front->count; i++) {
-    if (!front->column[i]->rep.reason) front->column[left++] = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    if (!cols->column[i]->rep.reason) cols->column[left++] = cols->column[i];
   }
-  front->count = left;
+  cols->count = left;
 }
 
 /*
-   Those that are done leave their slots, and the next ones enter, up to their first residuals, or through a block recurrence; the
-   front: all that are in slots then, some of which may be done with that
+   Releases the slots of completed right-hand sides, assigns the next ones, and computes their first residuals or makes their
+   block recurrence. *cols are all columns in slots
 */
-static PetscErrorCode KSPIDRSExchangeDone_Private(KSP ksp, KSPIDRSBlock *block, PetscInt *next, KSPIDRSFront *front)
+static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, PetscInt *next, KSPIDRSColumns *cols)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   const PetscInt count = idrs->results.count;
-  KSPIDRSFront   done = {.count = 0}, entered = {.count = 0};
+  KSPIDRSColumns done = {.count = 0}, entered = {.count = 0};
   PetscBool      admits;
 
   PetscFunctionBegin;
-  front->count = 0;
+  cols->count = 0;
   for (PetscInt i = 0; i < idrs->active; i++) {
     if (idrs->slot[i].index >= 0 && idrs->slot[i].rep.reason) done.column[done.count++] = &idrs->slot[i];
   }
   if (done.count) PetscCall(KSPIDRSEnd_Private(ksp, &done));
-  for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSLeave_Private(ksp, block, done.column[i]));
-  admits = KSPIDRSAdmits(idrs);
+  for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSReleaseSlot_Private(ksp, dense, done.column[i]));
+  admits = KSPIDRSSlotsAreFree(idrs);
   for (PetscInt i = 0; i < idrs->active; i++) {
     KSPIDRSColumn *col = &idrs->slot[i];
 
     if (col->index < 0 && *next < count && admits) {
-      PetscCall(KSPIDRSEnter_Private(ksp, block, col, (*next)++));
+      PetscCall(KSPIDRSAssignSlot_Private(ksp, dense, col, (*next)++));
       entered.column[entered.count++] = col;
     }
-    if (col->index >= 0) front->column[front->count++] = col;
+    if (col->index >= 0) cols->column[cols->count++] = col;
   }
   if (!entered.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCSetFailedReason(ksp->pc, block->failed)); /* an application that failed for another one is none of theirs */
+  PetscCall(PCSetFailedReason(ksp->pc, dense->failed)); /* reset: a failure for another column must not count for these */
   PetscCall(KSPIDRSBegin_Private(ksp, &entered));
   if (idrs->set.block) {
-    KSPIDRSKeepUndone(&entered);
+    KSPIDRSColumnsRemoveDone(&entered);
     PetscCall(KSPIDRSBlockSolve_Private(ksp, &entered));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The cycles, until all right-hand sides are done */
-static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSBlock *block)
+/* Makes cycles until all right-hand sides are done */
+static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
 {
-  PetscInt     next = 0, present;
-  KSPIDRSFront front;
+  PetscInt       next = 0, present;
+  KSPIDRSColumns cols;
 
   PetscFunctionBegin;
   for (;;) {
-    do { /* until none is done before the cycle */
-      PetscCall(KSPIDRSExchangeDone_Private(ksp, block, &next, &front));
-      present = front.count;
-      KSPIDRSKeepUndone(&front);
-      PetscCall(KSPIDRSReachCycle_Private(ksp, &front));
-      KSPIDRSKeepUndone(&front);
-    } while (front.count < present);
-    if (!front.count) break; /* as none has entered, none is left */
-    PetscCall(KSPIDRSCycle_Private(ksp, &front));
+    do { /* until no column ends before the cycle */
+      PetscCall(KSPIDRSRefillSlots_Private(ksp, dense, &next, &cols));
+      present = cols.count;
+      KSPIDRSColumnsRemoveDone(&cols);
+      PetscCall(KSPIDRSPrepareCycle_Private(ksp, &cols));
+      KSPIDRSColumnsRemoveDone(&cols);
+    } while (cols.count < present);
+    if (!cols.count) break; /* no column has been assigned, so none is left */
+    PetscCall(KSPIDRSCycle_Private(ksp, &cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The histories of all right-hand sides, one after another, as KSPSolve() for each would leave them: where it is to be reset, that
-   of the last one
-*/
-static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSBlock *block)
+/* Stores the histories of all right-hand sides, one after another, as KSPSolve() for each would: after a reset only the last one */
+static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSDense *dense)
 {
   const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
 
@@ -428,67 +409,56 @@ static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSBlock *
   if (!ksp->res_hist) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt j = 0; j < count; j++) {
     if (ksp->res_hist_reset) ksp->res_hist_len = 0;
-    for (PetscInt64 i = 0; i < block->lengths[j]; i++) PetscCall(KSPLogResidualHistory(ksp, block->histories[j][i]));
+    for (PetscInt64 i = 0; i < dense->lengths[j]; i++) PetscCall(KSPLogResidualHistory(ksp, dense->histories[j][i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the KSP back what is its own, and frees what right-hand sides have that an error has left in their slots */
-static PetscErrorCode KSPIDRSCloseBlock_Private(KSP ksp, KSPIDRSBlock *block)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i]));
-  KSPIDRSSetReported(ksp, &block->outer);
-  idrs->shown = &idrs->slot[0];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSIterateColumns_Private - Solves for all right-hand sides, in the slots that have been made ready */
+/* KSPIDRSIterateColumns_Private - Solves for all columns of B, in the slots of this solve */
 PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   const PetscInt count = idrs->results.count;
-  KSPIDRSBlock   block = {.B = B, .X = X, .outer = KSPIDRSGetReported(ksp)};
+  KSPIDRSDense   dense = {.B = B, .X = X, .outer = KSPIDRSGetReported(ksp)};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(PCGetFailedReason(ksp->pc, &block.failed));
-  PetscCall(PetscCalloc2(count, &block.histories, count, &block.lengths));
+  PetscCall(PCGetFailedReason(ksp->pc, &dense.failed));
+  PetscCall(PetscCalloc2(count, &dense.histories, count, &dense.lengths));
   for (PetscInt i = 0; i < idrs->active; i++) {
     idrs->slot[i].rep   = (KSPIDRSReported){0};
     idrs->slot[i].index = -1;
   }
-  ierr = KSPIDRSCycles_Private(ksp, &block);
-  PetscCall(KSPIDRSCloseBlock_Private(ksp, &block));
-  if (!ierr) PetscCall(KSPIDRSJoinHistories_Private(ksp, &block));
-  for (PetscInt j = 0; j < count; j++) PetscCall(PetscFree(block.histories[j]));
-  PetscCall(PetscFree2(block.histories, block.lengths));
+  ierr = KSPIDRSCycles_Private(ksp, &dense);
+  for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i])); /* after an error */
+  KSPIDRSSetReported(ksp, &dense.outer);
+  idrs->current = &idrs->slot[0];
+  if (!ierr) PetscCall(KSPIDRSJoinHistories_Private(ksp, &dense));
+  for (PetscInt j = 0; j < count; j++) PetscCall(PetscFree(dense.histories[j]));
+  PetscCall(PetscFree2(dense.histories, dense.lengths));
   PetscCall(ierr);
-  ksp->totalits += block.total;
+  ksp->totalits += dense.total;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSOpenBlock_Private - What KSPMatSolve() begins with: checks, results, and whether, and why, the right-hand sides are to be
-   taken one by one
-*/
-PetscErrorCode KSPIDRSOpenBlock_Private(KSP ksp, Mat B, Mat X)
+/* KSPIDRSMatSolveBegin_Private - Checks B, X and the settings, and decides whether right-hand sides are solved one after another */
+PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP ksp, Mat B, Mat X)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscInt  count;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCheckBlock_Private(ksp, B, "the block of right-hand sides"));
-  PetscCall(KSPIDRSCheckBlock_Private(ksp, X, "the block of solutions"));
+  PetscCall(KSPIDRSCheckDense_Private(ksp, B, "the block of right-hand sides"));
+  PetscCall(KSPIDRSCheckDense_Private(ksp, X, "the block of solutions"));
   PetscCall(MatGetSize(B, NULL, &count));
   PetscCall(KSPIDRSCheckBlockSettings_Private(ksp));
-  PetscCall(KSPIDRSCreateResults_Private(ksp, count));
+  PetscCall(KSPIDRSResetResults_Private(ksp));
+  PetscCall(PetscCalloc3(count, &idrs->results.reasons, count, &idrs->results.its, count, &idrs->results.norms));
+  idrs->results.count = count;
   PetscCall(PetscMemzero(&idrs->blocks, sizeof(idrs->blocks)));
-  PetscCall(KSPIDRSWhyApart_Private(ksp, count, &idrs->apart));
-  if (idrs->apart)
+  PetscCall(KSPIDRSWhySequential_Private(ksp, count, &idrs->sequential));
+  if (idrs->sequential)
     PetscCall(PetscInfo(ksp, "The right-hand sides are solved one by one%s: %s\n",
-                        idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
+                        idrs->set.block ? ", without a block recurrence" : "", idrs->sequential));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,54 +1,32 @@
 /*
-   The parts of a step of IDR(s). KSPIDRSStep_Private() in idrsrun.c puts them together; a cycle is s steps that fill the panels,
-   and an omega step.
+   The parts of a step of IDR(s), which KSPIDRSStepColumns_Private() in idrsrun.c calls. A cycle is s steps that fill the panels,
+   and an omega step. B is the preconditioner on the right; on the left A stands for B^{-1}A and b for B^{-1}b.
 
-   With B the preconditioner on the right (identity otherwise; on the left A stands for B^{-1}A and b for B^{-1}b):
-
-     step k = 0 ... s-1
-       c(k:s)       M(k:s,k:s) c = f(k:s)
-       v            r - G(:,k:s) c
-       U_k          omega B^{-1}v + U(:,k:s) c
-       G_k          A U_k
-       reduction    d = P^H G_k,  G_k^H G_k,  r^H r
-       alpha, M_k   make G_k orthogonal to p_0 ... p_{k-1}
-       beta_k       f_k / M_kk,   f_i -= beta_k M_ik, i > k
-       G_k, U_k     G_k - G(:,0:k) alpha,   U_k - U(:,0:k) alpha
-       r            r - beta_k G_k
-
-     omega step
-       t            A B^{-1}r
-       reduction    P^H t,  t^H t,  r^H r,  P^H r,  t^H r
-       omega, f     f = P^H r - omega P^H t
-       z            z + omega B^{-1}r + U beta(0:s)
-       r            r - omega t
-
-   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008): their residuals do not grow, so a
-   solve that ends before its first omega step has reduced the residual.
+   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008). Their residuals do not grow, so a
+   solve that ends before its first omega step has reduced the residual. An r that replaces another one during the start restarts
+   it.
 
      start step k = 0 ... s-1
        U_k, G_k     B^{-1}v, A U_k,  v = r at first
        reduction    d = P^H G_k,  G_k^H G_k,  P^H r,  G_k^H r,  r^H r
        omega, f     omega = G_k^H r / G_k^H G_k,  f = P^H r - omega d
        r            r - omega G_k,  x + omega U_k
-       alpha, M_k   G_k - G(:,0:k) alpha,  U_k - U(:,0:k) alpha,  as above
+       alpha, M_k   G_k - G(:,0:k) alpha,  U_k - U(:,0:k) alpha
        v            r - G(:,0:k+1) c, most often with c = 0: see idrsscalars.h
 
      its omega step begins with
        r            r - G c,  x + U c,  M c = f:  P^H r = 0, as after every other cycle
 
-   An r that replaces another one during the start begins the recurrence anew.
+   The norm of the new r comes with the reduction of the next step, so an iteration is reported one matvec late. On one process
+   and in host memory the norm is reported at once. In both cases x and r still belong to the reported iteration.
 
-   The norm of the r that a step leaves comes with the reduction of the next step, so an iteration is reported one matvec late; at
-   once on one process and in the memory of the host, where the norm is known. Either way x and r belong to that iteration then.
-
-   Where the scalars are on a device, the host launches idrs->depth steps more before it collects the outcome of one, and the
-   solution of the iteration that it reports then is no longer available. The device stops where the host is to decide. What has
-   been launched after that does nothing, except for matvecs and preconditioners, whose results are not used: columns of G become A
-   U once more, and t is lost. The host finishes that step.
+   If the scalars are on a device, the host launches idrs->depth more steps before it collects the outcome of one. The device
+   stops if the host must decide. Passes that were launched after the stop do nothing. Matvecs and preconditioners launched after
+   it overwrite a column of G with the same A U, or t. The host then finishes the step in which the device stopped.
 */
 #include "idrsimpl.h"
 
-/* The present step of a column, for the passes */
+/* Returns the present step of a column, for the passes */
 static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
   return (IDRSStep){.k          = col->rec.k,
@@ -57,7 +35,7 @@ static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
                     .matvec     = (PetscBool)(idrs->reader == KSPIDRS_READ_BY_PASS)};
 }
 
-/* Columns of a front for which a pass is to be made, with the step of each */
+/* Columns of a pass, with the step of each */
 typedef struct {
   IDRSGroup group;
   IDRSStep  step[IDRS_MAX_WIDTH];
@@ -70,17 +48,17 @@ static void KSPIDRSPassAdd(KSPIDRSPass *pass, const KSPIDRSColumn *col, const ID
 }
 
 /*
-   What of the direction is a combination of vectors, before a preconditioner. Where the host has the scalars, it may have to solve
-   for c first
+   Launches the combination of vectors in the direction, before a preconditioner. If the scalars are on the host, it solves for c
+   first
 */
-static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSFront *front)
+static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSPass pass = {.group.count = 0};
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn     *col  = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn     *col  = cols->column[i];
     KSPIDRSRecurrence *rec  = &col->rec;
     IDRSStep           step = KSPIDRSGetStep(idrs, col);
 
@@ -91,33 +69,30 @@ static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSFront *front)
         rec->omega = KSPIDRS_OMEGA_PROJECTED;
       }
     } else if (!rec->start && rec->stage == KSPIDRS_NOTHING) {
-      step.wantu = (PetscBool)!KSPIDRSIsPreconditioned(idrs);
-      IDRSScalarsCombine(col->scalars, rec->k); /* M(k:s,k:s) c = f(k:s) */
-      KSPIDRSPassAdd(&pass, col, &step);        /* v = r - G(:,k:s) c */
+      step.wantu = (PetscBool)!KSPIDRSIsPreconditioned(idrs); /* U_k = omega v + U(:,k:s) c, in the same pass */
+      IDRSScalarsCombine(col->scalars, rec->k);               /* M(k:s,k:s) c = f(k:s) */
+      KSPIDRSPassAdd(&pass, col, &step);                      /* v = r - G(:,k:s) c */
     }
   }
   if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   What the preconditioner makes of it: p in the omega step, U_k in the start, else t, from which U_k = omega t + U(:,k:s) c is
-   combined
-*/
-static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *front)
+/* Applies the preconditioner: to r in the omega step, to v before U_k */
+static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSPass pass = {.group.count = 0};
   Vec         x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    const KSPIDRSColumn *col   = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSColumn *col   = cols->column[i];
     const PetscInt       k     = col->rec.k;
     const PetscBool      omega = (PetscBool)(k == idrs->set.s);
 
-    x[i] = omega || (col->rec.start && !k) ? col->r : col->v;
-    y[i] = omega ? col->v : (col->rec.start ? col->U[k] : col->t);
+    x[i] = omega || (col->rec.start && !k) ? col->r : col->v;      /* the operand is r at first and in the omega step */
+    y[i] = omega ? col->v : (col->rec.start ? col->U[k] : col->t); /* p, U_k in the start, or t */
     if (!omega && !col->rec.start) {
       IDRSStep step = KSPIDRSGetStep(idrs, col);
 
@@ -125,15 +100,12 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSFront *f
       KSPIDRSPassAdd(&pass, col, &step);
     }
   }
-  PetscCall(KSPIDRSPCApplyColumns_Private(ksp, front->count, x, y));
-  if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step));
+  PetscCall(KSPIDRSPCApplyColumns_Private(ksp, cols->count, x, y));     /* y = B^{-1}x */
+  if (pass.group.count) PetscCall(IDRSCombine(&pass.group, pass.step)); /* U_k = omega t + U(:,k:s) c */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The same together with the matvec. Of U_k = U(:,k:s) c + omega B^{-1}v the combination comes first, by itself; the host has the
-   scalars
-*/
+/* Applies the preconditioner together with the matvec. The scalars must be on the host */
 static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const IDRSScalars *scalars = col->scalars;
@@ -141,21 +113,21 @@ static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *co
 
   PetscFunctionBegin;
   PetscAssert(!IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The scalars are on the device");
+  /* p = B^{-1}r, t = A p */
   if (k == s) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, col->r, PETSC_FALSE, col->v, col->t));
+  /* U_k = B^{-1}v, G_k = A U_k */
   else if (col->rec.start) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, k ? col->v : col->r, PETSC_FALSE, col->U[k], col->G[k]));
   else {
     PetscCall(IDRSStreamJoin(col->work));
-    PetscCall(VecScale(col->U[k], scalars->c[k]));
+    PetscCall(VecScale(col->U[k], scalars->c[k])); /* U_k = c_k U_k + U(:,k+1:s) c(k+1:s) */
     PetscCall(VecMAXPY(col->U[k], s - k - 1, scalars->c + k + 1, col->U + k + 1));
+    /* U_k += omega B^{-1}v, G_k = A U_k */
     PetscCall(KSPIDRSPCApplyMult_Private(ksp, *scalars->omega, col->v, PETSC_TRUE, col->U[k], col->G[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The direction of a column without such a preconditioner, where no pass has made it: B^{-1}r with a diagonal, or r, of which a
-   recurrence begins
-*/
+/* Computes a direction that no pass has computed: B^{-1}r with a diagonal B, or r, with which a recurrence begins */
 static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
 {
   KSP_IDRS                *idrs = (KSP_IDRS *)ksp->data;
@@ -171,69 +143,61 @@ static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSDirection_Private - U_k, or p = B^{-1}r for the omega step, from where the last pass left it; with a joint operation the
-   matvec, too
-*/
-PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSFront *front)
+/* KSPIDRSDirection_Private - Computes U_k, or p = B^{-1}r in the omega step; a joint operation also computes the matvec */
+PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCombine_Private(ksp, front));
-  if (idrs->pcplace == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, front->column[0]));
-  else if (KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSPrecondition_Private(ksp, front));
-  for (PetscInt i = 0; i < front->count; i++) {
-    if (!KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSCopyDirection_Private(ksp, front->column[i]));
-    front->column[i]->rec.stage = KSPIDRS_HAVE_U;
+  PetscCall(KSPIDRSCombine_Private(ksp, cols));
+  if (idrs->pcmode == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, cols->column[0]));
+  else if (KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSPrecondition_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    if (!KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSCopyDirection_Private(ksp, cols->column[i]));
+    cols->column[i]->rec.stage = KSPIDRS_HAVE_U;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSMatvec_Private - G_k = A U_k, or t = A p for the omega step, unless the projection computes it, or the direction has come
-   with it
-*/
-PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSFront *front)
+/* KSPIDRSMatvec_Private - Computes the matvec of the step, unless the projection or a joint operation does */
+PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   Vec       u[IDRS_MAX_WIDTH], x[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    const KSPIDRSColumn *col   = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSColumn *col   = cols->column[i];
     const PetscInt       k     = col->rec.k;
     const PetscBool      omega = (PetscBool)(k == idrs->set.s);
 
-    u[i] = omega ? col->p : col->U[k];
+    u[i] = omega ? col->p : col->U[k]; /* G_k = A U_k, or t = A p */
     x[i] = omega ? col->t : col->G[k];
-    w[i] = omega ? col->v : col->t;
+    w[i] = omega ? col->v : col->t; /* scratch */
   }
-  if (idrs->reader == KSPIDRS_READ_BY_PASS || idrs->pcplace == KSPIDRS_PC_JOINT) idrs->counts.matvecs += front->count;
-  else PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, u, x, w));
+  if (idrs->reader == KSPIDRS_READ_BY_PASS || idrs->pcmode == KSPIDRS_PC_JOINT) idrs->counts.matvecs += cols->count;
+  else PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the convergence test may end the solve with the norm of the present iteration */
-static PetscBool KSPIDRSTestsNorm(KSP ksp, const KSPIDRSColumn *col)
+/* KSPIDRSTestsNorm - Returns PETSC_TRUE if the convergence test may end the solve with the norm of this iteration */
+PetscBool KSPIDRSTestsNorm(KSP ksp, PetscInt its)
 {
-  const PetscInt its = col->rec.its;
-
   return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm &&
                      its >= IDRSMinimumIterations(ksp));
 }
 
-/* The host decides about norms at which the convergence test may end the solve. The bounds are for norms of the scaled r */
+/* Returns the bounds beyond which the convergence test may end the solve, for norms of the scaled r */
 static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp, const KSPIDRSColumn *col)
 {
-  const PetscBool tested = KSPIDRSTestsNorm(ksp, col);
+  const PetscBool tested = KSPIDRSTestsNorm(ksp, col->rec.its);
 
   return (IDRSBounds){.low    = tested ? col->scale * col->rep.ttol : -1.0,
                       .high   = tested ? ksp->divtol * (col->scale * col->rep.rnorm0) : PETSC_MAX_REAL,
                       .cosine = ((const KSP_IDRS *)ksp->data)->set.cosine};
 }
 
-/* The same, and no more growth than this recurrence is to have */
+/* Returns the same bounds, also limited by the growth of r */
 static IDRSBounds KSPIDRSGetBounds(KSP ksp, const KSPIDRSColumn *col)
 {
   IDRSBounds bounds = KSPIDRSGetTestedBounds(ksp, col);
@@ -243,34 +207,35 @@ static IDRSBounds KSPIDRSGetBounds(KSP ksp, const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSLaunch_Private - Launches the projections of the step, those that a device continues with, and the others. Those of an r
-   that has been replaced are left to the host
+   KSPIDRSLaunch_Private - Launches the projections of the step, with bounds if a device continues. The host continues a replaced
+   r
 */
-PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS   *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSPass ahead = {.group.count = 0}, lockstep = {.group.count = 0};
+  KSPIDRSPass async = {.group.count = 0}, lockstep = {.group.count = 0};
   IDRSBounds  bounds[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col  = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col  = cols->column[i];
     const IDRSStep step = KSPIDRSGetStep(idrs, col);
 
-    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && col->rec.omega != KSPIDRS_OMEGA_AGAIN) {
-      bounds[ahead.group.count] = KSPIDRSGetBounds(ksp, col);
-      KSPIDRSPassAdd(&ahead, col, &step);
+    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && col->rec.omega != KSPIDRS_OMEGA_REPEAT) {
+      bounds[async.group.count] = KSPIDRSGetBounds(ksp, col);
+      KSPIDRSPassAdd(&async, col, &step);
     } else KSPIDRSPassAdd(&lockstep, col, &step);
     col->rec.stage = KSPIDRS_PROJECTED;
   }
-  if (ahead.group.count) PetscCall(IDRSQueueLaunch(&ahead.group, ahead.step, bounds));
+  /* d = P^H G_k, G_k^H G_k, r^H r, and the algebra */
+  if (async.group.count) PetscCall(IDRSQueueLaunch(&async.group, async.step, bounds));
   if (lockstep.group.count) PetscCall(IDRSQueueLaunch(&lockstep.group, lockstep.step, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSCollect_Private - Takes the outcome of the oldest projection in flight. Where the device has stopped there, the recurrence
-   is in that step again. An omega step is done again then, as t is lost
+   KSPIDRSCollect_Private - Collects the outcome of the oldest projection in flight. If the device stopped there, the recurrence
+   returns to that step; an omega step is repeated, because its t has been overwritten
 */
 PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
 {
@@ -286,29 +251,28 @@ PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
     rec->start      = step->start;
     rec->unreported = step->unreported;
     rec->its        = col->rep.its + (step->unreported ? 1 : 0);
-    rec->omega      = step->k == col->scalars->s ? KSPIDRS_OMEGA_AGAIN : KSPIDRS_OMEGA_NEW;
-    rec->stage      = rec->omega == KSPIDRS_OMEGA_AGAIN ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
+    rec->omega      = step->k == col->scalars->s ? KSPIDRS_OMEGA_REPEAT : KSPIDRS_OMEGA_NEW;
+    rec->stage      = rec->omega == KSPIDRS_OMEGA_REPEAT ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED; /* the sums are on the host */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSCanBeWhole - Whether the next steps may be made by one kernel: r is that of the recurrence, in whose omega step after the
-   start nothing has been done, and the convergence test, which does not look at the first norms, does so from now on
+   KSPIDRSCanBeWhole - Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, no omega step after
+   the start has begun, and the convergence test looks at all norms from now on
 */
 PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
 
-  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->halt && rec->residual == KSPIDRS_RECURRED &&
-                     rec->omega != KSPIDRS_OMEGA_AGAIN && !(rec->start && rec->k == col->scalars->s) &&
-                     (KSPIDRSTestsNorm(ksp, col) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
+  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->suspended && rec->residual == KSPIDRS_RECURRED &&
+                     rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->start && rec->k == col->scalars->s) &&
+                     (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
 /*
-   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step whose direction is there, or from the first
-   one, whose direction is r or B^{-1}r. Tells what it has done, and the outcome of the step after that, which the host is to
-   finish, or of the projection of an r that an update has made
+   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step that has its direction or from the first
+   step. Returns what the kernel did, and the outcome of the step that the host must finish, or of the projection of an updated r
 */
 PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport *report, IDRSOutcome *outcome)
 {
@@ -329,6 +293,7 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport
   PetscFunctionBegin;
   step.wantu = KSPIDRSBeginsWhole(rec);
   PetscAssert(rec->stage == KSPIDRS_HAVE_U || step.wantu, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
+  /* x is NULL if the host makes the updates */
   PetscCall(IDRSQueueWhole(col->work, &step, &limits, scale == 1.0 ? col->rep.sol : NULL, col->anchor, report, outcome));
   outcome->rnorm /= scale;
   updated = (PetscBool)(outcome->step.k == IDRS_RESIDUAL);
@@ -346,22 +311,19 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSProject_Private - Launches f = P^H r, and the norm of r, for r that no step has made, and from which cycles begin */
-PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSFront *front)
+/* KSPIDRSProject_Private - Launches f = P^H r and ||r|| for an r that no step has made */
+PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
   IDRSStep        steps[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) steps[i] = (IDRSStep){.k = IDRS_RESIDUAL};
-  PetscCall(IDRSQueueLaunch(&group, steps, NULL));
+  for (PetscInt i = 0; i < cols->count; i++) steps[i] = (IDRSStep){.k = IDRS_RESIDUAL};
+  PetscCall(IDRSQueueLaunch(&group, steps, NULL)); /* f = P^H r, r^H r */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   alpha, M_k, beta_k and f, or omega and f, from sums that are on the host: rr is ||r||^2 after an omega step, or a step of the
-   start
-*/
+/* Computes the scalars of a step from sums on the host. rr is ||r||^2 after an omega step or a step of the start */
 static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rr)
 {
   KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
@@ -374,19 +336,19 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   PetscFunctionBegin;
   /* r = r - G c, before beta becomes beta + c */
   if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, col->U, col->G));
-  PetscCall(IDRSQueueContinue(col->work, &step, idrs->set.cosine, rr, &verdict));
+  PetscCall(IDRSQueueContinue(col->work, &step, idrs->set.cosine, rr, &verdict)); /* alpha, M_k, beta_k, f, or omega, f */
   if (verdict == IDRS_PIVOT)
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n",
                         col->rep.its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
   if (verdict == IDRS_NO_OMEGA)
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", col->rep.its,
                         (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
-  if (verdict != IDRS_GOES_ON) rec->halt = KSPIDRS_BREAKDOWN;
-  else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0;
+  if (verdict != IDRS_GOES_ON) rec->suspended = KSPIDRS_BREAKDOWN;
+  else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0; /* the sums belong to another r */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pass that finishes a step */
+/* Returns the step of the pass that finishes a step */
 static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool due)
 {
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
@@ -395,20 +357,13 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
   const PetscBool          last = (PetscBool)(rec->its + 1 >= ksp->max_it);
   IDRSStep                 step = KSPIDRSGetStep(idrs, col);
 
-  if (k < s) {
-    step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && rec->residual == KSPIDRS_RECURRED && !last);
-    step.wantu = (PetscBool)(step.wantv && k + 1 < s && !KSPIDRSIsPreconditioned(idrs));
-  } else {
-    step.wantv = (PetscBool)(!last && !due);
-    step.wantu = (PetscBool)(step.wantv && !KSPIDRSIsPreconditioned(idrs));
-  }
+  if (k == s) step.wantv = (PetscBool)(!last && !due);
+  else step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && rec->residual == KSPIDRS_RECURRED && !last);
+  step.wantu = (PetscBool)(step.wantv && k + 1 != s && !KSPIDRSIsPreconditioned(idrs));
   return step;
 }
 
-/*
-   Before the pass: the smoothed iterate takes a step of the start with G_k as it was, and an omega step with p and t. Whether r
-   will be due to be computed afresh
-*/
+/* Moves the smoothed iterate by a vector that the pass will change. *due is set if a reliable update is due after the omega step */
 static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, PetscBool *due)
 {
   KSP_IDRS                *idrs     = (KSP_IDRS *)ksp->data;
@@ -422,18 +377,13 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
   if (k == idrs->set.s) {
     *due = (PetscBool)((lockstep && !IDRSNormIsSharp(scalars, rr)) ||
                        KSPIDRSUpdateDue(idrs, col, lockstep ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm));
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t));
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t)); /* x += omega p, r -= omega t */
+    /* x += omega U_k, r -= omega G_k, with G_k before its orthogonalization */
   } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->beta + k, col->U + k, col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the last pass has computed of the next step */
-static KSPIDRSStage KSPIDRSStageAfter(const IDRSStep *step)
-{
-  return step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
-}
-
-/* After the pass of step k: G_k, U_k and r are there, and v or U_{k+1} */
+/* Follows the pass of a step k < s */
 static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -442,18 +392,19 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, Pet
   const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(col->work), last = (PetscBool)(rec->its >= ksp->max_it);
 
   PetscFunctionBegin;
+  /* x += beta_k U_k, r -= beta_k G_k */
   if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, col->scalars->beta + k, col->U + k, col->G + k));
   rec->k = k + 1;
   if (rec->residual != KSPIDRS_RECURRED) PetscFunctionReturn(PETSC_SUCCESS);
   rec->columns = rec->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
   if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep))
-    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(col->scalars, rr) ? KSPIDRS_NORM_KNOWN
+    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(col->scalars, rr) ? KSPIDRS_NORM_FROM_SUMS
                                                                                                     : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After the pass of the omega step: z and r are there, and v or U_0 */
+/* Follows the pass of the omega step */
 static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *step, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -467,38 +418,37 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, con
   rec->start   = PETSC_FALSE;
   rec->omega   = KSPIDRS_OMEGA_NEW;
   if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d)))
-    *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_KNOWN : KSPIDRS_NORM_NOW;
+    *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_FROM_SUMS : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The algebra of a step whose sums have been collected, or are left to the device, and whether vectors follow */
+/* Computes the scalars of a step whose sums have been collected, unless the device does. *follows is set if a pass must follow */
 static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rr, PetscBool *follows)
 {
   KSPIDRSRecurrence *rec = &col->rec;
 
   PetscFunctionBegin;
-  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->halt, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB,
+  PetscAssert(rec->stage == KSPIDRS_PROJECTED && !rec->suspended, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB,
               "There is no step to finish");
   *rr        = 0.0;
   *follows   = PETSC_FALSE;
   rec->stage = KSPIDRS_NOTHING;
   if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == col->scalars->s)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!IDRSQueueOnDevice(col->work)) PetscCall(KSPIDRSContinue_Private(ksp, col, rr));
-  *follows = (PetscBool)!rec->halt;
+  *follows = (PetscBool)!rec->suspended;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSFinish_Private - The rest of a step whose sums have been collected, or are left to the device: algebra and vectors
+   KSPIDRSFinish_Private - Finishes a step whose sums have been collected: scalars, then vectors
 
-   Output Parameters:
-+  norm  - for each column, how the norm of the new r comes
--  rnorm - the norm, if it is known
+     norm  - for each column, how the norm of the new r is obtained
+     rnorm - the norm, if it follows from the sums
 
-   It leaves the step undone where the recurrence fails, and, in the start and the omega step, where r has been replaced. Other
-   steps have overwritten U_k and are finished, so that G = A U and M = P^H G stay true, with beta_k = 0.
+   If the recurrence fails, the step is not finished. If r has been replaced, a step of the start or an omega step is not
+   finished either. Other steps have overwritten U_k, so they are finished with beta_k = 0, which keeps G = A U and M = P^H G.
 */
-PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRSNorm norm[], PetscReal rnorm[])
+PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSColumns *cols, KSPIDRSNorm norm[], PetscReal rnorm[])
 {
   KSP_IDRS   *idrs  = (KSP_IDRS *)ksp->data;
   KSPIDRSPass pass  = {.group.count = 0};
@@ -506,8 +456,8 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRS
   PetscReal   rr[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
     norm[i] = KSPIDRS_NORM_LATER;
     omega   = (PetscBool)(col->rec.k == idrs->set.s);
@@ -521,21 +471,23 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSFront *front, KSPIDRS
       KSPIDRSPassAdd(&pass, col, &step);
     }
   }
+  /* z += omega p + U beta, r -= omega t */
   if (pass.group.count && omega) PetscCall(IDRSAdvance(&pass.group, pass.step));
+  /* G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k */
   else if (pass.group.count) PetscCall(IDRSUpdate(&pass.group, pass.step));
-  for (PetscInt i = 0, done = 0; i < front->count; i++) {
-    KSPIDRSColumn  *col  = front->column[i];
+  for (PetscInt i = 0, done = 0; i < cols->count; i++) {
+    KSPIDRSColumn  *col  = cols->column[i];
     const IDRSStep *step = &pass.step[done];
 
     if (!follows[i]) continue;
     done++;
     col->rec.its++;
-    col->rec.stage      = KSPIDRSStageAfter(step);
+    col->rec.stage      = step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
     col->rec.unreported = PETSC_TRUE;
     if (omega) PetscCall(KSPIDRSAfterOmega_Private(ksp, col, step, rr[i], &norm[i]));
     else PetscCall(KSPIDRSAfterInner_Private(ksp, col, rr[i], &norm[i]));
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
-    if (norm[i] == KSPIDRS_NORM_KNOWN) rnorm[i] = PetscSqrtReal(rr[i]) / col->scale; /* else rr may be negative */
+    if (norm[i] == KSPIDRS_NORM_FROM_SUMS) rnorm[i] = PetscSqrtReal(rr[i]) / col->scale; /* else rr may be negative */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,41 +1,33 @@
-/*
-   Applying A, counted and timed: the leaf that the cycle, smoothing and trust call
-*/
+/* Products with A, counted and timed */
 #include "idrsimpl.h"
 
-/*
-   Entries of an operator whose rows are so long that MatMult() is faster: with more than these that counts for more than the
-   launches that a kernel with many steps saves
-*/
+/* If rows are long, MatMult() is faster. With more entries than this it saves more than the launches that run "whole" saves */
 #define IDRS_WHOLE_ENTRIES 524288
 
-/*
-   KSPIDRSSetProduct_Private - Takes the operator of this solve, what computes its matvecs, and whether a kernel with many steps may
-   read it
-*/
+/* KSPIDRSSetProduct_Private - Sets the operator of this solve, what computes its matvecs, and whether run "whole" may read it */
 PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 {
-  KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
-  const char  *alone = NULL;
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  const char  *why  = NULL;
   IDRSWorkInfo info;
   Mat          A;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  if (!info.device) alone = "the vector operations do not run on a GPU";
-  else if (ksp->pc_side == PC_LEFT) alone = "the operator is applied together with a preconditioner from the left";
-  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, alone));
+  if (!info.device) why = "the vector operations do not run on a GPU";
+  else if (ksp->pc_side == PC_LEFT) why = "the operator is applied together with a preconditioner from the left";
+  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, why));
   idrs->reader = KSPIDRS_READ_BY_NONE;
   if (idrs->active > 1) PetscFunctionReturn(PETSC_SUCCESS);
   if (idrs->product->backend) idrs->reader = KSPIDRS_READ_BY_PASS;
-  else if (!alone && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
+  else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
            (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
     idrs->reader = KSPIDRS_READ_BY_RUN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSetOperator_Private - Whether b - A x can be trusted with the operator of this solve */
+/* KSPIDRSSetOperator_Private - Decides whether b - A x can be trusted with the operator of this solve */
 PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -54,12 +46,12 @@ PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   }
   idrs->exact = (PetscBool)(!inexact && direct);
   if (!idrs->exact)
-    PetscCall(PetscInfo(ksp, "The operator, of type %s, is inexact: neither reliable updating nor verification\n",
-                        ((PetscObject)A)->type_name));
+    PetscCall(
+      PetscInfo(ksp, "The operator of type %s is inexact: no reliable updates and no verification\n", ((PetscObject)A)->type_name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMatMult_Private - y = A x, or B^{-1}A x with preconditioning from the left, where w is overwritten */
+/* KSPIDRSMatMult_Private - Computes y = A x, or B^{-1}A x with preconditioning from the left, when w is overwritten */
 PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -76,13 +68,13 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 }
 
 /*
-   KSPIDRSMatMultColumns_Private - y_j = A x_j for all columns: together where this is a solve of many, and no preconditioner from
-   the left is between. A column has the same bits then whatever other columns are left
+   KSPIDRSMatMultColumns_Private - Computes y_j = A x_j for all columns, with one product unless the preconditioner is on the left.
+   Then a column has the same bits for any number of columns
 */
-PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front, Vec x[], Vec y[], Vec w[])
+PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols, Vec x[], Vec y[], Vec w[])
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt count = front->count;
+  const PetscInt count = cols->count;
 
   PetscFunctionBegin;
   if (idrs->active == 1 || ksp->pc_side == PC_LEFT) {
@@ -99,10 +91,10 @@ PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSFront *front,
 }
 
 /*
-   t = A x for the solution of a column, by MatMult(). Vectors of another type than the work vectors, as the columns of a MATDENSE
-   on the host beside a matrix on the GPU, are copied to y: matvecs take work vectors only
+   KSPIDRSMatMultSolution_Private - Computes t = A x for the solution of a column, by MatMult(). A solution of another type than
+   the work vectors is copied to y first
 */
-static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColumn *col, Vec y)
+PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColumn *col, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   Vec       x    = col->rep.sol;
@@ -122,33 +114,33 @@ static PetscErrorCode KSPIDRSMatMultSolution_Private(KSP ksp, const KSPIDRSColum
 }
 
 /*
-   KSPIDRSTrueResidual_Private - y = b - A x, or B^{-1}(b - A x) with preconditioning from the left, for all columns, copy = y,
-   unless that is NULL, and z = 0; t is overwritten. A x is computed by MatMult() for one column after another, so that what
-   verifies a solution does not depend on the kernels that it came from
+   KSPIDRSTrueResidual_Private - Computes y = b - A x, or B^{-1}(b - A x) with preconditioning from the left, for all columns,
+   copies it to `copy` unless that is NULL, and sets z = 0. t is overwritten. A x is computed by MatMult(), so that verification
+   does not depend on the kernels of this library
 */
-PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSFront *front, PetscBool zero, Vec y[], Vec copy[])
+PetscErrorCode KSPIDRSTrueResidual_Private(KSP ksp, const KSPIDRSColumns *cols, PetscBool zero, Vec y[], Vec copy[])
 {
   const PetscBool left  = (PetscBool)(ksp->pc_side == PC_LEFT);
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
   Vec             b[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    const KSPIDRSColumn *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSColumn *col = cols->column[i];
     PetscBool            same;
 
     t[i] = col->t;
     b[i] = col->rep.rhs;
-    if (!zero) PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, y[i]));
+    if (!zero) PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, y[i])); /* t = A x */
     PetscCall(PetscObjectTypeCompare((PetscObject)b[i], ((PetscObject)y[i])->type_name, &same));
     if (!same) {
       PetscCall(VecCopy(b[i], y[i]));
       b[i] = y[i];
     }
   }
-  PetscCall(IDRSResidual(&group, b, zero ? NULL : t, left ? t : y, left ? NULL : copy));
-  for (PetscInt i = 0; left && i < front->count; i++) {
-    PetscCall(KSPIDRSPCApply_Private(ksp, t[i], y[i]));
+  PetscCall(IDRSResidual(&group, b, zero ? NULL : t, left ? t : y, left ? NULL : copy)); /* y = b - t, z = 0 */
+  for (PetscInt i = 0; left && i < cols->count; i++) {
+    PetscCall(KSPIDRSPCApply_Private(ksp, t[i], y[i])); /* y = B^{-1}t */
     if (copy && copy[i]) PetscCall(VecCopy(y[i], copy[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,11 +1,9 @@
-/*
-   The preconditioner: where it is applied, and its applications to one vector or to several, counted and timed
-*/
+/* The preconditioner: where it is applied, and its applications, counted and timed */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrsjoint.h>
 #include <petsc/private/pcimpl.h>
 
-/* KSPIDRSPCApply_Private - y = B^{-1}x */
+/* KSPIDRSPCApply_Private - Computes y = B^{-1}x */
 PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -20,7 +18,7 @@ PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSPCApplyMult_Private - u = c B^{-1}v, or u + c B^{-1}v, and g = A u, in one operation */
+/* KSPIDRSPCApplyMult_Private - Computes u = c B^{-1}v, or u += c B^{-1}v, and g = A u in one operation */
 PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -35,8 +33,11 @@ PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors to a block of them, or back. After an error, too, the block gets its column back: it could not be destroyed otherwise */
-static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec x[], PetscBool back)
+/*
+   Copies vectors to the columns of a dense matrix, or back. Columns are restored after an error, too, or the matrix could not be
+   freed
+*/
+static PetscErrorCode KSPIDRSCopyColumns_Private(Mat dense, PetscInt count, Vec x[], PetscBool back)
 {
   PetscErrorCode ierr;
   Vec            column;
@@ -44,13 +45,13 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
     if (back) {
-      PetscCall(MatDenseGetColumnVecRead(block, i, &column));
+      PetscCall(MatDenseGetColumnVecRead(dense, i, &column));
       ierr = VecCopy(column, x[i]);
-      PetscCall(MatDenseRestoreColumnVecRead(block, i, &column));
+      PetscCall(MatDenseRestoreColumnVecRead(dense, i, &column));
     } else {
-      PetscCall(MatDenseGetColumnVecWrite(block, i, &column));
+      PetscCall(MatDenseGetColumnVecWrite(dense, i, &column));
       ierr = VecCopy(x[i], column);
-      PetscCall(MatDenseRestoreColumnVecWrite(block, i, &column));
+      PetscCall(MatDenseRestoreColumnVecWrite(dense, i, &column));
     }
     PetscCall(ierr);
   }
@@ -58,9 +59,8 @@ static PetscErrorCode KSPIDRSCopyColumns_Private(Mat block, PetscInt count, Vec 
 }
 
 /*
-   Y = B^{-1}X by PCMatApply(), and whether that has failed for some column, on some process: an inner solver that fails for one
-   makes the whole block infinite, from 3.26 on. What has failed before is none of this application's, and is kept for those who ask
-   why a norm is infinite
+   Computes Y = B^{-1}X by PCMatApply(). *failed is set if that failed for a column on some process: from 3.26 on an inner solver
+   that fails for one column makes all of Y infinite. An earlier failure is stored again afterwards
 */
 static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *failed)
 {
@@ -71,9 +71,9 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
   PetscFunctionBegin;
   *failed = PETSC_FALSE;
   PetscCall(PCGetFailedReason(ksp->pc, &before));
-  if (idrs->pccolumns == KSPIDRS_PC_BLOCK_IF_ALL) PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
+  if (idrs->pcmatapply == KSPIDRS_PC_DENSE_CHECKED) PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
   PetscCall(PCMatApply(ksp->pc, X, Y));
-  if (idrs->pccolumns == KSPIDRS_PC_BLOCK) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idrs->pcmatapply == KSPIDRS_PC_DENSE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &reason));
   any = reason ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
@@ -82,11 +82,8 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   y_j = B^{-1}x_j, with a block for the x_j. Blocks are given back after an error, too: KSPReset() could not destroy what they are
-   part of otherwise
-*/
-static PetscErrorCode KSPIDRSMatApplyFrom_Private(KSP ksp, PetscInt count, Vec x[], Mat X, Vec y[], PetscBool *failed)
+/* Computes y_j = B^{-1}x_j with the dense matrix X for the x_j */
+static PetscErrorCode KSPIDRSMatApplyTo_Private(KSP ksp, PetscInt count, Vec x[], Mat X, Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   PetscErrorCode ierr;
@@ -102,7 +99,7 @@ static PetscErrorCode KSPIDRSMatApplyFrom_Private(KSP ksp, PetscInt count, Vec x
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for vectors */
+/* Computes y_j = B^{-1}x_j. Submatrices are restored after an error, too, or KSPReset() could not free the matrices */
 static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x[], Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
@@ -111,16 +108,15 @@ static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x
 
   PetscFunctionBegin;
   PetscCall(MatDenseGetSubMatrix(idrs->pcin, PETSC_DECIDE, PETSC_DECIDE, 0, count, &X));
-  ierr = KSPIDRSMatApplyFrom_Private(ksp, count, x, X, y, failed);
+  ierr = KSPIDRSMatApplyTo_Private(ksp, count, x, X, y, failed);
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcin, &X));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSPCApplyColumns_Private - y_j = B^{-1}x_j for all columns, by PCMatApply() where that has been chosen for this solve, of
-   one that is left alone, too. Where it fails, by PCApply() for one after another, so that only those columns end for which that
-   fails
+   KSPIDRSPCApplyColumns_Private - Computes y_j = B^{-1}x_j for all columns, by PCMatApply() if that was chosen for this solve.
+   If it fails, PCApply() is called for each, so that only the columns end for which it fails
 */
 PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
 {
@@ -128,7 +124,7 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
   PetscBool failed = PETSC_TRUE;
 
   PetscFunctionBegin;
-  if (idrs->pccolumns != KSPIDRS_PC_EACH) {
+  if (idrs->pcmatapply != KSPIDRS_PC_EACH) {
     idrs->counts.preconditions += count;
     idrs->counts.pcseconds -= IDRSGpuSeconds();
     PetscCall(IDRSStreamJoin(idrs->slot[0].work));
@@ -144,8 +140,8 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block of vectors like those of all slots, of which nothing is there yet */
-static PetscErrorCode KSPIDRSSetUpBlock_Private(KSP ksp, MatType type, Mat block)
+/* Sets up a dense matrix with a column for each slot */
+static PetscErrorCode KSPIDRSSetUpDense_Private(KSP ksp, MatType type, Mat dense)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscInt  n, N;
@@ -153,34 +149,33 @@ static PetscErrorCode KSPIDRSSetUpBlock_Private(KSP ksp, MatType type, Mat block
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(idrs->slot[0].r, &n));
   PetscCall(VecGetSize(idrs->slot[0].r, &N));
-  PetscCall(MatSetSizes(block, n, PETSC_DECIDE, N, idrs->slots));
-  PetscCall(MatSetType(block, type));
-  PetscCall(MatSetUp(block));
-  PetscCall(MatAssemblyBegin(block, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(block, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetSizes(dense, n, PETSC_DECIDE, N, idrs->slots));
+  PetscCall(MatSetType(dense, type));
+  PetscCall(MatSetUp(dense));
+  PetscCall(MatAssemblyBegin(dense, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(dense, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same, complete or none: the next solve would take half of one for a block */
-static PetscErrorCode KSPIDRSCreateBlock_Private(KSP ksp, MatType type, Mat *block)
+/* Creates a dense matrix, and stores it only once it is complete */
+static PetscErrorCode KSPIDRSCreateDense_Private(KSP ksp, MatType type, Mat *dense)
 {
   PetscErrorCode ierr;
   Mat            made;
 
   PetscFunctionBegin;
   PetscCall(MatCreate(PetscObjectComm((PetscObject)ksp), &made));
-  ierr = KSPIDRSSetUpBlock_Private(ksp, type, made);
+  ierr = KSPIDRSSetUpDense_Private(ksp, type, made);
   if (ierr) PetscCall(MatDestroy(&made));
   PetscCall(ierr);
-  *block = made;
+  *dense = made;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   How the preconditioner is applied to several vectors. PCMatApply() takes blocks that the vectors are copied to and from, which
-   pays where it reads its data once for all of them. That of PCASM and PCGASM makes blocks in the memory of the host, and those of
-   types that have none apply the preconditioner to one vector after another. So does one whose set-up has failed on some process:
-   PCApply() makes infinite vectors then, where PCMatApply() may be an error, as that of PCBJACOBI with PETSc 3.18
+   Chooses PCMatApply() if it reads the data of the preconditioner once for several vectors, which pays for copies to and from
+   dense matrices. PCASM and PCGASM work in host memory. If the set-up has failed on a process, PCApply() makes infinite vectors,
+   but PCMatApply() may be an error, as with PCBJACOBI of PETSc 3.18
 */
 static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 {
@@ -192,29 +187,29 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   Mat            A;
 
   PetscFunctionBegin;
-  idrs->pccolumns = KSPIDRS_PC_EACH;
+  idrs->pcmatapply = KSPIDRS_PC_EACH;
   if (idrs->active == 1 || !KSPIDRSIsPreconditioned(idrs) || !ksp->pc->ops->matapply || ksp->transpose_solve)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &overlapping, PCASM, PCGASM, ""));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* before 3.26 nobody is told of one that fails */
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCKSP, &inner)); /* before 3.26 PCKSP does not report a failure */
   PetscCall(
     PetscObjectTypeCompareAny((PetscObject)ksp->pc, &direct, PCILU, PCICC, PCLU, PCCHOLESKY, PCQR, PCSVD, PCMAT, PCSPAI, ""));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &device, VECSEQCUDA, VECMPICUDA, ""));
-  if (overlapping || inner || space || !(host || (device && idrs->where == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (overlapping || inner || space || !(host || (device && idrs->memory == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   any = failed ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   if (any) PetscFunctionReturn(PETSC_SUCCESS);
-  idrs->pccolumns = direct ? KSPIDRS_PC_BLOCK : KSPIDRS_PC_BLOCK_IF_ALL; /* other types may have inner solvers */
-  if (!idrs->pcin) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));
-  if (!idrs->pcout) PetscCall(KSPIDRSCreateBlock_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcout));
+  idrs->pcmatapply = direct ? KSPIDRS_PC_DENSE : KSPIDRS_PC_DENSE_CHECKED; /* other types may have inner solvers */
+  if (!idrs->pcin) PetscCall(KSPIDRSCreateDense_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));
+  if (!idrs->pcout) PetscCall(KSPIDRSCreateDense_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcout));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the preconditioner of this solve is applied together with the matvec after it. Nothing else may be between them */
+/* Applies the preconditioner together with the matvec after it, if the preconditioner can and nothing else is between the two */
 static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
 {
   KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
@@ -227,14 +222,13 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
   if (runs) PetscCall((*runs)(ksp->pc, idrs->slot[0].r, &joint));
-  if (joint) idrs->pcplace = KSPIDRS_PC_JOINT;
+  if (joint) idrs->pcmode = KSPIDRS_PC_JOINT;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSSetPreconditioner_Private - Where the preconditioner of this solve is applied. The passes apply that of PCJACOBI, from the
-   right: its diagonal is what it makes of a vector of ones. Where a null space is removed after each application, it is applied by
-   itself
+   KSPIDRSSetPreconditioner_Private - Decides how the preconditioner of this solve is applied. The passes apply PCJACOBI on the
+   right, unless a null space is removed after each application
 */
 PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
 {
@@ -249,13 +243,13 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  removed       = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && (space || transposed));
-  jacobi        = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
-  idrs->pcplace = ksp->pc_side == PC_RIGHT && !none && !jacobi ? KSPIDRS_PC_BETWEEN : KSPIDRS_PC_PASSES;
-  idrs->between = NULL;
-  if (removed) idrs->between = "a null space is removed after each application of the preconditioner";
+  removed          = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && (space || transposed));
+  jacobi           = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
+  idrs->pcmode     = ksp->pc_side == PC_RIGHT && !none && !jacobi ? KSPIDRS_PC_SEPARATE : KSPIDRS_PC_PASSES;
+  idrs->separatepc = NULL;
+  if (removed) idrs->separatepc = "a null space is removed after each application of the preconditioner";
   else if (KSPIDRSIsPreconditioned(idrs) || ksp->pc_side == PC_LEFT)
-    idrs->between = "the preconditioner is not PCNONE or PCJACOBI from the right";
+    idrs->separatepc = "the preconditioner is not PCNONE or PCJACOBI from the right";
   idrs->diagonal = NULL;
   if (jacobi) {
     if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */

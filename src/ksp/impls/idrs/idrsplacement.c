@@ -1,6 +1,6 @@
 /*
-   Where the data are: the type of the work vectors, whether the solution has moved between host and device, and how the operator
-   communicates
+   The memory of the data: the type of the work vectors, moves of the solution between host and device, and the scatter of the
+   operator
 */
 #include "idrsimpl.h"
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -8,10 +8,10 @@
 #endif
 
 /*
-   Whether the solution is in the memory of the host and the matrix on a device, on one process at least: its MatMult() takes
-   vectors of the device only
+   *mixed is set if the solution is in host memory and the matrix on a device, on some process: then MatMult() needs device
+   vectors
 */
-static PetscErrorCode KSPIDRSHostBesideDevice_Private(KSP ksp, Mat *A, PetscBool *beside)
+static PetscErrorCode KSPIDRSSolutionOnHost_Private(KSP ksp, Mat *A, PetscBool *mixed)
 {
   PetscBool   host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
   PetscMPIInt all;
@@ -19,7 +19,7 @@ static PetscErrorCode KSPIDRSHostBesideDevice_Private(KSP ksp, Mat *A, PetscBool
   VecType     type;
 
   PetscFunctionBegin;
-  *beside = PETSC_FALSE;
+  *mixed = PETSC_FALSE;
   if (ksp->vec_sol) PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &host, VECSEQ, VECMPI, ""));
   if (host) PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (set) {
@@ -32,24 +32,24 @@ static PetscErrorCode KSPIDRSHostBesideDevice_Private(KSP ksp, Mat *A, PetscBool
   if (cuda || hip) {
     all = bound ? 1 : 0;
     IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
-    *beside = all ? PETSC_FALSE : PETSC_TRUE;
+    *mixed = all ? PETSC_FALSE : PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSCreateVecs_Private - Creates work vectors: like the solution, or on the device with the matrix, as all processes have
-   vectors of one type
+   KSPIDRSCreateVecs_Private - Creates work vectors of one type on all processes: like the solution, or on the device with the
+   matrix
 */
 PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 {
   Vec       like, *created;
   Mat       A;
-  PetscBool beside;
+  PetscBool mixed;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSHostBesideDevice_Private(ksp, &A, &beside));
-  if (beside) {
+  PetscCall(KSPIDRSSolutionOnHost_Private(ksp, &A, &mixed));
+  if (mixed) {
     PetscCall(
       PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
     PetscCall(MatCreateVecs(A, &like, NULL));
@@ -61,10 +61,10 @@ PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 }
 
 /*
-   Whether a solution on CUDA is bound to the host, itself or as a duplicate of a vector that is, beside a matrix that is not.
-   MatMult() then leaves its result on the device, where nothing looks for it in such a vector
+   *mixed is set if a CUDA solution is bound to the CPU and the matrix is not: MatMult() would leave its result on the device,
+   where such a vector is not read
 */
-static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool device, PetscBool *half)
+static PetscErrorCode KSPIDRSBoundOnlySolution_Private(KSP ksp, PetscBool device, PetscBool *mixed)
 {
   PetscBool vector, matrix, bound;
   Mat       A;
@@ -74,42 +74,45 @@ static PetscErrorCode KSPIDRSHalfBound_Private(KSP ksp, PetscBool device, PetscB
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &vector, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   PetscCall(MatBoundToCPU(A, &bound));
-  *half = (PetscBool)(vector && !device && matrix && !bound);
+  *mixed = (PetscBool)(vector && !device && matrix && !bound);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSPlace_Private - Notes where the solution is, and tells, the same on all processes, whether it has moved since the last
-   solve: once the solution has been bound to the host, or is not bound any more, the work vectors are to be made again
+   KSPIDRSCheckPlacement_Private - Finds the memory of the solution. *moved is set on all processes if it has changed since the
+   last solve: then the work vectors must be created again
 */
-PetscErrorCode KSPIDRSPlace_Private(KSP ksp, PetscBool *moved)
+PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    half = PETSC_FALSE, cuda;
-  IDRSPlace    place;
-  KSPIDRSWhere where;
-  PetscMPIInt  states[2];
+  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
+  PetscBool     mixed = PETSC_FALSE, cuda;
+  IDRSPlace     place;
+  KSPIDRSMemory memory;
+  PetscMPIInt   states[2];
 
   PetscFunctionBegin;
   *moved = PETSC_FALSE;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSVecWhere(ksp->vec_sol, &place));
-  PetscCall(KSPIDRSHalfBound_Private(ksp, (PetscBool)(place != IDRS_PLACE_HOST), &half));
-  where     = place == IDRS_PLACE_HOST ? KSPIDRS_HOST : KSPIDRS_DEVICE;
-  states[0] = half ? 1 : 0;
-  states[1] = idrs->where != KSPIDRS_UNKNOWN && idrs->where != where ? 1 : 0;
+  PetscCall(KSPIDRSBoundOnlySolution_Private(ksp, (PetscBool)(place != IDRS_PLACE_HOST), &mixed));
+  memory    = place == IDRS_PLACE_HOST ? KSPIDRS_HOST : KSPIDRS_DEVICE;
+  states[0] = mixed ? 1 : 0;
+  states[1] = idrs->memory != KSPIDRS_UNKNOWN && idrs->memory != memory ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
              "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and "
              "MatBindToCPU(), or none");
   if (states[1]) PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
-  idrs->where = where;
-  *moved      = states[1] ? PETSC_TRUE : PETSC_FALSE;
+  idrs->memory = memory;
+  *moved       = states[1] ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSGetScatters_Private - Whether the scatter of the operator goes from GPU to GPU, by NCCL. PETSc tells it from 3.26 on */
+/*
+   KSPIDRSGetScatters_Private - Sets *scatters if the scatter of the operator goes from GPU to GPU by NCCL, which needs PETSc
+   3.26
+*/
 PetscErrorCode KSPIDRSGetScatters_Private(KSP ksp, PetscBool *scatters)
 {
 #if defined(PETSCIDRS_HAVE_CUDA)

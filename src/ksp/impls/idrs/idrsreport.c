@@ -1,6 +1,6 @@
 /*
-   What the rest of PETSc learns of a right-hand side. Each column owns its iteration number, norm, reason and history. PETSc's
-   convergence tests, monitors and history read and set members of the KSP: while they run, the KSP has those of the column
+   The interface to convergence tests, history and monitors. Each column has its own iteration number, norm, reason and history.
+   PETSc's functions use members of the KSP, so the members of the column are copied to the KSP while these functions run
 */
 #include "idrsimpl.h"
 
@@ -19,7 +19,7 @@ KSPIDRSReported KSPIDRSGetReported(KSP ksp)
                            .historylen = (PetscInt64)ksp->res_hist_len};
 }
 
-/* KSPIDRSSetReported - Gives the KSP these members */
+/* KSPIDRSSetReported - Sets the members of the KSP */
 void KSPIDRSSetReported(KSP ksp, const KSPIDRSReported *rep)
 {
   ksp->vec_rhs      = rep->rhs;
@@ -34,33 +34,31 @@ void KSPIDRSSetReported(KSP ksp, const KSPIDRSReported *rep)
   ksp->res_hist_len = rep->historylen;
 }
 
-/* The KSP has the members of the column, until KSPIDRSTakeBack() */
-static PetscErrorCode KSPIDRSLend_Private(KSP ksp, KSPIDRSColumn *col)
+/* Sets the members of the KSP to those of the column, until KSPIDRSGetMembers() */
+static PetscErrorCode KSPIDRSSetMembers_Private(KSP ksp, KSPIDRSColumn *col)
 {
   PetscFunctionBegin;
   PetscCall(PetscObjectSAWsTakeAccess((PetscObject)ksp));
   KSPIDRSSetReported(ksp, &col->rep);
   PetscCall(PetscObjectSAWsGrantAccess((PetscObject)ksp));
-  ((KSP_IDRS *)ksp->data)->shown = col;
+  ((KSP_IDRS *)ksp->data)->current = col;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The KSP has no reason before the end of the solve: an error may come before that */
-static void KSPIDRSTakeBack(KSP ksp, KSPIDRSColumn *col)
+/* Gets the members of the column from the KSP, which has no reason before the end of the solve, as an error may come before it */
+static void KSPIDRSGetMembers(KSP ksp, KSPIDRSColumn *col)
 {
   col->rep    = KSPIDRSGetReported(ksp);
   ksp->reason = KSP_CONVERGED_ITERATING;
 }
 
-/*
-   KSPIDRSTest_Private - Calls the convergence test of the KSP with the iteration of the column and this norm; it may set a reason
-*/
+/* KSPIDRSTest_Private - Calls the convergence test of the KSP for the iteration of the column; the test may set a reason */
 PetscErrorCode KSPIDRSTest_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
-  PetscCall(KSPIDRSLend_Private(ksp, col));
+  PetscCall(KSPIDRSSetMembers_Private(ksp, col));
   PetscCall((*ksp->converged)(ksp, ksp->its, rnorm, &ksp->reason, ksp->cnvP));
-  KSPIDRSTakeBack(ksp, col);
+  KSPIDRSGetMembers(ksp, col);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,25 +75,25 @@ PetscErrorCode KSPIDRSTestNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rn
 {
   PetscFunctionBegin;
   if (!PetscIsInfOrNanReal(rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSLend_Private(ksp, col));
+  PetscCall(KSPIDRSSetMembers_Private(ksp, col));
   PetscCall(KSPIDRSCheckNorm_Private(ksp, rnorm));
-  KSPIDRSTakeBack(ksp, col);
+  KSPIDRSGetMembers(ksp, col);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSShow_Private - Adds the norm of the iteration to the history, and calls the monitors */
-PetscErrorCode KSPIDRSShow_Private(KSP ksp, KSPIDRSColumn *col)
+/* KSPIDRSMonitor_Private - Adds the norm of the iteration to the history, and calls the monitors */
+PetscErrorCode KSPIDRSMonitor_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPConvergedReason reason = col->rep.reason;
   const PetscInt64         length = col->rep.historylen;
 
   PetscFunctionBegin;
-  col->rep.reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would take vec_sol to be complete */
-  PetscCall(KSPIDRSLend_Private(ksp, col));
+  col->rep.reason = KSP_CONVERGED_ITERATING; /* with a reason KSPBuildSolution() in a monitor would return vec_sol */
+  PetscCall(KSPIDRSSetMembers_Private(ksp, col));
   PetscCall(KSPLogResidualHistory(ksp, ksp->rnorm));
   col->trust.logged = (PetscBool)(length < (PetscInt64)ksp->res_hist_len);
   PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
-  KSPIDRSTakeBack(ksp, col);
+  KSPIDRSGetMembers(ksp, col);
   col->rep.reason = reason;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

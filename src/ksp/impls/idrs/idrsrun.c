@@ -1,20 +1,10 @@
 /*
-   The loop of KSPIDRS, and what it tells the rest of PETSc. Policy is here: history, monitors, convergence test, restarts and
-   reliable updates; what a step consists of is in idrscycle.c, and what the norms of b - A x decide in idrstrust.c.
-
-     KSPIDRSIterate_Private()     residual of the guess; until there is a reason:
-       r meets the tolerance        b - A x
-       a failure                    restart
-       an update is due             r = anchor - A z
-       r has been replaced          f = P^H r, or the start again
-       run                          steps, until one of these holds
+   The loop of KSPIDRS: history, monitors, convergence test, restarts and reliable updates. The parts of a step are in
+   idrscycle.c, and decisions by norms of b - A x in idrstrust.c
 */
 #include "idrsimpl.h"
 
-/*
-   KSPIDRSConcludeReport_Private - The end of a report: history, monitors, and whether it was that of the last iteration, or of one
-   whose norm has grown too much
-*/
+/* KSPIDRSConcludeReport_Private - Ends a report: history, monitors, the limit of iterations, and the limit of the growth of r */
 PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSP_IDRS     *idrs  = (const KSP_IDRS *)ksp->data;
@@ -23,49 +13,59 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
 
   PetscFunctionBegin;
   if (!rep->reason && rep->its >= ksp->max_it) rep->reason = KSP_DIVERGED_ITS;
-  PetscCall(KSPIDRSShow_Private(ksp, col));
+  PetscCall(KSPIDRSMonitor_Private(ksp, col));
   if (!rep->reason && col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(col->work) &&
       trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? rep->rnorm : trust->anchornorm)) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", rep->its, (double)trust->rnorm));
-    col->rec.halt = KSPIDRS_GROWTH;
+    col->rec.suspended = KSPIDRS_GROWTH;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSReport_Private - Reports an iteration: convergence test, history, monitors. With KSPConvergedDefault() a norm that meets
-   the tolerance is to be verified first: the recurrence halts, and the report is concluded then
-*/
+/* KSPIDRSTestIteration_Private - Calls the convergence test for this iteration of a column; an infinite norm or NaN is a reason */
+PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+{
+  PetscFunctionBegin;
+  col->rep.its   = its;
+  col->rep.rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
+  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
+  if (!PetscIsInfOrNanReal(rnorm)) PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm)); /* may reset an earlier reason */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSNeedsVerification - Returns PETSC_TRUE if the reason of a column counts only if b - A x meets the tolerance, too */
+PetscBool KSPIDRSNeedsVerification(KSP ksp, const KSPIDRSColumn *col)
+{
+  return (PetscBool)(((const KSP_IDRS *)ksp->data)->exact && ksp->converged == KSPConvergedDefault &&
+                     (col->rep.reason == KSP_CONVERGED_RTOL || col->rep.reason == KSP_CONVERGED_ATOL));
+}
+
+/* Reports an iteration. If its norm must be verified first, the recurrence is suspended, and the report is concluded later */
 static PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
-  KSPIDRSTrust    *trust = &col->trust;
-  KSPIDRSReported *rep   = &col->rep;
+  KSPIDRSTrust *trust = &col->trust;
 
   PetscFunctionBegin;
   trust->rnorm  = rnorm;
   trust->peak   = PetscMax(trust->peak, rnorm);
   trust->logged = PETSC_FALSE;
   if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, col, &rnorm));
-  rep->its   = its;
-  rep->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
-  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
-  if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm));
-  if (its && ((const KSP_IDRS *)ksp->data)->exact && ksp->converged == KSPConvergedDefault &&
-      (rep->reason == KSP_CONVERGED_RTOL || rep->reason == KSP_CONVERGED_ATOL)) {
-    rep->reason   = KSP_CONVERGED_ITERATING;
-    col->rec.halt = KSPIDRS_UNVERIFIED;
+  PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, rnorm));
+  if (PetscIsInfOrNanReal(rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (its && KSPIDRSNeedsVerification(ksp, col)) {
+    col->rep.reason    = KSP_CONVERGED_ITERATING;
+    col->rec.suspended = KSPIDRS_UNVERIFIED;
   } else PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the recurrence goes on as it is */
-static PetscBool KSPIDRSGoesOn(const KSPIDRSColumn *col)
+/* Returns PETSC_TRUE if the recurrence can make another step */
+static PetscBool KSPIDRSContinues(const KSPIDRSColumn *col)
 {
-  return (PetscBool)(!col->rep.reason && !col->rec.halt);
+  return (PetscBool)(!col->rep.reason && !col->rec.suspended);
 }
 
-/* The outcome of a projection: whether its sums are numbers, and the norm of the iteration before it */
+/* Checks the sums of a projection, and reports the norm of the iteration before it */
 static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, const IDRSOutcome *outcome)
 {
   PetscFunctionBegin;
@@ -81,15 +81,15 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, 
 }
 
 /*
-   Collects and reports until no more projections than these are in flight, unless the solve ends; *stopped, which may be NULL,
-   tells whether the device has stopped in one of them
+   Collects and reports projections until at most `inflight` are in flight, or the recurrence is suspended. *stopped, which may
+   be NULL, is set if the device has stopped
 */
 static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, PetscInt inflight, PetscBool *stopped)
 {
   IDRSOutcome outcome;
 
   PetscFunctionBegin;
-  while (KSPIDRSGoesOn(col) && IDRSQueueInFlight(col->work) > inflight) {
+  while (KSPIDRSContinues(col) && IDRSQueueInFlight(col->work) > inflight) {
     PetscCall(KSPIDRSCollect_Private(col, &outcome));
     if (stopped) *stopped = outcome.stopped;
     PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &outcome));
@@ -98,40 +98,39 @@ static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, Pe
 }
 
 /*
-   Reports the present iteration at once for those columns of the front whose norm is not to come later. It first collects the
-   projections in flight, and leaves out where the device has stopped in one of them. With KSP_NORM_NONE no reduction is made for
-   norms that nothing but the next step would need.
+   Reports the present iteration for all columns whose norm does not come with the next reduction, after all projections in
+   flight. With KSP_NORM_NONE no reduction is made for norms that only the next step would need
 */
-static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSFront *front, const KSPIDRSNorm norm[], PetscReal rnorm[])
+static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSColumns *cols, const KSPIDRSNorm norm[], PetscReal rnorm[])
 {
   KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
   const PetscBool off   = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
   IDRSGroup       ended = {.count = 0}, computed = {.count = 0};
-  PetscInt        place[IDRS_MAX_WIDTH];
+  PetscInt        position[IDRS_MAX_WIDTH];
   PetscReal       norms[IDRS_MAX_WIDTH];
   PetscBool       reports[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col     = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col     = cols->column[i];
     PetscBool      stopped = PETSC_FALSE;
 
     reports[i] = PETSC_FALSE;
     if (norm[i] == KSPIDRS_NORM_LATER) continue;
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, 0, &stopped));
     ended.work[ended.count++] = col->work;
-    reports[i]                = (PetscBool)(KSPIDRSGoesOn(col) && !stopped);
+    reports[i]                = (PetscBool)(KSPIDRSContinues(col) && !stopped);
     if (!reports[i] || norm[i] != KSPIDRS_NORM_NOW) continue;
     rnorm[i] = col->trust.rnorm;
     if (off) continue;
-    place[computed.count]           = i;
+    position[computed.count]        = i;
     computed.work[computed.count++] = col->work;
   }
   PetscCall(IDRSQueueEnd(&ended));
   if (computed.count) PetscCall(IDRSNorm(&computed, norms));
-  for (PetscInt j = 0; j < computed.count; j++) rnorm[place[j]] = norms[j] / front->column[place[j]]->scale;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  for (PetscInt j = 0; j < computed.count; j++) rnorm[position[j]] = norms[j] / cols->column[position[j]]->scale;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
     if (!reports[i]) continue;
     col->rec.unreported = PETSC_FALSE;
@@ -141,56 +140,56 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSFront *fron
 }
 
 /*
-   KSPIDRSStepTogether_Private - One step of the recurrence as in docs/algorithm.md, or the rest of the step in which a device has
-   stopped. The columns of the front make it together; those that have come to an end, or are to be decided about, leave the front
+   KSPIDRSStepColumns_Private - Makes one step of the recurrence (docs/algorithm.md) for all columns, or the rest of the step in
+   which a device has stopped. Columns that have ended or are suspended are removed
 
-     step k                                                     omega step, k = s
-     U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c            p = B^{-1}r
-     G_k = A U_k                                                t = A p
-     d = P^H G_k, G_k^H G_k, r^H r                              P^H t, t^H t, P^H r, t^H r, r^H r
-     ||r||: the iteration before is reported
-     alpha, M_k, beta_k, f                                      omega, f
+     step k                                                           omega step, k = s
+     U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c                  p = B^{-1}r
+     G_k = A U_k                                                      t = A p
+     d = P^H G_k, G_k^H G_k, r^H r                                    P^H t, t^H t, P^H r, t^H r, r^H r
+     alpha, M_k, beta_k, f                                            omega, f
      G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k    z += omega p + U beta, r -= omega t
 */
-static PetscErrorCode KSPIDRSStepTogether_Private(KSP ksp, KSPIDRSFront *front)
+static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSNorm norm[IDRS_MAX_WIDTH];
   PetscReal   rnorm[IDRS_MAX_WIDTH];
-  PetscInt    k = front->column[0]->rec.k, left = 0;
+  PetscInt    k = cols->column[0]->rec.k, left = 0;
 
   PetscFunctionBegin;
-  if (front->column[0]->rec.stage != KSPIDRS_PROJECTED) {
-    PetscCall(KSPIDRSDirection_Private(ksp, front));
-    PetscCall(KSPIDRSMatvec_Private(ksp, front));
-    PetscCall(KSPIDRSLaunch_Private(ksp, front));
+  if (cols->column[0]->rec.stage != KSPIDRS_PROJECTED) {
+    PetscCall(KSPIDRSDirection_Private(ksp, cols)); /* U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c */
+    PetscCall(KSPIDRSMatvec_Private(ksp, cols));    /* G_k = A U_k */
+    PetscCall(KSPIDRSLaunch_Private(ksp, cols));    /* d = P^H G_k, G_k^H G_k, r^H r */
   }
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
+    /* ||r|| of the iteration before is reported */
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
-    /* a device may have stopped in an earlier step: the others do not wait for it to be finished */
-    if (KSPIDRSGoesOn(col) && col->rec.stage == KSPIDRS_PROJECTED && (front->count == 1 || col->rec.k == k))
-      front->column[left++] = col;
+    /* a device may have stopped in an earlier step, which is finished later */
+    if (KSPIDRSContinues(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.k == k))
+      cols->column[left++] = col;
   }
-  front->count = left;
+  cols->count = left;
   if (!left) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSFinish_Private(ksp, front, norm, rnorm));
-  PetscCall(KSPIDRSReportNow_Private(ksp, front, norm, rnorm));
+  PetscCall(KSPIDRSFinish_Private(ksp, cols, norm, rnorm));    /* alpha, M_k, beta_k, f;  G_k, U_k, r */
+  PetscCall(KSPIDRSReportNow_Private(ksp, cols, norm, rnorm)); /* ||r|| that does not come with the next reduction */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step of one column */
+/* Makes a step of one column */
 static PetscErrorCode KSPIDRSStep_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  KSPIDRSFront front = KSPIDRSAlone(col);
+  KSPIDRSColumns cols = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSStepTogether_Private(ksp, &front));
+  PetscCall(KSPIDRSStepColumns_Private(ksp, &cols));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a cycle has ended so that r is to be computed from z again */
+/* Returns PETSC_TRUE if a cycle has ended and a reliable update is due */
 static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
@@ -199,14 +198,14 @@ static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
                      KSPIDRSUpdateDue(idrs, col, col->trust.rnorm));
 }
 
-/* Whether a run makes another step: something else is to be decided if r has been replaced, or if an update is due */
-static PetscBool KSPIDRSRunGoesOn(KSP ksp, const KSPIDRSColumn *col)
+/* Returns PETSC_TRUE if a run makes another step: r has not been replaced, and no update is due */
+static PetscBool KSPIDRSRunContinues(KSP ksp, const KSPIDRSColumn *col)
 {
-  return (PetscBool)(KSPIDRSGoesOn(col) && col->rec.residual == KSPIDRS_RECURRED &&
+  return (PetscBool)(KSPIDRSContinues(col) && col->rec.residual == KSPIDRS_RECURRED &&
                      !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col));
 }
 
-/* Runs: "steps", one after another */
+/* Run "steps": one step after another */
 static PetscErrorCode KSPIDRSRuns_Steps(KSP ksp, const char *why[])
 {
   PetscFunctionBegin;
@@ -218,15 +217,12 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp, KSPIDRSColumn *col)
 {
   PetscFunctionBegin;
   do PetscCall(KSPIDRSStep_Private(ksp, col));
-  while (KSPIDRSRunGoesOn(ksp, col));
+  while (KSPIDRSRunContinues(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   An r that has replaced the one of the recurrence, after its projection f = P^H r, from which a cycle begins. Reports the
-   iteration whose norm it is
-*/
-static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, KSPIDRSColumn *col, IDRSOutcome *outcome, PetscBool updated)
+/* Finishes the replacement of r after its projection f = P^H r, and reports the iteration whose norm it is. A cycle begins */
+static PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *col, IDRSOutcome *outcome, PetscBool updated)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec      = &col->rec;
@@ -239,6 +235,7 @@ static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, KSPIDRSColumn *col, I
     PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  /* f, and c of the first direction */
   PetscCall(IDRSQueueContinue(col->work, &outcome->step, idrs->set.cosine, &rr, &outcome->verdict));
   rec->k        = 0;
   rec->omega    = KSPIDRS_OMEGA_NEW;
@@ -248,15 +245,12 @@ static PetscErrorCode KSPIDRSTakeReplaced_Private(KSP ksp, KSPIDRSColumn *col, I
     rec->unreported = PETSC_FALSE;
     PetscCall(KSPIDRSReport_Private(ksp, col, rec->its, outcome->rnorm));
   }
-  if (KSPIDRSGoesOn(col) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
-    PetscCall(KSPIDRSProgress_Private(ksp, col, outcome->rnorm, IDRS_STAGNATION_UPDATE));
+  if (KSPIDRSContinues(col) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
+    PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, outcome->rnorm, IDRS_STAGNATION_UPDATE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   What a kernel has done, as if the host had done it: norms, and reliable updates between them. The kernel ends where something
-   else is to be decided
-*/
+/* Reports the norms and reliable updates of a kernel as if the host had made the steps */
 static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *first, const IDRSWholeReport *report)
 {
   PetscInt    update = 0;
@@ -265,7 +259,7 @@ static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, co
   };
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i <= report->count && KSPIDRSGoesOn(col); i++) {
+  for (PetscInt i = 0; i <= report->count && KSPIDRSContinues(col); i++) {
     if (update < report->updates && report->update[update].after == i)
       KSPIDRSSetReplacedNorm(&col->trust, report->update[update++].rnorm / col->scale);
     if (i == report->count) break;
@@ -276,7 +270,7 @@ static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs: "whole", many steps in one kernel */
+/* Run "whole": many steps in one kernel */
 static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -288,20 +282,17 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   if (!info.device) *why = "the vector operations do not run on a GPU";
   else if (idrs->lockstep) *why = idrs->lockstep;
   else if (info.size > 1) *why = "there are several processes";
-  else if (idrs->between) *why = idrs->between;
+  else if (idrs->separatepc) *why = idrs->separatepc;
   else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Steps and reliable updates in one kernel, the norms of their iterations, and the step in which the host continues; those that no
-   kernel can begin with, one by one
-*/
+/* Runs kernels, and between two of them finishes the step in which the kernel stopped */
 static PetscErrorCode KSPIDRSRun_Whole(KSP ksp, KSPIDRSColumn *col)
 {
-  const KSPIDRSFront alone = KSPIDRSAlone(col);
-  IDRSWholeReport    report;
-  IDRSOutcome        outcome;
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+  IDRSWholeReport      report;
+  IDRSOutcome          outcome;
 
   PetscFunctionBegin;
   do {
@@ -310,15 +301,15 @@ static PetscErrorCode KSPIDRSRun_Whole(KSP ksp, KSPIDRSColumn *col)
     if (KSPIDRSCanBeWhole(ksp, col)) {
       const IDRSStep first = {.start = col->rec.start, .unreported = col->rec.unreported};
 
-      if (!KSPIDRSBeginsWhole(&col->rec)) PetscCall(KSPIDRSDirection_Private(ksp, &alone));
+      if (!KSPIDRSBeginsWhole(&col->rec)) PetscCall(KSPIDRSDirection_Private(ksp, &one));
       PetscCall(KSPIDRSWhole_Private(ksp, col, &report, &outcome));
       PetscCall(KSPIDRSReportWhole_Private(ksp, col, &first, &report));
       updated = (PetscBool)(outcome.step.k == IDRS_RESIDUAL);
-      if (KSPIDRSGoesOn(col) && updated) PetscCall(KSPIDRSTakeReplaced_Private(ksp, col, &outcome, PETSC_TRUE));
-      else if (KSPIDRSGoesOn(col)) PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &outcome));
+      if (KSPIDRSContinues(col) && updated) PetscCall(KSPIDRSFinishReplacement_Private(ksp, col, &outcome, PETSC_TRUE));
+      else if (KSPIDRSContinues(col)) PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &outcome));
     }
-    if (KSPIDRSGoesOn(col) && !updated) PetscCall(KSPIDRSStep_Private(ksp, col));
-  } while (KSPIDRSRunGoesOn(ksp, col));
+    if (KSPIDRSContinues(col) && !updated) PetscCall(KSPIDRSStep_Private(ksp, col));
+  } while (KSPIDRSRunContinues(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -339,29 +330,24 @@ static const KSPIDRSRunOps *const KSPIDRSRunList[] = {&KSPIDRSRun_AtOnce, &KSPID
 
 const char *const KSPIDRSRuns[] = {"auto", "steps", "whole", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
 
-/* Whether this is a monitor of PETSc that looks at the norm only */
-static PetscBool KSPIDRSMonitorsNorm(PetscErrorCode (*monitor)(KSP, PetscInt, PetscReal, void *))
+/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if no monitor can ask for the solution, as all are monitors of PETSc for the norm */
+PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 {
   typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
 
-  return monitor == (Monitor)KSPMonitorResidual || monitor == (Monitor)IDRSMonitorShort ||
-             monitor == (Monitor)KSPMonitorResidualDrawLG
-         ? PETSC_TRUE
-         : PETSC_FALSE;
-}
-
-/* KSPIDRSMonitorsNorms - Whether no monitor may ask for the solution */
-PetscBool KSPIDRSMonitorsNorms(KSP ksp)
-{
   for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
-    if (!KSPIDRSMonitorsNorm(ksp->monitor[i])) return PETSC_FALSE;
+    const Monitor monitor = (Monitor)ksp->monitor[i];
+
+    if (monitor != (Monitor)KSPMonitorResidual && monitor != (Monitor)IDRSMonitorShort &&
+        monitor != (Monitor)KSPMonitorResidualDrawLG)
+      return PETSC_FALSE;
   }
   return PETSC_TRUE;
 }
 
 /*
-   KSPIDRSSetRun_Private - Chooses what runs the recurrence in this solve, and how many steps the host launches before it waits for
-   a device: none where something may ask for the solution of every iteration, or a matvec takes much longer than the host waits
+   KSPIDRSSetRun_Private - Chooses what runs the recurrence, and how many steps the host launches before it waits for a device:
+   none if a monitor or test may ask for the solution of every iteration, or a matvec is much longer than the wait
 */
 PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 {
@@ -403,7 +389,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What holds between two runs, and what the parts of a step rely on */
+/* Asserts what holds between two runs, and what the parts of a step rely on */
 static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
@@ -417,153 +403,147 @@ static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
               "Something of an omega step in step %" PetscInt_FMT, rec->k);
   PetscAssert(rec->omega != KSPIDRS_OMEGA_PROJECTED || rec->start, PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "r has been projected after the start");
-  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->halt || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+  PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->suspended || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "A failure of an r that has been replaced");
-  PetscAssert(!IDRSQueueOnDevice(col->work) || (recurred && !rec->halt), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+  PetscAssert(!IDRSQueueOnDevice(col->work) || (recurred && !rec->suspended), PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "The scalars are on the device while the host decides");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSBegin_Private - From the right-hand side and the guess of each column to its first residual, which is reported */
-PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSFront *front)
+/* KSPIDRSBegin_Private - Computes and reports the first residual of each column */
+PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
   PCFailedReason failed;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    r[i]      = front->column[i]->r;
-    anchor[i] = front->column[i]->anchor;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    r[i]      = cols->column[i]->r;
+    anchor[i] = cols->column[i]->anchor;
   }
   /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, front, ksp->guess_zero, r, anchor));
-  for (PetscInt i = 0; i < front->count; i++) {
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor)); /* r = b - A x */
+  for (PetscInt i = 0; i < cols->count; i++) {
     IDRSVecFlag(r[i], failed);
-    front->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
+    cols->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   }
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, front));
-  for (PetscInt i = 0; i < front->count; i++)
-    PetscCall(KSPIDRSReport_Private(ksp, front->column[i], 0, front->column[i]->trust.rnorm));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++)
+    PetscCall(KSPIDRSReport_Private(ksp, cols->column[i], 0, cols->column[i]->trust.rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns for which something is made together */
-static void KSPIDRSFrontAdd(KSPIDRSFront *front, KSPIDRSColumn *col)
+static void KSPIDRSColumnsAdd(KSPIDRSColumns *cols, KSPIDRSColumn *col)
 {
-  front->column[front->count++] = col;
+  cols->column[cols->count++] = col;
 }
 
-/*
-   What is to be decided first between two runs: the verification of columns whose r meets the tolerance, restarts after failures,
-   reliable updates that are due
-*/
-static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSFront *front)
+/* Verifies columns whose r meets the tolerance, restarts columns after failures, and makes reliable updates that are due */
+static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS    *idrs       = (KSP_IDRS *)ksp->data;
-  KSPIDRSFront unverified = {.count = 0}, due = {.count = 0};
+  KSP_IDRS      *idrs       = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumns unverified = {.count = 0}, due = {.count = 0};
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
     PetscCall(KSPIDRSAssertState_Private(col));
-    if (col->rec.halt == KSPIDRS_UNVERIFIED) KSPIDRSFrontAdd(&unverified, col);
-    else if (col->rec.halt) PetscCall(KSPIDRSRestart_Private(ksp, col));
-    else if (KSPIDRSAtUpdate(idrs, col)) KSPIDRSFrontAdd(&due, col);
+    if (col->rec.suspended == KSPIDRS_UNVERIFIED) KSPIDRSColumnsAdd(&unverified, col);
+    else if (col->rec.suspended) PetscCall(KSPIDRSRestart_Private(ksp, col));
+    else if (KSPIDRSAtUpdate(idrs, col)) KSPIDRSColumnsAdd(&due, col);
   }
-  if (unverified.count) PetscCall(KSPIDRSVerify_Private(ksp, &unverified));
+  if (unverified.count) PetscCall(KSPIDRSVerify_Private(ksp, &unverified)); /* b - A x */
   for (PetscInt i = 0; i < unverified.count; i++) PetscCall(KSPIDRSConcludeReport_Private(ksp, unverified.column[i]));
-  if (due.count) PetscCall(KSPIDRSReliableUpdate_Private(ksp, &due));
+  if (due.count) PetscCall(KSPIDRSReliableUpdate_Private(ksp, &due)); /* r = anchor - A z */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   What is to be decided between two runs, for all columns of the front, which have no reason yet: after it each has one, or its
-   recurrence goes on, or something else is to be decided
-*/
-static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSFront *front)
+/* Decides about columns without a reason. Each then has a reason, or its recurrence continues, or another decision is needed */
+static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSPIDRSFront begin = {.count = 0}, replaced = {.count = 0};
+  KSPIDRSColumns begin = {.count = 0}, replaced = {.count = 0};
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSDecideResiduals_Private(ksp, front));
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  PetscCall(KSPIDRSDecideResiduals_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
-    if (!KSPIDRSGoesOn(col) || col->rec.residual == KSPIDRS_RECURRED) continue;
-    if (col->rec.start) KSPIDRSFrontAdd(&begin, col);
-    else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSFrontAdd(&replaced, col); /* else a step is to be finished first */
+    if (!KSPIDRSContinues(col) || col->rec.residual == KSPIDRS_RECURRED) continue;
+    if (col->rec.start) KSPIDRSColumnsAdd(&begin, col);
+    else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSColumnsAdd(&replaced, col); /* else a step must be finished first */
   }
   if (begin.count) PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &begin));
-  if (replaced.count) PetscCall(KSPIDRSProject_Private(ksp, &replaced));
+  if (replaced.count) PetscCall(KSPIDRSProject_Private(ksp, &replaced)); /* f = P^H r */
   for (PetscInt i = 0; i < replaced.count; i++) {
     KSPIDRSColumn *col = replaced.column[i];
     IDRSOutcome    outcome;
 
     PetscCall(IDRSQueueCollect(col->work, &outcome));
     outcome.rnorm /= col->scale;
-    PetscCall(KSPIDRSTakeReplaced_Private(ksp, col, &outcome, (PetscBool)(col->rec.residual == KSPIDRS_RELIABLE_UPDATE)));
+    PetscCall(KSPIDRSFinishReplacement_Private(ksp, col, &outcome, (PetscBool)(col->rec.residual == KSPIDRS_RELIABLE_UPDATE)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSEnd_Private - From the last iteration of each column to its solution */
-PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSFront *front)
+/* KSPIDRSEnd_Private - Completes the solution of each column after its last iteration */
+PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  const IDRSGroup group = KSPIDRSGetGroup(front);
-  KSPIDRSFront    known = {.count = 0}, owed = {.count = 0};
+  const IDRSGroup group  = KSPIDRSGetGroup(cols);
+  KSPIDRSColumns  finite = {.count = 0}, unadded = {.count = 0};
 
   PetscFunctionBegin;
   PetscCall(IDRSQueueEnd(&group));
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn   *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn   *col = cols->column[i];
     KSPIDRSReported *rep = &col->rep;
 
-    /* after a breakdown it is the norm of b - A x */
+    /* the norm of b - A x after a breakdown */
     if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
-    /* A recurrence with a NaN has no iterate: the last one that has been tied to its residual is handed back */
+    /* After a NaN the solution is the iterate of the last reliable update or verification */
     if (rep->reason == KSP_DIVERGED_NANORINF) continue;
-    KSPIDRSFrontAdd(&known, col);
-    if (!col->rec.added) KSPIDRSFrontAdd(&owed, col);
+    KSPIDRSColumnsAdd(&finite, col);
+    if (!col->rec.added) KSPIDRSColumnsAdd(&unadded, col);
   }
-  PetscCall(KSPIDRSAddIterate_Private(ksp, &owed));
-  for (PetscInt i = 0; i < known.count; i++) PetscCall(KSPIDRSSmoothTake_Private(ksp, known.column[i]));
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &unadded)); /* sol += z + U beta */
+  /* sol += sigma d */
+  for (PetscInt i = 0; i < finite.count; i++) PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, finite.column[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSIterate_Private - The right-hand side of the KSP, from the first residual to the solution */
+/* KSPIDRSIterate_Private - Solves for the right-hand side of the KSP */
 PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSColumn     *col   = &idrs->slot[0];
-  const KSPIDRSFront alone = KSPIDRSAlone(col);
+  KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumn       *col  = &idrs->slot[0];
+  const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
-  idrs->shown = col;
-  col->rep    = KSPIDRSGetReported(ksp);
-  PetscCall(KSPIDRSBegin_Private(ksp, &alone));
+  idrs->current = col;
+  col->rep      = KSPIDRSGetReported(ksp);
+  PetscCall(KSPIDRSBegin_Private(ksp, &one));
   while (!col->rep.reason) {
-    PetscCall(KSPIDRSDecide_Private(ksp, &alone));
-    if (KSPIDRSGoesOn(col)) PetscCall((*idrs->run->run)(ksp, col));
+    PetscCall(KSPIDRSDecide_Private(ksp, &one));
+    if (KSPIDRSContinues(col)) PetscCall((*idrs->run->run)(ksp, col));
   }
-  PetscCall(KSPIDRSEnd_Private(ksp, &alone));
+  PetscCall(KSPIDRSEnd_Private(ksp, &one));
   KSPIDRSSetReported(ksp, &col->rep);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSReachCycle_Private - Brings all columns of the front to the begin of a cycle, but for those that have a reason to end.
-   Where a device has stopped in the midst of a cycle, it is ended by this right-hand side alone
+   KSPIDRSPrepareCycle_Private - Brings all columns that have no reason to the begin of a cycle. If a device has stopped in a
+   cycle, this column ends the cycle by itself
 */
-PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSPrepareCycle_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSPIDRSFront left = *front;
+  KSPIDRSColumns left = *cols;
 
   PetscFunctionBegin;
   while (left.count) {
-    const KSPIDRSFront before = left;
+    const KSPIDRSColumns before = left;
 
     left.count = 0;
     PetscCall(KSPIDRSDecide_Private(ksp, &before));
@@ -571,35 +551,32 @@ PetscErrorCode KSPIDRSReachCycle_Private(KSP ksp, const KSPIDRSFront *front)
       KSPIDRSColumn           *col = before.column[i];
       const KSPIDRSRecurrence *rec = &col->rec;
 
-      if (KSPIDRSGoesOn(col)) {
+      if (KSPIDRSContinues(col)) {
         if (rec->k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->residual == KSPIDRS_RECURRED) continue;
         PetscCall(KSPIDRSStep_Private(ksp, col));
       }
-      if (!col->rep.reason) KSPIDRSFrontAdd(&left, col);
+      if (!col->rep.reason) KSPIDRSColumnsAdd(&left, col);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSCycle_Private - One cycle of several right-hand sides; one about which something is to be decided leaves the front, and
-   the others go on
-*/
-PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSFront *front)
+/* KSPIDRSCycle_Private - Makes one cycle of several right-hand sides. A suspended column is removed, and the others continue */
+PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSColumns *cols)
 {
   PetscFunctionBegin;
   do {
     PetscInt left = 0;
 
-    PetscCall(KSPIDRSStepTogether_Private(ksp, front));
-    for (PetscInt i = 0; i < front->count; i++) {
-      KSPIDRSColumn           *col = front->column[i];
+    PetscCall(KSPIDRSStepColumns_Private(ksp, cols));
+    for (PetscInt i = 0; i < cols->count; i++) {
+      KSPIDRSColumn           *col = cols->column[i];
       const KSPIDRSRecurrence *rec = &col->rec;
 
-      if (KSPIDRSGoesOn(col) && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED)
-        front->column[left++] = col;
+      if (KSPIDRSContinues(col) && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED)
+        cols->column[left++] = col;
     }
-    front->count = left;
-  } while (front->count);
+    cols->count = left;
+  } while (cols->count);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,260 +1,22 @@
-/*
-   What a user can set and ask of KSPIDRS
-*/
+/* The setters and getters of KSPIDRS */
 #include "idrsimpl.h"
+#include <petscidrs/private/idrssettings.h>
 
-/* Of the options of this solver, for errors that name one */
-static const char *KSPIDRSPrefix_Private(KSP ksp)
-{
-  return ((PetscObject)ksp)->prefix ? ((PetscObject)ksp)->prefix : "";
-}
+/* The body of a getter */
+#define KSPIDRSGetSetting(ksp, member, to) \
+  do { \
+    KSP_IDRS *idrs; \
+\
+    IDRSUseData(ksp, KSPIDRS, idrs); \
+    *(to) = idrs->set.member; \
+  } while (0)
 
-static PetscErrorCode KSPIDRSSetShadowSize_IDRS(KSP ksp, PetscInt s)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+/* Checks a value of an enum, which is in 0 to `last` */
+#define KSPIDRSCheckEnum(ksp, type, value, last) \
+  PetscCheck((int)(value) >= 0 && (int)(value) <= (int)(last), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, \
+             "KSPIDRSSet" #type "(): %d is not a KSPIDRS" #type ", 0 to %d", (int)(value), (int)(last))
 
-  PetscFunctionBegin;
-  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", KSPIDRSPrefix_Private(ksp), s,
-             IDRS_MAX_S);
-  PetscCheck(!idrs->set.P || s == idrs->set.s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors",
-             KSPIDRSPrefix_Private(ksp), s, idrs->set.s);
-  if (s != idrs->set.s) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->set.s = s;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetShadowSize_IDRS(KSP ksp, PetscInt *s)
-{
-  PetscFunctionBegin;
-  *s = ((KSP_IDRS *)ksp->data)->set.s;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetShadowVecs_IDRS(KSP ksp, PetscInt s, Vec P[])
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  Vec      *columns;
-
-  PetscFunctionBegin;
-  PetscCheck(s >= 0 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "KSPIDRSSetShadowVecs(): the number of shadow vectors %" PetscInt_FMT " must be in 0 to %d", s, IDRS_MAX_S);
-  PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL,
-             "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
-  PetscCall(PetscMalloc1(s, &columns)); /* NULL for none */
-  for (PetscInt i = 0; i < s; i++) {
-    PetscCall(PetscObjectReference((PetscObject)P[i]));
-    columns[i] = P[i];
-  }
-  PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
-  idrs->set.P = columns;
-  if (s) idrs->set.s = s;
-  ksp->setupstage = KSP_SETUP_NEW;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetShadowSeed_IDRS(KSP ksp, PetscInt seed)
-{
-  PetscFunctionBegin;
-  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", KSPIDRSPrefix_Private(ksp), seed);
-  ((KSP_IDRS *)ksp->data)->set.seed = seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetShadowSeed_IDRS(KSP ksp, PetscInt *seed)
-{
-  PetscFunctionBegin;
-  *seed = ((KSP_IDRS *)ksp->data)->set.seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetMinimumCosine_IDRS(KSP ksp, PetscReal cosine)
-{
-  PetscFunctionBegin;
-  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_cosine %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)cosine);
-  ((KSP_IDRS *)ksp->data)->set.cosine = cosine;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetMinimumCosine_IDRS(KSP ksp, PetscReal *cosine)
-{
-  PetscFunctionBegin;
-  *cosine = ((KSP_IDRS *)ksp->data)->set.cosine;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetUpdateTolerance_IDRS(KSP ksp, PetscReal tolerance)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  PetscCheck(tolerance >= 0.0 && tolerance < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_update_tol %g: must be in [0,1)", KSPIDRSPrefix_Private(ksp), (double)tolerance);
-  if ((tolerance > 0.0) != (idrs->set.updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
-  idrs->set.updatetol = tolerance;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetUpdateTolerance_IDRS(KSP ksp, PetscReal *tolerance)
-{
-  PetscFunctionBegin;
-  *tolerance = ((KSP_IDRS *)ksp->data)->set.updatetol;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetMaxRestarts_IDRS(KSP ksp, PetscInt restarts)
-{
-  PetscFunctionBegin;
-  PetscCheck(restarts >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", KSPIDRSPrefix_Private(ksp), restarts);
-  ((KSP_IDRS *)ksp->data)->set.maxrestarts = restarts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Slots that are no longer needed are given back with the next set-up, or with more */
-static PetscErrorCode KSPIDRSSetWidth_IDRS(KSP ksp, PetscInt width)
-{
-  PetscFunctionBegin;
-  PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", KSPIDRSPrefix_Private(ksp), width, IDRS_MAX_WIDTH);
-  ((KSP_IDRS *)ksp->data)->set.width = width;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetWidth_IDRS(KSP ksp, PetscInt *width)
-{
-  PetscFunctionBegin;
-  *width = ((KSP_IDRS *)ksp->data)->set.width;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether it can be used is a matter of other settings, at the next KSPMatSolve() */
-static PetscErrorCode KSPIDRSSetBlock_IDRS(KSP ksp, PetscBool block)
-{
-  PetscFunctionBegin;
-  ((KSP_IDRS *)ksp->data)->set.block = block;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetBlock_IDRS(KSP ksp, PetscBool *block)
-{
-  PetscFunctionBegin;
-  *block = ((KSP_IDRS *)ksp->data)->set.block;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetColumnResults_IDRS(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
-                                                   const PetscReal *norms[])
-{
-  const KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
-
-  PetscFunctionBegin;
-  if (n) *n = results->count;
-  if (reasons) *reasons = results->reasons;
-  if (its) *its = results->its;
-  if (norms) *norms = results->norms;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetMaxRestarts_IDRS(KSP ksp, PetscInt *restarts)
-{
-  PetscFunctionBegin;
-  *restarts = ((KSP_IDRS *)ksp->data)->set.maxrestarts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetSmoothing_IDRS(KSP ksp, PetscBool smoothing)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  if (smoothing != idrs->set.smoothing) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->set.smoothing = smoothing;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetSmoothing_IDRS(KSP ksp, PetscBool *smoothing)
-{
-  PetscFunctionBegin;
-  *smoothing = ((KSP_IDRS *)ksp->data)->set.smoothing;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetImplementation_IDRS(KSP ksp, KSPIDRSImplementation implementation)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  PetscCheck(implementation >= KSP_IDRS_AUTO && implementation <= KSP_IDRS_CUDA, PetscObjectComm((PetscObject)ksp),
-             PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetImplementation(): %d is not a KSPIDRSImplementation, 0 to %d",
-             (int)implementation, (int)KSP_IDRS_CUDA);
-  if (implementation != idrs->set.implementation) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->set.implementation = implementation;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetImplementation_IDRS(KSP ksp, KSPIDRSImplementation *implementation)
-{
-  PetscFunctionBegin;
-  *implementation = ((KSP_IDRS *)ksp->data)->set.implementation;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetCommunication_IDRS(KSP ksp, KSPIDRSCommunication communication)
-{
-  PetscFunctionBegin;
-  PetscCheck(communication >= KSP_IDRS_COMMUNICATION_AUTO && communication <= KSP_IDRS_COMMUNICATION_PEER,
-             PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "KSPIDRSSetCommunication(): %d is not a KSPIDRSCommunication, 0 to %d", (int)communication,
-             (int)KSP_IDRS_COMMUNICATION_PEER);
-  ((KSP_IDRS *)ksp->data)->set.communication = communication;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetCommunication_IDRS(KSP ksp, KSPIDRSCommunication *communication)
-{
-  PetscFunctionBegin;
-  *communication = ((KSP_IDRS *)ksp->data)->set.communication;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetProduct_IDRS(KSP ksp, KSPIDRSProduct product)
-{
-  PetscFunctionBegin;
-  PetscCheck(product >= KSP_IDRS_PRODUCT_AUTO && product <= KSP_IDRS_PRODUCT_SLICED, PetscObjectComm((PetscObject)ksp),
-             PETSC_ERR_ARG_OUTOFRANGE, "KSPIDRSSetProduct(): %d is not a KSPIDRSProduct, 0 to %d", (int)product,
-             (int)KSP_IDRS_PRODUCT_SLICED);
-  ((KSP_IDRS *)ksp->data)->set.product = product;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetProduct_IDRS(KSP ksp, KSPIDRSProduct *product)
-{
-  PetscFunctionBegin;
-  *product = ((KSP_IDRS *)ksp->data)->set.product;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSSetRun_IDRS(KSP ksp, KSPIDRSRun run)
-{
-  PetscFunctionBegin;
-  PetscCheck(run >= KSP_IDRS_RUN_AUTO && run <= KSP_IDRS_RUN_WHOLE, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
-             "KSPIDRSSetRun(): %d is not a KSPIDRSRun, 0 to %d", (int)run, (int)KSP_IDRS_RUN_WHOLE);
-  ((KSP_IDRS *)ksp->data)->set.run = run;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetRun_IDRS(KSP ksp, KSPIDRSRun *run)
-{
-  PetscFunctionBegin;
-  *run = ((KSP_IDRS *)ksp->data)->set.run;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSCountReductions_Private - Counts the reductions of this solve so far: of the work, and norms of b - A x */
+/* KSPIDRSCountReductions_Private - Counts the reductions of the last solve */
 PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -265,53 +27,6 @@ PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
   if (!idrs->slot[0].G) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   *reductions = (PetscInt)(info.reductions - idrs->counts.before + idrs->counts.norms);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSGetCounts_IDRS(KSP ksp, PetscInt *matvecs, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
-{
-  const KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
-
-  PetscFunctionBegin;
-  if (matvecs) *matvecs = counts->matvecs;
-  if (reductions) PetscCall(KSPIDRSCountReductions_Private(ksp, reductions));
-  if (updates) *updates = counts->updates;
-  if (restarts) *restarts = counts->restarts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Composes the functions above with the KSP, or takes them off again */
-#define IDRSCompose(name) PetscCall(PetscObjectComposeFunction((PetscObject)ksp, #name "_C", compose ? name##_IDRS : NULL))
-PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
-{
-  PetscFunctionBegin;
-  IDRSCompose(KSPIDRSSetShadowSize);
-  IDRSCompose(KSPIDRSGetShadowSize);
-  IDRSCompose(KSPIDRSSetShadowVecs);
-  IDRSCompose(KSPIDRSSetShadowSeed);
-  IDRSCompose(KSPIDRSGetShadowSeed);
-  IDRSCompose(KSPIDRSSetMinimumCosine);
-  IDRSCompose(KSPIDRSGetMinimumCosine);
-  IDRSCompose(KSPIDRSSetUpdateTolerance);
-  IDRSCompose(KSPIDRSGetUpdateTolerance);
-  IDRSCompose(KSPIDRSSetWidth);
-  IDRSCompose(KSPIDRSGetWidth);
-  IDRSCompose(KSPIDRSSetBlock);
-  IDRSCompose(KSPIDRSGetBlock);
-  IDRSCompose(KSPIDRSGetColumnResults);
-  IDRSCompose(KSPIDRSSetMaxRestarts);
-  IDRSCompose(KSPIDRSGetMaxRestarts);
-  IDRSCompose(KSPIDRSSetSmoothing);
-  IDRSCompose(KSPIDRSGetSmoothing);
-  IDRSCompose(KSPIDRSSetImplementation);
-  IDRSCompose(KSPIDRSGetImplementation);
-  IDRSCompose(KSPIDRSSetCommunication);
-  IDRSCompose(KSPIDRSGetCommunication);
-  IDRSCompose(KSPIDRSSetProduct);
-  IDRSCompose(KSPIDRSGetProduct);
-  IDRSCompose(KSPIDRSSetRun);
-  IDRSCompose(KSPIDRSGetRun);
-  IDRSCompose(KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -338,10 +53,19 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
 @*/
 PetscErrorCode KSPIDRSSetShadowSize(KSP ksp, PetscInt s)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, s, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetShadowSize_C", (KSP, PetscInt), (ksp, s));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", IDRSPrefix(ksp), s, IDRS_MAX_S);
+  PetscCheck(!idrs->set.P || s == idrs->set.s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
+             "-%sksp_idrs_s %" PetscInt_FMT ": KSPIDRSSetShadowVecs() has given %" PetscInt_FMT " shadow vectors", IDRSPrefix(ksp),
+             s, idrs->set.s);
+  if (s != idrs->set.s) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.s = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -364,7 +88,7 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetShadowSize_C", (KSP, PetscInt *), (ksp, s));
+  KSPIDRSGetSetting(ksp, s, s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -381,17 +105,19 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
   Level: intermediate
 
   Notes:
-  The vectors are referenced, not copied. They must not change during a solve, and must be in the same memory, host or GPU, as the
-  vectors of the system. They need not be orthonormal, but should have similar norms. Their sizes are checked when the solver is set
-  up.
+  The vectors are referenced, not copied, and must not change during a solve. They must be in the same memory, host or GPU, as the
+  vectors of the system. They need not be orthonormal, but should have similar norms. `KSPSetUp()` checks their sizes.
 
-  Use explicit shadow vectors for comparisons with other codes. Hashed shadow vectors need neither memory nor memory traffic.
-  `KSPMatSolve()` with `KSPIDRSSetBlock()` refuses explicit ones.
+  Use explicit shadow vectors for comparisons with other codes. Hashed shadow vectors need no memory and no memory traffic.
+  `KSPIDRSSetBlock()` does not support explicit ones.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowSeed()`
 @*/
 PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
 {
+  KSP_IDRS *idrs;
+  Vec      *columns;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, s, 2);
@@ -399,7 +125,20 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
     PetscValidHeaderSpecific(P[i], VEC_CLASSID, 3);
     PetscCheckSameComm(ksp, 1, P[i], 3);
   }
-  PetscTryMethod(ksp, "KSPIDRSSetShadowVecs_C", (KSP, PetscInt, Vec[]), (ksp, s, P));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(s >= 0 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "KSPIDRSSetShadowVecs(): the number of shadow vectors %" PetscInt_FMT " must be in 0 to %d", s, IDRS_MAX_S);
+  PetscCheck(!s || P, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_NULL,
+             "KSPIDRSSetShadowVecs(): no array for %" PetscInt_FMT " shadow vectors", s);
+  PetscCall(PetscMalloc1(s, &columns)); /* NULL for none */
+  for (PetscInt i = 0; i < s; i++) {
+    PetscCall(PetscObjectReference((PetscObject)P[i]));
+    columns[i] = P[i];
+  }
+  PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
+  idrs->set.P = columns;
+  if (s) idrs->set.s = s;
+  ksp->setupstage = KSP_SETUP_NEW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -427,10 +166,15 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
 @*/
 PetscErrorCode KSPIDRSSetShadowSeed(KSP ksp, PetscInt seed)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, seed, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetShadowSeed_C", (KSP, PetscInt), (ksp, seed));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", IDRSPrefix(ksp), seed);
+  idrs->set.seed = seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -453,7 +197,7 @@ PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetShadowSeed_C", (KSP, PetscInt *), (ksp, seed));
+  KSPIDRSGetSetting(ksp, seed, seed);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -480,10 +224,15 @@ PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
 @*/
 PetscErrorCode KSPIDRSSetMinimumCosine(KSP ksp, PetscReal cosine)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveReal(ksp, cosine, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetMinimumCosine_C", (KSP, PetscReal), (ksp, cosine));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_cosine %g: must be in [0,1)", IDRSPrefix(ksp), (double)cosine);
+  idrs->set.cosine = cosine;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -506,7 +255,7 @@ PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetMinimumCosine_C", (KSP, PetscReal *), (ksp, cosine));
+  KSPIDRSGetSetting(ksp, cosine, cosine);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -533,10 +282,16 @@ PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
 @*/
 PetscErrorCode KSPIDRSSetUpdateTolerance(KSP ksp, PetscReal tol)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveReal(ksp, tol, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetUpdateTolerance_C", (KSP, PetscReal), (ksp, tol));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(tol >= 0.0 && tol < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_update_tol %g: must be in [0,1)", IDRSPrefix(ksp), (double)tol);
+  if ((tol > 0.0) != (idrs->set.updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
+  idrs->set.updatetol = tol;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -559,7 +314,7 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetUpdateTolerance_C", (KSP, PetscReal *), (ksp, tol));
+  KSPIDRSGetSetting(ksp, updatetol, tol);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -578,18 +333,23 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
   Level: intermediate
 
   Note:
-  One more breakdown ends the solve with `KSP_DIVERGED_BREAKDOWN`. A restart with at most half of the smallest residual norm of all
-  earlier restarts is progress, and the count begins again at it, so `KSPIDRSGetCounts()` may give a larger number. Restarts after
-  too much growth of the residual norm, see `KSPIDRS`, are not limited, except that n = 0 allows no restart at all.
+  One more breakdown ends the solve with `KSP_DIVERGED_BREAKDOWN`. If the residual norm at a restart is at most half of that at
+  all earlier restarts, the count begins again, so `KSPIDRSGetCounts()` may return a larger number. Restarts after too much growth
+  of the residual norm, see `KSPIDRS`, are not limited, but n = 0 allows no restart at all.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMaxRestarts()`, `KSPIDRSGetCounts()`
 @*/
 PetscErrorCode KSPIDRSSetMaxRestarts(KSP ksp, PetscInt n)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, n, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetMaxRestarts_C", (KSP, PetscInt), (ksp, n));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(n >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", IDRSPrefix(ksp), n);
+  idrs->set.maxrestarts = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -612,7 +372,7 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetMaxRestarts_C", (KSP, PetscInt *), (ksp, n));
+  KSPIDRSGetSetting(ksp, maxrestarts, n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -644,10 +404,14 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
 @*/
 PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveBool(ksp, smoothing, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetSmoothing_C", (KSP, PetscBool), (ksp, smoothing));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  if (smoothing != idrs->set.smoothing) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.smoothing = smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -670,7 +434,7 @@ PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetSmoothing_C", (KSP, PetscBool *), (ksp, smoothing));
+  KSPIDRSGetSetting(ksp, smoothing, smoothing);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -696,10 +460,15 @@ PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
 @*/
 PetscErrorCode KSPIDRSSetImplementation(KSP ksp, KSPIDRSImplementation implementation)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(ksp, implementation, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetImplementation_C", (KSP, KSPIDRSImplementation), (ksp, implementation));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSCheckEnum(ksp, Implementation, implementation, KSP_IDRS_CUDA);
+  if (implementation != idrs->set.implementation) ksp->setupstage = KSP_SETUP_NEW;
+  idrs->set.implementation = implementation;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -722,7 +491,7 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetImplementation_C", (KSP, KSPIDRSImplementation *), (ksp, implementation));
+  KSPIDRSGetSetting(ksp, implementation, implementation);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -765,10 +534,14 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
 @*/
 PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communication)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(ksp, communication, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetCommunication_C", (KSP, KSPIDRSCommunication), (ksp, communication));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSCheckEnum(ksp, Communication, communication, KSP_IDRS_COMMUNICATION_PEER);
+  idrs->set.communication = communication;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -791,7 +564,7 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetCommunication_C", (KSP, KSPIDRSCommunication *), (ksp, communication));
+  KSPIDRSGetSetting(ksp, communication, communication);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -810,40 +583,42 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   Level: intermediate
 
   Notes:
-  The products csr and sliced are for operators of type `MATAIJCUSPARSE` with the vectors on the GPU, preconditioning from the
-  right, and no transposed solve. On several processes they need PETSc 3.26. They compute the inner products of an iteration in the
-  same kernel, so that the vector is not read again.
+  The products csr and sliced are for operators of type `MATAIJCUSPARSE` with the vectors on the GPU and preconditioning from the
+  right, not for transposed solves. On several processes they need PETSc 3.26. Their kernels also compute the inner products of an
+  iteration, so that the vector is not read again.
 
-  Product csr takes the arrays of the matrix as they are. Product sliced makes a copy on the GPU, of about 0.85 of the memory of the
-  matrix, which is filled in again when the values of the matrix have changed, and made anew when the nonzero pattern has. If memory
-  lacks for the copy, csr runs. Both are freed by `KSPReset()`.
+  Product csr uses the arrays of the matrix. Product sliced uses a copy on the GPU of about 0.85 times the size of the matrix. New
+  values are copied at the next solve; a new nonzero pattern makes a new copy. If there is no memory for the copy, csr runs.
+  `KSPReset()` frees the copies.
 
-  `KSP_IDRS_PRODUCT_AUTO` takes sliced, unless its copy would have too many zeros between the nonzeros (a quarter), the copy would
-  take more than half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Else it takes
-  csr. It takes `MatMult()` where neither can run, where a row is so long that the others would wait for it, and where rows have
-  more than 12 entries in the mean and the matrix has no block size. `-ksp_view` shows the choice and the reason, and what the copy
-  holds. A product that is set by name and cannot run is an error.
+  `KSP_IDRS_PRODUCT_AUTO` chooses sliced, unless more than a quarter of its copy would be padding, the copy would take more than
+  half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Otherwise it chooses csr. It
+  chooses `MatMult()` if neither can run, if one row is so long that the others would wait for it, or if rows have more than 12
+  entries on average and the matrix has no block size. `-ksp_view` shows the choice and the reason. A product that is set by name
+  and cannot run is an error.
 
-  Both look for dense blocks where the matrix has a block size (`MatSetBlockSize()`, `-mat_block_size`) of 2 to 16, but 11 and 13.
-  Blocks larger than 8 are taken as several smaller ones. Then csr reads one column index for a block, and sliced one for the
-  entries of a row in a block. Where the pattern has no such blocks, as with one entry missing, the products are those without, and
-  `-ksp_view` says so. `MATBAIJ` is no type for a GPU. `MatConvert()` of such a matrix to `MATAIJ`, and from there in place to
-  `MATAIJCUSPARSE`, keeps its block size, and stores its blocks in full.
+  If the matrix has a block size of 2 to 16, except 11 and 13 (`MatSetBlockSize()`, `-mat_block_size`), both use dense blocks: csr
+  reads one column index per block, sliced one for the entries of a row in a block. If the pattern has no such blocks, for example
+  because one entry is missing, `-ksp_view` says so. There is no `MATBAIJ` for GPUs; `MatConvert()` to `MATAIJ`, and then in place
+  to `MATAIJCUSPARSE`, keeps the block size and stores full blocks.
 
-  Right-hand sides that are solved at the same time take products with several columns, see `KSPIDRSProduct`.
+  Simultaneous right-hand sides use products with several columns, see `KSPIDRSProduct`.
 
-  The matvecs of verifications and first residuals are computed by `MatMult()` whatever the product, so what verifies a solution
-  does not depend on these kernels; so are those of reliable updates, but for several right-hand sides at the same time, whose
-  updates have one product.
+  `MatMult()` always computes the matvecs of verifications, first residuals and reliable updates, so that verification does not
+  depend on these kernels. Only reliable updates of several right-hand sides have a product with several columns.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetProduct()`, `KSPIDRSProduct`
 @*/
 PetscErrorCode KSPIDRSSetProduct(KSP ksp, KSPIDRSProduct product)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(ksp, product, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetProduct_C", (KSP, KSPIDRSProduct), (ksp, product));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSCheckEnum(ksp, Product, product, KSP_IDRS_PRODUCT_SLICED);
+  idrs->set.product = product;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -866,7 +641,7 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetProduct_C", (KSP, KSPIDRSProduct *), (ksp, product));
+  KSPIDRSGetSetting(ksp, product, product);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -885,31 +660,34 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   Level: intermediate
 
   Notes:
-  On small systems a GPU takes longer for the launches of kernels than for their work. With `KSP_IDRS_RUN_WHOLE` one kernel makes
-  the matvecs, inner products and vector operations of many iterations, and reliable updates, until the convergence test may end the
-  solve, or something fails; then the host continues as always. b - Ax is verified by `MatMult()`. Norms of all iterations go to
-  history and monitors, but later than they are made. The residuals differ from those of single steps by rounding errors, and are
-  the same bits run after run.
+  On small systems a GPU needs more time to launch kernels than to run them. With `KSP_IDRS_RUN_WHOLE` one kernel makes many
+  iterations, with matvecs, inner products, vector operations and reliable updates. It ends when the convergence test may end the
+  solve, or after a failure; then the host continues. `MatMult()` verifies b - Ax. History and monitors get the norms of all
+  iterations after the kernel has ended. The residuals differ from those of single steps by rounding errors, and are reproducible.
 
   It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner or `PCJACOBI` from the
   right, at most 16 shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or `KSPConvergedSkip()`,
   and monitors that do not ask for the solution.
 
-  Systems that fit are in the shared memory of the GPU while the kernel runs, on GPUs of compute capability 9.0, which is faster;
-  `-ksp_view` tells.
+  On GPUs of compute capability 9.0 a system that fits stays in shared memory while the kernel runs, which is faster. `-ksp_view`
+  shows this.
 
-  `KSP_IDRS_RUN_AUTO` takes it for these, and for other matrices of up to 1048576 nonzeros, where it can run and no row is so long
-  that the others would wait for it. `-ksp_view` shows the choice and the reason. With `KSP_IDRS_RUN_WHOLE` a system on which it
-  cannot run is an error.
+  `KSP_IDRS_RUN_AUTO` chooses it for systems that fit in shared memory, and for other matrices with up to 1048576 nonzeros, if it
+  can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice and the reason. If
+  `KSP_IDRS_RUN_WHOLE` is set and cannot run, the solve is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRun()`, `KSPIDRSRun`, `KSPIDRSSetProduct()`
 @*/
 PetscErrorCode KSPIDRSSetRun(KSP ksp, KSPIDRSRun run)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveEnum(ksp, run, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetRun_C", (KSP, KSPIDRSRun), (ksp, run));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSCheckEnum(ksp, Run, run, KSP_IDRS_RUN_WHOLE);
+  idrs->set.run = run;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -932,7 +710,7 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetRun_C", (KSP, KSPIDRSRun *), (ksp, run));
+  KSPIDRSGetSetting(ksp, run, run);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -959,10 +737,15 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 @*/
 PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetCounts_C", (KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *),
-                 (ksp, matvecs, reductions, updates, restarts));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  if (matvecs) *matvecs = idrs->counts.matvecs;
+  if (reductions) PetscCall(KSPIDRSCountReductions_Private(ksp, reductions));
+  if (updates) *updates = idrs->counts.updates;
+  if (restarts) *restarts = idrs->counts.restarts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -981,25 +764,30 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   Level: intermediate
 
   Notes:
-  Each right-hand side has a recurrence, tolerance and restarts of its own, and needs 2s+5 vectors. Those solved at the same time
-  share the products with the operator, which read it once, the reductions, and on a GPU the kernels. One that is done makes room
-  for the next. The memory is taken by the first `KSPMatSolve()`, for as many right-hand sides as there are, but not more than the
-  width, and given back by `KSPReset()`. On a GPU products of a matrix with more than 12 entries a row take one vector more for
-  each, or for the next power of two. Where there is no room the error names the width that fits.
+  Each right-hand side has its own recurrence, tolerance and restarts, and needs 2s+5 vectors. Simultaneous right-hand sides share
+  products, which read the operator once, reductions, and on a GPU kernels. A completed right-hand side is replaced by the next
+  one. The first `KSPMatSolve()` allocates the memory, and `KSPReset()` frees it. On a GPU products of a matrix with more than 12
+  entries per row need one more vector each, rounded up to a power of two. If the memory of the GPU does not suffice, the error
+  states the largest width that fits.
 
-  With a width of 1 the right-hand sides are solved one after another, each as by `KSPSolve()`. So they are where something may ask
-  for the iterate of one of them: with a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor
-  other than `-ksp_monitor` and `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions to be called before and after each
-  solve, or an operator of type `MATMFFD`. `-ksp_view` says why.
+  With a width of 1 `KSPSolve()` solves for one right-hand side after another. The same happens if the iterate of each is needed:
+  with a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor` and
+  `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions that are called before or after each solve, or an operator of
+  type `MATMFFD`. `-ksp_view` shows the reason.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
 @*/
 PetscErrorCode KSPIDRSSetWidth(KSP ksp, PetscInt width)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveInt(ksp, width, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetWidth_C", (KSP, PetscInt), (ksp, width));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", IDRSPrefix(ksp), width, IDRS_MAX_WIDTH);
+  idrs->set.width = width;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1022,7 +810,7 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetWidth_C", (KSP, PetscInt *), (ksp, width));
+  KSPIDRSGetSetting(ksp, width, width);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1042,34 +830,37 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
   Level: intermediate
 
   Notes:
-  In a block recurrence each right-hand side is solved for in the space that all of them have spanned, with coefficients that are m
-  x m matrices, where m is the rank of the first residuals, at most the width of `KSPIDRSSetWidth()`. Where convergence is slow it
-  takes far fewer matvecs: on two-dimensional problems 0.2 to 0.45 of those without, with 8 or 16 right-hand sides. Where it is
-  fast, as on three-dimensional problems, it takes as many. Vector operations cost the same as long as they are bound by the memory.
-  Right-hand sides that depend linearly on others cost nothing. In single precision rounding errors grow too fast for it to pay.
+  A block recurrence searches the solution of each right-hand side in the space of all of them. Its coefficients are m x m
+  matrices, where m is the rank of the first residuals, at most the width of `KSPIDRSSetWidth()`. If convergence is slow, it needs
+  far fewer matvecs: 0.2 to 0.45 times as many on two-dimensional problems with 8 or 16 right-hand sides. If convergence is fast,
+  as on three-dimensional problems, it needs as many. Memory-bound vector operations cost the same. Linearly dependent right-hand
+  sides cost nothing. In single precision rounding errors grow too fast.
 
-  Each right-hand side has its own tolerance, and has converged only once its b - A x meets it. What it takes depends on the others,
-  and a right-hand side that is done makes no room for the next one before all of its block are done. Where the block recurrence
-  breaks down, its residuals grow too far, or it finds no smaller one in 100 iterations, those that are not done go on by themselves
-  from where they are, as without this option. `-ksp_view` tells how many, and why.
+  Each right-hand side has its own tolerance, and converges only if its b - A x meets it. The number of its iterations depends on
+  the others, and its slot is free only when all of its block have ended. If the block recurrence breaks down, its residuals grow
+  too far, or it finds no smaller residual in 100 iterations, the remaining right-hand sides continue with single recurrences.
+  `-ksp_view` shows how many, and why.
 
-  The shadow space has s m hashed vectors; no memory is needed besides that of `KSPIDRSSetWidth()`. On one GPU the algebra of the m
-  x m coefficients is done there, and the host launches an iteration before it looks at the norms of the one before. On several
-  processes the host does it, and waits once in an iteration.
+  The shadow space has s m hashed vectors, which need no memory. On one GPU the device computes the coefficients, and the host
+  launches an iteration before it reads the norms of the iteration before. On several processes the host computes them, and waits
+  once per iteration.
 
-  `KSPMatSolve()` ends with an error with a width of 1, with more than 1024 shadow vectors, s times the width, with residual
-  smoothing, and with `KSPIDRSSetRun()` for whole solves. So it does with explicit shadow vectors, however many: there would have to
-  be s m of them, and m is known only once the solve has begun. Where right-hand sides are taken one by one for another reason, see
-  `KSPIDRSSetWidth()`, this option changes nothing, and `-ksp_view` tells the reason.
+  `KSPMatSolve()` reports an error for a width of 1, more than 1024 shadow vectors (s times the width), residual smoothing,
+  `KSP_IDRS_RUN_WHOLE`, and explicit shadow vectors, because their number s m is known only during the solve. If
+  `KSPIDRSSetWidth()` says that right-hand sides are solved one after another, this option has no effect, and `-ksp_view` shows
+  the reason.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetBlock()`, `KSPIDRSSetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`
 @*/
 PetscErrorCode KSPIDRSSetBlock(KSP ksp, PetscBool block)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   PetscValidLogicalCollectiveBool(ksp, block, 2);
-  PetscTryMethod(ksp, "KSPIDRSSetBlock_C", (KSP, PetscBool), (ksp, block));
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  idrs->set.block = block;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1093,7 +884,7 @@ PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
 {
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetBlock_C", (KSP, PetscBool *), (ksp, block));
+  KSPIDRSGetSetting(ksp, block, block);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1113,22 +904,51 @@ PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
 
   Level: intermediate
 
-  Notes:
-  `KSPGetConvergedReason()` gives the worst of the reasons, `KSPGetIterationNumber()` the largest number of iterations, and
-  `KSPGetResidualNorm()` the largest norm. With `KSPSetMatSolveBatchSize()` all of these are those of the last batch: PETSc gives
-  the solver one batch after another, and does not tell which is the first one.
-
-  The arrays belong to the solver, and are valid until the next solve.
+  Note:
+  `KSPGetConvergedReason()` returns the worst reason, `KSPGetIterationNumber()` the largest number of iterations, and
+  `KSPGetResidualNorm()` the largest norm. With `KSPSetMatSolveBatchSize()` all of these, and these arrays, belong to the last
+  batch. The arrays belong to the solver, and are valid until the next solve.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetWidth()`, `KSPMatSolve()`, `KSPGetConvergedReason()`
 @*/
 PetscErrorCode KSPIDRSGetColumnResults(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
                                        const PetscReal *norms[])
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscUseMethod(ksp, "KSPIDRSGetColumnResults_C",
-                 (KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]),
-                 (ksp, n, reasons, its, norms));
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  if (n) *n = idrs->results.count;
+  if (reasons) *reasons = idrs->results.reasons;
+  if (its) *its = idrs->results.its;
+  if (norms) *norms = idrs->results.norms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Composes the setter and the getter of a setting */
+#define KSPIDRSCompose(ksp, compose, setting) \
+  IDRSCompose(ksp, compose, KSPIDRSSet##setting); \
+  IDRSCompose(ksp, compose, KSPIDRSGet##setting)
+
+/* KSPIDRSComposeSetters_Private - Composes the functions above with the KSP, or removes them */
+PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
+{
+  PetscFunctionBegin;
+  KSPIDRSCompose(ksp, compose, ShadowSize);
+  IDRSCompose(ksp, compose, KSPIDRSSetShadowVecs);
+  KSPIDRSCompose(ksp, compose, ShadowSeed);
+  KSPIDRSCompose(ksp, compose, MinimumCosine);
+  KSPIDRSCompose(ksp, compose, UpdateTolerance);
+  KSPIDRSCompose(ksp, compose, Width);
+  KSPIDRSCompose(ksp, compose, Block);
+  IDRSCompose(ksp, compose, KSPIDRSGetColumnResults);
+  KSPIDRSCompose(ksp, compose, MaxRestarts);
+  KSPIDRSCompose(ksp, compose, Smoothing);
+  KSPIDRSCompose(ksp, compose, Implementation);
+  KSPIDRSCompose(ksp, compose, Communication);
+  KSPIDRSCompose(ksp, compose, Product);
+  KSPIDRSCompose(ksp, compose, Run);
+  IDRSCompose(ksp, compose, KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,9 +1,7 @@
-/*
-   Slots: the vectors of the right-hand sides that KSPMatSolve() solves at the same time
-*/
+/* Slots: the vectors of the right-hand sides that KSPMatSolve() solves at the same time */
 #include "idrsimpl.h"
 
-/* KSPIDRSSetSlot_Private - The vectors of a slot, four or five of them with the anchor, and its work */
+/* KSPIDRSSetSlot_Private - Gives a slot its vectors, r, z, v and t, and its work */
 PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vecs[])
 {
   PetscFunctionBegin;
@@ -19,8 +17,8 @@ PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vec
 }
 
 /*
-   KSPIDRSMakeSlots_Private - Makes vectors and panels for so many right-hand sides at the same time, where there are fewer: 2s + 5
-   vectors each, and one more where products go through a block by rows. Those of the first slot are there
+   KSPIDRSMakeSlots_Private - Creates vectors and panels for `count` simultaneous right-hand sides, unless there are enough: 2s +
+   5 vectors each, and one more if products need a row-major copy. The first slot exists
 */
 PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
 {
@@ -70,10 +68,7 @@ PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSGetWorkInfo_Private - What the passes of the last solve have moved, and its reductions, for all right-hand sides that were
-   solved at the same time
-*/
+/* KSPIDRSGetWorkInfo_Private - Adds up traffic and reductions of all slots of the last solve */
 PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP ksp, IDRSWorkInfo *info)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

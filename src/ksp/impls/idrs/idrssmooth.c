@@ -1,16 +1,16 @@
 /*
-   Residual smoothing: beside the iterate x of the recurrence another one, x + sigma d, whose residual r + sigma e is the shortest
-   on the line through r and the smoothed residual before it, q = r + e. Its norm never grows, and is the one that is reported.
+   Residual smoothing: a second iterate x + sigma d, whose residual r + sigma e is the shortest on the line through r and the
+   smoothed residual before it, q = r + e. Its norm never grows, and is the reported norm.
 
      move     d := sigma d - dx,   e := sigma e + A dx          with each step of the recurrence from x to x + dx
-     sums     e^H e,  e^H q,  q^H q,   q = r + e                 in the reduction of the next projection
+     sums     e^H e,  e^H q,  q^H q                             in the reduction of the next projection
      sigma    1 - e^H q / e^H e,   ||r + sigma e||^2 = q^H q - |e^H q|^2 / e^H e
 
    Reference: L. Zhou and H.F. Walker, Residual smoothing techniques for iterative methods, SIAM J. Sci. Comput. 15 (1994)
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSSmoothMove_Private - Follows a step of the recurrence: x has moved by U a, and r by -G a, with so many columns */
+/* KSPIDRSSmoothMove_Private - Follows a step of the recurrence, x += U a and r -= G a, with this number of columns */
 PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscScalar a[], Vec U[], Vec G[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -18,29 +18,26 @@ PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscS
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt j = 0; j < columns; j++) {
-    PetscCall(VecAXPBY(idrs->d, -a[j], idrs->sigma, U[j]));
-    PetscCall(VecAXPBY(idrs->e, a[j], idrs->sigma, G[j]));
+    PetscCall(VecAXPBY(idrs->d, -a[j], idrs->sigma, U[j])); /* d = sigma d - dx */
+    PetscCall(VecAXPBY(idrs->e, a[j], idrs->sigma, G[j]));  /* e = sigma e + A dx */
     idrs->sigma = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothSums_Private - Defers the sums, for the present r, to the next reduction */
+/* KSPIDRSSmoothSums_Private - Defers the sums for the present r to the next reduction */
 PetscErrorCode KSPIDRSSmoothSums_Private(KSP ksp, const KSPIDRSColumn *col)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, col->r));
-  PetscCall(IDRSDeferDots(col->work, idrs->e, idrs->q));
+  PetscCall(VecWAXPY(idrs->q, 1.0, idrs->e, col->r));    /* q = r + e */
+  PetscCall(IDRSDeferDots(col->work, idrs->e, idrs->q)); /* e^H e, e^H q, q^H q */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSSmoothNorm_Private - Computes sigma from the sums, and replaces the norm of r by the norm of r + sigma e = q + (sigma - 1)
-   e. Where the difference of squares would lose more than half of its digits, the norm is computed from the vector.
-*/
+/* KSPIDRSSmoothNorm_Private - Computes sigma from the sums, and replaces the norm of r by ||r + sigma e|| */
 PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, PetscReal *rnorm)
 {
   KSP_IDRS          *idrs = (KSP_IDRS *)ksp->data;
@@ -58,9 +55,10 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, Pets
     const PetscReal   square = qq - PetscSqr(PetscAbsScalar(gamma)) * ee;
 
     idrs->sigma -= gamma;
+    /* a difference of squares that keeps half of its digits */
     if (square > PETSC_SQRT_MACHINE_EPSILON * qq) *rnorm = PetscSqrtReal(square);
     else {
-      PetscCall(VecAXPY(idrs->q, -gamma, idrs->e));
+      PetscCall(VecAXPY(idrs->q, -gamma, idrs->e)); /* q + (sigma - 1) e */
       PetscCall(VecNorm(idrs->q, NORM_2, rnorm));
       idrs->counts.norms++;
     }
@@ -68,7 +66,7 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothAdd_Private - x += sigma d, for monitors */
+/* KSPIDRSSmoothAdd_Private - Adds sigma d to x, for monitors */
 PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -78,8 +76,8 @@ PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothTake_Private - Turns the solution into the smoothed iterate: sol += sigma d */
-PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp, const KSPIDRSColumn *col)
+/* KSPIDRSSmoothAddToSolution_Private - Changes the solution into the smoothed iterate */
+PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP ksp, const KSPIDRSColumn *col)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
@@ -91,27 +89,27 @@ PetscErrorCode KSPIDRSSmoothTake_Private(KSP ksp, const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSSmoothReturn_Private - Turns the solution back into the iterate of the recurrence. y is b - A x of the smoothed iterate;
-   without smoothing r = y
+   KSPIDRSSmoothSubtract_Private - Changes the solution back into the iterate of the recurrence; y is b - A x of the smoothed
+   iterate
 */
-PetscErrorCode KSPIDRSSmoothReturn_Private(KSP ksp, KSPIDRSColumn *col, Vec y)
+PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP ksp, KSPIDRSColumn *col, Vec y)
 {
-  KSP_IDRS          *idrs  = (KSP_IDRS *)ksp->data;
-  const KSPIDRSFront alone = KSPIDRSAlone(col);
+  KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
+  const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
   if (!idrs->d) PetscCall(VecCopy(y, col->r));
   else {
     PetscCall(VecScale(idrs->d, idrs->addedsigma));
-    PetscCall(VecAXPY(col->rep.sol, -1.0, idrs->d));
-    PetscCall(KSPIDRSTrueResidual_Private(ksp, &alone, PETSC_FALSE, &col->r, NULL));
-    PetscCall(VecWAXPY(idrs->e, -1.0, col->r, y));
+    PetscCall(VecAXPY(col->rep.sol, -1.0, idrs->d));                               /* x = sol - sigma d */
+    PetscCall(KSPIDRSTrueResidual_Private(ksp, &one, PETSC_FALSE, &col->r, NULL)); /* r = b - A x */
+    PetscCall(VecWAXPY(idrs->e, -1.0, col->r, y));                                 /* sigma e = y - r */
     idrs->sigma = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothBegin_Private - Begins with the iterate of the recurrence */
+/* KSPIDRSSmoothBegin_Private - Sets the smoothed iterate to the iterate of the recurrence */
 PetscErrorCode KSPIDRSSmoothBegin_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

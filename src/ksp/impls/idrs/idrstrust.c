@@ -1,55 +1,53 @@
 /*
-   What makes the answers of KSPIDRS trustworthy: the iterate is kept as x = vec_sol + z + U(:,0:columns) beta, with
+   Reliable updates, verification and restarts. The iterate is kept as x = vec_sol + z + U(:,0:columns) beta.
 
-   - reliable updating: once ||r|| has fallen far enough since the last time, r := anchor - A z, whose rounding error is
-     relative to the present size of r, and z is added to vec_sol,
-   - verification: a tolerance that r meets counts only when b - A x meets it too; else r := b - A x and the solve goes
-     on, unless that has stopped helping: then the tolerance is below the attainable accuracy,
-   - restarts: after a breakdown of the recurrence, from the present x with the shadow space of the next seed.
+     reliable update   once ||r|| has fallen: r = anchor - A z, vec_sol += z; rounding errors are relative to the present r
+     verification      an r that meets the tolerance counts only if b - A x does. Else r = b - A x, until that stops falling
+     restart           after a breakdown, from the present x with the shadow space of the next seed
 
    Reference: H.A. van der Vorst and Q. Ye, Residual replacement strategies for Krylov subspace iterative methods for the
    convergence of true residuals, SIAM J. Sci. Comput. 22 (2000)
 */
 #include "idrsimpl.h"
 
-/* Below the smallest norm, squares of norms lose digits or vanish. Above the largest norm they overflow */
+/* Squares of smaller norms lose digits or underflow; squares of larger norms overflow */
 #define IDRS_SMALLEST_NORM PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON))
 #define IDRS_LARGEST_NORM  PetscSqrtReal(PETSC_MAX_REAL)
 
 /*
-   KSPIDRSAddIterate_Private - Adds to the solution of each column what the recurrence has not added yet: sol += (z +
-   U(:,0:columns) beta) / scale. Before the next step z must become 0. v may be overwritten
+   KSPIDRSAddIterate_Private - Adds the iterate of the recurrence to the solution of each column. v may be overwritten, and z
+   must be set to 0 before the next step
 */
-PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
   PetscInt        columns[IDRS_MAX_WIDTH];
   Vec             x[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (!front->count) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
     columns[i]       = col->rec.columns;
     x[i]             = col->scale == 1.0 ? col->rep.sol : col->v;
     col->rec.columns = 0;
     if (col->scale != 1.0) PetscCall(VecSet(col->v, 0.0));
   }
-  PetscCall(IDRSAddIterate(&group, columns, x));
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn *col = front->column[i];
+  PetscCall(IDRSAddIterate(&group, columns, x)); /* x += z + U(:,0:columns) beta */
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
 
-    if (col->scale != 1.0) PetscCall(VecAXPY(col->rep.sol, 1.0 / col->scale, col->v));
+    if (col->scale != 1.0) PetscCall(VecAXPY(col->rep.sol, 1.0 / col->scale, col->v)); /* sol += v / scale */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The iterate of this moment, for monitors and convergence tests; between solves it is all in vec_sol */
+/* Returns the present iterate, for monitors and convergence tests. Between solves vec_sol is the iterate */
 PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
 {
   KSP_IDRS            *idrs = (KSP_IDRS *)ksp->data;
-  const KSPIDRSColumn *col  = idrs->shown;
+  const KSPIDRSColumn *col  = idrs->current;
 
   PetscFunctionBegin;
   PetscCheck(idrs->state == KSPIDRS_IDLE || !IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
@@ -66,15 +64,15 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   else {
     if (col->scale == 1.0) PetscCall(VecCopy(col->rep.sol, v));
     else PetscCall(VecSet(v, 0.0));
-    PetscCall(IDRSAddIterate(IDRSAlone(col->work), &col->rec.columns, &v));
-    if (col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / col->scale, col->rep.sol));
+    PetscCall(IDRSAddIterate(IDRSAlone(col->work), &col->rec.columns, &v));       /* v += z + U(:,0:columns) beta */
+    if (col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / col->scale, col->rep.sol)); /* v = sol + v / scale */
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
   }
   if (V) *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||v|| where the squares of v vanish, lose digits or overflow. t is overwritten */
+/* Computes ||v|| if the squares of v underflow, lose digits or overflow. t is overwritten */
 static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscReal *norm)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -87,8 +85,8 @@ static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscRea
     const PetscReal factor = PetscMin(1.0 / largest, PETSC_MAX_REAL); /* finite if `largest` is subnormal */
 
     PetscCall(VecCopy(v, t));
-    PetscCall(PetscObjectStateIncrease((PetscObject)t)); /* the norm that was copied with the vector is not to be scaled */
-    PetscCall(VecScale(t, factor));
+    PetscCall(PetscObjectStateIncrease((PetscObject)t)); /* forgets the norm that was copied with the vector */
+    PetscCall(VecScale(t, factor));                      /* ||v|| = ||t|| / factor */
     PetscCall(VecNorm(t, NORM_2, norm));
     idrs->counts.norms++;
     *norm /= factor;
@@ -97,21 +95,21 @@ static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscRea
 }
 
 /* KSPIDRSNorms_Private - Computes ||v|| for all columns; t may be overwritten */
-PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSFront *front, Vec v[], PetscReal norms[])
+PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[], PetscReal norms[])
 {
-  const IDRSGroup group = KSPIDRSGetGroup(front);
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
 
   PetscFunctionBegin;
   PetscCall(IDRSNorms(&group, v, norms));
   ((KSP_IDRS *)ksp->data)->counts.norms++;
-  for (PetscInt i = 0; i < front->count; i++) {
+  for (PetscInt i = 0; i < cols->count; i++) {
     if (norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM)
-      PetscCall(KSPIDRSExtremeNorm_Private(ksp, v[i], front->column[i]->t, &norms[i]));
+      PetscCall(KSPIDRSExtremeNorm_Private(ksp, v[i], cols->column[i]->t, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* r and vec_sol belong together from now on: the next reliable update starts here */
+/* Stores r as the residual of vec_sol, from which the next reliable update is computed */
 static PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
 {
   PetscFunctionBegin;
@@ -120,9 +118,8 @@ static PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
 }
 
 /*
-   Scales the system of a column, sigma A x = sigma b with a power of 2, if the square of rnorm = ||b - A x|| is beyond the range of
-   PetscReal. r and the anchor are multiplied by the new scale over the old one. z must be 0. G and U stay as they are, as G = A U
-   holds for any scale. A smoothed solve is not scaled.
+   Scales the system of a column by a power of 2, sigma A x = sigma b, if the square of rnorm = ||b - A x|| is out of range. z
+   must be 0. G = A U holds for any scale. A smoothed solve is not scaled
 */
 static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
@@ -132,7 +129,7 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   col->scale = 1.0;
   if (!((KSP_IDRS *)ksp->data)->d && rnorm > 0.0 && rnorm <= PETSC_MAX_REAL &&
       !(rnorm >= IDRS_SMALLEST_NORM && rnorm <= IDRS_LARGEST_NORM)) {
-    col->scale = PetscPowReal(2.0, PetscMin(-PetscFloorReal(PetscLog2Real(rnorm)), most));
+    col->scale = PetscPowReal(2.0, PetscMin(-PetscFloorReal(PetscLog2Real(rnorm)), most)); /* a power of 2 changes no digit */
     PetscCall(PetscInfo(ksp, "The system is scaled by %g: the square of ||b - A x|| = %g is beyond the range of PetscReal\n",
                         (double)col->scale, (double)rnorm));
   }
@@ -144,13 +141,13 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
 }
 
 /*
-   Turns the solution back into the iterate of the recurrence, and r into the residual of this iterate. v must be b - A x, of the
-   smoothed iterate if there is one, and rnorm its norm. The next reliable update starts here
+   Replaces r by v = b - A x, whose norm is rnorm. With smoothing v belongs to the smoothed iterate, and the solution is changed
+   back
 */
 static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
-  PetscCall(KSPIDRSSmoothReturn_Private(ksp, col, col->v));
+  PetscCall(KSPIDRSSmoothSubtract_Private(ksp, col, col->v));
   PetscCall(KSPIDRSAnchor_Private(col));
   col->scale = 1.0;
   PetscCall(KSPIDRSSetScale_Private(ksp, col, rnorm));
@@ -158,33 +155,31 @@ static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, KSPIDRSColumn *col
 }
 
 /*
-   KSPIDRSBeginRecurrence_Private - Starts the recurrence of each column from vec_sol; r is its residual, as the anchor is, whose
-   norm is computed unless nobody asks for it.
+   KSPIDRSBeginRecurrence_Private - Starts the recurrence of each column from vec_sol, whose residual is r.
 
-   A solve inside another one, in its preconditioner for instance, takes another shadow space than that: with one and the same it
-   would hand back u with P^H (v - A u) = 0 where it stops between two omega steps, and as P^H v = 0, M = P^H A u would be zero but
-   for rounding.
+   An inner solve takes another shadow space than the outer one. With the same P it would return u with P^H (v - A u) = 0 if it
+   stops between two omega steps. Since P^H v = 0, the outer M = P^H A u would then be rounding error.
 */
-PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal norms[IDRS_MAX_WIDTH];
   Vec       r[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    KSPIDRSColumn     *col = front->column[i];
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn     *col = cols->column[i];
     KSPIDRSRecurrence *rec = &col->rec;
 
     PetscCall(
       IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
-    IDRSScalarsForget(col->scalars, 0);
+    IDRSScalarsForget(col->scalars, 0); /* M = I */
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     rec->start       = PETSC_TRUE;
     rec->residual    = KSPIDRS_RECURRED;
     rec->k           = 0;
     rec->stage       = KSPIDRS_NOTHING;
-    rec->halt        = KSPIDRS_NO_HALT;
+    rec->suspended   = KSPIDRS_NOT_SUSPENDED;
     rec->omega       = KSPIDRS_OMEGA_NEW;
     rec->added       = PETSC_FALSE;
     col->trust.rnorm = col->trust.peak = 0.0;
@@ -192,36 +187,36 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSFront *front
     r[i]                               = col->r;
   }
   if (ksp->normtype == KSP_NORM_NONE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSNorms_Private(ksp, front, r, norms));
-  for (PetscInt i = 0; i < front->count; i++) {
-    norms[i] /= front->column[i]->scale;
-    PetscCall(KSPIDRSSetScale_Private(ksp, front->column[i], norms[i]));
-    KSPIDRSSetStartNorm(&front->column[i]->trust, norms[i]);
+  PetscCall(KSPIDRSNorms_Private(ksp, cols, r, norms));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    norms[i] /= cols->column[i]->scale;
+    PetscCall(KSPIDRSSetScale_Private(ksp, cols->column[i], norms[i]));
+    KSPIDRSSetStartNorm(&cols->column[i]->trust, norms[i]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* v = b - A x with all that is known of x, smoothed if it is to be, and its norm, for all columns */
-static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSFront *front, PetscReal norms[])
+/* Computes v = b - A x, with the smoothed x if there is one, and its norm for all columns */
+static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSColumns *cols, PetscReal norms[])
 {
   Vec v[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSAddIterate_Private(ksp, front));
-  for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSmoothTake_Private(ksp, front->column[i]));
-    v[i] = front->column[i]->v;
+  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, cols->column[i]));
+    v[i] = cols->column[i]->v;
   }
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, front, PETSC_FALSE, v, NULL));
-  PetscCall(KSPIDRSNorms_Private(ksp, front, v, norms));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, PETSC_FALSE, v, NULL)); /* v = b - A x */
+  PetscCall(KSPIDRSNorms_Private(ksp, cols, v, norms));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSProgress_Private - r has been replaced by b - A x: ends the solve where ||b - A x|| has stopped falling. A norm far above
-   the smallest one comes from a peak, and is not counted.
+   KSPIDRSCheckStagnation_Private - Ends the solve if ||b - A x|| has stopped falling. A much larger norm is a peak, and is not
+   counted
 */
-PetscErrorCode KSPIDRSProgress_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
+PetscErrorCode KSPIDRSCheckStagnation_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
 {
   KSPIDRSTrust *trust = &col->trust;
 
@@ -239,92 +234,104 @@ PetscErrorCode KSPIDRSProgress_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares a norm of b - A x with the tolerances. A test other than PETSc's default is not called a second time in an iteration */
-static PetscErrorCode KSPIDRSTestAgain_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
+/* Calls PETSc's default test with the norm of b - A x. Another test is not called a second time in an iteration */
+static PetscErrorCode KSPIDRSTestTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
   if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE) PetscCall(KSPIDRSTest_Private(ksp, col, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The norm of v = b - A x is compared with the tolerances instead of that of r; if it misses them, r becomes b - A x, and the solve
-   goes on
-*/
-static PetscErrorCode KSPIDRSJudge_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
+/* Compares the norm of v = b - A x with the tolerances. If it is larger, r becomes b - A x and the solve continues */
+static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   KSPIDRSRecurrence *rec = &col->rec;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSTestAgain_Private(ksp, col, rnorm));
+  PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
   if (!col->rep.reason)
     PetscCall(PetscInfo(ksp, "||r|| = %g meets the tolerance, ||b - A x|| = %g does not: the solve goes on from b - A x\n",
                         (double)col->rep.rnorm, (double)rnorm));
   col->rep.rnorm = rnorm;
   rec->added     = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSProgress_Private(ksp, col, rnorm, IDRS_STAGNATION_VERIFY));
+  PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, rnorm, IDRS_STAGNATION_VERIFY));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
   PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
   rec->residual = KSPIDRS_REPLACED;
-  if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v was overwritten here, and belonged to the old r */
+  if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v has been overwritten */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance: after it each of them has a reason, or its r is
-   b - A x
+   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance. Each column then has a reason, or r = b - A
+   x
 */
-PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSFront *front)
+PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal norms[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  idrs->counts.verifications += front->count;
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, front, norms));
-  for (PetscInt i = 0; i < front->count; i++) {
-    front->column[i]->rec.halt = KSPIDRS_NO_HALT;
-    PetscCall(KSPIDRSJudge_Private(ksp, front->column[i], norms[i]));
+  idrs->counts.verifications += cols->count;
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, cols, norms));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    cols->column[i]->rec.suspended = KSPIDRS_NOT_SUSPENDED;
+    PetscCall(KSPIDRSVerifyColumn_Private(ksp, cols->column[i], norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSReliableUpdate_Private - r = anchor - A z,  vec_sol += z,  z = 0,  for all columns, with one product */
-PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSFront *front)
+/* KSPIDRSUpdateProduct_Private - Computes t = A z for all columns, with which a reliable update begins */
+PetscErrorCode KSPIDRSUpdateProduct_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  const IDRSGroup group = KSPIDRSGetGroup(front);
-  Vec             z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+  Vec z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < front->count; i++) {
-    const KSPIDRSColumn *col = front->column[i];
-
-    z[i]      = col->z;
-    t[i]      = col->t;
-    v[i]      = col->v;
-    r[i]      = col->r;
-    anchor[i] = col->anchor;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    z[i] = cols->column[i]->z;
+    t[i] = cols->column[i]->t;
+    v[i] = cols->column[i]->v;
   }
-  PetscCall(KSPIDRSMatMultColumns_Private(ksp, front, z, t, v));
-  PetscCall(KSPIDRSAddIterate_Private(ksp, front));
-  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
-  for (PetscInt i = 0; i < front->count; i++) {
-    PetscCall(KSPIDRSSmoothSums_Private(ksp, front->column[i]));
-    front->column[i]->rec.residual = KSPIDRS_RELIABLE_UPDATE;
-  }
-  idrs->counts.updates += front->count;
+  PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, z, t, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Ends a start that has broken down after k steps: where the columns that are there span a Krylov space that A leaves invariant,
-   the residual vanishes for the x + U c with P^H (r - G c) = 0
-*/
+/* KSPIDRSUpdateResidual_Private - Computes r = anchor - t, anchor = r, z = 0 for all columns, after z has been added to x */
+PetscErrorCode KSPIDRSUpdateResidual_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
+  Vec             t[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    t[i]      = cols->column[i]->t;
+    r[i]      = cols->column[i]->r;
+    anchor[i] = cols->column[i]->anchor;
+  }
+  PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
+  ((KSP_IDRS *)ksp->data)->counts.updates += cols->count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSReliableUpdate_Private - Makes a reliable update of all columns. The order keeps KSPBuildSolution() right in MatMult() */
+PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSUpdateProduct_Private(ksp, cols));  /* t = A z */
+  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));     /* vec_sol += z */
+  PetscCall(KSPIDRSUpdateResidual_Private(ksp, cols)); /* r = anchor - t, z = 0 */
+  for (PetscInt i = 0; i < cols->count; i++) {
+    PetscCall(KSPIDRSSmoothSums_Private(ksp, cols->column[i]));
+    cols->column[i]->rec.residual = KSPIDRS_RELIABLE_UPDATE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Ends a start that has broken down after k steps. If the k columns span an invariant Krylov space, r - G c = 0 for this c */
 static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
   IDRSScalars   *scalars = col->scalars;
@@ -332,29 +339,29 @@ static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 
   PetscFunctionBegin;
   if (k < ((KSP_IDRS *)ksp->data)->set.s) {
-    IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, col->U, col->G));
+    IDRSScalarsCombine(scalars, 0);                                           /* its first entries need no other column */
+    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, col->U, col->G)); /* x += U c, r -= G c */
   }
-  IDRSScalarsEndStart(scalars, k);
+  IDRSScalarsEndStart(scalars, k); /* beta += c */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Removes from x the U c that KSPIDRSFinishStart_Private() has added: v = b - A x, and its norm */
+/* Removes from x the U c that KSPIDRSFinishStart_Private() has added, and computes v = b - A x and its norm */
 static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
-  const KSPIDRSFront alone = KSPIDRSAlone(col);
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
 
   PetscFunctionBegin;
+  /* x -= U c */
   for (PetscInt j = 0; j < col->rec.k; j++) PetscCall(VecAXPY(col->rep.sol, -col->scalars->c[j] / col->scale, col->U[j]));
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Continues after a start that has broken down in step k > 0, from r = v = b - A x, with the k columns that are there. This happens
-   if one row, column or eigenvalue of A is so large that the next G_k is parallel to the others in most of its digits. Another
-   shadow space would not change that, so the seed is kept. The other columns are zero until the first cycle computes them, and the
-   omega step comes first, which needs no f
+   Continues after a start that has broken down in step k > 0, from r = v = b - A x, with k columns. This happens if one row,
+   column or eigenvalue of A is so large that the next G_k is parallel to the others. Another seed would not help. The next step
+   is the omega step, which needs no f; the first cycle computes the other columns, which are zero
 */
 static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -363,25 +370,24 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
-  IDRSScalarsForget(col->scalars, k);
+  IDRSScalarsForget(col->scalars, k); /* M(:,k:s) = I(:,k:s) */
   for (PetscInt j = k; j < s; j++) {
     PetscCall(VecSet(col->G[j], 0.0));
     PetscCall(VecSet(col->U[j], 0.0));
   }
   PetscCall(PetscArrayzero(col->scalars->beta, s));
-  rec->start   = PETSC_FALSE;
-  rec->halt    = KSPIDRS_NO_HALT;
-  rec->added   = PETSC_FALSE;
-  rec->k       = s;
-  rec->columns = s; /* with beta = 0 */
+  rec->start     = PETSC_FALSE;
+  rec->suspended = KSPIDRS_NOT_SUSPENDED;
+  rec->added     = PETSC_FALSE;
+  rec->k         = s;
+  rec->columns   = s; /* with beta = 0 */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSRestart_Private - Starts again after a failure: from the present x, with the next seed, unless x is good enough or too
-   many restarts have been made; one after a long growth is not counted. A recurrence that breaks down because nothing is left of r
-   has found the solution. Where r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed
-   iterate stays what it is, and is where to begin if from any other x the recurrence would soon be too far from it.
+   KSPIDRSRestart_Private - Restarts after a failure, from the present x with the next seed, unless x has converged or there were
+   too many restarts. If r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed iterate is kept, and is
+   the new x if the recurrence would soon be too far from it
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -389,13 +395,15 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   KSPIDRSRecurrence *rec    = &col->rec;
   KSPIDRSTrust      *trust  = &col->trust;
   KSPIDRSReported   *rep    = &col->rep;
-  const PetscBool    growth = (PetscBool)(rec->halt == KSPIDRS_GROWTH),
+  const PetscBool    growth = (PetscBool)(rec->suspended == KSPIDRS_GROWTH),
                   continues = (PetscBool)(rec->start && !growth && rec->k > 0 && rec->k < idrs->set.s);
-  const KSPIDRSFront alone  = KSPIDRSAlone(col);
-  PetscReal          rnorm;
+  const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
+  PetscReal            rnorm;
 
   PetscFunctionBegin;
+  /* M c = f, beta += c */
   if (rec->start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
+  /* the residual of vec_sol is smaller: x = vec_sol */
   else if (trust->rnorm > trust->anchornorm) {
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
@@ -405,12 +413,12 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(VecSet(col->z, 0.0));
     rec->columns = 0;
   }
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, &alone, &rnorm));
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, &rnorm)); /* v = b - A x */
   if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, col, &rnorm));
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (ksp->normtype != KSP_NORM_NONE) rep->rnorm = rnorm;
-  PetscCall(KSPIDRSTestAgain_Private(ksp, col, rnorm));
+  PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
   if (!rep->reason && rnorm == 0.0) rep->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
   if (rnorm <= 0.5 * trust->restartnorm) {
     trust->noprogress  = 0;
@@ -436,10 +444,10 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   trust->restarts++;
   if (!growth) trust->noprogress++;
   if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {
-    PetscCall(VecCopy(col->v, col->r));
+    PetscCall(VecCopy(col->v, col->r)); /* the smoothed iterate is the new x */
     PetscCall(KSPIDRSAnchor_Private(col));
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   } else PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &alone));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

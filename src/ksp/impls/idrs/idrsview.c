@@ -1,10 +1,10 @@
 /*
-   What KSPIDRS tells of itself: settings, how the last solve was done, and, in detail, what its passes have moved and how fast. It
-   measures nothing
+   KSPView() of KSPIDRS: settings, how the last solve was done, and, in detail, the traffic and speed of its passes. Nothing is
+   measured
 */
 #include "idrsimpl.h"
 
-/* Bytes and time of a pass, per matvec of those that are made step by step */
+/* Prints bytes and time of a pass per matvec of run "steps" */
 static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic,
                                               PetscInt n)
 {
@@ -22,13 +22,13 @@ static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const
     PetscCall(PetscSNPrintf(time, sizeof(time), "  %9.2f us", (double)(1e6 * (PetscReal)traffic->seconds / matvecs)));
   if (traffic->seconds > 0.0 && bytes > 0.0)
     PetscCall(PetscSNPrintf(rate, sizeof(rate), "  %7.1f GB/s", (double)(1e-9 * bytes / (PetscReal)traffic->seconds)));
-  /* one call a line, as each call prints the indentation */
+  /* one call per line, because each call prints the indentation */
   PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls%s%s%s\n", name, (double)((PetscReal)traffic->calls / matvecs),
                                    moved, time, rate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In one line, or, in detail, pass by pass; of the process that prints */
+/* Prints the traffic of the first process in one line, or, in detail, for each pass */
 static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS         *idrs     = (KSP_IDRS *)ksp->data;
@@ -57,11 +57,11 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "matvec", &matvec, info->n));
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "preconditioner", &pc, info->n));
   if (info->device && !(all.seconds > 0.0))
-    PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: they come with -log_view -log_view_gpu_time\n"));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: use -log_view -log_view_gpu_time\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a product has column indices of blocks, and why it has not although the operator has a block size */
+/* Prints whether a product uses the block size of the operator */
 static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer viewer)
 {
   PetscFunctionBegin;
@@ -72,7 +72,7 @@ static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What computes the matvecs, with passes on a device */
+/* Prints what computes the matvecs, with passes on a device */
 static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
@@ -91,7 +91,7 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What computes the products with several columns, once there was one */
+/* Prints what computes products with several columns, if there were any */
 static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
@@ -103,13 +103,13 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
                                    product->wide ? product->wide->name : "a MatMult() each",
                                    product->wide && product->byrows ? ", through a block by rows" : "",
                                    product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
-  /* else it has been told */
+  /* else it has been printed */
   if (product->wide && (product != idrs->product || !product->backend)) PetscCall(KSPIDRSViewBlocks_Private(product, viewer));
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What runs the iterations, with passes on a device */
+/* Prints what runs the iterations, with passes on a device */
 static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
@@ -127,10 +127,7 @@ static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Where the scalars are, and how sums travel, with passes on a device. Behind the line on block recurrences the others tell of
-   right-hand sides without one, if there were any
-*/
+/* Prints where the scalars are, and how sums travel. The lines after the one on block recurrences are about single recurrences */
 static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS       *idrs   = (KSP_IDRS *)ksp->data;
@@ -140,10 +137,10 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   if (idrs->depth && blocks) {
     PetscCall(PetscViewerASCIIPrintf(
       viewer, "    block recurrences: %s\n",
-      idrs->blocks.ahead
+      idrs->blocks.async
         ? "coefficients stay on the device, the host launches a matvec of each right-hand side before it reads their norms"
         : "the host has the coefficients, and waits for the device in every matvec, as on several processes"));
-    if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.alone) PetscFunctionReturn(PETSC_SUCCESS);
+    if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.single) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (idrs->lockstep) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every matvec%s: %s\n",
@@ -162,7 +159,7 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What has become of the right-hand sides of KSPMatSolve() */
+/* Prints the results of KSPMatSolve() */
 static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;
@@ -171,9 +168,9 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
 
   PetscFunctionBegin;
   if (!results->count) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->apart)
+  if (idrs->sequential)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one%s: %s\n", results->count,
-                                     idrs->set.block ? ", without a block recurrence" : "", idrs->apart));
+                                     idrs->set.block ? ", without a block recurrence" : "", idrs->sequential));
   else
     PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n",
                                      results->count, idrs->active));
@@ -182,9 +179,9 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
                                      "    block recurrences for %" PetscInt_FMT " of them, with %" PetscInt_FMT
                                      " linearly independent residuals\n",
                                      idrs->blocks.columns, idrs->blocks.rank));
-  if (idrs->blocks.alone)
+  if (idrs->blocks.single)
     PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them went on without a block recurrence: %s\n",
-                                     idrs->blocks.alone, idrs->blocks.why));
+                                     idrs->blocks.single, idrs->blocks.why));
   PetscCall(PetscMalloc1(results->count, &its));
   PetscCall(PetscArraycpy(its, results->its, results->count));
   PetscCall(PetscSortInt(results->count, its));
@@ -243,7 +240,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (counts->matvecs) {
     if (idrs->diagonal)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
-    if (idrs->pcplace == KSPIDRS_PC_JOINT)
+    if (idrs->pcmode == KSPIDRS_PC_JOINT)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    the preconditioner is applied together with the matvec after it\n"));
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));

@@ -12,6 +12,7 @@ typedef enum {
 
 PETSC_INTERN PetscErrorCode IDRSVecWhere(Vec, IDRSPlace *);
 PETSC_INTERN PetscErrorCode IDRSMatWhere(Mat, IDRSPlace *);
+PETSC_INTERN PetscErrorCode IDRSMatBindLike(Mat, Mat);
 
 typedef struct {
   PetscErrorCode (*getfree)(PetscLogDouble *bytes); /* bytes of its memory that are free */

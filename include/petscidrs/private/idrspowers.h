@@ -32,16 +32,16 @@ typedef struct {
   Vec                y, vk, z;
 } IDRSPowersSum;
 
+/* v_j from v_{j-2} and v_{j-1}, and in a sum c_j v_j, with the first step also c_0 v_0. v_{-1} is not read */
+typedef PetscErrorCode IDRSPowersStep(const IDRSPowers *, PetscInt, Vec before, Vec last, Vec next, const IDRSPowersSum *);
+
 typedef struct {
   const char *name;
+  /* sets the string to NULL, or to the reason why it cannot run with these vectors; the same on all processes */
+  PetscErrorCode (*runs)(Mat, PetscInt, const Vec[], const char *[]);
   PetscErrorCode (*powers)(const IDRSPowers *, Vec, Vec[]);
   PetscErrorCode (*sum)(const IDRSPowers *, Vec, const IDRSPowersSum *);
-
-  /*
-     Of those that go step by step: v_j from v_{j-2} and v_{j-1}, where the next vector is another one, and v_{-1} is not read. If
-     there is a sum, c_j v_j is added to y, with the first step c_0 v_0, too
-  */
-  PetscErrorCode (*step)(const IDRSPowers *, PetscInt, Vec before, Vec last, Vec next, const IDRSPowersSum *);
+  IDRSPowersStep *step; /* for powersstep.c; NULL if the back end makes several steps at once */
 } IDRSPowersOps;
 
 /* D is NULL where it is the identity; the coefficients of step j are those with index j - 1 */
@@ -61,8 +61,6 @@ PETSC_INTERN PetscErrorCode IDRSPowersWorkGet(Mat, Vec, Vec[]);
 
 PETSC_INTERN const IDRSPowersOps IDRSPowers_Mat;
 PETSC_EXTERN const IDRSPowersOps IDRSPowers_Stream;
-PETSC_INTERN PetscErrorCode      IDRSPowersRuns_Stream(Mat, PetscInt, const Vec[], const char *[]);
 
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSPowersOps IDRSPowers_CUDA;
-PETSC_INTERN PetscErrorCode      IDRSPowersRuns_CUDA(Mat, const char *[]);

@@ -25,7 +25,7 @@ typedef struct {
 template <int S, bool Y, bool HASHED, typename Matrix>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSCSRKernel(IDRSOverlap<true, true> overlap, Matrix A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u,
-                PetscScalar *x, const PetscScalar *y, IDRSSums out, const __grid_constant__ IDRSAlgebra algebra)
+                PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* what the sums leave registers for */
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;

@@ -17,7 +17,7 @@
 template <int S, bool Y, bool HASHED, typename Ghosts>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t n, IDRSShadow<S> P, Ghosts ghosts,
-                        PetscScalar *x, const PetscScalar *y, IDRSSums out, const __grid_constant__ IDRSAlgebra algebra)
+                        PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   IDRSDots<S, Y> dots;
   bool           stopped;

@@ -18,8 +18,7 @@ typedef IDRSRing<IDRSProductForm, 2> IDRSProductRing;
 template <int S, bool Y, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSBoundary boundary, IDRSShadow<S> P,
-                   const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out,
-                   const __grid_constant__ IDRSAlgebra algebra)
+                   const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   const int                                      lane = threadIdx.x % IDRS_WARP;

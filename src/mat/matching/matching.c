@@ -20,13 +20,12 @@ PetscErrorCode IDRSMatchingGetBackEnd_Private(Mat A, Vec x, Vec y, const IDRSMat
   *ops = &IDRSMatchingBackEnds_Host;
 #if defined(PETSCIDRS_HAVE_CUDA)
   {
-    IDRSPlace matrix = IDRS_PLACE_CUDA, vector;
-    PetscBool bound;
+    IDRSPlace matrix = IDRS_PLACE_CUDA, from, to;
 
     if (A) PetscCall(IDRSMatWhere(A, &matrix));
-    PetscCall(IDRSVecWhere(x, &vector));
-    PetscCall(VecBoundToCPU(y, &bound));
-    if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA && !bound) *ops = &IDRSMatchingBackEnds_CUDA;
+    PetscCall(IDRSVecWhere(x, &from));
+    PetscCall(IDRSVecWhere(y, &to));
+    if (matrix == IDRS_PLACE_CUDA && from == IDRS_PLACE_CUDA && to == IDRS_PLACE_CUDA) *ops = &IDRSMatchingBackEnds_CUDA;
   }
 #else
   (void)A;

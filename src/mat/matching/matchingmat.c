@@ -4,6 +4,7 @@
 #include "matching.h"
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
+#include <petscidrs/private/idrsplace.h>
 
 /* The block size of A if, on all processes, the rows of each block of A become the rows of one block of A~, in any order; else 1 */
 static PetscErrorCode IDRSMatchingGetBlockSize(IDRSMatching matching, Mat A, PetscInt *bs)
@@ -28,7 +29,7 @@ static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat in
 {
   const PetscInt n = matching->n;
   PetscInt       begin, bs, entries, *i, *j;
-  PetscBool      bound, stream;
+  PetscBool      stream;
   IDRSRows       in, out = {0};
 
   PetscFunctionBegin;
@@ -58,8 +59,7 @@ static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat in
   PetscCall(MatSetType(*newmat, ((PetscObject)A)->type_name));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &stream, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   if (stream) PetscCall(MatStreamCopySettings_Private(A, *newmat));
-  PetscCall(MatBoundToCPU(A, &bound));
-  if (bound) PetscCall(MatBindToCPU(*newmat, PETSC_TRUE));
+  PetscCall(IDRSMatBindLike(A, *newmat));
   PetscCall(MatSeqAIJSetPreallocationCSR(*newmat, i, j, NULL));
   PetscCall(MatMPIAIJSetPreallocationCSR(*newmat, i, j, NULL));
   PetscCall(PetscFree2(i, j));

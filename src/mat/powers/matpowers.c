@@ -74,52 +74,33 @@ static PetscErrorCode IDRSPowersCheck(const char who[], const IDRSPowers *powers
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Back ends, the fastest first */
+static const IDRSPowersOps *const IDRSPowersList[] = {&IDRSPowers_Stream,
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Returns if a vector is in the memory of the GPU, all of it in this process */
-static PetscErrorCode IDRSPowersOnGPU(Vec x, PetscBool *gpu)
-{
-  PetscBool bound;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECSEQCUDA, gpu));
-  PetscCall(VecBoundToCPU(x, &bound));
-  if (bound) *gpu = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+                                                      &IDRSPowers_CUDA,
 #endif
+                                                      &IDRSPowers_Mat};
 
 /* Chooses the back end for these vectors, some of which may be NULL: the same on all processes */
 static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, const Vec others[])
 {
-  const char *why = "the library was built without CUDA";
+  const char *why = NULL;
   Vec        *vecs;
   PetscInt    count = 0;
-  PetscBool   stream;
 
   PetscFunctionBegin;
-  powers->ops = &IDRSPowers_Mat;
   PetscCall(PetscMalloc1(n + 2, &vecs));
   vecs[count++] = x;
   if (powers->inverse) vecs[count++] = powers->inverse;
   for (PetscInt i = 0; i < n; i++) {
     if (others[i]) vecs[count++] = others[i];
   }
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)powers->A, &stream, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
-  if (stream) {
-    PetscCall(IDRSPowersRuns_Stream(powers->A, count, vecs, &why));
-    if (!why) powers->ops = &IDRSPowers_Stream;
+  powers->ops = NULL;
+  for (size_t i = 0; !powers->ops; i++) {
+    PetscCall((*IDRSPowersList[i]->runs)(powers->A, count, vecs, &why));
+    if (!why) powers->ops = IDRSPowersList[i];
+    else PetscCall(PetscInfo(powers->A, "No back end %s of matrix powers: %s\n", IDRSPowersList[i]->name, why));
   }
-#if defined(PETSCIDRS_HAVE_CUDA)
-  else {
-    PetscBool gpu = PETSC_TRUE;
-
-    for (PetscInt i = 0; gpu && i < count; i++) PetscCall(IDRSPowersOnGPU(vecs[i], &gpu));
-    if (gpu) PetscCall(IDRSPowersRuns_CUDA(powers->A, &why));
-    else why = "the vectors are not on one GPU";
-    if (!why) powers->ops = &IDRSPowers_CUDA;
-  }
-#endif
-  if (why) PetscCall(PetscInfo(powers->A, "Matrix powers by MatMult(): %s\n", why));
   PetscCall(PetscFree(vecs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,6 +5,7 @@
    share a row.
 */
 #include <petscidrs/private/idrspowers.h>
+#include <petscidrs/private/idrsplace.h>
 #include <petsc/private/petscimpl.h>
 #include "../../sys/device/memory.h"
 #include "../../sys/kernels/csr.h"
@@ -64,16 +65,23 @@ static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersRuns_CUDA - Returns NULL, or why the steps must use MatMult(), or why this is faster */
-PetscErrorCode IDRSPowersRuns_CUDA(Mat A, const char *why[])
+/* Returns NULL, or why the steps must use MatMult(), or why this is faster */
+static PetscErrorCode IDRSPowersRuns_CUDA(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
-  PetscBool sequential;
+  PetscBool sequential, gpu = PETSC_TRUE;
+  IDRSPlace place;
   PetscInt  longest = 0;
   int       lanes;
   IDRSCSR   csr;
 
   PetscFunctionBegin;
-  PetscCall(IDRSMatRuns_CUDA(A, why));
+  *why = NULL;
+  for (PetscInt i = 0; i < n && !*why; i++) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)vecs[i], VECSEQCUDA, &gpu));
+    PetscCall(IDRSVecWhere(vecs[i], &place));
+    if (!gpu || place != IDRS_PLACE_CUDA) *why = "the vectors are not on one GPU";
+  }
+  if (!*why) PetscCall(IDRSMatRuns_CUDA(A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
   if (!sequential) {
@@ -139,6 +147,7 @@ static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, 
 // clang-format off
 const IDRSPowersOps IDRSPowers_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
+  PetscDesignatedInitializer(runs, IDRSPowersRuns_CUDA),
   PetscDesignatedInitializer(powers, IDRSPowersByStep),
   PetscDesignatedInitializer(sum, IDRSPowersSumByStep),
   PetscDesignatedInitializer(step, IDRSPowersStep_CUDA),

@@ -22,7 +22,13 @@ static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSPowersOps IDRSPowers_Mat = {.name   = "mat",
-                                      .powers = IDRSPowersByStep,
-                                      .sum    = IDRSPowersSumByStep,
-                                      .step   = IDRSPowersStep_Mat};
+/* MatMult() serves every matrix and every vector */
+static PetscErrorCode IDRSPowersRuns_Mat(Mat A, PetscInt n, const Vec vecs[], const char *why[])
+{
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const IDRSPowersOps IDRSPowers_Mat = {
+  .name = "mat", .runs = IDRSPowersRuns_Mat, .powers = IDRSPowersByStep, .sum = IDRSPowersSumByStep, .step = IDRSPowersStep_Mat};

@@ -9,10 +9,10 @@
 #include <petscidrs/private/idrsstream.h>
 
 /*
-   IDRSPowersRuns_Stream - Returns NULL, or why passes of many steps are not possible with these vectors: the same on all processes,
-   although vectors may be bound to the CPU on some of them
+   Returns NULL, or why passes of many steps are not possible with these vectors: the same on all processes, although vectors may be
+   bound to the CPU on some of them
 */
-PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const char *why[])
+static PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
   PetscBool   streams, device = PETSC_TRUE;
   PetscMPIInt all;
@@ -124,4 +124,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSPowersOps IDRSPowers_Stream = {.name = "stream", .powers = IDRSPowersPowers_Stream, .sum = IDRSPowersSum_Stream};
+const IDRSPowersOps IDRSPowers_Stream = {.name   = "stream",
+                                         .runs   = IDRSPowersRuns_Stream,
+                                         .powers = IDRSPowersPowers_Stream,
+                                         .sum    = IDRSPowersSum_Stream};

@@ -23,11 +23,23 @@ PetscErrorCode IDRSVecWhere(Vec x, IDRSPlace *place)
 /* IDRSMatWhere - Returns where the arrays of a matrix are that its products read */
 PetscErrorCode IDRSMatWhere(Mat A, IDRSPlace *place)
 {
-  PetscBool cusparse, bound;
+  PetscBool cuda, bound;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(
+    PetscObjectTypeCompareAny((PetscObject)A, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, MATSEQDENSECUDA, MATMPIDENSECUDA, ""));
   PetscCall(MatBoundToCPU(A, &bound));
-  *place = cusparse && !bound ? IDRS_PLACE_CUDA : IDRS_PLACE_HOST;
+  *place = cuda && !bound ? IDRS_PLACE_CUDA : IDRS_PLACE_HOST;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSMatBindLike - Binds a matrix to the CPU if another one is bound */
+PetscErrorCode IDRSMatBindLike(Mat like, Mat A)
+{
+  PetscBool bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatBoundToCPU(like, &bound));
+  PetscCall(MatBindToCPU(A, bound));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -59,11 +59,11 @@ static __device__ __forceinline__ PetscScalar *IDRSAlgebraBegin(const IDRSAlgebr
 }
 
 /*
-   By all threads of a block, once the sums are in storage: the algebra, and everything back to where the passes read it. One
-   function of a file for all its kernels: inlined it is most of the code of each
+   By all threads of a block, once the sums are in storage: the algebra, and everything back to where the passes read it. Inlined,
+   though that makes large kernels: as a function it took 0.6 to 1.3 us more a step of 13 824 or 262 144 rows on an H200
 */
 template <int S, bool Y>
-static __device__ __noinline__ void IDRSAlgebraEnd(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *storage)
+static __device__ __forceinline__ void IDRSAlgebraEnd(const IDRSAlgebra &algebra, PetscInt s, PetscScalar *storage)
 {
   __syncthreads();
   if (threadIdx.x < IDRS_WARP) {

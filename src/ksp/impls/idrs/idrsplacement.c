@@ -66,15 +66,15 @@ PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 */
 static PetscErrorCode KSPIDRSBoundOnlySolution_Private(KSP ksp, PetscBool device, PetscBool *mixed)
 {
-  PetscBool vector, matrix, bound;
+  PetscBool vector;
+  IDRSPlace matrix;
   Mat       A;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &vector, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &matrix, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  PetscCall(MatBoundToCPU(A, &bound));
-  *mixed = (PetscBool)(vector && !device && matrix && !bound);
+  PetscCall(IDRSMatWhere(A, &matrix));
+  *mixed = (PetscBool)(vector && !device && matrix == IDRS_PLACE_CUDA);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

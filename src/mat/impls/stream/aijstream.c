@@ -258,7 +258,7 @@ static PetscErrorCode MatStreamFindDevice(Mat A)
   PetscFunctionBegin;
 #if defined(PETSCIDRS_HAVE_CUDA)
   /* if each process has a GPU */
-  PetscCall(IDRSStreamDeviceExists_CUDA(&exists));
+  PetscCall((*IDRSStreamGPU_CUDA.exists)(&exists));
   missing = exists ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
   if (missing) PetscFunctionReturn(PETSC_SUCCESS);

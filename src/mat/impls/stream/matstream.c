@@ -2,6 +2,7 @@
    Settings of a streamed matrix, its memory on the device, and where its products are computed
 */
 #include "matstream.h"
+#include <petscidrs/private/idrsplace.h>
 
 /* MatStreamReset_Private - Frees what products keep */
 PetscErrorCode MatStreamReset_Private(Mat A)
@@ -56,16 +57,16 @@ PetscErrorCode MatStreamCopySettings_Private(Mat A, Mat B)
 static PetscErrorCode MatStreamVecWhere(Mat A, Vec x, PetscBool *type, PetscBool *device)
 {
   const IDRSStreamDeviceOps *ops   = MatStreamData(A)->ops;
-  PetscBool                  bound = PETSC_FALSE;
+  IDRSPlace                  place = IDRS_PLACE_CUDA;
 
   PetscFunctionBegin;
   *type = PETSC_FALSE;
   if (ops && ops->memtype == PETSC_MEMTYPE_HOST) PetscCall(PetscObjectTypeCompareAny((PetscObject)x, type, VECSEQ, VECMPI, ""));
 #if defined(PETSCIDRS_HAVE_CUDA)
   else if (ops) PetscCall(PetscObjectTypeCompareAny((PetscObject)x, type, VECSEQCUDA, VECMPICUDA, ""));
-  if (ops && ops->memtype != PETSC_MEMTYPE_HOST) PetscCall(VecBoundToCPU(x, &bound));
+  if (*type && ops->memtype != PETSC_MEMTYPE_HOST) PetscCall(IDRSVecWhere(x, &place));
 #endif
-  *device = (PetscBool)(*type && !bound);
+  *device = (PetscBool)(*type && place == IDRS_PLACE_CUDA);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,6 +3,7 @@
    entries of other processes stay where the vectors are
 */
 #include "matstream.h"
+#include <petscidrs/private/idrsplace.h>
 
 /*
    Without -mat_stream_memory the processes that share a device have equal parts of half of its free memory. They determine it
@@ -26,7 +27,7 @@ static PetscErrorCode MatStreamFindShare(Mat A)
 PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const PetscInt *columns[])
 {
   Mat_AIJStream *mine = MatStreamData(A), *its;
-  PetscBool      streams, bound;
+  PetscBool      streams;
 
   PetscFunctionBegin;
   PetscCheck(!mine->settings.ordered, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
@@ -37,8 +38,7 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   PetscCall(PetscObjectTypeCompare((PetscObject)*block, MATSEQAIJSTREAM, &streams));
   /* the operation of A instead of MatConvert(), which would increase the state of the block */
   if (!streams) PetscCall((*A->ops->convertfrom)(*block, MATSEQAIJSTREAM, MAT_INPLACE_MATRIX, block));
-  PetscCall(MatBoundToCPU(A, &bound));
-  PetscCall(MatBindToCPU(*block, bound));
+  PetscCall(IDRSMatBindLike(A, *block));
   its = MatStreamData(*block);
   if (its->settings.chunk != mine->settings.chunk || its->settings.pageable != mine->settings.pageable || its->ops != mine->ops ||
       its->device != mine->device)

@@ -21,7 +21,7 @@ static PetscErrorCode MatStreamCreateStream(Mat A, const IDRSRows *rows)
   if (data->settings.ordered && !pattern->ordered)
     PetscCall(PetscInfo(A, "Chunks in the order of the matrix: it has another number of columns than of rows\n"));
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (!device) PetscCall(IDRSStreamDeviceCreate_CUDA(data->settings.pageable, &device));
+  if (!device) PetscCall((*IDRSStreamGPU_CUDA.create)(data->settings.pageable, &device));
 #endif
   PetscCall(IDRSStreamCreate(pattern, rows->a, MatStreamLimit_Private(A), data->ops, device, &data->stream));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -24,7 +24,7 @@ typedef struct {
   IDRSStreamPinned pinned[MAX_PINNED];
 } IDRSStreamGPU;
 
-PetscErrorCode IDRSStreamDeviceExists_CUDA(PetscBool *exists)
+static PetscErrorCode IDRSStreamDeviceExists(PetscBool *exists)
 {
   int count = 0;
 
@@ -34,7 +34,7 @@ PetscErrorCode IDRSStreamDeviceExists_CUDA(PetscBool *exists)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSStreamDeviceCreate_CUDA(PetscBool pageable, void **newdevice)
+static PetscErrorCode IDRSStreamDeviceCreate(PetscBool pageable, void **newdevice)
 {
   IDRSStreamGPU *device;
 
@@ -44,6 +44,8 @@ PetscErrorCode IDRSStreamDeviceCreate_CUDA(PetscBool pageable, void **newdevice)
   *newdevice       = device;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const IDRSStreamGPUOps IDRSStreamGPU_CUDA = {IDRSStreamDeviceExists, IDRSStreamDeviceCreate};
 
 /* Creates the stream and the event for copies */
 static PetscErrorCode IDRSStreamDeviceSetUp(IDRSStreamGPU *device)

@@ -5,7 +5,12 @@
 
 #include <petscidrs/private/idrsstream.h>
 
+/* Whether this process has a GPU, and the device for it */
+typedef struct {
+  PetscErrorCode (*exists)(PetscBool *);
+  PetscErrorCode (*create)(PetscBool pageable, void **);
+} IDRSStreamGPUOps;
+
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSStreamDeviceOps IDRSStreamDevice_CUDA;
-PETSC_INTERN PetscErrorCode            IDRSStreamDeviceCreate_CUDA(PetscBool, void **);
-PETSC_INTERN PetscErrorCode            IDRSStreamDeviceExists_CUDA(PetscBool *);
+PETSC_INTERN const IDRSStreamGPUOps    IDRSStreamGPU_CUDA;

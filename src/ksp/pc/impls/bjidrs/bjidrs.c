@@ -6,6 +6,7 @@
 #include "bjidrs.h"
 #include "bjidrsimpl.h"
 #include <petscidrs/private/idrsdiagonal.h>
+#include <petscidrs/private/idrsplace.h>
 
 static const char *const BJIDRSSources[] = {
   [BJIDRS_PATTERN]  = "found in the pattern",
@@ -156,14 +157,12 @@ static PetscErrorCode BJIDRSCheckResults(PC pc)
 /* Returns PETSC_TRUE if a vector or a matrix is on the GPU, and not bound to the CPU */
 static PetscErrorCode BJIDRSIsOnGPU(PetscObject object, PetscBool *gpu)
 {
-  PetscBool bound;
+  IDRSPlace place;
 
   PetscFunctionBegin;
-  PetscCall(
-    PetscObjectTypeCompareAny(object, gpu, VECSEQCUDA, VECMPICUDA, MATSEQAIJCUSPARSE, MATSEQDENSECUDA, MATMPIDENSECUDA, ""));
-  if (object->classid == VEC_CLASSID) PetscCall(VecBoundToCPU((Vec)object, &bound));
-  else PetscCall(MatBoundToCPU((Mat)object, &bound));
-  if (bound) *gpu = PETSC_FALSE;
+  if (object->classid == VEC_CLASSID) PetscCall(IDRSVecWhere((Vec)object, &place));
+  else PetscCall(IDRSMatWhere((Mat)object, &place));
+  *gpu = (PetscBool)(place == IDRS_PLACE_CUDA);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -19,7 +19,7 @@ PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *op, Vec x, Vec y, 
   PetscFunctionBegin;
   *runs = PETSC_FALSE;
   if (op->copy) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSPowersRuns_Stream(op->A, op->inverse ? 3 : 2, vecs, &why));
+  PetscCall((*IDRSPowers_Stream.runs)(op->A, op->inverse ? 3 : 2, vecs, &why));
   *runs = (PetscBool)!why;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

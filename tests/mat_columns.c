@@ -296,10 +296,10 @@ static PetscErrorCode TestBlocks(void)
       while (bs % size) size--; /* blocks of a size without divisors up to 8 are not indexed */
       PetscCall(ComplainIf(device && alone && !product->byrows, "%s: X does not go by rows", what));
       if (device && product->byrows) { /* rows of the diagonal block of a process may be too short */
-        PetscCall(ComplainIf(product->blocksize != (broken ? 1 : size), "%s: one column index for blocks of %" PetscInt_FMT, what,
-                             product->blocksize));
-        PetscCall(ComplainIf((product->noblocks != NULL) != (broken && size > 1), "%s: said to be without blocks as %s", what,
-                             product->noblocks ? product->noblocks : "nothing"));
+        PetscCall(ComplainIf(product->tilesize != (broken ? 1 : size), "%s: one column index for blocks of %" PetscInt_FMT, what,
+                             product->tilesize));
+        PetscCall(ComplainIf((product->notiles != NULL) != (broken && size > 1), "%s: said to be without blocks as %s", what,
+                             product->notiles ? product->notiles : "nothing"));
       }
       PetscCall(BlocksDestroy(&blocks));
       PetscCall(IDRSProductDestroy(&product));

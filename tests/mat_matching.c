@@ -5,29 +5,8 @@ static char help[] = "Maximum product matchings: certificates, references in lon
 #include "wide.h"
 #include <float.h>
 
-/* The library hides its private functions, so this program compiles its own copies. MatGetMatching() is the one of the library */
-#define MatGetMatching MatGetMatchingCopy
 #include <petscidrs/private/idrscompat.h>
-#include "../src/mat/matching/matching.h"
-#undef PETSCIDRS_HAVE_CUDA /* what the GPU computes is tested with the preconditioners of the library */
-#undef MATCHING_ENTRIES
-#undef MATCHING_PASSES
-#define MATCHING_ENTRIES entries_allowed
-#define MATCHING_PASSES  0.0
-static double entries_allowed; /* to the searches of a limited computation */
-#include "../src/mat/interface/idrsrows.c"
-#include "../src/mat/matching/matching.c"
-#include "../src/mat/matching/matchinghost.c"
-#include "../src/mat/matching/matchingmat.c"
-#include "../src/mat/matching/matchingrows.c"
-#undef MatGetMatching
-
-/* The copies call this for streamed matrices only, of which there are none here */
-PetscErrorCode MatStreamCopySettings_Private(Mat A, Mat B)
-{
-  PetscFunctionBeginUser;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "A streamed matrix");
-}
+#include <petscidrs/private/idrsmatching.h>
 
 /* The smallest normal number */
 #define LEAST ((PetscReal)(PetscDefined(USE_REAL_SINGLE) ? FLT_MIN : DBL_MIN))
@@ -847,7 +826,7 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn,
                        "%s: entries up to 1%+g, %" INT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0), ones,
                        (double)off));
-  PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+  PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
   IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
   PetscCall(ComplainIf(matching->rank != whole.rank || matching->badrow != -1 || matching->moved != moved,
                        "%s: another rank, or %" INT " rows are moved, not %" INT, what, matching->moved, moved));
@@ -1053,7 +1032,7 @@ static PetscErrorCode TestNotFinite(void)
           PetscCall(MatStore(A, last, column, is && where ? bad : 1e-3));
           PetscCall(MatStore(A, 3, 3, is && where % 2 == 0 ? bad : 1e-3));
           PetscCall(MatAssemble(A));
-          if (!values) PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+          if (!values) PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
           if (is) {
             CheckRefused(MatGetMatching(A, &m.rows, &m.left, &m.right, &m.rank), row, "NaN");
             CheckRefused(MatGetMatching(A, NULL, NULL, NULL, NULL), row, "NaN");
@@ -1228,7 +1207,7 @@ static PetscErrorCode TestUpdate(void)
 
       if (kind == RANGE || kind == EXTREMES || kind == ZEROS) continue;
       PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-      PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+      PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
 #define CheckKeptFor(values, expected, bound) \
   do { \
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, layout %" INT ", %s", kinds[kind], layout, values)); \
@@ -1292,7 +1271,7 @@ static PetscErrorCode TestUpdateLimits(void)
       }
       PetscCall(MatAssemble(A));
       if (!changed) {
-        PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+        PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
         PetscCall(ComplainIf(matching->moved, "%" INT " rows are moved", matching->moved));
       }
     }
@@ -1326,7 +1305,7 @@ static PetscErrorCode TestUpdateSingular(void)
       else if (stored) PetscCall(MatSetValue(A, i, i, 0.0, INSERT_VALUES));
     }
     PetscCall(MatAssemble(A));
-    PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+    PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
     PetscCall(CopyScalings(matching, &left, &right));
     PetscCall(IDRSMatchingUpdate(matching, A, &kept));
     PetscCall(VecEqual(left, matching->left, &same[0]));
@@ -1357,10 +1336,9 @@ static PetscErrorCode TestLimited(void)
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-  PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+  PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
   for (PetscInt reached = 0; reached < 3; reached++) { /* by no process, by the first one, by all */
-    entries_allowed = reached == 2 || (reached == 1 && !rank) ? 0.0 : 1e9;
-    PetscCall(IDRSMatchingCreate(A, PETSC_TRUE, &limited));
+    PetscCall(IDRSMatchingCreate(A, reached == 2 || (reached == 1 && !rank) ? 0.0 : 1e9, &limited));
     PetscCall(ComplainIf(!limited != !!reached, "%s after %s has reached the limit", limited ? "a matching" : "no matching",
                          reached == 2 ? "each process"
                          : reached    ? "a process"
@@ -1396,7 +1374,7 @@ static PetscErrorCode TestView(void)
     PetscViewer  viewer;
 
     PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-    PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+    PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
     expected[0] = (PetscReal)matching->moved;
     expected[1] = (PetscReal)matching->rank;
     expected[2] = matching->range[0];

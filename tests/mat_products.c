@@ -70,7 +70,7 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
 
   PetscFunctionBeginUser;
   PetscCall(VecSet(x, (PetscScalar)NAN));
-  PetscCall(IDRSQueueLaunch(IDRSAlone(work), step, NULL));
+  PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(work), step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
   PetscCall(ComplainIf(outcome.verdict != IDRS_CONTINUE, "a projection that the host was to continue has verdict %d",
                        (int)outcome.verdict));
@@ -128,7 +128,7 @@ static PetscErrorCode SetOperator(IDRSWork work, IDRSProduct product, Mat A, KSP
 {
   PetscFunctionBeginUser;
   PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
-  PetscCall(IDRSWorkConnect(IDRSAlone(work), communication, PETSC_FALSE));
+  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(work), communication, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -222,9 +222,9 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
     if (pattern == BLOCKS && n && !(changes && kind != KSP_IDRS_PRODUCT_CSR)) /* the changes for the first kind end the blocks */
-      PetscCall(ComplainIf(product->blocksize != patternblock || product->noblocks,
-                           "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->blocksize, patternblock,
-                           product->noblocks ? product->noblocks : "unasked"));
+      PetscCall(ComplainIf(product->tilesize != patternblock || product->notiles,
+                           "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->tilesize, patternblock,
+                           product->notiles ? product->notiles : "unasked"));
     PetscCall(TestSteps(work, P, A, what));
     PetscCall(TestColumns(work, product, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));

@@ -51,7 +51,7 @@ static PetscErrorCode SideCreate(PetscInt m, PetscInt s, KSPIDRSImplementation b
     PetscCall(IDRSProductSetMat(side->product, side->A, PETSC_FALSE, KSP_IDRS_PRODUCT_CSR, NULL));
     PetscCall(IDRSWorkSetProduct(side->work, side->product));
   }
-  PetscCall(IDRSWorkConnect(IDRSAlone(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
+  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,10 +137,10 @@ static PetscErrorCode Passes(Side *side, const IDRSStep *step, PetscBool diagona
   PetscFunctionBeginUser;
   pass.wantu = (PetscBool)(inner || step->k == s);
   pass.wantv = (PetscBool)(pass.wantu || (diagonal && !step->start));
-  if (step->k == s) PetscCall(IDRSAdvance(IDRSAlone(work), &pass));
-  else PetscCall(IDRSUpdate(IDRSAlone(work), &pass));
+  if (step->k == s) PetscCall(IDRSAdvance(IDRSGroupOfOne(work), &pass));
+  else PetscCall(IDRSUpdate(IDRSGroupOfOne(work), &pass));
   if (!step->start || step->k != s - 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSCombine(IDRSAlone(work), &(IDRSStep){.k = s, .start = PETSC_TRUE, .wantv = PETSC_TRUE}));
+  PetscCall(IDRSCombine(IDRSGroupOfOne(work), &(IDRSStep){.k = s, .start = PETSC_TRUE, .wantv = PETSC_TRUE}));
   PetscCall(IDRSStreamJoin(work));
   if (diagonal) PetscCall(VecPointwiseMult(work->v, side->x[D], work->r));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -155,18 +155,18 @@ static PetscErrorCode StepByPasses(Side *side, const IDRSStep *step, PetscBool d
 
   PetscFunctionBeginUser;
   PetscCall(Matvec(side, step));
-  PetscCall(IDRSQueueLaunch(IDRSAlone(side->work), step, ahead ? &wide : NULL));
+  PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(side->work), step, ahead ? &wide : NULL));
   if (!ahead) {
     PetscCall(IDRSQueueCollect(side->work, &outcome));
     PetscCall(IDRSQueueContinue(side->work, step, wide.cosine, &rr, &outcome.verdict));
   }
   PetscCall(Passes(side, step, diagonal));
   if (ahead) PetscCall(IDRSQueueCollect(side->work, &outcome));
-  PetscCall(IDRSQueueEnd(IDRSAlone(side->work)));
+  PetscCall(IDRSQueueEnd(IDRSGroupOfOne(side->work)));
   PetscCall(ComplainIf(outcome.verdict != IDRS_GOES_ON, "%s: step %" INT "%s ends with verdict %d", side->work->passes->name,
                        step->k, step->start ? " of the start" : "", (int)outcome.verdict));
   PetscCall(Matvec(side, &next));
-  PetscCall(IDRSQueueLaunch(IDRSAlone(side->work), &next, NULL));
+  PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(side->work), &next, NULL));
   PetscCall(IDRSQueueCollect(side->work, &outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -337,7 +337,7 @@ static PetscErrorCode BlockCreate(const Side *side, PetscInt s, PetscInt m, KSPI
   *block = (Block){.s = s, .m = m, .count = (2 * s + 3) * m};
   PetscCall(IDRSWorkCreate(like, 1, NULL, back, 1, &block->work));
   PetscCall(IDRSWorkSetVecs(block->work, side->x[R], side->x[Z], side->x[V], side->x[T]));
-  PetscCall(IDRSWorkConnect(IDRSAlone(block->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
+  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(block->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
   PetscCall(IDRSWorkStart(block->work, PETSC_FALSE, NULL));
   PetscCall(VecDuplicateVecs(like, block->count, &block->x));
   PetscCall(PetscMalloc1(block->count, &block->list));

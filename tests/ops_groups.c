@@ -380,7 +380,7 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
     if (i < width) group.work[i] = problem->work[i];
   }
   PetscCall(IDRSWorkConnect(&group, communication, PETSC_FALSE));
-  PetscCall(IDRSWorkConnect(IDRSAlone(problem->work[width]), communication, PETSC_FALSE));
+  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(problem->work[width]), communication, PETSC_FALSE));
   problem->exact = (PetscBool)(problem->work[0]->size < 3); /* MPI adds up many numbers in another order than few */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

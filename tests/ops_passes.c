@@ -331,7 +331,7 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step)
   IDRSOutcome outcome;
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueueLaunch(IDRSAlone(work), step, NULL));
+  PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(work), step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -343,16 +343,16 @@ static PetscErrorCode Apply(const Problem *problem, Side *side, Call call)
   side->work->diagonal       = call.diagonal ? side->x[Single(problem, D)] : NULL;
   switch (call.operation) {
   case COMBINE:
-    PetscCall(IDRSCombine(IDRSAlone(side->work), &call.step));
+    PetscCall(IDRSCombine(IDRSGroupOfOne(side->work), &call.step));
     break;
   case PROJECT:
     PetscCall(Project(side->work, &call.step));
     break;
   case UPDATE:
-    PetscCall(IDRSUpdate(IDRSAlone(side->work), &call.step));
+    PetscCall(IDRSUpdate(IDRSGroupOfOne(side->work), &call.step));
     break;
   default:
-    PetscCall(IDRSAdvance(IDRSAlone(side->work), &call.step));
+    PetscCall(IDRSAdvance(IDRSGroupOfOne(side->work), &call.step));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -445,7 +445,7 @@ static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call
   long double    error;
 
   PetscFunctionBegin;
-  PetscCall(IDRSNorm(IDRSAlone(side->work), &norm));
+  PetscCall(IDRSNorm(IDRSGroupOfOne(side->work), &norm));
   reductions += side->work->reductions;
   PetscCall(
     ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions of the norm", 0, reductions, expected));
@@ -569,7 +569,7 @@ static PetscErrorCode ProjectAndFollow(const Problem *problem, Side *side, const
 
   PetscFunctionBegin;
   if (bounds) {
-    PetscCall(IDRSQueueLaunch(IDRSAlone(side->work), step, bounds));
+    PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(side->work), step, bounds));
     PetscCall(Follow(problem, side, step->k, step->start));
     PetscCall(IDRSQueueCollect(side->work, &outcome));
     *rnorm   = outcome.rnorm;
@@ -622,7 +622,7 @@ static PetscErrorCode CheckStop(Check *check, Problem *problem, Side *side, Call
 
   PetscFunctionBegin;
   for (PetscInt later = 0; later < 2; later++) {
-    PetscCall(IDRSQueueLaunch(IDRSAlone(work), &call.step, later ? &wide : bounds));
+    PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(work), &call.step, later ? &wide : bounds));
     PetscCall(Follow(problem, side, call.step.k, call.step.start));
     PetscCall(Untouched(problem, side, &untouched));
     PetscCall(ExpectCall(check, untouched, problem, side, call, "changed by a device that has stopped, step", later, 0.0, 0.0));
@@ -678,7 +678,7 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
       /* it goes on, unless the recurrence cannot, as with no rows at all */
       PetscCall(ExpectCall(check, (PetscBool)(stopped == (test < 2 ? stops : PETSC_TRUE)), problem, side, call, "stopped, test",
                            test, stopped, stops));
-      PetscCall(IDRSQueueEnd(IDRSAlone(work)));
+      PetscCall(IDRSQueueEnd(IDRSGroupOfOne(work)));
     }
     if (problem->n) {
       PetscCall(SetNumbers(problem, side));
@@ -716,12 +716,12 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
     const PetscBool next = (PetscBool)(k + 1 < s);
     const IDRSStep  step = {.k = k, .wantv = (PetscBool)(next || diagonal), .wantu = (PetscBool)(next && none)};
 
-    if (preconditioned) PetscCall(IDRSCombine(IDRSAlone(work), &(IDRSStep){.k = k, .wantu = PETSC_TRUE}));
+    if (preconditioned) PetscCall(IDRSCombine(IDRSGroupOfOne(work), &(IDRSStep){.k = k, .wantu = PETSC_TRUE}));
     PetscCall(Project(work, &step));
-    PetscCall(IDRSUpdate(IDRSAlone(work), &step));
+    PetscCall(IDRSUpdate(IDRSGroupOfOne(work), &step));
   }
   PetscCall(Project(work, &(IDRSStep){.k = s}));
-  PetscCall(IDRSAdvance(IDRSAlone(work), &(IDRSStep){.k = s, .wantv = PETSC_TRUE, .wantu = none}));
+  PetscCall(IDRSAdvance(IDRSGroupOfOne(work), &(IDRSStep){.k = s, .wantv = PETSC_TRUE, .wantu = none}));
   vectors += Vectors(work);
   reductions += work->reductions;
   allreduces += Allreduces();
@@ -742,7 +742,7 @@ static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation i
 
   PetscFunctionBegin;
   PetscCall(IDRSWorkCreate(problem->like, s, P, implementation, 1, &side->work));
-  PetscCall(IDRSWorkConnect(IDRSAlone(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
+  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
   PetscCall(IDRSWorkSetSeed(side->work, 3));
   side->P       = P;
   side->scalars = &side->work->scalars;

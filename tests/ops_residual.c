@@ -182,7 +182,7 @@ static PetscErrorCode TestNorms(const Problem *problem)
   if (problem->width > 1 && !PetscIsInfReal(norms[problem->width - 1]))
     PetscCall(ComplainIf(calls > 2, "%g reductions for %" INT " norms", calls, problem->width));
   for (PetscInt i = 0; i < problem->width; i++) {
-    PetscCall(IDRSNorms(IDRSAlone(problem->group.work[i]), &v[i], &alone));
+    PetscCall(IDRSNorms(IDRSGroupOfOne(problem->group.work[i]), &v[i], &alone));
     PetscCall(VecNorm(v[i], NORM_2, &plain));
     PetscCall(ComplainIf(!(alone == norms[i] || PetscAbsReal(alone - norms[i]) <= 4 * UNIT * alone),
                          "work %" INT " of %" INT ": norm %g, alone %g", i, problem->width, (double)norms[i], (double)alone));

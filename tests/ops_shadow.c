@@ -219,7 +219,7 @@ static PetscErrorCode Project(IDRSWork work, Vec x, Vec y)
 
   PetscFunctionBegin;
   PetscCall(IDRSWorkSetVecs(work, y ? y : x, NULL, NULL, x));
-  PetscCall(IDRSQueueLaunch(IDRSAlone(work), &step, NULL));
+  PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(work), &step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -83,7 +83,7 @@ static PetscErrorCode Run(const IDRSGroup *group, PetscErrorCode (*pass)(const I
 
     if (work->ondevice && device->stopped) continue;
     if (work->ondevice) IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
-    PetscCall((*pass)(IDRSAlone(work), step));
+    PetscCall((*pass)(IDRSGroupOfOne(work), step));
     IDRSScalarsSetPointers(&work->scalars, work->s, work->storage);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -182,7 +182,7 @@ static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[]
     if (device->stopped) continue;
     IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
     work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
-    PetscCall((*host->project)(IDRSAlone(work), &steps[i]));
+    PetscCall((*host->project)(IDRSGroupOfOne(work), &steps[i]));
     IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, &steps[i])),
                       MPIU_SCALAR, MPIU_SUM, work->comm);
     device->stopped = (PetscBool)!Continue(device, &work->scalars, &steps[i], &bounds[i]);

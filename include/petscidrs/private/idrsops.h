@@ -94,7 +94,7 @@ typedef struct {
 } IDRSGroup;
 
 /* The group of one work */
-#define IDRSAlone(work) (&(const IDRSGroup){1, {work}})
+#define IDRSGroupOfOne(work) (&(const IDRSGroup){1, {work}})
 
 /* Projection of r by itself, after r has been replaced: in the place of k */
 #define IDRS_RESIDUAL (-1)

@@ -11,7 +11,7 @@
 
    The solver creates a product, tells it the operator at the begin of every solve, and lets the projections compute A u where a
    back end runs. b - A x is always computed by MatMult(), so that what verifies a solution does not depend on the kernels that it
-   came from. csr and sliced look for dense blocks of the block size of A: see src/mat/cuda/blockindex.h.
+   came from. csr and sliced look for dense blocks of the block size of A: see src/mat/cuda/tileindex.h.
 
    Columns are vectors of their own, each with an array of its own. A back end that projections have is that of several columns,
    too; else the first of csr and host that runs on all processes, with vectors that are on the device on all of them where it is
@@ -81,8 +81,8 @@ struct _n_IDRSProduct {
   /* all processes have agreed on wide for this operator and its vectors, or on the transpose */
   PetscBool      widechosen;
   PetscBool      byrows;         /* several columns go through a block by rows */
-  PetscInt       blocksize;      /* of the blocks of A that have one column index then; 0 or 1: there are none */
-  const char    *noblocks;       /* why the block size of A is not used, or NULL */
+  PetscInt       tilesize;       /* of the blocks of A that have one column index then; 0 or 1: there are none */
+  const char    *notiles;        /* why the block size of A is not used, or NULL */
   const char    *bycolumn;       /* why wide is NULL, or NULL */
   const char    *slower;         /* why no faster one runs, or NULL */
   const char    *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */

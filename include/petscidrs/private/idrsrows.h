@@ -21,9 +21,9 @@ typedef struct {
   PetscMemType       bmem, xmem;
 } IDRSArrays;
 
-PETSC_INTERN PetscErrorCode IDRSRowsGet(Mat, IDRSRows *);
-PETSC_INTERN PetscErrorCode IDRSRowsRestore(IDRSRows *);
-PETSC_INTERN PetscErrorCode IDRSRowsGetBlocks(Mat, Mat *, Mat *, const PetscInt *[]);
-PETSC_INTERN PetscErrorCode IDRSRowsGetGhosts(Vec, PetscInt, const PetscInt[], Vec *, VecScatter *);
-PETSC_INTERN PetscErrorCode IDRSArraysGet(PetscObject, PetscObject, PetscBool, IDRSArrays *);
-PETSC_INTERN PetscErrorCode IDRSArraysRestore(PetscObject, PetscObject, PetscBool, IDRSArrays *);
+PETSC_EXTERN PetscErrorCode IDRSRowsGet(Mat, IDRSRows *);
+PETSC_EXTERN PetscErrorCode IDRSRowsRestore(IDRSRows *);
+PETSC_EXTERN PetscErrorCode IDRSRowsGetBlocks(Mat, Mat *, Mat *, const PetscInt *[]);
+PETSC_EXTERN PetscErrorCode IDRSRowsGetGhosts(Vec, PetscInt, const PetscInt[], Vec *, VecScatter *);
+PETSC_EXTERN PetscErrorCode IDRSArraysGet(PetscObject, PetscObject, PetscBool, IDRSArrays *);
+PETSC_EXTERN PetscErrorCode IDRSArraysRestore(PetscObject, PetscObject, PetscBool, IDRSArrays *);

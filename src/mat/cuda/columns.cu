@@ -173,7 +173,7 @@ PetscErrorCode IDRSColumnsReset_CUDA(IDRSColumns *columns)
     PetscCallCUDA(cudaFree((*columns)->sent));
     PetscCallCUDA(cudaFree((*columns)->ghosts));
     PetscCallCUDA(cudaFree((*columns)->byrows));
-    PetscCall(IDRSBlockIndexDestroy(&(*columns)->blocks));
+    PetscCall(IDRSTileIndexDestroy(&(*columns)->blocks));
   }
   PetscCall(PetscFree(*columns));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <petscidrs/private/idrsproduct.h>
-#include "blockindex.h"
+#include "tileindex.h"
 
 typedef struct {
   const PetscScalar *x[IDRS_MAX_WIDTH];
@@ -21,12 +21,12 @@ typedef struct {
 
 /* Memory of the device, which is kept from one product to the next */
 typedef struct _n_IDRSColumns {
-  PetscInt      *rows;          /* those that travel, as in IDRSRowScatter */
-  PetscScalar   *sent, *ghosts; /* by rows, for so many columns: */
-  PetscInt       width;
-  PetscScalar   *byrows; /* X by rows, and its size in bytes */
-  size_t         bytes;
-  IDRSBlockIndex blocks; /* of the diagonal block, where X goes by rows */
+  PetscInt     *rows;          /* those that travel, as in IDRSRowScatter */
+  PetscScalar  *sent, *ghosts; /* by rows, for so many columns: */
+  PetscInt      width;
+  PetscScalar  *byrows; /* X by rows, and its size in bytes */
+  size_t        bytes;
+  IDRSTileIndex blocks; /* of the diagonal block, where X goes by rows */
 } *IDRSColumns;
 
 PETSC_INTERN PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct, PetscInt, Vec[], Vec[], IDRSColumnsLaunch *);

@@ -15,13 +15,13 @@
 
 typedef struct {
   IDRSCSR        A;
-  IDRSBlockIndex blocks;
+  IDRSTileIndex  blocks;
   int            lanes; /* of a row, a power of 2 */
   IDRSRowLengths lengths;
   PetscBool      once; /* as in IDRSSlicedCopy */
 } IDRSProductCSR;
 
-/* Matrix: IDRSCSR, or IDRSBlockedCSR */
+/* Matrix: IDRSCSR, or IDRSTiledCSR */
 template <int S, bool Y, bool HASHED, typename Matrix>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSCSRKernel(IDRSOverlap<true, true> overlap, Matrix A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u,
@@ -127,9 +127,9 @@ static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const 
   PetscCall(IDRSGetRowLanes(block, &csr->lanes));
   if (!product->backend) PetscFunctionReturn(PETSC_SUCCESS); /* several columns look for blocks where they pay */
   PetscCall(MatGetBlockSize(product->A, &bs));               /* the diagonal block of a process need not know of it */
-  PetscCall(IDRSBlockIndexCreate(A, bs, &csr->blocks, stream, &product->noblocks));
-  product->blocksize = csr->blocks.bs;
-  if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
+  PetscCall(IDRSTileIndexCreate(A, bs, &csr->blocks, stream, &product->notiles));
+  product->tilesize = csr->blocks.bs;
+  if (product->notiles) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->notiles));
   /* for one or two blocks each */
   while (csr->blocks.bs > 1 && csr->lanes > 1 && csr->lanes < IDRS_WARP &&
          2.0 * csr->blocks.bs * csr->lanes * (PetscLogDouble)A->n < nonzeros)
@@ -168,7 +168,7 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
   PetscCall(IDRSColumnsReset_CUDA(&product->columns));
-  if (product->data) PetscCall(IDRSBlockIndexDestroy(&((IDRSProductCSR *)product->data)->blocks));
+  if (product->data) PetscCall(IDRSTileIndexDestroy(&((IDRSProductCSR *)product->data)->blocks));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -176,7 +176,7 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
 static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProjection *projection)
 {
   const IDRSProductCSR *csr     = (const IDRSProductCSR *)product->data;
-  const IDRSBlockedCSR  blocked = {{csr->A}, csr->blocks.j, csr->blocks.bs};
+  const IDRSTiledCSR    blocked = {{csr->A}, csr->blocks.j, csr->blocks.bs};
   const size_t          enough  = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;

@@ -102,26 +102,26 @@ static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscSca
 
 /* Calls launch with the block size as a type */
 template <int BS = 8, typename L>
-static void IDRSDispatchBlocks(int bs, L &&launch)
+static void IDRSDispatchTiles(int bs, L &&launch)
 {
   if constexpr (BS == 1) launch(IDRSInt<1>());
   else if (bs == BS) launch(IDRSInt<BS>());
-  else IDRSDispatchBlocks<BS - 1>(bs, launch);
+  else IDRSDispatchTiles<BS - 1>(bs, launch);
 }
 
 template <int K>
 static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLaunch *launch, const IDRSCSR *A, PetscInt columns,
                                         PetscBool once)
 {
-  const IDRSBlockIndex *blocks = &product->columns->blocks;
-  const size_t          packs = (size_t)columns * IDRSRowShare<K>::lanes, rows = (size_t)A->n * IDRSRowShare<K>::lanes;
-  PetscScalar          *byrows = NULL;
+  const IDRSTileIndex *blocks = &product->columns->blocks;
+  const size_t         packs = (size_t)columns * IDRSRowShare<K>::lanes, rows = (size_t)A->n * IDRSRowShare<K>::lanes;
+  PetscScalar         *byrows = NULL;
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsScratch_CUDA(product, (size_t)columns * K * sizeof(PetscScalar), &byrows));
   (void)IDRSLaunchResident<IDRSToRowsKernel<K>>(launch->multiprocessors, (packs + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once,
                                                 launch->stream, launch->arrays, (size_t)columns, (int)launch->k, byrows);
-  IDRSDispatchBlocks(blocks->bs, [&](auto BS) {
+  IDRSDispatchTiles(blocks->bs, [&](auto BS) {
     (void)IDRSLaunchResident<IDRSCSRByRowsKernel<K, BS>>(launch->multiprocessors, (rows + IDRS_THREADS - 1) / IDRS_THREADS, 0,
                                                          !once, launch->stream, *A, (const PetscInt *)blocks->j, launch->arrays,
                                                          (int)launch->k, (const PetscScalar *)byrows);
@@ -133,17 +133,17 @@ static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLa
    Looks for the blocks of a matrix with a block size, once for a pattern. The diagonal block of a process need not know of the
    block size
 */
-static PetscErrorCode IDRSColumnsBlocks(IDRSProduct product, const IDRSCSR *csr, cudaStream_t stream)
+static PetscErrorCode IDRSColumnsTiles(IDRSProduct product, const IDRSCSR *csr, cudaStream_t stream)
 {
-  IDRSBlockIndex *blocks = &product->columns->blocks;
-  PetscInt        bs;
+  IDRSTileIndex *blocks = &product->columns->blocks;
+  PetscInt       bs;
 
   PetscFunctionBegin;
   if (blocks->bs) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetBlockSize(product->A, &bs));
-  PetscCall(IDRSBlockIndexCreate(csr, bs, blocks, stream, &product->noblocks));
-  product->blocksize = blocks->bs;
-  if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
+  PetscCall(IDRSTileIndexCreate(csr, bs, blocks, stream, &product->notiles));
+  product->tilesize = blocks->bs;
+  if (product->notiles) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->notiles));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,7 +154,7 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(A, NULL, &columns));
-  if (product->byrows) PetscCall(IDRSColumnsBlocks(product, csr, launch->stream));
+  if (product->byrows) PetscCall(IDRSColumnsTiles(product, csr, launch->stream));
   PetscCall(PetscLogGpuTimeBegin());
   if (!product->byrows) {
     IDRSDispatchColumns(launch->k, [&](auto K) {

@@ -154,9 +154,9 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
 
   PetscFunctionBegin;
   PetscCall(MatGetBlockSize(product->A, &bs)); /* the diagonal block of a process need not know of it */
-  PetscCall(IDRSFindBlocks(&source->A, bs, stream, &found, &product->noblocks));
-  product->blocksize = found;
-  if (product->noblocks) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->noblocks));
+  PetscCall(IDRSFindTiles(&source->A, bs, stream, &found, &product->notiles));
+  product->tilesize = found;
+  if (product->notiles) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->notiles));
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, copy, &lengths, stream, why));
   if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), PETSC_FALSE, why));

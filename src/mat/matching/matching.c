@@ -1,7 +1,7 @@
 /*
    Matchings as their users call them: checks, the diagonal block, what all processes agree on, and products of Dr, P and Dc
 */
-#include "matching.h"
+#include <petscidrs/private/idrsmatching.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsplace.h>
@@ -107,15 +107,15 @@ static PetscErrorCode IDRSMatchingSetPermutation(IDRSMatching matching)
 
    Input Parameters:
 + A       - the matrix
-- limited - whether to give up if the searches take long, as they may with random values
+- entries - limit of the searches, which may take long with random values: MATCHING_UNLIMITED, MATCHING_LIMITED or a number
 
    Output Parameter:
 . newmatching - the matching, or NULL if the computation has given up, on all processes
 */
-PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmatching)
+PetscErrorCode IDRSMatchingCreate(Mat A, PetscReal entries, IDRSMatching *newmatching)
 {
   IDRSMatching matching;
-  double      *left, *right, entries;
+  double      *left, *right;
   /* the first bad row of all processes; the least rank, -1 if one has given up */
   PetscInt  begin, badrow, outerbadrow, least[2];
   PetscBool keep = PETSC_FALSE;
@@ -134,8 +134,8 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscBool limited, IDRSMatching *newmat
   PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
   PetscCall(IDRSRowsGet(block, &rows));
   /* searches with random values may take very long */
-  entries = limited ? MATCHING_ENTRIES + MATCHING_PASSES * (double)rows.i[rows.n] : PETSC_INFINITY;
-  PetscCall(IDRSMatchRows(&rows, entries, matching->column, left, right, &matching->rank, &badrow));
+  if (entries < 0.0) entries = 5e7 + 5.0 * (PetscReal)rows.i[rows.n];
+  PetscCall(IDRSMatchRows(&rows, (double)entries, matching->column, left, right, &matching->rank, &badrow));
   if (badrow < 0 && matching->rank >= 0) IDRSMatchingClipRows(&rows, log(MATCHING_LARGEST), left, right);
   PetscCall(IDRSRowsRestore(&rows));
   PetscCall(IDRSMatchingFindBadRow(outer, &outerbadrow));
@@ -343,7 +343,7 @@ PetscErrorCode MatGetMatching(Mat A, IS *rows, Vec *left, Vec *right, PetscInt *
   PetscCall(IDRSMatchingSupports(A, &why));
   PetscCheck(!why, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "MatGetMatching() of a matrix of type %s: %s",
              ((PetscObject)A)->type_name, why);
-  PetscCall(IDRSMatchingCreate(A, PETSC_FALSE, &matching));
+  PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
   badrow = matching->badrow;
   if (badrow < 0 && rows) PetscCall(IDRSMatchingGetRows(matching, A, rows));
   if (badrow < 0 && left) {

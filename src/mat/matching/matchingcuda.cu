@@ -7,7 +7,7 @@
 #include "../../sys/device/largest.cuh"
 #include "../../sys/device/stream.h"
 #include "../../sys/kernels/csr.h"
-#include "matching.h"
+#include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrsplace.h>
 
 /* The largest scaled entry, as the bits of a double, and whether a sweep has changed a scaling */

@@ -2,7 +2,7 @@
    Matchings of matrices in the memory of the host: permutations of vectors, scalings for new values, and the values of
    A~ = P Dr A Dc
 */
-#include "matching.h"
+#include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrscompat.h>
 
 /* y = d P x, or d P^T x, entry by entry; y is not x */

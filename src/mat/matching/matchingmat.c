@@ -1,7 +1,7 @@
 /*
    The permuted and scaled matrix of a matching, A~ = P Dr A Dc
 */
-#include "matching.h"
+#include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrsplace.h>

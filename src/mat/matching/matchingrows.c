@@ -19,7 +19,7 @@
    Anal. Appl. 22 (2001); R. Jonker and A. Volgenant, A shortest augmenting path algorithm for dense and sparse linear assignment
    problems, Computing 38 (1987)
 */
-#include "matching.h"
+#include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrscompat.h>
 #include <float.h>
 

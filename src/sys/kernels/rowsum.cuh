@@ -69,15 +69,15 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const Matrix &A, const
   return IDRSEntriesSum<ATONCE>(A, u, there ? A.i[row] + lane : 0, there ? A.i[row + 1] : 0, lanes);
 }
 
-/* The arrays of a CSR matrix with dense blocks, and the index of these: see blockindex.h */
-struct IDRSBlockedCSR : IDRSCSR {
+/* The arrays of a CSR matrix with dense blocks, and the index of these: see tileindex.h */
+struct IDRSTiledCSR : IDRSCSR {
   const PetscInt *blocks;
   int             bs;
 };
 
 /* The same with blocks, of which a lane takes those number lane, lane + lanes, ... of a row */
 template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSBlockedCSR &A, const PetscScalar *u, IDRSIndex row, int lane,
+static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSTiledCSR &A, const PetscScalar *u, IDRSIndex row, int lane,
                                                           int lanes)
 {
   const bool      there = row < (IDRSIndex)A.n;

@@ -224,7 +224,7 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
     outcome->stopped = PETSC_FALSE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(IDRSQueueEnd(IDRSAlone(work)));
+  PetscCall(IDRSQueueEnd(IDRSGroupOfOne(work)));
   IDRSQueueContinues(work, outcome);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

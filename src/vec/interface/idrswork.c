@@ -334,7 +334,7 @@ PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned, Vec diagon
 {
   PetscFunctionBegin;
   /* an error in the last solve may have left the scalars on the device */
-  PetscCall(IDRSQueueEnd(IDRSAlone(work)));
+  PetscCall(IDRSQueueEnd(IDRSGroupOfOne(work)));
   work->preconditioned = preconditioned;
   work->diagonal       = diagonal;
   work->deferred       = PETSC_FALSE;

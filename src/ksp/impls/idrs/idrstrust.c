@@ -64,7 +64,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   else {
     if (col->scale == 1.0) PetscCall(VecCopy(col->rep.sol, v));
     else PetscCall(VecSet(v, 0.0));
-    PetscCall(IDRSAddIterate(IDRSAlone(col->work), &col->rec.columns, &v));       /* v += z + U(:,0:columns) beta */
+    PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &v));  /* v += z + U(:,0:columns) beta */
     if (col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / col->scale, col->rep.sol)); /* v = sol + v / scale */
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
   }
@@ -407,7 +407,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   else if (trust->rnorm > trust->anchornorm) {
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
-      PetscCall(IDRSAddIterate(IDRSAlone(col->work), &rec->columns, &idrs->d));
+      PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &rec->columns, &idrs->d));
       idrs->sigma = 1.0;
     }
     PetscCall(VecSet(col->z, 0.0));

@@ -65,10 +65,10 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
 static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer viewer)
 {
   PetscFunctionBegin;
-  if (product->blocksize > 1)
+  if (product->tilesize > 1)
     PetscCall(PetscViewerASCIIPrintf(
-      viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->blocksize));
-  if (product->noblocks) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->noblocks));
+      viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->tilesize));
+  if (product->notiles) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->notiles));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

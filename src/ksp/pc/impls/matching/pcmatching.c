@@ -8,7 +8,7 @@
 #include <petsc/private/pcimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
-#include "../../../../mat/matching/matching.h"
+#include <petscidrs/private/idrsmatching.h>
 
 typedef struct {
   PC             inner;    /* M, or NULL before it is needed */
@@ -106,7 +106,7 @@ static PetscErrorCode PCMatchingSetUpMat(PC pc)
   }
   data->outdated = PETSC_FALSE;
   PetscCall(PCMatchingResetMat(data));
-  PetscCall(IDRSMatchingCreate(pc->pmat, PETSC_FALSE, &data->matching));
+  PetscCall(IDRSMatchingCreate(pc->pmat, MATCHING_UNLIMITED, &data->matching));
   if (data->matching->badrow < 0) PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_INITIAL_MATRIX, &data->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,7 +12,7 @@
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsroots.h>
 #include <petscidrs/private/idrssettings.h>
-#include "../../../../mat/matching/matching.h"
+#include <petscidrs/private/idrsmatching.h>
 #include "polycopy.h"
 
 #define PCPOLY_MAX_DEGREE 128

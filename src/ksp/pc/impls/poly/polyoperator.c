@@ -68,7 +68,7 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSMatchingCreate(pc->pmat, limited, &poly->op.matching));
+  PetscCall(IDRSMatchingCreate(pc->pmat, limited ? MATCHING_LIMITED : MATCHING_UNLIMITED, &poly->op.matching));
   if (!poly->op.matching) poly->nomatching = "its computation takes too long; with -pc_poly_scaling matching it is not limited";
   else if (poly->op.matching->badrow < 0)
     PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_INITIAL_MATRIX, &poly->matched));

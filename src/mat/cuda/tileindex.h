@@ -8,8 +8,8 @@
 typedef struct {
   int       bs; /* 1: no blocks; 0: nobody has looked for them */
   PetscInt *j;  /* block q of rows r to r + bs - 1 begins in column bs j[i[r] / bs^2 + q] */
-} IDRSBlockIndex;
+} IDRSTileIndex;
 
-PETSC_INTERN PetscErrorCode IDRSFindBlocks(const IDRSCSR *, PetscInt, cudaStream_t, int *, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *, PetscInt, IDRSBlockIndex *, cudaStream_t, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSBlockIndexDestroy(IDRSBlockIndex *);
+PETSC_INTERN PetscErrorCode IDRSFindTiles(const IDRSCSR *, PetscInt, cudaStream_t, int *, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSTileIndexCreate(const IDRSCSR *, PetscInt, IDRSTileIndex *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSTileIndexDestroy(IDRSTileIndex *);

@@ -4,7 +4,7 @@
 #include <petscdevice_cuda.h>
 #include "../../sys/device/memory.h"
 #include "../../sys/kernels/rows.cuh"
-#include "blockindex.h"
+#include "tileindex.h"
 
 /* Block sizes that kernels are compiled for. A matrix with blocks of another size also has blocks of its divisors */
 static const int IDRSBlockSizes[] = {8, 7, 6, 5, 4, 3, 2};
@@ -19,7 +19,7 @@ static int IDRSBlockSize(PetscInt bs)
 }
 
 /* By a thread, for a row: whether it has the columns of the first row of its block, and these come in blocks. Reads i and j */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockCheckKernel(IDRSCSR A, int bs, unsigned int *wrong)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSTileCheckKernel(IDRSCSR A, int bs, unsigned int *wrong)
 {
   const PetscInt row = (PetscInt)IDRSFirstRow<1>(), head = row - row % bs;
   PetscInt       begin, begin0, count;
@@ -40,7 +40,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockCheckKernel(IDRS
 }
 
 /* By a thread, for a row of blocks */
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockIndexKernel(IDRSCSR A, int bs, PetscInt *j)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSTileIndexKernel(IDRSCSR A, int bs, PetscInt *j)
 {
   const PetscInt row = (PetscInt)IDRSFirstRow<1>() * bs;
 
@@ -49,10 +49,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSBlockIndexKernel(IDRS
 }
 
 /*
-   IDRSFindBlocks - The size of dense blocks that a matrix of this block size has, or 1, and why it has none then, unless none are
+   IDRSFindTiles - The size of dense blocks that a matrix of this block size has, or 1, and why it has none then, unless none are
    promised. The host waits
 */
-PetscErrorCode IDRSFindBlocks(const IDRSCSR *A, PetscInt blocksize, cudaStream_t stream, int *found, const char *why[])
+PetscErrorCode IDRSFindTiles(const IDRSCSR *A, PetscInt blocksize, cudaStream_t stream, int *found, const char *why[])
 {
   const int     bs   = IDRSBlockSize(blocksize);
   unsigned int *flag = NULL, wrong = 0;
@@ -65,7 +65,7 @@ PetscErrorCode IDRSFindBlocks(const IDRSCSR *A, PetscInt blocksize, cudaStream_t
   else PetscCall(IDRSMalloc_CUDA(sizeof(*flag), &flag, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), stream));
-  IDRSBlockCheckKernel<<<(unsigned int)((A->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs, flag);
+  IDRSTileCheckKernel<<<(unsigned int)((A->n + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs, flag);
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(cudaMemcpyAsync(&wrong, flag, sizeof(wrong), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
@@ -76,30 +76,30 @@ PetscErrorCode IDRSFindBlocks(const IDRSCSR *A, PetscInt blocksize, cudaStream_t
 }
 
 /*
-   IDRSBlockIndexCreate - For a matrix of this block size, if it has such blocks; why it is not used, if it has not. The host waits
+   IDRSTileIndexCreate - For a matrix of this block size, if it has such blocks; why it is not used, if it has not. The host waits
 */
-PetscErrorCode IDRSBlockIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSBlockIndex *blocks, cudaStream_t stream,
-                                    const char *why[])
+PetscErrorCode IDRSTileIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSTileIndex *blocks, cudaStream_t stream,
+                                   const char *why[])
 {
   IDRSMatIndex entries = 0;
   int          bs;
 
   PetscFunctionBegin;
   blocks->bs = 1;
-  PetscCall(IDRSFindBlocks(A, blocksize, stream, &bs, why));
+  PetscCall(IDRSFindTiles(A, blocksize, stream, &bs, why));
   if (bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(cudaMemcpyAsync(&entries, A->i + A->n, sizeof(entries), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(IDRSMalloc_CUDA((size_t)entries / (bs * bs) * sizeof(*blocks->j), &blocks->j, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  IDRSBlockIndexKernel<<<(unsigned int)((A->n / bs + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs,
-                                                                                                                   blocks->j);
+  IDRSTileIndexKernel<<<(unsigned int)((A->n / bs + IDRS_THREADS - 1) / IDRS_THREADS), IDRS_THREADS, 0, stream>>>(*A, bs,
+                                                                                                                  blocks->j);
   PetscCallCUDA(cudaGetLastError());
   blocks->bs = bs;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSBlockIndexDestroy(IDRSBlockIndex *blocks)
+PetscErrorCode IDRSTileIndexDestroy(IDRSTileIndex *blocks)
 {
   PetscFunctionBegin;
   PetscCallCUDA(cudaFree(blocks->j));

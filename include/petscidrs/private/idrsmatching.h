@@ -15,11 +15,11 @@
 #define MATCHING_KEEP 2.0
 
 /*
-   A limited computation gives up if its searches look at more than MATCHING_ENTRIES + MATCHING_PASSES nz entries, where the matrix
-   has nz. On one core that takes 5 seconds, and half a microsecond for each entry of the matrix
+   The entries of the matrix at which the searches of a matching may look before they give up: any number, or
+   5e7 + 5 nz of the nz entries of this process. On one core that takes 5 seconds, and half a microsecond for each entry
 */
-#define MATCHING_ENTRIES 5e7
-#define MATCHING_PASSES  5.0
+#define MATCHING_UNLIMITED PETSC_INFINITY
+#define MATCHING_LIMITED   (-1.0)
 
 /* The sweeps that adapt the scalings to new values, and what counts as 1 there */
 #define MATCHING_SWEEPS 4
@@ -59,25 +59,25 @@ typedef struct {
 } IDRSMatchingOps;
 
 /* matching.c */
-PETSC_INTERN PetscErrorCode IDRSMatchingGetBackEnd_Private(Mat, Vec, Vec, const IDRSMatchingOps **);
-PETSC_INTERN PetscErrorCode IDRSMatchingSupports(Mat, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSMatchingCreate(Mat, PetscBool, IDRSMatching *);
-PETSC_INTERN PetscErrorCode IDRSMatchingUpdate(IDRSMatching, Mat, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSMatchingDestroy(IDRSMatching *);
-PETSC_INTERN PetscErrorCode IDRSMatchingView(IDRSMatching, PetscViewer);
-PETSC_INTERN PetscErrorCode IDRSMatchingPermute(IDRSMatching, PetscBool, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode IDRSMatchingScaleInput(IDRSMatching, PetscBool, Vec, Vec);
-PETSC_INTERN PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching, PetscBool, Vec);
+PETSC_EXTERN PetscErrorCode IDRSMatchingGetBackEnd_Private(Mat, Vec, Vec, const IDRSMatchingOps **);
+PETSC_EXTERN PetscErrorCode IDRSMatchingSupports(Mat, const char *[]);
+PETSC_EXTERN PetscErrorCode IDRSMatchingCreate(Mat, PetscReal, IDRSMatching *);
+PETSC_EXTERN PetscErrorCode IDRSMatchingUpdate(IDRSMatching, Mat, PetscBool *);
+PETSC_EXTERN PetscErrorCode IDRSMatchingDestroy(IDRSMatching *);
+PETSC_EXTERN PetscErrorCode IDRSMatchingView(IDRSMatching, PetscViewer);
+PETSC_EXTERN PetscErrorCode IDRSMatchingPermute(IDRSMatching, PetscBool, Vec, Vec, Vec);
+PETSC_EXTERN PetscErrorCode IDRSMatchingScaleInput(IDRSMatching, PetscBool, Vec, Vec);
+PETSC_EXTERN PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching, PetscBool, Vec);
 
 /* matchingmat.c */
-PETSC_INTERN PetscErrorCode IDRSMatchingGetMat(IDRSMatching, Mat, MatReuse, Mat *);
+PETSC_EXTERN PetscErrorCode IDRSMatchingGetMat(IDRSMatching, Mat, MatReuse, Mat *);
 
 /* matchingrows.c */
-PETSC_INTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, double, PetscInt[], double[], double[], PetscInt *, PetscInt *);
-PETSC_INTERN void           IDRSMatchingClipRows(const IDRSRows *, double, double[], double[]);
-PETSC_INTERN PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *, const PetscInt[], double[], double[], double *);
+PETSC_EXTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, double, PetscInt[], double[], double[], PetscInt *, PetscInt *);
+PETSC_EXTERN void           IDRSMatchingClipRows(const IDRSRows *, double, double[], double[]);
+PETSC_EXTERN PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *, const PetscInt[], double[], double[], double *);
 
-PETSC_INTERN PetscErrorCode IDRSMatchingFindBadRow(Mat, PetscInt *);
+PETSC_EXTERN PetscErrorCode IDRSMatchingFindBadRow(Mat, PetscInt *);
 
 /* matchinghost.c, and matchingcuda.cu if CUDA is compiled in */
 PETSC_INTERN const IDRSMatchingOps IDRSMatchingBackEnds_Host;

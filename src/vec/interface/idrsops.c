@@ -136,8 +136,19 @@ static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep st
 
     PetscCall((*rules->check)(first, step));
     PetscCall(IDRSPassBegin(first, rules->pass));
-    PetscCall((*(rules->pass == IDRS_COMBINE ? passes->combine
-                                             : (rules->pass == IDRS_UPDATE ? passes->update : passes->advance)))(&same, step));
+    switch (rules->pass) {
+    case IDRS_COMBINE:
+      PetscCall((*passes->combine)(&same, step));
+      break;
+    case IDRS_UPDATE:
+      PetscCall((*passes->update)(&same, step));
+      break;
+    case IDRS_ADVANCE:
+      PetscCall((*passes->advance)(&same, step));
+      break;
+    default:
+      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "IDRSPass_Private() does not know pass %s", IDRSPassNames[rules->pass]);
+    }
     for (PetscInt i = 0; i < same.count; i++) {
       PetscInt vectors, flops;
 

@@ -666,8 +666,8 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   iterations after the kernel has ended. The residuals differ from those of single steps by rounding errors, and are reproducible.
 
   It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner or `PCJACOBI` from the
-  right, at most 16 shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or `KSPConvergedSkip()`,
-  and monitors that do not ask for the solution.
+  right, at most 16 hashed shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or
+  `KSPConvergedSkip()`, and monitors that do not ask for the solution.
 
   On GPUs of compute capability 9.0 a system that fits stays in shared memory while the kernel runs, which is faster. `-ksp_view`
   shows this.

@@ -50,7 +50,7 @@ static PetscErrorCode SceneCreate(const Kind *kind, Scene *scene)
   PetscCall(MatAssemble(scene->A));
   PetscCall(MatCreateVecs(scene->A, NULL, &scene->b));
   PetscCall(VecSetGeneral(scene->b, 0.3));
-  for (PetscInt l = 0; l < SOLVES; l++) { PetscCall(DuplicateAll(scene->b, &scene->x[l], &scene->right[l])); }
+  for (PetscInt l = 0; l < SOLVES; l++) PetscCall(DuplicateAll(scene->b, &scene->x[l], &scene->right[l]));
   PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n * bs, 6, NULL, &scene->B));
   PetscCall(MatSetRandom(scene->B, NULL));
   PetscCall(MatDuplicate(scene->B, MAT_DO_NOT_COPY_VALUES, &scene->X));
@@ -65,7 +65,7 @@ static PetscErrorCode SceneDestroy(Scene *scene)
 {
   PetscFunctionBeginUser;
   PetscCall(DestroyAll(&scene->col, &scene->row, &scene->X, &scene->B));
-  for (PetscInt l = 0; l < SOLVES; l++) { PetscCall(DestroyAll(&scene->right[l], &scene->x[l])); }
+  for (PetscInt l = 0; l < SOLVES; l++) PetscCall(DestroyAll(&scene->right[l], &scene->x[l]));
   PetscCall(DestroyAll(&scene->b, &scene->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -238,7 +238,7 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
 
   PetscFunctionBeginUser;
   PetscCall(MatFactorInfoInitialize(&info));
-  for (PetscInt l = 0; l < 2; l++) { PetscCall(DuplicateAll(b, &x[l], &right[l])); }
+  for (PetscInt l = 0; l < 2; l++) PetscCall(DuplicateAll(b, &x[l], &right[l]));
   PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
   givenup = NULL;
   PetscCall(FactorAndSolve(F, A, b, right));
@@ -254,7 +254,7 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
     PetscCall(ComplainIf(!equal, "after a solve that has given up: another solution"));
   }
   PetscCall(MatDestroy(&F));
-  for (PetscInt l = 0; l < 2; l++) { PetscCall(DestroyAll(&x[l], &right[l])); }
+  for (PetscInt l = 0; l < 2; l++) PetscCall(DestroyAll(&x[l], &right[l]));
   PetscCall(Verdict("a solve that has given up"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -246,7 +246,7 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   PetscCall(Unlock(x));
   for (PetscInt round = 0; round < 3; round++) { /* PETSc would refuse a preconditioner that three errors have left, for good */
     if (size > 1 && which % 2) PetscCall(Refused(what, ksp, b, x));
-    if (size > 1 || which % 2) { PetscCall(ResetWith(ksp, S)); }
+    if (size > 1 || which % 2) PetscCall(ResetWith(ksp, S));
     if (round == 2) break;
     PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
     PetscCall(ComplainIf(!ierr, "%s: no error in round %" INT, what, round));

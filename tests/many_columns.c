@@ -342,7 +342,7 @@ static PetscErrorCode TestPreconditioners(Mat A)
     /* blocks inside of a preconditioner may be counted, too, and a device makes some in vain */
     PetscCall(ComplainIf(several ? blocks[1] < its || blocks[1] > 2 * (its + updates + 1) + 6 * (updates + COLUMNS) : blocks[1] > 0,
                          "%s: applied to %" INT " blocks in %" INT " iterations", pctypes[i], blocks[1], its));
-    PetscCall(ComplainIf(one ? vectors[1] < its * COLUMNS / 2 : vectors[1] > (i == 1 ? 1 : 0), 
+    PetscCall(ComplainIf(one ? vectors[1] < its * COLUMNS / 2 : vectors[1] > (i == 1 ? 1 : 0),
                          "%s: applied to %" INT " vectors in %" INT " iterations", pctypes[i], vectors[1], its));
     PetscCall(DestroyAll(&B, &X, &ksp));
   }

@@ -407,7 +407,7 @@ static PetscErrorCode TestMemory(void)
     PetscCall(KSPSetType(ksp, KSPIDRS));
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPIDRSSetShadowSize(ksp, 64));
-    for (PetscInt i = 0; i < 3 && (ierr || !i); i++) { Try(ierr, KSPSetUp(ksp)); }
+    for (PetscInt i = 0; i < 3 && (ierr || !i); i++) Try(ierr, KSPSetUp(ksp));
     if (ierr) {
       const char *found;
       long long   wanted = 0, available = 0;

@@ -655,7 +655,7 @@ static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
     PetscCall(VecDestroy(&x));
     if (tell && solve % 1000 == 999) PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "%" INT " solves\n", solve + 1));
   }
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) { PetscCall(DestroyAll(&ksp[i], &first[i], &b[i], &A[i])); }
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) PetscCall(DestroyAll(&ksp[i], &first[i], &b[i], &A[i]));
   PetscCall(Verdict("many solves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -172,7 +172,7 @@ static PetscErrorCode Scatters(PetscSF sf, PetscInt nroots, PetscInt nleaves, Pe
   *result = reverse ? under[0].roots : under[0].leaves;
   PetscCall(PetscObjectReference((PetscObject)*result));
   PetscCall(VecAXPY(*result, 8192.0, reverse ? under[1].roots : under[1].leaves));
-  for (PetscInt u = 0; u < UNITS; u++) { PetscCall(DestroyAll(&under[u].roots, &under[u].leaves)); }
+  for (PetscInt u = 0; u < UNITS; u++) PetscCall(DestroyAll(&under[u].roots, &under[u].leaves));
   if (bs > 1) PetscCallMPI(MPI_Type_free(&unit));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -284,7 +284,7 @@ static PetscErrorCode TestLeft(PetscInt n)
     PetscCall(End(sf, MPIU_SCALAR, MPIU_SUM, PETSC_FALSE, &under[1]));
     result[t] = under[1].leaves;
     PetscCall(PetscObjectReference((PetscObject)result[t]));
-    for (PetscInt u = 0; u < UNITS; u++) { PetscCall(DestroyAll(&under[u].roots, &under[u].leaves)); }
+    for (PetscInt u = 0; u < UNITS; u++) PetscCall(DestroyAll(&under[u].roots, &under[u].leaves));
     PetscCall(PetscSFDestroy(&sf));
   }
   PetscCall(Difference(result[0], result[1], &difference));

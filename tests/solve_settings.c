@@ -124,7 +124,7 @@ static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
       PetscInt references;
 
       PetscCall(SetAll(ksp, PETSC_TRUE, P));
-      if (solving) { PetscCall(SolveSystem("before another type", ksp, A, b, x)); }
+      if (solving) PetscCall(SolveSystem("before another type", ksp, A, b, x));
       PetscCall(KSPSetType(ksp, types[it]));
       PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
       PetscCall(ComplainIf(references != 1, "%s: shadow vectors are kept", types[it]));

@@ -34,8 +34,8 @@ PetscErrorCode IDRSProductReset(IDRSProduct product)
   if (owner) PetscCall((*owner->reset)(product));
   product->backend = product->wide = NULL;
   product->byrows                  = PETSC_FALSE;
-  product->tilesize               = 0;
-  product->notiles                = NULL;
+  product->tilesize                = 0;
+  product->notiles                 = NULL;
   product->bytes = product->seconds = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

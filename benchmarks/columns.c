@@ -379,8 +379,8 @@ int main(int argc, char **argv)
                         info.nz_used / PetscMax(N, 1), bench.transpose ? ", transposed" : "",
                         gpu ? "on the GPU" : "in the memory of the host", used->wide ? used->wide->name : "mat",
                         used->byrows ? " through a block by rows" : ""));
-  if (used->blocksize > 1)
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", one column index for each block of %" PetscInt_FMT " rows", used->blocksize));
+  if (used->tilesize > 1)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", one column index for each block of %" PetscInt_FMT " rows", used->tilesize));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   if (used->bycolumn) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a MatMult() each: %s\n", used->bycolumn));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    MatMult   together    ratio%s   difference\n",

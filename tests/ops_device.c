@@ -101,7 +101,7 @@ static PetscErrorCode Load(Side *side, const IDRSStep *step, PetscBool diagonal)
     scalars->M[j + j * s] += 3.0;
     scalars->inverse[j] = (PetscScalar)1.0 / scalars->M[j + j * s];
   }
-  if (step->start) IDRSScalarsForget(scalars, step->k);
+  if (step->start) IDRSScalarsResetColumns(scalars, step->k);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -61,7 +61,7 @@ typedef struct {
 typedef struct {
   PetscObjectId    id;
   PetscObjectState values, pattern;
-  PetscObjectState together; /* of values that all processes have changed */
+  PetscObjectState collective; /* of values that all processes have changed */
 } IDRSMatState;
 
 struct _n_IDRSProduct {

@@ -68,7 +68,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetPointers(IDRSScalars *scalars,
 }
 
 /* Sets the columns of M from k on to columns of the identity, until they are computed */
-static inline IDRS_HOST_DEVICE void IDRSScalarsForget(IDRSScalars *scalars, PetscInt k)
+static inline IDRS_HOST_DEVICE void IDRSScalarsResetColumns(IDRSScalars *scalars, PetscInt k)
 {
   const PetscInt s = scalars->s;
 
@@ -274,7 +274,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmegaStep(IDRSScalars *scala
 }
 
 /* Sets f = P^H r, from the sums of x = r, for an r that no step has made */
-static inline IDRS_HOST_DEVICE void IDRSScalarsTakeResidual(IDRSScalars *scalars)
+static inline IDRS_HOST_DEVICE void IDRSScalarsSetResidual(IDRSScalars *scalars)
 {
   const PetscInt     s  = scalars->s;
   const PetscScalar *Pr = scalars->sums + IDRS_SUM_PX(s);

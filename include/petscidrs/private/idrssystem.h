@@ -374,12 +374,12 @@ IDRS_TEAM_FUNCTION void IDRSSystemCombineStart(IDRSSystem *system, PetscInt colu
    Keeps the first columns of a start that has broken down. The other columns are zero until the first cycle computes them. beta is
    zero, because the iterate has been accepted
 */
-IDRS_TEAM_FUNCTION void IDRSSystemKeepColumns(IDRSSystem *system, PetscInt s, PetscInt kept)
+IDRS_TEAM_FUNCTION void IDRSSystemResetColumns(IDRSSystem *system, PetscInt s, PetscInt kept)
 {
   const PetscInt n = system->A.n;
 
   if (IDRSTeamMember(system->team) == 0) {
-    IDRSScalarsForget(&system->scalars, kept);
+    IDRSScalarsResetColumns(&system->scalars, kept);
     for (PetscInt j = 0; j < s; j++) system->scalars.beta[j] = 0.0;
   }
   IDRS_FOR_MY_ROWS(b, m, system)
@@ -405,8 +405,8 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
   PetscReal         rr      = 0.0;
 
   /* M, f and beta of this recurrence */
-  if (kept) IDRSSystemKeepColumns(system, s, kept);
-  else if (IDRSTeamMember(system->team) == 0) IDRSScalarsForget(&system->scalars, 0);
+  if (kept) IDRSSystemResetColumns(system, s, kept);
+  else if (IDRSTeamMember(system->team) == 0) IDRSScalarsResetColumns(&system->scalars, 0);
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
   IDRSTeamSync(system->team);
   while (result->its < system->limits->maxits) {

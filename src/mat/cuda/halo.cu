@@ -18,7 +18,7 @@ struct _n_IDRSHalo {
 /* Whether messages can go through it, on this process */
 PetscBool IDRSHaloIsValid(IDRSHalo halo)
 {
-  return halo && halo->share && !halo->share->lost ? PETSC_TRUE : PETSC_FALSE;
+  return halo && halo->share && !halo->share->isBroken ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /* What goes between this process and each of some others, for MPI_Alltoallv(): one number more than there are items */
@@ -112,7 +112,7 @@ PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, I
   *newhalo   = halo;
   halo->room = ghosts * IDRS_PARTS;
   PetscCall(PetscCommDuplicate(comm, &halo->comm, NULL));
-  PetscCall(IDRSPeersTakeShare(halo->comm, ((size_t)2 * halo->room + 1) * sizeof(ulonglong2), &halo->share));
+  PetscCall(IDRSPeersCreateShare(halo->comm, ((size_t)2 * halo->room + 1) * sizeof(ulonglong2), &halo->share));
   if (halo->share) PetscCall(IDRSHaloSetSends_Private(halo, scatter));
   else PetscCall(IDRSHaloDestroy(newhalo));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -179,7 +179,7 @@ PetscErrorCode IDRSHaloDestroy(IDRSHalo *halo)
   if (*halo) {
     PetscCallCUDA(cudaFree((*halo)->index));
     PetscCallCUDA(cudaFree((*halo)->to));
-    PetscCall(IDRSPeersReturnShare(&(*halo)->share));
+    PetscCall(IDRSPeersDestroyShare(&(*halo)->share));
     PetscCall(PetscCommDestroy(&(*halo)->comm));
   }
   PetscCall(PetscFree(*halo));

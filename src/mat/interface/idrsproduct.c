@@ -48,9 +48,9 @@ PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)A, &state->id));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state->together));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state->collective));
   PetscCall(MatGetNonzeroState(A, &state->pattern));
-  state->values = state->together;
+  state->values = state->collective;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &parallel, MATMPIAIJ, MATMPIAIJCUSPARSE, ""));
   if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (PetscInt i = 0; i < 2 && blocks[i]; i++) {

@@ -165,7 +165,7 @@ static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
   PetscCall(IDRSMatGetState(product->A, &state));
   /* A^T is made again if the matrix, its pattern, its values or the product asked for have changed */
   old = !transposed->A || transposed->of.id != state.id || transposed->of.pattern != state.pattern ||
-        transposed->of.together != state.together || transposed->kind != product->kind;
+        transposed->of.collective != state.collective || transposed->kind != product->kind;
   if (!product->widechosen) {
     if (transposed->of.values != state.values) old = 1;
     IDRSCallAllreduce(MPI_IN_PLACE, &old, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)product->A));

@@ -35,7 +35,7 @@ typedef struct {
   int           *givenup;                  /* pinned */
   uint32_t       exchanges[IDRS_CHANNELS]; /* how many there have been in each channel */
   uint64_t       taken;                    /* channels that solvers of this process have, a bit each */
-  PetscBool      lost;                     /* an exchange was not made: channels may disagree about their number */
+  PetscBool      isBroken;                 /* an exchange was not made: channels may disagree about their number */
   PetscBool      shared;                   /* some of these processes are on the same device */
   IDRSPeersShare share[IDRS_SHARES];       /* in the same order on all processes */
   PetscInt       shares;
@@ -90,15 +90,15 @@ static void IDRSPeersDropShares(IDRSMailboxes *boxes, bool frees)
 
     IDRSPeersUnmap(boxes, share->memory);
     if (frees) (void)cudaFree(share->memory[boxes->rank]);
-    share->lost = PETSC_TRUE;
+    share->isBroken = PETSC_TRUE;
     if (!share->taken) delete share;
   }
   boxes->shares = 0;
 }
 
 /*
-   Called by MPI when the communicator goes, on all processes. Those that have lost an exchange may not all come here: they leave
-   their memory to the end of the program
+   Called by MPI on all processes when the communicator is freed. If an exchange has failed, some processes may not arrive here, so
+   the memory is freed at the end of the program
 */
 static int MPIAPI IDRSPeersFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
 {
@@ -107,7 +107,7 @@ static int MPIAPI IDRSPeersFree(MPI_Comm comm, PetscMPIInt keyval, void *attribu
 
   IDRSPeersUnmap(boxes, boxes->mailbox);
   for (PetscInt i = 0; i < boxes->shares; i++) IDRSPeersUnmap(boxes, boxes->share[i]->memory);
-  frees = !boxes->lost && MPI_Barrier(comm) == MPI_SUCCESS;
+  frees = !boxes->isBroken && MPI_Barrier(comm) == MPI_SUCCESS;
   IDRSPeersDropShares(boxes, frees);
   if (frees) (void)cudaFree(boxes->mailbox[boxes->rank]);
   (void)cudaFree(boxes->peers);
@@ -202,7 +202,7 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   IDRSPeersUnmap(boxes, boxes->mailbox);
-  boxes->mailbox[boxes->rank] = NULL; /* after an exchange was lost: see IDRSPeersFree() */
+  boxes->mailbox[boxes->rank] = NULL; /* after a failed exchange, see IDRSPeersFree() */
   IDRSPeersDropShares(boxes, false);
   PetscCall(PetscArrayzero(boxes->exchanges, IDRS_CHANNELS));
   PetscCall(
@@ -214,7 +214,7 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   peers.size      = boxes->size;
   for (PetscMPIInt p = 0; p < boxes->size; p++) peers.mailbox[p] = (ulonglong2 *)boxes->mailbox[p];
   PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
-  boxes->lost = PETSC_FALSE;
+  boxes->isBroken = PETSC_FALSE;
   PetscCall(IDRSDeviceShared(comm, &boxes->shared));
   if (boxes->shared) IDRSPeersShared = true;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -237,9 +237,9 @@ static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes,
 
 /*
    IDRSPeersConnect - Connects the devices of a communicator of PETSc's own, and gives a solver a channel between them, if it has
-   none (-1) and wants one (not NULL), or says why that cannot be. Collective, and the same on all processes. Where an exchange was
-   lost on one of them since the last time, all begin anew. Automatically processes that share a device are not connected, as each
-   would wait for kernels of the others that find no room
+   none (-1) and wants one (not NULL), or says why that cannot be. Collective, and the same on all processes. If an exchange has
+   failed on one of them since the last call, all connect again. If automatic, processes that share a device are not connected,
+   because each would wait for kernels of the others that cannot be resident
 */
 PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
@@ -270,7 +270,7 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
   }
   *why = boxes->why;
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  states[0] = boxes->lost || !boxes->mailbox[boxes->rank] ? 1 : 0;
+  states[0] = boxes->isBroken || !boxes->mailbox[boxes->rank] ? 1 : 0;
   states[1] = IDRSPeersShared ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
   if (states[0]) {
@@ -297,8 +297,8 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
   PetscCheck(boxes && channel >= 0, PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
   PetscCheck(
-    !boxes->lost, PETSC_COMM_SELF, PETSC_ERR_LIB,
-    "An exchange between these processes was lost before: the next solve of KSPIDRS with such reductions connects them anew");
+    !boxes->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
+    "An earlier exchange between these processes has failed: the next solve of KSPIDRS with such reductions connects them anew");
   number           = ++boxes->exchanges[channel];
   exchange->peers  = boxes->peers;
   exchange->number = number;
@@ -307,11 +307,12 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
 }
 
 /*
-   IDRSPeersTakeShare - So much memory of this process, of zeros, which others map; NULL where it cannot be had. Collective, and the
-   same on all processes, which are connected. What kernels have sent there before has come before all processes are here, and goes:
-   after 2^31 exchanges it would count as a later one. So a process must not send to another one before it has heard from it
+   IDRSPeersCreateShare - Allocates bytes of zeros on this process, which the other processes map; NULL if that fails. Collective on
+   connected processes, and the same result on all. Messages of earlier kernels have arrived before all processes are here, and are
+   cleared, because after 2^31 exchanges they would count as later ones. So a process must not send to another one before it has
+   received a message of it
 */
-PetscErrorCode IDRSPeersTakeShare(MPI_Comm comm, size_t bytes, IDRSPeersShare *newshare)
+PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare *newshare)
 {
   IDRSMailboxes *boxes;
   IDRSPeersShare share  = NULL;
@@ -360,19 +361,19 @@ PetscErrorCode IDRSPeersNextOfShare(MPI_Comm comm, IDRSPeersShare share, uint32_
   PetscFunctionBegin;
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
   PetscCheck(
-    boxes && !boxes->lost && !share->lost, PETSC_COMM_SELF, PETSC_ERR_LIB,
-    "An exchange between these processes was lost before: the next solve of KSPIDRS with such messages connects them anew");
+    boxes && !boxes->isBroken && !share->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
+    "An earlier exchange between these processes has failed: the next solve of KSPIDRS with such messages connects them anew");
   *number = ++share->exchanges;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPeersReturnShare - Gives a share back, which may be lost */
-PetscErrorCode IDRSPeersReturnShare(IDRSPeersShare *share)
+/* IDRSPeersDestroyShare - Returns a share to its communicator, or deletes one whose exchange has failed */
+PetscErrorCode IDRSPeersDestroyShare(IDRSPeersShare *share)
 {
   PetscFunctionBegin;
   if (*share) {
     (*share)->taken = PETSC_FALSE;
-    if ((*share)->lost) delete *share;
+    if ((*share)->isBroken) delete *share;
   }
   *share = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -390,7 +391,7 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
   if (seconds <= IDRSGetTimeout()) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
   if (!boxes || !boxes->givenup || !boxes->mailbox[boxes->rank]) PetscFunctionReturn(PETSC_SUCCESS);
-  boxes->lost                     = PETSC_TRUE;
+  boxes->isBroken                 = PETSC_TRUE;
   *(volatile int *)boxes->givenup = 1;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB,
           "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout",
@@ -409,7 +410,7 @@ PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool faile
   PetscFunctionBegin;
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
   if (failed && boxes && boxes->givenup) {
-    boxes->lost                     = PETSC_TRUE;
+    boxes->isBroken                 = PETSC_TRUE;
     *(volatile int *)boxes->givenup = 1;
   }
   if (*channel >= 0) boxes->taken &= ~((uint64_t)1 << *channel);

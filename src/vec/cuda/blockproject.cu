@@ -268,7 +268,7 @@ static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &m
    product follow from those above it
 */
 template <int B>
-static __device__ __forceinline__ void IDRSDotsLeave(const IDRSDotsArguments &dots, const IDRSDotsTask &task, int firststrip,
+static __device__ __forceinline__ void IDRSDotsStore(const IDRSDotsArguments &dots, const IDRSDotsTask &task, int firststrip,
                                                      int strips, const double *total)
 {
   double   *to      = dots.partials + ((size_t)blockIdx.x * (size_t)dots.sums + (size_t)task.sum) * IDRS_PARTS_OF;
@@ -345,7 +345,7 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
   }
   IDRSCopyWait<0>();
   IDRSDotsAddWarps<B>(mine, c, (double *)memory);
-  IDRSDotsLeave<B>(dots, task, firststrip, strips, (double *)memory);
+  IDRSDotsStore<B>(dots, task, firststrip, strips, (double *)memory);
 }
 
 /*

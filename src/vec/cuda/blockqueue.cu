@@ -68,7 +68,7 @@ static __device__ __forceinline__ void IDRSBlockCopy(int count, const PetscScala
 }
 
 /* By all threads of a block: what a step has changed of the numbers that are kept */
-static __device__ __forceinline__ void IDRSBlockKeep(const IDRSBlockScalars *block, const IDRSBlockScalars *kept, int k)
+static __device__ __forceinline__ void IDRSBlockStore(const IDRSBlockScalars *block, const IDRSBlockScalars *kept, int k)
 {
   const int m = block->m, q = block->q;
 
@@ -130,7 +130,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   if (norms.stopped) IDRSBlockCopy(nsums, algebra.sums, algebra.kept);
   else {
     for (int l = 0; l < IDRS_BLOCK_COMBINES; l++) IDRSBlockWriteCoefficients(&block, algebra.widthbits, algebra.coefficients[l]);
-    if (SHARED) IDRSBlockKeep(&block, &kept, algebra.k);
+    if (SHARED) IDRSBlockStore(&block, &kept, algebra.k);
   }
   IDRSBlockReport(algebra);
 }

@@ -53,7 +53,7 @@
 #define IDRS_CLUSTER_LEAST 4
 
 /* Rows of a block that are not too few for one more cluster, or for a larger one */
-#define IDRS_ONCHIP_ROWS 128
+#define IDRS_RESIDENT_ROWS 128
 
 /*
    Rows of a block and of others, all of which a block has vectors of: three of a thread. With more of them the passes take longer
@@ -397,10 +397,10 @@ struct IDRSClusteredBlocks {
   */
   __device__ __forceinline__ void Pass(unsigned int count, const IDRSBlockMessage *slots, IDRSBlockMessage *boxes)
   {
-    constexpr int      together = IDRS_WARP / IDRS_CLUSTER_LANES, ranks = IDRS_CLUSTER_BLOCKS / IDRS_CLUSTER_LANES;
+    constexpr int      atonce = IDRS_WARP / IDRS_CLUSTER_LANES, ranks = IDRS_CLUSTER_BLOCKS / IDRS_CLUSTER_LANES;
     const unsigned int lane = threadIdx.x % IDRS_CLUSTER_LANES;
 
-    for (unsigned int begin = cluster.rank; begin < count; begin += together * cluster.size) {
+    for (unsigned int begin = cluster.rank; begin < count; begin += atonce * cluster.size) {
       const unsigned int i     = begin + threadIdx.x % IDRS_WARP / IDRS_CLUSTER_LANES * cluster.size;
       const bool         mine  = i < count;
       const size_t       apart = IDRS_CLUSTER_LANES * cluster.count * count;
@@ -907,7 +907,7 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
   tried.matrix = matrix;
   PetscCall(IDRSClusteredGetClusters(work, &tried, &most, &shared, &sums));
   if (!most) PetscFunctionReturn(PETSC_SUCCESS);
-  tried.clusters = (unsigned int)PetscMax(PetscMin((size_t)most, (n + size * IDRS_ONCHIP_ROWS - 1) / (size * IDRS_ONCHIP_ROWS)),
+  tried.clusters = (unsigned int)PetscMax(PetscMin((size_t)most, (n + size * IDRS_RESIDENT_ROWS - 1) / (size * IDRS_RESIDENT_ROWS)),
                                           (size_t)1);
   tried.rows     = PetscMax((n + tried.clusters * size - 1) / (tried.clusters * size), (size_t)1);
   /* at least */
@@ -945,7 +945,7 @@ PetscErrorCode IDRSClusteredSetUp_CUDA(IDRSWork work, const PetscInt *i, const P
   PetscCall(IDRSClusteredDestroy_CUDA(clustered));
   PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSClusteredKernel<1, IDRS_MATRIX_SHARED>, &can)); /* the same devices */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
-  while (size < IDRS_CLUSTER_BLOCKS && (size_t)work->n > size * IDRS_ONCHIP_ROWS) size *= 2;
+  while (size < IDRS_CLUSTER_BLOCKS && (size_t)work->n > size * IDRS_RESIDENT_ROWS) size *= 2;
   for (; size <= IDRS_CLUSTER_BLOCKS && !clustered->clusters; size *= 2)
     PetscCall(IDRSClusteredTry(work, i, j, own, true, size, clustered));
   for (int matrix = 1; matrix >= 0; matrix--) {

@@ -80,7 +80,7 @@ static __device__ __forceinline__ bool IDRSWholeAcceptUpdate(IDRSScalars *scalar
   if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_FALSE, PETSC_FALSE))) return false;
   if (!(square < IDRS_UPDATE_CONFIRMS * IDRS_UPDATE_CONFIRMS * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE) * promised)) return false;
   if (IDRS_LANE == 0) IDRSWholeSetAnchor(squares, square);
-  IDRSScalarsTakeResidual(scalars);
+  IDRSScalarsSetResidual(scalars);
   IDRSScalarsCombine(scalars, 0);
   for (PetscInt j = IDRS_LANE; j < scalars->s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, -1, j, c);
   return true;

@@ -293,7 +293,7 @@ PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal 
   *rr      = 0.0;
   *verdict = IDRS_GOES_ON;
   /* f = P^H r */
-  if (step->k == IDRS_RESIDUAL) IDRSScalarsTakeResidual(&work->scalars);
+  if (step->k == IDRS_RESIDUAL) IDRSScalarsSetResidual(&work->scalars);
   /* alpha, M_k, beta_k, f, c; or omega */
   else if (!IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr))
     *verdict = step->k < work->s ? IDRS_PIVOT : IDRS_NO_OMEGA;

@@ -107,7 +107,7 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
     }
     work->scalars.pivotscale = 1 / (PETSC_MACHINE_EPSILON * least);
   }
-  IDRSScalarsForget(&work->scalars, 0);
+  IDRSScalarsResetColumns(&work->scalars, 0);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -173,7 +173,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
 
     PetscCall(
       IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
-    IDRSScalarsForget(col->scalars, 0); /* M = I */
+    IDRSScalarsResetColumns(col->scalars, 0); /* M = I */
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     rec->start       = PETSC_TRUE;
     rec->residual    = KSPIDRS_RECURRED;
@@ -370,7 +370,7 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
-  IDRSScalarsForget(col->scalars, k); /* M(:,k:s) = I(:,k:s) */
+  IDRSScalarsResetColumns(col->scalars, k); /* M(:,k:s) = I(:,k:s) */
   for (PetscInt j = k; j < s; j++) {
     PetscCall(VecSet(col->G[j], 0.0));
     PetscCall(VecSet(col->U[j], 0.0));

@@ -49,11 +49,25 @@ static PetscErrorCode Solve(Solver *solver)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A new thread has the first GPU, until the GPU of the process is set */
+static PetscErrorCode SetDevice(void)
+{
+  PetscDeviceContext dctx;
+  PetscDevice        device;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceContextGetDevice(dctx, &device));
+  PetscCall(PetscDeviceConfigure(device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static void *Run(void *ctx)
 {
   Start *start = (Start *)ctx;
 
-  start->ierr = Solve(start->inner);
+  start->ierr = start->thread ? SetDevice() : PETSC_SUCCESS;
+  if (!start->ierr) start->ierr = Solve(start->inner);
   return NULL;
 }
 

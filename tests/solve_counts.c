@@ -23,6 +23,7 @@ static PetscErrorCode TestCounts(void)
       KSP            ksp;
 
       PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI)); /* in which every reduction is an MPI_Allreduce() */
       PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
       PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, N));
       PetscCall(KSPSetUp(ksp));

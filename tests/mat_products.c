@@ -72,7 +72,7 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
   PetscCall(VecSet(x, (PetscScalar)NAN));
   PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(work), step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
-  PetscCall(ComplainIf(outcome.verdict != IDRS_CONTINUE, "a projection that the host was to continue has verdict %d",
+  PetscCall(ComplainIf(outcome.verdict != IDRS_UNDECIDED, "a projection that the host was to continue has verdict %d",
                        (int)outcome.verdict));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

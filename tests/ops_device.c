@@ -163,7 +163,7 @@ static PetscErrorCode StepByPasses(Side *side, const IDRSStep *step, PetscBool d
   PetscCall(Passes(side, step, diagonal));
   if (ahead) PetscCall(IDRSQueueCollect(side->work, &outcome));
   PetscCall(IDRSQueueEnd(IDRSGroupOfOne(side->work)));
-  PetscCall(ComplainIf(outcome.verdict != IDRS_GOES_ON, "%s: step %" INT "%s ends with verdict %d", side->work->passes->name,
+  PetscCall(ComplainIf(outcome.verdict != IDRS_CONTINUES, "%s: step %" INT "%s ends with verdict %d", side->work->passes->name,
                        step->k, step->start ? " of the start" : "", (int)outcome.verdict));
   PetscCall(Matvec(side, &next));
   PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(side->work), &next, NULL));
@@ -181,7 +181,7 @@ static PetscErrorCode StepByKernel(Side *side, const IDRSStep *step)
 
   PetscFunctionBeginUser;
   PetscCall(IDRSQueueWhole(side->work, step, &limits, NULL, NULL, &report, &outcome));
-  PetscCall(ComplainIf(report.completed != 1 || report.updates || outcome.verdict != IDRS_CONTINUE || outcome.step.k != next.k ||
+  PetscCall(ComplainIf(report.completed != 1 || report.updates || outcome.verdict != IDRS_UNDECIDED || outcome.step.k != next.k ||
                          outcome.step.start != next.start,
                        "a kernel makes %" INT " steps from step %" INT ", and leaves step %" INT " with verdict %d",
                        report.completed, step->k, outcome.step.k, (int)outcome.verdict));

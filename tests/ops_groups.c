@@ -137,12 +137,12 @@ static PetscErrorCode Collect(const Way *way, Team *team, Fate fate[])
     PetscCall(IDRSQueueCollect(team->group.work[i], &outcome));
     mine->last                  = outcome.step.k;
     mine->rnorm[outcome.step.k] = outcome.rnorm;
-    if (!outcome.stopped && outcome.verdict == IDRS_CONTINUE) {
+    if (!outcome.stopped && outcome.verdict == IDRS_UNDECIDED) {
       PetscReal rr;
 
       PetscCall(IDRSQueueContinue(team->group.work[i], &outcome.step, 0.5, &rr, &outcome.verdict));
     }
-    if (outcome.stopped || outcome.verdict != IDRS_GOES_ON) PetscCall(Leave(team, i--));
+    if (outcome.stopped || outcome.verdict != IDRS_CONTINUES) PetscCall(Leave(team, i--));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -578,7 +578,7 @@ static PetscErrorCode ProjectAndFollow(const Problem *problem, Side *side, const
     PetscCall(Project(side->work, step));
     *rnorm = PetscSqrtReal(PetscRealPart(side->scalars->sums[IDRS_SUM_RR(problem->s)]));
     PetscCall(IDRSQueueContinue(side->work, step, 0.5, &(PetscReal){0.0}, &verdict));
-    *stopped = verdict == IDRS_GOES_ON ? PETSC_FALSE : PETSC_TRUE;
+    *stopped = verdict == IDRS_CONTINUES ? PETSC_FALSE : PETSC_TRUE;
     PetscCall(Follow(problem, side, step->k, step->start));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -162,13 +162,10 @@ static PetscErrorCode QueueBegin(const IDRSGroup *group)
 /* The algebra of the library, from sums over all processes, unless the norm is outside its bounds or a stop is due */
 static PetscBool Continue(Device *device, IDRSScalars *scalars, const IDRSStep *step, const IDRSBounds *bounds)
 {
-  PetscReal rr;
-
   device->rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, step)]));
-  if (!IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, step), step->unreported)) return PETSC_FALSE;
-  if (step->unreported && !(device->rnorm > bounds->low && device->rnorm < bounds->high)) return PETSC_FALSE;
   if (stopevery && device->projections % stopevery == 0) return PETSC_FALSE;
-  return IDRSScalarsContinue(scalars, step->k, step->start, bounds->cosine, &rr);
+  return (PetscBool)(IDRSScalarsDecide(scalars, step->k, step->start, IDRSStepHasY(scalars, step), step->unreported, device->rnorm,
+                                       bounds) == IDRS_CONTINUES);
 }
 
 static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])

@@ -15,7 +15,7 @@
 #pragma once
 
 #include <petscidrs.h>
-#include <petscidrs/private/idrstrust.h>
+#include <petscidrs/private/idrsstep.h>
 
 #if defined(__CUDACC__)
   #define IDRS_BLOCK_FUNCTION static __forceinline__ IDRS_HOST_DEVICE
@@ -210,7 +210,7 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *blo
         r    = i;
       }
     }
-    if (!(most > 64 * PETSC_MACHINE_EPSILON * size)) regular = PETSC_FALSE;
+    if (!IDRSIsPivot(most, size)) regular = PETSC_FALSE;
     inverse = (PetscScalar)1.0 / column[r];
     IDRS_FOR_MY_ENTRIES(i, j, m, 2 * m)
     {
@@ -363,14 +363,14 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *blo
 /*
    Computes the omega step from P^H T, P^H R and the Gram matrix of T and R; *rnorm is the Frobenius norm of the new R:
 
-     omega = <T,R> / <T,T> in the Frobenius inner product, enlarged if the cosine is small;   f = P^H R - omega P^H T
+     omega of the Frobenius inner products <T,R>, <T,T>, <R,R>, see IDRSDecideOmega();   f = P^H R - omega P^H T
 */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOmega(const IDRSBlockScalars *block, PetscReal cosine, const PetscScalar sums[],
-                                               PetscReal *rnorm)
+IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsOmega(const IDRSBlockScalars *block, PetscReal cosine, const PetscScalar sums[],
+                                                      PetscReal *rnorm)
 {
   const int          m = block->m, q = block->q;
   const PetscScalar *gram = sums + 2 * q * m;
-  PetscScalar        tr   = 0.0, omega;
+  PetscScalar        tr   = 0.0, minimal, omega;
   PetscReal          tt = 0.0, rr = 0.0, square;
 
   IDRS_UNROLL
@@ -379,14 +379,13 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOmega(const IDRSBlockScalars *block, Pe
     rr += PetscRealPart(gram[m + i + (m + i) * 2 * m]);
     tr += gram[i + (m + i) * 2 * m];
   }
-  omega = tr / tt;
-  if (!(PetscAbsScalar(tr) >= cosine * PetscSqrtReal(tt) * PetscSqrtReal(rr)))
-    omega = (PetscAbsScalar(tr) > 0.0 ? tr / PetscAbsScalar(tr) : (PetscScalar)1.0) * (cosine * PetscSqrtReal(rr / tt));
+  if (!IDRSDecideOmega(tr, tt, rr, cosine, &minimal, &omega) || !IDRSIsOmega(omega)) return IDRS_NO_OMEGA;
   square = rr - 2 * PetscRealPart(PetscConj(omega) * tr) + PetscRealPart(omega * PetscConj(omega)) * tt;
   *rnorm = PetscSqrtReal(square < 0.0 ? (PetscReal)0.0 : square);
   IDRS_FOR_MY_ENTRIES(i, j, q, m) block->f[i + j * q] = sums[q * m + i + j * q] - omega * sums[i + j * q];
   if (IDRS_MEMBER == 0) *block->omega = omega;
   IDRS_SYNC_MEMBERS();
+  return IDRS_CONTINUES;
 }
 
 /* Returns the coefficient of a row in column j */
@@ -416,7 +415,7 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, in
     for (int i = 0; i < m; i++) row += PetscConj(S[i]) * gram[i + l * ld];
     terms[l + j * m] = row * S[l];
   }
-  for (int e = IDRS_MEMBER; e < nsums; e += IDRS_MEMBERS) wrong |= !(PetscAbsScalar(sums[e]) <= PETSC_MAX_REAL);
+  for (int e = IDRS_MEMBER; e < nsums; e += IDRS_MEMBERS) wrong |= !IDRSIsFinite(sums[e]);
   wrong = IDRS_ANY_MEMBER(wrong);
   IDRS_UNROLL
   for (int i = 0; i < m; i++) square += PetscRealPart(gram[i + i * ld]);
@@ -436,15 +435,13 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, in
 }
 
 /*
-   Computes the coefficients of step k from its sums; *rnorm is the Frobenius norm of R after an omega step. Returns PETSC_FALSE
-   if M_kk cannot be inverted
+   Computes the coefficients of step k from its sums; *rnorm is the Frobenius norm of R after an omega step
 */
-IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsFinish(const IDRSBlockScalars *block, int k, PetscReal cosine,
-                                                     const PetscScalar sums[], PetscReal *rnorm)
+IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsFinish(const IDRSBlockScalars *block, int k, PetscReal cosine,
+                                                       const PetscScalar sums[], PetscReal *rnorm)
 {
-  if (k < block->s) return IDRSBlockScalarsColumn(block, k, sums);
-  IDRSBlockScalarsOmega(block, cosine, sums, rnorm);
-  return PETSC_TRUE;
+  if (k < block->s) return IDRSBlockScalarsColumn(block, k, sums) ? IDRS_CONTINUES : IDRS_NO_PIVOT;
+  return IDRSBlockScalarsOmega(block, cosine, sums, rnorm);
 }
 
 /* Computes the direction of the step after step k, unless that is an omega step */
@@ -482,7 +479,7 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsContinue(const IDRSBlockScalars *block,
 
   IDRSBlockScalarsNorms(block, k, (int)bounds->count, sums, norms);
   goes = IDRSBlockNormsWithin(norms, k, bounds);
-  if (goes) goes = IDRSBlockScalarsFinish(block, k, bounds->cosine, sums, &rnorm);
+  if (goes) goes = IDRSBlockScalarsFinish(block, k, bounds->cosine, sums, &rnorm) == IDRS_CONTINUES ? PETSC_TRUE : PETSC_FALSE;
   if (goes && k == block->s && bounds->fall > 0.0 && IDRSUpdateIsDue(rnorm, bounds->fall, norms->peak, bounds->anchornorm))
     goes = PETSC_FALSE;
   if (goes) IDRSBlockScalarsDirect(block, k);

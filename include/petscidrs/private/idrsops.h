@@ -52,7 +52,7 @@
 
    IDRSQueueWhole() makes many steps at once on a device, from one whose direction is there: U_k, or p in the omega step; or, with
    step.wantu, from the first one of the start, U_0 = B^{-1}r. The device stops where the host is to continue, as above, and before
-   the last iteration. G_k, or t, of that step is there then. Reliable updates it makes by itself, by the rules of idrstrust.h, and
+   the last iteration. G_k, or t, of that step is there then. Reliable updates it makes by itself, by the rules of idrsstep.h, and
    stops after one that does not confirm r.
 
    Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
@@ -96,34 +96,6 @@ typedef struct {
 /* The group of one work */
 #define IDRSGroupOfOne(work) (&(const IDRSGroup){1, {work}})
 
-/* Projection of r by itself, after r has been replaced: in the place of k */
-#define IDRS_RESIDUAL (-1)
-
-/* The step of the recurrence that a pass belongs to */
-typedef struct {
-  PetscInt  k;            /* 0 ... s-1, s for the omega step, or IDRS_RESIDUAL */
-  PetscBool start;        /* in the start of the recurrence, up to its omega step */
-  PetscBool unreported;   /* r^H r belongs to an iteration that has not been reported */
-  PetscBool wantv, wantu; /* of the direction: v; U_k, or U_{k+1} in update, U_0 in advance */
-  /* the projection computes its x as A u first, with the product of IDRSWorkSetProduct(): G_k = A U_k, or t = A p */
-  PetscBool matvec;
-} IDRSStep;
-
-/* Where the device may go on by itself: low < ||r|| < high, where ||r|| is unreported */
-typedef struct {
-  PetscReal low, high;
-  PetscReal cosine; /* for omega */
-} IDRSBounds;
-
-/* Until when a device may go on by itself, step after step: within the bounds, from one reliable update to the next */
-typedef struct {
-  IDRSBounds bounds;
-  PetscInt   its, maxits;      /* iterations that have been made, and that may be made: the host makes the last one */
-  PetscReal  fall, anchornorm; /* an update may be due where ||r|| < fall peak and ||r|| < anchornorm; fall = 0: never */
-  PetscReal  peak;             /* largest ||r|| since the last update */
-  PetscReal  tested, growth;   /* bounds.high is the smaller one of `tested` and IDRSGrowthLimit(anchornorm, growth) */
-} IDRSLimits;
-
 /* A reliable update of a device: the norm of the r it has made, after the first so many norms that are reported */
 typedef struct {
   PetscInt  after;
@@ -140,14 +112,6 @@ typedef struct {
 } IDRSWholeReport;
 
 /* What became of a step */
-typedef enum {
-  IDRS_GOES_ON,    /* its coefficients are there, on the device or on the host */
-  IDRS_CONTINUE,   /* its sums are on the host, which continues with IDRSQueueContinue() */
-  IDRS_NOT_FINITE, /* a sum is infinite or a NaN */
-  IDRS_PIVOT,      /* M_kk is rounding error */
-  IDRS_NO_OMEGA    /* there is no omega */
-} IDRSVerdict;
-
 typedef struct {
   IDRSStep    step;
   IDRSVerdict verdict;

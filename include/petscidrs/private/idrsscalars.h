@@ -11,8 +11,7 @@
 */
 #pragma once
 
-#include <petscsys.h>
-#include <petscidrs/private/idrsshadow.h>
+#include <petscidrs/private/idrsstep.h>
 
 /* The sums of one projection of x (and y); s = number of shadow vectors */
 #define IDRS_SUM_PX(s) 0             /* P^H x, s entries */
@@ -42,12 +41,14 @@ typedef struct {
 } IDRSScalars;
 
 #if defined(__CUDA_ARCH__)
-  #define IDRS_LANE        ((PetscInt)(threadIdx.x % 32))
-  #define IDRS_LANES       32
-  #define IDRS_SYNC_WARP() __syncwarp()
+  #define IDRS_LANE         ((PetscInt)(threadIdx.x % 32))
+  #define IDRS_LANES        32
+  #define IDRS_SYNC_WARP()  __syncwarp()
+  #define IDRS_ALL_LANES(x) __all_sync(0xffffffffU, x)
 #else
-  #define IDRS_LANE  0
-  #define IDRS_LANES 1
+  #define IDRS_LANE         0
+  #define IDRS_LANES        1
+  #define IDRS_ALL_LANES(x) (x)
   #define IDRS_SYNC_WARP() \
     do { \
     } while (0)
@@ -104,7 +105,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *s
 {
   const PetscReal gg = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]), large = pivot * scalars->pivotscale;
 
-  return pivot > 64 * PETSC_MACHINE_EPSILON * terms && large * large > gg ? PETSC_TRUE : PETSC_FALSE;
+  return IDRSIsPivot(pivot, terms) && large * large > gg ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /*
@@ -158,32 +159,15 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsBeta(IDRSScalars *scalars, PetscI
   IDRS_SYNC_WARP();
 }
 
-/*
-   Computes the omega that minimizes ||r - omega t||, from the sums of x = t and y = r, and enlarges it if the angle between t
-   and r is wide. Written without a division by the cosine of the angle, the formula also holds for t^H r = 0 (skew-symmetric A):
-
-     minimal  = t^H r / t^H t
-     enlarged = minimal, or cosine (||r|| / ||t||) sign(t^H r) if |t^H r| < cosine ||t|| ||r||, sign(0) = 1
-
-   Returns PETSC_FALSE if t = 0, or if the enlarged omega is infinite or NaN.
-*/
+/* Computes omega from the sums of x = t and y = r, see IDRSDecideOmega() */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *scalars, PetscReal cosine, PetscScalar *minimal,
                                                           PetscScalar *enlarged)
 {
-  const PetscInt    s  = scalars->s;
-  const PetscScalar tr = scalars->sums[IDRS_SUM_XY(s)];
-  const PetscReal   tt = PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
-  const PetscReal   rr = PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]), size = PetscAbsScalar(tr);
+  const PetscInt     s    = scalars->s;
+  const PetscScalar *sums = scalars->sums;
 
-  if (!(tt > 0.0)) return PETSC_FALSE;
-  *minimal = *enlarged = tr / tt;
-  /* No roots are taken where |<t,r>|^2 / <t,t> is so large that the test below does not hold */
-  if (!(PetscAbsScalar(*minimal) * size > ((PetscReal)1.0 + 16 * PETSC_MACHINE_EPSILON) * cosine * cosine * rr)) {
-    const PetscReal tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(rr);
-
-    if (size < cosine * tnorm * rnorm) *enlarged = (size > 0.0 ? tr / size : (PetscScalar)1.0) * (cosine * rnorm / tnorm);
-  }
-  return PetscAbsScalar(*enlarged) <= PETSC_MAX_REAL ? PETSC_TRUE : PETSC_FALSE;
+  return IDRSDecideOmega(sums[IDRS_SUM_XY(s)], PetscRealPart(sums[IDRS_SUM_XX(s)]), PetscRealPart(sums[IDRS_SUM_YY(s)]), cosine,
+                         minimal, enlarged);
 }
 
 /* Returns ||r - omega t||^2 = r^H r - 2 Re(conj(omega) t^H r) + |omega|^2 t^H t */
@@ -193,6 +177,12 @@ static inline IDRS_HOST_DEVICE PetscReal IDRSScalarsNormSquared(const IDRSScalar
 
   return PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]) - 2.0 * PetscRealPart(PetscConj(omega) * scalars->sums[IDRS_SUM_XY(s)]) +
          PetscRealPart(PetscConj(omega) * omega) * PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]);
+}
+
+/* Returns PETSC_TRUE if this square, see IDRSScalarsNormSquared(), has at least half of its digits */
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsSharp(const IDRSScalars *scalars, PetscReal square)
+{
+  return IDRSIsSharp(square, PetscRealPart(scalars->sums[IDRS_SUM_YY(scalars->s)]));
 }
 
 /*
@@ -224,15 +214,14 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscS
 
    A column that is half rounding error ends the start: the space before it is nearly invariant, and contains x.
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsStartStep(IDRSScalars *scalars, PetscInt k, PetscReal cosine, PetscReal *rr)
+static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsStartStep(IDRSScalars *scalars, PetscInt k, PetscReal cosine, PetscReal *rr)
 {
   const PetscInt s = scalars->s;
   PetscScalar    minimal, enlarged;
   PetscReal      share;
 
-  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &enlarged) || !IDRSScalarsOrthogonalize(scalars, k, &share) ||
-      !(share > PETSC_SQRT_MACHINE_EPSILON))
-    return PETSC_FALSE;
+  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &enlarged)) return IDRS_NO_OMEGA;
+  if (!IDRSScalarsOrthogonalize(scalars, k, &share) || !(share > PETSC_SQRT_MACHINE_EPSILON)) return IDRS_NO_PIVOT;
   IDRS_SYNC_WARP();
   IDRSScalarsSetF(scalars, minimal);
   for (PetscInt j = IDRS_LANE; j < k; j += IDRS_LANES) {
@@ -247,7 +236,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsStartStep(IDRSScalars *scala
   IDRS_SYNC_WARP();
   if (k + 1 == s || share < IDRS_SCALARS_PIVOT) IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
   *rr = IDRSScalarsNormSquared(scalars, minimal);
-  return PETSC_TRUE;
+  return IDRS_CONTINUES;
 }
 
 /* Ends the start: beta += c, because r has become r - G c */
@@ -258,19 +247,18 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, Pe
 }
 
 /*
-   Makes the omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2. Returns PETSC_FALSE if omega is
-   zero or not finite
+   Makes the omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmegaStep(IDRSScalars *scalars, PetscReal cosine, PetscReal *rr)
+static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsOmegaStep(IDRSScalars *scalars, PetscReal cosine, PetscReal *rr)
 {
   PetscScalar minimal, omega;
 
-  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &omega) || !(PetscAbsScalar(omega) > 0.0)) return PETSC_FALSE;
+  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &omega) || !IDRSIsOmega(omega)) return IDRS_NO_OMEGA;
   IDRSScalarsSetF(scalars, omega);
   if (IDRS_LANE == 0) scalars->omega[0] = omega;
   *rr = IDRSScalarsNormSquared(scalars, omega);
   IDRS_SYNC_WARP();
-  return PETSC_TRUE;
+  return IDRS_CONTINUES;
 }
 
 /* Sets f = P^H r, from the sums of x = r, for an r that no step has made */
@@ -289,18 +277,17 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsAreFinite(const IDRSScalars 
   PetscBool finite = PETSC_TRUE;
 
   for (PetscInt i = IDRS_LANE; i < IDRS_SUMS(scalars->s, y); i += IDRS_LANES) {
-    if ((rr || i != IDRS_SUM_RR(scalars->s)) && !(PetscAbsScalar(scalars->sums[i]) <= PETSC_MAX_REAL)) finite = PETSC_FALSE;
+    if ((rr || i != IDRS_SUM_RR(scalars->s)) && !IDRSIsFinite(scalars->sums[i])) finite = PETSC_FALSE;
   }
   return finite;
 }
 
 /*
    Computes everything that follows from the sums of step k, or k = s, the omega step: the coefficients of its update, and the c
-   of the next step. start is true up to the first omega step. *rr is r^H r after a step of the start or an omega step. Returns
-   PETSC_FALSE after a breakdown.
+   of the next step. start is true up to the first omega step. *rr is r^H r after a step of the start or an omega step
 */
-static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsContinue(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscReal cosine,
-                                                             PetscReal *rr)
+static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsContinue(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscReal cosine,
+                                                               PetscReal *rr)
 {
   const PetscInt s = scalars->s;
 
@@ -308,12 +295,32 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsContinue(IDRSScalars *scalar
   if (k < s) {
     PetscReal share;
 
-    if (!IDRSScalarsOrthogonalize(scalars, k, &share)) return PETSC_FALSE;
+    if (!IDRSScalarsOrthogonalize(scalars, k, &share)) return IDRS_NO_PIVOT;
     IDRSScalarsBeta(scalars, k);
   } else {
-    if (!IDRSScalarsOmegaStep(scalars, cosine, rr)) return PETSC_FALSE;
+    const IDRSVerdict verdict = IDRSScalarsOmegaStep(scalars, cosine, rr);
+
+    if (verdict != IDRS_CONTINUES) return verdict;
     if (start) IDRSScalarsEndStart(scalars, s);
   }
   if (k + 1 != s) IDRSScalarsCombine(scalars, k < s ? k + 1 : 0);
-  return PETSC_TRUE;
+  return IDRS_CONTINUES;
+}
+
+/*
+   Decides whether the recurrence continues with step k, whose sums are there, and computes its coefficients. `norm` is the norm of
+   r, which is within the bounds unless it is not tested; y is true if the projection of the step has a y, which is r
+*/
+static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsDecide(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscBool y,
+                                                             PetscBool tested, PetscReal norm, const IDRSBounds *bounds)
+{
+  PetscReal rr;
+
+  if (!IDRS_ALL_LANES(IDRSScalarsAreFinite(scalars, y, tested))) return IDRS_NOT_FINITE;
+  if (tested) {
+    const IDRSVerdict verdict = IDRSDecideNorm(norm, bounds);
+
+    if (verdict != IDRS_CONTINUES) return verdict;
+  }
+  return IDRSScalarsContinue(scalars, k, start, bounds->cosine, &rr);
 }

@@ -61,29 +61,20 @@ typedef struct {
   unsigned short *columns;
 } IDRSSystemMatrix;
 
-/* The end of a recurrence; IDRS_SYSTEM_LIMIT while it continues */
-typedef enum {
-  IDRS_SYSTEM_TOLERANCE,
-  IDRS_SYSTEM_LIMIT,
-  IDRS_SYSTEM_BREAKDOWN,
-  IDRS_SYSTEM_GROWTH,
-  IDRS_SYSTEM_NOT_FINITE
-} IDRSSystemEnd;
-
 /* In the memory that the team shares */
 typedef struct {
-  PetscScalar   storage[IDRS_STORAGE(IDRS_SYSTEM_MAX_S)];
-  PetscScalar   square;
-  PetscReal     norm;
-  IDRSSystemEnd why;
+  PetscScalar storage[IDRS_STORAGE(IDRS_SYSTEM_MAX_S)];
+  PetscScalar square;
+  PetscReal   norm;
+  IDRSVerdict why;
 } IDRSSystemWork;
 
-/* The end of a recurrence, and how many columns of U belong to the iterate */
+/* The end of a recurrence, IDRS_CONTINUES at the limit of iterations, and how many columns of U belong to the iterate */
 typedef struct {
-  IDRSSystemEnd why;
-  PetscInt      columns;
-  PetscBool     ontrial; /* a breakdown of the start: beta has become beta + c, with which the residual is zero on paper */
-  PetscReal     norm;    /* of r, without a c on trial */
+  IDRSVerdict why;
+  PetscInt    columns;
+  PetscBool   ontrial; /* a breakdown of the start: beta has become beta + c, with which the residual is zero on paper */
+  PetscReal   norm;    /* of r, without a c on trial */
 } IDRSSystemOutcome;
 
 /* A system as a member of the team has it */
@@ -277,20 +268,18 @@ IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, 
    Computes what follows from the sums of a step: ||r||, and whether the recurrence continues, or why not. The first warp computes
    it, and the others wait for it at one barrier
 */
-IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscReal tolerance,
-                                           PetscReal limit, IDRSSystemOutcome *outcome)
+IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, const IDRSBounds *bounds,
+                                           IDRSSystemOutcome *outcome)
 {
   if (IDRSTeamMember(system->team) == IDRS_LANE) {
-    IDRSSystemEnd why = IDRS_SYSTEM_LIMIT;
-    PetscReal     norm, rr;
+    const PetscBool y = start || k == s ? PETSC_TRUE : PETSC_FALSE;
+    PetscReal       norm;
+    IDRSVerdict     why;
 
     IDRS_SYNC_WARP();
     /* r^H r, of an r that the omega step after the start has changed with its direction */
-    norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[start || k == s ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s)]));
-    if (!(norm <= PETSC_MAX_REAL)) why = IDRS_SYSTEM_NOT_FINITE;
-    else if (norm <= tolerance) why = IDRS_SYSTEM_TOLERANCE;
-    else if (norm > limit) why = IDRS_SYSTEM_GROWTH;
-    else if (!IDRSScalarsContinue(&system->scalars, k, start, system->limits->cosine, &rr)) why = IDRS_SYSTEM_BREAKDOWN;
+    norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[y ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s)]));
+    why  = IDRSScalarsDecide(&system->scalars, k, start, y, PETSC_TRUE, norm, bounds);
     if (IDRS_LANE == 0) {
       system->work->norm = norm;
       system->work->why  = why;
@@ -395,13 +384,12 @@ IDRS_TEAM_FUNCTION void IDRSSystemResetColumns(IDRSSystem *system, PetscInt s, P
    begins with a start. With kept > 0 a start has broken down after so many columns, and the recurrence begins with an omega step,
    see KSPIDRSContinueStart_Private()
 */
-IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, PetscInt s, PetscInt kept, PetscReal tolerance,
-                                                          PetscReal limit, IDRSSystemResult *result)
+IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, PetscInt s, PetscInt kept, const IDRSBounds *bounds,
+                                                          IDRSSystemResult *result)
 {
   const PetscInt    n       = system->A.n;
-  IDRSSystemOutcome outcome = {IDRS_SYSTEM_LIMIT, 0, PETSC_FALSE, 0.0};
-  PetscBool         start   = kept ? PETSC_FALSE : PETSC_TRUE;
-  PetscInt          k       = kept ? s : 0;
+  IDRSSystemOutcome outcome = {IDRS_CONTINUES, 0, PETSC_FALSE, 0.0};
+  IDRSStep          step    = {kept ? s : 0, kept ? PETSC_FALSE : PETSC_TRUE};
   PetscReal         rr      = 0.0;
 
   /* M, f and beta of this recurrence */
@@ -410,25 +398,25 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
   IDRSTeamSync(system->team);
   while (result->its < system->limits->maxits) {
+    const PetscInt  k     = step.k;
     const PetscBool omega = (PetscBool)(k == s);
     PetscScalar    *u = omega ? system->v : system->U + k * n, *x = omega ? system->t : system->G + k * n;
 
-    IDRSSystemDirection(system, s, k, start, u);
+    IDRSSystemDirection(system, s, k, step.start, u);
     IDRSTeamSync(system->team);
-    IDRSSystemProject(system, s, (PetscBool)(start || omega), rr, u, x);
+    IDRSSystemProject(system, s, (PetscBool)(step.start || omega), rr, u, x);
     result->products++;
-    IDRSSystemContinue(system, s, k, start, tolerance, limit, &outcome);
+    IDRSSystemContinue(system, s, k, step.start, bounds, &outcome);
     outcome.columns = k;
-    if (outcome.why != IDRS_SYSTEM_LIMIT) break;
+    if (outcome.why != IDRS_CONTINUES) break;
     result->its++;
-    rr = omega ? IDRSSystemAdvance(system, s) : IDRSSystemUpdate(system, s, k, start);
-    if (omega) start = PETSC_FALSE;
-    k               = omega ? 0 : k + 1;
-    outcome.columns = k;
+    rr = omega ? IDRSSystemAdvance(system, s) : IDRSSystemUpdate(system, s, k, step.start);
+    IDRSStepNext(&step, s);
+    outcome.columns = step.k;
   }
   /* in the omega step of the start r is r - G c already, and beta + c belongs to it */
-  outcome.ontrial = (PetscBool)(start && outcome.why == IDRS_SYSTEM_BREAKDOWN && k < s);
-  if (outcome.ontrial || (start && outcome.why != IDRS_SYSTEM_LIMIT && k == s))
+  outcome.ontrial = (PetscBool)(step.start && IDRSIsBreakdown(outcome.why) && step.k < s);
+  if (outcome.ontrial || (step.start && outcome.why != IDRS_CONTINUES && step.k == s))
     IDRSSystemCombineStart(system, outcome.columns, 1.0);
   return outcome;
 }
@@ -494,9 +482,9 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemBegin(IDRSSystem *system)
   return norm;
 }
 
-/* Returns the reason to stop before another recurrence, or KSP_CONVERGED_ITERATING */
+/* Returns the reason that the norm of b - A x and the number of iterations give, or KSP_CONVERGED_ITERATING */
 IDRS_TEAM_FUNCTION KSPConvergedReason IDRSSystemTest(const IDRSSystemLimits *limits, PetscReal begin, PetscReal tolerance,
-                                                     PetscReal abstol, PetscInt noprogress, const IDRSSystemResult *result)
+                                                     PetscReal abstol, const IDRSSystemResult *result)
 {
   const PetscBool test = (PetscBool)(limits->rtol >= 0.0);
 
@@ -504,44 +492,46 @@ IDRS_TEAM_FUNCTION KSPConvergedReason IDRSSystemTest(const IDRSSystemLimits *lim
   if (test && result->norm <= tolerance) return result->norm < abstol || begin == 0.0 ? KSP_CONVERGED_ATOL : KSP_CONVERGED_RTOL;
   if (result->norm == 0.0) return KSP_CONVERGED_HAPPY_BREAKDOWN;
   if (result->its >= limits->maxits) return test ? KSP_DIVERGED_ITS : KSP_CONVERGED_ITS;
-  if (noprogress <= limits->maxrestarts) return KSP_CONVERGED_ITERATING;
-  return !test && result->norm <= PETSC_SQRT_MACHINE_EPSILON * begin ? KSP_CONVERGED_HAPPY_BREAKDOWN : KSP_DIVERGED_BREAKDOWN;
+  return KSP_CONVERGED_ITERATING;
 }
 
 /* Solves A x = b, and returns the result */
 IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSystemResult *result)
 {
   const IDRSSystemLimits *limits      = system->limits;
-  PetscInt                recurrences = 0, noprogress = 0, kept = 0;
-  PetscReal               begin, abstol, tolerance, least;
+  PetscInt                recurrences = 0, kept = 0;
+  PetscReal               begin, abstol, tolerance;
+  IDRSProgress            progress;
 
   IDRSScalarsSetPointers(&system->scalars, s, system->work->storage);
   system->scalars.pivotscale = IDRS_HASHED_PIVOTSCALE;
   if (system->A.width) IDRSSystemPack(system);
-  begin = least = IDRSSystemBegin(system);
+  begin = IDRSSystemBegin(system);
   /* b has been multiplied by the scale */
-  abstol           = limits->abstol * system->scale;
-  tolerance        = limits->rtol >= 0.0 ? PetscMax(limits->rtol * begin, abstol) : (PetscReal)-1.0;
-  result->its      = 0;
-  result->products = 0;
-  result->norm     = begin;
-  result->reason   = IDRSSystemTest(limits, begin, tolerance, abstol, noprogress, result);
+  abstol            = limits->abstol * system->scale;
+  tolerance         = limits->rtol >= 0.0 ? PetscMax(limits->rtol * begin, abstol) : (PetscReal)-1.0;
+  result->its       = 0;
+  result->products  = 0;
+  result->norm      = begin;
+  result->reason    = IDRSSystemTest(limits, begin, tolerance, abstol, result);
+  progress.least    = begin;
+  progress.failures = 0;
   while (!result->reason) {
+    /* a residual that grows by more than limits->growth has cost x its digits */
+    const IDRSBounds  bounds = {tolerance, IDRSGrowthLimit(result->norm, limits->growth), limits->cosine};
     IDRSSystemOutcome outcome;
 
     if (!kept) system->key = IDRSShadowKey(limits->seed + (uint64_t)recurrences++);
-    /* a residual that grows by more than limits->growth has cost x its digits */
-    outcome      = IDRSSystemRecurrence(system, s, kept, tolerance, limits->growth * result->norm, result);
+    outcome      = IDRSSystemRecurrence(system, s, kept, &bounds, result);
     result->norm = IDRSSystemVerify(system, &outcome, result->norm, result);
     kept         = outcome.ontrial ? outcome.columns : 0;
-    if (!kept) noprogress++;
-    /* progress: half the norm */
-    if (result->norm <= 0.5 * least) {
-      least      = result->norm;
-      noprogress = 0;
-    }
-    result->reason = outcome.why == IDRS_SYSTEM_NOT_FINITE ? KSP_DIVERGED_NANORINF
-                                                           : IDRSSystemTest(limits, begin, tolerance, abstol, noprogress, result);
+    (void)IDRSProgressHalves(&progress, result->norm);
+    result->reason = outcome.why == IDRS_NOT_FINITE ? KSP_DIVERGED_NANORINF
+                                                    : IDRSSystemTest(limits, begin, tolerance, abstol, result);
+    /* without a test a small residual is all that a preconditioner needs */
+    if (!result->reason && !kept && !IDRSProgressRestarts(&progress, (PetscBool)(outcome.why == IDRS_GROWTH), limits->maxrestarts))
+      result->reason = limits->rtol < 0.0 && result->norm <= PETSC_SQRT_MACHINE_EPSILON * begin ? KSP_CONVERGED_HAPPY_BREAKDOWN
+                                                                                                : KSP_DIVERGED_BREAKDOWN;
   }
   result->restarts = recurrences ? recurrences - 1 : 0;
   result->norm /= system->scale;

@@ -33,15 +33,11 @@ static __device__ __forceinline__ bool IDRSContinue(IDRSScalars *scalars, const 
 {
   const PetscInt  s     = scalars->s;
   const PetscBool start = Y ? step.start : PETSC_FALSE, y = Y ? PETSC_TRUE : PETSC_FALSE;
-  PetscReal       rr;
 
-  /* the start has a norm to tell before any iteration is unreported */
-  /* ||r|| is the norm of the last pass, or y^H y in the start */
+  /* ||r|| of the last pass; the start reports y^H y before any iteration is unreported */
   *rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step.unreported || !Y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
-  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y, step.unreported))) return false;
-  if (step.unreported && !(*rnorm > bounds.low && *rnorm < bounds.high)) return false;
   /* alpha, M_k, beta_k, f and the next c, or omega */
-  return IDRSScalarsContinue(scalars, step.k, start, bounds.cosine, &rr);
+  return IDRSScalarsDecide(scalars, step.k, start, y, step.unreported, *rnorm, &bounds) == IDRS_CONTINUES;
 }
 
 /*

@@ -168,7 +168,7 @@ static __device__ __forceinline__ bool IDRSLanesAreFinite(const IDRSScalars *sca
   for (int first = 0; first < IDRS_SUMS(S, 1); first += IDRS_LANES) {
     const int i = min(first + (int)IDRS_LANE, IDRS_SUMS(s, 1) - 1);
 
-    if ((rr || i != IDRS_SUM_RR(s)) && !(PetscAbsScalar(scalars->sums[i]) <= PETSC_MAX_REAL)) finite = false;
+    if ((rr || i != IDRS_SUM_RR(s)) && !IDRSIsFinite(scalars->sums[i])) finite = false;
   }
   return finite;
 }

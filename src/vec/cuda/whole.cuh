@@ -105,7 +105,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalar
   const bool pivot = IDRSLanesStep<S>(scalars, k, lane, c);
 
   lane->rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(scalars->s)]);
-  if (!(pivot && lane->rr > lane->low && lane->rr < lane->high)) return IDRS_WHOLE_ENDS;
+  if (!(pivot && IDRSIsWithin(lane->rr, lane->low, lane->high))) return IDRS_WHOLE_ENDS;
   lane->last = k;
   return IDRS_WHOLE_STEP;
 }
@@ -135,13 +135,12 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
   if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
-  if (step.unreported && !(rr > limits.bounds.low && rr < limits.bounds.high)) return IDRS_WHOLE_ENDS;
+  if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_WHOLE_ENDS;
   if (!step.start && !due) {
     PetscScalar minimal, enlarged;
 
     /* omega = t^H r / t^H t, enlarged if the angle between t and r is too large */
-    if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !(PetscAbsScalar(enlarged) > 0.0))
-      return IDRS_WHOLE_ENDS;
+    if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !IDRSIsOmega(enlarged)) return IDRS_WHOLE_ENDS;
     IDRSLanesOmega<S>(scalars, enlarged, lane, &shared.c);
     lane->rr   = rr;
     lane->last = (int)s;
@@ -149,7 +148,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   }
   /* the host decides if the norm is not accurate enough for an update */
   if (due && !IDRSWholeKnowsNorm(scalars, limits)) return IDRS_WHOLE_ENDS;
-  if (!IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next)) return IDRS_WHOLE_ENDS;
+  if (IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
   for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, &shared.c);
   lane->last = IDRS_LANES_BEGIN;
   return due && IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm) ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
@@ -292,10 +291,8 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
       blocks.u.number++;
       if (step.start || step.unreported) reported++;
       /* the passes, and the direction of the next step */
-      rr              = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, shared.c, blocks.u);
-      step.unreported = PETSC_TRUE;
-      if (step.k == s) step.start = PETSC_FALSE;
-      step.k = step.k < s ? step.k + 1 : 0;
+      rr = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, shared.c, blocks.u);
+      IDRSStepNext(&step, s);
       if (step.start && step.k == s) {
         __syncthreads();
         for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);

@@ -1,5 +1,5 @@
 /*
-   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrstrust.h: what the host does between two kernels,
+   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrsstep.h: what the host does between two kernels,
    but for rounding errors.
 
      z = z + omega p + U beta       the rest of an omega step after which an update is due
@@ -21,7 +21,6 @@
 */
 #pragma once
 
-#include <petscidrs/private/idrstrust.h>
 #include "../../sys/kernels/dots.cuh"
 #include "passes.cuh"
 #include "wholesteps.cuh"
@@ -53,10 +52,7 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
   squares.bounds.high = min(squares.tested, IDRSGrowthLimit(square, squares.growth));
 }
 
-/*
-   By a warp, in an omega step after which an update may be due: whether the host would go on, too, with the norm that comes of the
-   step
-*/
+/* By a warp, in an omega step after which an update may be due: returns true if the norm after it is known, and within the bounds */
 static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *scalars, const IDRSLimits &squares)
 {
   PetscScalar minimal, omega;
@@ -64,7 +60,7 @@ static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *sca
 
   if (!IDRSScalarsOmega(scalars, squares.bounds.cosine, &minimal, &omega)) return false;
   next = IDRSScalarsNormSquared(scalars, omega);
-  return IDRSNormIsSharp(scalars, next) && next > squares.bounds.low && next < squares.bounds.high;
+  return IDRSScalarsIsSharp(scalars, next) && IDRSIsWithin(next, squares.bounds.low, squares.bounds.high);
 }
 
 /*

@@ -197,7 +197,7 @@ static void IDRSQueueContinues(IDRSWork work, IDRSOutcome *outcome)
   const IDRSScalars *scalars = &work->scalars;
 
   outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, &outcome->step), outcome->step.unreported)
-                     ? IDRS_CONTINUE
+                     ? IDRS_UNDECIDED
                      : IDRS_NOT_FINITE;
   outcome->rnorm   = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, &outcome->step)]));
 }
@@ -215,7 +215,7 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
   PetscCheck(work->inflight > 0, work->comm, PETSC_ERR_ORDER, "No projection is in flight");
   outcome->step    = work->steps[work->oldest];
   outcome->stopped = work->ondevice;
-  outcome->verdict = IDRS_GOES_ON;
+  outcome->verdict = IDRS_CONTINUES;
   PetscCall((*queue->collect)(work, &outcome->step, &outcome->rnorm, &stopped));
   /* the oldest result has been collected */
   work->oldest = (work->oldest + 1) % IDRS_MAX_IN_FLIGHT;
@@ -291,12 +291,11 @@ PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal 
 {
   PetscFunctionBegin;
   *rr      = 0.0;
-  *verdict = IDRS_GOES_ON;
+  *verdict = IDRS_CONTINUES;
   /* f = P^H r */
   if (step->k == IDRS_RESIDUAL) IDRSScalarsSetResidual(&work->scalars);
   /* alpha, M_k, beta_k, f, c; or omega */
-  else if (!IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr))
-    *verdict = step->k < work->s ? IDRS_PIVOT : IDRS_NO_OMEGA;
+  else *verdict = IDRSScalarsContinue(&work->scalars, step->k, step->start, cosine, rr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

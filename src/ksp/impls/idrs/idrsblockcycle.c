@@ -363,7 +363,7 @@ PetscErrorCode KSPIDRSBlockFinish_Private(KSP ksp, KSPIDRSBlockRun *block, Petsc
   PetscFunctionBegin;
   *due = PETSC_FALSE;
   if (!block->ondevice) {
-    if (!IDRSBlockScalarsFinish(&block->algebra, k, idrs->set.cosine, block->sums, &block->rnorm)) {
+    if (IDRSBlockScalarsFinish(&block->algebra, k, idrs->set.cosine, block->sums, &block->rnorm) != IDRS_CONTINUES) {
       block->why = "the block recurrence has broken down";
       PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -337,13 +337,13 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   /* r = r - G c, before beta becomes beta + c */
   if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, col->U, col->G));
   PetscCall(IDRSQueueContinue(col->work, &step, idrs->set.cosine, rr, &verdict)); /* alpha, M_k, beta_k, f, or omega, f */
-  if (verdict == IDRS_PIVOT)
+  if (verdict == IDRS_NO_PIVOT)
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n",
                         col->rep.its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
   if (verdict == IDRS_NO_OMEGA)
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", col->rep.its,
                         (double)PetscSqrtReal(PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]))));
-  if (verdict != IDRS_GOES_ON) rec->suspended = KSPIDRS_BREAKDOWN;
+  if (IDRSIsBreakdown(verdict)) rec->suspended = KSPIDRS_BREAKDOWN;
   else if (rec->residual != KSPIDRS_RECURRED) scalars->beta[k] = 0.0; /* the sums belong to another r */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -375,7 +375,7 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
   PetscFunctionBegin;
   *due = PETSC_FALSE;
   if (k == idrs->set.s) {
-    *due = (PetscBool)((lockstep && !IDRSNormIsSharp(scalars, rr)) ||
+    *due = (PetscBool)((lockstep && !IDRSScalarsIsSharp(scalars, rr)) ||
                        KSPIDRSUpdateDue(idrs, col, lockstep ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm));
     PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t)); /* x += omega p, r -= omega t */
     /* x += omega U_k, r -= omega G_k, with G_k before its orthogonalization */
@@ -399,8 +399,8 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, Pet
   rec->columns = rec->k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
   if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep))
-    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSNormIsSharp(col->scalars, rr) ? KSPIDRS_NORM_FROM_SUMS
-                                                                                                    : KSPIDRS_NORM_NOW;
+    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSScalarsIsSharp(col->scalars, rr) ? KSPIDRS_NORM_FROM_SUMS
+                                                                                                       : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -410,7 +410,7 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, con
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec      = &col->rec;
   const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(col->work);
-  const PetscBool    sharp    = (PetscBool)(lockstep && IDRSNormIsSharp(col->scalars, rr));
+  const PetscBool    sharp    = (PetscBool)(lockstep && IDRSScalarsIsSharp(col->scalars, rr));
 
   PetscFunctionBegin;
   rec->k       = 0;

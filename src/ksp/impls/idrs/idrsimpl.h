@@ -12,7 +12,6 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsproduct.h>
-#include <petscidrs/private/idrstrust.h>
 #include <petscidrs/private/idrscompat.h>
 
 /* Largest number of shadow vectors: s x s scalars are kept */
@@ -134,15 +133,13 @@ typedef struct {
 
 /* Norms for reliable updates, verification and restarts, and how often they have not fallen */
 typedef struct {
-  PetscBool logged;      /* the last norm is the last entry of the history */
-  PetscReal rnorm;       /* of r, at the last report */
-  PetscReal anchornorm;  /* of the residual of vec_sol, or PETSC_MAX_REAL */
-  PetscReal peak;        /* largest norm of r since the last reliable update */
-  PetscReal floor;       /* ||b - A x|| when it last halved at a replacement of r */
-  PetscInt  stagnations; /* replacements since then */
-  PetscReal restartnorm; /* smallest norm of b - A x at a restart, or at the beginning */
-  PetscInt  noprogress;  /* consecutive restarts that did not halve it */
-  PetscInt  restarts;    /* all restarts: each has its own shadow space */
+  PetscBool    logged;       /* the last norm is the last entry of the history */
+  PetscReal    rnorm;        /* of r, at the last report */
+  PetscReal    anchornorm;   /* of the residual of vec_sol, or PETSC_MAX_REAL */
+  PetscReal    peak;         /* largest norm of r since the last reliable update */
+  IDRSProgress replacements; /* of r that the host has verified or updated: IDRS_MAX_STAGNATIONS failures end the solve */
+  IDRSProgress breakdowns;   /* restarts: maxrestarts failures end the solve */
+  PetscInt     restarts;     /* all restarts: each has its own shadow space */
 } KSPIDRSTrust;
 
 /* Right-hand side, solution and report of a column, which have the meaning of the members of a KSP: see idrsreport.c */
@@ -280,7 +277,7 @@ static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSColumns *cols)
 /* At the begin of a solve there are no norms */
 static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
 {
-  return (KSPIDRSTrust){.floor = PETSC_MAX_REAL, .restartnorm = PETSC_MAX_REAL};
+  return (KSPIDRSTrust){.replacements.least = PETSC_MAX_REAL, .breakdowns.least = PETSC_MAX_REAL};
 }
 
 /* Returns PETSC_TRUE if r, with this norm, has fallen so far that it must be computed from z */

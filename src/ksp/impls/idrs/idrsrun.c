@@ -74,7 +74,7 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (outcome->step.unreported) {
-    if (outcome->verdict != IDRS_GOES_ON) col->rec.unreported = PETSC_FALSE;
+    if (outcome->verdict != IDRS_CONTINUES) col->rec.unreported = PETSC_FALSE;
     PetscCall(KSPIDRSReport_Private(ksp, col, col->rep.its + 1, outcome->rnorm));
   } else if (outcome->step.start) KSPIDRSSetStartNorm(&col->trust, outcome->rnorm);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -218,14 +218,11 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSColumns *col
 */
 PetscErrorCode KSPIDRSCheckStagnation_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
 {
-  KSPIDRSTrust *trust = &col->trust;
+  IDRSProgress *progress = &col->trust.replacements;
 
   PetscFunctionBegin;
-  if (rnorm <= 0.5 * trust->floor) {
-    trust->stagnations = 0;
-    trust->floor       = rnorm;
-  } else if (rnorm <= 1e3 * trust->floor) trust->stagnations += weight;
-  if (trust->stagnations >= IDRS_MAX_STAGNATIONS) {
+  if (!IDRSProgressHalves(progress, rnorm) && rnorm <= 1e3 * progress->least) progress->failures += weight;
+  if (progress->failures >= IDRS_MAX_STAGNATIONS) {
     PetscCall(
       PetscInfo(ksp, "The tolerance is below the attainable accuracy: ||b - A x|| = %g has stopped falling\n", (double)rnorm));
     if (ksp->normtype != KSP_NORM_NONE) col->rep.rnorm = rnorm;
@@ -396,7 +393,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   KSPIDRSTrust      *trust  = &col->trust;
   KSPIDRSReported   *rep    = &col->rep;
   const PetscBool    growth = (PetscBool)(rec->suspended == KSPIDRS_GROWTH),
-                  continues = (PetscBool)(rec->start && !growth && rec->k > 0 && rec->k < idrs->set.s);
+                  continues = (PetscBool)(!growth && IDRSStartIsKept(rec->start, rec->k, idrs->set.s));
   const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
   PetscReal            rnorm;
 
@@ -420,10 +417,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   if (ksp->normtype != KSP_NORM_NONE) rep->rnorm = rnorm;
   PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
   if (!rep->reason && rnorm == 0.0) rep->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
-  if (rnorm <= 0.5 * trust->restartnorm) {
-    trust->noprogress  = 0;
-    trust->restartnorm = rnorm;
-  }
+  (void)IDRSProgressHalves(&trust->breakdowns, rnorm);
   if (!rep->reason && continues) {
     PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
     PetscCall(KSPIDRSContinueStart_Private(ksp, col));
@@ -431,7 +425,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!rep->reason && !growth && trust->noprogress >= idrs->set.maxrestarts) {
+  if (!rep->reason && !IDRSProgressRestarts(&trust->breakdowns, growth, idrs->set.maxrestarts)) {
     /* x has been changed by the end of the start, or of the recurrence: another convergence test has not been given this norm */
     if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall(KSPIDRSTest_Private(ksp, col, rnorm));
     if (!rep->reason) {
@@ -442,7 +436,6 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->counts.restarts++;
   trust->restarts++;
-  if (!growth) trust->noprogress++;
   if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {
     PetscCall(VecCopy(col->v, col->r)); /* the smoothed iterate is the new x */
     PetscCall(KSPIDRSAnchor_Private(col));

@@ -44,11 +44,11 @@ typedef struct {
   #define IDRS_LANE         ((PetscInt)(threadIdx.x % 32))
   #define IDRS_LANES        32
   #define IDRS_SYNC_WARP()  __syncwarp()
-  #define IDRS_ALL_LANES(x) __all_sync(0xffffffffU, x)
+  #define IDRS_AND_LANES(x) __all_sync(0xffffffffU, x)
 #else
   #define IDRS_LANE         0
   #define IDRS_LANES        1
-  #define IDRS_ALL_LANES(x) (x)
+  #define IDRS_AND_LANES(x) (x)
   #define IDRS_SYNC_WARP() \
     do { \
     } while (0)
@@ -316,7 +316,7 @@ static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsDecide(IDRSScalars *scalar
 {
   PetscReal rr;
 
-  if (!IDRS_ALL_LANES(IDRSScalarsAreFinite(scalars, y, tested))) return IDRS_NOT_FINITE;
+  if (!IDRS_AND_LANES(IDRSScalarsAreFinite(scalars, y, tested))) return IDRS_NOT_FINITE;
   if (tested) {
     const IDRSVerdict verdict = IDRSDecideNorm(norm, bounds);
 

@@ -1,5 +1,4 @@
-static char
-  help[] = "The algebra of single recurrences, and of block recurrences with one column, step by step over cycles: both get the same\n\
+static char help[] = "The algebra of single recurrences, and of block recurrences with one column: both get the same\n\
 sums, and are compared with Gaussian elimination in long double. Sums that end a recurrence end both.\n\n";
 
 #include "works.h"
@@ -17,8 +16,8 @@ typedef long double Long;
 #endif
 
 /*
-   The reference, with M[i][j] in row i. G_k and U_k of the block recurrence are those of the reference times scale[k], the T of their
-   directions
+   The reference, with M[i][j] in row i. G_k and U_k of the block recurrence are those of the reference times scale[k], the T
+   of their directions
 */
 typedef struct {
   PetscInt    s;

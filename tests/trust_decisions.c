@@ -1,4 +1,4 @@
-static char help[] = "Decisions about steps on difficult systems: t = 0, NaN and Inf, r = 0 in the middle of a cycle, zero pivots,\n\
+static char help[] = "Decisions about steps on difficult systems: t = 0, NaN and Inf, r = 0 in a cycle, zero pivots,\n\
 special right-hand sides. Each executor of IDR(s) solves the same systems: KSPSolve() step by step and in one kernel,\n\
 KSPMatSolve() with single recurrences and with a block recurrence, and PCBJIDRS.\n\n";
 
@@ -251,8 +251,9 @@ static PetscErrorCode Solve(Executor executor, Problem *problem)
 }
 
 /*
-   Each column has ended as it must: x is finite. If the reason is positive, x solves the system. After a breakdown x is no worse than
-   0. In both cases the reported norm is that of b - A x. The columns of a block recurrence end with a cycle, or together
+   Each column has ended as it must: x is finite. If the reason is positive, x solves the system. After a breakdown x is no
+   worse than 0. In both cases the reported norm is that of b - A x. The columns of a block recurrence end with a cycle, or
+   together
 */
 static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
 {
@@ -285,8 +286,9 @@ static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
 }
 
 /*
-   Solves with all executors that can. Back ends vec and host end with the same reason, and after the same number of iterations if it
-   is small. If the system has no solution, rounding errors choose the negative reason; with END_HONEST they may also choose its sign
+   Solves with all executors that can. Back ends vec and host end with the same reason, and after the same number of
+   iterations if it is small. If the system has no solution, rounding errors choose the negative reason; with END_HONEST they
+   may also choose its sign
 */
 static PetscErrorCode SolveByAll(const Problem *problem)
 {
@@ -419,8 +421,8 @@ static PetscErrorCode TestSystems(void)
 }
 
 /*
-   Special right-hand sides, each of them or all, beside a general one. On the host the solution of the general one has the same bits
-   beside each of them
+   Special right-hand sides, each of them or all, beside a general one. On the host the solution of the general one has the
+   same bits beside each of them
 */
 static PetscErrorCode TestColumns(void)
 {
@@ -476,8 +478,9 @@ static PetscErrorCode TestColumns(void)
 }
 
 /*
-   If the products of one step are zero, the step breaks down, and the system is solved after it. At the limit on iterations x is the
-   iterate before that step, or better. If products are NaN from a step on, the reason says so, and x is no worse than 0
+   If the products of one step are zero, the step breaks down, and the system is solved after it. At the limit on iterations x
+   is the iterate before that step, or better. If products are NaN from a step on, the reason says so, and x is no worse than
+   0
 */
 static PetscErrorCode TestProducts(void)
 {

@@ -160,7 +160,8 @@ static PetscErrorCode Continue(Reference *reference, Both *both, PetscInt k)
   }
   PetscCall(PetscArraycpy(both->single.sums, sums, IDRS_SUMS(s, 1)));
   both->goes[0] = (PetscBool)(IDRSScalarsAreFinite(&both->single, (PetscBool)(k == s), PETSC_TRUE) &&
-                              IDRSScalarsContinue(&both->single, k, PETSC_FALSE, reference->cosine, &both->square[0]));
+                              IDRSScalarsContinue(&both->single, k, PETSC_FALSE, reference->cosine, &both->square[0]) ==
+                                IDRS_CONTINUES);
   IDRSBlockScalarsContinue(&both->block, (int)k, &bounds, block, &norms);
   both->goes[1] = (PetscBool)!norms.stopped;
   if (k == s && both->goes[1]) { /* the same once more, for the norm */

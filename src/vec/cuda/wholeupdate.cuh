@@ -52,7 +52,7 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
   squares.bounds.high = min(squares.tested, IDRSGrowthLimit(square, squares.growth));
 }
 
-/* By a warp, in an omega step after which an update may be due: returns true if the norm after it is known, and within the bounds */
+/* By a warp, before an update that may be due: returns true if the norm after the omega step is known, and within the bounds */
 static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *scalars, const IDRSLimits &squares)
 {
   PetscScalar minimal, omega;

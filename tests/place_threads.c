@@ -2,6 +2,7 @@ static char help[] = "Solves of KSPIDRS in two threads: a solve that another thr
                      "own is the same as by itself.\n\n";
 
 #include "systems.h"
+#include <petscdevice.h>
 #include <pthread.h>
 
 #define ROWS  (LINE * LINE)

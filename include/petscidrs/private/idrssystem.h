@@ -33,7 +33,7 @@
 */
 #pragma once
 
-#include <petscidrs/private/idrsloops.h>
+#include <petscidrs/private/idrspassloops.h>
 #include <petscidrs/private/idrssystemlimits.h>
 
 /* Smaller norms of b are scaled, once or twice, as the squares of their residuals lose digits, or vanish */
@@ -192,36 +192,25 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSSystemRow(const IDRSSystemMatrix *A, PetscInt
 }
 
 /*
-   The direction of step k, u, from c:
-
-     start         u = B^{-1}v,   v = r - G(:,0:k) c;   in the omega step after it r = v too
-     after it      u = omega B^{-1}v + U(:,k:s) c,   v = r - G(:,k:s) c;   in the omega step u = B^{-1}r
+   The direction of step k: u = omega B^{-1}v + U(:,k:s) c in the place of U_k, but u = B^{-1}v in the start and in the omega step.
+   The omega step of the start also sets r = v = r - G c
 */
 IDRS_TEAM_FUNCTION void IDRSSystemDirection(const IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
 {
-  const PetscScalar *c = system->scalars.c, *inverse = system->A.inverse;
-  const PetscInt     n = system->A.n, low = start ? 0 : k, high = start ? k : s;
+  const PetscScalar *inverse = system->A.inverse;
+  const PetscInt     n       = system->A.n;
   PetscScalar        v[IDRS_TEAM_ROWS];
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
     PetscScalar *r = system->r + b;
 
-    for (PetscInt i = 0; i < m; i++) v[i] = r[i];
-    /* v = r - G c */
-    IDRSLoopAdd(m, v, -1.0, high - low, c + low, system->G + low * n + b, n);
-    /* omega step of the start: r = r - G c */
+    IDRSLoopCombineV(m, &system->scalars, k, start, system->G + b, n, r, v);
     for (PetscInt i = 0; start && k == s && i < m; i++) r[i] = v[i];
-    for (PetscInt i = 0; inverse && i < m; i++) v[i] *= inverse[system->A.first + b + i];
+    if (inverse) IDRSLoopScale(m, inverse + system->A.first + b, v, v);
     if (start || k == s) {
       for (PetscInt i = 0; i < m; i++) u[b + i] = v[i];
-    } else {
-      const PetscScalar omega = system->scalars.omega[0], ck = c[k];
-
-      /* u = omega B^{-1}v + U(:,k:s) c, in the place of U_k */
-      for (PetscInt i = 0; i < m; i++) u[b + i] = omega * v[i] + ck * u[b + i];
-      IDRSLoopAdd(m, u + b, 1.0, s - k - 1, c + k + 1, system->U + (k + 1) * n + b, n);
-    }
+    } else IDRSLoopCombineU(m, &system->scalars, k, system->U + b, n, v);
   }
 }
 
@@ -233,34 +222,19 @@ IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, 
                                           const PetscScalar u[], PetscScalar x[])
 {
   const PetscScalar *r = system->r;
-  PetscScalar        part[IDRS_SUMS(IDRS_SYSTEM_MAX_S, 1)], *Px = part + IDRS_SUM_PX(s), *Py = part + IDRS_SUM_PY(s), unused = 0.0;
-  PetscReal          xx = 0.0, yy = 0.0;
+  PetscScalar        part[IDRS_SUMS(IDRS_SYSTEM_MAX_S, 1)];
   uint32_t           z0[IDRS_TEAM_ROWS], z1[IDRS_TEAM_ROWS];
 
   for (PetscInt j = 0; j < IDRS_SUMS(s, 1); j++) part[j] = 0.0;
   IDRS_FOR_MY_ROWS(b, m, system)
   {
-    /* x = A u, P^H x, P^H r */
     for (PetscInt i = b; i < b + m; i++) x[i] = IDRSSystemRow(&system->A, i, u);
     IDRSLoopShadowRows(m, system->key, (uint64_t)b, z0, z1);
-    for (PetscInt j = 0; j < s; j += 2) {
-      const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
-
-      IDRSLoopShadowDots(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
-      if (withr) IDRSLoopShadowDots(m, z0, z1, multiplier, r + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
-    }
-    /* the sums for omega = x^H r / x^H x and its cosine */
-    xx += IDRSLoopSquare(m, x + b);
-    if (withr) yy += IDRSLoopSquare(m, r + b);
-    if (withr) part[IDRS_SUM_XY(s)] += IDRSLoopDot(m, x + b, r + b);
+    IDRSLoopAddShadowSums(m, s, z0, z1, x + b, r + b, withr, part);
+    IDRSLoopAddSquares(m, s, x + b, r + b, withr, part);
   }
-  for (PetscInt j = 0; j < s; j++) {
-    Px[j] *= (PetscReal)IDRS_SHADOW_UNIT;
-    Py[j] *= (PetscReal)IDRS_SHADOW_UNIT;
-  }
-  part[IDRS_SUM_XX(s)] = xx;
+  IDRSLoopScaleSums(s, withr, part);
   part[IDRS_SUM_RR(s)] = rr;
-  part[IDRS_SUM_YY(s)] = yy;
   IDRSTeamSum(system->team, part, IDRS_SUMS(s, withr), system->scalars.sums);
 }
 
@@ -290,41 +264,28 @@ IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, Petsc
   outcome->why  = system->work->why;
 }
 
-/* G_k, U_k and r after a step of the start, or a later one: returns this member's part of r^H r */
-IDRS_TEAM_FUNCTION PetscReal IDRSSystemUpdate(const IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start)
+/* G_k, U_k and r after step k: returns this member's part of r^H r */
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemUpdate(const IDRSSystem *system, PetscInt k, PetscBool start)
 {
-  const PetscScalar *alpha = system->scalars.alpha, *beta = system->scalars.beta + k;
-  const PetscInt     n  = system->A.n;
-  PetscReal          rr = 0.0;
+  const PetscInt n  = system->A.n;
+  PetscReal      rr = 0.0;
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
-    PetscScalar *g = system->G + k * n + b, *u = system->U + k * n + b, *r = system->r + b;
-
-    if (start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
-    /* G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= G_k beta_k, before or after it */
-    IDRSLoopAdd(m, g, -1.0, k, alpha, system->G + b, n);
-    IDRSLoopAdd(m, u, -1.0, k, alpha, system->U + b, n);
-    if (!start) IDRSLoopAdd(m, r, -1.0, 1, beta, g, n);
-    rr += IDRSLoopSquare(m, r);
+    rr += IDRSLoopUpdate(m, &system->scalars, k, start, system->G + b, system->U + b, n, system->r + b);
   }
   return rr;
 }
 
-/* y = y + omega p + U beta and r = r - omega t after an omega step, p = B^{-1}r: returns this member's part of r^H r */
-IDRS_TEAM_FUNCTION PetscReal IDRSSystemAdvance(const IDRSSystem *system, PetscInt s)
+/* y and r after an omega step, where v = B^{-1}r: returns this member's part of r^H r */
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemAdvance(const IDRSSystem *system)
 {
-  const PetscScalar *omega = system->scalars.omega;
-  const PetscInt     n     = system->A.n;
-  PetscReal          rr    = 0.0;
+  const PetscInt n  = system->A.n;
+  PetscReal      rr = 0.0;
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
-    /* y += omega p + U beta, r -= omega t */
-    IDRSLoopAdd(m, system->y + b, 1.0, 1, omega, system->v + b, n);
-    IDRSLoopAdd(m, system->y + b, 1.0, s, system->scalars.beta, system->U + b, n);
-    IDRSLoopAdd(m, system->r + b, -1.0, 1, omega, system->t + b, n);
-    rr += IDRSLoopSquare(m, system->r + b);
+    rr += IDRSLoopAdvance(m, &system->scalars, system->U + b, n, system->v + b, system->t + b, system->y + b, system->r + b);
   }
   return rr;
 }
@@ -410,7 +371,7 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
     outcome.columns = k;
     if (outcome.why != IDRS_CONTINUES) break;
     result->its++;
-    rr = omega ? IDRSSystemAdvance(system, s) : IDRSSystemUpdate(system, s, k, step.start);
+    rr = omega ? IDRSSystemAdvance(system) : IDRSSystemUpdate(system, k, step.start);
     IDRSStepNext(&step, s);
     outcome.columns = step.k;
   }

@@ -5,7 +5,7 @@
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
-#include <petscidrs/private/idrsloops.h>
+#include <petscidrs/private/idrspassloops.h>
 #include <petscidrs/private/idrscompat.h>
 #include "blockhost.h"
 
@@ -30,106 +30,61 @@ typedef struct {
   const PetscScalar     *diagonal; /* of B^{-1}, if the passes apply it */
 } IDRSLoop_Host;
 
-/* Computes v = r - G(:,from:to) c on m rows from b on; v points to these rows */
-IDRS_INLINE void IDRSCombineVChunk(const IDRSLoop_Host *loop, PetscInt from, PetscInt to, size_t b, PetscInt m, PetscScalar *v)
+/* Computes the direction of step k on m rows from b on: U_k if the step wants it, else v. In the start U_k is v */
+IDRS_INLINE void IDRSDirectionChunk(const IDRSLoop_Host *loop, PetscInt k, PetscBool start, size_t b, PetscInt m)
 {
   const IDRSPanels_Host *panels = loop->panels;
-  const PetscScalar     *r      = loop->r + b;
+  PetscScalar            scratch[IDRS_CHUNK];
+  PetscScalar           *v = loop->v ? loop->v + b : (start ? panels->U + k * panels->ld + b : scratch);
 
-  if (v != r) {
-    for (PetscInt i = 0; i < m; i++) v[i] = r[i];
-  }
-  IDRSLoopAdd(m, v, -1.0, to - from, loop->scalars->c + from, panels->G + from * panels->ld + b, panels->ld);
-}
-
-/* Computes y = D x on these rows, where D = B^{-1} is diagonal; x and y point to these rows */
-IDRS_INLINE void IDRSScaleChunk(const IDRSLoop_Host *loop, size_t b, PetscInt m, const PetscScalar *x, PetscScalar *y)
-{
-  for (PetscInt i = 0; i < m; i++) y[i] = loop->diagonal[b + i] * x[i];
-}
-
-/* Computes U_k = omega v + U(:,k:s) c on these rows */
-IDRS_INLINE void IDRSCombineUChunk(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m, const PetscScalar *v)
-{
-  const IDRSScalars          *scalars = loop->scalars;
-  const size_t                ld      = loop->panels->ld;
-  PetscScalar *PETSC_RESTRICT u       = loop->panels->U + k * ld + b;
-  const PetscScalar           omega = scalars->omega[0], ck = scalars->c[k];
-
-  for (PetscInt i = 0; i < m; i++) u[i] = omega * v[i] + ck * u[i];
-  IDRSLoopAdd(m, u, 1.0, scalars->s - k - 1, scalars->c + k + 1, loop->panels->U + (k + 1) * ld + b, ld);
-}
-
-/* Computes V or VU of step k on these rows */
-IDRS_INLINE void IDRSCombineChunk(const IDRSLoop_Host *loop, PetscInt k, size_t b, PetscInt m)
-{
-  PetscScalar  scratch[IDRS_CHUNK];
-  PetscScalar *v = loop->v ? loop->v + b : scratch;
-
-  IDRSCombineVChunk(loop, k, loop->scalars->s, b, m, v);
-  if (loop->diagonal) IDRSScaleChunk(loop, b, m, v, v);
-  if (loop->step->wantu) IDRSCombineUChunk(loop, k, b, m, v);
+  IDRSLoopCombineV(m, loop->scalars, k, start, panels->G + b, panels->ld, loop->r + b, v);
+  if (loop->diagonal) IDRSLoopScale(m, loop->diagonal + b, v, v);
+  if (loop->step->wantu && !start) IDRSLoopCombineU(m, loop->scalars, k, panels->U + b, panels->ld, v);
 }
 
 IDRS_VECTORISED static void IDRSCombinePass(const IDRSLoop_Host *loop)
 {
-  const IDRSStep *step = loop->step;
+  const IDRSPanels_Host *panels = loop->panels;
+  const IDRSStep        *step   = loop->step;
 
   for (size_t b = 0; b < (size_t)loop->n; b += IDRS_CHUNK) {
     const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
 
-    if (step->k == loop->scalars->s) IDRSCombineVChunk(loop, 0, step->k, b, m, loop->r + b); /* r -= G c */
-    else if (step->wantv) IDRSCombineChunk(loop, step->k, b, m);
-    else IDRSCombineUChunk(loop, step->k, b, m, loop->t + b);
+    if (step->k == loop->scalars->s) /* the omega step that ends the start: r -= G c */
+      IDRSLoopCombineV(m, loop->scalars, step->k, PETSC_TRUE, panels->G + b, panels->ld, loop->r + b, loop->r + b);
+    else if (step->wantv) IDRSDirectionChunk(loop, step->k, PETSC_FALSE, b, m);
+    else IDRSLoopCombineU(m, loop->scalars, step->k, panels->U + b, panels->ld, loop->t + b);
   }
 }
 
 IDRS_VECTORISED static PetscReal IDRSUpdatePass(const IDRSLoop_Host *loop)
 {
-  const IDRSPanels_Host *panels  = loop->panels;
-  const IDRSScalars     *scalars = loop->scalars;
-  const IDRSStep        *step    = loop->step;
-  const PetscInt         k       = step->k;
-  const size_t           ld      = panels->ld;
-  PetscReal              rr      = 0.0;
+  const IDRSPanels_Host *panels = loop->panels;
+  const IDRSStep        *step   = loop->step;
+  PetscReal              rr     = 0.0;
 
   for (size_t b = 0; b < (size_t)loop->n; b += IDRS_CHUNK) {
     const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
-    PetscScalar   *g = panels->G + k * ld + b, *u = panels->U + k * ld + b, *r = loop->r + b;
 
-    /* r -= beta_k G_k, with the new G_k except in the start */
-    if (step->start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, g, ld);
-    IDRSLoopAdd(m, g, -1.0, k, scalars->alpha, panels->G + b, ld); /* G_k -= G(:,0:k) alpha */
-    IDRSLoopAdd(m, u, -1.0, k, scalars->alpha, panels->U + b, ld); /* U_k -= U(:,0:k) alpha */
-    if (!step->start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, g, ld);
-    if (step->wantv && step->start) {
-      PetscScalar *v = step->wantu ? u + ld : loop->v + b;
-
-      IDRSCombineVChunk(loop, 0, k + 1, b, m, v); /* v = r - G(:,0:k+1) c */
-      if (loop->diagonal) IDRSScaleChunk(loop, b, m, v, v);
-    } else if (step->wantv) IDRSCombineChunk(loop, k + 1, b, m);
-    rr += IDRSLoopSquare(m, r);
+    rr += IDRSLoopUpdate(m, loop->scalars, step->k, step->start, panels->G + b, panels->U + b, panels->ld, loop->r + b);
+    if (step->wantv) IDRSDirectionChunk(loop, step->k + 1, step->start, b, m);
   }
   return rr;
 }
 
 IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
 {
-  const IDRSPanels_Host *panels  = loop->panels;
-  const IDRSScalars     *scalars = loop->scalars;
-  PetscReal              rr      = 0.0;
+  const IDRSPanels_Host *panels = loop->panels;
+  PetscReal              rr     = 0.0;
 
   for (size_t b = 0; b < (size_t)loop->n; b += IDRS_CHUNK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
-    PetscScalar   *z = loop->z + b, *r = loop->r + b, scratch[IDRS_CHUNK];
+    const PetscInt     m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)loop->n - b);
+    PetscScalar       *r = loop->r + b, scratch[IDRS_CHUNK];
+    const PetscScalar *p = loop->diagonal ? scratch : loop->p + b;
 
-    if (loop->diagonal) IDRSScaleChunk(loop, b, m, r, scratch); /* p = D r */
-    /* z += omega p + U beta */
-    IDRSLoopAdd(m, z, 1.0, 1, scalars->omega, loop->diagonal ? scratch : loop->p + b, panels->ld);
-    IDRSLoopAdd(m, z, 1.0, scalars->s, scalars->beta, panels->U + b, panels->ld);
-    IDRSLoopAdd(m, r, -1.0, 1, scalars->omega, loop->t + b, panels->ld); /* r -= omega t */
-    rr += IDRSLoopSquare(m, r);
-    if (loop->step->wantv) IDRSCombineChunk(loop, 0, b, m);
+    if (loop->diagonal) IDRSLoopScale(m, loop->diagonal + b, r, scratch); /* p = D r */
+    rr += IDRSLoopAdvance(m, loop->scalars, panels->U + b, panels->ld, p, loop->t + b, loop->z + b, r);
+    if (loop->step->wantv) IDRSDirectionChunk(loop, 0, PETSC_FALSE, b, m);
   }
   return rr;
 }
@@ -143,47 +98,27 @@ IDRS_VECTORISED static void IDRSProjectPass(IDRSWork work, const PetscScalar *P[
 {
   const PetscInt n = work->n, s = work->s;
   const uint64_t key = IDRSShadowKey(work->seed), rstart = (uint64_t)work->rstart;
-  PetscScalar   *Px = sums + IDRS_SUM_PX(s), *Py = sums + IDRS_SUM_PY(s), xx = 0.0, yy = 0.0, xy = 0.0, unused = 0.0;
   uint32_t       z0[IDRS_CHUNK], z1[IDRS_CHUNK];
 
-  for (PetscInt j = 0; j < s; j++) {
-    Px[j] = 0.0;
-    if (both) Py[j] = 0.0;
+  for (PetscInt j = 0; j < IDRS_SUMS(s, both); j++) {
+    if (j != IDRS_SUM_RR(s)) sums[j] = 0.0;
   }
   for (size_t b = 0; b < (size_t)n; b += IDRS_CHUNK) {
-    const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)n - b);
+    const PetscInt     m  = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)n - b);
+    const PetscScalar *yb = y + (both ? b : 0);
 
     if (P) {
       for (PetscInt j = 0; j < s; j++) {
-        Px[j] += IDRSLoopDot(m, P[j] + b, x + b);
-        if (both) Py[j] += IDRSLoopDot(m, P[j] + b, y + b);
+        sums[IDRS_SUM_PX(s) + j] += IDRSLoopDot(m, P[j] + b, x + b);
+        if (both) sums[IDRS_SUM_PY(s) + j] += IDRSLoopDot(m, P[j] + b, yb);
       }
     } else {
       IDRSLoopShadowRows(m, key, rstart + (uint64_t)b, z0, z1);
-      for (PetscInt j = 0; j < s; j += 2) {
-        const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
-
-        IDRSLoopShadowDots(m, z0, z1, multiplier, x + b, Px + j, j + 1 < s ? Px + j + 1 : &unused);
-        if (both) IDRSLoopShadowDots(m, z0, z1, multiplier, y + b, Py + j, j + 1 < s ? Py + j + 1 : &unused);
-      }
+      IDRSLoopAddShadowSums(m, s, z0, z1, x + b, yb, both, sums);
     }
-    xx += IDRSLoopSquare(m, x + b);
-    if (both) {
-      yy += IDRSLoopSquare(m, y + b);
-      xy += IDRSLoopDot(m, x + b, y + b);
-    }
+    IDRSLoopAddSquares(m, s, x + b, yb, both, sums);
   }
-  if (!P) {
-    for (PetscInt j = 0; j < s; j++) {
-      Px[j] *= (PetscReal)IDRS_SHADOW_UNIT;
-      if (both) Py[j] *= (PetscReal)IDRS_SHADOW_UNIT;
-    }
-  }
-  sums[IDRS_SUM_XX(s)] = xx;
-  if (both) {
-    sums[IDRS_SUM_YY(s)] = yy;
-    sums[IDRS_SUM_XY(s)] = xy;
-  }
+  if (!P) IDRSLoopScaleSums(s, both, sums);
 }
 
 /*

@@ -36,7 +36,6 @@ static inline void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count
   for (PetscInt i = 0; i < count; i++) sums[i] = part[i];
 }
 
-#include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrssystem.h>
 
 IDRS_VECTORISED static void BJIDRSSolveSystem(IDRSSystem *system, IDRSSystemResult *result)

@@ -54,8 +54,7 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, 
     KSPIDRSColumn *col = run->cols.column[j];
 
     if (col->rec.added || its <= col->rep.its) continue;
-    PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, col->trust.rnorm));
-    PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
+    PetscCall(KSPIDRSReport_Private(ksp, col, its, col->trust.rnorm));
     if (col->rep.reason == KSP_DIVERGED_DTOL) {
       run->why        = IDRS_BLOCK_GROWN;
       col->rep.reason = KSP_CONVERGED_ITERATING;
@@ -66,10 +65,10 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if the last report gave the column a reason, and its solution is not complete yet */
+/* Returns PETSC_TRUE if the last norm of a column is a reason to end, and its solution is not complete yet */
 static PetscBool KSPIDRSBlockIsEnding(const KSPIDRSColumn *col)
 {
-  return (PetscBool)(!col->rec.added && col->rep.reason);
+  return (PetscBool)(!col->rec.added && (col->rep.reason || col->rec.suspended == KSPIDRS_UNVERIFIED));
 }
 
 /*
@@ -82,15 +81,15 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
   PetscReal            rnorm;
 
   PetscFunctionBegin;
-  if (KSPIDRSNeedsVerification(ksp, col)) {
+  if (col->rec.suspended == KSPIDRS_UNVERIFIED) {
     PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, col->v)); /* t = A x */
     PetscCall(VecAYPX(col->t, -1.0, col->rep.rhs));              /* t = b - t */
     if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, col->t, col->v));
     else PetscCall(VecCopy(col->t, col->v));
     PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &rnorm));
-    col->rep.reason = KSP_CONVERGED_ITERATING;
     PetscCall(KSPIDRSConfirm_Private(ksp, col, rnorm));
     if (col->rep.reason < 0) col->rep.reason = KSP_CONVERGED_ITERATING; /* a single recurrence may do better */
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   }
   col->rec.added = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -142,6 +141,18 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Concludes the reports of right-hand sides that are verified later, because the others continue */
+static PetscErrorCode KSPIDRSBlockConclude_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < cols->count; j++) {
+    if (cols->column[j]->rec.suspended != KSPIDRS_UNVERIFIED) continue;
+    cols->column[j]->rec.suspended = KSPIDRS_NOT_SUSPENDED;
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, cols->column[j]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Sets the number of right-hand sides that are not done, and how many of them are ending */
 static void KSPIDRSBlockCount(const KSPIDRSColumns *cols, PetscInt *left, PetscInt *ending)
 {
@@ -165,7 +176,10 @@ static PetscErrorCode KSPIDRSBlockDecide_Private(KSP ksp, KSPIDRSBlockRun *run, 
   *missed = PETSC_FALSE;
   if (ending && !PetscIsInfReal(run->trust.rnorm) && (ending == left || !run->at.k || run->why))
     PetscCall(KSPIDRSBlockEndColumns_Private(ksp, run, missed));
-  else ending = 0;
+  else {
+    PetscCall(KSPIDRSBlockConclude_Private(ksp, &run->cols));
+    ending = 0;
+  }
   *ends = (PetscBool)(run->why || (ending == left && !*missed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -188,7 +202,7 @@ static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun 
   bounds->stop = (PetscBool)(run->queue.place == KSPIDRS_BLOCK_STOPPING || its >= ksp->max_it);
   PetscCall(KSPIDRSBlockLaunch_Private(run));
   *stopped = PETSC_FALSE;
-  while (!*stopped && run->queue.inflight > (bounds->stop ? 0 : 1)) {
+  while (run->queue.inflight > (bounds->stop ? 0 : 1)) {
     IDRSBlockNorms norms;
     PetscInt       collected, left, ending;
 
@@ -196,7 +210,9 @@ static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun 
     PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, collected));
     KSPIDRSBlockCount(&run->cols, &left, &ending);
     *stopped = norms.stopped;
-    if (!*stopped) run->queue.place = ending == left || run->why ? KSPIDRS_BLOCK_STOPPING : KSPIDRS_BLOCK_ON_DEVICE;
+    if (*stopped) break;
+    run->queue.place = ending == left || run->why ? KSPIDRS_BLOCK_STOPPING : KSPIDRS_BLOCK_ON_DEVICE;
+    PetscCall(KSPIDRSBlockConclude_Private(ksp, &run->cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -211,8 +227,7 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, Pe
   if (run->queue.place == KSPIDRS_BLOCK_LOCKSTEP) {
     IDRSBlockNorms norms = {.peak = run->trust.peak};
 
-    PetscCall(KSPIDRSBlockProject_Private(run));                                                   /* P^H G_k, R^H R */
-    IDRSBlockScalarsNorms(&run->algebra, (int)run->at.k, (int)run->cols.count, run->sums, &norms); /* ||r_j|| */
+    PetscCall(KSPIDRSBlockProject_Private(run, &norms)); /* P^H G_k, R^H R */
     PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, run->at.its));
   } else PetscCall(KSPIDRSBlockProjectAsync_Private(ksp, run, &decides));
   if (decides) PetscCall(KSPIDRSBlockDecide_Private(ksp, run, ends, &missed));
@@ -263,7 +278,7 @@ static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *run, Pet
 /* Iterates until all right-hand sides are done, or continue with single recurrences, and counts them */
 static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockCounts *counts)
 {
-  PetscBool ends = PETSC_FALSE;
+  PetscBool ends   = PETSC_FALSE;
   PetscInt  single = 0;
 
   PetscFunctionBegin;

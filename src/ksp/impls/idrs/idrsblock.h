@@ -26,10 +26,10 @@ typedef struct {
   PetscBool directed;   /* the first sum of the direction has been computed */
 } KSPIDRSBlockPosition;
 
-/* Blocks of m columns. G and U have the columns of step k from k m on; R follows T */
+/* Blocks of m columns. G and U have the columns of step k from k m on; R follows T. P, of the omega step, is V or R */
 typedef struct {
   KSPIDRSColumns owners; /* the m slots whose vectors are the columns */
-  IDRSBlockVec  *G, *U, *Z, *V, *T, *R;
+  IDRSBlockVec  *G, *U, *Z, *V, *T, *R, *P;
 } KSPIDRSBlockVecs;
 
 /* Sums that block combine computes, one after another, with the operands and coefficients of all of them */
@@ -87,7 +87,7 @@ static inline PetscBool KSPIDRSBlockOnDevice(const KSPIDRSBlockRun *run)
 /* idrsblockcycle.c */
 PETSC_INTERN PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockMatvec_Private(KSP, KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockProject_Private(KSPIDRSBlockRun *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockProject_Private(KSPIDRSBlockRun *, IDRSBlockNorms *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *, IDRSBlockNorms *, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *, PetscBool *);

@@ -159,6 +159,7 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
   PetscCall(KSPIDRSBlockSetVecs_Private(s, &run->vecs));
   run->pc                = KSPIDRSIsPreconditioned(idrs) ? KSPIDRS_BLOCK_PC_SEPARATE
                                                          : (idrs->diagonal ? KSPIDRS_BLOCK_PC_DIAGONAL : KSPIDRS_BLOCK_PC_NONE);
+  run->vecs.P            = run->pc == KSPIDRS_BLOCK_PC_NONE ? run->vecs.R : run->vecs.V;
   run->queue.place       = idrs->depth && IDRSBlockQueueRuns(run->work) ? KSPIDRS_BLOCK_ON_HOST : KSPIDRS_BLOCK_LOCKSTEP;
   run->bounds            = (IDRSBlockBounds){.count  = cols->count,
                                              .cosine = idrs->set.cosine,

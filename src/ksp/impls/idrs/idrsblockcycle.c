@@ -76,12 +76,6 @@ static void KSPIDRSBlockList(PetscInt count, const IDRSBlockVec X[], Vec list[])
   for (PetscInt i = 0; i < count; i++) list[i] = X[i].vec;
 }
 
-/* Returns P of the omega step, which is R without a preconditioner */
-static const IDRSBlockVec *KSPIDRSBlockP(const KSPIDRSBlockRun *run)
-{
-  return run->pc == KSPIDRS_BLOCK_PC_NONE ? run->vecs.R : run->vecs.V;
-}
-
 /* Adds the sum X_k -= X(:,0:k) alpha of step k, where X is G or U */
 static void KSPIDRSBlockAddAlpha(KSPIDRSBlockRun *run, const IDRSBlockVec *X, PetscInt k)
 {
@@ -91,72 +85,55 @@ static void KSPIDRSBlockAddAlpha(KSPIDRSBlockRun *run, const IDRSBlockVec *X, Pe
   KSPIDRSBlockAddTerm(run, k * m, X, -1, PETSC_FALSE, run->algebra.alpha + k * m * q, (PetscInt)q);
 }
 
-/* Adds the sums U_k -= U(:,0:k) alpha, 0 < k < columns. At the end of a cycle U is read once for all of them */
-static void KSPIDRSBlockAddAlphas(KSPIDRSBlockRun *run, PetscInt columns)
-{
-  for (PetscInt k = 1; k < columns; k++) KSPIDRSBlockAddAlpha(run, run->vecs.U, k);
-}
-
-/* KSPIDRSBlockAddUpdate_Private - Adds the update of the present cycle to Z */
-PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *run)
+/*
+   Adds the sums U_k -= U(:,0:k) alpha, 0 < k < columns, and Z += U(:,0:columns) beta, in the omega step also omega P. U is read once
+   for all of them
+*/
+static void KSPIDRSBlockAddIterate(KSPIDRSBlockRun *run, PetscInt columns, PetscBool omega)
 {
   const IDRSBlockScalars *algebra = &run->algebra;
-  const PetscInt          columns = run->at.columns;
+  const PetscInt          m       = algebra->m;
 
-  PetscFunctionBegin;
-  run->at.columns = 0;
-  if (!columns) PetscFunctionReturn(PETSC_SUCCESS);
-  KSPIDRSBlockClear(&run->program);
-  KSPIDRSBlockAddAlphas(run, columns);
-  /* Z += U(:,0:columns) beta */
+  for (PetscInt k = 1; k < columns; k++) KSPIDRSBlockAddAlpha(run, run->vecs.U, k);
   KSPIDRSBlockAddSum(run, run->vecs.Z, PETSC_TRUE);
-  KSPIDRSBlockAddTerm(run, columns * algebra->m, run->vecs.U, 1, PETSC_FALSE, algebra->beta, algebra->q);
-  PetscCall(KSPIDRSBlockCombine_Private(run));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (omega) KSPIDRSBlockAddTerm(run, m, run->vecs.P, 1, PETSC_TRUE, algebra->identity, m);
+  KSPIDRSBlockAddTerm(run, columns * m, run->vecs.U, 1, PETSC_FALSE, algebra->beta, algebra->q);
 }
 
-/* Returns the number of columns of U(:,k:s) and G(:,k:s) that are not zero */
-static PetscInt KSPIDRSBlockColumns(const KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at)
-{
-  return PetscMax(at->filled - at->k, 0) * run->algebra.m;
-}
-
-/* Adds the term U(:,k:s) c T */
-static void KSPIDRSBlockAddU(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at)
+/* Adds the term X(:,k:s) c T, where X is G or U and has columns that are not zero, times a sign and omega */
+static void KSPIDRSBlockAddPanel(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at, const IDRSBlockVec *X, PetscInt sign,
+                                 PetscBool omega)
 {
   const PetscInt k = at->k, m = run->algebra.m;
 
-  KSPIDRSBlockAddTerm(run, KSPIDRSBlockColumns(run, at), run->vecs.U + k * m, 1, PETSC_FALSE, run->algebra.c + k * m,
-                      run->algebra.q);
+  KSPIDRSBlockAddTerm(run, PetscMax(at->filled - k, 0) * m, X + k * m, sign, omega, run->algebra.c + k * m, run->algebra.q);
 }
 
 /* Adds the sum U_k = omega D (R T - G c T) + U(:,k:s) c T, or, with a preconditioner, V = R T - G c T */
 static void KSPIDRSBlockAddDirection(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at)
 {
-  const IDRSBlockScalars *algebra = &run->algebra;
-  const PetscInt          k = at->k, m = algebra->m;
+  const KSPIDRSBlockVecs *vecs   = &run->vecs;
+  const PetscInt          m      = run->algebra.m;
   const PetscBool         direct = (PetscBool)(run->pc != KSPIDRS_BLOCK_PC_SEPARATE);
 
-  KSPIDRSBlockAddSum(run, direct ? run->vecs.U + k * m : run->vecs.V, PETSC_FALSE);
+  KSPIDRSBlockAddSum(run, direct ? vecs->U + at->k * m : vecs->V, PETSC_FALSE);
   /* first, as it is in the cache at the end of a cycle */
-  if (run->pc == KSPIDRS_BLOCK_PC_NONE) KSPIDRSBlockAddU(run, at);
-  /* omega (R T - G c T) */
-  KSPIDRSBlockAddTerm(run, m, run->vecs.R, 1, direct, algebra->T, m);
-  KSPIDRSBlockAddTerm(run, KSPIDRSBlockColumns(run, at), run->vecs.G + k * m, -1, direct, algebra->c + k * m, algebra->q);
-  if (run->pc == KSPIDRS_BLOCK_PC_DIAGONAL) {
-    KSPIDRSBlockScaleTerms(&run->program);
-    KSPIDRSBlockAddU(run, at);
-  }
+  if (run->pc == KSPIDRS_BLOCK_PC_NONE) KSPIDRSBlockAddPanel(run, at, vecs->U, 1, PETSC_FALSE);
+  KSPIDRSBlockAddTerm(run, m, vecs->R, 1, direct, run->algebra.T, m); /* omega (R T - G c T) */
+  KSPIDRSBlockAddPanel(run, at, vecs->G, -1, direct);
+  if (run->pc != KSPIDRS_BLOCK_PC_DIAGONAL) return;
+  KSPIDRSBlockScaleTerms(&run->program);
+  KSPIDRSBlockAddPanel(run, at, vecs->U, 1, PETSC_FALSE);
 }
 
 /* Adds the sum U_k = omega B^{-1}V + U(:,k:s) c T, where G_k is B^{-1}V */
 static void KSPIDRSBlockAddPreconditioned(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at)
 {
-  const PetscInt k = at->k, m = run->algebra.m;
+  const PetscInt m = run->algebra.m, first = at->k * m;
 
-  KSPIDRSBlockAddSum(run, run->vecs.U + k * m, PETSC_FALSE);
-  KSPIDRSBlockAddTerm(run, m, run->vecs.G + k * m, 1, PETSC_TRUE, run->algebra.identity, m);
-  KSPIDRSBlockAddU(run, at);
+  KSPIDRSBlockAddSum(run, run->vecs.U + first, PETSC_FALSE);
+  KSPIDRSBlockAddTerm(run, m, run->vecs.G + first, 1, PETSC_TRUE, run->algebra.identity, m);
+  KSPIDRSBlockAddPanel(run, at, run->vecs.U, 1, PETSC_FALSE);
 }
 
 /* Returns the position after this step */
@@ -183,37 +160,38 @@ static void KSPIDRSBlockAddStep(KSPIDRSBlockRun *run)
   /* R -= G_k beta_k */
   KSPIDRSBlockAddSum(run, run->vecs.R, PETSC_TRUE);
   KSPIDRSBlockAddTerm(run, m, run->vecs.G + k * m, -1, PETSC_FALSE, algebra->beta + k * m, algebra->q);
-  if (k == algebra->s - 1 && run->pc == KSPIDRS_BLOCK_PC_DIAGONAL) {
-    /* P = D R, for the omega step */
-    KSPIDRSBlockAddSum(run, run->vecs.V, PETSC_FALSE);
-    KSPIDRSBlockAddTerm(run, m, run->vecs.R, 1, PETSC_FALSE, algebra->identity, m);
-    KSPIDRSBlockScaleTerms(&run->program);
-  }
-}
-
-/* Adds the sums that end the omega step */
-static void KSPIDRSBlockAddOmega(KSPIDRSBlockRun *run)
-{
-  const IDRSBlockScalars *algebra = &run->algebra;
-  const PetscInt          m = algebra->m, q = algebra->q;
-
-  KSPIDRSBlockAddAlphas(run, algebra->s);
-  /* Z += omega P + U beta */
-  KSPIDRSBlockAddSum(run, run->vecs.Z, PETSC_TRUE);
-  KSPIDRSBlockAddTerm(run, m, KSPIDRSBlockP(run), 1, PETSC_TRUE, algebra->identity, m);
-  KSPIDRSBlockAddTerm(run, q, run->vecs.U, 1, PETSC_FALSE, algebra->beta, q);
-  /* R -= omega T */
-  KSPIDRSBlockAddSum(run, run->vecs.R, PETSC_TRUE);
-  KSPIDRSBlockAddTerm(run, m, run->vecs.T, -1, PETSC_TRUE, algebra->identity, m);
+  if (k < algebra->s - 1 || run->pc != KSPIDRS_BLOCK_PC_DIAGONAL) return;
+  /* P = D R, for the omega step */
+  KSPIDRSBlockAddSum(run, run->vecs.P, PETSC_FALSE);
+  KSPIDRSBlockAddTerm(run, m, run->vecs.R, 1, PETSC_FALSE, algebra->identity, m);
+  KSPIDRSBlockScaleTerms(&run->program);
 }
 
 /* Sets all sums that end this step, and the direction of the next one if it is `directed` */
 static void KSPIDRSBlockSetFinish(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *next)
 {
+  const PetscInt m = run->algebra.m;
+
   KSPIDRSBlockClear(&run->program);
   if (run->at.k < run->algebra.s) KSPIDRSBlockAddStep(run);
-  else KSPIDRSBlockAddOmega(run);
+  else {
+    KSPIDRSBlockAddIterate(run, run->algebra.s, PETSC_TRUE); /* Z += omega P + U beta */
+    KSPIDRSBlockAddSum(run, run->vecs.R, PETSC_TRUE);        /* R -= omega T */
+    KSPIDRSBlockAddTerm(run, m, run->vecs.T, -1, PETSC_TRUE, run->algebra.identity, m);
+  }
   if (next->directed) KSPIDRSBlockAddDirection(run, next);
+}
+
+/* KSPIDRSBlockAddUpdate_Private - Adds the update of the present cycle to Z */
+PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *run)
+{
+  PetscFunctionBegin;
+  if (!run->at.columns) PetscFunctionReturn(PETSC_SUCCESS);
+  KSPIDRSBlockClear(&run->program);
+  KSPIDRSBlockAddIterate(run, run->at.columns, PETSC_FALSE); /* Z += U(:,0:columns) beta */
+  PetscCall(KSPIDRSBlockCombine_Private(run));
+  run->at.columns = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Computes U_k, unless the step before has done so */
@@ -256,7 +234,7 @@ PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *run)
     KSPIDRSBlockList(m, run->vecs.R, x);
     PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, w)); /* P = B^{-1}R */
   }
-  KSPIDRSBlockList(m, omega ? KSPIDRSBlockP(run) : run->vecs.U + k * m, x);
+  KSPIDRSBlockList(m, omega ? run->vecs.P : run->vecs.U + k * m, x);
   KSPIDRSBlockList(m, omega ? run->vecs.T : run->vecs.G + k * m, y);
   PetscCall(KSPIDRSMatMultColumns_Private(ksp, &run->vecs.owners, x, y, w)); /* G_k = A U_k, or T = A P */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -279,13 +257,14 @@ static PetscInt KSPIDRSBlockSetTasks(KSPIDRSBlockRun *run)
   return 2;
 }
 
-/* KSPIDRSBlockProject_Private - Computes the sums of the step on the host */
-PetscErrorCode KSPIDRSBlockProject_Private(KSPIDRSBlockRun *run)
+/* KSPIDRSBlockProject_Private - Computes the sums of the step on the host, and the norms of the R that it began with */
+PetscErrorCode KSPIDRSBlockProject_Private(KSPIDRSBlockRun *run, IDRSBlockNorms *norms)
 {
   const PetscInt count = KSPIDRSBlockSetTasks(run);
 
   PetscFunctionBegin;
   PetscCall(IDRSBlockProject(run->work, count, run->queue.tasks, run->sums));
+  IDRSBlockScalarsNorms(&run->algebra, (int)run->at.k, (int)run->cols.count, run->sums, norms); /* ||r_j|| */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

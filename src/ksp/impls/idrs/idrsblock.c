@@ -24,7 +24,7 @@
 /* Steps without a smaller residual, after which single recurrences are tried */
 #define IDRS_BLOCK_MAX_STAGNATION 100
 
-/* Sets the norms of a step. If one is not finite, the recurrence ends with its last iterate, and ||R|| is infinite */
+/* Sets the norms of a step. If one is not finite, the recurrence ends with its last iterate, and its norms are infinite or old */
 static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run, const IDRSBlockNorms *norms)
 {
   KSPIDRSColumns *cols  = &run->cols;
@@ -32,43 +32,53 @@ static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run, const IDRSBlockNorms
 
   for (PetscInt j = 0; j < cols->count; j++) valid = (PetscBool)(valid && !PetscIsInfOrNanReal(norms->norms[j]));
   if (!norms->finite || !valid) run->why = IDRS_BLOCK_BROKEN;
-  run->trust.rnorm = valid ? norms->rnorm : (PetscReal)INFINITY;
   /* of a step k > 0 the iterate before the last update is there, as its beta is not in Z yet */
   if (!valid && run->at.k) run->at.columns = run->at.k - 1;
   else {
     for (PetscInt j = 0; j < cols->count; j++) cols->column[j]->trust.rnorm = valid ? norms->norms[j] : (PetscReal)INFINITY;
   }
   if (!valid) return PETSC_FALSE;
-  run->trust.peak = PetscMax(run->trust.peak, norms->rnorm);
-  run->progress.steps++;
-  if (norms->rnorm < run->progress.smallest) run->progress = (KSPIDRSBlockProgress){.smallest = norms->rnorm};
-  return PETSC_TRUE;
-}
-
-/* Sets the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
-static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, const IDRSBlockNorms *norms, PetscInt its)
-{
-  PetscFunctionBegin;
-  if (!KSPIDRSBlockSetNorms(run, norms)) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscInt j = 0; j < run->cols.count; j++) {
-    KSPIDRSColumn *col = run->cols.column[j];
-
-    if (col->rec.added || its <= col->rep.its) continue;
-    PetscCall(KSPIDRSReport_Private(ksp, col, its, col->trust.rnorm));
-    if (col->rep.reason == KSP_DIVERGED_DTOL) {
-      run->why        = IDRS_BLOCK_GROWN;
-      col->rep.reason = KSP_CONVERGED_ITERATING;
-    }
+  run->trust.rnorm = norms->rnorm;
+  run->trust.peak  = PetscMax(run->trust.peak, norms->rnorm);
+  run->stagnation++;
+  if (norms->rnorm < run->smallest) {
+    run->smallest   = norms->rnorm;
+    run->stagnation = 0;
   }
-  if (run->progress.steps >= IDRS_BLOCK_MAX_STAGNATION) run->why = "it has found no smaller residual for a long time";
-  if (run->trust.rnorm > run->bounds.high) run->why = IDRS_BLOCK_GROWN;
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PETSC_TRUE;
 }
 
 /* Returns PETSC_TRUE if the last norm of a column is a reason to end, and its solution is not complete yet */
 static PetscBool KSPIDRSBlockIsEnding(const KSPIDRSColumn *col)
 {
   return (PetscBool)(!col->rec.added && (col->rep.reason || col->rec.suspended == KSPIDRS_UNVERIFIED));
+}
+
+/* Sets the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
+static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, const IDRSBlockNorms *norms, PetscInt its,
+                                                 KSPIDRSBlockEnding *ending)
+{
+  PetscInt left = 0, count = 0;
+
+  PetscFunctionBegin;
+  *ending = KSPIDRS_BLOCK_NONE_ENDS;
+  if (!KSPIDRSBlockSetNorms(run, norms)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt j = 0; j < run->cols.count; j++) {
+    KSPIDRSColumn *col = run->cols.column[j];
+
+    if (col->rec.added) continue;
+    if (its > col->rep.its) PetscCall(KSPIDRSReport_Private(ksp, col, its, col->trust.rnorm));
+    if (col->rep.reason == KSP_DIVERGED_DTOL) {
+      run->why        = IDRS_BLOCK_GROWN;
+      col->rep.reason = KSP_CONVERGED_ITERATING;
+    }
+    left++;
+    count += KSPIDRSBlockIsEnding(col) ? 1 : 0;
+  }
+  if (count) *ending = count == left ? KSPIDRS_BLOCK_ALL_END : KSPIDRS_BLOCK_SOME_END;
+  if (run->stagnation >= IDRS_BLOCK_MAX_STAGNATION) run->why = "it has found no smaller residual for a long time";
+  if (run->trust.rnorm > run->bounds.high) run->why = IDRS_BLOCK_GROWN;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
@@ -153,85 +163,62 @@ static PetscErrorCode KSPIDRSBlockConclude_Private(KSP ksp, const KSPIDRSColumns
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the number of right-hand sides that are not done, and how many of them are ending */
-static void KSPIDRSBlockCount(const KSPIDRSColumns *cols, PetscInt *left, PetscInt *ending)
-{
-  *left = *ending = 0;
-  for (PetscInt j = 0; j < cols->count; j++) {
-    *left += cols->column[j]->rec.added ? 0 : 1;
-    *ending += KSPIDRSBlockIsEnding(cols->column[j]) ? 1 : 0;
-  }
-}
-
-/*
-   Decides after a report. Right-hand sides end at the begin of a cycle, or if all are ending. *ends is set if the recurrence ends,
-   *missed if a cycle begins
-*/
-static PetscErrorCode KSPIDRSBlockDecide_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *ends, PetscBool *missed)
-{
-  PetscInt left, ending;
-
-  PetscFunctionBegin;
-  KSPIDRSBlockCount(&run->cols, &left, &ending);
-  *missed = PETSC_FALSE;
-  if (ending && !PetscIsInfReal(run->trust.rnorm) && (ending == left || !run->at.k || run->why))
-    PetscCall(KSPIDRSBlockEndColumns_Private(ksp, run, missed));
-  else {
-    PetscCall(KSPIDRSBlockConclude_Private(ksp, &run->cols));
-    ending = 0;
-  }
-  *ends = (PetscBool)(run->why || (ending == left && !*missed));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Launches the projection of this step on a device, and reports the norms of the step before. *stopped is set if the host must
    finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the next step
 */
-static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *stopped)
+static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending,
+                                                       PetscBool *stopped)
 {
-  const PetscInt   its    = run->at.its;
-  IDRSBlockBounds *bounds = &run->bounds;
+  const PetscInt     its   = run->at.its;
+  KSPIDRSBlockQueue *queue = &run->queue;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < bounds->count; j++) {
+  for (PetscInt j = 0; j < run->cols.count; j++) {
     const KSPIDRSColumn *col = run->cols.column[j];
 
-    bounds->low[j] = col->rec.added ? PETSC_MAX_REAL : KSPIDRSTestedNorm(ksp, col, its);
+    run->bounds.low[j] = col->rec.added ? PETSC_MAX_REAL : KSPIDRSTestedNorm(ksp, col, its);
   }
-  bounds->stop = (PetscBool)(run->queue.place == KSPIDRS_BLOCK_STOPPING || its >= ksp->max_it);
+  run->bounds.stop = (PetscBool)(queue->place == KSPIDRS_BLOCK_STOPPING || its >= ksp->max_it);
   PetscCall(KSPIDRSBlockLaunch_Private(run));
   *stopped = PETSC_FALSE;
-  while (run->queue.inflight > (bounds->stop ? 0 : 1)) {
+  while (!*stopped && queue->inflight > (run->bounds.stop ? 0 : 1)) {
     IDRSBlockNorms norms;
-    PetscInt       collected, left, ending;
+    PetscInt       collected;
 
     PetscCall(KSPIDRSBlockCollect_Private(run, &norms, &collected));
-    PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, collected));
-    KSPIDRSBlockCount(&run->cols, &left, &ending);
+    PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, collected, ending));
     *stopped = norms.stopped;
-    if (*stopped) break;
-    run->queue.place = ending == left || run->why ? KSPIDRS_BLOCK_STOPPING : KSPIDRS_BLOCK_ON_DEVICE;
+    if (*stopped) continue;
+    queue->place = *ending == KSPIDRS_BLOCK_ALL_END || run->why ? KSPIDRS_BLOCK_STOPPING : KSPIDRS_BLOCK_ON_DEVICE;
     PetscCall(KSPIDRSBlockConclude_Private(ksp, &run->cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences */
+/*
+   Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences. Right-hand sides end at the
+   begin of a cycle, or if all of them do
+*/
 static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *ends)
 {
-  PetscBool decides = PETSC_TRUE, missed = PETSC_FALSE, due;
+  KSPIDRSBlockEnding ending  = KSPIDRS_BLOCK_NONE_ENDS;
+  IDRSBlockNorms     norms   = {.peak = run->trust.peak};
+  PetscBool          decides = PETSC_TRUE, missed = PETSC_FALSE, due;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSBlockMatvec_Private(ksp, run)); /* G_k = A U_k, or T = A P */
   if (run->queue.place == KSPIDRS_BLOCK_LOCKSTEP) {
-    IDRSBlockNorms norms = {.peak = run->trust.peak};
-
     PetscCall(KSPIDRSBlockProject_Private(run, &norms)); /* P^H G_k, R^H R */
-    PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, run->at.its));
-  } else PetscCall(KSPIDRSBlockProjectAsync_Private(ksp, run, &decides));
-  if (decides) PetscCall(KSPIDRSBlockDecide_Private(ksp, run, ends, &missed));
-  if (*ends || missed) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, run->at.its, &ending));
+  } else PetscCall(KSPIDRSBlockProjectAsync_Private(ksp, run, &ending, &decides));
+  if (decides) {
+    if (ending == KSPIDRS_BLOCK_ALL_END || (ending && (!run->at.k || run->why)))
+      PetscCall(KSPIDRSBlockEndColumns_Private(ksp, run, &missed));
+    else PetscCall(KSPIDRSBlockConclude_Private(ksp, &run->cols));
+    *ends = (PetscBool)(run->why || (ending == KSPIDRS_BLOCK_ALL_END && !missed));
+    if (*ends || missed) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   /* alpha, M_k, beta_k, f, or omega, f; then vectors */
   PetscCall(KSPIDRSBlockFinish_Private(run, &due));
   if (due) {
@@ -246,9 +233,9 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, Pe
 
 /*
    Starts single recurrences for right-hand sides that are not done, from the present iterate or the iterate of the last reliable
-   update, whichever has the smaller residual, and returns their number
+   update, whichever has the smaller residual, and counts them
 */
-static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *run, PetscInt *count)
+static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockCounts *counts)
 {
   KSPIDRSColumns rest = {.count = 0};
   PetscBool      marked[IDRS_MAX_WIDTH];
@@ -268,31 +255,25 @@ static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *run, Pet
     rest.column[rest.count++] = col;
   }
   PetscCall(KSPIDRSBlockAddSolutions_Private(run, marked));
-  *count = rest.count;
   if (!rest.count) PetscFunctionReturn(PETSC_SUCCESS);
+  counts->single += rest.count;
+  counts->why = run->why;
   PetscCall(KSPIDRSTrueResidual_Private(ksp, &rest, PETSC_FALSE, r, anchor)); /* r_j = b_j - A x_j */
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &rest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Iterates until all right-hand sides are done, or continue with single recurrences, and counts them */
+/* Iterates until all right-hand sides are done, or continue with single recurrences */
 static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockCounts *counts)
 {
-  PetscBool ends   = PETSC_FALSE;
-  PetscInt  single = 0;
+  PetscBool ends = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (!run->vecs.owners.count) { /* with KSP_NORM_NONE also for zero right-hand sides */
-    PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow\n"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   counts->columns += run->cols.count;
   counts->rank += run->vecs.owners.count;
   counts->async = (PetscBool)(run->queue.place != KSPIDRS_BLOCK_LOCKSTEP);
   while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, run, &ends));
-  PetscCall(KSPIDRSBlockEnd_Private(ksp, run, &single));
-  counts->single += single;
-  if (single) counts->why = run->why;
+  PetscCall(KSPIDRSBlockEnd_Private(ksp, run, counts));
   if (run->why) PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", run->at.its, run->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -322,8 +303,8 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   ierr = KSPIDRSBlockCreate_Private(ksp, cols, &run);
-  if (!ierr) ierr = KSPIDRSBlockIterate_Private(ksp, &run, &idrs->blocks);
-  PetscCall(KSPIDRSBlockDestroy_Private(&run));
+  if (!ierr && run.vecs.owners.count) ierr = KSPIDRSBlockIterate_Private(ksp, &run, &idrs->blocks);
+  PetscCall(PetscFree7(run.vecs.G, run.algebra.M, run.program.sum, run.program.x, run.program.rows, run.program.C, run.sums));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -51,11 +51,12 @@ typedef struct {
   IDRSBlockStep        step;        /* the last launched step */
 } KSPIDRSBlockQueue;
 
-/* The smallest Frobenius norm of R, and the steps since then */
-typedef struct {
-  PetscReal smallest;
-  PetscInt  steps;
-} KSPIDRSBlockProgress;
+/* How many of the right-hand sides that are not done have a reason to end, after a report */
+typedef enum {
+  KSPIDRS_BLOCK_NONE_ENDS,
+  KSPIDRS_BLOCK_SOME_END,
+  KSPIDRS_BLOCK_ALL_END
+} KSPIDRSBlockEnding;
 
 /* State of a block recurrence. Each column has the norms of its r, and rec.added once its solution is complete */
 typedef struct {
@@ -68,9 +69,10 @@ typedef struct {
   PetscScalar         *sums; /* of the last projection */
   KSPIDRSBlockQueue    queue;
   KSPIDRSBlockPosition at;
-  IDRSBlockBounds      bounds; /* within which the recurrence continues */
-  KSPIDRSTrust         trust;  /* Frobenius norms of R, and failed verifications */
-  KSPIDRSBlockProgress progress;
+  IDRSBlockBounds      bounds;   /* within which the recurrence continues */
+  KSPIDRSTrust         trust;    /* Frobenius norms of R, and failed verifications */
+  PetscReal            smallest; /* Frobenius norm of R, and the steps since then */
+  PetscInt             stagnation;
   KSPIDRSReason        why; /* why the others continue with single recurrences, or NULL */
 } KSPIDRSBlockRun;
 
@@ -95,6 +97,5 @@ PETSC_INTERN PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSPIDRSBlockRun *);
 
 /* idrsblockbasis.c */
 PETSC_INTERN PetscErrorCode KSPIDRSBlockCreate_Private(KSP, const KSPIDRSColumns *, KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockDestroy_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockAnchor_Private(KSP, KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSPIDRSBlockRun *, const PetscBool[]);

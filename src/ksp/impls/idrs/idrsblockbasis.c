@@ -115,16 +115,12 @@ static PetscErrorCode KSPIDRSBlockSetVecs_Private(PetscInt s, KSPIDRSBlockVecs *
   vecs->T = vecs->V + m;
   vecs->R = vecs->T + m;
   for (PetscInt i = 0; i < m; i++) {
-    const KSPIDRSColumn *col = vecs->owners.column[i];
+    const KSPIDRSColumn *col     = vecs->owners.column[i];
+    const Vec            other[] = {col->z, col->v, col->t, col->r};
 
-    for (PetscInt k = 0; k < s; k++) {
-      PetscCall(IDRSBlockVecSet(col->work, col->G[k], &vecs->G[k * m + i]));
-      PetscCall(IDRSBlockVecSet(col->work, col->U[k], &vecs->U[k * m + i]));
-    }
-    PetscCall(IDRSBlockVecSet(col->work, col->r, &vecs->R[i]));
-    PetscCall(IDRSBlockVecSet(col->work, col->z, &vecs->Z[i]));
-    PetscCall(IDRSBlockVecSet(col->work, col->v, &vecs->V[i]));
-    PetscCall(IDRSBlockVecSet(col->work, col->t, &vecs->T[i]));
+    for (PetscInt l = 0; l < 2 * s + 4; l++)
+      PetscCall(
+        IDRSBlockVecSet(col->work, l < s ? col->G[l] : (l < 2 * s ? col->U[l - s] : other[l - 2 * s]), &vecs->G[l * m + i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -147,7 +143,10 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
   run->work = idrs->slot[0].work;
   PetscCall(KSPIDRSBlockBasis_Private(ksp, run, &basis));
   m = run->vecs.owners.count = basis.rank;
-  if (!m) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!m) { /* with KSP_NORM_NONE also for zero right-hand sides */
+    PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow\n"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt i = 0; i < m; i++) run->vecs.owners.column[i] = cols->column[basis.pivot[i]];
   program->ld = (s * (s - 1) / 2 + 4 * s + 4) * m;
   PetscCall(PetscMalloc7((2 * s + 4) * m, &run->vecs.G, IDRS_BLOCK_STORAGE(s, m), &storage, s + 3, &program->sum, program->ld,
@@ -157,26 +156,17 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
   IDRSBlockScalarsReset(&run->algebra);
   for (PetscInt j = 0; j < cols->count; j++) PetscCall(PetscArraycpy(run->algebra.S + j * m, basis.S + j * IDRS_MAX_WIDTH, m));
   PetscCall(KSPIDRSBlockSetVecs_Private(s, &run->vecs));
-  run->pc                = KSPIDRSIsPreconditioned(idrs) ? KSPIDRS_BLOCK_PC_SEPARATE
-                                                         : (idrs->diagonal ? KSPIDRS_BLOCK_PC_DIAGONAL : KSPIDRS_BLOCK_PC_NONE);
-  run->vecs.P            = run->pc == KSPIDRS_BLOCK_PC_NONE ? run->vecs.R : run->vecs.V;
-  run->queue.place       = idrs->depth && IDRSBlockQueueRuns(run->work) ? KSPIDRS_BLOCK_ON_HOST : KSPIDRS_BLOCK_LOCKSTEP;
-  run->bounds            = (IDRSBlockBounds){.count  = cols->count,
-                                             .cosine = idrs->set.cosine,
-                                             .fall   = run->vecs.owners.column[0]->anchor ? idrs->set.updatetol : 0.0};
-  run->progress.smallest = PETSC_MAX_REAL;
+  run->pc          = KSPIDRSIsPreconditioned(idrs) ? KSPIDRS_BLOCK_PC_SEPARATE
+                                                   : (idrs->diagonal ? KSPIDRS_BLOCK_PC_DIAGONAL : KSPIDRS_BLOCK_PC_NONE);
+  run->vecs.P      = run->pc == KSPIDRS_BLOCK_PC_NONE ? run->vecs.R : run->vecs.V;
+  run->queue.place = idrs->depth && IDRSBlockQueueRuns(run->work) ? KSPIDRS_BLOCK_ON_HOST : KSPIDRS_BLOCK_LOCKSTEP;
+  run->bounds      = (IDRSBlockBounds){.count  = cols->count,
+                                       .cosine = idrs->set.cosine,
+                                       .fall   = run->vecs.owners.column[0]->anchor ? idrs->set.updatetol : 0.0};
+  run->smallest    = PETSC_MAX_REAL;
   PetscCall(IDRSWorkSetSeed(run->work, IDRS_BLOCK_SEED + (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32)));
   for (PetscInt i = 0; i < m; i++) PetscCall(KSPIDRSAnchor_Private(run->vecs.owners.column[i]));
   PetscCall(KSPIDRSBlockAnchor_Private(ksp, run));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode KSPIDRSBlockDestroy_Private(KSPIDRSBlockRun *run)
-{
-  KSPIDRSBlockProgram *program = &run->program;
-
-  PetscFunctionBegin;
-  PetscCall(PetscFree7(run->vecs.G, run->algebra.M, program->sum, program->x, program->rows, program->C, run->sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -50,13 +50,7 @@ static void KSPIDRSBlockScaleTerms(KSPIDRSBlockProgram *program)
   program->sum[program->count - 1].scaled = program->sum[program->count - 1].nx;
 }
 
-/* Removes all sums */
-static void KSPIDRSBlockClear(KSPIDRSBlockProgram *program)
-{
-  program->count = program->operands = 0;
-}
-
-/* Computes all sums with the coefficients of the host */
+/* Computes all sums with the coefficients of the host, and removes them */
 static PetscErrorCode KSPIDRSBlockCombine_Private(KSPIDRSBlockRun *run)
 {
   KSPIDRSBlockProgram *program = &run->program;
@@ -67,6 +61,7 @@ static PetscErrorCode KSPIDRSBlockCombine_Private(KSPIDRSBlockRun *run)
       program->C[i + j * program->ld] = IDRSBlockScalarsGet(&run->algebra, &program->rows[i], (int)j);
   }
   PetscCall(IDRSBlockCombine(run->work, program->count, program->sum));
+  program->count = program->operands = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,12 +162,11 @@ static void KSPIDRSBlockAddStep(KSPIDRSBlockRun *run)
   KSPIDRSBlockScaleTerms(&run->program);
 }
 
-/* Sets all sums that end this step, and the direction of the next one if it is `directed` */
-static void KSPIDRSBlockSetFinish(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *next)
+/* Adds all sums that end this step, and the direction of the next one if it is `directed` */
+static void KSPIDRSBlockAddFinish(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *next)
 {
   const PetscInt m = run->algebra.m;
 
-  KSPIDRSBlockClear(&run->program);
   if (run->at.k < run->algebra.s) KSPIDRSBlockAddStep(run);
   else {
     KSPIDRSBlockAddIterate(run, run->algebra.s, PETSC_TRUE); /* Z += omega P + U beta */
@@ -187,7 +181,6 @@ PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *run)
 {
   PetscFunctionBegin;
   if (!run->at.columns) PetscFunctionReturn(PETSC_SUCCESS);
-  KSPIDRSBlockClear(&run->program);
   KSPIDRSBlockAddIterate(run, run->at.columns, PETSC_FALSE); /* Z += U(:,0:columns) beta */
   PetscCall(KSPIDRSBlockCombine_Private(run));
   run->at.columns = 0;
@@ -203,7 +196,6 @@ static PetscErrorCode KSPIDRSBlockDirection_Private(KSP ksp, KSPIDRSBlockRun *ru
   PetscFunctionBegin;
   if (!run->at.directed) {
     IDRSBlockScalarsDirection(&run->algebra, (int)k); /* T, c */
-    KSPIDRSBlockClear(&run->program);
     KSPIDRSBlockAddDirection(run, &run->at);
     PetscCall(KSPIDRSBlockCombine_Private(run));
   }
@@ -213,7 +205,6 @@ static PetscErrorCode KSPIDRSBlockDirection_Private(KSP ksp, KSPIDRSBlockRun *ru
   PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y)); /* G_k = B^{-1}V */
   if (KSPIDRSBlockOnDevice(run)) PetscCall(IDRSBlockQueueCombine(run->work, &run->queue.step, IDRS_BLOCK_PRECONDITIONED));
   else {
-    KSPIDRSBlockClear(&run->program);
     KSPIDRSBlockAddPreconditioned(run, &run->at);
     PetscCall(KSPIDRSBlockCombine_Private(run));
   }
@@ -278,7 +269,7 @@ PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *run)
 
   PetscFunctionBegin;
   *step = (IDRSBlockStep){.k = run->at.k, .tasks = KSPIDRSBlockSetTasks(run), .dots = queue->tasks, .bounds = run->bounds};
-  KSPIDRSBlockSetFinish(run, &next);
+  KSPIDRSBlockAddFinish(run, &next);
   step->count[IDRS_BLOCK_FINISH]        = program->count;
   step->sums[IDRS_BLOCK_FINISH]         = program->sum;
   step->sums[IDRS_BLOCK_PRECONDITIONED] = program->sum + program->count;
@@ -289,6 +280,7 @@ PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *run)
     queue->place = KSPIDRS_BLOCK_ON_DEVICE;
   }
   PetscCall(IDRSBlockQueueLaunch(run->work, step));
+  program->count = program->operands = 0; /* no sum is added before the combines of this step */
   queue->launched[queue->inflight++] = run->at;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -339,7 +331,7 @@ PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *run, PetscBool *due)
     *due = (PetscBool)(k == run->algebra.s && IDRSUpdateIsDue(trust->rnorm, bounds->fall, trust->peak, trust->anchornorm));
     next = KSPIDRSBlockNext(run, (PetscBool) !*due);
     if (next.directed) IDRSBlockScalarsDirect(&run->algebra, k);
-    KSPIDRSBlockSetFinish(run, &next);
+    KSPIDRSBlockAddFinish(run, &next);
     PetscCall(KSPIDRSBlockCombine_Private(run));
   }
   run->at = next;
@@ -361,7 +353,6 @@ PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSPIDRSBlockRun *run)
   }
   run->at.filled = PetscMax(run->at.filled, k + 1);
   if (!k) PetscFunctionReturn(PETSC_SUCCESS);
-  KSPIDRSBlockClear(&run->program);
   KSPIDRSBlockAddAlpha(run, run->vecs.G, k); /* G_k -= G(:,0:k) alpha */
   KSPIDRSBlockAddAlpha(run, run->vecs.U, k); /* U_k -= U(:,0:k) alpha */
   PetscCall(KSPIDRSBlockCombine_Private(run));

@@ -82,8 +82,8 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, 
 }
 
 /*
-   Computes b - A x of a column that is ending, and compares its norm with the tolerances. If it meets them, the column is done; else
-   it has no reason any more. z, a column of Z, is kept
+   Computes b - A x of a column that is ending, and compares its norm with the tolerances. If it meets them, the column is done;
+   else it has no reason any more. z, a column of Z, is kept
 */
 static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -164,14 +164,16 @@ static PetscErrorCode KSPIDRSBlockConclude_Private(KSP ksp, const KSPIDRSColumns
 }
 
 /*
-   Launches the projection of this step on a device, and reports the norms of the step before. *stopped is set if the host must
-   finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the next step
+   Launches the projection of this step, and reports the norms of all steps but the last one on a device. *stopped is set if the
+   host must finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the
+   next step
 */
-static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending,
-                                                       PetscBool *stopped)
+static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending, PetscBool *stopped)
 {
   const PetscInt     its   = run->at.its;
   KSPIDRSBlockQueue *queue = &run->queue;
+  const PetscBool    stops = (PetscBool)(queue->place == KSPIDRS_BLOCK_LOCKSTEP || queue->place == KSPIDRS_BLOCK_STOPPING ||
+                                      its >= ksp->max_it);
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < run->cols.count; j++) {
@@ -179,17 +181,18 @@ static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun 
 
     run->bounds.low[j] = col->rec.added ? PETSC_MAX_REAL : KSPIDRSTestedNorm(ksp, col, its);
   }
-  run->bounds.stop = (PetscBool)(queue->place == KSPIDRS_BLOCK_STOPPING || its >= ksp->max_it);
-  PetscCall(KSPIDRSBlockLaunch_Private(run));
-  *stopped = PETSC_FALSE;
-  while (!*stopped && queue->inflight > (run->bounds.stop ? 0 : 1)) {
+  run->bounds.stop = stops;
+  *ending          = KSPIDRS_BLOCK_NONE_ENDS;
+  *stopped         = PETSC_FALSE;
+  PetscCall(KSPIDRSBlockLaunch_Private(run)); /* P^H G_k, R^H R */
+  while (queue->inflight > (stops ? 0 : 1)) {
     IDRSBlockNorms norms;
     PetscInt       collected;
 
-    PetscCall(KSPIDRSBlockCollect_Private(run, &norms, &collected));
+    PetscCall(KSPIDRSBlockCollect_Private(run, &norms, &collected)); /* ||r_j|| */
     PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, collected, ending));
     *stopped = norms.stopped;
-    if (*stopped) continue;
+    if (*stopped) break;
     queue->place = *ending == KSPIDRS_BLOCK_ALL_END || run->why ? KSPIDRS_BLOCK_STOPPING : KSPIDRS_BLOCK_ON_DEVICE;
     PetscCall(KSPIDRSBlockConclude_Private(ksp, &run->cols));
   }
@@ -197,21 +200,17 @@ static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun 
 }
 
 /*
-   Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences. Right-hand sides end at the
-   begin of a cycle, or if all of them do
+   Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences. Right-hand sides end at
+   the begin of a cycle, or if all of them do
 */
 static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *ends)
 {
-  KSPIDRSBlockEnding ending  = KSPIDRS_BLOCK_NONE_ENDS;
-  IDRSBlockNorms     norms   = {.peak = run->trust.peak};
-  PetscBool          decides = PETSC_TRUE, missed = PETSC_FALSE, due;
+  KSPIDRSBlockEnding ending;
+  PetscBool          decides, missed = PETSC_FALSE, due;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockMatvec_Private(ksp, run)); /* G_k = A U_k, or T = A P */
-  if (run->queue.place == KSPIDRS_BLOCK_LOCKSTEP) {
-    PetscCall(KSPIDRSBlockProject_Private(run, &norms)); /* P^H G_k, R^H R */
-    PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, run->at.its, &ending));
-  } else PetscCall(KSPIDRSBlockProjectAsync_Private(ksp, run, &ending, &decides));
+  PetscCall(KSPIDRSBlockMatvec_Private(ksp, run));                     /* G_k = A U_k, or T = A P */
+  PetscCall(KSPIDRSBlockProject_Private(ksp, run, &ending, &decides)); /* P^H G_k, R^H R */
   if (decides) {
     if (ending == KSPIDRS_BLOCK_ALL_END || (ending && (!run->at.k || run->why)))
       PetscCall(KSPIDRSBlockEndColumns_Private(ksp, run, &missed));

@@ -89,7 +89,6 @@ static inline PetscBool KSPIDRSBlockOnDevice(const KSPIDRSBlockRun *run)
 /* idrsblockcycle.c */
 PETSC_INTERN PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockMatvec_Private(KSP, KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockProject_Private(KSPIDRSBlockRun *, IDRSBlockNorms *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *, IDRSBlockNorms *, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *, PetscBool *);

@@ -1,6 +1,5 @@
 /*
-   What several right-hand sides need besides the recurrence: a basis of their residuals, by Cholesky factorisations of Gram matrices
-   with pivoting
+   What several right-hand sides need besides the recurrence: a basis of their residuals, by Cholesky of Gram matrices with pivoting
 
      Q S = B - A X       m columns, the rank;  R = Q at first
      r_j = R S_j         for right-hand side j, in each step

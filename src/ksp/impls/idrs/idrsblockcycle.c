@@ -81,8 +81,8 @@ static void KSPIDRSBlockAddAlpha(KSPIDRSBlockRun *run, const IDRSBlockVec *X, Pe
 }
 
 /*
-   Adds the sums U_k -= U(:,0:k) alpha, 0 < k < columns, and Z += U(:,0:columns) beta, in the omega step also omega P. U is read once
-   for all of them
+   Adds the sums U_k -= U(:,0:k) alpha, 0 < k < columns, and Z += U(:,0:columns) beta, in the omega step also omega P. U is read
+   once for all of them
 */
 static void KSPIDRSBlockAddIterate(KSPIDRSBlockRun *run, PetscInt columns, PetscBool omega)
 {
@@ -248,18 +248,7 @@ static PetscInt KSPIDRSBlockSetTasks(KSPIDRSBlockRun *run)
   return 2;
 }
 
-/* KSPIDRSBlockProject_Private - Computes the sums of the step on the host, and the norms of the R that it began with */
-PetscErrorCode KSPIDRSBlockProject_Private(KSPIDRSBlockRun *run, IDRSBlockNorms *norms)
-{
-  const PetscInt count = KSPIDRSBlockSetTasks(run);
-
-  PetscFunctionBegin;
-  PetscCall(IDRSBlockProject(run->work, count, run->queue.tasks, run->sums));
-  IDRSBlockScalarsNorms(&run->algebra, (int)run->at.k, (int)run->cols.count, run->sums, norms); /* ||r_j|| */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSBlockLaunch_Private - Launches the projection of the step and its algebra on the device */
+/* KSPIDRSBlockLaunch_Private - Computes the sums of the step, or launches its projection and its algebra on the device */
 PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *run)
 {
   const KSPIDRSBlockPosition next    = KSPIDRSBlockNext(run, PETSC_TRUE);
@@ -269,41 +258,51 @@ PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *run)
 
   PetscFunctionBegin;
   *step = (IDRSBlockStep){.k = run->at.k, .tasks = KSPIDRSBlockSetTasks(run), .dots = queue->tasks, .bounds = run->bounds};
+  queue->launched[queue->inflight++] = run->at;
+  if (queue->place == KSPIDRS_BLOCK_LOCKSTEP) {
+    PetscCall(IDRSBlockProject(run->work, step->tasks, step->dots, run->sums));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   KSPIDRSBlockAddFinish(run, &next);
   step->count[IDRS_BLOCK_FINISH]        = program->count;
   step->sums[IDRS_BLOCK_FINISH]         = program->sum;
   step->sums[IDRS_BLOCK_PRECONDITIONED] = program->sum + program->count;
   if (run->pc == KSPIDRS_BLOCK_PC_SEPARATE && next.directed) KSPIDRSBlockAddPreconditioned(run, &next);
   step->count[IDRS_BLOCK_PRECONDITIONED] = program->count - step->count[IDRS_BLOCK_FINISH];
+  program->count = program->operands = 0; /* no sum is added before the combines of this step */
   if (!KSPIDRSBlockOnDevice(run)) {
     PetscCall(IDRSBlockQueueBegin(run->work, &run->algebra, run->trust.peak));
     queue->place = KSPIDRS_BLOCK_ON_DEVICE;
   }
   PetscCall(IDRSBlockQueueLaunch(run->work, step));
-  program->count = program->operands = 0; /* no sum is added before the combines of this step */
-  queue->launched[queue->inflight++] = run->at;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    KSPIDRSBlockCollect_Private - Collects the norms of the oldest step in flight, and its iteration. If the device has stopped
-   there, the recurrence returns to that step, with its sums on the host
+   there, the recurrence returns to that step, with its sums on the host. The host always stops
 */
 PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *run, IDRSBlockNorms *norms, PetscInt *its)
 {
-  KSPIDRSBlockQueue         *queue  = &run->queue;
-  const KSPIDRSBlockPosition oldest = queue->launched[0];
+  const IDRSBlockScalars    *algebra = &run->algebra;
+  KSPIDRSBlockQueue         *queue   = &run->queue;
+  const KSPIDRSBlockPosition oldest  = queue->launched[0];
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockQueueCollect(run->work, queue->inflight, norms));
   *its               = oldest.its;
   queue->launched[0] = queue->launched[1];
-  queue->inflight--;
-  if (!norms->stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSBlockQueueEnd(run->work, &run->algebra, IDRSBlockSumCount(run->algebra.s, run->algebra.m, oldest.k), run->sums));
-  run->at         = oldest;
-  queue->inflight = 0;
-  queue->place    = KSPIDRS_BLOCK_ON_HOST;
+  if (queue->place == KSPIDRS_BLOCK_LOCKSTEP) {
+    *norms = (IDRSBlockNorms){.peak = run->trust.peak, .stopped = PETSC_TRUE};
+    IDRSBlockScalarsNorms(algebra, (int)oldest.k, (int)run->cols.count, run->sums, norms); /* ||r_j|| */
+  } else {
+    PetscCall(IDRSBlockQueueCollect(run->work, queue->inflight, norms));
+    if (norms->stopped) {
+      PetscCall(IDRSBlockQueueEnd(run->work, algebra, IDRSBlockSumCount(algebra->s, algebra->m, oldest.k), run->sums));
+      run->at      = oldest;
+      queue->place = KSPIDRS_BLOCK_ON_HOST;
+    }
+  }
+  queue->inflight = norms->stopped ? 0 : queue->inflight - 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

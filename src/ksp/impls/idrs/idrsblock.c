@@ -97,7 +97,7 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
     if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, col->t, col->v));
     else PetscCall(VecCopy(col->t, col->v));
     PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &rnorm));
-    PetscCall(KSPIDRSConfirm_Private(ksp, col, rnorm));
+    PetscCall(KSPIDRSVerifyNorm_Private(ksp, col, rnorm));
     if (col->rep.reason < 0) col->rep.reason = KSP_CONVERGED_ITERATING; /* a single recurrence may do better */
     PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   }
@@ -139,7 +139,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
     if (!cols->column[j]->rec.added) *missed = PETSC_TRUE;
   }
   if (!*missed) PetscFunctionReturn(PETSC_SUCCESS);
-  run->trust.stagnations += IDRS_STAGNATION_VERIFY;
+  run->trust.stagnations += IDRS_STAGNATION_VERIFY; /* also if the norm has halved: single recurrences then need fewer matvecs */
   if (run->bounds.fall > 0.0 && run->trust.stagnations < IDRS_MAX_STAGNATIONS) {
     if (run->at.k < run->algebra.s && !run->why) PetscCall(KSPIDRSBlockFinishColumn_Private(run));
     PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, others));
@@ -152,7 +152,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
 }
 
 /* Concludes the reports of right-hand sides that are verified later, because the others continue */
-static PetscErrorCode KSPIDRSBlockConclude_Private(KSP ksp, const KSPIDRSColumns *cols)
+static PetscErrorCode KSPIDRSBlockConcludeReports_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   PetscFunctionBegin;
   for (PetscInt j = 0; j < cols->count; j++) {
@@ -194,7 +194,7 @@ static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run,
     *stopped = norms.stopped;
     if (*stopped) break;
     queue->place = *ending == KSPIDRS_BLOCK_ALL_END || run->why ? KSPIDRS_BLOCK_STOPPING : KSPIDRS_BLOCK_ON_DEVICE;
-    PetscCall(KSPIDRSBlockConclude_Private(ksp, &run->cols));
+    PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -214,7 +214,7 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, Pe
   if (decides) {
     if (ending == KSPIDRS_BLOCK_ALL_END || (ending && (!run->at.k || run->why)))
       PetscCall(KSPIDRSBlockEndColumns_Private(ksp, run, &missed));
-    else PetscCall(KSPIDRSBlockConclude_Private(ksp, &run->cols));
+    else PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
     *ends = (PetscBool)(run->why || (ending == KSPIDRS_BLOCK_ALL_END && !missed));
     if (*ends || missed) PetscFunctionReturn(PETSC_SUCCESS);
   }

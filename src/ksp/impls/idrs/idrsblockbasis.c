@@ -1,7 +1,8 @@
 /*
-   What several right-hand sides need besides the recurrence: a basis of their residuals, by Cholesky of Gram matrices with pivoting
+   What several right-hand sides need besides the recurrence: a basis of their residuals, by Cholesky factorisation of Gram matrices
+   with pivoting. The rank is the number of its columns
 
-     Q S = B - A X       m columns, the rank;  R = Q at first
+     Q S = B - A X       m columns;  R = Q at first
      r_j = R S_j         for right-hand side j, in each step
      x_j += Z S_j        once the solution of right-hand side j is complete, and at reliable updates
 */
@@ -134,7 +135,6 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
   KSPIDRSBlockProgram *program = &run->program;
   const PetscInt       s       = idrs->set.s;
   KSPIDRSBlockBasis    basis   = {.rank = 0};
-  PetscScalar         *storage;
   PetscInt             m;
 
   PetscFunctionBegin;
@@ -148,10 +148,10 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
   }
   for (PetscInt i = 0; i < m; i++) run->vecs.owners.column[i] = cols->column[basis.pivot[i]];
   program->ld = (s * (s - 1) / 2 + 4 * s + 4) * m;
-  PetscCall(PetscMalloc7((2 * s + 4) * m, &run->vecs.G, IDRS_BLOCK_STORAGE(s, m), &storage, s + 3, &program->sum, program->ld,
-                         &program->x, program->ld, &program->rows, program->ld * m, &program->C, IDRSBlockSumCount(s, m, s),
-                         &run->sums));
-  IDRSBlockScalarsSetPointers(&run->algebra, s, m, storage);
+  PetscCall(PetscMalloc7((2 * s + 4) * m, &run->vecs.G, IDRS_BLOCK_STORAGE(s, m), &run->algebra.M, s + 3, &program->sum,
+                         program->ld, &program->x, program->ld, &program->rows, program->ld * m, &program->C,
+                         IDRSBlockSumCount(s, m, s), &run->sums));
+  IDRSBlockScalarsSetPointers(&run->algebra, s, m, run->algebra.M);
   IDRSBlockScalarsReset(&run->algebra);
   for (PetscInt j = 0; j < cols->count; j++) PetscCall(PetscArraycpy(run->algebra.S + j * m, basis.S + j * IDRS_MAX_WIDTH, m));
   PetscCall(KSPIDRSBlockSetVecs_Private(s, &run->vecs));

@@ -243,10 +243,10 @@ static PetscErrorCode KSPIDRSTestTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, P
 }
 
 /*
-   KSPIDRSConfirm_Private - Compares rnorm = ||b - A x|| with the tolerances, which the norm of r meets. If it meets them, too, or
+   KSPIDRSVerifyNorm_Private - Compares rnorm = ||b - A x|| with the tolerances, which the norm of r meets. If it meets them, too, or
    is not finite, the column has a reason
 */
-PetscErrorCode KSPIDRSConfirm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
+PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
   ((KSP_IDRS *)ksp->data)->counts.verifications++;
@@ -268,7 +268,7 @@ static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, P
   KSPIDRSRecurrence *rec = &col->rec;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSConfirm_Private(ksp, col, rnorm));
+  PetscCall(KSPIDRSVerifyNorm_Private(ksp, col, rnorm));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, rnorm, IDRS_STAGNATION_VERIFY));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);

@@ -40,11 +40,8 @@ static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run, const IDRSBlockNorms
   if (!valid) return PETSC_FALSE;
   run->trust.rnorm = norms->rnorm;
   run->trust.peak  = PetscMax(run->trust.peak, norms->rnorm);
-  run->stagnation++;
-  if (norms->rnorm < run->smallest) {
-    run->smallest   = norms->rnorm;
-    run->stagnation = 0;
-  }
+  run->stagnation  = norms->rnorm < run->smallest ? 0 : run->stagnation + 1;
+  run->smallest    = PetscMin(run->smallest, norms->rnorm);
   return PETSC_TRUE;
 }
 
@@ -105,7 +102,7 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes a reliable update, and adds it to the solutions of the marked right-hand sides */
+/* Makes a reliable update, and adds it to the solutions of the marked right-hand sides, or, with NULL, of all that are not done */
 static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *run, const PetscBool marked[])
 {
   PetscFunctionBegin;
@@ -220,12 +217,7 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, Pe
   }
   /* alpha, M_k, beta_k, f, or omega, f; then vectors */
   PetscCall(KSPIDRSBlockFinish_Private(run, &due));
-  if (due) {
-    PetscBool marked[IDRS_MAX_WIDTH];
-
-    for (PetscInt j = 0; j < run->cols.count; j++) marked[j] = (PetscBool)!run->cols.column[j]->rec.added;
-    PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, marked));
-  }
+  if (due) PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, NULL));
   *ends = (PetscBool)(run->why && !KSPIDRSBlockOnDevice(run)); /* else once the device has stopped */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -190,7 +190,10 @@ PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSBlockAddSolutions_Private - Computes x_j += Z S_j for the marked right-hand sides; Z must be complete */
+/*
+   KSPIDRSBlockAddSolutions_Private - Computes x_j += Z S_j for the marked right-hand sides, or, with NULL, for all that are not
+   done. Z must be complete
+*/
 PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSPIDRSBlockRun *run, const PetscBool marked[])
 {
   const PetscInt m = run->algebra.m;
@@ -202,7 +205,7 @@ PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSPIDRSBlockRun *run, const Pets
   for (PetscInt j = 0; j < run->cols.count; j++) {
     const KSPIDRSColumn *col = run->cols.column[j];
 
-    if (!marked[j]) continue;
+    if (marked ? !marked[j] : col->rec.added) continue;
     PetscCall(IDRSBlockVecSet(col->work, col->rep.sol, &x[sum.ny]));
     PetscCall(PetscArraycpy(S + sum.ny++ * m, run->algebra.S + j * m, m));
   }

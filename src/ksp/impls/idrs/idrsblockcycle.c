@@ -13,8 +13,8 @@
 */
 #include "idrsblock.h"
 
-/* Adds a sum without terms */
-static void KSPIDRSBlockAddSum(KSPIDRSBlockRun *run, const IDRSBlockVec *y, PetscBool add)
+/* Adds a sum without terms, and returns it */
+static IDRSBlockAxpy *KSPIDRSBlockAddSum(KSPIDRSBlockRun *run, const IDRSBlockVec *y, PetscBool add)
 {
   KSPIDRSBlockProgram *program = &run->program;
   const PetscInt       first   = program->operands;
@@ -26,6 +26,7 @@ static void KSPIDRSBlockAddSum(KSPIDRSBlockRun *run, const IDRSBlockVec *y, Pets
                                                    .ld   = program->ld,
                                                    .rows = program->rows + first,
                                                    .add  = add};
+  return &program->sum[program->count - 1];
 }
 
 /* Adds the term X C, times a sign and omega, to the last sum */
@@ -42,12 +43,6 @@ static void KSPIDRSBlockAddTerm(KSPIDRSBlockRun *run, PetscInt columns, const ID
                                                         .omega = omega ? 1 : 0};
   }
   program->sum[program->count - 1].nx += columns;
-}
-
-/* Multiplies the terms of the last sum by the diagonal of the preconditioner */
-static void KSPIDRSBlockScaleTerms(KSPIDRSBlockProgram *program)
-{
-  program->sum[program->count - 1].scaled = program->sum[program->count - 1].nx;
 }
 
 /* Computes all sums with the coefficients of the host, and removes them */
@@ -77,7 +72,7 @@ static void KSPIDRSBlockAddAlpha(KSPIDRSBlockRun *run, const IDRSBlockVec *X, Pe
   const PetscInt m = run->algebra.m, q = run->algebra.q;
 
   KSPIDRSBlockAddSum(run, X + k * m, PETSC_TRUE);
-  KSPIDRSBlockAddTerm(run, k * m, X, -1, PETSC_FALSE, run->algebra.alpha + k * m * q, (PetscInt)q);
+  KSPIDRSBlockAddTerm(run, k * m, X, -1, PETSC_FALSE, run->algebra.alpha + k * m * q, q);
 }
 
 /*
@@ -110,14 +105,14 @@ static void KSPIDRSBlockAddDirection(KSPIDRSBlockRun *run, const KSPIDRSBlockPos
   const KSPIDRSBlockVecs *vecs   = &run->vecs;
   const PetscInt          m      = run->algebra.m;
   const PetscBool         direct = (PetscBool)(run->pc != KSPIDRS_BLOCK_PC_SEPARATE);
+  IDRSBlockAxpy          *sum    = KSPIDRSBlockAddSum(run, direct ? vecs->U + at->k * m : vecs->V, PETSC_FALSE);
 
-  KSPIDRSBlockAddSum(run, direct ? vecs->U + at->k * m : vecs->V, PETSC_FALSE);
   /* first, as it is in the cache at the end of a cycle */
   if (run->pc == KSPIDRS_BLOCK_PC_NONE) KSPIDRSBlockAddPanel(run, at, vecs->U, 1, PETSC_FALSE);
   KSPIDRSBlockAddTerm(run, m, vecs->R, 1, direct, run->algebra.T, m); /* omega (R T - G c T) */
   KSPIDRSBlockAddPanel(run, at, vecs->G, -1, direct);
   if (run->pc != KSPIDRS_BLOCK_PC_DIAGONAL) return;
-  KSPIDRSBlockScaleTerms(&run->program);
+  sum->scaled = sum->nx; /* times D */
   KSPIDRSBlockAddPanel(run, at, vecs->U, 1, PETSC_FALSE);
 }
 
@@ -150,6 +145,7 @@ static void KSPIDRSBlockAddStep(KSPIDRSBlockRun *run)
 {
   const IDRSBlockScalars *algebra = &run->algebra;
   const PetscInt          k = run->at.k, m = algebra->m;
+  IDRSBlockAxpy          *sum;
 
   if (k) KSPIDRSBlockAddAlpha(run, run->vecs.G, k); /* G_k -= G(:,0:k) alpha */
   /* R -= G_k beta_k */
@@ -157,9 +153,9 @@ static void KSPIDRSBlockAddStep(KSPIDRSBlockRun *run)
   KSPIDRSBlockAddTerm(run, m, run->vecs.G + k * m, -1, PETSC_FALSE, algebra->beta + k * m, algebra->q);
   if (k < algebra->s - 1 || run->pc != KSPIDRS_BLOCK_PC_DIAGONAL) return;
   /* P = D R, for the omega step */
-  KSPIDRSBlockAddSum(run, run->vecs.P, PETSC_FALSE);
+  sum = KSPIDRSBlockAddSum(run, run->vecs.P, PETSC_FALSE);
   KSPIDRSBlockAddTerm(run, m, run->vecs.R, 1, PETSC_FALSE, algebra->identity, m);
-  KSPIDRSBlockScaleTerms(&run->program);
+  sum->scaled = sum->nx;
 }
 
 /* Adds all sums that end this step, and the direction of the next one if it is `directed` */

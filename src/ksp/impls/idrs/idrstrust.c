@@ -243,8 +243,8 @@ static PetscErrorCode KSPIDRSTestTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, P
 }
 
 /*
-   KSPIDRSVerifyNorm_Private - Compares rnorm = ||b - A x|| with the tolerances, which the norm of r meets. If it meets them, too, or
-   is not finite, the column has a reason
+   KSPIDRSVerifyNorm_Private - Compares rnorm = ||b - A x|| with the tolerances, which the norm of r meets. If it meets them,
+   too, or is not finite, the column has a reason
 */
 PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {

@@ -24,7 +24,10 @@
 /* Steps without a smaller residual, after which single recurrences are tried */
 #define IDRS_BLOCK_MAX_STAGNATION 100
 
-/* Sets the norms of a step. If one is not finite, the recurrence ends with its last iterate, and its norms are infinite or old */
+/*
+   Sets the norms of a step, and returns PETSC_TRUE if all are finite. Else the recurrence ends. In a step k > 0 the iterate before
+   the last update remains, because its beta is not in Z yet; at the begin of a cycle the iterate of the last reliable update
+*/
 static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run, const IDRSBlockNorms *norms)
 {
   KSPIDRSColumns *cols  = &run->cols;
@@ -32,7 +35,6 @@ static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run, const IDRSBlockNorms
 
   for (PetscInt j = 0; j < cols->count; j++) valid = (PetscBool)(valid && !PetscIsInfOrNanReal(norms->norms[j]));
   if (!norms->finite || !valid) run->why = IDRS_BLOCK_BROKEN;
-  /* of a step k > 0 the iterate before the last update is there, as its beta is not in Z yet */
   if (!valid && run->at.k) run->at.columns = run->at.k - 1;
   else {
     for (PetscInt j = 0; j < cols->count; j++) cols->column[j]->trust.rnorm = valid ? norms->norms[j] : (PetscReal)INFINITY;

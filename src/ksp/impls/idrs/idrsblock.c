@@ -2,8 +2,7 @@
    Block IDR(s): one recurrence for the right-hand sides that KSPMatSolve() solves at the same time. Its vectors are blocks of m
    columns, which are the vectors of the slots, and its coefficients are m x m matrices.
 
-     Q S = B - A X, m columns     by Cholesky of Gram matrices, with pivoting: m is the rank, r_j = R S_j belongs to right-hand side
-                                  j, and R = Q
+     Q S = B - A X, m columns     m is the rank, r_j = R S_j belongs to right-hand side j, and R = Q: see idrsblockbasis.c
      step k of a cycle, k < s                                          omega step
        M(k:s,k:s) c = f(k:s),  T from f(k:s)                             P = B^{-1}R
        U_k = omega B^{-1}(R T - G(:,k:s) c T) + U(:,k:s) c T             T = A P
@@ -16,486 +15,277 @@
    T makes the columns of R T nearly orthogonal. In exact arithmetic it changes nothing. Without it the recurrence loses its
    digits when columns of R become nearly parallel, as they do if some converge first.
 
-   The solution of right-hand side j is x_j + (Z + U beta) S_j, and ||r_j|| follows from R^H R. Verification, reliable updates
-   and the limit of growth are as for one right-hand side. After a breakdown, too much growth, or IDRS_BLOCK_MAX_STAGNATION steps
-   without a smaller residual, the remaining right-hand sides continue with single recurrences.
+   The solution of right-hand side j is x_j + (Z + U beta) S_j, and ||r_j|| follows from R^H R. Reports, verification, reliable
+   updates and the limit of growth are as for one right-hand side. After a breakdown, too much growth, or
+   IDRS_BLOCK_MAX_STAGNATION steps without a smaller residual, the remaining right-hand sides continue with single recurrences.
 */
 #include "idrsblock.h"
 
+/* Steps without a smaller residual, after which single recurrences are tried */
 #define IDRS_BLOCK_MAX_STAGNATION 100
-#define IDRS_BLOCK_MISSES         3 /* verifications that may fail */
-
-/* Another shadow space than that of single recurrences, which would stagnate if they continued with a part of this one */
-#define IDRS_BLOCK_SEED (UINT64_C(1) << 62)
 
 /*
-   Columns of a basis from the Gram matrix W of all columns, by Cholesky with pivoting: each time the column of which most is left.
-   Those of which less is left than this part of their norms wait for the Gram matrix of the next round, as rounding errors of this
-   one are as large. Rows of S, and C, with which R C has the new columns of Q, and the others without their parts in these
+   Sets the norms of a step, and returns PETSC_TRUE if all are finite. Else the recurrence ends. In a step k > 0 the iterate before
+   the last update remains, because its beta is not in Z yet; at the begin of a cycle the iterate of the last reliable update
 */
-#define IDRS_BLOCK_DEFLATION 1e-2
+static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run, const IDRSBlockNorms *norms)
+{
+  KSPIDRSColumns *cols  = &run->cols;
+  PetscBool       valid = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
+
+  for (PetscInt j = 0; j < cols->count; j++) valid = (PetscBool)(valid && !PetscIsInfOrNanReal(norms->norms[j]));
+  if (!norms->finite || !valid) run->why = IDRS_BLOCK_BROKEN;
+  if (!valid && run->at.k) run->at.columns = run->at.k - 1;
+  else {
+    for (PetscInt j = 0; j < cols->count; j++) cols->column[j]->trust.rnorm = valid ? norms->norms[j] : (PetscReal)INFINITY;
+  }
+  if (!valid) return PETSC_FALSE;
+  run->trust.rnorm = norms->rnorm;
+  run->trust.peak  = PetscMax(run->trust.peak, norms->rnorm);
+  run->stagnation  = norms->rnorm < run->smallest ? 0 : run->stagnation + 1;
+  run->smallest    = PetscMin(run->smallest, norms->rnorm);
+  return PETSC_TRUE;
+}
+
+/* Returns PETSC_TRUE if the last norm of a column is a reason to end, and its solution is not complete yet */
+static PetscBool KSPIDRSBlockIsEnding(const KSPIDRSColumn *col)
+{
+  return (PetscBool)(!col->rec.added && (col->rep.reason || col->rec.suspended == KSPIDRS_UNVERIFIED));
+}
+
+/* Sets the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
+static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, const IDRSBlockNorms *norms, PetscInt its,
+                                                 KSPIDRSBlockEnding *ending)
+{
+  PetscInt left = 0, count = 0;
+
+  PetscFunctionBegin;
+  *ending = KSPIDRS_BLOCK_NONE_ENDS;
+  if (!KSPIDRSBlockSetNorms(run, norms)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt j = 0; j < run->cols.count; j++) {
+    KSPIDRSColumn *col = run->cols.column[j];
+
+    if (col->rec.added) continue;
+    if (its > col->rep.its) PetscCall(KSPIDRSReport_Private(ksp, col, its, col->trust.rnorm));
+    if (col->rep.reason == KSP_DIVERGED_DTOL) {
+      run->why        = IDRS_BLOCK_GROWN;
+      col->rep.reason = KSP_CONVERGED_ITERATING;
+    }
+    left++;
+    count += KSPIDRSBlockIsEnding(col) ? 1 : 0;
+  }
+  if (count) *ending = count == left ? KSPIDRS_BLOCK_ALL_END : KSPIDRS_BLOCK_SOME_END;
+  if (run->stagnation >= IDRS_BLOCK_MAX_STAGNATION) run->why = "it has found no smaller residual for a long time";
+  if (run->trust.rnorm > run->bounds.high) run->why = IDRS_BLOCK_GROWN;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /*
-   Adds columns to the basis from the Gram matrix W of all columns, by Cholesky with pivoting, and sets their rows of S. R C has
-   the new columns of Q, and the other columns without their components in these. Columns whose remainder is below
-   IDRS_BLOCK_DEFLATION of their norms wait for the next Gram matrix, because rounding errors of this one are as large
+   Computes b - A x of a column that is ending, and compares its norm with the tolerances. If it meets them, the column is done;
+   else it has no reason any more. z, a column of Z, is kept
 */
-static void KSPIDRSBlockPivots(KSPIDRSBlockRun *block, const PetscReal size[], const PetscReal small[], PetscBool taken[],
-                               PetscScalar W[], PetscScalar C[])
-{
-  const PetscInt count = block->count;
-  PetscReal      begin[IDRS_MAX_WIDTH];
-
-  for (PetscInt j = 0; j < count; j++) {
-    begin[j] = PetscSqrtReal(PetscMax(PetscRealPart(W[j + j * count]), 0.0));
-    for (PetscInt i = 0; i < count; i++) C[i + j * count] = i == j ? 1.0 : 0.0;
-  }
-  for (;;) {
-    PetscScalar *S     = block->S + block->owners.count;
-    PetscInt     pivot = -1;
-    PetscReal    most = 0.0, root = 0.0;
-
-    for (PetscInt j = 0; j < count; j++) {
-      const PetscReal left = PetscSqrtReal(PetscMax(PetscRealPart(W[j + j * count]), 0.0));
-
-      if (taken[j] || !(left > small[j] && left > IDRS_BLOCK_DEFLATION * begin[j] && left / size[j] > most)) continue;
-      most  = left / size[j];
-      pivot = j;
-      root  = left;
-    }
-    if (pivot < 0) return;
-    for (PetscInt i = 0; i < count; i++) C[i + pivot * count] /= root; /* the column of Q */
-    for (PetscInt j = 0; j < count; j++) {
-      S[j * IDRS_MAX_WIDTH] = j == pivot ? root : 0.0;
-      if (taken[j] || j == pivot) continue;
-      S[j * IDRS_MAX_WIDTH] = W[pivot + j * count] / root; /* S_ij = q_i^H r_j */
-      for (PetscInt i = 0; i < count; i++) {
-        C[i + j * count] -= C[i + pivot * count] * S[j * IDRS_MAX_WIDTH]; /* r_j -= q_i S_ij */
-        /* the Gram matrix of the remainders */
-        if (!taken[i] && i != pivot) W[i + j * count] -= PetscConj(W[pivot + i * count] / root) * S[j * IDRS_MAX_WIDTH];
-      }
-    }
-    taken[pivot]                                = PETSC_TRUE;
-    block->owners.column[block->owners.count++] = block->column[pivot];
-  }
-}
-
-/* Computes R = Q S in place, until the remainder of each column is below a tenth of its tolerance, or rounding error */
-static PetscErrorCode KSPIDRSBlockBasis_Private(KSP ksp, KSPIDRSBlockRun *block)
-{
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt count = block->count;
-  IDRSBlockVec   r[IDRS_MAX_WIDTH];
-  PetscReal      size[IDRS_MAX_WIDTH], small[IDRS_MAX_WIDTH];
-  PetscBool      taken[IDRS_MAX_WIDTH] = {PETSC_FALSE};
-
-  PetscFunctionBegin;
-  block->owners.count = 0;
-  for (PetscInt j = 0; j < count; j++) {
-    const PetscReal ttol = ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE ? block->column[j]->rep.ttol
-                                                                                                   : 0.0;
-
-    PetscCall(IDRSBlockVecSet(idrs->slot[0].work, block->column[j]->r, &r[j]));
-    small[j] = 0.1 * ttol;
-  }
-  while (block->owners.count < count) {
-    const IDRSBlockDots dots   = {.nw = count, .nx = count, .w = r, .x = r};
-    const PetscInt      before = block->owners.count;
-    PetscScalar         C[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
-    const IDRSBlockAxpy sum = {.nx = count, .ny = count, .x = r, .y = r, .C = C, .ld = count};
-
-    PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums)); /* W = R^H R */
-    for (PetscInt j = 0; !before && j < count; j++) {
-      size[j] = block->norms[j] = PetscSqrtReal(PetscRealPart(block->sums[j + j * count]));
-      small[j]                  = PetscMax(small[j], 1e3 * PETSC_MACHINE_EPSILON * size[j]);
-    }
-    KSPIDRSBlockPivots(block, size, small, taken, block->sums, C);
-    if (block->owners.count == before) break;
-    PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum)); /* R = R C */
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets the blocks: vectors of the slots that have a column of the basis */
-static PetscErrorCode KSPIDRSBlockVectors_Private(KSP ksp, KSPIDRSBlockRun *block)
-{
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt m = block->owners.count, s = idrs->set.s;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1((2 * s + 4) * m, &block->vecs));
-  block->G = block->vecs;
-  block->U = block->G + s * m;
-  block->Z = block->U + s * m;
-  block->V = block->Z + m;
-  block->T = block->V + m;
-  block->R = block->T + m;
-  for (PetscInt i = 0; i < m; i++) {
-    const KSPIDRSColumn *col = block->owners.column[i];
-
-    for (PetscInt k = 0; k < s; k++) {
-      PetscCall(IDRSBlockVecSet(col->work, col->G[k], &block->G[k * m + i]));
-      PetscCall(IDRSBlockVecSet(col->work, col->U[k], &block->U[k * m + i]));
-    }
-    PetscCall(IDRSBlockVecSet(col->work, col->r, &block->R[i]));
-    PetscCall(IDRSBlockVecSet(col->work, col->z, &block->Z[i]));
-    PetscCall(IDRSBlockVecSet(col->work, col->v, &block->V[i]));
-    PetscCall(IDRSBlockVecSet(col->work, col->t, &block->T[i]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets R, which is the anchor, as the residual of Z = 0; f = P^H R, with which a cycle begins */
-static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *block)
-{
-  KSP_IDRS           *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt      m = block->owners.count, q = block->algebra.q;
-  const IDRSBlockDots dots   = {.rows = q, .nw = m, .nx = m, .w = block->R, .x = block->R};
-  PetscReal           square = 0.0;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSBlockProject(idrs->slot[0].work, 1, &dots, block->sums)); /* P^H R, R^H R */
-  PetscCall(PetscArraycpy(block->algebra.f, block->sums, q * m));
-  for (PetscInt i = 0; i < m; i++) square += PetscRealPart(block->sums[q * m + i + i * m]);
-  block->rnorm = block->anchornorm = block->peak = PetscSqrtReal(square);
-  for (PetscInt j = 0; j < block->count; j++) block->anchors[j] = block->norms[j];
-  block->at.k = block->at.columns = 0;
-  block->at.directed              = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes x_j += Z S_j for the marked right-hand sides; Z must be complete */
-static PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
-{
-  KSP_IDRS     *idrs = (KSP_IDRS *)ksp->data;
-  IDRSBlockAxpy sum;
-  IDRSBlockVec  x[IDRS_MAX_WIDTH];
-  PetscScalar   S[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
-  PetscInt      ny = 0;
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < block->count; j++) {
-    if (!marked[j]) continue;
-    PetscCall(IDRSBlockVecSet(block->column[j]->work, block->column[j]->rep.sol, &x[ny]));
-    PetscCall(PetscArraycpy(S + ny * IDRS_MAX_WIDTH, block->S + j * IDRS_MAX_WIDTH, IDRS_MAX_WIDTH));
-    ny++;
-  }
-  if (!ny) PetscFunctionReturn(PETSC_SUCCESS);
-  sum = (IDRSBlockAxpy){
-    .nx  = block->owners.count,
-    .ny  = ny,
-    .x   = block->Z,
-    .y   = x,
-    .C   = S,
-    .ld  = IDRS_MAX_WIDTH,
-    .add = PETSC_TRUE,
-  };
-  PetscCall(IDRSBlockCombine(idrs->slot[0].work, 1, &sum)); /* x_j += Z S_j */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Makes a reliable update, and adds it to the solutions of the marked right-hand sides */
-static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool marked[])
-{
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSUpdateProduct_Private(ksp, &block->owners));    /* T = A Z */
-  PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked)); /* x_j += Z S_j */
-  PetscCall(KSPIDRSUpdateResidual_Private(ksp, &block->owners));   /* R = anchor - T, Z = 0 */
-  PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));               /* f = P^H R */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Takes the norms from the sums of a step. If one is not finite, the recurrence ends with the norms of its last iterate */
-static void KSPIDRSBlockSetNorms(KSPIDRSBlockRun *block, const IDRSBlockNorms *norms)
-{
-  PetscBool valid = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
-
-  for (PetscInt j = 0; j < block->count; j++) valid = (PetscBool)(valid && !PetscIsInfOrNanReal(norms->norms[j]));
-  if (!norms->finite || !valid) block->why = "the block recurrence has broken down";
-  if (!valid) {
-    /* of a step k > 0 the iterate before the last update is there, as its beta is not in Z yet */
-    block->zinvalid = block->at.k ? PETSC_FALSE : PETSC_TRUE;
-    if (block->at.k) block->at.columns = block->at.k - 1;
-    return;
-  }
-  for (PetscInt j = 0; j < block->count; j++) block->norms[j] = norms->norms[j];
-  block->rnorm = norms->rnorm;
-  block->peak  = PetscMax(block->peak, block->rnorm);
-  if (block->rnorm < block->best) {
-    block->best       = block->rnorm;
-    block->stagnation = 0;
-  } else block->stagnation++;
-}
-
-/* Results of a report: right-hand sides that are not done, and how many of these have a reason to end */
-typedef struct {
-  PetscBool ended[IDRS_MAX_WIDTH];
-  PetscInt  left, ending; /* right-hand sides that are not done, and how many have a reason */
-} KSPIDRSBlockReport;
-
-/* Takes the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
-static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *block, const IDRSBlockNorms *norms, PetscInt its,
-                                                 KSPIDRSBlockReport *report)
-{
-  PetscFunctionBegin;
-  KSPIDRSBlockSetNorms(block, norms);
-  if (its <= block->reported || block->zinvalid || (block->why && block->at.columns < block->at.k))
-    PetscFunctionReturn(PETSC_SUCCESS);
-  report->left = report->ending = 0;
-  block->reported               = its;
-  for (PetscInt j = 0; j < block->count; j++) {
-    KSPIDRSColumn      *col    = block->column[j];
-    KSPConvergedReason *reason = &col->rep.reason;
-
-    report->ended[j] = PETSC_FALSE;
-    if (block->done[j]) continue;
-    col->trust.rnorm = block->norms[j];
-    PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, block->norms[j]));
-    PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
-    if (*reason == KSP_DIVERGED_DTOL) {
-      block->why = "its residuals have grown too far";
-      *reason    = KSP_CONVERGED_ITERATING;
-    }
-    if (*reason) report->ended[j] = PETSC_TRUE;
-    report->left++;
-    report->ending += report->ended[j] ? 1 : 0;
-  }
-  if (block->stagnation >= IDRS_BLOCK_MAX_STAGNATION) block->why = "it has found no smaller residual for a long time";
-  if (block->rnorm > KSPIDRSGrowthLimit((KSP_IDRS *)ksp->data, block->anchornorm)) block->why = "its residuals have grown too far";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes v = b - A x of a right-hand side, or B^{-1}(b - A x), and its norm; z, a column of Z, is kept */
-static PetscErrorCode KSPIDRSBlockTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
+static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+  PetscReal            rnorm;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, col->v)); /* t = A x */
-  PetscCall(VecAYPX(col->t, -1.0, col->rep.rhs));              /* t = b - t */
-  if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, col->t, col->v));
-  else PetscCall(VecCopy(col->t, col->v));
-  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, rnorm));
+  if (col->rec.suspended == KSPIDRS_UNVERIFIED) {
+    PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, col->v)); /* t = A x */
+    PetscCall(VecAYPX(col->t, -1.0, col->rep.rhs));              /* t = b - t */
+    if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, col->t, col->v));
+    else PetscCall(VecCopy(col->t, col->v));
+    PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &rnorm));
+    PetscCall(KSPIDRSVerifyNorm_Private(ksp, col, rnorm));
+    if (col->rep.reason < 0) col->rep.reason = KSP_CONVERGED_ITERATING; /* a single recurrence may do better */
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
+  }
+  col->rec.added = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* *met is set unless b - A x of a right-hand side misses the tolerance */
-static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col, PetscBool *met)
+/* Makes a reliable update, and adds it to the solutions of the marked right-hand sides, or, with NULL, of all that are not done */
+static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *run, const PetscBool marked[])
 {
-  KSPIDRSReported *rep = &col->rep;
-
   PetscFunctionBegin;
-  *met = PETSC_TRUE;
-  if (!KSPIDRSNeedsVerification(ksp, col)) PetscFunctionReturn(PETSC_SUCCESS);
-  ((KSP_IDRS *)ksp->data)->counts.verifications++;
-  PetscCall(KSPIDRSBlockTrueNorm_Private(ksp, col, &rep->rnorm));
-  rep->reason = KSP_CONVERGED_ITERATING;
-  PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm));
-  *met = (PetscBool)(rep->reason > 0);
-  if (!*met) rep->reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSUpdateProduct_Private(ksp, &run->vecs.owners));  /* T = A Z */
+  PetscCall(KSPIDRSBlockAddSolutions_Private(run, marked));         /* x_j += Z S_j */
+  PetscCall(KSPIDRSUpdateResidual_Private(ksp, &run->vecs.owners)); /* R = anchor - T, Z = 0 */
+  PetscCall(KSPIDRSBlockAnchor_Private(ksp, run));                  /* f = P^H R */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    Completes the solutions of right-hand sides that have a reason to end. If one misses its tolerance, R is recomputed and a
-   cycle begins; v and t are overwritten
+   cycle begins, or, after too many misses, the recurrence ends. v and t are overwritten
 */
-static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *block, const PetscBool ended[], PetscBool *again)
+static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *missed)
 {
-  PetscBool others[IDRS_MAX_WIDTH];
-  PetscInt  left = 0, missed = 0;
+  KSPIDRSColumns *cols = &run->cols;
+  PetscBool       ending[IDRS_MAX_WIDTH], others[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  *again = PETSC_FALSE;
-  PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block)); /* Z += U beta */
-  PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, ended));
-  for (PetscInt j = 0; j < block->count; j++) {
-    others[j] = (PetscBool)(!block->done[j] && !ended[j]);
-    if (ended[j]) {
-      PetscCall(KSPIDRSBlockVerify_Private(ksp, block->column[j], &block->done[j]));
-      if (!block->done[j]) {
-        PetscCall(PetscInfo(ksp, "Right-hand side %" PetscInt_FMT ": ||b - A x|| = %g does not meet the tolerance as r does\n",
-                            block->column[j]->index, (double)block->column[j]->rep.rnorm));
-        missed++;
-      }
-    }
-    left += block->done[j] ? 0 : 1;
+  for (PetscInt j = 0; j < cols->count; j++) {
+    ending[j] = KSPIDRSBlockIsEnding(cols->column[j]);
+    others[j] = (PetscBool)(!cols->column[j]->rec.added && !ending[j]);
   }
-  if (!missed) {
-    if (left) block->zinvalid = PETSC_FALSE;
-    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSBlockAddUpdate_Private(run)); /* Z += U beta */
+  PetscCall(KSPIDRSBlockAddSolutions_Private(run, ending));
+  *missed = PETSC_FALSE;
+  for (PetscInt j = 0; j < cols->count; j++) {
+    if (!ending[j]) continue;
+    PetscCall(KSPIDRSBlockVerify_Private(ksp, cols->column[j]));
+    if (!cols->column[j]->rec.added) *missed = PETSC_TRUE;
   }
-  *again = PETSC_TRUE;
-  if (block->owners.column[0]->anchor && ++block->misses < IDRS_BLOCK_MISSES) {
-    if (block->at.k < block->algebra.s && !block->why) PetscCall(KSPIDRSBlockFinishColumn_Private(ksp, block));
-    PetscCall(KSPIDRSBlockUpdate_Private(ksp, block, others));
+  if (!*missed) PetscFunctionReturn(PETSC_SUCCESS);
+  /* also if the norm has halved: single recurrences then need fewer matvecs */
+  run->trust.replacements.failures += IDRS_STAGNATION_VERIFY;
+  if (run->bounds.fall > 0.0 && run->trust.replacements.failures < IDRS_MAX_STAGNATIONS) {
+    if (run->at.k < run->algebra.s && !run->why) PetscCall(KSPIDRSBlockFinishColumn_Private(run));
+    PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, others));
   } else {
-    PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, others));
-    for (PetscInt i = 0; i < block->owners.count; i++) PetscCall(VecSet(block->Z[i].vec, 0.0));
-    block->why = "b - A x misses tolerances that r meets";
+    PetscCall(KSPIDRSBlockAddSolutions_Private(run, others));
+    for (PetscInt i = 0; i < run->vecs.owners.count; i++) PetscCall(VecSet(run->vecs.Z[i].vec, 0.0));
+    run->why = "b - A x misses tolerances that r meets";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the bounds within which a device continues */
-static IDRSBlockBounds KSPIDRSBlockGetBounds(KSP ksp, const KSPIDRSBlockRun *block)
+/* Concludes the reports of right-hand sides that are verified later, because the others continue */
+static PetscErrorCode KSPIDRSBlockConcludeReports_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  const KSP_IDRS *idrs   = (const KSP_IDRS *)ksp->data;
-  const PetscInt  its    = block->at.its;
-  const PetscBool tested = KSPIDRSTestsNorm(ksp, its);
-  IDRSBlockBounds bounds = {.count = block->count, .cosine = idrs->set.cosine, .anchornorm = block->anchornorm};
-
-  for (PetscInt j = 0; j < block->count; j++)
-    bounds.low[j] = block->done[j] ? PETSC_MAX_REAL : (tested ? block->column[j]->rep.ttol : -1.0);
-  bounds.high = KSPIDRSGrowthLimit(idrs, block->anchornorm);
-  bounds.fall = block->owners.column[0]->anchor ? idrs->set.updatetol : 0.0;
-  bounds.stop = (PetscBool)(block->stopnext || its >= ksp->max_it);
-  return bounds;
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < cols->count; j++) {
+    if (cols->column[j]->rec.suspended != KSPIDRS_UNVERIFIED) continue;
+    cols->column[j]->rec.suspended = KSPIDRS_NOT_SUSPENDED;
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, cols->column[j]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Launches the projection of this step on a device, and reports the norms of the step before. *stopped is set if the host must
-   finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the next step
+   Launches the projection of this step, and reports the norms of all steps but the last one on a device. *stopped is set if the
+   host must finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the
+   next step
 */
-static PetscErrorCode KSPIDRSBlockProjectAsync_Private(KSP ksp, KSPIDRSBlockRun *block, KSPIDRSBlockReport *report,
-                                                       PetscBool *stopped)
+static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending, PetscBool *stopped)
 {
-  const IDRSBlockBounds bounds = KSPIDRSBlockGetBounds(ksp, block);
+  const PetscInt     its   = run->at.its;
+  KSPIDRSBlockQueue *queue = &run->queue;
+  const PetscBool    stops = (PetscBool)(queue->place == KSPIDRS_BLOCK_LOCKSTEP || queue->place == KSPIDRS_BLOCK_STOPPING ||
+                                      its >= ksp->max_it);
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockLaunch_Private(ksp, block, &bounds));
-  *stopped = PETSC_FALSE;
-  while (!*stopped && block->inflight > (bounds.stop ? 0 : 1)) {
-    IDRSBlockNorms norms;
-    PetscInt       its;
+  for (PetscInt j = 0; j < run->cols.count; j++) {
+    const KSPIDRSColumn *col = run->cols.column[j];
 
-    PetscCall(KSPIDRSBlockCollect_Private(ksp, block, &norms, &its));
-    PetscCall(KSPIDRSBlockReport_Private(ksp, block, &norms, its, report));
-    *stopped        = norms.stopped;
-    block->stopnext = (PetscBool)(!*stopped && (report->ending == report->left || block->why));
+    run->bounds.low[j] = col->rec.added ? PETSC_MAX_REAL : KSPIDRSTestedNorm(ksp, col, its);
+  }
+  run->bounds.stop = stops;
+  *ending          = KSPIDRS_BLOCK_NONE_ENDS;
+  *stopped         = PETSC_FALSE;
+  PetscCall(KSPIDRSBlockLaunch_Private(run)); /* P^H G_k, R^H R */
+  while (queue->inflight > (stops ? 0 : 1)) {
+    IDRSBlockNorms norms;
+    PetscInt       collected;
+
+    PetscCall(KSPIDRSBlockCollect_Private(run, &norms, &collected)); /* ||r_j|| */
+    PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, collected, ending));
+    *stopped = norms.stopped;
+    if (*stopped) break;
+    queue->place = *ending == KSPIDRS_BLOCK_ALL_END || run->why ? KSPIDRS_BLOCK_STOPPING : KSPIDRS_BLOCK_ON_DEVICE;
+    PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences */
-static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *block, PetscBool *ends)
+/*
+   Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences. Right-hand sides end at
+   the begin of a cycle, or if all of them do
+*/
+static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *ends)
 {
-  KSPIDRSBlockReport report = {.left = block->count};
-  PetscBool          again = PETSC_FALSE, decides = PETSC_TRUE, due;
+  KSPIDRSBlockEnding ending;
+  PetscBool          decides, missed = PETSC_FALSE, due;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockMatvec_Private(ksp, block)); /* G_k = A U_k, or T = A P */
-  if (block->async) PetscCall(KSPIDRSBlockProjectAsync_Private(ksp, block, &report, &decides));
-  else {
-    IDRSBlockNorms norms = {.peak = block->peak};
-
-    PetscCall(KSPIDRSBlockProject_Private(ksp, block));                                     /* P^H G_k, R^H R */
-    IDRSBlockScalarsNorms(&block->algebra, block->at.k, block->count, block->sums, &norms); /* ||r_j|| */
-    PetscCall(KSPIDRSBlockReport_Private(ksp, block, &norms, block->at.its, &report));
-  }
+  PetscCall(KSPIDRSBlockMatvec_Private(ksp, run));                     /* G_k = A U_k, or T = A P */
+  PetscCall(KSPIDRSBlockProject_Private(ksp, run, &ending, &decides)); /* P^H G_k, R^H R */
   if (decides) {
-    if (report.ending && (report.ending == report.left || !block->at.k || block->why)) {
-      PetscCall(KSPIDRSBlockEndColumns_Private(ksp, block, report.ended, &again));
-      *ends = (PetscBool)(report.ending == report.left && !again);
-    }
-    if (block->why) *ends = PETSC_TRUE;
-    if (*ends || again) PetscFunctionReturn(PETSC_SUCCESS);
+    if (ending == KSPIDRS_BLOCK_ALL_END || (ending && (!run->at.k || run->why)))
+      PetscCall(KSPIDRSBlockEndColumns_Private(ksp, run, &missed));
+    else PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
+    *ends = (PetscBool)(run->why || (ending == KSPIDRS_BLOCK_ALL_END && !missed));
+    if (*ends || missed) PetscFunctionReturn(PETSC_SUCCESS);
   }
   /* alpha, M_k, beta_k, f, or omega, f; then vectors */
-  PetscCall(KSPIDRSBlockFinish_Private(ksp, block, &due));
-  if (block->why) *ends = PETSC_TRUE;
-  if (due) {
-    PetscBool marked[IDRS_MAX_WIDTH];
+  PetscCall(KSPIDRSBlockFinish_Private(run, &due));
+  if (due) PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, NULL));
+  *ends = (PetscBool)(run->why && !KSPIDRSBlockOnDevice(run)); /* else once the device has stopped */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    for (PetscInt j = 0; j < block->count; j++) marked[j] = block->done[j] ? PETSC_FALSE : PETSC_TRUE;
-    PetscCall(KSPIDRSBlockUpdate_Private(ksp, block, marked));
+/* *finite is set unless Z has overflowed, as it does if A is singular and Z grows in its null space while R does not */
+static PetscErrorCode KSPIDRSBlockIsFinite_Private(KSP ksp, const KSPIDRSBlockRun *run, PetscBool *finite)
+{
+  Vec       Z[IDRS_MAX_WIDTH];
+  PetscReal norms[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < run->vecs.owners.count; i++) Z[i] = run->vecs.Z[i].vec;
+  PetscCall(KSPIDRSNorms_Private(ksp, &run->vecs.owners, Z, norms));
+  *finite = PETSC_TRUE;
+  for (PetscInt i = 0; i < run->vecs.owners.count; i++) {
+    if (PetscIsInfOrNanReal(norms[i])) *finite = PETSC_FALSE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    Starts single recurrences for right-hand sides that are not done, from the present iterate or the iterate of the last reliable
-   update, whichever has the smaller residual
+   update, whichever has the smaller residual, and counts them
 */
-static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *block)
+static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockCounts *counts)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  KSPIDRSColumns rest = {.count = 0};
-  PetscBool      marked[IDRS_MAX_WIDTH];
+  KSPIDRSColumns rest   = {.count = 0};
+  PetscBool      finite = PETSC_TRUE, marked[IDRS_MAX_WIDTH];
   Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (!block->zinvalid) PetscCall(KSPIDRSBlockAddUpdate_Private(ksp, block));
-  for (PetscInt j = 0; j < block->count; j++)
-    marked[j] = (PetscBool)(!block->done[j] && !block->zinvalid && block->norms[j] <= block->anchors[j]);
-  PetscCall(KSPIDRSBlockAddSolutions_Private(ksp, block, marked));
-  for (PetscInt j = 0; j < block->count; j++) {
-    KSPIDRSColumn *col = block->column[j];
+  PetscCall(KSPIDRSBlockAddUpdate_Private(run));
+  if (run->why) PetscCall(KSPIDRSBlockIsFinite_Private(ksp, run, &finite));
+  for (PetscInt j = 0; j < run->cols.count; j++) {
+    KSPIDRSColumn *col = run->cols.column[j];
 
-    if (block->done[j]) {
-      PetscCall(VecSet(col->z, 0.0)); /* KSPIDRSEnd_Private() adds it to the solution */
-      continue;
-    }
+    marked[j] = (PetscBool)(finite && !col->rec.added && col->trust.rnorm <= col->trust.anchornorm);
+    if (col->rec.added) continue;
     col->rep.reason           = KSP_CONVERGED_ITERATING;
     col->rec.its              = col->rep.its;
     r[rest.count]             = col->r;
     anchor[rest.count]        = col->anchor;
     rest.column[rest.count++] = col;
   }
+  PetscCall(KSPIDRSBlockAddSolutions_Private(run, marked));
   if (!rest.count) PetscFunctionReturn(PETSC_SUCCESS);
+  counts->single += rest.count;
+  counts->why = run->why;
   PetscCall(KSPIDRSTrueResidual_Private(ksp, &rest, PETSC_FALSE, r, anchor)); /* r_j = b_j - A x_j */
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &rest));
-  idrs->blocks.single += rest.count;
-  idrs->blocks.why = block->why;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Allocates operands and coefficients of the largest combine, which ends a cycle, and the sums of the omega step */
-static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, KSPIDRSBlockRun *block)
-{
-  const PetscInt s = ((KSP_IDRS *)ksp->data)->set.s, most = block->count;
-
-  PetscFunctionBegin;
-  block->ld = (s * (s - 1) / 2 + 4 * s + 4) * most;
-  PetscCall(PetscMalloc6(s + 3, &block->chain[IDRS_BLOCK_FINISH], block->ld, &block->x, block->ld, &block->rows, block->ld * most,
-                         &block->C, IDRSBlockSumCount(s, most, s), &block->sums, most * IDRS_MAX_WIDTH, &block->S));
-  block->chain[IDRS_BLOCK_PRECONDITIONED] = block->chain[IDRS_BLOCK_FINISH] + s + 2;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Iterates until all right-hand sides are done, or continue with single recurrences */
-static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *block)
+static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockCounts *counts)
 {
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const uint64_t seed = IDRS_BLOCK_SEED + (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32);
-  PetscBool      ends = PETSC_FALSE;
+  PetscBool ends = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockBasis_Private(ksp, block));
-  if (!block->owners.count) { /* with KSP_NORM_NONE also for zero right-hand sides */
-    PetscCall(PetscInfo(ksp, "No block recurrence: the squares of all residual norms vanish or overflow\n"));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(KSPIDRSBlockVectors_Private(ksp, block));
-  PetscCall(PetscMalloc1(IDRS_BLOCK_STORAGE(idrs->set.s, block->owners.count), &block->storage));
-  IDRSBlockScalarsSetPointers(&block->algebra, idrs->set.s, block->owners.count, block->storage);
-  IDRSBlockScalarsReset(&block->algebra);
-  for (PetscInt j = 0; j < block->count; j++)
-    PetscCall(PetscArraycpy(block->algebra.S + j * block->owners.count, block->S + j * IDRS_MAX_WIDTH, block->owners.count));
-  block->async = (PetscBool)(idrs->depth && IDRSBlockQueueRuns(idrs->slot[0].work));
-  PetscCall(IDRSWorkSetSeed(idrs->slot[0].work, seed));
-  for (PetscInt i = 0; i < block->owners.count; i++) {
-    if (block->owners.column[i]->anchor) PetscCall(VecCopy(block->R[i].vec, block->owners.column[i]->anchor));
-  }
-  PetscCall(KSPIDRSBlockAnchor_Private(ksp, block));
-  block->best = PETSC_MAX_REAL;
-  idrs->blocks.columns += block->count;
-  idrs->blocks.rank += block->owners.count;
-  idrs->blocks.async = block->async;
-  while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, block, &ends));
-  PetscCall(KSPIDRSBlockEnd_Private(ksp, block));
-  if (block->why)
-    PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", block->at.its, block->why));
+  counts->columns += run->cols.count;
+  counts->rank += run->vecs.owners.count;
+  counts->async = (PetscBool)(run->queue.place != KSPIDRS_BLOCK_LOCKSTEP);
+  while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, run, &ends));
+  PetscCall(KSPIDRSBlockEnd_Private(ksp, run, counts));
+  if (run->why) PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", run->at.its, run->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -505,31 +295,27 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *bloc
 */
 PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSBlockRun block = {.count = 0};
-  const char     *why   = NULL;
+  KSP_IDRS       *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSBlockRun run  = {.why = NULL};
   PetscErrorCode  ierr;
   PetscInt        N;
 
   PetscFunctionBegin;
+  if (cols->count < 2) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt i = 0; i < cols->count; i++) {
-    block.column[block.count++] = cols->column[i];
-    if (cols->column[i]->scale != 1.0) why = "the square of the norm of a right-hand side is beyond the range of PetscReal";
+    if (cols->column[i]->scale != 1.0) run.why = "the square of the norm of a right-hand side is beyond the range of PetscReal";
   }
-  if (block.count < 2) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGetSize(idrs->slot[0].r, &N));
-  if (idrs->set.s * block.count >= N) why = "the system has fewer unknowns than a block has shadow vectors";
-  if (why) {
-    idrs->blocks.why = why;
-    idrs->blocks.single += block.count;
-    PetscCall(PetscInfo(ksp, "No block recurrence: %s\n", idrs->blocks.why));
+  PetscCall(VecGetSize(cols->column[0]->r, &N));
+  if (idrs->set.s * cols->count >= N) run.why = "the system has fewer unknowns than a block has shadow vectors";
+  if (run.why) {
+    idrs->blocks.why = run.why;
+    idrs->blocks.single += cols->count;
+    PetscCall(PetscInfo(ksp, "No block recurrence: %s\n", run.why));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(KSPIDRSBlockCreate_Private(ksp, &block));
-  ierr = KSPIDRSBlockIterate_Private(ksp, &block);
-  PetscCall(PetscFree(block.storage));
-  PetscCall(PetscFree(block.vecs));
-  PetscCall(PetscFree6(block.chain[IDRS_BLOCK_FINISH], block.x, block.rows, block.C, block.sums, block.S));
+  ierr = KSPIDRSBlockCreate_Private(ksp, cols, &run);
+  if (!ierr && run.vecs.owners.count) ierr = KSPIDRSBlockIterate_Private(ksp, &run, &idrs->blocks);
+  PetscCall(PetscFree7(run.vecs.G, run.algebra.M, run.program.sum, run.program.x, run.program.rows, run.program.C, run.sums));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,7 +1,22 @@
-/* The data of block IDR(s): idrsblock.c has the decisions, idrsblockcycle.c the steps */
+/* The data of block IDR(s): idrsblock.c has the decisions, idrsblockcycle.c the steps, idrsblockbasis.c the basis */
 #pragma once
 
 #include "idrsimpl.h"
+
+/* How the preconditioner on the right is applied */
+typedef enum {
+  KSPIDRS_BLOCK_PC_NONE,
+  KSPIDRS_BLOCK_PC_DIAGONAL, /* by block combine */
+  KSPIDRS_BLOCK_PC_SEPARATE  /* between V and U_k */
+} KSPIDRSBlockPC;
+
+/* Where the coefficients are. A device lets the host launch a step before it reads the norms of the step before */
+typedef enum {
+  KSPIDRS_BLOCK_LOCKSTEP,  /* on the host, which does the algebra of all steps */
+  KSPIDRS_BLOCK_ON_HOST,   /* on the host until the next launch */
+  KSPIDRS_BLOCK_ON_DEVICE, /* on the device, which does the algebra */
+  KSPIDRS_BLOCK_STOPPING   /* on the device, which stops in the next step because the host must decide */
+} KSPIDRSBlockPlace;
 
 /* Position in a cycle */
 typedef struct {
@@ -11,44 +26,75 @@ typedef struct {
   PetscBool directed;   /* the first sum of the direction has been computed */
 } KSPIDRSBlockPosition;
 
+/* Blocks of m columns. G and U have the columns of step k from k m on; R follows T. P, of the omega step, is V or R */
 typedef struct {
-  PetscInt             count; /* right-hand sides */
-  KSPIDRSColumn       *column[IDRS_MAX_WIDTH];
-  PetscBool            done[IDRS_MAX_WIDTH];
-  PetscReal            norms[IDRS_MAX_WIDTH];   /* of r_j, at the last report */
-  PetscReal            anchors[IDRS_MAX_WIDTH]; /* at the last reliable update */
-  PetscScalar         *S;                       /* m x count, of leading dimension IDRS_MAX_WIDTH */
-  KSPIDRSColumns       owners;                  /* the m slots whose vectors are the columns of blocks */
-  IDRSBlockScalars     algebra;
-  PetscScalar         *storage;                      /* of its matrices */
-  IDRSBlockVec        *vecs, *G, *U, *Z, *V, *T, *R; /* G and U: columns of step k from k m on; R follows T */
-  IDRSBlockAxpy       *chain[IDRS_BLOCK_COMBINES];   /* sums of one combine */
-  IDRSBlockVec        *x;                            /* their operands, and the places of their coefficients */
-  IDRSBlockRow        *rows;
-  PetscScalar         *C, *sums;
-  PetscInt             ld;
-  KSPIDRSBlockPosition at;
-  PetscInt             reported;                      /* iterations that have been reported */
-  PetscReal            rnorm, best, peak, anchornorm; /* Frobenius norms of R */
-  PetscInt             stagnation;                    /* steps since the smallest rnorm */
-  PetscInt             misses;
-  PetscBool            zinvalid; /* Z is not to be used */
-  const char          *why;      /* why the others continue with single recurrences, or NULL */
-  /* A device does the algebra, and the host launches a step before it reads the norms of the step before */
-  PetscBool            async;    /* it can do so */
-  PetscBool            ondevice; /* it has the coefficients */
-  PetscBool            stopnext; /* the host must decide: the device stops in the next step */
+  KSPIDRSColumns owners; /* the m slots whose vectors are the columns */
+  IDRSBlockVec  *G, *U, *Z, *V, *T, *R, *P;
+} KSPIDRSBlockVecs;
+
+/* Sums that block combine computes, one after another, with the operands and coefficients of all of them */
+typedef struct {
+  PetscInt       count, operands;
+  IDRSBlockAxpy *sum;
+  IDRSBlockVec  *x;
+  IDRSBlockRow  *rows; /* the places of the coefficients */
+  PetscScalar   *C;    /* their values, of leading dimension ld */
+  PetscInt       ld;
+} KSPIDRSBlockProgram;
+
+/* Projections, of which up to two are in flight on a device */
+typedef struct {
+  KSPIDRSBlockPlace    place;
   PetscInt             inflight;
   KSPIDRSBlockPosition launched[2]; /* positions of the steps in flight, the oldest first */
-  IDRSBlockDots        dots[2];
-  IDRSBlockStep        step; /* the last launched step */
+  IDRSBlockDots        tasks[2];    /* of the last projection */
+  IDRSBlockStep        step;        /* the last launched step */
+} KSPIDRSBlockQueue;
+
+/* How many of the right-hand sides that are not done have a reason to end, after a report */
+typedef enum {
+  KSPIDRS_BLOCK_NONE_ENDS,
+  KSPIDRS_BLOCK_SOME_END,
+  KSPIDRS_BLOCK_ALL_END
+} KSPIDRSBlockEnding;
+
+/* State of a block recurrence. Each column has the norms of its r, and rec.added once its solution is complete */
+typedef struct {
+  KSPIDRSColumns       cols; /* right-hand sides */
+  IDRSWork             work; /* of the first slot, for the operations on blocks */
+  KSPIDRSBlockPC       pc;
+  KSPIDRSBlockVecs     vecs;
+  IDRSBlockScalars     algebra;
+  KSPIDRSBlockProgram  program;
+  PetscScalar         *sums; /* of the last projection */
+  KSPIDRSBlockQueue    queue;
+  KSPIDRSBlockPosition at;
+  IDRSBlockBounds      bounds;   /* within which the recurrence continues */
+  KSPIDRSTrust         trust;    /* Frobenius norms of R, and failed verifications */
+  PetscReal            smallest; /* Frobenius norm of R, and the steps since then */
+  PetscInt             stagnation;
+  KSPIDRSReason        why; /* why the others continue with single recurrences, or NULL */
 } KSPIDRSBlockRun;
 
-PETSC_INTERN void           KSPIDRSBlockList(PetscInt, const IDRSBlockVec[], Vec[]);
+/* Reasons that several functions find */
+#define IDRS_BLOCK_BROKEN "the block recurrence has broken down"
+#define IDRS_BLOCK_GROWN  "its residuals have grown too far"
+
+/* Returns PETSC_TRUE if a device has the coefficients */
+static inline PetscBool KSPIDRSBlockOnDevice(const KSPIDRSBlockRun *run)
+{
+  return (PetscBool)(run->queue.place >= KSPIDRS_BLOCK_ON_DEVICE);
+}
+
+/* idrsblockcycle.c */
+PETSC_INTERN PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockMatvec_Private(KSP, KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockProject_Private(KSP, KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockLaunch_Private(KSP, KSPIDRSBlockRun *, const IDRSBlockBounds *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockCollect_Private(KSP, KSPIDRSBlockRun *, IDRSBlockNorms *, PetscInt *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockFinish_Private(KSP, KSPIDRSBlockRun *, PetscBool *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSP, KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSP, KSPIDRSBlockRun *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *, IDRSBlockNorms *, PetscInt *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *, PetscBool *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSPIDRSBlockRun *);
+
+/* idrsblockbasis.c */
+PETSC_INTERN PetscErrorCode KSPIDRSBlockCreate_Private(KSP, const KSPIDRSColumns *, KSPIDRSBlockRun *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockAnchor_Private(KSP, KSPIDRSBlockRun *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSPIDRSBlockRun *, const PetscBool[]);

@@ -180,11 +180,20 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSTestsNorm - Returns PETSC_TRUE if the convergence test may end the solve with the norm of this iteration */
-PetscBool KSPIDRSTestsNorm(KSP ksp, PetscInt its)
+/* Returns PETSC_TRUE if the convergence test may end the solve with the norm of this iteration */
+static PetscBool KSPIDRSTestsNorm(KSP ksp, PetscInt its)
 {
   return (PetscBool)(ksp->normtype != KSP_NORM_NONE && ksp->converged == KSPConvergedDefault && its > ksp->chknorm &&
                      its >= IDRSMinimumIterations(ksp));
+}
+
+/*
+   KSPIDRSTestedNorm - Returns the norm of the scaled r of a column at which the convergence test may end the solve in this
+   iteration, or -1
+*/
+PetscReal KSPIDRSTestedNorm(KSP ksp, const KSPIDRSColumn *col, PetscInt its)
+{
+  return KSPIDRSTestsNorm(ksp, its) ? col->scale * col->rep.ttol : -1.0;
 }
 
 /* Returns the bounds beyond which the convergence test may end the solve, for norms of the scaled r */
@@ -192,7 +201,7 @@ static IDRSBounds KSPIDRSGetTestedBounds(KSP ksp, const KSPIDRSColumn *col)
 {
   const PetscBool tested = KSPIDRSTestsNorm(ksp, col->rec.its);
 
-  return (IDRSBounds){.low    = tested ? col->scale * col->rep.ttol : -1.0,
+  return (IDRSBounds){.low    = KSPIDRSTestedNorm(ksp, col, col->rec.its),
                       .high   = tested ? ksp->divtol * (col->scale * col->rep.rnorm0) : PETSC_MAX_REAL,
                       .cosine = ((const KSP_IDRS *)ksp->data)->set.cosine};
 }

@@ -22,8 +22,8 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSTestIteration_Private - Calls the convergence test for this iteration of a column; an infinite norm or NaN is a reason */
-PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+/* Calls the convergence test for this iteration of a column; an infinite norm or NaN is a reason */
+static PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
   PetscFunctionBegin;
   col->rep.its   = its;
@@ -33,15 +33,18 @@ PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSNeedsVerification - Returns PETSC_TRUE if the reason of a column counts only if b - A x meets the tolerance, too */
-PetscBool KSPIDRSNeedsVerification(KSP ksp, const KSPIDRSColumn *col)
+/* Returns PETSC_TRUE if the reason of a column counts only if b - A x meets the tolerance, too */
+static PetscBool KSPIDRSNeedsVerification(KSP ksp, const KSPIDRSColumn *col)
 {
   return (PetscBool)(((const KSP_IDRS *)ksp->data)->exact && ksp->converged == KSPConvergedDefault &&
                      (col->rep.reason == KSP_CONVERGED_RTOL || col->rep.reason == KSP_CONVERGED_ATOL));
 }
 
-/* Reports an iteration. If its norm must be verified first, the recurrence is suspended, and the report is concluded later */
-static PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+/*
+   KSPIDRSReport_Private - Reports an iteration. If its norm must be verified first, the recurrence is suspended, and the report is
+   concluded later
+*/
+PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
   KSPIDRSTrust *trust = &col->trust;
 

@@ -109,8 +109,8 @@ PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Stores r as the residual of vec_sol, from which the next reliable update is computed */
-static PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
+/* KSPIDRSAnchor_Private - Stores r as the residual of vec_sol, from which the next reliable update is computed */
+PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
 {
   PetscFunctionBegin;
   if (col->anchor) PetscCall(VecCopy(col->r, col->anchor));
@@ -239,12 +239,15 @@ static PetscErrorCode KSPIDRSTestTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares the norm of v = b - A x with the tolerances. If it is larger, r becomes b - A x and the solve continues */
-static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
+/*
+   KSPIDRSVerifyNorm_Private - Compares rnorm = ||b - A x|| with the tolerances, which the norm of r meets. If it meets them,
+   too, or is not finite, the column has a reason
+*/
+PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
-  KSPIDRSRecurrence *rec = &col->rec;
-
   PetscFunctionBegin;
+  ((KSP_IDRS *)ksp->data)->counts.verifications++;
+  col->rec.suspended = KSPIDRS_NOT_SUSPENDED;
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
@@ -252,7 +255,17 @@ static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, P
     PetscCall(PetscInfo(ksp, "||r|| = %g meets the tolerance, ||b - A x|| = %g does not: the solve goes on from b - A x\n",
                         (double)col->rep.rnorm, (double)rnorm));
   col->rep.rnorm = rnorm;
-  rec->added     = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
+  col->rec.added = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Compares the norm of v = b - A x with the tolerances. If it is larger, r becomes b - A x and the solve continues */
+static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
+{
+  KSPIDRSRecurrence *rec = &col->rec;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSVerifyNorm_Private(ksp, col, rnorm));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, rnorm, IDRS_STAGNATION_VERIFY));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
@@ -269,16 +282,11 @@ static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, P
 */
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
   PetscReal norms[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  idrs->counts.verifications += cols->count;
   PetscCall(KSPIDRSTrueNorm_Private(ksp, cols, norms));
-  for (PetscInt i = 0; i < cols->count; i++) {
-    cols->column[i]->rec.suspended = KSPIDRS_NOT_SUSPENDED;
-    PetscCall(KSPIDRSVerifyColumn_Private(ksp, cols->column[i], norms[i]));
-  }
+  for (PetscInt i = 0; i < cols->count; i++) PetscCall(KSPIDRSVerifyColumn_Private(ksp, cols->column[i], norms[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

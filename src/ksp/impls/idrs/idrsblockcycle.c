@@ -319,7 +319,7 @@ PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *run, PetscBool *due)
     next = KSPIDRSBlockNext(run, PETSC_TRUE);
     PetscCall(IDRSBlockQueueCombine(run->work, &run->queue.step, IDRS_BLOCK_FINISH));
   } else {
-    if (!IDRSBlockScalarsFinish(&run->algebra, k, bounds->cosine, run->sums, &trust->rnorm) != IDRS_CONTINUES) {
+    if (IDRSBlockScalarsFinish(&run->algebra, k, bounds->cosine, run->sums, &trust->rnorm) != IDRS_CONTINUES) {
       run->why = IDRS_BLOCK_BROKEN;
       PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -10,7 +10,7 @@
      alpha, beta, omega   coefficients of a step; alpha of all steps of a cycle is kept, step k in columns k m ... (k + 1) m - 1
 
    No PETSc call: compiled for host and device. On a device the threads of one block share the work: all of them call the
-   functions, which begin and end with a barrier. The same sums give the same bits on all processes.
+   functions, and those that write end with a barrier. The same sums give the same bits on all processes.
 */
 #pragma once
 

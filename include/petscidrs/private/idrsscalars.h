@@ -28,7 +28,7 @@
 #define IDRS_STORAGE_SUMS(s) ((s) * (s) + 5 * (s) + 1)
 #define IDRS_STORAGE(s)      (IDRS_STORAGE_SUMS(s) + IDRS_SUMS(s, 1))
 
-/* ||p_k|| = 1 */
+/* A column of the hashed space counts as one of norm 1 */
 #define IDRS_HASHED_PIVOTSCALE (1 / PETSC_MACHINE_EPSILON)
 
 typedef struct {
@@ -98,8 +98,8 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, Pet
 }
 
 /*
-   Returns PETSC_TRUE unless M_kk is rounding error, or NaN: of the terms that it is the difference of, or of p_k^H g with gg =
-   g^H g. It compares squares, so that no step takes a root
+   Returns PETSC_TRUE unless M_kk is NaN, or rounding error of the terms that it is the difference of or of p_k^H g. It compares
+   squares, so that no step takes a root
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *scalars, PetscReal pivot, PetscReal terms)
 {
@@ -168,6 +168,14 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOmega(const IDRSScalars *sca
 
   return IDRSDecideOmega(sums[IDRS_SUM_XY(s)], PetscRealPart(sums[IDRS_SUM_XX(s)]), PetscRealPart(sums[IDRS_SUM_YY(s)]), cosine,
                          minimal, enlarged);
+}
+
+/* Computes the omega of the omega step */
+static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsDecideOmega(const IDRSScalars *scalars, PetscReal cosine, PetscScalar *omega)
+{
+  PetscScalar minimal;
+
+  return IDRSScalarsOmega(scalars, cosine, &minimal, omega) && IDRSIsOmega(*omega) ? IDRS_CONTINUES : IDRS_NO_OMEGA;
 }
 
 /* Returns ||r - omega t||^2 = r^H r - 2 Re(conj(omega) t^H r) + |omega|^2 t^H t */
@@ -251,9 +259,9 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, Pe
 */
 static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsOmegaStep(IDRSScalars *scalars, PetscReal cosine, PetscReal *rr)
 {
-  PetscScalar minimal, omega;
+  PetscScalar omega;
 
-  if (!IDRSScalarsOmega(scalars, cosine, &minimal, &omega) || !IDRSIsOmega(omega)) return IDRS_NO_OMEGA;
+  if (IDRSScalarsDecideOmega(scalars, cosine, &omega) != IDRS_CONTINUES) return IDRS_NO_OMEGA;
   IDRSScalarsSetF(scalars, omega);
   if (IDRS_LANE == 0) scalars->omega[0] = omega;
   *rr = IDRSScalarsNormSquared(scalars, omega);
@@ -308,8 +316,8 @@ static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsContinue(IDRSScalars *scal
 }
 
 /*
-   Decides whether the recurrence continues with step k, whose sums are there, and computes its coefficients. `norm` is the norm of
-   r, which is within the bounds unless it is not tested; y is true if the projection of the step has a y, which is r
+   Decides whether the recurrence continues with step k, whose sums are there, and computes its coefficients. If `tested` is set,
+   `norm`, which is the norm of r, must be within the bounds. y is true if the projection of the step has a y, which is r
 */
 static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsDecide(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscBool y,
                                                              PetscBool tested, PetscReal norm, const IDRSBounds *bounds)

@@ -1,6 +1,7 @@
 /*
-   A step of IDR(s), and the decisions about it. Every executor makes this step and calls these functions: the solver with its
-   passes and queues, the kernels of whole solves, block recurrences and PCBJIDRS.
+   A step of IDR(s), and the decisions about it. The executors make this step, and decide by these functions: the solver with its
+   passes and queues, the kernels that make many steps, block recurrences and PCBJIDRS. A device only decides whether it continues.
+   If it does not, it stops, and the host finds the reason from the same sums.
 
      step k = 0 ... s-1                                               omega step, k = s
        U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c                  p = B^{-1}r
@@ -13,20 +14,20 @@
    vec_sol is the iterate of the last reliable update. With several right-hand sides in one block recurrence the coefficients are
    matrices, see idrsblockscalars.h.
 
-   No PETSc call: compiled for host and device. If a kernel would have to take roots, norms and factors of a decision are squares.
+   No PETSc call: compiled for host and device. A kernel that takes no roots passes the squares of all norms and factors.
 */
 #pragma once
 
 #include <petscsys.h>
 #include <petscidrs/private/idrsshadow.h>
 
-/* Projection of r by itself, after r has been replaced: in the place of k */
+/* The k of a projection of r by itself, after r has been replaced */
 #define IDRS_RESIDUAL (-1)
 
 /* The step of the recurrence that a pass belongs to */
 typedef struct {
   PetscInt  k;            /* 0 ... s-1, s for the omega step, or IDRS_RESIDUAL */
-  PetscBool start;        /* in the start of the recurrence, up to its omega step */
+  PetscBool start;        /* in the start of the recurrence, which ends with its omega step */
   PetscBool unreported;   /* r^H r belongs to an iteration that has not been reported */
   PetscBool wantv, wantu; /* of the direction: v; U_k, or U_{k+1} in update, U_0 in advance */
   /* the projection computes its x as A u first, with the product of IDRSWorkSetProduct(): G_k = A U_k, or t = A p */
@@ -46,7 +47,7 @@ typedef enum {
   IDRS_CONTINUES,  /* the coefficients of its passes are there, on the device or on the host */
   IDRS_UNDECIDED,  /* its sums are on the host, which continues with IDRSQueueContinue() */
   IDRS_TOLERANCE,  /* ||r|| is at most the lower bound */
-  IDRS_GROWTH,     /* ||r|| is not below the upper bound */
+  IDRS_GROWTH,     /* ||r|| is not below the upper bound, of the growth of r or of the test for divergence */
   IDRS_NOT_FINITE, /* a sum is infinite or NaN */
   IDRS_NO_PIVOT,   /* M_kk is rounding error */
   IDRS_NO_OMEGA    /* omega is zero, infinite or NaN, or t = 0 */
@@ -137,7 +138,8 @@ typedef struct {
   PetscInt   its, maxits;      /* iterations that have been made, and that may be made: the host makes the last one */
   PetscReal  fall, anchornorm; /* an update may be due where ||r|| < fall peak and ||r|| < anchornorm; fall = 0: never */
   PetscReal  peak;             /* largest ||r|| since the last update */
-  PetscReal  tested, growth;   /* bounds.high is the smaller one of `tested` and IDRSGrowthLimit(anchornorm, growth) */
+  PetscReal  tested, growth;   /* bounds.high is the smaller one of IDRSGrowthLimit(anchornorm, growth) and `tested`, of the
+                                   test for divergence */
 } IDRSLimits;
 
 /* Returns PETSC_TRUE if r must be computed afresh: it has fallen from the peak since the last update, and below the anchor */
@@ -148,6 +150,9 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSUpdateIsDue(PetscReal rnorm, PetscR
 
 /* An updated r that is at most this much larger than the r of the recurrence is no sign of the attainable accuracy */
 #define IDRS_UPDATE_CONFIRMS ((PetscReal)2.0)
+
+/* A residual that has grown by this factor has cost x most of its digits: it is epsilon^(-3/4) */
+#define IDRS_MAX_GROWTH PetscPowReal(PETSC_MACHINE_EPSILON, -0.75)
 
 /* Returns the norm beyond which r is too large for a recurrence that began with a residual of the norm `begin` */
 static inline IDRS_HOST_DEVICE PetscReal IDRSGrowthLimit(PetscReal begin, PetscReal growth)

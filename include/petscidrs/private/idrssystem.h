@@ -247,13 +247,16 @@ IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, Petsc
 {
   if (IDRSTeamMember(system->team) == IDRS_LANE) {
     const PetscBool y = start || k == s ? PETSC_TRUE : PETSC_FALSE;
-    PetscReal       norm;
+    PetscReal       norm, rr;
     IDRSVerdict     why;
 
     IDRS_SYNC_WARP();
     /* r^H r, of an r that the omega step after the start has changed with its direction */
     norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[y ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s)]));
-    why  = IDRSScalarsDecide(&system->scalars, k, start, y, PETSC_TRUE, norm, bounds);
+    why  = IDRSIsFinite(norm) ? IDRSDecideNorm(norm, bounds) : IDRS_NOT_FINITE;
+    if (why == IDRS_CONTINUES) why = IDRSScalarsContinue(&system->scalars, k, start, bounds->cosine, &rr);
+    /* with an infinite sum or NaN there is no pivot and no omega, so that other steps need not look for one */
+    if (IDRSIsBreakdown(why) && !IDRS_AND_LANES(IDRSScalarsAreFinite(&system->scalars, y, PETSC_TRUE))) why = IDRS_NOT_FINITE;
     if (IDRS_LANE == 0) {
       system->work->norm = norm;
       system->work->why  = why;
@@ -353,7 +356,7 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
   IDRSStep          step    = {kept ? s : 0, kept ? PETSC_FALSE : PETSC_TRUE};
   PetscReal         rr      = 0.0;
 
-  /* M, f and beta of this recurrence */
+  /* M = I, or the columns that are kept */
   if (kept) IDRSSystemResetColumns(system, s, kept);
   else if (IDRSTeamMember(system->team) == 0) IDRSScalarsResetColumns(&system->scalars, 0);
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);

@@ -1,7 +1,6 @@
 /*
-   project:  P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and those of r^H r that
-             the last
-   update or advance has left, and writes them where the host can read them, or does the algebra that follows.
+   project:  P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and the r^H r of the last
+   update or advance, and writes them where the host can read them, or does the algebra that follows.
 
    One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors.
    Where x = A u is still to be computed, a product of src/mat does so, and adds up the same sums in the same kernel.

@@ -43,8 +43,12 @@
 */
 
 /*
-   Product and projection of a step, whose sums are left for all blocks; rr: part of r^H r of this thread, or square: it is to be
-   made here of r as it is, first: state of the hash for its first row
+   Computes the product and the projection of a step, and posts the sums for all blocks
+
+   Input Parameters:
++  first  - the state of the hash in the first row of this thread
+.  rr     - the part of r^H r of this thread,
+-  square - unless it is computed here from the present r
 */
 template <int S, bool Y, typename Blocks>
 static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P,
@@ -134,14 +138,13 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   /* the test of the host, on squares */
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
-  if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_TRUE, step.unreported))) return IDRS_WHOLE_ENDS;
   if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_WHOLE_ENDS;
   if (!step.start && !due) {
-    PetscScalar minimal, enlarged;
+    PetscScalar factor;
 
-    /* omega = t^H r / t^H t, enlarged if the angle between t and r is too large */
-    if (!IDRSScalarsOmega(scalars, limits.bounds.cosine, &minimal, &enlarged) || !IDRSIsOmega(enlarged)) return IDRS_WHOLE_ENDS;
-    IDRSLanesOmega<S>(scalars, enlarged, lane, &shared.c);
+    if (IDRSScalarsDecideOmega(scalars, limits.bounds.cosine, &factor) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
+    IDRSLanesOmega<S>(scalars, factor, lane, &shared.c);
     lane->rr   = rr;
     lane->last = (int)s;
     return IDRS_WHOLE_STEP;

@@ -1,5 +1,5 @@
 /*
-   Many steps in one kernel, whose blocks have their rows on memory: see wholecluster.cu
+   Many steps in one kernel, whose blocks have their rows in shared memory: see wholecluster.cu
 */
 #pragma once
 

@@ -81,7 +81,6 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
     /* d = B^{-1}(r - G c), U_{k+1} = omega d + U c */
     d.v[0] = r - Gc;
     if (steps.diagonal) d.v[0] *= steps.diagonal[i];
-    /* U_0 = omega d + U c */
     if (k + 1 < s) d.v[0] = Uc + c.omega * d.v[0];
     publish(i, d);
     if (k + 1 < s) steps.panels.U[(k + 1) * ld + i] = d.v[0];

@@ -25,7 +25,7 @@
 #include "passes.cuh"
 #include "wholesteps.cuh"
 
-/* What the host tests again ends the kernel too early rather than too late */
+/* Limits are shrunk by this much: the kernel ends too early rather than too late, and the host tests again */
 #define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)
 
 /* The limits for r^H r, so that no step takes a root */
@@ -55,10 +55,10 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
 /* By a warp, before an update that may be due: returns true if the norm after the omega step is known, and within the bounds */
 static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *scalars, const IDRSLimits &squares)
 {
-  PetscScalar minimal, omega;
+  PetscScalar omega;
   PetscReal   next;
 
-  if (!IDRSScalarsOmega(scalars, squares.bounds.cosine, &minimal, &omega)) return false;
+  if (IDRSScalarsDecideOmega(scalars, squares.bounds.cosine, &omega) != IDRS_CONTINUES) return false;
   next = IDRSScalarsNormSquared(scalars, omega);
   return IDRSScalarsIsSharp(scalars, next) && IDRSIsWithin(next, squares.bounds.low, squares.bounds.high);
 }

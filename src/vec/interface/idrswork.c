@@ -327,8 +327,8 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
 }
 
 /*
-   Begins a solve: nothing has been counted, nothing is deferred; with a preconditioner p is v, else r itself. The passes apply it
-   where its diagonal is given, else NULL
+   Begins a solve: no traffic has been counted, and no inner product is deferred. With a preconditioner p is v, else r itself. The
+   passes apply a diagonal preconditioner
 */
 PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned, Vec diagonal)
 {

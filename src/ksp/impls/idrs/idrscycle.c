@@ -29,10 +29,11 @@
 /* Returns the present step of a column, for the passes */
 static IDRSStep KSPIDRSGetStep(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
-  return (IDRSStep){.k          = col->rec.k,
-                    .start      = col->rec.start,
-                    .unreported = col->rec.unreported,
-                    .matvec     = (PetscBool)(idrs->reader == KSPIDRS_READ_BY_PASS)};
+  IDRSStep step = col->rec.step;
+
+  step.wantv = step.wantu = PETSC_FALSE;
+  step.matvec             = (PetscBool)(idrs->reader == KSPIDRS_READ_BY_PASS);
+  return step;
 }
 
 /* Columns of a pass, with the step of each */
@@ -63,14 +64,14 @@ static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols
     IDRSStep           step = KSPIDRSGetStep(idrs, col);
 
     step.wantv = PETSC_TRUE;
-    if (rec->k == idrs->set.s) {
-      if (rec->start && rec->omega == KSPIDRS_OMEGA_NEW) {
+    if (rec->step.k == idrs->set.s) {
+      if (rec->step.start && rec->omega == KSPIDRS_OMEGA_NEW) {
         KSPIDRSPassAdd(&pass, col, &step); /* r = r - G c */
         rec->omega = KSPIDRS_OMEGA_PROJECTED;
       }
-    } else if (!rec->start && rec->stage == KSPIDRS_NOTHING) {
+    } else if (!rec->step.start && rec->stage == KSPIDRS_NOTHING) {
       step.wantu = (PetscBool)!KSPIDRSIsPreconditioned(idrs); /* U_k = omega v + U(:,k:s) c, in the same pass */
-      IDRSScalarsCombine(col->scalars, rec->k);               /* M(k:s,k:s) c = f(k:s) */
+      IDRSScalarsCombine(col->scalars, rec->step.k);          /* M(k:s,k:s) c = f(k:s) */
       KSPIDRSPassAdd(&pass, col, &step);                      /* v = r - G(:,k:s) c */
     }
   }
@@ -88,12 +89,12 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
     const KSPIDRSColumn *col   = cols->column[i];
-    const PetscInt       k     = col->rec.k;
+    const PetscInt       k     = col->rec.step.k;
     const PetscBool      omega = (PetscBool)(k == idrs->set.s);
 
-    x[i] = omega || (col->rec.start && !k) ? col->r : col->v;      /* the operand is r at first and in the omega step */
-    y[i] = omega ? col->v : (col->rec.start ? col->U[k] : col->t); /* p, U_k in the start, or t */
-    if (!omega && !col->rec.start) {
+    x[i] = omega || (col->rec.step.start && !k) ? col->r : col->v;      /* the operand is r at first and in the omega step */
+    y[i] = omega ? col->v : (col->rec.step.start ? col->U[k] : col->t); /* p, U_k in the start, or t */
+    if (!omega && !col->rec.step.start) {
       IDRSStep step = KSPIDRSGetStep(idrs, col);
 
       step.wantu = PETSC_TRUE;
@@ -109,14 +110,15 @@ static PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns 
 static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const IDRSScalars *scalars = col->scalars;
-  const PetscInt     s = ((KSP_IDRS *)ksp->data)->set.s, k = col->rec.k;
+  const PetscInt     s = ((KSP_IDRS *)ksp->data)->set.s, k = col->rec.step.k;
 
   PetscFunctionBegin;
   PetscAssert(!IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The scalars are on the device");
   /* p = B^{-1}r, t = A p */
   if (k == s) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, col->r, PETSC_FALSE, col->v, col->t));
   /* U_k = B^{-1}v, G_k = A U_k */
-  else if (col->rec.start) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, k ? col->v : col->r, PETSC_FALSE, col->U[k], col->G[k]));
+  else if (col->rec.step.start)
+    PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, k ? col->v : col->r, PETSC_FALSE, col->U[k], col->G[k]));
   else {
     PetscCall(IDRSStreamJoin(col->work));
     PetscCall(VecScale(col->U[k], scalars->c[k])); /* U_k = c_k U_k + U(:,k+1:s) c(k+1:s) */
@@ -134,9 +136,9 @@ static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
   const KSPIDRSRecurrence *rec  = &col->rec;
 
   PetscFunctionBegin;
-  if (rec->k == idrs->set.s) {
+  if (rec->step.k == idrs->set.s) {
     if (idrs->diagonal && rec->stage != KSPIDRS_HAVE_V) PetscCall(VecPointwiseMult(col->v, col->r, idrs->diagonal));
-  } else if (rec->start && !rec->k) {
+  } else if (rec->step.start && !rec->step.k) {
     if (idrs->diagonal) PetscCall(VecPointwiseMult(col->U[0], col->r, idrs->diagonal));
     else PetscCall(VecCopy(col->r, col->U[0]));
   }
@@ -168,7 +170,7 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
     const KSPIDRSColumn *col   = cols->column[i];
-    const PetscInt       k     = col->rec.k;
+    const PetscInt       k     = col->rec.step.k;
     const PetscBool      omega = (PetscBool)(k == idrs->set.s);
 
     u[i] = omega ? col->p : col->U[k]; /* G_k = A U_k, or t = A p */
@@ -255,13 +257,11 @@ PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
   PetscCall(IDRSQueueCollect(col->work, outcome));
   outcome->rnorm /= col->scale;
   if (outcome->stopped) {
-    rec->k          = step->k;
-    rec->columns    = step->k;
-    rec->start      = step->start;
-    rec->unreported = step->unreported;
-    rec->its        = col->rep.its + (step->unreported ? 1 : 0);
-    rec->omega      = step->k == col->scalars->s ? KSPIDRS_OMEGA_REPEAT : KSPIDRS_OMEGA_NEW;
-    rec->stage      = rec->omega == KSPIDRS_OMEGA_REPEAT ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED; /* the sums are on the host */
+    rec->step    = *step;
+    rec->columns = step->k;
+    rec->its     = col->rep.its + (step->unreported ? 1 : 0);
+    rec->omega   = step->k == col->scalars->s ? KSPIDRS_OMEGA_REPEAT : KSPIDRS_OMEGA_NEW;
+    rec->stage   = rec->omega == KSPIDRS_OMEGA_REPEAT ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED; /* the sums are on the host */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -275,7 +275,7 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
   const KSPIDRSRecurrence *rec = &col->rec;
 
   return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->suspended && rec->residual == KSPIDRS_RECURRED &&
-                     rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->start && rec->k == col->scalars->s) &&
+                     rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->step.start && rec->step.k == col->scalars->s) &&
                      (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
@@ -311,12 +311,11 @@ PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport
   idrs->counts.matvecs += report->matvecs;
   idrs->counts.updates += report->updates + (updated ? 1 : 0);
   rec->its += report->completed;
-  rec->k          = updated ? 0 : outcome->step.k;
-  rec->columns    = rec->k;
-  rec->start      = outcome->step.start;
-  rec->unreported = outcome->step.unreported;
-  rec->omega      = rec->start && rec->k == idrs->set.s ? KSPIDRS_OMEGA_PROJECTED : KSPIDRS_OMEGA_NEW;
-  rec->stage      = updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
+  rec->step = outcome->step;
+  if (updated) rec->step.k = 0;
+  rec->columns = rec->step.k;
+  rec->omega   = rec->step.start && rec->step.k == idrs->set.s ? KSPIDRS_OMEGA_PROJECTED : KSPIDRS_OMEGA_NEW;
+  rec->stage   = updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -338,13 +337,13 @@ static PetscErrorCode KSPIDRSContinue_Private(KSP ksp, KSPIDRSColumn *col, Petsc
   KSP_IDRS          *idrs    = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec     = &col->rec;
   const IDRSScalars *scalars = col->scalars;
-  const PetscInt     s = idrs->set.s, k = rec->k;
+  const PetscInt     s = idrs->set.s, k = rec->step.k;
   const IDRSStep     step = KSPIDRSGetStep(idrs, col);
   IDRSVerdict        verdict;
 
   PetscFunctionBegin;
   /* r = r - G c, before beta becomes beta + c */
-  if (rec->start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, col->U, col->G));
+  if (rec->step.start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, col->U, col->G));
   PetscCall(IDRSQueueContinue(col->work, &step, idrs->set.cosine, rr, &verdict)); /* alpha, M_k, beta_k, f, or omega, f */
   if (verdict == IDRS_NO_PIVOT)
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n",
@@ -362,12 +361,12 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
 {
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
   const KSPIDRSRecurrence *rec  = &col->rec;
-  const PetscInt           s = idrs->set.s, k = rec->k;
+  const PetscInt           s = idrs->set.s, k = rec->step.k;
   const PetscBool          last = (PetscBool)(rec->its + 1 >= ksp->max_it);
   IDRSStep                 step = KSPIDRSGetStep(idrs, col);
 
   if (k == s) step.wantv = (PetscBool)(!last && !due);
-  else step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->start)) && rec->residual == KSPIDRS_RECURRED && !last);
+  else step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->step.start)) && rec->residual == KSPIDRS_RECURRED && !last);
   step.wantu = (PetscBool)(step.wantv && k + 1 != s && !KSPIDRSIsPreconditioned(idrs));
   return step;
 }
@@ -379,7 +378,7 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
   const KSPIDRSRecurrence *rec      = &col->rec;
   const IDRSScalars       *scalars  = col->scalars;
   const PetscBool          lockstep = (PetscBool)!IDRSQueueOnDevice(col->work);
-  const PetscInt           k        = rec->k;
+  const PetscInt           k        = rec->step.k;
 
   PetscFunctionBegin;
   *due = PETSC_FALSE;
@@ -388,7 +387,7 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
                        KSPIDRSUpdateDue(idrs, col, lockstep ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm));
     PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t)); /* x += omega p, r -= omega t */
     /* x += omega U_k, r -= omega G_k, with G_k before its orthogonalization */
-  } else if (rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->beta + k, col->U + k, col->G + k));
+  } else if (rec->step.start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->beta + k, col->U + k, col->G + k));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -397,19 +396,19 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, Pet
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec      = &col->rec;
-  const PetscInt     k        = rec->k;
+  const PetscInt     k        = rec->step.k;
   const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(col->work), last = (PetscBool)(rec->its >= ksp->max_it);
 
   PetscFunctionBegin;
   /* x += beta_k U_k, r -= beta_k G_k */
-  if (!rec->start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, col->scalars->beta + k, col->U + k, col->G + k));
-  rec->k = k + 1;
+  if (!rec->step.start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, col->scalars->beta + k, col->U + k, col->G + k));
+  IDRSStepNext(&rec->step, idrs->set.s);
   if (rec->residual != KSPIDRS_RECURRED) PetscFunctionReturn(PETSC_SUCCESS);
-  rec->columns = rec->k;
+  rec->columns = rec->step.k;
   /* The omega step that ends the start changes r before its reduction, with which the norm would come */
-  if (last || !idrs->lagged || (rec->start && rec->k == idrs->set.s && lockstep))
-    *norm = rec->start && lockstep && idrs->lagged && !idrs->d && IDRSScalarsIsSharp(col->scalars, rr) ? KSPIDRS_NORM_FROM_SUMS
-                                                                                                       : KSPIDRS_NORM_NOW;
+  if (last || !idrs->lagged || (rec->step.start && rec->step.k == idrs->set.s && lockstep))
+    *norm = rec->step.start && lockstep && idrs->lagged && !idrs->d && IDRSScalarsIsSharp(col->scalars, rr) ? KSPIDRS_NORM_FROM_SUMS
+                                                                                                            : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -422,9 +421,8 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, con
   const PetscBool    sharp    = (PetscBool)(lockstep && IDRSScalarsIsSharp(col->scalars, rr));
 
   PetscFunctionBegin;
-  rec->k       = 0;
+  IDRSStepNext(&rec->step, idrs->set.s);
   rec->columns = 0;
-  rec->start   = PETSC_FALSE;
   rec->omega   = KSPIDRS_OMEGA_NEW;
   if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d)))
     *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_FROM_SUMS : KSPIDRS_NORM_NOW;
@@ -442,7 +440,7 @@ static PetscErrorCode KSPIDRSAlgebra_Private(KSP ksp, KSPIDRSColumn *col, PetscR
   *rr        = 0.0;
   *follows   = PETSC_FALSE;
   rec->stage = KSPIDRS_NOTHING;
-  if (rec->residual != KSPIDRS_RECURRED && (rec->start || rec->k == col->scalars->s)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (rec->residual != KSPIDRS_RECURRED && (rec->step.start || rec->step.k == col->scalars->s)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!IDRSQueueOnDevice(col->work)) PetscCall(KSPIDRSContinue_Private(ksp, col, rr));
   *follows = (PetscBool)!rec->suspended;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -469,7 +467,7 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSColumns *cols, KSPIDR
     KSPIDRSColumn *col = cols->column[i];
 
     norm[i] = KSPIDRS_NORM_LATER;
-    omega   = (PetscBool)(col->rec.k == idrs->set.s);
+    omega   = (PetscBool)(col->rec.step.k == idrs->set.s);
     PetscCall(KSPIDRSAlgebra_Private(ksp, col, &rr[i], &follows[i]));
     if (follows[i]) {
       PetscBool due;
@@ -491,8 +489,7 @@ PetscErrorCode KSPIDRSFinish_Private(KSP ksp, const KSPIDRSColumns *cols, KSPIDR
     if (!follows[i]) continue;
     done++;
     col->rec.its++;
-    col->rec.stage      = step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
-    col->rec.unreported = PETSC_TRUE;
+    col->rec.stage = step->wantu ? KSPIDRS_HAVE_U : (step->wantv ? KSPIDRS_HAVE_V : KSPIDRS_NOTHING);
     if (omega) PetscCall(KSPIDRSAfterOmega_Private(ksp, col, step, rr[i], &norm[i]));
     else PetscCall(KSPIDRSAfterInner_Private(ksp, col, rr[i], &norm[i]));
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));

@@ -1,10 +1,9 @@
 /*
-   The data and the internal functions of KSPIDRS. Calls point one way: a file calls only files to its right
+   The data and the internal functions of KSPIDRS. Calls point one way: a file calls only files after it
 
-     idrs.c   idrscolumns.c   idrsblock.c   idrsrun.c   { idrstrust.c, idrscycle.c }   idrssmooth.c   idrsoperator.c   idrspc.c
-     idrsreport.c   idrsslots.c   { idrsops.h, idrsproduct.h }
-
-   idrs.c also calls idrsplacement.c, idrsview.c and idrsset.c; idrsview.c calls idrsset.c
+     idrs.c, idrsview.c, idrsset.c;  idrscolumns.c;  idrsblock.c, idrsblockcycle.c, idrsblockbasis.c;  idrsrun.c;  idrstrust.c and
+     idrscycle.c, which do not call each other;  idrssmooth.c;  idrsoperator.c;  idrspc.c;  idrsplacement.c;  idrsreport.c;
+     idrsslots.c;  { idrsops.h, idrsproduct.h }
 */
 #pragma once
 
@@ -119,16 +118,14 @@ typedef enum {
 
 /* State of the recurrence: x = vec_sol + z + U(:,0:columns) beta */
 typedef struct {
-  PetscInt          k; /* step of the cycle, s for the omega step */
+  IDRSStep          step; /* the present step; it has no directions of passes */
   KSPIDRSStage      stage;
   KSPIDRSResidual   residual;
   KSPIDRSSuspension suspended;
-  PetscBool         start; /* in the start: steps of the first cycle, up to its omega step */
   KSPIDRSOmega      omega;
-  PetscInt          columns;    /* columns of U whose beta has not been added to z */
-  PetscInt          its;        /* completed iterations; rep.its of them have been reported */
-  PetscBool         unreported; /* the norm of iteration its has not been reported */
-  PetscBool         added;      /* the solve has ended, and vec_sol is complete */
+  PetscInt          columns; /* columns of U whose beta has not been added to z */
+  PetscInt          its;     /* completed iterations; rep.its of them have been reported */
+  PetscBool         added;   /* the solve has ended, and vec_sol is complete */
 } KSPIDRSRecurrence;
 
 /* Norms for reliable updates, verification and restarts, and how often they have not fallen */
@@ -292,7 +289,7 @@ static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, const KSPIDRSColu
 */
 static inline PetscReal KSPIDRSGrowth(const KSP_IDRS *idrs)
 {
-  return idrs->set.maxrestarts && !idrs->set.P ? PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
+  return idrs->set.maxrestarts && !idrs->set.P ? IDRS_MAX_GROWTH : PETSC_MAX_REAL;
 }
 
 /* Returns the growth limit of a recurrence that began with a residual of this norm */
@@ -310,7 +307,7 @@ static inline void KSPIDRSSetReplacedNorm(KSPIDRSTrust *trust, PetscReal rnorm)
 /* Returns PETSC_TRUE if run "whole" computes the first direction */
 static inline PetscBool KSPIDRSBeginsWhole(const KSPIDRSRecurrence *rec)
 {
-  return (PetscBool)(rec->start && rec->k == 0 && rec->stage == KSPIDRS_NOTHING);
+  return (PetscBool)(rec->step.start && rec->step.k == 0 && rec->stage == KSPIDRS_NOTHING);
 }
 
 /* Sets the norm of the first r, unless it was computed before, as it is without KSP_NORM_NONE */

@@ -77,7 +77,7 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (outcome->step.unreported) {
-    if (outcome->verdict != IDRS_CONTINUES) col->rec.unreported = PETSC_FALSE;
+    if (outcome->verdict != IDRS_CONTINUES) col->rec.step.unreported = PETSC_FALSE;
     PetscCall(KSPIDRSReport_Private(ksp, col, col->rep.its + 1, outcome->rnorm));
   } else if (outcome->step.start) KSPIDRSSetStartNorm(&col->trust, outcome->rnorm);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -136,7 +136,7 @@ static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSColumns *co
     KSPIDRSColumn *col = cols->column[i];
 
     if (!reports[i]) continue;
-    col->rec.unreported = PETSC_FALSE;
+    col->rec.step.unreported = PETSC_FALSE;
     PetscCall(KSPIDRSReport_Private(ksp, col, col->rec.its, rnorm[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -158,7 +158,7 @@ static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   KSPIDRSNorm norm[IDRS_MAX_WIDTH];
   PetscReal   rnorm[IDRS_MAX_WIDTH];
-  PetscInt    k = cols->column[0]->rec.k, left = 0;
+  PetscInt    k = cols->column[0]->rec.step.k, left = 0;
 
   PetscFunctionBegin;
   if (cols->column[0]->rec.stage != KSPIDRS_PROJECTED) {
@@ -172,7 +172,7 @@ static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
     /* ||r|| of the iteration before is reported */
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
     /* a device may have stopped in an earlier step, which is finished later */
-    if (KSPIDRSContinues(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.k == k))
+    if (KSPIDRSContinues(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.step.k == k))
       cols->column[left++] = col;
   }
   cols->count = left;
@@ -197,7 +197,7 @@ static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
 
-  return (PetscBool)(rec->k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED &&
+  return (PetscBool)(rec->step.k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED &&
                      KSPIDRSUpdateDue(idrs, col, col->trust.rnorm));
 }
 
@@ -240,12 +240,12 @@ static PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *c
   }
   /* f, and c of the first direction */
   PetscCall(IDRSQueueContinue(col->work, &outcome->step, idrs->set.cosine, &rr, &outcome->verdict));
-  rec->k        = 0;
+  rec->step.k   = 0;
   rec->omega    = KSPIDRS_OMEGA_NEW;
   rec->residual = KSPIDRS_RECURRED;
   KSPIDRSSetReplacedNorm(trust, outcome->rnorm);
-  if (rec->unreported) {
-    rec->unreported = PETSC_FALSE;
+  if (rec->step.unreported) {
+    rec->step.unreported = PETSC_FALSE;
     PetscCall(KSPIDRSReport_Private(ksp, col, rec->its, outcome->rnorm));
   }
   if (KSPIDRSContinues(col) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
@@ -302,7 +302,7 @@ static PetscErrorCode KSPIDRSRun_Whole(KSP ksp, KSPIDRSColumn *col)
     PetscBool updated = PETSC_FALSE;
 
     if (KSPIDRSCanBeWhole(ksp, col)) {
-      const IDRSStep first = {.start = col->rec.start, .unreported = col->rec.unreported};
+      const IDRSStep first = {.start = col->rec.step.start, .unreported = col->rec.step.unreported};
 
       if (!KSPIDRSBeginsWhole(&col->rec)) PetscCall(KSPIDRSDirection_Private(ksp, &one));
       PetscCall(KSPIDRSWhole_Private(ksp, col, &report, &outcome));
@@ -396,15 +396,16 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
-  const PetscBool recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), omega = (PetscBool)(rec->k == col->scalars->s);
+  const PetscBool recurred = (PetscBool)(rec->residual == KSPIDRS_RECURRED), omega = (PetscBool)(rec->step.k == col->scalars->s);
 
   PetscFunctionBegin;
-  PetscAssert(rec->k >= 0 && rec->k <= col->scalars->s, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Step %" PetscInt_FMT, rec->k);
-  PetscAssert(rec->columns == (recurred ? rec->k : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB,
-              "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->k);
+  PetscAssert(rec->step.k >= 0 && rec->step.k <= col->scalars->s, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Step %" PetscInt_FMT,
+              rec->step.k);
+  PetscAssert(rec->columns == (recurred ? rec->step.k : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->step.k);
   PetscAssert(rec->omega == KSPIDRS_OMEGA_NEW || omega, PETSC_COMM_SELF, PETSC_ERR_PLIB,
-              "Something of an omega step in step %" PetscInt_FMT, rec->k);
-  PetscAssert(rec->omega != KSPIDRS_OMEGA_PROJECTED || rec->start, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "Something of an omega step in step %" PetscInt_FMT, rec->step.k);
+  PetscAssert(rec->omega != KSPIDRS_OMEGA_PROJECTED || rec->step.start, PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "r has been projected after the start");
   PetscAssert(rec->stage != KSPIDRS_PROJECTED || !rec->suspended || recurred, PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "A failure of an r that has been replaced");
@@ -475,7 +476,7 @@ static PetscErrorCode KSPIDRSDecide_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSColumn *col = cols->column[i];
 
     if (!KSPIDRSContinues(col) || col->rec.residual == KSPIDRS_RECURRED) continue;
-    if (col->rec.start) KSPIDRSColumnsAdd(&begin, col);
+    if (col->rec.step.start) KSPIDRSColumnsAdd(&begin, col);
     else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSColumnsAdd(&replaced, col); /* else a step must be finished first */
   }
   if (begin.count) PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &begin));
@@ -555,7 +556,7 @@ PetscErrorCode KSPIDRSPrepareCycle_Private(KSP ksp, const KSPIDRSColumns *cols)
       const KSPIDRSRecurrence *rec = &col->rec;
 
       if (KSPIDRSContinues(col)) {
-        if (rec->k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->residual == KSPIDRS_RECURRED) continue;
+        if (rec->step.k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->residual == KSPIDRS_RECURRED) continue;
         PetscCall(KSPIDRSStep_Private(ksp, col));
       }
       if (!col->rep.reason) KSPIDRSColumnsAdd(&left, col);
@@ -576,7 +577,7 @@ PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSColumns *cols)
       KSPIDRSColumn           *col = cols->column[i];
       const KSPIDRSRecurrence *rec = &col->rec;
 
-      if (KSPIDRSContinues(col) && rec->residual == KSPIDRS_RECURRED && rec->k > 0 && rec->stage != KSPIDRS_PROJECTED)
+      if (KSPIDRSContinues(col) && rec->residual == KSPIDRS_RECURRED && rec->step.k > 0 && rec->stage != KSPIDRS_PROJECTED)
         cols->column[left++] = col;
     }
     cols->count = left;

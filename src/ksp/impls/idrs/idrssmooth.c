@@ -55,8 +55,7 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, Pets
     const PetscReal   square = qq - PetscSqr(PetscAbsScalar(gamma)) * ee;
 
     idrs->sigma -= gamma;
-    /* a difference of squares that keeps half of its digits */
-    if (square > PETSC_SQRT_MACHINE_EPSILON * qq) *rnorm = PetscSqrtReal(square);
+    if (IDRSIsSharp(square, qq)) *rnorm = PetscSqrtReal(square);
     else {
       PetscCall(VecAXPY(idrs->q, -gamma, idrs->e)); /* q + (sigma - 1) e */
       PetscCall(VecNorm(idrs->q, NORM_2, rnorm));

@@ -175,9 +175,9 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
       IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
     IDRSScalarsResetColumns(col->scalars, 0); /* M = I */
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
-    rec->start       = PETSC_TRUE;
+    rec->step.start  = PETSC_TRUE;
     rec->residual    = KSPIDRS_RECURRED;
-    rec->k           = 0;
+    rec->step.k      = 0;
     rec->stage       = KSPIDRS_NOTHING;
     rec->suspended   = KSPIDRS_NOT_SUSPENDED;
     rec->omega       = KSPIDRS_OMEGA_NEW;
@@ -340,7 +340,7 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols
 static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
   IDRSScalars   *scalars = col->scalars;
-  const PetscInt k       = col->rec.k;
+  const PetscInt k       = col->rec.step.k;
 
   PetscFunctionBegin;
   if (k < ((KSP_IDRS *)ksp->data)->set.s) {
@@ -358,7 +358,7 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, Pets
 
   PetscFunctionBegin;
   /* x -= U c */
-  for (PetscInt j = 0; j < col->rec.k; j++) PetscCall(VecAXPY(col->rep.sol, -col->scalars->c[j] / col->scale, col->U[j]));
+  for (PetscInt j = 0; j < col->rec.step.k; j++) PetscCall(VecAXPY(col->rep.sol, -col->scalars->c[j] / col->scale, col->U[j]));
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -371,7 +371,7 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, Pets
 static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
   KSPIDRSRecurrence *rec = &col->rec;
-  const PetscInt     s = ((KSP_IDRS *)ksp->data)->set.s, k = rec->k;
+  const PetscInt     s = ((KSP_IDRS *)ksp->data)->set.s, k = rec->step.k;
 
   PetscFunctionBegin;
   PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
@@ -381,11 +381,11 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(VecSet(col->U[j], 0.0));
   }
   PetscCall(PetscArrayzero(col->scalars->beta, s));
-  rec->start     = PETSC_FALSE;
-  rec->suspended = KSPIDRS_NOT_SUSPENDED;
-  rec->added     = PETSC_FALSE;
-  rec->k         = s;
-  rec->columns   = s; /* with beta = 0 */
+  rec->step.start = PETSC_FALSE;
+  rec->suspended  = KSPIDRS_NOT_SUSPENDED;
+  rec->added      = PETSC_FALSE;
+  rec->step.k     = s;
+  rec->columns    = s; /* with beta = 0 */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -401,13 +401,13 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   KSPIDRSTrust      *trust  = &col->trust;
   KSPIDRSReported   *rep    = &col->rep;
   const PetscBool    growth = (PetscBool)(rec->suspended == KSPIDRS_GROWTH),
-                  continues = (PetscBool)(!growth && IDRSStartIsKept(rec->start, rec->k, idrs->set.s));
+                  continues = (PetscBool)(!growth && IDRSStartIsKept(rec->step.start, rec->step.k, idrs->set.s));
   const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
   PetscReal            rnorm;
 
   PetscFunctionBegin;
   /* M c = f, beta += c */
-  if (rec->start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
+  if (rec->step.start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
   /* the residual of vec_sol is smaller: x = vec_sol */
   else if (trust->rnorm > trust->anchornorm) {
     if (idrs->d) {
@@ -419,7 +419,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     rec->columns = 0;
   }
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, &rnorm)); /* v = b - A x */
-  if (rec->start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, col, &rnorm));
+  if (rec->step.start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, col, &rnorm));
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
   if (ksp->normtype != KSP_NORM_NONE) rep->rnorm = rnorm;

@@ -2,6 +2,7 @@
    Setters and getters of PCBJIDRS, and the inner KSP that carries the options of the solves
 */
 #include "bjidrsimpl.h"
+#include <petscidrs/private/idrsstep.h>
 
 /* Makes a KSP the inner one, before the user sets anything */
 static PetscErrorCode BJIDRSSetInner(PC pc, KSP inner)
@@ -121,9 +122,8 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
   PetscCall(KSPIDRSGetShadowSeed(inner, &seed));
   PetscCall(KSPIDRSGetMinimumCosine(inner, &limits->cosine));
   PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));
-  limits->seed = (uint64_t)seed;
-  /* eps growth is then eps^{1/4}: a restart comes before x has no digits */
-  limits->growth = limits->maxrestarts ? PetscPowReal(PETSC_MACHINE_EPSILON, -0.75) : PETSC_MAX_REAL;
+  limits->seed   = (uint64_t)seed;
+  limits->growth = limits->maxrestarts ? IDRS_MAX_GROWTH : PETSC_MAX_REAL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,7 +280,7 @@ PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
   Output Parameters:
 + n       - number of systems: blocks, or blocks times columns after `PCMatApply()`, or `NULL`
 . reasons - array of `n`: why each solve has ended, or `NULL`
-. its     - array of `n`: iterations, each of which applies the block; each verification applies it once or twice more; or `NULL`
+. its     - array of `n`: iterations, each of which applies the block; each verification applies it up to three times more; or `NULL`
 - norms   - array of `n`: norms of b - A x, computed from x, or `NULL`
 
   Level: intermediate

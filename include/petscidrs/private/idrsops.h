@@ -96,7 +96,7 @@ typedef struct {
 /* The group of one work */
 #define IDRSGroupOfOne(work) (&(const IDRSGroup){1, {work}})
 
-/* A reliable update of a device: the norm of the r it has made, after the first so many norms that are reported */
+/* A reliable update of a device: the norm of the new r, and how many of the reported norms come before it */
 typedef struct {
   PetscInt  after;
   PetscReal rnorm;
@@ -106,7 +106,7 @@ typedef struct {
 typedef struct {
   PetscInt completed, matvecs; /* steps; their matvecs, with those of updates and of the step after them */
   PetscInt count, updates;
-  /* of the residuals that steps began with: first the unreported one or that of the start, if there is such a one */
+  /* of the residuals that steps began with. The first step has one if it is a step of the start or its norm is unreported */
   const PetscReal        *norms;
   const IDRSWholeUpdated *update; /* in their order */
 } IDRSWholeReport;

@@ -73,7 +73,7 @@ typedef struct {
 typedef struct {
   IDRSVerdict why;
   PetscInt    columns;
-  PetscBool   ontrial; /* a breakdown of the start: beta has become beta + c, with which the residual is zero on paper */
+  PetscBool   ontrial; /* the start has broken down: beta is beta + c, which is dropped if b - A x is not smaller with it */
   PetscReal   norm;    /* of r, without a c on trial */
 } IDRSSystemOutcome;
 

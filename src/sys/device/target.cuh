@@ -1,6 +1,6 @@
 /*
    The device that the kernels are written for: width of a warp, shuffles, and launches that overlap. Another kind of device would
-   change this file and the lanes of idrsscalars.h. No PETSc call.
+   also change the lanes of idrsscalars.h, the members of idrsblockscalars.h, and files with PTX. No PETSc call.
 */
 #pragma once
 

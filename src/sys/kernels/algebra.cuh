@@ -1,7 +1,6 @@
 /*
-   The algebra of a step on the device, so that the host need not wait for the sums: in the first block of a projection, or, where
-   sums of other processes are added first, in a kernel of its own. Here is what is done with IDRSScalars, and when the device stops
-   and leaves that to the host. No PETSc call.
+   The algebra of a step on the device, so that the host need not wait for the sums: in the first block of a projection, or, if NCCL
+   adds the sums of other processes, in a kernel of its own. If the device stops, the host finishes the step. No PETSc call.
 */
 #pragma once
 

@@ -42,10 +42,10 @@ enum {
   IDRS_LANES_NOTHING
 };
 
-/* What lane i keeps of row i. The rows are read before the sums come, and what a step makes of them is written after it */
+/* What lane i keeps of row i. Rows are read before the sums come. IDRSLanesPrepare() of the next step writes what has changed */
 template <int S>
 struct IDRSLane {
-  int         last; /* the step that E, N and the scalars do not know of yet, or one of those above */
+  int         last; /* the step that has not been written to E, N and the scalars yet, or one of the values above */
   PetscScalar e[S], n[S], f, fk, Nf;
   PetscScalar left, c, inverse, beta; /* of the last step; left: alpha_i or M_ik; beta: or omega */
   /* its r^H r; and bounds of this one, which are empty where the host is to continue in any case */

@@ -15,9 +15,10 @@
    T makes the columns of R T nearly orthogonal. In exact arithmetic it changes nothing. Without it the recurrence loses its
    digits when columns of R become nearly parallel, as they do if some converge first.
 
-   The solution of right-hand side j is x_j + (Z + U beta) S_j, and ||r_j|| follows from R^H R. Reports, verification, reliable
-   updates and the limit of growth are as for one right-hand side. After a breakdown, too much growth, or
-   IDRS_BLOCK_MAX_STAGNATION steps without a smaller residual, the remaining right-hand sides continue with single recurrences.
+   The solution of right-hand side j is x_j + (Z + U beta) S_j, and ||r_j|| follows from R^H R. Reports and verification are those
+   of single recurrences. Reliable updates and the limit of growth are decided by the same functions, from the Frobenius norm of R.
+   After a breakdown, too much growth, or IDRS_BLOCK_MAX_STAGNATION steps without a smaller residual, the remaining right-hand sides
+   continue with single recurrences.
 */
 #include "idrsblock.h"
 

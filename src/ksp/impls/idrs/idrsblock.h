@@ -69,14 +69,14 @@ typedef struct {
   PetscScalar         *sums; /* of the last projection */
   KSPIDRSBlockQueue    queue;
   KSPIDRSBlockPosition at;
-  IDRSBlockBounds      bounds;   /* within which the recurrence continues */
-  KSPIDRSTrust         trust;    /* Frobenius norms of R, and failed verifications */
-  PetscReal            smallest; /* Frobenius norm of R, and the steps since then */
-  PetscInt             stagnation;
-  KSPIDRSReason        why; /* why the others continue with single recurrences, or NULL */
+  IDRSBlockBounds      bounds;     /* within which the recurrence continues */
+  KSPIDRSTrust         trust;      /* Frobenius norms of R, and failed verifications */
+  PetscReal            smallest;   /* Frobenius norm of R so far, */
+  PetscInt             stagnation; /* and the steps since then */
+  KSPIDRSReason        why;        /* why the others continue with single recurrences, or NULL */
 } KSPIDRSBlockRun;
 
-/* Reasons that several functions find */
+/* Reasons to end */
 #define IDRS_BLOCK_BROKEN "the block recurrence has broken down"
 #define IDRS_BLOCK_GROWN  "its residuals have grown too far"
 

@@ -371,7 +371,10 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
   return step;
 }
 
-/* Moves the smoothed iterate by a vector that the pass will change. *due is set if a reliable update is due after the omega step */
+/*
+   Moves the smoothed iterate by a vector that the pass will change. *due is set if a reliable update may be due after the omega
+   step, which the sums cannot tell if the norm is not sharp
+*/
 static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, PetscBool *due)
 {
   KSP_IDRS                *idrs     = (KSP_IDRS *)ksp->data;

@@ -113,7 +113,7 @@ typedef enum {
 typedef enum {
   KSPIDRS_OMEGA_NEW,
   KSPIDRS_OMEGA_PROJECTED, /* r = r - G c, at the end of the start */
-  KSPIDRS_OMEGA_REPEAT     /* projected, but the device has stopped in this step and t has been overwritten */
+  KSPIDRS_OMEGA_REPEAT     /* the device has stopped in this step, and t has been overwritten */
 } KSPIDRSOmega;
 
 /* State of the recurrence: x = vec_sol + z + U(:,0:columns) beta */

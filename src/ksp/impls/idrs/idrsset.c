@@ -672,8 +672,9 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   On GPUs of compute capability 9.0 a system that fits stays in shared memory while the kernel runs, which is faster. `-ksp_view`
   shows this.
 
-  `KSP_IDRS_RUN_AUTO` chooses it for systems that fit in shared memory, and for other matrices with up to 1048576 nonzeros, if it
-  can run and no row is so long that the others would wait for it. `-ksp_view` shows the choice and the reason. If
+  `KSP_IDRS_RUN_AUTO` chooses it for systems that fit in shared memory, and for other matrices with up to 1048576 nonzeros
+  (524288 if their rows are so long that `MatMult()` is faster), if it can run and no row is so long that the others would wait
+  for it. `-ksp_view` shows the choice and the reason. If
   `KSP_IDRS_RUN_WHOLE` is set and cannot run, the solve is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRun()`, `KSPIDRSRun`, `KSPIDRSSetProduct()`

@@ -334,7 +334,7 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 
   Notes:
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. The matrix is of type
-  `MATAIJ` or `MATAIJCUSPARSE`, on any number of processes.
+  `MATAIJ`, `MATAIJCUSPARSE` or `MATAIJSTREAM`, on any number of processes.
 
   With `MATAIJCUSPARSE` and vectors of type `VECCUDA`, or matrices of type `MATDENSECUDA`, all blocks are solved in one launch, each
   by a block of threads, and the host waits for their results. Blocks have up to 16000 rows there. Up to about 28000/(2s + 3) rows

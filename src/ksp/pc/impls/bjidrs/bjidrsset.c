@@ -280,7 +280,7 @@ PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
   Output Parameters:
 + n       - number of systems: blocks, or blocks times columns after `PCMatApply()`, or `NULL`
 . reasons - array of `n`: why each solve has ended, or `NULL`
-. its     - array of `n`: iterations, each of which applies the block; each verification applies it up to three times more; or `NULL`
+. its     - array of `n`: iterations, each of which applies the block; a verification applies it up to three times; or `NULL`
 - norms   - array of `n`: norms of b - A x, computed from x, or `NULL`
 
   Level: intermediate

@@ -9,6 +9,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsmatching.h>
+#include <petscidrs/private/idrssettings.h>
 
 typedef struct {
   PC             inner;    /* M, or NULL before it is needed */
@@ -36,14 +37,6 @@ static PetscErrorCode PCMatchingCreateInner(PC pc)
   PetscCall(PCSetOptionsPrefix(data->inner, prefix));
   PetscCall(PCAppendOptionsPrefix(data->inner, "matching_"));
   if (pc->setfromoptionscalled) PetscCall(PCSetFromOptions(data->inner));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCMatchingGetPC_Matching(PC pc, PC *inner)
-{
-  PetscFunctionBegin;
-  PetscCall(PCMatchingCreateInner(pc));
-  *inner = ((PC_Matching *)pc->data)->inner;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -362,7 +355,7 @@ static PetscErrorCode PCDestroy_Matching(PC pc)
   PetscFunctionBegin;
   PetscCall(PCReset_Matching(pc));
   PetscCall(PCDestroy(&data->inner));
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCMatchingGetPC_C", NULL));
+  IDRSCompose(pc, PETSC_FALSE, PCMatchingGetPC);
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -447,7 +440,7 @@ PetscErrorCode PCCreate_Matching(PC pc)
   pc->ops->destroy        = PCDestroy_Matching;
   pc->ops->setfromoptions = PCSetFromOptions_Matching;
   pc->ops->view           = PCView_Matching;
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCMatchingGetPC_C", PCMatchingGetPC_Matching));
+  IDRSCompose(pc, PETSC_TRUE, PCMatchingGetPC);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -474,8 +467,12 @@ PetscErrorCode PCCreate_Matching(PC pc)
 @*/
 PetscErrorCode PCMatchingGetPC(PC pc, PC *inner)
 {
+  PC_Matching *data;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCMatchingGetPC_C", (PC, PC *), (pc, inner));
+  IDRSUseData(pc, PCMATCHING, data);
+  PetscCall(PCMatchingCreateInner(pc));
+  *inner = data->inner;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

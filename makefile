@@ -183,16 +183,16 @@ $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c tutorials/*.c benchmarks/*
 # They define functions in place of those of libraries
 $(BUILD)/obj/tests/%.o: IDRS_CFLAGS += -fvisibility=default
 $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): $(PRIVATE)
-$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(dir $(PRIVATE)) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(realpath $(dir $(PRIVATE))) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
 $(BUILD)/launched-kernels.so: tools/launched-kernels.c
 	$(call quiet,$(CC),LINK) -shared -fPIC -O1 -Wall -o $@ $<
 $(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
 $(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: $(PLUGIN)
 $(BUILD)/benchmarks/columns $(BUILD)/benchmarks/tasks: $(PRIVATE)
-$(BUILD)/tutorials/ex6: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs
-$(BUILD)/benchmarks/columns: libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(dir $(PRIVATE)) -lpetscidrs
-$(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(BUILD) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
-$(BUILD)/benchmarks/tasks: libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(dir $(PRIVATE)) -lpetscidrs $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
+$(BUILD)/tutorials/ex6: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(realpath $(BUILD)) -lpetscidrs
+$(BUILD)/benchmarks/columns: libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(realpath $(dir $(PRIVATE))) -lpetscidrs
+$(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(realpath $(BUILD)) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+$(BUILD)/benchmarks/tasks: libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(realpath $(dir $(PRIVATE))) -lpetscidrs $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
 -include $(wildcard $(addprefix $(BUILD)/obj/,tests/*.d tutorials/*.d benchmarks/*.d))
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

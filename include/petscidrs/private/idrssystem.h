@@ -353,12 +353,15 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
 {
   const PetscInt    n       = system->A.n;
   IDRSSystemOutcome outcome = {IDRS_CONTINUES, 0, PETSC_FALSE, 0.0};
-  IDRSStep          step    = {kept ? s : 0, kept ? PETSC_FALSE : PETSC_TRUE};
+  IDRSStep          step    = {0, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE};
   PetscReal         rr      = 0.0;
 
   /* M = I, or the columns that are kept */
-  if (kept) IDRSSystemResetColumns(system, s, kept);
-  else if (IDRSTeamMember(system->team) == 0) IDRSScalarsResetColumns(&system->scalars, 0);
+  if (kept) {
+    step.k     = s;
+    step.start = PETSC_FALSE;
+    IDRSSystemResetColumns(system, s, kept);
+  } else if (IDRSTeamMember(system->team) == 0) IDRSScalarsResetColumns(&system->scalars, 0);
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
   IDRSTeamSync(system->team);
   while (result->its < system->limits->maxits) {

@@ -57,7 +57,7 @@ static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
   Vec            inverse, work;
 
   PetscFunctionBegin;
-  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)diagonal, PCJACOBI, &jacobi));
   if (!jacobi) {
@@ -88,14 +88,14 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE,
                                       MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
   PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
-             "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s", BJIDRSPrefix(pc),
+             "-%spc_type bjidrs needs a matrix of type aij, aijcusparse or aijstream, and this one is of type %s", IDRSPrefix(pc),
              ((PetscObject)pc->pmat)->type_name);
   PetscCall(MatGetDiagonalBlock(pc->pmat, &A));
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
              "-%spc_type bjidrs needs as many columns as rows, and this process has %" PetscInt_FMT " rows and %" PetscInt_FMT
              " columns",
-             BJIDRSPrefix(pc), m, n);
+             IDRSPrefix(pc), m, n);
   /* A may be the present matrix */
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&bjidrs->A));
@@ -240,7 +240,7 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(BJIDRSGetLimits_Private(pc, &limits));
-  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  idrs for each block: s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", PC %s\n",
                                    limits.s, (PetscInt)limits.seed, ((PetscObject)diagonal)->type_name));
@@ -281,7 +281,7 @@ static PetscErrorCode PCSetFromOptions_BJIDRS(PC pc, IDRSOptionItems PetscOption
                             bjidrs->nasked, &blocks, &set));
   if (set) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks, NULL));
   PetscOptionsHeadEnd();
-  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPSetFromOptions(inner));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -9,6 +9,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsrows.h>
+#include <petscidrs/private/idrssettings.h>
 #include <petscidrs/private/idrssystemlimits.h>
 
 typedef struct _n_PC_BJIDRS PC_BJIDRS;
@@ -19,9 +20,6 @@ typedef struct {
   PetscErrorCode (*solve)(PC, const IDRSSystemLimits *, const IDRSArrays *);
   PetscErrorCode (*reset)(PC_BJIDRS *);
 } BJIDRSOps;
-
-/* For errors that name an option */
-#define BJIDRSPrefix(pc) (((PetscObject)(pc))->prefix ? ((PetscObject)(pc))->prefix : "")
 
 /* Memory of the back end for GPUs */
 typedef struct _n_BJIDRSDevice *BJIDRSDevice;
@@ -57,7 +55,6 @@ struct _n_PC_BJIDRS {
 };
 
 /* bjidrsset.c */
-PETSC_INTERN PetscErrorCode PCBJIDRSGetKSP_BJIDRS(PC, KSP *);
 PETSC_INTERN PetscErrorCode BJIDRSGetLimits_Private(PC, IDRSSystemLimits *);
 PETSC_INTERN PetscErrorCode BJIDRSComposeSetters_Private(PC, PetscBool);
 

@@ -21,26 +21,6 @@ static PetscErrorCode BJIDRSSetInner(PC pc, KSP inner)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCBJIDRSGetKSP_BJIDRS - Gets the inner KSP, which the first call creates */
-PetscErrorCode PCBJIDRSGetKSP_BJIDRS(PC pc, KSP *inner)
-{
-  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
-
-  PetscFunctionBegin;
-  if (!bjidrs->inner) {
-    PetscErrorCode ierr;
-    KSP            ksp;
-
-    PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
-    ierr = BJIDRSSetInner(pc, ksp);
-    if (ierr) PetscCall(KSPDestroy(&ksp));
-    PetscCall(ierr);
-    bjidrs->inner = ksp; /* only once it is complete */
-  }
-  *inner = bjidrs->inner;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Checks that the choices that only a KSPIDRS that solves has are all auto */
 static PetscErrorCode BJIDRSCheckChoices(KSP inner)
 {
@@ -110,7 +90,7 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
   PetscInt seed;
 
   PetscFunctionBegin;
-  PetscCall(PCBJIDRSGetKSP_BJIDRS(pc, &inner));
+  PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(BJIDRSCheckInner(inner));
   PetscCall(KSPGetTolerances(inner, &limits->rtol, &limits->abstol, NULL, &limits->maxits));
   /* without a test all systems make maxits steps */
@@ -124,67 +104,6 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
   PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));
   limits->seed   = (uint64_t)seed;
   limits->growth = limits->maxrestarts ? IDRS_MAX_GROWTH : PETSC_MAX_REAL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCBJIDRSSetLocalBlocks_BJIDRS(PC pc, PetscInt n, const PetscInt sizes[])
-{
-  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscInt  *copy   = NULL;
-
-  PetscFunctionBegin;
-  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative", BJIDRSPrefix(pc), n);
-  for (PetscInt i = 0; sizes && i < n; i++)
-    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "PCBJIDRSSetLocalBlocks(): size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", sizes[i], i);
-  if (sizes) {
-    PetscCall(PetscMalloc1(PetscMax(n, 1), &copy));
-    PetscCall(PetscArraycpy(copy, sizes, n));
-  }
-  PetscCall(PetscFree(bjidrs->sizes));
-  bjidrs->sizes  = copy;
-  bjidrs->nasked = n;
-  /* the next application looks for the blocks again */
-  pc->setupcalled = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCBJIDRSGetLocalBlocks_BJIDRS(PC pc, PetscInt *n, const PetscInt *starts[])
-{
-  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCheck(bjidrs->starts, PETSC_COMM_SELF, PETSC_ERR_ORDER,
-             "PCBJIDRSGetLocalBlocks(): the blocks are known after PCSetUp() only");
-  if (n) *n = bjidrs->nblocks;
-  if (starts) *starts = bjidrs->starts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCBJIDRSGetResults_BJIDRS(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
-                                                const PetscReal *norms[])
-{
-  PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
-
-  PetscFunctionBegin;
-  if (n) *n = bjidrs->nsystems;
-  if (reasons) *reasons = bjidrs->reasons;
-  if (its) *its = bjidrs->its;
-  if (norms) *norms = bjidrs->norms;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-#define BJIDRSCompose(name) PetscCall(PetscObjectComposeFunction((PetscObject)pc, #name "_C", compose ? name##_BJIDRS : NULL))
-
-/* BJIDRSComposeSetters_Private - Composes the functions above for the public ones, or removes them */
-PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
-{
-  PetscFunctionBegin;
-  BJIDRSCompose(PCBJIDRSSetLocalBlocks);
-  BJIDRSCompose(PCBJIDRSGetLocalBlocks);
-  BJIDRSCompose(PCBJIDRSGetKSP);
-  BJIDRSCompose(PCBJIDRSGetResults);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -212,9 +131,26 @@ PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
 @*/
 PetscErrorCode PCBJIDRSSetLocalBlocks(PC pc, PetscInt n, const PetscInt sizes[])
 {
+  PC_BJIDRS *bjidrs;
+  PetscInt  *copy = NULL;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscTryMethod(pc, "PCBJIDRSSetLocalBlocks_C", (PC, PetscInt, const PetscInt[]), (pc, n, sizes));
+  IDRSTryData(pc, PCBJIDRS, bjidrs);
+  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative", IDRSPrefix(pc), n);
+  for (PetscInt i = 0; sizes && i < n; i++)
+    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "PCBJIDRSSetLocalBlocks(): size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", sizes[i], i);
+  if (sizes) {
+    PetscCall(PetscMalloc1(PetscMax(n, 1), &copy));
+    PetscCall(PetscArraycpy(copy, sizes, n));
+  }
+  PetscCall(PetscFree(bjidrs->sizes));
+  bjidrs->sizes  = copy;
+  bjidrs->nasked = n;
+  /* the next application looks for the blocks again */
+  pc->setupcalled = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,9 +173,15 @@ PetscErrorCode PCBJIDRSSetLocalBlocks(PC pc, PetscInt n, const PetscInt sizes[])
 @*/
 PetscErrorCode PCBJIDRSGetLocalBlocks(PC pc, PetscInt *n, const PetscInt *starts[])
 {
+  PC_BJIDRS *bjidrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCBJIDRSGetLocalBlocks_C", (PC, PetscInt *, const PetscInt *[]), (pc, n, starts));
+  IDRSUseData(pc, PCBJIDRS, bjidrs);
+  PetscCheck(bjidrs->starts, PETSC_COMM_SELF, PETSC_ERR_ORDER,
+             "PCBJIDRSGetLocalBlocks(): the blocks are known after PCSetUp() only");
+  if (n) *n = bjidrs->nblocks;
+  if (starts) *starts = bjidrs->starts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,9 +205,22 @@ PetscErrorCode PCBJIDRSGetLocalBlocks(PC pc, PetscInt *n, const PetscInt *starts
 @*/
 PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
 {
+  PC_BJIDRS *bjidrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCBJIDRSGetKSP_C", (PC, KSP *), (pc, inner));
+  IDRSUseData(pc, PCBJIDRS, bjidrs);
+  if (!bjidrs->inner) {
+    PetscErrorCode ierr;
+    KSP            ksp;
+
+    PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+    ierr = BJIDRSSetInner(pc, ksp);
+    if (ierr) PetscCall(KSPDestroy(&ksp));
+    PetscCall(ierr);
+    bjidrs->inner = ksp; /* only once it is complete */
+  }
+  *inner = bjidrs->inner;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -297,10 +252,25 @@ PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
 PetscErrorCode PCBJIDRSGetResults(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
                                   const PetscReal *norms[])
 {
+  PC_BJIDRS *bjidrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscUseMethod(pc, "PCBJIDRSGetResults_C",
-                 (PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[], const PetscReal *[]),
-                 (pc, n, reasons, its, norms));
+  IDRSUseData(pc, PCBJIDRS, bjidrs);
+  if (n) *n = bjidrs->nsystems;
+  if (reasons) *reasons = bjidrs->reasons;
+  if (its) *its = bjidrs->its;
+  if (norms) *norms = bjidrs->norms;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* BJIDRSComposeSetters_Private - Composes the functions above with the preconditioner, or removes them */
+PetscErrorCode BJIDRSComposeSetters_Private(PC pc, PetscBool compose)
+{
+  PetscFunctionBegin;
+  IDRSCompose(pc, compose, PCBJIDRSSetLocalBlocks);
+  IDRSCompose(pc, compose, PCBJIDRSGetLocalBlocks);
+  IDRSCompose(pc, compose, PCBJIDRSGetKSP);
+  IDRSCompose(pc, compose, PCBJIDRSGetResults);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -125,7 +125,7 @@ PetscErrorCode BJIDRSFindSystems_Private(PC pc)
     PetscCheck(n % bjidrs->nasked == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
                "-%spc_bjidrs_blocks %" PetscInt_FMT ": blocks of the same size need a number that divides the %" PetscInt_FMT
                " rows of this process; see PCBJIDRSSetLocalBlocks() for others",
-               BJIDRSPrefix(pc), bjidrs->nasked, n);
+               IDRSPrefix(pc), bjidrs->nasked, n);
     PetscCall(BJIDRSSetStarts(bjidrs, n ? bjidrs->nasked : 0, NULL, n / bjidrs->nasked));
     bjidrs->source = BJIDRS_NUMBER;
   } else if (nvariable) {

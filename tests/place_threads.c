@@ -51,12 +51,15 @@ static PetscErrorCode Solve(Solver *solver)
 }
 
 /* A new thread has the first GPU, until the GPU of the process is set */
-static PetscErrorCode SetDevice(void)
+static PetscErrorCode SetDevice(Vec x)
 {
   PetscDeviceContext dctx;
   PetscDevice        device;
+  PetscBool          host;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &host, VECSEQ, VECMPI, ""));
+  if (host) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceContextGetDevice(dctx, &device));
   PetscCall(PetscDeviceConfigure(device));
@@ -67,7 +70,7 @@ static void *Run(void *ctx)
 {
   Start *start = (Start *)ctx;
 
-  start->ierr = start->thread ? SetDevice() : PETSC_SUCCESS;
+  start->ierr = start->thread ? SetDevice(start->inner->x) : PETSC_SUCCESS;
   if (!start->ierr) start->ierr = Solve(start->inner);
   return NULL;
 }

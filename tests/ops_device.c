@@ -1,6 +1,7 @@
 static char help[] = "A step of IDR(s) after the other by the back end that is tested, against the back end host from the same\n\
 state: passes with the algebra on the host, passes behind which a device does the algebra, one step of the kernel that makes\n\
-many (whole.cuh, wholecluster.cu, lanes.cuh), and a step of a block recurrence with its queue. Numbers and vectors agree to rounding.\n\
+many (whole.cuh, wholecluster.cu, lanes.cuh), and a step of a block recurrence with its queue.\n\
+Numbers and vectors agree to rounding.\n\
   -implementation <host> - the back end\n\
   -edges m1,m2,...       - grids of m x m points\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\n";

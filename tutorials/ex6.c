@@ -49,8 +49,8 @@ static PetscErrorCode CircularCurrent(MPI_Comm comm, PetscInt n, PetscReal pecle
 }
 
 /*
-   Solve - Solves with s shadow vectors and prints a line of the table; good: solved, with one reduction per matvec and at most two per
-   residual that is computed afresh
+   Solve - Solves with s shadow vectors and prints a line of the table. *good is set if the system is solved, with one reduction per
+   matvec and at most two per residual that is computed afresh
 */
 static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, Vec x, PetscInt s, PetscInt *matvecs, PetscBool *good)
 {

@@ -9,8 +9,8 @@
      c    q x m, M(k:s,k:s) c(k:s) = f(k:s) T
      alpha, beta, omega   coefficients of a step; alpha of all steps of a cycle is kept, step k in columns k m ... (k + 1) m - 1
 
-   No PETSc call: compiled for host and device. On a device the threads of one block share the work: all of them call the
-   functions, and those that write end with a barrier. The same sums give the same bits on all processes.
+   No PETSc call: compiled for host and device. On a device the threads of one block share the work. All threads call the
+   functions. A function that writes ends with a barrier. The same sums give the same bits on all processes.
 */
 #pragma once
 
@@ -434,9 +434,7 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, in
   IDRS_SYNC_MEMBERS();
 }
 
-/*
-   Computes the coefficients of step k from its sums; *rnorm is the Frobenius norm of R after an omega step
-*/
+/* Computes the coefficients of step k from its sums; *rnorm is the Frobenius norm of R after an omega step */
 IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsFinish(const IDRSBlockScalars *block, int k, PetscReal cosine,
                                                        const PetscScalar sums[], PetscReal *rnorm)
 {

@@ -52,8 +52,8 @@
 
    IDRSQueueWhole() makes many steps at once on a device, from one whose direction is there: U_k, or p in the omega step; or, with
    step.wantu, from the first one of the start, U_0 = B^{-1}r. The device stops where the host is to continue, as above, and before
-   the last iteration. G_k, or t, of that step is there then. Reliable updates it makes by itself, by the rules of idrsstep.h, and
-   stops after one that does not confirm r.
+   the last iteration. G_k, or t, of that step is there then. The device also makes reliable updates, by the rules of idrsstep.h,
+   and stops after an update that does not confirm r.
 
    Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
 

@@ -254,9 +254,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, Pe
   IDRS_SYNC_WARP();
 }
 
-/*
-   Makes the omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2
-*/
+/* Makes the omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2 */
 static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsOmegaStep(IDRSScalars *scalars, PetscReal cosine, PetscReal *rr)
 {
   PetscScalar omega;

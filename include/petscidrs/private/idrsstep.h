@@ -21,7 +21,7 @@
 #include <petscsys.h>
 #include <petscidrs/private/idrsshadow.h>
 
-/* The k of a projection of r by itself, after r has been replaced */
+/* If r has been replaced, a projection of r alone has this value in the place of k */
 #define IDRS_RESIDUAL (-1)
 
 /* The step of the recurrence that a pass belongs to */
@@ -59,7 +59,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSIsBreakdown(IDRSVerdict verdict)
   return verdict == IDRS_NO_PIVOT || verdict == IDRS_NO_OMEGA ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* An executor continues by itself if low < ||r|| < high */
+/* A device continues without the host if low < ||r|| < high */
 typedef struct {
   PetscReal low, high;
   PetscReal cosine; /* for omega */
@@ -132,7 +132,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSIsSharp(PetscReal square, PetscReal
   return square > PETSC_SQRT_MACHINE_EPSILON * before ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* Until when a device may continue by itself, step after step: within the bounds, from one reliable update to the next */
+/* A device makes many steps without the host, and reliable updates between them, until one of these limits is reached */
 typedef struct {
   IDRSBounds bounds;
   PetscInt   its, maxits;      /* iterations that have been made, and that may be made: the host makes the last one */
@@ -166,7 +166,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSStartIsKept(PetscBool start, PetscI
   return start && k > 0 && k < s ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* Norms of b - A x when r was computed afresh: the least one, and failures to halve it since then */
+/* The least norm of b - A x at the times when r was computed afresh, and the number of failures to halve it since then */
 typedef struct {
   PetscReal least;
   PetscInt  failures;

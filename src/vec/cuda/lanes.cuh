@@ -42,7 +42,7 @@ enum {
   IDRS_LANES_NOTHING
 };
 
-/* What lane i keeps of row i. Rows are read before the sums come. IDRSLanesPrepare() of the next step writes what has changed */
+/* The registers of lane i for row i. The lane reads the row before the sums come. IDRSLanesPrepare() of the next step writes it */
 template <int S>
 struct IDRSLane {
   int         last; /* the step that has not been written to E, N and the scalars yet, or one of the values above */

@@ -3,14 +3,14 @@
 
 #include "idrsimpl.h"
 
-/* How the preconditioner on the right is applied */
+/* The operation that applies the preconditioner on the right */
 typedef enum {
   KSPIDRS_BLOCK_PC_NONE,
   KSPIDRS_BLOCK_PC_DIAGONAL, /* by block combine */
   KSPIDRS_BLOCK_PC_SEPARATE  /* between V and U_k */
 } KSPIDRSBlockPC;
 
-/* Where the coefficients are. A device lets the host launch a step before it reads the norms of the step before */
+/* The place of the coefficients. If a device has them, the host launches a step before it reads the norms of the step before */
 typedef enum {
   KSPIDRS_BLOCK_LOCKSTEP,  /* on the host, which does the algebra of all steps */
   KSPIDRS_BLOCK_ON_HOST,   /* on the host until the next launch */
@@ -51,7 +51,7 @@ typedef struct {
   IDRSBlockStep        step;        /* the last launched step */
 } KSPIDRSBlockQueue;
 
-/* How many of the right-hand sides that are not done have a reason to end, after a report */
+/* After a report: none, some or all of the right-hand sides that are not done have a reason to end */
 typedef enum {
   KSPIDRS_BLOCK_NONE_ENDS,
   KSPIDRS_BLOCK_SOME_END,

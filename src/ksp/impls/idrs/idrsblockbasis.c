@@ -8,7 +8,7 @@
 */
 #include "idrsblock.h"
 
-/* Another shadow space than that of single recurrences, which would stagnate if they continued with a part of this one */
+/* Single recurrences have another shadow space. They would stagnate if they continued with a part of this shadow space */
 #define IDRS_BLOCK_SEED (UINT64_C(1) << 62)
 
 /* A remainder of a residual below this part of its tolerance needs no column of Q: the residual meets the tolerance without it */

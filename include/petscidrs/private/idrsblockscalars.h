@@ -445,7 +445,7 @@ IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsFinish(const IDRSBlockScalars *b
 /* Computes the direction of the step after step k, unless that is an omega step */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirect(const IDRSBlockScalars *block, PetscInt k)
 {
-  if (k + 1 != block->s) IDRSBlockScalarsDirection(block, k < block->s ? k + 1 : 0);
+  if (k + 1 != block->s) IDRSBlockScalarsDirection(block, (int)IDRSNextK(k, block->s));
 }
 
 /*

@@ -24,6 +24,15 @@
 /* Length of the array, with a y or without */
 #define IDRS_SUMS(s, y) ((y) ? 2 * (s) + 4 : (s) + 2)
 
+/*
+   Returns which sum is ||r||^2: r^H r of the last pass, or y^H y with y = r. The start reports a norm before any iteration is
+   unreported. If all norms are reported at once, the omega step that ends the start has changed r after the last pass
+*/
+static inline IDRS_HOST_DEVICE PetscInt IDRSNormSum(PetscInt s, PetscBool y, PetscBool unreported)
+{
+  return unreported || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s);
+}
+
 /* All numbers are in one array, so that one copy takes them to a device or back */
 #define IDRS_STORAGE_SUMS(s) ((s) * (s) + 5 * (s) + 1)
 #define IDRS_STORAGE(s)      (IDRS_STORAGE_SUMS(s) + IDRS_SUMS(s, 1))
@@ -309,7 +318,7 @@ static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsContinue(IDRSScalars *scal
     if (verdict != IDRS_CONTINUES) return verdict;
     if (start) IDRSScalarsEndStart(scalars, s);
   }
-  if (k + 1 != s) IDRSScalarsCombine(scalars, k < s ? k + 1 : 0);
+  if (k + 1 != s) IDRSScalarsCombine(scalars, IDRSNextK(k, s));
   return IDRS_CONTINUES;
 }
 

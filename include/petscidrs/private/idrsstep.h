@@ -34,11 +34,17 @@ typedef struct {
   PetscBool matvec;
 } IDRSStep;
 
+/* Returns the step after step k */
+static inline IDRS_HOST_DEVICE PetscInt IDRSNextK(PetscInt k, PetscInt s)
+{
+  return k < s ? k + 1 : 0;
+}
+
 /* Moves on to the next step after this one has been made */
 static inline IDRS_HOST_DEVICE void IDRSStepNext(IDRSStep *step, PetscInt s)
 {
   if (step->k == s) step->start = PETSC_FALSE;
-  step->k          = step->k < s ? step->k + 1 : 0;
+  step->k          = IDRSNextK(step->k, s);
   step->unreported = PETSC_TRUE;
 }
 

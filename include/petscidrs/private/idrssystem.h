@@ -251,8 +251,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, Petsc
     IDRSVerdict     why;
 
     IDRS_SYNC_WARP();
-    /* r^H r, of an r that the omega step after the start has changed with its direction */
-    norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[y ? IDRS_SUM_YY(s) : IDRS_SUM_RR(s)]));
+    norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[IDRSNormSum(s, y, PETSC_FALSE)]));
     why  = IDRSIsFinite(norm) ? IDRSDecideNorm(norm, bounds) : IDRS_NOT_FINITE;
     if (why == IDRS_CONTINUES) why = IDRSScalarsContinue(&system->scalars, k, start, bounds->cosine, &rr);
     /* with an infinite sum or NaN there is no pivot and no omega, so that other steps need not look for one */

@@ -73,11 +73,11 @@ static inline PetscBool IDRSStepHasY(const IDRSScalars *scalars, const IDRSStep 
   return (PetscBool)(step->k != IDRS_RESIDUAL && (step->start || step->k == scalars->s));
 }
 
-/* Which sum is ||r||^2: r^H r of the last pass, y^H y, or x^H x. Without a y and an unreported norm none is asked for */
+/* Returns which sum is ||r||^2, also of a projection of r alone */
 static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSStep *step)
 {
   if (step->k == IDRS_RESIDUAL) return IDRS_SUM_XX(scalars->s);
-  return step->unreported || !IDRSStepHasY(scalars, step) ? IDRS_SUM_RR(scalars->s) : IDRS_SUM_YY(scalars->s);
+  return IDRSNormSum(scalars->s, IDRSStepHasY(scalars, step), step->unreported);
 }
 
 PETSC_EXTERN PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *, const IDRSPassOps **);

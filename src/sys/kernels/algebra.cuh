@@ -33,8 +33,7 @@ static __device__ __forceinline__ bool IDRSContinue(IDRSScalars *scalars, const 
   const PetscInt  s     = scalars->s;
   const PetscBool start = Y ? step.start : PETSC_FALSE, y = Y ? PETSC_TRUE : PETSC_FALSE;
 
-  /* ||r|| of the last pass; the start reports y^H y before any iteration is unreported */
-  *rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[step.unreported || !Y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s)]));
+  *rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSNormSum(s, y, step.unreported)]));
   /* alpha, M_k, beta_k, f and the next c, or omega */
   return IDRSScalarsDecide(scalars, step.k, start, y, step.unreported, *rnorm, &bounds) == IDRS_CONTINUES;
 }

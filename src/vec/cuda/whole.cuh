@@ -129,7 +129,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   IDRSLimits     &limits = shared.limits;
   bool            due;
 
-  *square = step.unreported ? rr : now; /* the start has a norm to report before any iteration is unreported */
+  *square = PetscRealPart(scalars->sums[IDRSNormSum(s, PETSC_TRUE, step.unreported)]);
   *next   = 0.0;
   if (last) return IDRS_WHOLE_ENDS;
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
@@ -138,7 +138,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   /* the test of the host, on squares */
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
-  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_TRUE, step.unreported))) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
   if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_WHOLE_ENDS;
   if (!step.start && !due) {
     PetscScalar factor;

@@ -197,7 +197,7 @@ PetscErrorCode IDRSCombine(const IDRSGroup *group, const IDRSStep steps[])
 */
 static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step)
 {
-  const PetscInt next = step->k < work->s ? step->k + 1 : 0;
+  const PetscInt next = IDRSNextK(step->k, work->s);
 
   PetscFunctionBegin;
   PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE,

@@ -133,7 +133,7 @@ static KSPIDRSBlockPosition KSPIDRSBlockNext(const KSPIDRSBlockRun *run, PetscBo
   KSPIDRSBlockPosition next = run->at;
 
   next.its++;
-  next.k        = run->at.k < s ? run->at.k + 1 : 0;
+  next.k        = IDRSNextK(run->at.k, s);
   next.columns  = next.k;
   next.filled   = PetscMax(next.filled, next.k);
   next.directed = (PetscBool)(directed && next.k < s);

@@ -183,13 +183,14 @@ static PetscErrorCode StreamedCreate(Mat A, PetscReal memory, Device *device, Ma
 
 /* Kinds of matrices */
 typedef enum {
-  KIND_AIJ,
+  KIND_AIJ,   /* on a GPU and one process all steps in one kernel */
+  KIND_STEPS, /* a kernel for each step */
   KIND_SHELL,
   KIND_LEAST,  /* streamed: memory for a few steps of a pass */
   KIND_STREAM, /* memory for all steps, and a part of the chunks */
   KINDS
 } Kind;
-static const char *const kinds[] = {"aij", "shell", "aijstream, little memory", "aijstream"};
+static const char *const kinds[] = {"aij", "aij, step by step", "shell", "aijstream, little memory", "aijstream"};
 
 static PetscErrorCode TestSteps(void)
 {
@@ -202,7 +203,8 @@ static PetscErrorCode TestSteps(void)
     Device devices[2];
 
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.8, layout ? LAYOUT_UNEVEN : LAYOUT_EMPTY, &A, &x));
-    M[KIND_AIJ] = A;
+    M[KIND_AIJ] = M[KIND_STEPS] = A;
+    PetscCall(PetscObjectReference((PetscObject)A));
     PetscCall(ShellCreate(A, PassMult, A, &M[KIND_SHELL]));
     PetscCall(StreamedCreate(A, 14000 * (double)(sizeof(PetscScalar) / sizeof(double) + 1), &devices[0], &M[KIND_LEAST]));
     PetscCall(StreamedCreate(A, 90000, &devices[1], &M[KIND_STREAM]));
@@ -223,6 +225,7 @@ static PetscErrorCode TestSteps(void)
           char           what[64];
 
           PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s", kinds[kind], scaled ? ", scaled" : ""));
+          PetscCall(PowersMayBeWhole((PetscBool)(kind != KIND_STEPS)));
           SequenceFill(k, &sequence);
           PetscCall(MatPowersMult(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, v));
           for (PetscInt j = 1; j <= k; j++)

@@ -415,12 +415,13 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PCPolyPrecision p
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether there is a copy, and the precision of its values */
-static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PCPolyPrecision *precision)
+/* Whether there is a copy, and the precision of its values; whether all products of an application are in one kernel instead */
+static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PCPolyPrecision *precision, PetscInt *whole)
 {
   PetscInt halves, singles;
 
   PetscFunctionBeginUser;
+  PetscCall(ViewNumbers((PetscObject)pc, "products in one kernel", 0, NULL, whole));
   PetscCall(ViewNumbers((PetscObject)pc, "products by a copy", 0, NULL, copies));
   PetscCall(ViewNumbers((PetscObject)pc, "values in precision half", 0, NULL, &halves));
   PetscCall(ViewNumbers((PetscObject)pc, "values in precision single", 0, NULL, &singles));
@@ -428,12 +429,15 @@ static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PCPolyPrecision *precisio
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestCopy(void)
+static PetscErrorCode TestCopy(PetscBool maybewhole)
 {
+  PetscInt    wholes = 0;
+  PetscBool   gpu    = PETSC_FALSE;
   PetscMPIInt size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PowersMayBeWhole(maybewhole));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(patterns); i++) {
     PetscBool aij, cuda;
     Mat       A;
@@ -449,15 +453,18 @@ static PetscErrorCode TestCopy(void)
     for (PCPolyPrecision precision = PC_POLY_PRECISION_HALF; precision <= PC_POLY_PRECISION_DOUBLE;
          precision                 = (PCPolyPrecision)(precision + 1)) {
       PCPolyPrecision least = PC_POLY_PRECISION_SINGLE, seen; /* the processor has no half precision */
-      PetscInt        copies;
+      PetscInt        copies, whole;
       PetscBool       same;
       char            what[64];
 
       PetscCall(PolyCreateRoots(A, precision, &pc));
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, precision %s", patterns[i].name, PCPolyPrecisions[precision]));
-      PetscCall(GetCopy(pc, &copies, &seen));
+      PetscCall(GetCopy(pc, &copies, &seen, &whole));
+      PetscCall(ComplainIf(whole && (!maybewhole || copies || !cuda), "%s: all products in one kernel", what));
+      wholes += whole;
+      if (cuda) gpu = PETSC_TRUE;
       if (!aij) least = PC_POLY_PRECISION_HALF;
-      if ((aij || cuda) && size == 1)
+      if ((aij || cuda) && size == 1 && !whole)
         PetscCall(ComplainIf(copies != ((cuda ? patterns[i].copiedcuda : patterns[i].copied) ? 1 : 0), "%s: %s", what,
                              copies ? "a copy" : "no copy"));
       PetscCall(ComplainIf(copies && seen != PetscMax(precision, least), "%s: the values are %s", what, PCPolyPrecisions[seen]));
@@ -479,7 +486,8 @@ static PetscErrorCode TestCopy(void)
     PetscCall(VecDestroy(&again));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(Verdict("copy"));
+  PetscCall(ComplainIf(gpu && maybewhole && size == 1 && !wholes, "no pattern has all products in one kernel"));
+  PetscCall(Verdict(maybewhole ? "copies, or products in one kernel" : "copies"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -492,22 +500,24 @@ static PetscScalar Huge(PetscInt i, PetscInt j, PetscInt n)
 static PetscErrorCode TestOverflow(void)
 {
   PCPolyPrecision seen;
-  PetscInt        copies;
+  PetscInt        copies, whole;
   Mat             A;
   Vec             x, y;
   PC              pc;
 
   PetscFunctionBeginUser;
   if (PETSC_MACHINE_EPSILON < 1e-10) {
+    PetscCall(PowersMayBeWhole(PETSC_FALSE));
     PetscCall(MatCreateEntries(Huge, 20, PETSC_FALSE, &A));
     PetscCall(MatCreateVecs(A, &x, &y));
     PetscCall(VecSetGeneral(x, 0.2));
     PetscCall(PolyCreateRoots(A, PC_POLY_PRECISION_HALF, &pc));
-    PetscCall(GetCopy(pc, &copies, &seen));
+    PetscCall(GetCopy(pc, &copies, &seen, &whole));
     PetscCall(ComplainIf(!copies || seen == PC_POLY_PRECISION_DOUBLE, "%" PetscInt_FMT " copies, values %s", copies,
                          PCPolyPrecisions[seen]));
     PetscCall(PCApply(pc, x, y));
     PetscCall(CompareProduct("overflow", A, seen, x, y));
+    PetscCall(PowersMayBeWhole(PETSC_TRUE));
     PetscCall(PCDestroy(&pc));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&y));
@@ -559,7 +569,8 @@ int main(int argc, char **argv)
   PetscCall(TestGMRES());
   PetscCall(TestRootsTypes());
   PetscCall(TestTranspose());
-  PetscCall(TestCopy());
+  PetscCall(TestCopy(PETSC_FALSE));
+  PetscCall(TestCopy(PETSC_TRUE));
   PetscCall(TestOverflow());
   PetscCall(TestProcesses());
   PetscCall(PetscFinalize());

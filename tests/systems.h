@@ -5,6 +5,7 @@
 
 #include <petscdmda.h>
 #include "harness.h"
+#include <petscidrs/private/idrspowers.h>
 
 /* Numbers of shadow vectors that the tests go through */
 static const PetscInt sizes[] = {1, 4, 8};
@@ -26,6 +27,18 @@ static inline PetscErrorCode VecSetGeneral(Vec x, PetscReal start)
 #endif
   }
   PetscCall(VecRestoreArrayWrite(x, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether all steps of matrix powers may be in one kernel, where there is a GPU for that */
+static inline PetscErrorCode PowersMayBeWhole(PetscBool may)
+{
+  PetscFunctionBeginUser;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(IDRSPowersSetMostRows(may ? PETSC_MAX_INT : 0));
+#else
+  (void)may;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -41,6 +41,15 @@ typedef PetscOptionItems IDRSOptionItems;
   #define IDRSCallAllreduce(...) PetscCallMPI(MPIU_Allreduce(__VA_ARGS__))
 #endif
 
+/* The destructor of a PetscContainer gets its pointer, and from 3.23 on the address of its pointer */
+#if PETSC_VERSION_LT(3, 23, 0)
+  #define IDRSContainerData(pointer)            (pointer)
+  #define IDRSContainerSetDestroy(container, f) PetscContainerSetUserDestroy(container, f)
+#else
+  #define IDRSContainerData(pointer)            (*(void **)(pointer))
+  #define IDRSContainerSetDestroy(container, f) PetscContainerSetCtxDestroy(container, (PetscCtxDestroyFn *)(f))
+#endif
+
 /* Number of processes in PetscSFGetRootRanks() and PetscSFGetLeafRanks() */
 #if PETSC_VERSION_LT(3, 22, 0)
 typedef PetscInt IDRSRankCount;

@@ -12,24 +12,28 @@
 
      mat    MatMult() and operations of Vec, for every matrix: the reference for all others
      cuda   a kernel for each step, on the arrays of a MATSEQAIJCUSPARSE
+     whole  all steps in one kernel, on the same arrays, if the matrix has so few rows that each has a thread
      stream passes over a MATAIJSTREAM, each of many steps, of which the product with y is the last; its sum may be without y
 
-   The first two go step by step: powersstep.c.
+   The first two go step by step: powersstep.c. For PCPOLY back end whole makes
+
+     v_0 = input P x   with the permutation of a matching,   and output v_k
 */
 #pragma once
 
-#include <petscmat.h>
+#include <petscidrs/private/idrsmatching.h>
 
 typedef struct _n_IDRSPowers IDRSPowers;
 
 /*
-   Results of a sum: y, v_k and z, each of which may be NULL. If it adds, b is in y. Only back end stream adds, and computes z and
-   sums without y, for PCPOLY
+   Results of a sum: y, v_k and z, each of which may be NULL. If it adds, b is in y. Only back end stream adds, and computes z. Only
+   back end whole uses the members after z, diagonals and a matching, each of which may be NULL. Both compute sums without y
 */
 typedef struct {
   const PetscScalar *c;
   PetscBool          adds;
-  Vec                y, vk, z;
+  Vec                y, vk, z, input, output;
+  IDRSMatching       matching;
 } IDRSPowersSum;
 
 /* v_j from v_{j-2} and v_{j-1}, and in a sum c_j v_j, with the first step also c_0 v_0. v_{-1} is not read */
@@ -41,7 +45,8 @@ typedef struct {
   PetscErrorCode (*runs)(Mat, PetscInt, const Vec[], const char *[]);
   PetscErrorCode (*powers)(const IDRSPowers *, Vec, Vec[]);
   PetscErrorCode (*sum)(const IDRSPowers *, Vec, const IDRSPowersSum *);
-  IDRSPowersStep *step; /* for powersstep.c; NULL if the back end makes several steps at once */
+  IDRSPowersStep *step;   /* for powersstep.c; NULL if the back end makes several steps at once */
+  PetscBool       scales; /* it uses the last members of IDRSPowersSum */
 } IDRSPowersOps;
 
 /* D is NULL where it is the identity; the coefficients of step j are those with index j - 1 */
@@ -63,4 +68,8 @@ PETSC_INTERN const IDRSPowersOps IDRSPowers_Mat;
 PETSC_EXTERN const IDRSPowersOps IDRSPowers_Stream;
 
 /* Where CUDA is compiled in */
+PETSC_EXTERN PetscErrorCode IDRSPowersSetMostRows(PetscInt);
+PETSC_INTERN PetscErrorCode IDRSPowersAreOnGPU(Mat, PetscInt, const Vec[], const char *[]);
+
 PETSC_INTERN const IDRSPowersOps IDRSPowers_CUDA;
+PETSC_INTERN const IDRSPowersOps IDRSPowers_Whole;

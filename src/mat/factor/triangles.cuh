@@ -37,27 +37,6 @@ typedef struct {
   unsigned int       polls;              /* of a warp that waits, at most */
 } IDRSTriangles;
 
-/*
-   By a warp: the lanes get the scalars that they want. None is asked for again once it has come: too many loads hold up those that
-   others wait for
-*/
-template <int count>
-static __device__ __forceinline__ void IDRSWaitForMarked(const IDRSMarked *const from[count], const bool wanted[count],
-                                                         IDRSMarked marked[count], IDRSWaitPolls *wait)
-{
-  bool missing;
-
-#pragma unroll
-  for (int l = 0; l < count; l++) IDRSMarkedClear(marked + l);
-  do {
-#pragma unroll
-    for (int l = 0; l < count; l++) IDRSMarkedLoadIf(wanted[l] & !IDRSMarkedIsThere(marked[l]), from[l], marked + l);
-    missing = false;
-#pragma unroll
-    for (int l = 0; l < count; l++) missing = missing | (wanted[l] & !IDRSMarkedIsThere(marked[l]));
-  } while (!IDRSWarpAll(!missing) && !wait->Ends());
-}
-
 /* Entries of a row that a lane waits for at once */
 typedef struct {
   const IDRSMarked *from[IDRS_TRIANGLE_ATONCE];

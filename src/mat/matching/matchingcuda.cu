@@ -9,6 +9,7 @@
 #include "../../sys/kernels/csr.h"
 #include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrsplace.h>
+#include "matchingcuda.h"
 
 /* The largest scaled entry, as the bits of a double, and whether a sweep has changed a scaling */
 typedef struct {
@@ -28,14 +29,15 @@ static __device__ __forceinline__ unsigned long long IDRSMatchingBits(double val
   return (unsigned long long)__double_as_longlong(value >= 0.0 ? value : (double)INFINITY);
 }
 
-/* The permutation in the memory of the GPU: columns of the rows, and rows of the columns behind them */
-static PetscErrorCode IDRSMatchingGetPlaces(IDRSMatching matching, cudaStream_t stream, const PetscInt **column,
-                                            const PetscInt **row)
+/* IDRSMatchingGetPlaces - Returns the permutation in the memory of the GPU: columns of the rows, and rows of the columns */
+PetscErrorCode IDRSMatchingGetPlaces(IDRSMatching matching, const PetscInt **column, const PetscInt **row)
 {
   const size_t       bytes = (size_t)matching->n * sizeof(PetscInt);
   PetscDeviceContext dctx;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
   if (!matching->ondevice) {
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * (size_t)matching->n, &matching->ondevice));
@@ -75,7 +77,7 @@ static PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool 
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSMatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
   PetscCall(IDRSGetArrayRead_CUDA(d, &darray));
   PetscCall(IDRSGetArrayRead_CUDA(x, &xarray));
   PetscCall(IDRSGetArray_CUDA(y, VecGetArrayWriteAndMemType, &yarray));
@@ -156,7 +158,7 @@ static PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, dou
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(IDRSMatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, left));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, right));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, &before));
@@ -225,7 +227,7 @@ static PetscErrorCode IDRSMatchingSetScalings_CUDA(IDRSMatching matching, PetscB
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSMatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
   if (keep) {
     PetscCall(IDRSMatchingSetScaling_CUDA(*left, NULL, stream, matching->left));
     PetscCall(IDRSMatchingSetScaling_CUDA(*right, NULL, stream, matching->right));
@@ -265,7 +267,7 @@ static PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSMatchingGetPlaces(matching, stream, &column, &row));
+  PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
   PetscCall(IDRSGetCSR(from, &A));
   PetscCall(IDRSGetCSR(to, &permuted));
   PetscCall(IDRSGetArrayRead_CUDA(matching->left, &Dr));

@@ -77,6 +77,7 @@ static PetscErrorCode IDRSPowersCheck(const char who[], const IDRSPowers *powers
 /* Back ends, the fastest first */
 static const IDRSPowersOps *const IDRSPowersList[] = {&IDRSPowers_Stream,
 #if defined(PETSCIDRS_HAVE_CUDA)
+                                                      &IDRSPowers_Whole,
                                                       &IDRSPowers_CUDA,
 #endif
                                                       &IDRSPowers_Mat};
@@ -135,8 +136,10 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
 
   Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of
-  type `VECCUDA` one kernel makes all of a step. A matrix of type `MATAIJSTREAM` is sent to the GPU once for as many steps as its
-  memory there has room for; on several processes there is one exchange before. `-info` tells where that is not so, and why.
+  type `VECCUDA` one kernel makes up to 16 steps if the GPU can hold the matrix in its registers, which takes up to some 90 000
+  rows of at most 8 entries; the matrix then keeps as much memory as 32 vectors take. Otherwise one kernel makes all of a step. A
+  matrix of type `MATAIJSTREAM` is sent to the GPU once for as many steps as its memory there has room for; on several processes
+  there is one exchange before. `-info` tells which of these is not possible, and why.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,
 `MATAIJSTREAM`, `MatMult()`

@@ -65,14 +65,11 @@ static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns NULL, or why the steps must use MatMult(), or why this is faster */
-static PetscErrorCode IDRSPowersRuns_CUDA(Mat A, PetscInt n, const Vec vecs[], const char *why[])
+/* IDRSPowersAreOnGPU - Returns NULL, or why kernels cannot take the place of MatMult() */
+PetscErrorCode IDRSPowersAreOnGPU(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
   PetscBool sequential, gpu = PETSC_TRUE;
   IDRSPlace place;
-  PetscInt  longest = 0;
-  int       lanes;
-  IDRSCSR   csr;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -84,10 +81,20 @@ static PetscErrorCode IDRSPowersRuns_CUDA(Mat A, PetscInt n, const Vec vecs[], c
   if (!*why) PetscCall(IDRSMatRuns_CUDA(A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
-  if (!sequential) {
-    *why = "there are several processes";
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!sequential) *why = "there are several processes";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns NULL, or why the steps must use MatMult(), or why this is faster */
+static PetscErrorCode IDRSPowersRuns_CUDA(Mat A, PetscInt n, const Vec vecs[], const char *why[])
+{
+  PetscInt longest = 0;
+  int      lanes;
+  IDRSCSR  csr;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPowersAreOnGPU(A, n, vecs, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetCSR(A, &csr));
   PetscCall(IDRSPowersLongestRow(A, &csr, &longest));
   PetscCall(IDRSGetRowLanes(A, &lanes));
@@ -151,5 +158,6 @@ const IDRSPowersOps IDRSPowers_CUDA = {
   PetscDesignatedInitializer(powers, IDRSPowersByStep),
   PetscDesignatedInitializer(sum, IDRSPowersSumByStep),
   PetscDesignatedInitializer(step, IDRSPowersStep_CUDA),
+  PetscDesignatedInitializer(scales, PETSC_FALSE),
 };
 // clang-format on

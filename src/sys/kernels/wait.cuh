@@ -209,6 +209,27 @@ static __device__ __forceinline__ PetscScalar IDRSMarkedValue(const IDRSMarked &
 #endif
 }
 
+/*
+   By a warp: the lanes get the scalars that they want. None is asked for again once it has come: too many loads hold up those that
+   others wait for
+*/
+template <int count>
+static __device__ __forceinline__ void IDRSWaitForMarked(const IDRSMarked *const from[count], const bool wanted[count],
+                                                         IDRSMarked marked[count], IDRSWaitPolls *wait)
+{
+  bool missing;
+
+#pragma unroll
+  for (int l = 0; l < count; l++) IDRSMarkedClear(marked + l);
+  do {
+#pragma unroll
+    for (int l = 0; l < count; l++) IDRSMarkedLoadIf(wanted[l] & !IDRSMarkedIsThere(marked[l]), from[l], marked + l);
+    missing = false;
+#pragma unroll
+    for (int l = 0; l < count; l++) missing = missing | (wanted[l] & !IDRSMarkedIsThere(marked[l]));
+  } while (!IDRSWarpAll(!missing) && !wait->Ends());
+}
+
 /* By a warp: waits until the number of a row is that of the phase. What its warp has stored before can be read then */
 static __device__ __forceinline__ void IDRSWaitForNumber(const unsigned int *done, unsigned int phase, IDRSWaitPolls *wait)
 {

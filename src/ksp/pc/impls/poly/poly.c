@@ -54,22 +54,25 @@ static const char *const PCPolyRemarks[] = {
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled,
                                              Vec x, Vec d, Vec y)
 {
-  PetscScalar p0      = p->p0; /* in the first factor; 1 in the others */
-  PetscInt    singles = 0;
-  Vec         w, other;
-  PetscBool   window = PETSC_FALSE;
+  PetscScalar          p0      = p->p0; /* in the first factor; 1 in the others */
+  PetscInt             singles = 0;
+  Vec                  w, other;
+  const IDRSPowersOps *powers = NULL;
 
   PetscFunctionBegin;
-  if (!transpose && p->nfactors) PetscCall(PCPolyWindowRuns_Private(op, op->w, y, &window));
+  if (!transpose && p->nfactors) PetscCall(PCPolyGetPowers_Private(op, op->w, y, &powers));
+  if (powers) {
+    PetscCall(PCPolyEvaluatePowers_Private(powers, op, p, scaled, x, d, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt i = 0; i < p->nfactors; i += IDRSRootGroup(p->factors[i])) singles += IDRSRootGroup(p->factors[i]) % 2;
   /* Each factor of a single root exchanges w and other, and the last w must be y */
-  w     = window || singles % 2 ? op->w : y;
+  w     = singles % 2 ? op->w : y;
   other = w == y ? op->w : y;
   if (scaled) PetscCall(PCPolyScale_Private(op, transpose, x, w));
   else PetscCall(VecCopy(x, w));
-  if (window) PetscCall(PCPolyEvaluateWindow_Private(op, p, w, y));
-  else if (!p->nfactors) PetscCall(VecScale(y, p0));
-  if (window || !p->nfactors) {
+  if (!p->nfactors) {
+    PetscCall(VecScale(y, p0));
     if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -371,7 +374,7 @@ static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
   PetscFunctionBegin;
   *runs = PETSC_FALSE;
   if (!poly->p.degree || poly->op.matching || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, x, runs)); /* not where x is bound to the CPU on some process */
+  PetscCall(PCPolyIsStreamed_Private(&poly->op, x, runs)); /* not where x is bound to the CPU on some process */
   PetscCall(PCPolyHasVec_Private(pc, x, &has));
   if (!has) *runs = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -385,7 +388,7 @@ static PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, Pets
   PetscFunctionBegin;
   /* w = D^{-1}v, u = c p(D^{-1}A) w (+ u), g = A u */
   PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, v, poly->op.w));
-  PetscCall(PCPolyWindowRight_Private(&poly->op, &poly->p, c, poly->op.w, adds, u, g));
+  PetscCall(PCPolyStreamRight_Private(&poly->op, &poly->p, c, poly->op.w, adds, u, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -405,7 +408,7 @@ static PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
   for (PetscInt i = 0; i < (side == PC_RIGHT ? 3 : 2); i++) PetscCall(PCPolyJointRuns_Private(pc, vecs[i], &joint[i]));
   if (joint[0] && joint[1] && joint[2]) {
     if (side == PC_RIGHT) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
-    else PetscCall(PCPolyWindowLeft_Private(&poly->op, &poly->p, x, y));
+    else PetscCall(PCPolyStreamLeft_Private(&poly->op, &poly->p, x, y));
   } else if (side == PC_RIGHT) {
     PetscCall(PCApply(pc, x, work));
     PetscCall(MatMult(pc->mat, work, y));
@@ -421,7 +424,7 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PC_Poly        *poly = (PC_Poly *)pc->data;
   const PetscBool had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
   const PetscBool chose = (PetscBool)(poly->weak || had); /* between the two in the last set-up */
-  PetscBool       window, kept, match;
+  PetscBool       streamed, kept, match;
 
   PetscFunctionBegin;
   PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
@@ -438,28 +441,28 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
   /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
-  PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
-  pc->ops->applyBA = window && !poly->op.matching ? PCApplyBA_Poly : NULL;
+  PetscCall(PCPolyIsStreamed_Private(&poly->op, poly->op.w, &streamed));
+  pc->ops->applyBA = streamed && !poly->op.matching ? PCApplyBA_Poly : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Prints how products are computed; the bytes are those of all processes */
 static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
 {
-  PC_Poly        *poly = (PC_Poly *)pc->data;
-  PCPolyPrecision precision;
-  PetscLogDouble  bytes;
-  PetscBool       window;
-  const char     *wider = "";
+  PC_Poly             *poly = (PC_Poly *)pc->data;
+  PCPolyPrecision      precision;
+  PetscLogDouble       bytes;
+  const IDRSPowersOps *powers;
+  const char          *how = "by MatMult()", *wider = "";
 
   PetscFunctionBegin;
   if (!poly->op.copy) {
-    PetscCall(PCPolyWindowRuns_Private(&poly->op, poly->op.w, poly->op.w, &window));
-    PetscCall(PetscViewerASCIIPrintf(
-      viewer,
-      window ? "  products in passes over the matrix, which is streamed, with that of the operator in the same pass; no copy: %s\n"
-             : "  products by MatMult(), no copy: %s\n",
-      poly->nocopy));
+    PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
+    if (powers)
+      how = powers == &IDRSPowers_Stream
+            ? "in passes over the matrix, which is streamed, with that of the operator in the same pass"
+            : "in one kernel for each application, by the values of the matrix itself";
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  products %s; no copy: %s\n", how, poly->nocopy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   precision = poly->op.copy->precision;
@@ -618,11 +621,15 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   scaled. A set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
   `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`.
 
-  Matrices are multiplied by a copy, with the vector operations in the same loops. That of type `MATAIJ`, with vectors in the memory
+  On one GPU all products of an application are in one kernel, which multiplies by the values of the matrix itself, if the registers
+  of the GPU hold them: up to some 90 000 rows of at most 8 entries. `-pc_poly_precision` has no effect then, since fewer bytes
+  would not make it faster.
+
+  Other matrices are multiplied by a copy, with the vector operations in the same loops. That of type `MATAIJ`, with vectors in the memory
   of the host, has values in single precision and columns of 16 bits. That of `MATAIJCUSPARSE`, with vectors on the GPU, has values
   in half precision, and no columns where its entries are on diagonals; the largest value is scaled to the end of the range, and
-  rows much longer than the others are in double precision. Its size is in `-ksp_view`. Other matrices, and transposed applications,
-  take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the rounding of the
+  rows much longer than the others are in double precision. Its size is in `-ksp_view`. Matrices without a copy, and transposed
+  applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the rounding of the
   values; for methods that use both, as `KSPBICG`, take `-pc_poly_precision double`.
 
   With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one
@@ -631,8 +638,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   With a matching, the preconditioner keeps the permuted and scaled matrix: its pattern for new values, and its values for
   transposed applications. On a GPU new values do not go through the memory of the host if the permutation is kept.
 
-  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place, and the set-up
-  takes as many more as the Krylov space has dimensions, at most 41 for degrees up to 40, which it frees again.
+  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. A matrix whose
+  products are in one kernel keeps as much memory as 32 vectors take. The set-up takes as many more vectors as the Krylov space has
+  dimensions, at most 41 for degrees up to 40, which it frees again.
 
   References:
   J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M.

@@ -1,7 +1,7 @@
 /*
    The data of PCPOLY, and the functions that its files share. Calls point one way: a file calls only files to its right
 
-     { poly.c, polyset.c }   polyspace.c   { polywindow.c, polyoperator.c, polyroots.c }   polycopy.c
+     { poly.c, polyset.c }   polyspace.c   polypowers.c   { polyoperator.c, polyroots.c }   polycopy.c
      { polypacked.c, polycuda.cu, polystream.cu }
 */
 #pragma once
@@ -10,6 +10,7 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsroots.h>
 #include <petscidrs/private/idrssettings.h>
 #include <petscidrs/private/idrsmatching.h>
@@ -103,18 +104,20 @@ PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC, PetscBool);
 PETSC_INTERN PetscErrorCode PCPolyUpdateMatching_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyCreateMatching_Private(PC, PetscBool);
 PETSC_INTERN PetscErrorCode PCPolyDestroyMatching_Private(PC);
-PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, const PCPolyProduct *);
 PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, const PCPolyProduct *);
 
-/* polywindow.c */
-PETSC_INTERN PetscErrorCode PCPolyWindowRuns_Private(const PCPolyOperator *, Vec, Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode PCPolyEvaluateWindow_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyWindowRight_Private(const PCPolyOperator *, const PCPolynomial *, PetscScalar, Vec, PetscBool,
+/* polypowers.c */
+PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
+PETSC_INTERN PetscErrorCode PCPolyGetPowers_Private(const PCPolyOperator *, Vec, Vec, const IDRSPowersOps **);
+PETSC_INTERN PetscErrorCode PCPolyIsStreamed_Private(const PCPolyOperator *, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *, const PCPolyOperator *, const PCPolynomial *,
+                                                         PetscBool, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyStreamRight_Private(const PCPolyOperator *, const PCPolynomial *, PetscScalar, Vec, PetscBool,
                                                       Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyWindowLeft_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyWindowBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
+PETSC_INTERN PetscErrorCode PCPolyStreamLeft_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyPowersBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
 
 /* polycopy.c */
 PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,

@@ -137,19 +137,6 @@ PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolySetUpCopy_Private - Creates the copy of the operator in this precision, or in a wider one */
-PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
-  PetscCall(
-    PCPolyCopyCreate_Private(&poly->op, (PetscBool)(poly->op.inverse && !poly->small), precision, &poly->op.copy, &poly->nocopy));
-  if (poly->nocopy) PetscCall(PetscInfo(pc, "Products by MatMult(): %s\n", poly->nocopy));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PCPolyMultiplyAdd_Private - y = d (alpha u + beta D^{-1}A z), or with A^T */
 PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, const PCPolyProduct *product)
 {

@@ -25,12 +25,12 @@
 /* Computes the vectors of the basis of T, from k_0 on; T has one or two entries above the subdiagonal */
 static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
 {
-  PetscBool window;
+  const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyWindowRuns_Private(op, K[0], K[m], &window));
-  if (window) {
-    PetscCall(PCPolyWindowBasis_Private(op, m, T, K));
+  PetscCall(PCPolyGetPowers_Private(op, K[0], K[m], &powers));
+  if (powers) {
+    PetscCall(PCPolyPowersBasis_Private(op, m, T, K));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt j = 0; j < m; j++) {

@@ -1,0 +1,498 @@
+/*
+   Back end "whole" of the matrix powers: all steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE which is so small that the
+   lanes of the GPU hold all of it. Launches of kernels take longer than products there.
+
+   A lane has up to IDRS_POWERS_ATONCE entries of a row in registers, from the first step to the last. A longer row has several
+   lanes, which add up their parts. The first lane of a row keeps v_{j-1} and v_{j-2} of this row. Entries of v_{j-1} go from lane
+   to lane as marked scalars, see wait.cuh, and so do the sums of a row that is too long for one warp: no barrier is between steps.
+   Each step has places of its own in one launch. So no scalar is overwritten while another lane may read it, however far the lanes are
+   apart. There are two sets of places, and each launch clears the set of the next one.
+
+   Reads A, D^{-1}, x, v_{-1} and y once; writes y and vectors that are asked for. The order of a sum depends on the pattern alone:
+   the same bits in every run.
+*/
+#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrspowers.h>
+#include <petsc/private/petscimpl.h>
+#include "../../sys/device/cooperative.cuh"
+#include "../../sys/device/memory.h"
+#include "../../sys/device/stream.h"
+#include "../../sys/device/timeout.h"
+#include "../../sys/kernels/csr.h"
+#include "../../sys/kernels/terms.cuh"
+#include "../../sys/kernels/wait.cuh"
+#include "../cuda/runs.h"
+#include "../matching/matchingcuda.h"
+
+/* Entries of a row that a lane holds */
+#define IDRS_POWERS_ATONCE 8
+
+/* Threads of a block at most, so that each has the registers that it needs */
+#define IDRS_POWERS_THREADS 704
+
+/* Steps of a launch at most */
+#define IDRS_POWERS_STEPS 16
+
+/* Warps of a row at most: those after the first one leave their sums to the lanes of that one */
+#define IDRS_POWERS_WARPS (IDRS_WARP + 1)
+
+/* Which part of which row a lane has, row is -1 for a lane without a row; where the sums of further warps of the row are */
+typedef struct {
+  int row, part, extra;
+} IDRSPowersLane;
+
+/* Coefficients of a launch, and vectors, each of which may be NULL; if y begins, it is not read */
+typedef struct {
+  IDRSCSR               A;
+  const IDRSPowersLane *lanes;
+  unsigned int          count; /* of them */
+  int                   steps;
+  size_t                stride; /* places of a step: of rows, and of sums of further warps */
+  IDRSMarked           *places, *clear;
+  int                   cleared; /* steps whose places are cleared */
+  PetscScalar           gamma[IDRS_POWERS_STEPS], theta[IDRS_POWERS_STEPS], mu[IDRS_POWERS_STEPS], c[IDRS_POWERS_STEPS], c0;
+  const PetscScalar    *inverse, *x, *before, *input, *output;
+  const PetscInt       *row; /* v_0 = input x_row, entry by entry */
+  PetscScalar          *v[IDRS_POWERS_STEPS], *y;
+  bool                  begins;
+  int                  *timedout;
+  unsigned int          polls;
+} IDRSPowersSteps;
+
+/* By a warp: entries of v_{j-1} in these columns, -1 for none */
+template <int count>
+static __device__ __forceinline__ void IDRSPowersGather(const IDRSMarked *places, const PetscInt column[count],
+                                                        IDRSMarked marked[count], IDRSWaitPolls *wait)
+{
+  const IDRSMarked *from[count];
+  bool              wanted[count];
+
+#pragma unroll
+  for (int l = 0; l < count; l++) {
+    wanted[l] = column[l] >= 0;
+    from[l]   = places + max(column[l], (PetscInt)0);
+  }
+  IDRSWaitForMarked<count>(from, wanted, marked, wait);
+}
+
+/* The entries of a lane, and the lanes and warps of its row */
+typedef struct {
+  PetscInt    row, place; /* place of what the lane stores in a step: an entry, or the sum of a further warp; -1 for nothing */
+  int         last;       /* the last lane of the row in this warp */
+  int         most;       /* lanes of a row in this warp at most */
+  int         warps;      /* of the row of the first lane */
+  PetscInt    extra;      /* place of the sum of the second warp */
+  bool        first;      /* the lane is the first one of a row */
+  PetscInt    column[IDRS_POWERS_ATONCE];
+  PetscScalar value[IDRS_POWERS_ATONCE];
+} IDRSPowersEntries;
+
+static __device__ __forceinline__ void IDRSPowersLoad(const IDRSCSR &A, IDRSPowersLane mine, IDRSPowersEntries &entries)
+{
+  const int      lane  = threadIdx.x % IDRS_WARP;
+  const bool     there = mine.row >= 0;
+  const PetscInt end = there ? A.i[mine.row + 1] : 0, begin = there ? A.i[mine.row] : 0;
+  const int      lanes = max((int)((end - begin + IDRS_POWERS_ATONCE - 1) / IDRS_POWERS_ATONCE), 1), warp = mine.part / IDRS_WARP,
+            own = min(lanes - warp * IDRS_WARP, IDRS_WARP);
+
+  entries.row   = mine.row;
+  entries.first = there && mine.part == 0;
+  entries.extra = (PetscInt)A.n + mine.extra;
+  entries.warps = IDRSShuffle((lanes + IDRS_WARP - 1) / IDRS_WARP, 0); /* no other row is in them if they are several */
+  entries.last  = lane - mine.part % IDRS_WARP + own - 1;
+  entries.most  = (int)~IDRSWarpMin(~(unsigned int)(there ? own : 1));
+  entries.place = entries.first ? mine.row : (there && warp && lane == 0 ? entries.extra + warp - 1 : -1);
+#pragma unroll
+  for (int l = 0; l < IDRS_POWERS_ATONCE; l++) {
+    const PetscInt q = begin + mine.part * IDRS_POWERS_ATONCE + l;
+
+    entries.column[l] = q < end ? A.j[q] : -1;
+    entries.value[l]  = q < end ? A.a[q] : (PetscScalar)0.0;
+  }
+}
+
+/* By a warp: (A u)_row for the first lane of each row. A further warp of a row stores its sum */
+static __device__ __forceinline__ PetscScalar IDRSPowersProduct(const IDRSPowersEntries &entries, IDRSMarked *places,
+                                                                IDRSWaitPolls *wait)
+{
+  const int   lane = threadIdx.x % IDRS_WARP;
+  IDRSMarked  marked[IDRS_POWERS_ATONCE];
+  PetscScalar sum = 0.0;
+
+  IDRSPowersGather<IDRS_POWERS_ATONCE>(places, entries.column, marked, wait);
+#pragma unroll
+  for (int l = 0; l < IDRS_POWERS_ATONCE; l++) {
+    if (entries.column[l] >= 0) sum += entries.value[l] * IDRSMarkedValue(marked[l]);
+  }
+  /* sum of lanes l ... min(l + 2 offset - 1, last) */
+  for (int offset = 1; offset < entries.most; offset *= 2) {
+    const PetscScalar other = IDRSShuffleDown(sum, offset);
+
+    if (lane + offset <= entries.last) sum += other;
+  }
+  if (__builtin_expect(entries.warps > 1, 0)) {
+    if (IDRSWarpAll(!entries.first)) {
+      if (entries.place >= 0) IDRSMarkedStore(places + entries.place, sum);
+    } else {
+      const PetscInt further[1] = {lane < entries.warps - 1 ? entries.extra + lane : -1};
+
+      IDRSPowersGather<1>(places, further, marked, wait);
+      sum += IDRSWarpSum<IDRS_WARP>(further[0] >= 0 ? IDRSMarkedValue(marked[0]) : (PetscScalar)0.0);
+    }
+  }
+  return sum;
+}
+
+static __global__ void __launch_bounds__(IDRS_POWERS_THREADS, 1)
+  IDRSPowersWholeKernel(const __grid_constant__ IDRSPowersSteps powers)
+{
+  const unsigned int lane = blockIdx.x * blockDim.x + threadIdx.x;
+  IDRSWaitPolls      wait = {powers.polls};
+  PetscScalar        last = 0.0, before = 0.0, inverse = 1.0, y = 0.0;
+  IDRSPowersEntries  entries;
+  PetscInt           i;
+
+  IDRSPowersLoad(powers.A, lane < powers.count ? powers.lanes[lane] : IDRSPowersLane{-1, 0, 0}, entries);
+  i = entries.row;
+  if (entries.first) {
+    last = powers.x[powers.row ? powers.row[i] : i];
+    if (powers.input) last *= powers.input[i];
+    IDRSMarkedStore(powers.places + i, last);
+    if (powers.before) before = powers.before[i];
+    if (powers.inverse) inverse = powers.inverse[i];
+    if (powers.y) y = IDRSAddTerms(powers.begins ? (PetscScalar)0.0 : powers.y[i], powers.c0, last, 0.0, 0.0);
+  }
+  for (int j = 0; entries.place >= 0 && j < powers.cleared; j++) IDRSMarkedClear(powers.clear + j * powers.stride + entries.place);
+  for (int j = 0; j < powers.steps; j++) {
+    const PetscScalar sum = IDRSPowersProduct(entries, powers.places + j * powers.stride, &wait);
+    /* v_j = gamma (D^{-1}A v_{j-1} - theta v_{j-1}) - mu v_{j-2} */
+    const PetscScalar next = powers.gamma[j] * (inverse * sum - powers.theta[j] * last) - powers.mu[j] * before;
+
+    before = last;
+    last   = next;
+    if (!entries.first) continue;
+    if (j + 1 < powers.steps) IDRSMarkedStore(powers.places + (j + 1) * powers.stride + i, next);
+    y = IDRSAddTerms(y, 0.0, 0.0, powers.c[j], next);
+    if (powers.v[j]) powers.v[j][i] = powers.output ? powers.output[i] * next : next;
+  }
+  if (entries.first && powers.y) powers.y[i] = y;
+  if (!wait.left) *(volatile int *)powers.timedout = 1;
+}
+
+/* What a matrix keeps for this back end */
+typedef struct {
+  bool             planned; /* for this pattern */
+  PetscObjectState pattern;
+  PetscInt         n, longest;
+  size_t           lanes, extra; /* lanes of all warps, and sums of further warps of a row */
+  IDRSPowersLane  *lane;         /* in the memory of the GPU */
+  IDRSMarked      *places[2];
+  PetscInt         used[2]; /* places that are not clear, for so many steps */
+  int              set;     /* of the next launch */
+  int             *timedout;
+} IDRSPowersWhole;
+
+static const char IDRSPowersWholeKey[] = "IDRSPowersWhole";
+
+static PetscErrorCode IDRSPowersWholeReset(IDRSPowersWhole *whole)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  for (int set = 0; set < 2; set++) PetscCall(PetscDeviceFree(dctx, whole->places[set]));
+  PetscCall(PetscDeviceFree(dctx, whole->lane));
+  if (whole->timedout) PetscCallCUDA(cudaFreeHost(whole->timedout));
+  PetscCall(PetscMemzero(whole, sizeof(*whole)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSPowersWholeDestroy(void *pointer)
+{
+  IDRSPowersWhole *whole = (IDRSPowersWhole *)IDRSContainerData(pointer);
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPowersWholeReset(whole));
+  PetscCall(PetscFree(whole));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Plans which lane has which part of a row: rows in their order, none of them in two warps unless it is too long for one. Returns
+   the number of lanes with those that fill up warps; lane may be NULL
+*/
+static size_t IDRSPowersWholePlan(PetscInt n, const PetscInt i[], IDRSPowersLane lane[], size_t *extra)
+{
+  size_t count = 0;
+
+  *extra = 0;
+  for (PetscInt row = 0; row <= n; row++) {
+    const PetscInt length = row < n ? i[row + 1] - i[row] : 0;
+    const size_t   lanes  = row < n ? (size_t)PetscMax((length + IDRS_POWERS_ATONCE - 1) / IDRS_POWERS_ATONCE, 1) : IDRS_WARP;
+    const size_t   warps  = (lanes + IDRS_WARP - 1) / IDRS_WARP;
+
+    /* fill up the warp */
+    for (; count % IDRS_WARP + lanes > IDRS_WARP && count % IDRS_WARP; count++) {
+      if (lane) lane[count] = {-1, 0, 0};
+    }
+    if (row == n) break;
+    for (size_t part = 0; part < (warps > 1 ? warps * IDRS_WARP : lanes); part++, count++) {
+      if (lane) lane[count] = {part < lanes ? (int)row : -1, (int)part, (int)*extra};
+    }
+    *extra += warps - 1;
+  }
+  return count;
+}
+
+/* Gets what the matrix keeps, and plans the lanes if its pattern is new */
+static PetscErrorCode IDRSPowersWholeGet(Mat A, IDRSPowersWhole **whole)
+{
+  PetscObjectState pattern;
+  PetscContainer   container;
+  const PetscInt  *i, *j;
+  PetscInt         n;
+  PetscBool        done;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)A, IDRSPowersWholeKey, (PetscObject *)&container));
+  if (container) PetscCall(PetscContainerGetPointer(container, (void **)whole));
+  else {
+    PetscCall(PetscNew(whole));
+    PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
+    PetscCall(PetscContainerSetPointer(container, *whole));
+    PetscCall(IDRSContainerSetDestroy(container, IDRSPowersWholeDestroy));
+    PetscCall(PetscObjectCompose((PetscObject)A, IDRSPowersWholeKey, (PetscObject)container));
+    PetscCall(PetscContainerDestroy(&container));
+  }
+  PetscCall(MatGetNonzeroState(A, &pattern));
+  if ((*whole)->planned && (*whole)->pattern == pattern) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSPowersWholeReset(*whole));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
+  (*whole)->n     = n;
+  (*whole)->lanes = IDRSPowersWholePlan(n, i, NULL, &(*whole)->extra);
+  for (PetscInt row = 0; row < n; row++) (*whole)->longest = PetscMax((*whole)->longest, i[row + 1] - i[row]);
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  (*whole)->pattern = pattern;
+  (*whole)->planned = true;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies the plan to the GPU */
+static PetscErrorCode IDRSPowersWholeUpload(Mat A, IDRSPowersWhole *whole)
+{
+  PetscDeviceContext dctx;
+  IDRSPowersLane    *lane;
+  const PetscInt    *i, *j;
+  PetscInt           n;
+  PetscBool          done;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(whole->lanes, &lane));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  (void)IDRSPowersWholePlan(n, i, lane, &whole->extra);
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  if (!whole->lane) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, whole->lanes, &whole->lane));
+  PetscCall(PetscDeviceContextSynchronize(dctx));
+  PetscCallCUDA(cudaMemcpy(whole->lane, lane, whole->lanes * sizeof(*lane), cudaMemcpyHostToDevice));
+  PetscCall(PetscFree(lane));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Allocates the places and clears them, and copies the plan */
+static PetscErrorCode IDRSPowersWholeSetUp(Mat A, IDRSPowersWhole *whole, cudaStream_t stream)
+{
+  const size_t       count = IDRS_POWERS_STEPS * (whole->n + whole->extra);
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (whole->timedout) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSPowersWholeUpload(A, whole));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  for (int set = 0; set < 2; set++) {
+    if (!whole->places[set]) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, &whole->places[set]));
+    PetscCallCUDA(cudaMemsetAsync(whole->places[set], 0xff, count * sizeof(IDRSMarked), stream)); /* IDRS_ABSENT */
+    whole->used[set] = 0;
+  }
+  PetscCallCUDA(cudaMallocHost(&whole->timedout, sizeof(*whole->timedout)));
+  *whole->timedout = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define IDRS_POWERS_TOO_LARGE "the matrix has more entries than the lanes of the GPU hold"
+
+static PetscInt IDRSPowersMostRows = PETSC_MAX_INT;
+
+/* IDRSPowersSetMostRows - Sets how many rows a matrix of this back end may have, 0 for no such matrix: for tests of the others */
+PetscErrorCode IDRSPowersSetMostRows(PetscInt rows)
+{
+  PetscFunctionBegin;
+  IDRSPowersMostRows = rows;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns NULL, or why the steps cannot be in one kernel, or had better not */
+static PetscErrorCode IDRSPowersRuns_Whole(Mat A, PetscInt n, const Vec vecs[], const char *why[])
+{
+  IDRSPowersWhole *whole;
+  PetscInt         rows;
+  int              device, cooperative, multiprocessors;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPowersAreOnGPU(A, n, vecs, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCall(MatGetLocalSize(A, &rows, NULL));
+  if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
+  else if (rows > PetscMin(IDRSPowersMostRows, IDRS_POWERS_THREADS * multiprocessors)) *why = IDRS_POWERS_TOO_LARGE;
+  else if (!rows) *why = "the matrix has no rows";
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSPowersWholeGet(A, &whole));
+  if (whole->lanes > (size_t)IDRS_POWERS_THREADS * multiprocessors) *why = IDRS_POWERS_TOO_LARGE;
+  else if (whole->longest > IDRS_POWERS_WARPS * IDRS_WARP * IDRS_POWERS_ATONCE)
+    *why = "a row is so long that the others would wait for it";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Launches the steps from `begin` on, whose coefficients, vectors of the caller and x are set */
+static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt begin, IDRSPowersSteps *steps)
+{
+  IDRSPowersWhole *whole;
+  PetscLogDouble   nonzeros = 0;
+  cudaStream_t     stream;
+  int              device, multiprocessors;
+  unsigned int     warps, threads;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSPowersWholeGet(powers->A, &whole));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSPowersWholeSetUp(powers->A, whole, stream));
+  PetscCheck(!*whole->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A kernel of matrix powers has waited for %g seconds (-petscidrs_nccl_timeout): its blocks do not all run",
+             (double)IDRSGetTimeout());
+  PetscCall(IDRSGetCSR(powers->A, &steps->A));
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  steps->lanes    = whole->lane;
+  steps->count    = (unsigned int)whole->lanes;
+  steps->stride   = whole->n + whole->extra;
+  steps->places   = whole->places[whole->set];
+  steps->clear    = whole->places[1 - whole->set];
+  steps->cleared  = (int)whole->used[1 - whole->set];
+  steps->timedout = whole->timedout;
+  steps->polls    = IDRSGetPolls();
+  for (int j = 0; j < steps->steps; j++) {
+    steps->gamma[j] = powers->gamma[begin + j];
+    steps->theta[j] = powers->theta[begin + j];
+    steps->mu[j]    = begin + j ? powers->mu[begin + j] : (PetscScalar)0.0;
+  }
+  /* as few threads of a block as use all multiprocessors, whole blocks of lanes */
+  warps   = (unsigned int)(whole->lanes / IDRS_WARP);
+  threads = (warps + multiprocessors - 1) / multiprocessors * IDRS_WARP;
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(IDRSLaunchCooperative(IDRSPowersWholeKernel, (warps * IDRS_WARP + threads - 1) / threads, threads, stream, *steps));
+  PetscCall(PetscLogGpuTimeEnd());
+  whole->used[1 - whole->set] = 0;
+  whole->used[whole->set]     = steps->steps;
+  whole->set                  = 1 - whole->set;
+  PetscCall(IDRSGetNonzeros(powers->A, &nonzeros));
+  PetscCall(PetscLogGpuFlops(steps->steps * (2.0 * nonzeros + whole->n * (steps->inverse ? 6.0 : 5.0))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns the array of a vector that is read, if there is one: it stays in the memory of the GPU, where it is */
+static PetscErrorCode IDRSPowersGetRead(Vec x, const PetscScalar **array)
+{
+  const PetscScalar *got;
+
+  PetscFunctionBegin;
+  *array = NULL;
+  if (!x) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSGetArrayRead_CUDA(x, &got));
+  *array = got;
+  PetscCall(VecRestoreArrayReadAndMemType(x, &got));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Makes the steps of a launch from v_begin = x and v_{begin-1}; v: vectors for their results, each of which may be NULL. x and
+   v_{begin-1} may be among them, because a thread reads its entries of both before it writes any
+*/
+static PetscErrorCode IDRSPowersWholeSteps(const IDRSPowers *powers, PetscInt begin, PetscInt count, Vec before, Vec x,
+                                           const Vec v[], const IDRSPowersSum *sum)
+{
+  Vec             y     = sum ? sum->y : NULL;
+  IDRSPowersSteps steps = {};
+  const PetscInt *column;
+
+  PetscFunctionBegin;
+  steps.steps  = (int)count;
+  steps.begins = !begin;
+  for (PetscInt j = 0; y && j < count; j++) steps.c[j] = sum->c[begin + j + 1];
+  PetscCall(IDRSPowersGetRead(powers->inverse, &steps.inverse));
+  PetscCall(IDRSPowersGetRead(before, &steps.before));
+  PetscCall(IDRSPowersGetRead(x, &steps.x));
+  if (sum && !begin) {
+    if (y) steps.c0 = sum->c[0];
+    PetscCall(IDRSPowersGetRead(sum->input, &steps.input));
+    if (sum->matching) PetscCall(IDRSMatchingGetPlaces(sum->matching, &column, &steps.row));
+  }
+  if (sum && begin + count == powers->k) PetscCall(IDRSPowersGetRead(sum->output, &steps.output));
+  if (y) PetscCall(IDRSGetArray_CUDA(y, begin ? VecGetArrayAndMemType : VecGetArrayWriteAndMemType, &steps.y));
+  for (PetscInt j = 0; j < count; j++) {
+    if (v[j]) PetscCall(IDRSGetArray_CUDA(v[j], VecGetArrayWriteAndMemType, &steps.v[j]));
+  }
+  PetscCall(IDRSPowersWholeLaunch(powers, begin, &steps));
+  for (PetscInt j = count - 1; j >= 0; j--) {
+    if (v[j]) PetscCall(VecRestoreArrayWriteAndMemType(v[j], &steps.v[j]));
+  }
+  if (y) PetscCall(VecRestoreArrayAndMemType(y, &steps.y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSPowersPowers_Whole(const IDRSPowers *powers, Vec x, Vec v[])
+{
+  PetscFunctionBegin;
+  for (PetscInt begin = 0; begin < powers->k; begin += IDRS_POWERS_STEPS)
+    PetscCall(IDRSPowersWholeSteps(powers, begin, PetscMin(IDRS_POWERS_STEPS, powers->k - begin), begin > 1 ? v[begin - 2] : NULL,
+                                   begin ? v[begin - 1] : x, v + begin, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSPowersSum_Whole(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
+{
+  const PetscInt k = powers->k;
+  Vec            work[3];
+
+  PetscFunctionBegin;
+  if (!k) {
+    PetscCall(IDRSPowersSumByStep(powers, x, sum));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (k > IDRS_POWERS_STEPS) PetscCall(IDRSPowersWorkGet(powers->A, x, work));
+  for (PetscInt begin = 0, count; begin < k; begin += count) {
+    Vec v[IDRS_POWERS_STEPS] = {};
+
+    count = PetscMin(IDRS_POWERS_STEPS, k - begin);
+    if (begin + count == k) v[count - 1] = sum->vk;
+    else { /* what the next launch begins with */ v[count - 1] = work[0];
+      v[count - 2]                                             = work[1];
+    }
+    PetscCall(IDRSPowersWholeSteps(powers, begin, count, begin ? work[1] : NULL, begin ? work[0] : x, v, sum));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+// clang-format off
+const IDRSPowersOps IDRSPowers_Whole = {
+  PetscDesignatedInitializer(name, "whole"),
+  PetscDesignatedInitializer(runs, IDRSPowersRuns_Whole),
+  PetscDesignatedInitializer(powers, IDRSPowersPowers_Whole),
+  PetscDesignatedInitializer(sum, IDRSPowersSum_Whole),
+  PetscDesignatedInitializer(step, NULL),
+  PetscDesignatedInitializer(scales, PETSC_TRUE),
+};
+// clang-format on

@@ -1,9 +1,12 @@
 #include <petscidrs/private/idrsroots.h>
 #include <petscidrs/private/idrscompat.h>
 
-static PetscReal IDRSRootDistance(IDRSRoot a, IDRSRoot b)
+/* The square of the distance, in units of the largest modulus of all roots: it neither overflows nor matters if it vanishes */
+static PetscReal IDRSRootDistanceSquared(IDRSRoot a, IDRSRoot b, PetscReal largest)
 {
-  return IDRSRootModulus((IDRSRoot){a.re - b.re, a.im - b.im});
+  const PetscReal re = (a.re - b.re) / largest, im = (a.im - b.im) / largest;
+
+  return re * re + im * im;
 }
 
 /*
@@ -16,7 +19,8 @@ static PetscReal IDRSRootDistance(IDRSRoot a, IDRSRoot b)
 */
 PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor, PetscInt m, IDRSRoot to[])
 {
-  PetscReal *measure, largest = 0.0;
+  const PetscReal least = PetscMax(floor, PETSC_MACHINE_EPSILON);
+  PetscReal      *measure, largest = 0.0;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(n, &measure));
@@ -38,8 +42,7 @@ PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor,
       for (PetscInt i = 0; i < n; i += IDRSRootGroup(from[i])) {
         /* a root that is there twice comes late, but it comes */
         if (measure[i] > -PETSC_MAX_REAL)
-          measure[i] += PetscLogReal(
-            PetscMax(IDRSRootDistance(from[i], from[best + k]) / largest, PetscMax(floor, PETSC_MACHINE_EPSILON)));
+          measure[i] += PetscLogReal(PetscMax(IDRSRootDistanceSquared(from[i], from[best + k], largest), least * least));
       }
     }
     done += group;

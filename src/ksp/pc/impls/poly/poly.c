@@ -105,23 +105,18 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes ||pi(D^{-1}A) v|| / ||v|| */
-static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec v, PetscReal *residual)
+/* Computes ||pi(D^{-1}A) v|| / ||v|| for v = K[0], with two more vectors */
+static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPolynomial *p, const Vec K[], PetscReal *residual)
 {
-  PetscReal norm;
-  Vec       y, r;
+  const Vec   v = K[0], y = K[1], r = K[2];
+  PetscScalar W[4];
 
   PetscFunctionBegin;
-  PetscCall(VecDuplicate(v, &y));
-  PetscCall(VecDuplicate(v, &r));
   /* y = p(D^{-1}A) v, r = v - D^{-1}A y */
   PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y));
   PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = v, .beta = -1.0, .z = y, .y = r}));
-  PetscCall(VecNorm(v, NORM_2, &norm));
-  PetscCall(VecNorm(r, NORM_2, residual));
-  *residual /= norm;
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&r));
+  PetscCall(IDRSVecGram(2, (Vec[]){v, r}, W));
+  *residual = PetscSqrtReal(PetscRealPart(W[3]) / PetscRealPart(W[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -178,18 +173,25 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
 /*
    Takes the polynomial of the first process on all processes, since their rounding errors may differ, and measures its residual
 */
-static PetscErrorCode PCPolyAgree_Private(PC pc, Vec v)
+static PetscErrorCode PCPolyAgree_Private(PC pc)
 {
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Bcast(&poly->p, (PetscMPIInt)sizeof(poly->p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
-  if (poly->p.degree) PetscCall(PCPolyMeasure_Private(&poly->op, &poly->p, v, &poly->seen));
+  if (poly->p.degree) PetscCall(PCPolyMeasure_Private(&poly->op, &poly->p, poly->vecs.K, &poly->seen));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the polynomial of the type that is set, for the start vector v */
-static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
+/* Dimension of the Krylov space that the type of the polynomial needs; 0 for none */
+static PetscInt PCPolyDimension(const PC_Poly *poly)
+{
+  if (poly->type == PC_POLY_ROOTS_USER || poly->type == PC_POLY_ROOTS_NEUMANN) return 0;
+  return PetscMax(poly->degree, PetscMin(40, PetscMax(16, 4 * poly->degree)));
+}
+
+/* Computes the polynomial of the type that is set, for the start vector */
+static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
 {
   PC_Poly      *poly  = (PC_Poly *)pc->data;
   PCPolynomial *p     = &poly->p;
@@ -204,14 +206,13 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
     for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (IDRSRoot){1.0, 0.0};
     PetscCall(PCPolyFromRoots_Private(poly->degree, ones, p));
   } else {
-    PetscCall(
-      PCPolySpaceCreate_Private(&poly->op, v, PetscMax(poly->degree, PetscMin(40, PetscMax(16, 4 * poly->degree))), &space));
+    PetscCall(PCPolySpaceCreate_Private(&poly->op, PCPolyDimension(poly), poly->vecs.K, &space));
     if (!space.m) p->remark = PCPOLY_NOT_FINITE;
     else if (poly->type == PC_POLY_ROOTS_CHEBYSHEV) PetscCall(PCPolyFromChebyshev_Private(&space, poly->degree, p));
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
     p->dimension = space.m;
   }
-  PetscCall(PCPolyAgree_Private(pc, v));
+  PetscCall(PCPolyAgree_Private(pc));
   /* ||pi(D^{-1}A) v|| must be what H predicts; otherwise more digits, and then half the degree */
   while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree &&
          !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
@@ -227,7 +228,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
       p->dimension = space.m;
       if (p->degree) p->remark = PCPOLY_INACCURATE;
     }
-    PetscCall(PCPolyAgree_Private(pc, v));
+    PetscCall(PCPolyAgree_Private(pc));
   }
   if (p->degree && PetscIsInfOrNanReal(poly->seen)) {
     p->degree = 0;
@@ -237,17 +238,41 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc, Vec v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCPolyVecsDestroy_Private(PCPolyVecs *vecs)
+{
+  PetscFunctionBegin;
+  if (vecs->count) PetscCall(IDRSVecsDestroy(vecs->count, &vecs->K, &vecs->memory));
+  vecs->count = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates the vectors of the set-up with the hashed start vector, unless they have been kept */
+static PetscErrorCode PCPolyVecsCreate_Private(PC_Poly *poly)
+{
+  const PetscInt count = PetscMax(PCPolyDimension(poly) + 1, 3);
+  PCPolyVecs    *vecs  = &poly->vecs;
+
+  PetscFunctionBegin;
+  if (vecs->count == count && vecs->seed == poly->seed) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCPolyVecsDestroy_Private(vecs));
+  PetscCall(IDRSVecsCreate(poly->op.w, count, &vecs->K, &vecs->memory));
+  vecs->count = count;
+  vecs->seed  = poly->seed;
+  PetscCall(IDRSVecSetHashed(vecs->K[0], (uint64_t)poly->seed, PCPOLY_COLUMN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Computes the polynomial of the present matrix from the hashed start vector */
 static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
-  Vec      v;
+  PC_Poly             *poly = (PC_Poly *)pc->data;
+  const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
-  PetscCall(VecDuplicate(poly->op.w, &v));
-  PetscCall(IDRSVecSetHashed(v, (uint64_t)poly->seed, PCPOLY_COLUMN));
-  PetscCall(PCPolySetUpPolynomial_Private(pc, v));
-  PetscCall(VecDestroy(&v));
+  PetscCall(PCPolyVecsCreate_Private(poly));
+  PetscCall(PCPolySetUpPolynomial_Private(pc));
+  PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
+  if (!powers || !powers->scales) PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
   if (poly->p.remark != PCPOLY_AS_ASKED)
     PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
   PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
@@ -562,6 +587,7 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
   PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
+  PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -640,7 +666,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 
   The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. A matrix whose
   products are in one kernel keeps as much memory as 32 vectors take. The set-up takes as many more vectors as the Krylov space has
-  dimensions, at most 41 for degrees up to 40, which it frees again.
+  dimensions, at most 41 for degrees up to 40. It keeps them for new values if the products are in one kernel, and frees them
+  otherwise.
 
   References:
   J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M.

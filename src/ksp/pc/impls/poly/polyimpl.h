@@ -69,6 +69,13 @@ typedef struct {
   PCPolyCopy   copy;     /* NULL if products are by MatMult() */
 } PCPolyOperator;
 
+/* Vectors of the set-up. The first is the start vector of a seed, and never changes */
+typedef struct {
+  PetscInt count, seed;
+  Vec     *K;
+  void    *memory;
+} PCPolyVecs;
+
 typedef struct {
   /* Settings */
   PetscInt        degree;
@@ -84,6 +91,7 @@ typedef struct {
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
+  PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel, as they are small then */
   const char     *nocopy;     /* the reason why there is no copy, or NULL */
   const char     *nomatching; /* the reason why there is no matching, or NULL */
   /* The polynomial */
@@ -96,7 +104,7 @@ typedef struct {
 PETSC_INTERN PetscErrorCode PCPolyComposeSetters_Private(PC, PetscBool);
 
 /* polyspace.c */
-PETSC_INTERN PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *, Vec, PetscInt, PCPolySpace *);
+PETSC_INTERN PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *, PetscInt, Vec[], PCPolySpace *);
 PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
 
 /* polyoperator.c */

@@ -137,29 +137,32 @@ static PetscReal PCPolyCapacity(PetscInt n, const IDRSRoot shifts[])
   return scale > 0.0 ? scale : 1.0;
 }
 
-/* PCPolySpaceCreate_Private - Computes the Krylov space of D^{-1}A and v, of dimension m or smaller; v keeps its direction */
-PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscInt m, PCPolySpace *space)
+/* PCPolySpaceCreate_Private - Computes the Krylov space of D^{-1}A and K[0], of dimension m or smaller; K has m + 1 vectors */
+PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, Vec K[], PCPolySpace *space)
 {
   PetscInt     columns = PetscMin(m, PCPOLY_POWERS), rank = 0, before = -1;
   PetscScalar *T, *R, *W;
-  PetscReal    norm, scale;
+  PetscReal    scale;
   PetscBool    dependent = PETSC_FALSE;
   IDRSRoot    *shifts;
-  Vec         *K;
-  void        *memory;
+  Vec          v = K[0];
 
   PetscFunctionBegin;
   *space = (PCPolySpace){0};
   PetscCall(PetscMalloc3((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W));
   PetscCall(PetscMalloc1(m, &space->ritz));
   PetscCall(PetscCalloc1(m, &shifts));
-  PetscCall(IDRSVecsCreate(v, m + 1, &K, &memory));
-  PetscCall(VecNormalize(v, NULL));
-  PetscCall(VecCopy(v, K[0]));
-  /* scale = ||D^{-1}A v||: without D nothing is known of the scale of A */
+  /* scale = ||D^{-1}A v|| / ||v||: without D nothing is known of the scale of A */
   PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, &(PCPolyProduct){.u = v, .beta = 1.0, .z = v, .y = K[1]}));
-  PetscCall(VecNorm(K[1], NORM_2, &norm));
-  scale = norm > 0.0 && !PetscIsInfOrNanReal(norm) ? norm : 1.0;
+  PetscCall(IDRSVecGram(2, K, W));
+  scale = PetscSqrtReal(PetscRealPart(W[3]) / PetscRealPart(W[0]));
+  if (!(scale > 0.0) || PetscIsInfOrNanReal(scale)) { /* a square vanishes or overflows */
+    PetscReal norm[2];
+
+    for (PetscInt i = 0; i < 2; i++) PetscCall(VecNorm(K[i], NORM_2, &norm[i]));
+    scale = norm[1] / norm[0];
+    if (!(scale > 0.0) || PetscIsInfOrNanReal(scale)) scale = 1.0;
+  }
   for (PetscInt pass = 0; pass < PCPOLY_PASSES && space->m > before && space->m < m; pass++) {
     const PetscInt n = columns + 1;
 
@@ -184,7 +187,6 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, Vec v, PetscI
     PetscCall(IDRSRootsLeja(space->m, space->ritz, PCPOLY_RESOLUTION, columns, shifts));
     scale = PCPolyCapacity(space->m, shifts);
   }
-  PetscCall(IDRSVecsDestroy(m + 1, &K, &memory));
   PetscCall(PetscFree(shifts));
   PetscCall(PetscFree3(T, R, W));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -6,6 +6,7 @@
 #include "triangles.cuh"
 #include "../../sys/device/timeout.h"
 #include "../../sys/kernels/csr.h"
+#include "../../sys/device/cluster.cuh"
 #include "../../sys/device/cooperative.cuh"
 #include "../../sys/device/stream.h"
 #include <petscdevice_cuda.h>
@@ -32,6 +33,7 @@ typedef struct {
 struct _n_IDRSFactorDevice {
   PetscBool         ready; /* all is there that both phases need */
   int               multiprocessors;
+  size_t            shared;  /* memory of a block for the entries of a solve in one cluster; 0 without clusters */
   IDRSFactorPattern pattern; /* its arrays on the device */
   PetscInt         *place, *row, *col;
   PetscScalar      *values;
@@ -79,7 +81,7 @@ static PetscErrorCode IDRSFactorSweepDestroy(IDRSFactorSweep *sweep)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int t = 0; t < 2; t++) {
     IDRSStage *stage    = &sweep->stage[t];
-    PetscInt **arrays[] = {&stage->order, &stage->i, &stage->j, &stage->chunks, &stage->rhs, &sweep->from[t]};
+    PetscInt **arrays[] = {&stage->order, &stage->i, &stage->j, &stage->chunks, &stage->lanes, &stage->rhs, &sweep->from[t]};
 
     for (PetscInt **array : arrays) PetscCall(PetscDeviceFree(dctx, *array));
     PetscCall(PetscDeviceFree(dctx, stage->a));
@@ -125,6 +127,19 @@ static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Finds the shared memory of each block of a cluster, which must be as large as possible */
+static PetscErrorCode IDRSFactorGetShared(IDRSFactorDevice device, bool tiles)
+{
+  size_t shared;
+  int    clusters;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(IDRSGetClusters(tiles ? IDRSTrianglesClusterKernel<true> : IDRSTrianglesClusterKernel<false>, IDRS_CLUSTER_BLOCKS,
+                                IDRS_TRIANGLE_THREADS, &clusters, &shared));
+  device->shared = clusters ? shared : 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Sets up what both phases need */
 static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
 {
@@ -142,6 +157,7 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscCall(PetscNew(&device));
   factor->device = device;
   PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
+  PetscCall(IDRSFactorGetShared(device, F->bs > 1));
   device->pattern.n  = F->n;
   device->pattern.bs = F->bs;
   PetscCall(IDRSFactorUpload(F->n + 1, F->i, &device->pattern.i));
@@ -228,6 +244,7 @@ static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTria
   PetscCall(IDRSFactorUpload(F->n + 1, triangle->i, &stage->i));
   PetscCall(IDRSFactorUpload(sweep->entries[t], triangle->j, &stage->j));
   PetscCall(IDRSFactorUpload(triangle->nchunks + 1, triangle->chunks, &stage->chunks));
+  PetscCall(IDRSFactorUpload(triangle->nchunks, triangle->lanes, &stage->lanes));
   PetscCall(IDRSFactorUpload(sweep->entries[t], triangle->from, &sweep->from[t]));
   PetscCall(IDRSFactorUpload((size_t)sweep->entries[t] * F->bs * F->bs, (const PetscScalar *)NULL, &stage->a));
   if (!other) PetscFunctionReturn(PETSC_SUCCESS);
@@ -495,13 +512,29 @@ static PetscErrorCode IDRSFactorGrowVectors(size_t needed, IDRSFactorVectors *ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* So many lanes of a warp have a row of a triangle, a power of 2, that each waits for its entries about once */
-static int IDRSFactorRowLanes(PetscInt entries, PetscInt n, PetscInt bs, int width)
+/* In one cluster if the entries of both triangles, so many each, fit into the shared memory of a block */
+static PetscErrorCode IDRSFactorLaunchTriangles(IDRSFactorDevice device, const IDRSTriangles *triangles, size_t entries,
+                                                cudaStream_t stream)
 {
-  int lanes = 1;
+  const bool   tiles = triangles->bs > 1;
+  const size_t bytes = 2 * entries * sizeof(IDRSMarked);
 
-  while (lanes * width < IDRS_WARP && (double)lanes * IDRS_TRIANGLE_ATONCE * n < (double)entries * bs) lanes *= 2;
-  return lanes;
+  PetscFunctionBegin;
+  if (bytes <= device->shared) {
+    cudaLaunchAttribute      attributes[2];
+    const cudaLaunchConfig_t config = IDRSClusterConfig(1, IDRS_CLUSTER_BLOCKS, IDRS_TRIANGLE_THREADS, bytes, stream, attributes);
+
+    PetscCallCUDA(cudaLaunchKernelEx(&config, tiles ? IDRSTrianglesClusterKernel<true> : IDRSTrianglesClusterKernel<false>,
+                                     *triangles, entries));
+  } else {
+    const auto   kernel = tiles ? IDRSTrianglesKernel<true> : IDRSTrianglesKernel<false>;
+    unsigned int grid;
+
+    PetscCall(
+      IDRSFactorResidentBlocks(device, kernel, IDRS_TRIANGLE_THREADS, IDRS_TRIANGLE_BLOCKS, triangles->stage[0].units, &grid));
+    PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_TRIANGLE_THREADS, stream, *triangles));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Columns of b and x on the device, no more than IDRS_FACTOR_COLUMNS. All of b is read before x is written */
@@ -512,13 +545,11 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   const PetscInt     n = factor->pattern.n, bs = factor->pattern.bs;
   IDRSFactorDevice   device  = factor->device;
   const PetscScalar *inverse = device->values + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
-  const auto         kernel  = bs > 1 ? IDRSTrianglesKernel<true> : IDRSTrianglesKernel<false>;
   IDRSFactorSweep   *sweep   = &device->sweep[direction];
   IDRSFactorColumns  begin   = {}, end;
   IDRSTriangles      triangles;
   size_t             count;
   int                width = 1;
-  unsigned int       grid;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
@@ -529,8 +560,7 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   for (int t = 0; t < 2; t++) {
     triangles.stage[t]       = sweep->stage[t];
     triangles.stage[t].x     = (IDRSMarked *)(device->work.memory + (t + 1) * count);
-    triangles.stage[t].lanes = IDRSFactorRowLanes(sweep->entries[t], n, bs, width);
-    triangles.stage[t].units = sweep->chunks[t] * width * triangles.stage[t].lanes;
+    triangles.stage[t].units = sweep->chunks[t] * width;
   }
   /* the second triangle writes x itself, unless D^{-T} comes after it */
   triangles.b        = device->work.memory;
@@ -556,13 +586,12 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   end.inverse        = inverse;
   end.ld             = ldx;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSFactorResidentBlocks(device, kernel, IDRS_TRIANGLE_THREADS, IDRS_TRIANGLE_BLOCKS, triangles.stage[0].units, &grid));
   PetscCall(PetscLogGpuTimeBegin());
   /* x = (I + U)^{-1} (I + L)^{-1} D^{-1} b, or D^{-T} (I + L)^{-T} (I + U)^{-T} b */
   IDRSFactorBeginKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(begin, b, device->work.memory,
                                                                                        triangles.stage[0].x, triangles.stage[1].x);
   PetscCallCUDA(cudaGetLastError());
-  PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_TRIANGLE_THREADS, stream, triangles));
+  PetscCall(IDRSFactorLaunchTriangles(device, &triangles, count, stream));
   if (transposed) {
     IDRSFactorEndKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(end, triangles.stage[1].x, x);
     PetscCallCUDA(cudaGetLastError());

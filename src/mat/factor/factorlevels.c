@@ -53,31 +53,62 @@ static PetscInt IDRSTriangleFindLevels(PetscInt n, const IDRSTriangleEntries *en
   return levels;
 }
 
+/* So many lanes have a row of the matrix in this tile row that each waits for its entries once, or as many as there are */
+static PetscInt IDRSTriangleRowLanes(PetscInt bs, const IDRSTriangleEntries *entries, PetscInt row)
+{
+  PetscInt lanes = 1;
+
+  while (2 * lanes * bs <= IDRS_CHUNK_LANES && lanes * IDRS_TRIANGLE_ATONCE < (entries->i[row + 1] - entries->i[row]) * bs)
+    lanes *= 2;
+  return lanes;
+}
+
+/*
+   Cuts the rows at places first ... end - 1, of one level, into chunks, and returns the number of chunks after them. Without memory
+   for chunks it only counts them
+*/
+static PetscInt IDRSTriangleCut(PetscInt bs, PetscInt first, PetscInt end, PetscInt chunk, IDRSTriangle *triangle)
+{
+  for (PetscInt place = first, begin = first, before = 0; place < end; place++) {
+    const PetscInt lanes = IDRSTriangleRowLanes(bs, &triangle->entries, triangle->order[place]);
+
+    if (lanes == before && (place + 1 - begin) * bs * lanes <= IDRS_CHUNK_LANES) continue;
+    begin  = place;
+    before = lanes;
+    if (triangle->chunks) {
+      triangle->chunks[chunk] = place;
+      triangle->lanes[chunk]  = lanes;
+    }
+    chunk++;
+  }
+  return chunk;
+}
+
 /*
    Order and chunks. next is the first place of each level, and of the one behind the last, until rows are put there: then that of
-   the next level
+   the next level. In a level rows with most lanes come first
 */
 static PetscErrorCode IDRSTriangleSetOrder(PetscInt n, PetscInt bs, IDRSTriangle *triangle)
 {
-  const PetscInt  most = IDRS_CHUNK_ROWS / bs, *level = triangle->level;
-  PetscInt *const next = triangle->next;
+  const PetscInt *level = triangle->level;
+  PetscInt *const next  = triangle->next;
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(next, triangle->levels + 1));
   for (PetscInt row = 0; row < n; row++) next[level[row] + 1]++;
-  for (PetscInt l = 0; l < triangle->levels; l++) {
-    /* rows of a chunk have one level */
-    triangle->nchunks += (next[l + 1] + most - 1) / most;
-    next[l + 1] += next[l];
+  for (PetscInt l = 0; l < triangle->levels; l++) next[l + 1] += next[l];
+  for (PetscInt lanes = IDRS_CHUNK_LANES; lanes > 0; lanes /= 2) {
+    for (PetscInt row = 0; row < n; row++) {
+      if (IDRSTriangleRowLanes(bs, &triangle->entries, row) != lanes) continue;
+      triangle->places[row]                  = next[level[row]]++;
+      triangle->order[triangle->places[row]] = row;
+    }
   }
-  for (PetscInt row = 0; row < n; row++) {
-    triangle->places[row]                  = next[level[row]]++;
-    triangle->order[triangle->places[row]] = row;
-  }
-  PetscCall(PetscMalloc1(triangle->nchunks + 1, &triangle->chunks));
-  for (PetscInt l = 0, c = 0; l < triangle->levels; l++) {
-    for (PetscInt place = l ? next[l - 1] : 0; place < next[l]; place += most) triangle->chunks[c++] = place;
-  }
+  for (PetscInt l = 0; l < triangle->levels; l++)
+    triangle->nchunks = IDRSTriangleCut(bs, l ? next[l - 1] : 0, next[l], triangle->nchunks, triangle);
+  PetscCall(PetscMalloc2(triangle->nchunks + 1, &triangle->chunks, triangle->nchunks, &triangle->lanes));
+  for (PetscInt l = 0, chunk = 0; l < triangle->levels; l++)
+    chunk = IDRSTriangleCut(bs, l ? next[l - 1] : 0, next[l], chunk, triangle);
   triangle->chunks[triangle->nchunks] = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -116,6 +147,6 @@ PetscErrorCode IDRSTriangleDestroy(IDRSTriangle *triangle)
   PetscCall(IDRSTriangleFreeScratch(triangle));
   PetscCall(PetscFree3(triangle->order, triangle->places, triangle->i));
   PetscCall(PetscFree2(triangle->j, triangle->from));
-  PetscCall(PetscFree(triangle->chunks));
+  PetscCall(PetscFree2(triangle->chunks, triangle->lanes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

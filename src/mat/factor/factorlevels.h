@@ -6,8 +6,9 @@
 
 #include "factorimpl.h"
 
-/* Rows of the matrix in a chunk, at most: a warp */
-#define IDRS_CHUNK_ROWS 32
+/* Lanes of a warp, which has a chunk, and entries of a row that a lane waits for at once */
+#define IDRS_CHUNK_LANES     32
+#define IDRS_TRIANGLE_ATONCE 4
 
 typedef enum {
   IDRS_TRIANGLE_LOWER,
@@ -27,7 +28,8 @@ typedef struct {
   PetscInt *places; /* of each tile row */
   PetscInt *i, *j;  /* by places, and columns as places */
   PetscInt *from;   /* entry of the pattern that each entry is */
-  PetscInt *chunks; /* first places of the chunks: neighbours of one level */
+  PetscInt *chunks; /* first places of the chunks: neighbours of one level, whose rows have the same number of lanes, a power of 2 */
+  PetscInt *lanes;  /* this number, for each chunk */
 
   /* while it is made, or after an error; level: of each tile row */
   IDRSTriangleEntries entries;

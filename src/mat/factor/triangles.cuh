@@ -1,29 +1,32 @@
 /*
    Both triangles of a solve in one kernel: x_i = b_i - sum over j of A_ij x_j, for tile rows in the order of their levels.
 
-   Some lanes of a warp have a row of the matrix and a column of x. They read what they need of A, and then wait for the entries of
-   x as they come from other warps: where a level has few rows, the time of a solve is that of a message for each level. Warps take
-   chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other, and the first row that is not done
+   Some lanes of a warp have a row of the matrix and a column of x, more of them if the row is long. They read what they need of A,
+   and then wait for the entries of x as they come from other warps: where a level has few rows, the time of a solve is that of a
+   message for each level. Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other, and the first row that is not done
    never waits for one behind it. All warps are resident, so every row gets done. A warp goes on together, see IDRSGoesOn(). A sum
    has the same order in every run.
 
    Reads A, and the right-hand side of the first triangle; writes the entries of both triangles where others find them, and x.
+
+   If all entries fit into the shared memory of a block, the blocks of one cluster make the solve: each entry goes to all of them. A
+   message then takes a third of the time, see waitcluster.cuh.
 */
 #pragma once
 
-#include "../../sys/kernels/wait.cuh"
+#include "factorlevels.h"
+#include "../../sys/kernels/waitcluster.cuh"
 
-/* Threads of a block, blocks of a multiprocessor, at most, and entries that a lane waits for at once */
+/* Threads of a block, and blocks of a multiprocessor, at most */
 #define IDRS_TRIANGLE_THREADS 512
 #define IDRS_TRIANGLE_BLOCKS  1
-#define IDRS_TRIANGLE_ATONCE  4
 
+/* A triangle as IDRSTriangleCreate() has made it. A chunk is as many units as x has columns */
 typedef struct {
-  PetscInt    *order, *i, *j, *chunks, *rhs; /* rhs: of the second triangle: place of each tile row in the first */
+  PetscInt    *order, *i, *j, *chunks, *lanes, *rhs; /* rhs: of the second triangle: place of each tile row in the first */
   PetscScalar *a;
   IDRSMarked  *x; /* entries by places, all columns of a row together */
   PetscInt     units;
-  int          lanes; /* of a row of the matrix, a power of 2 */
 } IDRSStage;
 
 typedef struct {
@@ -37,6 +40,42 @@ typedef struct {
   unsigned int       polls;              /* of a warp that waits, at most */
 } IDRSTriangles;
 
+/* Where the entries x of the first and y of the second triangle are: in global memory */
+struct IDRSTriangleGlobal {
+  IDRSMarked *x, *y;
+
+  static __device__ __forceinline__ void LoadIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
+  {
+    IDRSMarkedLoadIf(ask, from, marked);
+  }
+
+  __device__ __forceinline__ IDRSMarked *Of(bool second) const { return second ? y : x; }
+
+  __device__ __forceinline__ void Store(bool second, size_t place, PetscScalar value) const
+  {
+    IDRSMarkedStore(Of(second) + place, value);
+  }
+};
+
+/* In the shared memory of all blocks of a cluster; keeps: those of the second triangle also in global memory */
+struct IDRSTriangleCluster {
+  IDRSMarked  *x, *y, *keeps;
+  unsigned int blocks;
+
+  __device__ __forceinline__ IDRSMarked *Of(bool second) const { return second ? y : x; }
+
+  static __device__ __forceinline__ void LoadIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
+  {
+    IDRSMarkedLoadClusterIf(ask, from, marked);
+  }
+
+  __device__ __forceinline__ void Store(bool second, size_t place, PetscScalar value) const
+  {
+    IDRSMarkedStoreCluster(Of(second) + place, blocks, value);
+    if (second && keeps) IDRSMarkedStore(keeps + place, value);
+  }
+};
+
 /* Entries of a row that a lane waits for at once */
 typedef struct {
   const IDRSMarked *from[IDRS_TRIANGLE_ATONCE];
@@ -47,43 +86,45 @@ typedef struct {
 /* The row of the matrix and the column of x of a lane: row r of the tile row at this place */
 typedef struct {
   PetscInt place;
-  int      bs, r, width, column;
+  int      bs, r, width, column, lanes;
 } IDRSTriangleRow;
 
 /* Loads a batch from element e on, of a row whose tile row begins with entry first; elements are the columns of its tiles */
 template <bool TILES>
-static __device__ __forceinline__ void IDRSTriangleBatchLoad(const IDRSStage &stage, const IDRSTriangleRow &row, PetscInt first,
-                                                             PetscInt e, PetscInt elements, IDRSTriangleBatch &batch)
+static __device__ __forceinline__ void IDRSTriangleBatchLoad(const IDRSStage &stage, const IDRSMarked *x,
+                                                             const IDRSTriangleRow &row, PetscInt first, PetscInt e,
+                                                             PetscInt elements, IDRSTriangleBatch &batch)
 {
   const int bs = row.bs;
 
 #pragma unroll
   for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
-    const PetscInt element = e + l * stage.lanes, p = first + (TILES ? element / bs : element), s = TILES ? element % bs : 0;
+    const PetscInt element = e + l * row.lanes, p = first + (TILES ? element / bs : element), s = TILES ? element % bs : 0;
 
     batch.wanted[l] = element < elements;
     batch.value[l]  = batch.wanted[l] ? IDRSLoadConstant(stage.a + (TILES ? ((size_t)p * bs + row.r) * bs + s : (size_t)p))
                                       : (PetscScalar)0.0;
-    batch.from[l]   = batch.wanted[l] ? stage.x + ((size_t)stage.j[p] * (TILES ? bs : 1) + s) * row.width + row.column : stage.x;
+    batch.from[l]   = batch.wanted[l] ? x + ((size_t)stage.j[p] * (TILES ? bs : 1) + s) * row.width + row.column : x;
   }
 }
 
 /* By a warp: the part of this lane of a row, sum over j of A_ij x_j. The next batch is read while this one is waited for */
-template <bool TILES>
-static __device__ __forceinline__ PetscScalar IDRSTriangleRowPart(const IDRSStage &stage, const IDRSTriangleRow &row, int part,
-                                                                  bool there, IDRSWaitPolls *wait)
+template <bool TILES, typename Places>
+static __device__ __forceinline__ PetscScalar IDRSTriangleRowPart(const IDRSStage &stage, const IDRSMarked *x,
+                                                                  const IDRSTriangleRow &row, int part, bool there,
+                                                                  IDRSWaitPolls *wait)
 {
-  const PetscInt    first = stage.i[row.place], step = IDRS_TRIANGLE_ATONCE * stage.lanes;
+  const PetscInt    first = stage.i[row.place], step = IDRS_TRIANGLE_ATONCE * row.lanes;
   const PetscInt    elements = there ? (stage.i[row.place + 1] - first) * (TILES ? row.bs : 1) : 0;
   PetscScalar       sum      = 0.0;
   IDRSTriangleBatch batch, next;
 
-  IDRSTriangleBatchLoad<TILES>(stage, row, first, part, elements, batch);
+  IDRSTriangleBatchLoad<TILES>(stage, x, row, first, part, elements, batch);
   for (PetscInt e = part; !IDRSWarpAll(e >= elements); e += step) {
     IDRSMarked marked[IDRS_TRIANGLE_ATONCE];
 
-    IDRSTriangleBatchLoad<TILES>(stage, row, first, e + step, elements, next);
-    IDRSWaitForMarked<IDRS_TRIANGLE_ATONCE>(batch.from, batch.wanted, marked, wait);
+    IDRSTriangleBatchLoad<TILES>(stage, x, row, first, e + step, elements, next);
+    IDRSWaitForMarked<IDRS_TRIANGLE_ATONCE, Places>(batch.from, batch.wanted, marked, wait);
 #pragma unroll
     for (int l = 0; l < IDRS_TRIANGLE_ATONCE; l++) {
       if (batch.wanted[l]) sum += batch.value[l] * IDRSMarkedValue(marked[l]);
@@ -93,8 +134,8 @@ static __device__ __forceinline__ PetscScalar IDRSTriangleRowPart(const IDRSStag
   return sum;
 }
 
-template <bool TILES>
-static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKernel(const __grid_constant__ IDRSTriangles triangles)
+template <bool TILES, typename Places>
+static __device__ __forceinline__ void IDRSTrianglesSolve(const IDRSTriangles &triangles, const Places &places)
 {
   const int      lane = threadIdx.x % IDRS_WARP, width = triangles.width, bs = triangles.bs, column = lane % width;
   const PetscInt warps = gridDim.x * (IDRS_TRIANGLE_THREADS / IDRS_WARP);
@@ -104,11 +145,11 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
        unit < triangles.stage[0].units + triangles.stage[1].units; unit += warps) {
     const bool       second = unit >= triangles.stage[0].units;
     const IDRSStage &stage  = triangles.stage[second];
-    const int        group  = width * stage.lanes; /* lanes of a row, and units of a chunk */
-    const PetscInt   number = second ? unit - triangles.stage[0].units : unit, begin = stage.chunks[number / group];
-    const int      rows = (int)(stage.chunks[number / group + 1] - begin) * bs, first = (int)(number % group) * (IDRS_WARP / group);
-    const int      row = first + lane / group, part = lane / width % stage.lanes;
-    const bool     there = row < rows;
+    const PetscInt   number = second ? unit - triangles.stage[0].units : unit, chunk = number / width, begin = stage.chunks[chunk];
+    const int  lanes = min((int)stage.lanes[chunk], IDRS_WARP / width), group = width * lanes; /* lanes of all columns of a row */
+    const int  rows = (int)(stage.chunks[chunk + 1] - begin) * bs, first = (int)(number % width) * (IDRS_WARP / group);
+    const int  row = first + lane / group, part = lane / width % lanes;
+    const bool there     = row < rows;
     const PetscInt place = begin + (there ? (TILES ? row / bs : row) : 0);
     const int      r     = there && TILES ? row % bs : 0;
     const size_t   here  = ((size_t)place * bs + r) * width + column;
@@ -116,17 +157,17 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
 
     if (first >= rows) continue;
     if (second) {
-      const IDRSMarked *const from[1]   = {triangles.stage[0].x + ((size_t)stage.rhs[place] * bs + r) * width + column};
+      const IDRSMarked *const from[1]   = {places.x + ((size_t)stage.rhs[place] * bs + r) * width + column};
       const bool              wanted[1] = {true};
       IDRSMarked              marked[1];
 
-      IDRSWaitForMarked<1>(from, wanted, marked, &wait);
+      IDRSWaitForMarked<1, Places>(from, wanted, marked, &wait);
       rhs = IDRSMarkedValue(marked[0]);
     } else rhs = IDRSLoadConstant(triangles.b + here);
-    sum = IDRSTriangleRowPart<TILES>(stage, {place, bs, r, width, column}, part, there, &wait);
+    sum = IDRSTriangleRowPart<TILES, Places>(stage, places.Of(second), {place, bs, r, width, column, lanes}, part, there, &wait);
     for (int offset = width; offset < group; offset *= 2) sum += IDRSShuffleXor(sum, offset);
     if (!there || part) continue;
-    IDRSMarkedStore(stage.x + here, rhs - sum);
+    places.Store(second, here, rhs - sum);
     if (second && triangles.out && column < triangles.columns) {
       const PetscInt entry = stage.order[place] * bs + r;
 
@@ -134,4 +175,24 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
     }
   }
   if (!wait.left) *(volatile int *)triangles.timedout = 1;
+}
+
+template <bool TILES>
+static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKernel(const __grid_constant__ IDRSTriangles triangles)
+{
+  IDRSTrianglesSolve<TILES>(triangles, IDRSTriangleGlobal{triangles.stage[0].x, triangles.stage[1].x});
+}
+
+/* entries: of each triangle, which are in dynamic shared memory */
+template <bool TILES>
+static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS)
+  IDRSTrianglesClusterKernel(const __grid_constant__ IDRSTriangles triangles, size_t entries)
+{
+  extern __shared__ IDRSMarked marked[];
+
+  for (size_t i = threadIdx.x; i < 2 * entries; i += IDRS_TRIANGLE_THREADS) IDRSMarkedClear(marked + i);
+  IDRSClusterBarrier();
+  IDRSTrianglesSolve<TILES>(triangles,
+                            IDRSTriangleCluster{marked, marked + entries, triangles.out ? NULL : triangles.stage[1].x, gridDim.x});
+  IDRSClusterBarrier(); /* the other blocks store into the memory of this one until then */
 }

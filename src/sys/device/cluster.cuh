@@ -90,3 +90,33 @@ static inline cudaLaunchConfig_t IDRSClusterConfig(unsigned int clusters, unsign
   config.numAttrs                                                 = 2;
   return config;
 }
+
+/*
+   As many clusters of such a size as the device holds of a kernel, whose blocks have a multiprocessor each; *shared: bytes of
+   shared memory that the kernel leaves to a block
+*/
+template <typename... Parameters>
+static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int size, unsigned int threads, int *clusters,
+                                   size_t *shared)
+{
+  cudaFuncAttributes  attributes;
+  cudaLaunchAttribute launch[2];
+  cudaLaunchConfig_t  config;
+  int                 device, most = 0;
+  cudaError_t         error = cudaGetDevice(&device);
+
+  *clusters = 0;
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
+  if (error == cudaSuccess) *shared = (size_t)most - attributes.sharedSizeBytes;
+  if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*shared);
+  if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+  config          = IDRSClusterConfig(1, size, threads, *shared, NULL, launch);
+  config.numAttrs = 1;
+  /* a size that the device does not have */
+  if (error == cudaSuccess && cudaOccupancyMaxActiveClusters(clusters, kernel, &config) != cudaSuccess) {
+    (void)cudaGetLastError();
+    *clusters = 0;
+  }
+  return error;
+}

@@ -209,11 +209,19 @@ static __device__ __forceinline__ PetscScalar IDRSMarkedValue(const IDRSMarked &
 #endif
 }
 
+/* Marked scalars in global memory */
+struct IDRSMarkedInGlobal {
+  static __device__ __forceinline__ void LoadIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
+  {
+    IDRSMarkedLoadIf(ask, from, marked);
+  }
+};
+
 /*
    By a warp: the lanes get the scalars that they want. None is asked for again once it has come: too many loads hold up those that
    others wait for
 */
-template <int count>
+template <int count, typename Memory = IDRSMarkedInGlobal>
 static __device__ __forceinline__ void IDRSWaitForMarked(const IDRSMarked *const from[count], const bool wanted[count],
                                                          IDRSMarked marked[count], IDRSWaitPolls *wait)
 {
@@ -223,7 +231,7 @@ static __device__ __forceinline__ void IDRSWaitForMarked(const IDRSMarked *const
   for (int l = 0; l < count; l++) IDRSMarkedClear(marked + l);
   do {
 #pragma unroll
-    for (int l = 0; l < count; l++) IDRSMarkedLoadIf(wanted[l] & !IDRSMarkedIsThere(marked[l]), from[l], marked + l);
+    for (int l = 0; l < count; l++) Memory::LoadIf(wanted[l] & !IDRSMarkedIsThere(marked[l]), from[l], marked + l);
     missing = false;
 #pragma unroll
     for (int l = 0; l < count; l++) missing = missing | (wanted[l] & !IDRSMarkedIsThere(marked[l]));

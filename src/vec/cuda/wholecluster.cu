@@ -639,35 +639,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   IDRSClusterBarrier();
 }
 
-/*
-   As many clusters of such a size as the device holds of a kernel, whose blocks have a multiprocessor each; *shared: bytes of
-   shared memory that the kernel leaves to a block
-*/
-template <typename... Parameters>
-static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int size, int *clusters, size_t *shared)
-{
-  cudaFuncAttributes  attributes;
-  cudaLaunchAttribute launch[2];
-  cudaLaunchConfig_t  config;
-  int                 device, most = 0;
-  cudaError_t         error = cudaGetDevice(&device);
-
-  *clusters = 0;
-  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
-  if (error == cudaSuccess) *shared = (size_t)most - attributes.sharedSizeBytes;
-  if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)*shared);
-  if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  config          = IDRSClusterConfig(1, size, IDRS_THREADS, *shared, NULL, launch);
-  config.numAttrs = 1;
-  /* a size that the device does not have */
-  if (error == cudaSuccess && cudaOccupancyMaxActiveClusters(clusters, kernel, &config) != cudaSuccess) {
-    (void)cudaGetLastError();
-    *clusters = 0;
-  }
-  return error;
-}
-
 /* Bytes of shared memory for such blocks */
 static size_t IDRSClusteredBytes(PetscInt s, bool diagonal, const IDRSClustered *clustered, size_t slots, size_t others, bool rest)
 {
@@ -841,9 +812,11 @@ static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustere
   PetscFunctionBegin;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto) {
     *sums = IDRSInClusterSums<S> * clustered->size;
-    if (clustered->halo) return IDRSGetClusters(IDRSClusteredKernel<S, IDRS_ROWS_SHARED>, clustered->size, clusters, shared);
-    return clustered->matrix ? IDRSGetClusters(IDRSClusteredKernel<S, IDRS_MATRIX_SHARED>, clustered->size, clusters, shared)
-                             : IDRSGetClusters(IDRSClusteredKernel<S, IDRS_MATRIX_GLOBAL>, clustered->size, clusters, shared);
+    if (clustered->halo)
+      return IDRSGetClusters(IDRSClusteredKernel<S, IDRS_ROWS_SHARED>, clustered->size, IDRS_THREADS, clusters, shared);
+    return clustered->matrix
+           ? IDRSGetClusters(IDRSClusteredKernel<S, IDRS_MATRIX_SHARED>, clustered->size, IDRS_THREADS, clusters, shared)
+           : IDRSGetClusters(IDRSClusteredKernel<S, IDRS_MATRIX_GLOBAL>, clustered->size, IDRS_THREADS, clusters, shared);
   }));
   *clusters = PetscMin(*clusters, IDRS_WARP); /* mailboxes that there is room for */
   PetscFunctionReturn(PETSC_SUCCESS);

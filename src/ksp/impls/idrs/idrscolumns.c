@@ -457,8 +457,5 @@ PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP ksp, Mat B, Mat X)
   idrs->results.count = count;
   PetscCall(PetscMemzero(&idrs->blocks, sizeof(idrs->blocks)));
   PetscCall(KSPIDRSWhySequential_Private(ksp, count, &idrs->sequential));
-  if (idrs->sequential)
-    PetscCall(PetscInfo(ksp, "The right-hand sides are solved one by one%s: %s\n",
-                        idrs->set.block ? ", without a block recurrence" : "", idrs->sequential));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -774,7 +774,8 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   With a width of 1 `KSPSolve()` solves for one right-hand side after another. The same happens if the iterate of each is needed:
   with a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor` and
   `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions that are called before or after each solve, or an operator of
-  type `MATMFFD`. `-ksp_view` shows the reason.
+  type `MATMFFD`. On a GPU it also happens with s >= 4 if each right-hand side alone has `-ksp_idrs_run whole` and a panel has more
+  than 400 000 entries, since that is faster. `-ksp_view` shows the reason.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
 @*/

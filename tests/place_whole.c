@@ -50,6 +50,32 @@ static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Preconditioners of histories. The first two have no kernel of many steps unless the matrix is small, which those after them need */
+static const struct {
+  const char   *type;
+  PCPolyScaling scaling;
+} methods[] = {
+  {PCNONE,   PC_POLY_SCALING_AUTO    },
+  {PCJACOBI, PC_POLY_SCALING_AUTO    },
+  {PCPOLY,   PC_POLY_SCALING_NONE    },
+  {PCPOLY,   PC_POLY_SCALING_DIAGONAL},
+  {PCPOLY,   PC_POLY_SCALING_MATCHING}
+};
+
+/* Rows of a matrix whose polynomial is applied in a kernel of many steps, at most */
+#define MOST_ROWS 30000
+
+static PetscErrorCode SetPolynomial(KSP ksp, PetscInt degree, PCPolyScaling scaling)
+{
+  PC pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCPolySetDegree(pc, degree));
+  PetscCall(PCPolySetScaling(pc, scaling));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #define KERNELS "matvecs ... kernels, where"
 
 /*
@@ -58,19 +84,20 @@ static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], P
 */
 static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBool last)
 {
-  const char *const pctypes[] = {PCNONE, PCJACOBI};
-  const PetscInt    sizes[]   = {1, 2, 3, 4, 6, 8, 12, 16};
-  PetscBool         runs, cusparse;
-  Vec               x, again;
-  History          *history;
+  const PetscInt sizes[] = {1, 2, 3, 4, 6, 8, 12, 16};
+  PetscInt       N;
+  PetscBool      runs, cusparse;
+  Vec            x, again;
+  History       *history;
 
   PetscFunctionBeginUser;
+  PetscCall(VecGetSize(b, &N));
   PetscCall(PetscMalloc1(3, &history));
   PetscCall(DuplicateAll(b, &x, &again));
   PetscCall(WholeRuns(A, &runs));
   /* its products may add in another order each time */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &cusparse));
-  for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+  for (size_t ipc = 0; ipc < (explicit || N > MOST_ROWS ? 2 : PETSC_STATIC_ARRAY_LENGTH(methods)); ipc++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
       const PetscInt s = sizes[is];
       PetscBool      equal;
@@ -83,8 +110,9 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
       for (PetscInt turn = 0; turn < 3; turn++) {
         KSP ksp;
 
-        PetscCall(SolverCreateRun(A, s, pctypes[ipc],
+        PetscCall(SolverCreateRun(A, s, methods[ipc].type,
                                   turn ? (runs && !explicit ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
+        if (ipc > 1) PetscCall(SetPolynomial(ksp, 6, methods[ipc].scaling));
         if (explicit) PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
         PetscCall(SolveHistory(ksp, b, turn == 2 ? again : x, &history[turn]));
         PetscCall(CheckSolved(turn ? "whole" : "steps", ksp, A, b, turn == 2 ? again : x));
@@ -94,17 +122,17 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
         const PetscReal difference = PetscAbsReal(history[0].norms[i] - history[1].norms[i]);
 
         PetscCall(ComplainIf(!(difference <= PETSC_SQRT_MACHINE_EPSILON * history[0].norms[0]),
-                             "%s, s = %" INT ", iteration %" INT ": norm %g step by step, %g in one kernel", pctypes[ipc], s, i,
-                             (double)history[0].norms[i], (double)history[1].norms[i]));
+                             "%s, s = %" INT ", iteration %" INT ": norm %g step by step, %g in one kernel", methods[ipc].type, s,
+                             i, (double)history[0].norms[i], (double)history[1].norms[i]));
       }
       PetscCall(ComplainIf(history[0].length > 2 * history[1].length || history[1].length > 2 * history[0].length,
-                           "%s, s = %" INT ": %" INT " iterations step by step, %" INT " in one kernel", pctypes[ipc], s,
+                           "%s, s = %" INT ": %" INT " iterations step by step, %" INT " in one kernel", methods[ipc].type, s,
                            history[0].length, history[1].length));
       PetscCall(PetscArraycmp(history[1].norms, history[2].norms, history[1].length - (last ? 0 : 1), &equal));
       PetscCall(ComplainIf(!cusparse && (history[1].length != history[2].length || !equal),
-                           "%s, s = %" INT ": other norms in a second solve", pctypes[ipc], s));
+                           "%s, s = %" INT ": other norms in a second solve", methods[ipc].type, s));
       PetscCall(VecEqual(x, again, &equal));
-      PetscCall(ComplainIf(!cusparse && !equal, "%s, s = %" INT ": another solution in a second solve", pctypes[ipc], s));
+      PetscCall(ComplainIf(!cusparse && !equal, "%s, s = %" INT ": another solution in a second solve", methods[ipc].type, s));
       if (explicit) PetscCall(VecDestroyVecs(s, &P));
     }
   }
@@ -355,16 +383,18 @@ typedef enum {
   OTHER_TEST,
   OTHER_SMOOTHING,
   OTHER_PRODUCT,
+  OTHER_DEGREE,
   OTHERS
 } Other;
 static const char *const reasons[] = {"PCJACOBI", "PCJACOBI",         "",          "16 shadow vectors", "PCJACOBI",
-                                      "monitor",  "convergence test", "smoothing", "MatMult()"};
+                                      "monitor",  "convergence test", "smoothing", "MatMult()",         "too many products"};
 
 /* A solver that is to make many steps in one kernel, and cannot. S: a shell that is A */
 static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
 {
-  const char *const pctypes[OTHERS] = {[OTHER_BJACOBI] = PCBJACOBI, [OTHER_SOR] = PCSOR, [OTHER_SIDE] = PCJACOBI};
-  void             *ctx;
+  const char *const pctypes[OTHERS] = {
+    [OTHER_BJACOBI] = PCBJACOBI, [OTHER_SOR] = PCSOR, [OTHER_SIDE] = PCJACOBI, [OTHER_DEGREE] = PCPOLY};
+  void *ctx;
 
   PetscFunctionBeginUser;
   PetscCall(SolverCreateRun(other == OTHER_SHELL ? S : A, other == OTHER_SIZE ? 17 : 4, pctypes[other] ? pctypes[other] : PCNONE,
@@ -376,6 +406,7 @@ static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
     PetscCall(KSPSetConvergenceTest(*ksp, PassTest, ctx, KSPConvergedDefaultDestroy));
   }
   if (other == OTHER_SMOOTHING) PetscCall(KSPIDRSSetSmoothing(*ksp, PETSC_TRUE));
+  if (other == OTHER_DEGREE) PetscCall(SetPolynomial(*ksp, 40, PC_POLY_SCALING_DIAGONAL));
   if (other == OTHER_PRODUCT) PetscCall(KSPIDRSSetProduct(*ksp, KSP_IDRS_PRODUCT_MAT));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -473,7 +504,7 @@ static PetscErrorCode TestUpdates(void)
   PetscFunctionBeginUser;
   PetscCall(OnGPU(&gpu));
   PetscCall(GridSystemCreate(60, 0.4, &A, &b, &x));
-  for (PetscInt i = 0; i < 6; i++) {
+  for (PetscInt i = 0; i < 9; i++) {
     const PetscInt s = sizes[i % 3];
     PetscInt       updates[2], restarts[2], lines;
     PetscReal      kernels;
@@ -481,7 +512,10 @@ static PetscErrorCode TestUpdates(void)
     for (PetscInt whole = 0; whole < 2; whole++) {
       KSP ksp;
 
-      PetscCall(SolverCreateRun(A, s, i < 3 ? PCNONE : PCJACOBI,
+      PetscCall(SolverCreateRun(A, s,
+                                i < 3   ? PCNONE
+                                : i < 6 ? PCJACOBI
+                                        : PCPOLY,
                                 whole ? (gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
       PetscCall(SolveSystem(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));

@@ -81,6 +81,7 @@
 #include <petscvec.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrsscalars.h>
 #include <petscidrs/private/idrsblockscalars.h>
@@ -322,6 +323,7 @@ PETSC_EXTERN PetscErrorCode IDRSWorkSetSeed(IDRSWork, uint64_t);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetProduct(IDRSWork, IDRSProduct);
 PETSC_EXTERN PetscErrorCode IDRSWorkConnect(const IDRSGroup *, KSPIDRSCommunication, PetscBool);
 PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool, Vec);
+PETSC_INTERN void           IDRSWorkSetPolynomial(IDRSWork, const IDRSPolynomial *);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetFailed(IDRSWork);
 
 PETSC_EXTERN PetscErrorCode IDRSCombine(const IDRSGroup *, const IDRSStep[]);

@@ -58,6 +58,12 @@ struct _n_IDRSPowers {
   const PetscScalar   *gamma, *theta, *mu;
 };
 
+/* A polynomial as a sum with v_k alone, for kernels that apply it as a preconditioner between products of their own */
+typedef struct {
+  IDRSPowers    powers;
+  IDRSPowersSum sum;
+} IDRSPolynomial;
+
 PETSC_INTERN PetscErrorCode IDRSPowersByStep(const IDRSPowers *, Vec, Vec[]);
 PETSC_INTERN PetscErrorCode IDRSPowersSumBegin(const IDRSPowersSum *, Vec);
 PETSC_INTERN PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *, Vec, const IDRSPowersSum *);

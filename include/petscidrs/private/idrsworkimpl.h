@@ -23,14 +23,15 @@ struct _n_IDRSWork {
   PetscBool           halo;                 /* as in IDRSWorkInfo */
   void               *data;                 /* the back end's own */
 
-  MPI_Comm    comm;
-  PetscMPIInt size;
-  PetscInt    s, n, rstart;   /* columns, local rows, global index of the first */
-  Vec        *G, *U;          /* columns of the panels */
-  Vec         r, z, v, t;     /* the solver's */
-  IDRSProduct product;        /* the solver's, where projections compute x = A u with it, else NULL */
-  PetscBool   preconditioned; /* p is v, else r itself */
-  Vec         diagonal;       /* of B^{-1}, where the passes apply it, else NULL */
+  MPI_Comm              comm;
+  PetscMPIInt           size;
+  PetscInt              s, n, rstart;   /* columns, local rows, global index of the first */
+  Vec                  *G, *U;          /* columns of the panels */
+  Vec                   r, z, v, t;     /* the solver's */
+  IDRSProduct           product;        /* the solver's, where projections compute x = A u with it, else NULL */
+  PetscBool             preconditioned; /* p is v, else r itself */
+  Vec                   diagonal;       /* of B^{-1}, where the passes apply it, else NULL */
+  const IDRSPolynomial *polynomial;     /* B^{-1}, where many steps at once apply it, else NULL */
   /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
   Vec      *P;
   PetscBool hashed; /* P, if stored at all, holds the hash */

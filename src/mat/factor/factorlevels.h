@@ -28,8 +28,8 @@ typedef struct {
   PetscInt *places; /* of each tile row */
   PetscInt *i, *j;  /* by places, and columns as places */
   PetscInt *from;   /* entry of the pattern that each entry is */
-  PetscInt *chunks; /* first places of the chunks: neighbours of one level, whose rows have the same number of lanes, a power of 2 */
-  PetscInt *lanes;  /* this number, for each chunk */
+  PetscInt *chunks; /* first places of the chunks: neighbours of one level, whose rows have the same number of lanes */
+  PetscInt *lanes;  /* this number, a power of 2, for each chunk */
 
   /* while it is made, or after an error; level: of each tile row */
   IDRSTriangleEntries entries;

@@ -3,9 +3,9 @@
 
    Some lanes of a warp have a row of the matrix and a column of x, more of them if the row is long. They read what they need of A,
    and then wait for the entries of x as they come from other warps: where a level has few rows, the time of a solve is that of a
-   message for each level. Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other, and the first row that is not done
-   never waits for one behind it. All warps are resident, so every row gets done. A warp goes on together, see IDRSGoesOn(). A sum
-   has the same order in every run.
+   message for each level. Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other,
+   and the first row that is not done never waits for one behind it. All warps are resident, so every row gets done. A warp goes on
+   together, see IDRSGoesOn(). A sum has the same order in every run.
 
    Reads A, and the right-hand side of the first triangle; writes the entries of both triangles where others find them, and x.
 

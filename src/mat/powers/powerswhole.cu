@@ -5,8 +5,8 @@
    A lane has up to IDRS_POWERS_ATONCE entries of a row in registers, from the first step to the last. A longer row has several
    lanes, which add up their parts. The first lane of a row keeps v_{j-1} and v_{j-2} of this row. Entries of v_{j-1} go from lane
    to lane as marked scalars, see wait.cuh, and so do the sums of a row that is too long for one warp: no barrier is between steps.
-   Each step has places of its own in one launch. So no scalar is overwritten while another lane may read it, however far the lanes are
-   apart. There are two sets of places, and each launch clears the set of the next one.
+   Each step has places of its own in one launch. So no scalar is overwritten while another lane may read it, however far the lanes
+   are apart. There are two sets of places, and each launch clears the set of the next one.
 
    Reads A, D^{-1}, x, v_{-1} and y once; writes y and vectors that are asked for. The order of a sum depends on the pattern alone:
    the same bits in every run.

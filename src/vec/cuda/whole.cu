@@ -5,6 +5,7 @@
    block, and why in order, is in whole.cuh.
 */
 #include "wholecluster.h"
+#include "../../mat/matching/matchingcuda.h"
 #include "../../sys/device/cooperative.cuh"
 #include "../../sys/device/timeout.h"
 
@@ -18,6 +19,13 @@ struct _n_IDRSWhole {
   PetscInt          turns; /* of a warp at most */
   bool              diagonal;
   IDRSClustered     clustered; /* how the system lies in shared memory, with a diagonal or without */
+  /* with a polynomial preconditioner the system is in global memory; of its matrix the same is known as of the operator */
+  bool              polynomial;
+  PetscObjectId     polyid;
+  PetscObjectState  polypattern;
+  PetscInt          polyown, polyturns;
+  PetscInt          places;   /* for products of an application */
+  IDRSBlockMessage *products; /* entries of those */
 };
 
 /* The u of a step, on its way to the rows that need it */
@@ -63,7 +71,7 @@ static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const Pe
 /* Blocks whose rows are in global memory */
 struct IDRSGridBlocks {
   typedef IDRSGridRows  Rows;
-  static constexpr bool halo = false;
+  static constexpr bool halo = false, poly = false;
   const IDRSCSR        &A;
   const IDRSPartials   &messages;
   IDRSEntries           u;
@@ -115,6 +123,32 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   (void)IDRSWholeRun<S>(steps, P, blocks);
 }
 
+/* The same with a polynomial preconditioner; a thread has one row */
+struct IDRSPolyBlocks : IDRSGridBlocks {
+  static constexpr bool      poly = true;
+  const IDRSWholePolynomial &polynomial;
+
+  __device__ __forceinline__ IDRSPolyBlocks(const IDRSGridBlocks &blocks, const IDRSWholePolynomial &p)
+    : IDRSGridBlocks(blocks), polynomial(p)
+  {
+  }
+};
+
+template <int S>
+static __global__ void __launch_bounds__(IDRS_THREADS, 1)
+  IDRSWholePolyKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P,
+                      const __grid_constant__ IDRSWholePolynomial polynomial)
+{
+  IDRSWaitPolls  wait = {steps.polls};
+  IDRSPolyBlocks blocks(
+    {
+      steps.A, steps.partials, {steps.entries, steps.partials.launch, &wait}
+  },
+    polynomial);
+
+  (void)IDRSWholeRun<S>(steps, P, blocks);
+}
+
 PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
 {
   PetscDeviceContext dctx;
@@ -123,6 +157,7 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   if (!*whole) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, (*whole)->entries));
+  PetscCall(PetscDeviceFree(dctx, (*whole)->products));
   PetscCall(PetscDeviceFree(dctx, (*whole)->result));
   PetscCall(IDRSClusteredDestroy_CUDA(&(*whole)->clustered));
   PetscCall(PetscFree(*whole));
@@ -130,30 +165,61 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
 }
 
 /*
-   How often the lanes of a warp ask for entries of u, at most, where a lane takes so many of its row, and all of them share the
-   rest, as in IDRSRowSumShared()
+   Entries of its row that a lane takes, twice as many as there are in the mean; and how often the lanes of a warp ask for entries
+   of u, at most, where all of them share the rest of a row, as in IDRSRowSumShared()
 */
-static PetscInt IDRSWholeTurns(PetscInt n, const PetscInt *i, PetscInt own)
+static void IDRSWholeShareRows(PetscInt n, const PetscInt *i, PetscInt *own, PetscInt *turns)
 {
-  PetscInt most = 0;
-
+  *own   = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
+  *turns = 0;
   for (PetscInt warp = 0; warp < n; warp += IDRS_WARP) {
     PetscInt first = 0, rest = 0;
 
     for (PetscInt row = warp; row < PetscMin(n, warp + IDRS_WARP); row++) {
       const PetscInt length = i[row + 1] - i[row];
 
-      first = PetscMax(first, PetscMin(length, own));
-      if (length > own) rest += (length - own - 1) / (IDRS_WHOLE_ATONCE * IDRS_WARP) + 1;
+      first = PetscMax(first, PetscMin(length, *own));
+      if (length > *own) rest += (length - *own - 1) / (IDRS_WHOLE_ATONCE * IDRS_WARP) + 1;
     }
-    most = PetscMax(most, (first + IDRS_WHOLE_ATONCE - 1) / IDRS_WHOLE_ATONCE + rest);
+    *turns = PetscMax(*turns, (first + IDRS_WHOLE_ATONCE - 1) / IDRS_WHOLE_ATONCE + rest);
   }
-  return most;
+}
+
+/* What is known of the rows of the polynomial's matrix, and memory for the entries of its products */
+static PetscErrorCode IDRSWholeSetUpPolynomial(IDRSWork work, IDRSWhole whole)
+{
+  const IDRSPolynomial *polynomial = work->polynomial;
+  const PetscInt        places     = polynomial->powers.k + 1;
+  Mat                   A          = polynomial->powers.A;
+  PetscDeviceContext    dctx;
+  PetscObjectId         id;
+  PetscObjectState      pattern;
+  const PetscInt       *i, *j;
+  PetscInt              n;
+  PetscBool             done;
+
+  PetscFunctionBegin;
+  if (places > whole->places) {
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceFree(dctx, whole->products));
+    whole->places = 0;
+    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, places * (size_t)work->n * IDRS_PARTS, &whole->products));
+    whole->places = places;
+  }
+  PetscCall(PetscObjectGetId((PetscObject)A, &id));
+  PetscCall(MatGetNonzeroState(A, &pattern));
+  if (id == whole->polyid && pattern == whole->polypattern) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
+  IDRSWholeShareRows(n, i, &whole->polyown, &whole->polyturns);
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  whole->polyid      = id;
+  whole->polypattern = pattern;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   The messages and the result, and what is known of the rows of A. A lane takes twice as many entries of a row as there are in the
-   mean
+   The messages and the result, and what is known of the rows of A
 */
 static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 {
@@ -172,7 +238,8 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
   }
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
   PetscCall(MatGetNonzeroState(A, &pattern));
-  if (id != cuda->whole->id || pattern != cuda->whole->pattern || cuda->whole->diagonal != (work->diagonal != NULL)) {
+  if (id != cuda->whole->id || pattern != cuda->whole->pattern || cuda->whole->diagonal != (work->diagonal != NULL) ||
+      cuda->whole->polynomial != (work->polynomial != NULL)) {
     IDRSClustered  *clustered = &cuda->whole->clustered;
     const PetscInt *i, *j;
     PetscInt        n;
@@ -183,20 +250,26 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
     PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
     cuda->whole->nonzeros = i[n];
-    cuda->whole->own      = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
-    cuda->whole->turns    = IDRSWholeTurns(n, i, cuda->whole->own);
-    ierr                  = IDRSClusteredSetUp_CUDA(work, i, j, cuda->whole->own, clustered);
+    IDRSWholeShareRows(n, i, &cuda->whole->own, &cuda->whole->turns);
+    if (work->polynomial) ierr = IDRSClusteredDestroy_CUDA(clustered);
+    else ierr = IDRSClusteredSetUp_CUDA(work, i, j, cuda->whole->own, clustered);
     PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
     PetscCall(ierr);
-    if (clustered->clusters)
+    if (work->polynomial)
+      PetscCall(PetscInfo(A, "Steps in one kernel, with a polynomial preconditioner: the system is in global memory\n"));
+    else if (clustered->clusters)
       PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n",
                           clustered->matrix ? "" : " but for the matrix", clustered->clusters, clustered->size, clustered->rows));
     else PetscCall(PetscInfo(A, "Steps in one kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
-    cuda->whole->id       = id;
-    cuda->whole->pattern  = pattern;
-    cuda->whole->diagonal = work->diagonal != NULL;
+    cuda->whole->id         = id;
+    cuda->whole->pattern    = pattern;
+    cuda->whole->diagonal   = work->diagonal != NULL;
+    cuda->whole->polynomial = work->polynomial != NULL;
   }
-  if (!cuda->whole->clustered.clusters) work->whole = "vectors and matrix are in global memory";
+  if (work->polynomial) {
+    PetscCall(IDRSWholeSetUpPolynomial(work, cuda->whole));
+    work->whole = "vectors and matrix are in global memory, and it applies the preconditioner";
+  } else if (!cuda->whole->clustered.clusters) work->whole = "vectors and matrix are in global memory";
   else
     work->whole = cuda->whole->clustered.matrix ? "vectors and matrix are in shared memory"
                                                 : "vectors are in shared memory, the matrix is in global memory";
@@ -205,10 +278,12 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 
 /*
    With more nonzeros than this the work of a step takes longer than its launches, if not in shared memory; and with more turns
-   others wait too long for a long row. For the automatic choice
+   others wait too long for a long row. With a polynomial preconditioner a step has many products, and these have a kernel of their
+   own that holds the matrix in registers: it is faster with more nonzeros, and with two turns. For the automatic choice
 */
-#define IDRS_WHOLE_NONZEROS 1048576
-#define IDRS_WHOLE_TURNS    8
+#define IDRS_WHOLE_NONZEROS      1048576
+#define IDRS_WHOLE_TURNS         8
+#define IDRS_WHOLE_POLY_NONZEROS 131072
 
 /* Why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
 static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
@@ -224,12 +299,19 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBoo
   if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "it takes at most 16 shadow vectors";
   else if (!work->hashed) *why = "it computes the shadow vectors, and those of this solve are given";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
+  else if (work->polynomial && work->n > IDRS_THREADS * ((const IDRS_CUDA *)work->data)->multiprocessors)
+    *why = "with a polynomial preconditioner each row needs a thread";
+  else if (work->polynomial && work->polynomial->powers.k > IDRS_WHOLE_PRODUCTS)
+    *why = "an application of the preconditioner has too many products";
   else PetscCall((*IDRSProducts_CSR.runs)(product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetBlocks(product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
   PetscCall(IDRSWholeSetUp_CUDA(work, block));
   if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!(*whole)->clustered.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
+  if (work->polynomial && (PetscMax((*whole)->turns, (*whole)->polyturns) > 1 || (*whole)->nonzeros > IDRS_WHOLE_POLY_NONZEROS))
+    *why = "products of the preconditioner are faster in a kernel of their own";
+  else if (work->polynomial) PetscFunctionReturn(PETSC_SUCCESS);
+  else if (!(*whole)->clustered.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
     *why = "the system does not fit into shared memory, and it would not be faster";
   else if ((*whole)->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -245,6 +327,41 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   PetscFunctionBegin;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
     return IDRSLaunchCooperative(IDRSWholeKernel<S>, blocks, IDRS_THREADS, stream, *steps, shadow);
+  }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same with a polynomial preconditioner */
+static PetscErrorCode IDRSWholePolyLaunch(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
+{
+  const IDRSPolynomial *polynomial = work->polynomial;
+  const IDRSPowers     *powers     = &polynomial->powers;
+  const IDRSWhole       whole      = ((const IDRS_CUDA *)work->data)->whole;
+  const unsigned int    blocks     = (unsigned int)((work->n + IDRS_THREADS - 1) / IDRS_THREADS);
+  const Vec             vecs[]     = {powers->inverse, polynomial->sum.input, polynomial->sum.output};
+  IDRSWholePolynomial   poly       = {};
+  const PetscScalar   **arrays[]   = {&poly.inverse, &poly.input, &poly.output}, *array;
+  const PetscInt       *column;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetCSR(powers->A, &poly.A));
+  for (int i = 0; i < 3; i++) {
+    if (!vecs[i]) continue;
+    PetscCall(IDRSGetArrayRead_CUDA(vecs[i], &array));
+    *arrays[i] = array;
+    PetscCall(VecRestoreArrayReadAndMemType(vecs[i], &array)); /* it stays where it is */
+  }
+  if (polynomial->sum.matching) PetscCall(IDRSMatchingGetPlaces(polynomial->sum.matching, &column, &poly.row));
+  poly.own     = (int)whole->polyown;
+  poly.steps   = (int)powers->k;
+  poly.entries = whole->products;
+  for (int j = 0; j < poly.steps; j++) {
+    poly.gamma[j] = powers->gamma[j];
+    poly.theta[j] = powers->theta[j];
+    poly.mu[j]    = j ? powers->mu[j] : (PetscScalar)0.0;
+  }
+  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
+    return IDRSLaunchCooperative(IDRSWholePolyKernel<S>, PetscMax(blocks, 1u), IDRS_THREADS, stream, *steps, shadow, poly);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -290,6 +407,9 @@ static PetscErrorCode IDRSWholeMakeSteps(IDRSWork work, const IDRSLimits *limits
                                   2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors * sizeof(IDRSBlockMessage),
                                   stream));
     PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, 2 * (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
+    if (whole->products)
+      PetscCallCUDA(
+        cudaMemsetAsync(whole->products, 0, whole->places * (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
     cuda->partials.launch = 0;
   }
   steps.panels     = cuda->panels;
@@ -309,7 +429,8 @@ static PetscErrorCode IDRSWholeMakeSteps(IDRSWork work, const IDRSLimits *limits
   for (int i = 0; i < count; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
   PetscCall(IDRSGetDiagonal_CUDA(work, true, &steps.diagonal));
   PetscCall(PetscLogGpuTimeBegin());
-  if (whole->clustered.clusters) PetscCall(IDRSClusteredLaunch_CUDA(work, &whole->clustered, &steps, stream));
+  if (work->polynomial) PetscCall(IDRSWholePolyLaunch(work, &steps, stream));
+  else if (whole->clustered.clusters) PetscCall(IDRSClusteredLaunch_CUDA(work, &whole->clustered, &steps, stream));
   else PetscCall(IDRSWholeLaunch_CUDA(work, &steps, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &steps.diagonal));

@@ -32,6 +32,7 @@
      Rows            those of a thread, as in rows.cuh
      A, u            the matrix, and the operand of its rows: u() publishes an entry of the next direction, u.number is the
                      number of the step, u.wait the limit of its waits
+     poly            true if a polynomial is the preconditioner, see wholepoly.cuh
      halo            true if a block also has rows of others, and makes the passes for them: they are behind its own rows, where the
                      product ends. r^H r is the sum over own rows only
      Publish()       publishes an entry of the product for other blocks that have this row, too
@@ -158,26 +159,26 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
 }
 
 /* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
-template <int S, typename Rows, typename Publish>
+template <int S, typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step,
                                                             const IDRSLanesCoefficients<S> &c, const Publish &next)
 {
   const int              s = steps.panels.s, k = (int)step.k;
   const bool             inner     = k + 1 < s;
-  const IDRSDirection    direction = {inner, inner, steps.diagonal, steps.v};
+  const IDRSDirection    direction = {inner, inner && !POLY, steps.diagonal, steps.v};
   const IDRSNotPublished nobody;
 
   /* omega step: z += omega p + U beta, r -= omega t, U_0 */
-  if (k == s) return IDRSWholeAdvanceRows<S, Rows>(steps, c, next);
+  if (k == s) return IDRSWholeAdvanceRows<S, Rows, POLY>(steps, c, next);
   /* G_k, U_k, r -= beta_k G_k, U_{k+1} */
-  if (!step.start) return IDRSWholeUpdateRows<S, Rows>(steps, c, k, next);
+  if (!step.start) return IDRSWholeUpdateRows<S, Rows, POLY>(steps, c, k, next);
   /* the start: v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v; after the last step r alone, see IDRSWholeEndStart() */
-  if (inner) return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, next);
+  if (inner && !POLY) return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, next);
   return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, nobody);
 }
 
 /* The omega step that ends the start begins with r = r - G c, and its direction is r or B^{-1}r */
-template <int S, typename Rows, typename Publish>
+template <int S, typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
                                                          const Publish &next)
 {
@@ -188,7 +189,7 @@ static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &s
       IDRSScaleEntries<1>(d, IDRSLoad<1>(steps.diagonal, i, steps.panels.n));
       IDRSStore<1>(steps.v, i, steps.panels.n, d);
     }
-    next(i, d);
+    if (!POLY) next(i, d);
   });
 }
 
@@ -203,21 +204,22 @@ static __device__ __forceinline__ PetscReal IDRSWholeSquare(const PetscScalar *r
 }
 
 /*
-   Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k. Returns the part of r^H r
-   of this thread, of so many rows
+   Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k, unless B is a polynomial.
+   Returns the part of r^H r of this thread, of so many rows
 */
-template <typename Rows, typename Publish>
+template <typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Publish &publish)
 {
   const size_t n         = steps.panels.n;
   const bool   omega     = steps.step.k == steps.panels.s;
-  PetscScalar *direction = !omega ? steps.panels.U + steps.step.k * steps.panels.ld : (steps.diagonal ? steps.v : steps.r);
+  PetscScalar *direction = !omega ? steps.panels.U + steps.step.k * steps.panels.ld : (steps.diagonal || POLY ? steps.v : steps.r);
   PetscReal    rr        = 0.0;
 
   for (size_t i = Rows::template First<1>(); i < n; i += Rows::template Stride<1>()) {
     IDRSPack<1> u = IDRSLoad<1>(steps.r, i, n);
 
     if (i < own) rr += IDRSSquare<1>(u);
+    if (POLY && steps.step.wantu) continue;
     if (steps.step.wantu) {
       if (steps.diagonal) IDRSScaleEntries<1>(u, IDRSLoad<1>(steps.diagonal, i, n));
       IDRSStore<1>(direction, i, n, u);
@@ -256,7 +258,10 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   if (threadIdx.x == 0) shared.limits = IDRSSquareLimits(steps.limits);
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x)
     shared.storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
-  rr = IDRSWholeBegin<typename Blocks::Rows>(steps, blocks.A.n, blocks.u);
+  rr = IDRSWholeBegin<typename Blocks::Rows, Blocks::poly>(steps, blocks.A.n, blocks.u);
+  if constexpr (Blocks::poly) {
+    if (steps.step.wantu) IDRSWholeDirect(steps, blocks, 0, true, 1.0, steps.r); /* U_0 = B^{-1}r */
+  }
   for (;;) {
     for (;; completed++) {
       PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
@@ -294,7 +299,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
       blocks.u.number++;
       if (step.start || step.unreported) reported++;
       /* the passes, and the direction of the next step */
-      rr = IDRSWholePasses<S, typename Blocks::Rows>(steps, step, shared.c, blocks.u);
+      rr = IDRSWholePasses<S, typename Blocks::Rows, Blocks::poly>(steps, step, shared.c, blocks.u);
       IDRSStepNext(&step, s);
       if (step.start && step.k == s) {
         __syncthreads();
@@ -302,8 +307,11 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         __syncthreads();
         /* r = r - G c follows, and its norm is reported as it was before */
         if (Blocks::halo) rr = IDRSWholeSquare<typename Blocks::Rows>(steps.r, blocks.A.n);
-        IDRSWholeEndStart<S, typename Blocks::Rows>(steps, shared.c, blocks.u);
+        IDRSWholeEndStart<S, typename Blocks::Rows, Blocks::poly>(steps, shared.c, blocks.u);
       }
+      /* U_k = omega B^{-1}v + U c, or p = B^{-1}r */
+      if constexpr (Blocks::poly)
+        IDRSWholeDirect(steps, blocks, (int)step.k, step.start, shared.c.omega, step.k < s ? steps.v : steps.r);
     }
     if (shared.next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;

@@ -338,7 +338,7 @@ static __device__ __forceinline__ PetscReal IDRSWarpsTree(const PetscReal (*warp
 template <int SMAX, typename Matrix, typename Entries>
 struct IDRSClusteredBlocks {
   typedef IDRSBlockRows    Rows;
-  static constexpr bool    halo = std::is_same<Entries, IDRSHaloEntries>::value;
+  static constexpr bool    poly = false, halo = std::is_same<Entries, IDRSHaloEntries>::value;
   Matrix                   A;
   Entries                  u;
   IDRSCluster              cluster;

@@ -48,9 +48,9 @@ static __device__ __forceinline__ void IDRSLoadColumns(const PetscScalar *panel,
 
 /*
    Step k: with G_k and U_k as the step leaves them r = r - beta g_k, and the direction of step k+1, or r or B^{-1}r after the last
-   one. Returns the part of r^H r of this thread
+   one. With a polynomial preconditioner, POLY, v = r - G c and U_{k+1} = U c instead. Returns the part of r^H r of this thread
 */
-template <int S, typename Rows, typename Publish>
+template <int S, typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c,
                                                                 int k, const Publish &publish)
 {
@@ -81,8 +81,11 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
     /* d = B^{-1}(r - G c), U_{k+1} = omega d + U c */
     d.v[0] = r - Gc;
     if (steps.diagonal) d.v[0] *= steps.diagonal[i];
-    if (k + 1 < s) d.v[0] = Uc + c.omega * d.v[0];
-    publish(i, d);
+    if (k + 1 < s && POLY) {
+      steps.v[i] = d.v[0];
+      d.v[0]     = Uc;
+    } else if (k + 1 < s) d.v[0] = Uc + c.omega * d.v[0];
+    if (!POLY) publish(i, d);
     if (k + 1 < s) steps.panels.U[(k + 1) * ld + i] = d.v[0];
     else if (steps.diagonal) steps.v[i] = d.v[0];
     /* no other row waits for what follows */
@@ -98,9 +101,9 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
 
 /*
    The omega step: r = r - omega t, the direction of step 0, and z = z + omega p + U beta, where p is r or B^{-1}r as they were.
-   Returns the part of r^H r of this thread
+   With a polynomial preconditioner v = r - G c and U_0 = U c instead of the direction. Returns the part of r^H r of this thread
 */
-template <int S, typename Rows, typename Publish>
+template <int S, typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
                                                                  const Publish &publish)
 {
@@ -131,8 +134,14 @@ static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWhole
       d.v[0] *= scale;
       p *= scale;
     }
-    d.v[0] = Uc + c.omega * d.v[0];
-    publish(i, d);
+    if (POLY) {
+      p          = steps.v[i];
+      steps.v[i] = d.v[0];
+      d.v[0]     = Uc;
+    } else {
+      d.v[0] = Uc + c.omega * d.v[0];
+      publish(i, d);
+    }
     steps.panels.U[i] = d.v[0];
     steps.r[i]        = r;
     sum += IDRSAbsSquare(r);

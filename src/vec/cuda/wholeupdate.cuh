@@ -23,7 +23,7 @@
 
 #include "../../sys/kernels/dots.cuh"
 #include "passes.cuh"
-#include "wholesteps.cuh"
+#include "wholepoly.cuh"
 
 /* Limits are shrunk by this much: the kernel ends too early rather than too late, and the host tests again */
 #define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)
@@ -139,7 +139,8 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   PetscReal                                  rr;
 
   /* z += omega p + U beta, r -= omega t; z is published instead of u */
-  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, none, 0, {NULL, steps.t, steps.z, steps.r}, publishz);
+  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, none, 0,
+                                                     {Blocks::poly ? steps.v : NULL, steps.t, steps.z, steps.r}, publishz);
   blocks.Synchronize();
   /* r = anchor - A z */
   IDRSWholeRenew<S>(steps, P, blocks, dots, &rr);
@@ -152,7 +153,10 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   }
   __syncthreads();
   blocks.u.number++;
-  if (shared.goeson)
-    IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, direction, 0, steps.panels.s, steps.r, blocks.u);
+  if (!shared.goeson) return rr;
+  if constexpr (Blocks::poly) {
+    IDRSWholeSplitRows<S, typename Blocks::Rows>(steps, shared.c);
+    IDRSWholeDirect(steps, blocks, 0, false, shared.c.omega, steps.v);
+  } else IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, direction, 0, steps.panels.s, steps.r, blocks.u);
   return rr;
 }

@@ -326,6 +326,12 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSWorkSetPolynomial - Sets the preconditioner that many steps at once apply, until the next call; NULL for none */
+void IDRSWorkSetPolynomial(IDRSWork work, const IDRSPolynomial *polynomial)
+{
+  work->polynomial = polynomial;
+}
+
 /*
    Begins a solve: no traffic has been counted, and no inner product is deferred. With a preconditioner p is v, else r itself. The
    passes apply a diagonal preconditioner

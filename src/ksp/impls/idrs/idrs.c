@@ -118,6 +118,7 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
     PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
     PetscCall(IDRSWorkSetProduct(col->work, idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product));
     PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
+    IDRSWorkSetPolynomial(col->work, idrs->polynomial);
     group.work[i] = col->work;
   }
   PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));

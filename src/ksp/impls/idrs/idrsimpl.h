@@ -224,24 +224,25 @@ typedef struct {
   KSPIDRSMemory memory;
 
   /* Of this solve */
-  KSPIDRSState         state;
-  PetscInt             nesting; /* outer solves of this type */
-  PetscInt             depth;   /* steps that the host launches before it waits: 0 in lockstep */
-  KSPIDRSPCMode        pcmode;
-  KSPIDRSPCMatApply    pcmatapply;
-  KSPIDRSReason        separatepc; /* why the passes do not apply the preconditioner */
-  PetscBool            lagged;     /* the norm of an inner step comes with the next reduction */
-  PetscBool            scatters;   /* the scatter of the operator goes from GPU to GPU */
-  KSPIDRSReason        lockstep;   /* why the host waits in every step */
-  const KSPIDRSRunOps *run;        /* what runs the recurrence */
-  KSPIDRSReason        slowerrun;  /* why no faster one does */
-  PetscScalar          sigma;      /* of the smoothed iterate */
-  PetscScalar          addedsigma; /* the sigma with which d was last added to vec_sol */
-  PetscInt             active;     /* slots of this solve */
-  KSPIDRSCounts        counts;
-  KSPIDRSResults       results;
-  KSPIDRSBlockCounts   blocks;
-  KSPIDRSReason        sequential; /* why the last KSPMatSolve() solved one after another */
+  KSPIDRSState          state;
+  PetscInt              nesting; /* outer solves of this type */
+  PetscInt              depth;   /* steps that the host launches before it waits: 0 in lockstep */
+  KSPIDRSPCMode         pcmode;
+  KSPIDRSPCMatApply     pcmatapply;
+  KSPIDRSReason         separatepc; /* why neither the passes nor run "whole" apply the preconditioner */
+  const IDRSPolynomial *polynomial; /* the preconditioner for run "whole", or NULL */
+  PetscBool             lagged;     /* the norm of an inner step comes with the next reduction */
+  PetscBool             scatters;   /* the scatter of the operator goes from GPU to GPU */
+  KSPIDRSReason         lockstep;   /* why the host waits in every step */
+  const KSPIDRSRunOps  *run;        /* what runs the recurrence */
+  KSPIDRSReason         slowerrun;  /* why no faster one does */
+  PetscScalar           sigma;      /* of the smoothed iterate */
+  PetscScalar           addedsigma; /* the sigma with which d was last added to vec_sol */
+  PetscInt              active;     /* slots of this solve */
+  KSPIDRSCounts         counts;
+  KSPIDRSResults        results;
+  KSPIDRSBlockCounts    blocks;
+  KSPIDRSReason         sequential; /* why the last KSPMatSolve() solved one after another */
 } KSP_IDRS;
 
 /* Returns PETSC_TRUE if a preconditioner must be applied to v before U is computed */

@@ -226,6 +226,22 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Gets the polynomial that the preconditioner is, for run "whole", if nothing else is between it and the matvec after it */
+static PetscErrorCode KSPIDRSSetPolynomial_Private(KSP ksp, PetscBool nullspace)
+{
+  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  IDRSPolynomialFn *get;
+
+  PetscFunctionBegin;
+  idrs->polynomial = NULL;
+  if (idrs->pcmode != KSPIDRS_PC_SEPARATE || idrs->active > 1 || ksp->transpose_solve || nullspace)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_POLYNOMIAL, &get));
+  if (get) PetscCall((*get)(ksp->pc, idrs->slot[0].r, &idrs->polynomial));
+  if (idrs->polynomial) idrs->separatepc = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    KSPIDRSSetPreconditioner_Private - Decides how the preconditioner of this solve is applied. The passes apply PCJACOBI on the
    right, unless a null space is removed after each application
@@ -249,7 +265,7 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
   idrs->separatepc = NULL;
   if (removed) idrs->separatepc = "a null space is removed after each application of the preconditioner";
   else if (KSPIDRSIsPreconditioned(idrs) || ksp->pc_side == PC_LEFT)
-    idrs->separatepc = "the preconditioner is not PCNONE or PCJACOBI from the right";
+    idrs->separatepc = "the preconditioner is not PCNONE, PCJACOBI or PCPOLY from the right, or PCPOLY is not in one kernel";
   idrs->diagonal = NULL;
   if (jacobi) {
     if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */
@@ -259,5 +275,6 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
   }
   PetscCall(KSPIDRSSetMatApply_Private(ksp));
   PetscCall(KSPIDRSSetJoint_Private(ksp, (PetscBool)(space || transposed)));
+  PetscCall(KSPIDRSSetPolynomial_Private(ksp, (PetscBool)(space || transposed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -69,6 +69,12 @@ typedef struct {
   PCPolyCopy   copy;     /* NULL if products are by MatMult() */
 } PCPolyOperator;
 
+/* Coefficients of steps of matrix powers; one more than p has factors */
+typedef struct {
+  PetscInt    k;
+  PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
+} PCPolySteps;
+
 /* Vectors of the set-up. The first is the start vector of a seed, and never changes */
 typedef struct {
   PetscInt count, seed;
@@ -92,6 +98,8 @@ typedef struct {
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
   PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel, as they are small then */
+  PCPolySteps     steps;      /* of the polynomial below */
+  IDRSPolynomial  polynomial; /* for kernels of a solver */
   const char     *nocopy;     /* the reason why there is no copy, or NULL */
   const char     *nomatching; /* the reason why there is no matching, or NULL */
   /* The polynomial */
@@ -119,6 +127,7 @@ PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator
 /* polypowers.c */
 PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
 PETSC_INTERN PetscErrorCode PCPolyGetPowers_Private(const PCPolyOperator *, Vec, Vec, const IDRSPowersOps **);
+PETSC_INTERN PetscErrorCode PCPolyGetPolynomial_Private(PC, Vec, const IDRSPolynomial **);
 PETSC_INTERN PetscErrorCode PCPolyIsStreamed_Private(const PCPolyOperator *, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *, const PCPolyOperator *, const PCPolynomial *,
                                                          PetscBool, Vec, Vec, Vec);

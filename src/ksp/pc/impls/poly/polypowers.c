@@ -1,7 +1,10 @@
 /*
    p(D^{-1}A) by back ends of the matrix powers that make many steps at once: in one kernel, or in one pass over a streamed matrix
-   if the memory on the GPU has room for so many steps. The factors of p are steps v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2},
-   the first one times p(0). A product with a streamed matrix after p(D^{-1}A), or before it, is another step of the same pass:
+   if the memory on the GPU has room for so many steps. The factors of p are steps
+
+     v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2},   the first one times p(0)
+
+   A product with a streamed matrix after p(D^{-1}A), or before it, is another step of the same pass:
 
      single root nu        w = w - D^{-1}A w / nu                                  gamma = -1 / nu, theta = nu
      pair of conjugates    t = (2 Re(nu) w - D^{-1}A w) / |nu|                     gamma = -1 / |nu|, theta = 2 Re(nu)
@@ -62,12 +65,6 @@ PetscErrorCode PCPolySetUpCopy_Private(PC pc, PCPolyPrecision precision)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Coefficients of steps of matrix powers; one more than p has factors */
-typedef struct {
-  PetscInt    k;
-  PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
-} PCPolySteps;
-
 static void PCPolyStepsAdd(PetscScalar gamma, PetscScalar theta, PetscScalar mu, PCPolySteps *steps)
 {
   steps->gamma[steps->k] = gamma;
@@ -93,11 +90,23 @@ static void PCPolyStepsAddFactors(const PCPolynomial *p, PCPolySteps *steps)
   }
 }
 
+static IDRSPowers PCPolyStepsPowers(const IDRSPowersOps *ops, const PCPolyOperator *op, const PCPolySteps *steps)
+{
+  return (IDRSPowers){
+    .ops = ops, .A = op->A, .inverse = op->inverse, .k = steps->k, .gamma = steps->gamma, .theta = steps->theta, .mu = steps->mu};
+}
+
+/* A sum that begins with PCPolyScale_Private() */
+static IDRSPowersSum PCPolyScaledSum(const PCPolyOperator *op)
+{
+  return (IDRSPowersSum){.input    = op->input ? op->input : op->inverse,
+                         .matching = op->input && op->matching->moved ? op->matching : NULL};
+}
+
 static PetscErrorCode PCPolyStepsSum(const IDRSPowersOps *ops, const PCPolyOperator *op, const PCPolySteps *steps, Vec x,
                                      const IDRSPowersSum *sum)
 {
-  const IDRSPowers powers = {
-    .ops = ops, .A = op->A, .inverse = op->inverse, .k = steps->k, .gamma = steps->gamma, .theta = steps->theta, .mu = steps->mu};
+  const IDRSPowers powers = PCPolyStepsPowers(ops, op, steps);
 
   PetscFunctionBegin;
   PetscCall((*powers.ops->sum)(&powers, x, sum));
@@ -111,20 +120,21 @@ static PetscErrorCode PCPolyStepsSum(const IDRSPowersOps *ops, const PCPolyOpera
 PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *powers, const PCPolyOperator *op, const PCPolynomial *p,
                                             PetscBool scaled, Vec x, Vec d, Vec y)
 {
-  IDRSPowersSum sum   = {.vk = y};
+  IDRSPowersSum sum   = {.c = NULL};
   PCPolySteps   steps = {.k = 0};
 
   PetscFunctionBegin;
   PCPolyStepsAddFactors(p, &steps);
   if (powers->scales && x != y) { /* d p(D^{-1}A) D^{-1}x, or d p(D^{-1}A~) D^{-1} P Dr x, in the same kernel */
-    if (scaled) sum.input = op->input ? op->input : op->inverse;
-    if (scaled && op->input && op->matching->moved) sum.matching = op->matching;
+    if (scaled) sum = PCPolyScaledSum(op);
+    sum.vk     = y;
     sum.output = d;
     PetscCall(PCPolyStepsSum(powers, op, &steps, x, &sum));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (scaled) PetscCall(PCPolyScale_Private(op, PETSC_FALSE, x, op->w));
   else PetscCall(VecCopy(x, op->w));
+  sum.vk = y;
   PetscCall(PCPolyStepsSum(powers, op, &steps, op->w, &sum));
   if (d) PetscCall(IDRSVecPointwiseMult(y, d, y));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -178,5 +188,26 @@ PetscErrorCode PCPolyPowersBasis_Private(const PCPolyOperator *op, PetscInt m, c
     if (j) mu[j] = t[j - 1] / t[j + 1];
   }
   PetscCall(MatPowersMult(op->A, op->inverse, K[0], m, gamma, theta, mu, K + 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyGetPolynomial_Private - Returns the steps of an application in one kernel, or NULL if there is none for vectors like x */
+PetscErrorCode PCPolyGetPolynomial_Private(PC pc, Vec x, const IDRSPolynomial **polynomial)
+{
+  PC_Poly              *poly = (PC_Poly *)pc->data;
+  const PCPolyOperator *op   = &poly->op;
+  const IDRSPowersOps  *powers;
+
+  PetscFunctionBegin;
+  *polynomial = NULL;
+  if (!poly->p.degree || !poly->p.nfactors) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCPolyGetPowers_Private(op, op->w, x, &powers));
+  if (!powers || !powers->scales) PetscFunctionReturn(PETSC_SUCCESS);
+  poly->steps.k = 0;
+  PCPolyStepsAddFactors(&poly->p, &poly->steps);
+  poly->polynomial.powers = PCPolyStepsPowers(powers, op, &poly->steps);
+  poly->polynomial.sum    = PCPolyScaledSum(op);
+  if (op->input) poly->polynomial.sum.output = op->matching->right;
+  *polynomial = &poly->polynomial;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

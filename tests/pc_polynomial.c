@@ -306,6 +306,7 @@ static const Pattern patterns[] = {
   {"long rows",      3000,   4, 4,  50,     600,  PETSC_FALSE, PETSC_FALSE, PETSC_TRUE },
   {"uneven, long",   3000,   0, 12, 400,    300,  PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE },
   {"dense rows",     3000,   4, 4,  50,     2500, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {"longest rows",   10000,  4, 4,  50,     9000, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
   {"one row",        1,      0, 0,  1,      0,    PETSC_FALSE, PETSC_TRUE,  PETSC_TRUE },
   {"seven rows",     7,      1, 3,  3,      0,    PETSC_FALSE, PETSC_TRUE,  PETSC_TRUE }
 };

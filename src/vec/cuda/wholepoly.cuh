@@ -62,7 +62,8 @@ static __device__ __forceinline__ PetscScalar IDRSWholeApply(const Blocks &block
 }
 
 /*
-   By all threads: the direction from B^{-1}x, where x is v, or r before an omega step, and from U c, which is in U_k after the start
+   By all threads: the direction from B^{-1}x, where x is v, or r before an omega step, and from U c, which is in U_k but for the
+   start
 
      U_k = omega B^{-1}v + U c,   in the start U_k = B^{-1}v,   in the omega step p = B^{-1}r
 */

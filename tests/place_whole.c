@@ -387,7 +387,7 @@ typedef enum {
   OTHERS
 } Other;
 static const char *const reasons[] = {"PCJACOBI", "PCJACOBI",         "",          "16 shadow vectors", "PCJACOBI",
-                                      "monitor",  "convergence test", "smoothing", "MatMult()",         "too many products"};
+                                      "monitor",  "convergence test", "smoothing", "MatMult()",         "more than 32 products"};
 
 /* A solver that is to make many steps in one kernel, and cannot. S: a shell that is A */
 static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)

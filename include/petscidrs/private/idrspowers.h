@@ -12,7 +12,7 @@
 
      mat    MatMult() and operations of Vec, for every matrix: the reference for all others
      cuda   a kernel for each step, on the arrays of a MATSEQAIJCUSPARSE
-     whole  all steps in one kernel, on the same arrays, if the matrix has so few rows that each has a thread
+     whole  up to 16 steps in one kernel, on the same arrays, if the registers of the GPU hold the matrix
      stream passes over a MATAIJSTREAM, each of many steps, of which the product with y is the last; its sum may be without y
 
    The first two go step by step: powersstep.c. For PCPOLY back end whole makes

@@ -127,16 +127,23 @@ static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Finds the shared memory of each block of a cluster, which must be as large as possible */
-static PetscErrorCode IDRSFactorGetShared(IDRSFactorDevice device, bool tiles)
+/*
+   Gets the largest shared memory of a block in a cluster of IDRS_CLUSTER_BLOCKS blocks; 0 if the GPU, or the code for it, has no
+   such clusters
+*/
+static PetscErrorCode IDRSFactorGetShared(bool tiles, size_t *shared)
 {
-  size_t shared;
+  size_t most;
   int    clusters;
+  bool   can;
 
   PetscFunctionBegin;
+  *shared = 0;
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSTrianglesClusterKernel<false>, &can)); /* the same devices */
+  if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(IDRSGetClusters(tiles ? IDRSTrianglesClusterKernel<true> : IDRSTrianglesClusterKernel<false>, IDRS_CLUSTER_BLOCKS,
-                                IDRS_TRIANGLE_THREADS, &clusters, &shared));
-  device->shared = clusters ? shared : 0;
+                                IDRS_TRIANGLE_THREADS, &clusters, &most));
+  if (clusters) *shared = most;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,7 +164,7 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscCall(PetscNew(&device));
   factor->device = device;
   PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
-  PetscCall(IDRSFactorGetShared(device, F->bs > 1));
+  PetscCall(IDRSFactorGetShared(F->bs > 1, &device->shared));
   device->pattern.n  = F->n;
   device->pattern.bs = F->bs;
   PetscCall(IDRSFactorUpload(F->n + 1, F->i, &device->pattern.i));

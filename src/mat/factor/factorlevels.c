@@ -53,7 +53,10 @@ static PetscInt IDRSTriangleFindLevels(PetscInt n, const IDRSTriangleEntries *en
   return levels;
 }
 
-/* So many lanes have a row of the matrix in this tile row that each waits for its entries once, or as many as there are */
+/*
+   Returns the number of lanes for each row of the matrix in this tile row: a power of 2, so that each lane has at most
+   IDRS_TRIANGLE_ATONCE entries if the warp has enough lanes
+*/
 static PetscInt IDRSTriangleRowLanes(PetscInt bs, const IDRSTriangleEntries *entries, PetscInt row)
 {
   PetscInt lanes = 1;

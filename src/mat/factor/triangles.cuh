@@ -1,7 +1,7 @@
 /*
    Both triangles of a solve in one kernel: x_i = b_i - sum over j of A_ij x_j, for tile rows in the order of their levels.
 
-   Some lanes of a warp have a row of the matrix and a column of x, more of them if the row is long. They read what they need of A,
+   A row of the matrix and a column of x have 1 to 32 lanes of a warp, more if the row is long. They read what they need of A,
    and then wait for the entries of x as they come from other warps: where a level has few rows, the time of a solve is that of a
    message for each level. Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other,
    and the first row that is not done never waits for one behind it. All warps are resident, so every row gets done. A warp goes on
@@ -194,5 +194,6 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS)
   IDRSClusterBarrier();
   IDRSTrianglesSolve<TILES>(triangles,
                             IDRSTriangleCluster{marked, marked + entries, triangles.out ? NULL : triangles.stage[1].x, gridDim.x});
+  __syncwarp();
   IDRSClusterBarrier(); /* the other blocks store into the memory of this one until then */
 }

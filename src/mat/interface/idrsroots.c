@@ -1,7 +1,7 @@
 #include <petscidrs/private/idrsroots.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* The square of the distance, in units of the largest modulus of all roots: it neither overflows nor matters if it vanishes */
+/* Returns the square of the distance over the largest modulus. It cannot overflow; if it underflows, the floor replaces it */
 static PetscReal IDRSRootDistanceSquared(IDRSRoot a, IDRSRoot b, PetscReal largest)
 {
   const PetscReal re = (a.re - b.re) / largest, im = (a.im - b.im) / largest;

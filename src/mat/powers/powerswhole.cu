@@ -1,6 +1,6 @@
 /*
-   Back end "whole" of the matrix powers: all steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE which is so small that the
-   lanes of the GPU hold all of it. Launches of kernels take longer than products there.
+   Back end "whole" of the matrix powers: up to 16 steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE which is so small that
+   the lanes of the GPU hold all of it. Launches of kernels take longer than products there.
 
    A lane has up to IDRS_POWERS_ATONCE entries of a row in registers, from the first step to the last. A longer row has several
    lanes, which add up their parts. The first lane of a row keeps v_{j-1} and v_{j-2} of this row. Entries of v_{j-1} go from lane
@@ -33,10 +33,10 @@
 /* Steps of a launch at most */
 #define IDRS_POWERS_STEPS 16
 
-/* Warps of a row at most: those after the first one leave their sums to the lanes of that one */
+/* Warps of a row at most: each lane of the first one adds the sum of one further warp */
 #define IDRS_POWERS_WARPS (IDRS_WARP + 1)
 
-/* Which part of which row a lane has, row is -1 for a lane without a row; where the sums of further warps of the row are */
+/* The row of a lane, -1 for none, and the part of it that the lane has; number of the first sum of further warps */
 typedef struct {
   int row, part, extra;
 } IDRSPowersLane;
@@ -288,13 +288,13 @@ static PetscErrorCode IDRSPowersWholeUpload(Mat A, IDRSPowersWhole *whole)
   PetscBool          done;
 
   PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  if (!whole->lane) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, whole->lanes, &whole->lane));
+  PetscCall(PetscDeviceContextSynchronize(dctx));
   PetscCall(PetscMalloc1(whole->lanes, &lane));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   (void)IDRSPowersWholePlan(n, i, lane, &whole->extra);
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  if (!whole->lane) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, whole->lanes, &whole->lane));
-  PetscCall(PetscDeviceContextSynchronize(dctx));
   PetscCallCUDA(cudaMemcpy(whole->lane, lane, whole->lanes * sizeof(*lane), cudaMemcpyHostToDevice));
   PetscCall(PetscFree(lane));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -363,14 +363,16 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
   IDRSPowersWhole *whole;
   PetscLogDouble   nonzeros = 0;
   cudaStream_t     stream;
-  int              device, multiprocessors;
+  int              device, multiprocessors, timedout;
   unsigned int     warps, threads;
 
   PetscFunctionBegin;
   PetscCall(IDRSPowersWholeGet(powers->A, &whole));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSPowersWholeSetUp(powers->A, whole, stream));
-  PetscCheck(!*whole->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+  timedout         = *whole->timedout;
+  *whole->timedout = 0;
+  PetscCheck(!timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
              "A kernel of matrix powers has waited for %g seconds (-petscidrs_nccl_timeout): its blocks do not all run",
              (double)IDRSGetTimeout());
   PetscCall(IDRSGetCSR(powers->A, &steps->A));

@@ -23,7 +23,7 @@ struct _n_IDRSWhole {
   bool              polynomial;
   PetscObjectId     polyid;
   PetscObjectState  polypattern;
-  PetscInt          polyown, polyturns;
+  PetscInt          polyown, polyturns, polynonzeros;
   PetscInt          places;   /* for products of an application */
   IDRSBlockMessage *products; /* entries of those */
 };
@@ -211,6 +211,7 @@ static PetscErrorCode IDRSWholeSetUpPolynomial(IDRSWork work, IDRSWhole whole)
   if (id == whole->polyid && pattern == whole->polypattern) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
+  whole->polynonzeros = i[n];
   IDRSWholeShareRows(n, i, &whole->polyown, &whole->polyturns);
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   whole->polyid      = id;
@@ -268,7 +269,7 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
   }
   if (work->polynomial) {
     PetscCall(IDRSWholeSetUpPolynomial(work, cuda->whole));
-    work->whole = "vectors and matrix are in global memory, and it applies the preconditioner";
+    work->whole = "vectors and matrix are in global memory, and PCPOLY is applied inside the kernel";
   } else if (!cuda->whole->clustered.clusters) work->whole = "vectors and matrix are in global memory";
   else
     work->whole = cuda->whole->clustered.matrix ? "vectors and matrix are in shared memory"
@@ -300,16 +301,17 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBoo
   else if (!work->hashed) *why = "it computes the shadow vectors, and those of this solve are given";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
   else if (work->polynomial && work->n > IDRS_THREADS * ((const IDRS_CUDA *)work->data)->multiprocessors)
-    *why = "with a polynomial preconditioner each row needs a thread";
+    *why = "with PCPOLY each row needs a thread, and the matrix has more rows";
   else if (work->polynomial && work->polynomial->powers.k > IDRS_WHOLE_PRODUCTS)
-    *why = "an application of the preconditioner has too many products";
+    *why = "an application of PCPOLY has more than 32 products";
   else PetscCall((*IDRSProducts_CSR.runs)(product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetBlocks(product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
   PetscCall(IDRSWholeSetUp_CUDA(work, block));
   if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
-  if (work->polynomial && (PetscMax((*whole)->turns, (*whole)->polyturns) > 1 || (*whole)->nonzeros > IDRS_WHOLE_POLY_NONZEROS))
-    *why = "products of the preconditioner are faster in a kernel of their own";
+  if (work->polynomial && (PetscMax((*whole)->turns, (*whole)->polyturns) > 1 ||
+                           PetscMax((*whole)->nonzeros, (*whole)->polynonzeros) > IDRS_WHOLE_POLY_NONZEROS))
+    *why = "products of PCPOLY are faster in a kernel of their own";
   else if (work->polynomial) PetscFunctionReturn(PETSC_SUCCESS);
   else if (!(*whole)->clustered.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
     *why = "the system does not fit into shared memory, and it would not be faster";

@@ -127,11 +127,12 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
 }
 
 /*
-   Right-hand sides with at least so many shadow vectors and more than so many entries of a panel are solved one by one if each has
-   run "whole". On an H200 they took 1.02 to 1.18 of that time together, and 0.7 to 0.95 with fewer
+   KSPMatSolve() solves for one right-hand side after another if run "whole" is possible for each, s is at least
+   KSPIDRS_SEQUENTIAL_S, and n s is above KSPIDRS_SEQUENTIAL_ENTRIES. On an H200 solving at the same time took 1.02 to 1.18 times as
+   long above these limits, and 0.7 to 0.95 times below them
 */
-#define KSPIDRS_ALONE_S       4
-#define KSPIDRS_ALONE_ENTRIES 4e5
+#define KSPIDRS_SEQUENTIAL_S       4
+#define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
 
 /* Sets everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
 static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
@@ -166,20 +167,23 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   Prepares a solve for `active` simultaneous right-hand sides. If each of them alone has run "whole" and is solved faster so, it
-   prepares none, and sets idrs->sequential
+   Prepares a solve for `active` simultaneous right-hand sides. If one after another is faster in run "whole", it prepares the solve
+   for one of them, and sets idrs->sequential
 */
 static PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt  n;
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt    n;
+  PetscMPIInt size;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  if (active > 1 && !idrs->set.block && idrs->set.s >= KSPIDRS_ALONE_S && (PetscReal)n * idrs->set.s > KSPIDRS_ALONE_ENTRIES) {
+  if (active > 1 && size == 1 && idrs->set.run == KSP_IDRS_RUN_AUTO && !idrs->set.block && idrs->set.s >= KSPIDRS_SEQUENTIAL_S &&
+      (PetscReal)n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES) {
     PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
     if (idrs->run->kind == KSP_IDRS_RUN_WHOLE) {
-      idrs->sequential = "in one kernel each of them is faster";
+      idrs->sequential = "each of them is solved faster in one kernel";
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }

@@ -226,6 +226,8 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#define KSPIDRS_NULLSPACE_REMOVED "a null space is removed after each application of the preconditioner"
+
 /* Gets the polynomial that the preconditioner is, for run "whole", if nothing else is between it and the matvec after it */
 static PetscErrorCode KSPIDRSSetPolynomial_Private(KSP ksp, PetscBool nullspace)
 {
@@ -234,11 +236,12 @@ static PetscErrorCode KSPIDRSSetPolynomial_Private(KSP ksp, PetscBool nullspace)
 
   PetscFunctionBegin;
   idrs->polynomial = NULL;
-  if (idrs->pcmode != KSPIDRS_PC_SEPARATE || idrs->active > 1 || ksp->transpose_solve || nullspace)
-    PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_POLYNOMIAL, &get));
-  if (get) PetscCall((*get)(ksp->pc, idrs->slot[0].r, &idrs->polynomial));
-  if (idrs->polynomial) idrs->separatepc = NULL;
+  if (!get || idrs->pcmode != KSPIDRS_PC_SEPARATE || idrs->active > 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ksp->transpose_solve && !nullspace) PetscCall((*get)(ksp->pc, idrs->slot[0].r, &idrs->polynomial));
+  if (nullspace) idrs->separatepc = KSPIDRS_NULLSPACE_REMOVED;
+  else if (ksp->transpose_solve) idrs->separatepc = "the system is transposed";
+  else idrs->separatepc = idrs->polynomial ? NULL : "the products of PCPOLY are not in one kernel, see -ksp_view";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,9 +266,9 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
   jacobi           = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
   idrs->pcmode     = ksp->pc_side == PC_RIGHT && !none && !jacobi ? KSPIDRS_PC_SEPARATE : KSPIDRS_PC_PASSES;
   idrs->separatepc = NULL;
-  if (removed) idrs->separatepc = "a null space is removed after each application of the preconditioner";
+  if (removed) idrs->separatepc = KSPIDRS_NULLSPACE_REMOVED;
   else if (KSPIDRSIsPreconditioned(idrs) || ksp->pc_side == PC_LEFT)
-    idrs->separatepc = "the preconditioner is not PCNONE, PCJACOBI or PCPOLY from the right, or PCPOLY is not in one kernel";
+    idrs->separatepc = "the preconditioner is not PCNONE, PCJACOBI or PCPOLY from the right";
   idrs->diagonal = NULL;
   if (jacobi) {
     if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */

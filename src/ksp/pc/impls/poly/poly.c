@@ -257,8 +257,9 @@ static PetscErrorCode PCPolyVecsCreate_Private(PC_Poly *poly)
   PetscCall(PCPolyVecsDestroy_Private(vecs));
   PetscCall(IDRSVecsCreate(poly->op.w, count, &vecs->K, &vecs->memory));
   vecs->count = count;
-  vecs->seed  = poly->seed;
+  vecs->seed  = -1; /* until the start vector is there */
   PetscCall(IDRSVecSetHashed(vecs->K[0], (uint64_t)poly->seed, PCPOLY_COLUMN));
+  vecs->seed = poly->seed;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -486,7 +487,7 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
     if (powers)
       how = powers == &IDRSPowers_Stream
             ? "in passes over the matrix, which is streamed, with that of the operator in the same pass"
-            : "in one kernel for each application, by the values of the matrix itself";
+            : "in one kernel for up to 16 of them, by the values of the matrix itself";
     PetscCall(PetscViewerASCIIPrintf(viewer, "  products %s; no copy: %s\n", how, poly->nocopy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -648,9 +649,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   scaled. A set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
   `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`.
 
-  On one GPU all products of an application are in one kernel, which multiplies by the values of the matrix itself, if the registers
-  of the GPU hold them: up to some 90 000 rows of at most 8 entries. `-pc_poly_precision` has no effect then, since fewer bytes
-  would not make it faster.
+  On one GPU up to 16 products of an application are in one kernel, which multiplies by the values of the matrix itself, if the
+  registers of the GPU hold them: up to some 90 000 rows of at most 8 entries. `-pc_poly_precision` has no effect then, since fewer
+  bytes would not make it faster.
 
   `KSPIDRS` with `-ksp_idrs_run whole` applies such a polynomial inside its own kernel of many steps, if each row has a thread and
   an application at most 32 products. By default it does so for matrices with at most 131 072 entries and at most 8 in a row, where

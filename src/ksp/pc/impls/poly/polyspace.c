@@ -113,12 +113,14 @@ static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[]
   for (PetscInt j = 0; j < m; j++) {
     PetscScalar *h = space->H + j * ld;
 
-    /* H R_m = R T, column by column */
-    for (PetscInt i = 0; i < PetscMin(j + 2, rank); i++) {
-      for (PetscInt k = i; k < j + 2; k++) h[i] += R[i + k * n] * T[k + j * n];
-      for (PetscInt k = 0; k < j; k++) h[i] -= space->H[i + k * ld] * R[k + j * n];
-      h[i] /= R[j + j * n];
+    /* H R_m = R T, column by column; T has entries in rows j - 1 to j + 1, R is upper triangular, and H upper Hessenberg */
+    for (PetscInt k = PetscMax(j - 1, 0); k < j + 2; k++) {
+      for (PetscInt i = 0; i < PetscMin(k + 1, rank); i++) h[i] += R[i + k * n] * T[k + j * n];
     }
+    for (PetscInt k = 0; k < j; k++) {
+      for (PetscInt i = 0; i < PetscMin(k + 2, rank); i++) h[i] -= space->H[i + k * ld] * R[k + j * n];
+    }
+    for (PetscInt i = 0; i < PetscMin(j + 2, rank); i++) h[i] /= R[j + j * n];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -540,6 +540,44 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   On one process of a GPU columns are solved one by one if each of them is solved faster in one kernel: with these rows and 16
+   shadow vectors, but not with 4, nor if the run is chosen
+*/
+static PetscErrorCode TestSequential(Mat A)
+{
+  const struct {
+    PetscInt   s;
+    KSPIDRSRun run;
+    PetscBool  sequential;
+  } cases[] = {
+    {16, KSP_IDRS_RUN_AUTO,  PETSC_TRUE },
+    {4,  KSP_IDRS_RUN_AUTO,  PETSC_FALSE},
+    {16, KSP_IDRS_RUN_STEPS, PETSC_FALSE}
+  };
+  PetscBool gpu;
+  Mat       B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &gpu));
+  PetscCall(BlocksCreate(A, 2, BLOCK_RANDOM, &B, &X));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
+    KSP ksp;
+
+    PetscCall(SolverCreate(A, cases[i].s, PCJACOBI, &ksp));
+    PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+    PetscCall(KSPIDRSSetRun(ksp, cases[i].run));
+    for (PetscInt again = 0; again < (i ? 1 : 2); again++) {
+      PetscCall(SolveAllColumns("many rows", ksp, A, B, X, PETSC_TRUE));
+      PetscCall(CheckView(ksp, "right-hand sides, one by one", gpu && cases[i].sequential ? 1 : 0));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&B, &X));
+  PetscCall(Verdict("columns one by one"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Columns that end in the start, restart, or go on beside others */
 static PetscErrorCode TestRestarts(void)
 {
@@ -580,7 +618,7 @@ int main(int argc, char **argv)
   PetscCall(ImplementationFromOptions());
   PetscCall(PetscLogDefaultBegin()); /* to count calls */
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 12, 0.8, 0.4, &A));
-  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 150, 0.8, 0.4, &large));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 160, 0.8, 0.4, &large));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
   PetscCall(TestSolved(A, PETSC_FALSE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestHistories(A));
@@ -592,6 +630,7 @@ int main(int argc, char **argv)
   PetscCall(TestTurns(A));
   PetscCall(TestLeading(A));
   PetscCall(TestMemory(large));
+  PetscCall(TestSequential(large));
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
   PetscCall(TestRestarts());
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));

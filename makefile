@@ -63,6 +63,9 @@ endif
 .DEFAULT_GOAL := all
 # A function that this PETSc lacks must fail at compile time, not at load time
 IDRS_CFLAGS := -Werror=implicit-function-declaration
+# Flags that link the library of a directory, and libraries of CUDA
+linked = -L$(1) -Wl,-rpath,$(realpath $(1)) -lpetscidrs
+cuda   = $(filter -L% -Wl% $(1),$(CUDA_LIB))
 quiet = $(if $(V),$(1),@printf '%12s %s\n' '$(2)' '$(@:$(CURDIR)/%=%)'; $(1))
 
 # One build directory for each PETSc
@@ -78,7 +81,7 @@ ifneq ($(CUDA_LIB),)
     remark := Without back end cuda and -sf_type nccl, which need PETSc 3.20 or newer
   else
     sources  += $(sort $(shell find src/ -name "*.cu"))
-    cudalibs := $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+    cudalibs := $(call cuda,-lcudart)
     # NCCL if the compilers find it; an empty NCCL= leaves it out
     NCCL     ?= $(shell echo '\#include <nccl.h>' | $(CC) $(PETSC_CCPPFLAGS) -E -x c - >/dev/null 2>&1 && echo 'int main(void){return 0;}' | $(CC) -x c - $(cudalibs) -lnccl -o /dev/null 2>/dev/null && echo -lnccl)
     ifneq ($(NCCL),)
@@ -183,16 +186,16 @@ $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c tutorials/*.c benchmarks/*
 # They define functions in place of those of libraries
 $(BUILD)/obj/tests/%.o: IDRS_CFLAGS += -fvisibility=default
 $(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): $(PRIVATE)
-$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(realpath $(dir $(PRIVATE))) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
+$(addprefix $(BUILD)/,$(basename $(wildcard tests/*.c))): libpetscidrs = $(call linked,$(dir $(PRIVATE))) $(call cuda,-lcudart)
 $(BUILD)/launched-kernels.so: tools/launched-kernels.c
 	$(call quiet,$(CC),LINK) -shared -fPIC -O1 -Wall -o $@ $<
-$(BUILD)/benchmarks/batch: libpetscidrs = $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
+$(BUILD)/benchmarks/batch: libpetscidrs = $(call cuda,-lcudart -lcublas)
 $(BUILD)/tutorials/ex6 $(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: $(PLUGIN)
 $(BUILD)/benchmarks/columns $(BUILD)/benchmarks/tasks: $(PRIVATE)
-$(BUILD)/tutorials/ex6: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(realpath $(BUILD)) -lpetscidrs
-$(BUILD)/benchmarks/columns: libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(realpath $(dir $(PRIVATE))) -lpetscidrs
-$(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = -L$(BUILD) -Wl,-rpath,$(realpath $(BUILD)) -lpetscidrs $(filter -L% -Wl% -lcudart,$(CUDA_LIB))
-$(BUILD)/benchmarks/tasks: libpetscidrs = -L$(dir $(PRIVATE)) -Wl,-rpath,$(realpath $(dir $(PRIVATE))) -lpetscidrs $(filter -L% -Wl% -lcudart -lcublas,$(CUDA_LIB))
+$(BUILD)/tutorials/ex6: libpetscidrs = $(call linked,$(BUILD))
+$(BUILD)/benchmarks/columns: libpetscidrs = $(call linked,$(dir $(PRIVATE)))
+$(BUILD)/benchmarks/stream $(BUILD)/benchmarks/larger: libpetscidrs = $(call linked,$(BUILD)) $(call cuda,-lcudart)
+$(BUILD)/benchmarks/tasks: libpetscidrs = $(call linked,$(dir $(PRIVATE))) $(call cuda,-lcudart -lcublas)
 -include $(wildcard $(addprefix $(BUILD)/obj/,tests/*.d tutorials/*.d benchmarks/*.d))
 
 installation = PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' LIBDIR='$(LIBDIR)' VERSION=$(VERSION) SONAME=$(SONAME) tools/install

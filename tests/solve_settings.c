@@ -6,8 +6,8 @@ static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type
 #define ROWS (LINE * LINE)
 
 /* What a KSPIDRS starts with */
-static const PetscReal defaults[] = {
-  4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO, 16, PETSC_FALSE};
+static const PetscReal defaults[12] = {
+  4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO, 16}; /* then false */
 
 /* All values that can be asked for, in this order; the error of the first that cannot */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
@@ -17,7 +17,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   KSPIDRSCommunication  communication;
   KSPIDRSProduct        product;
   KSPIDRSRun            run;
-  PetscBool             block;
+  PetscBool             block, smoothing;
 
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
@@ -31,6 +31,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   PetscCall(KSPIDRSGetRun(ksp, &run));
   PetscCall(KSPIDRSGetWidth(ksp, &width));
   PetscCall(KSPIDRSGetBlock(ksp, &block));
+  PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
   values[0]  = (PetscReal)s;
   values[1]  = (PetscReal)seed;
   values[2]  = (PetscReal)restarts;
@@ -40,6 +41,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   values[8]  = (PetscReal)run;
   values[9]  = (PetscReal)width;
   values[10] = (PetscReal)block;
+  values[11] = (PetscReal)smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,6 +72,7 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
   PetscCall(KSPIDRSSetWidth(ksp, right ? 5 : 50));
   PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
+  PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -77,8 +77,7 @@ static PetscErrorCode IDRSPowersCheck(const char who[], const IDRSPowers *powers
 /* Back ends, the fastest first */
 static const IDRSPowersOps *const IDRSPowersList[] = {&IDRSPowers_Stream,
 #if defined(PETSCIDRS_HAVE_CUDA)
-                                                      &IDRSPowers_Whole,
-                                                      &IDRSPowers_CUDA,
+                                                      &IDRSPowers_Whole, &IDRSPowers_CUDA,
 #endif
                                                       &IDRSPowers_Mat};
 

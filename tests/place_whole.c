@@ -50,7 +50,7 @@ static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Preconditioners of histories. The first two have no kernel of many steps unless the matrix is small, which those after them need */
+/* Preconditioners of histories. With the first two a matrix of any size has a kernel of many steps */
 static const struct {
   const char   *type;
   PCPolyScaling scaling;
@@ -512,10 +512,7 @@ static PetscErrorCode TestUpdates(void)
     for (PetscInt whole = 0; whole < 2; whole++) {
       KSP ksp;
 
-      PetscCall(SolverCreateRun(A, s,
-                                i < 3   ? PCNONE
-                                : i < 6 ? PCJACOBI
-                                        : PCPOLY,
+      PetscCall(SolverCreateRun(A, s, methods[i / 3].type,
                                 whole ? (gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS, &ksp));
       PetscCall(SolveSystem(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));

@@ -519,7 +519,10 @@ static PetscErrorCode IDRSFactorGrowVectors(size_t needed, IDRSFactorVectors *ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In one cluster if the entries of both triangles, so many each, fit into the shared memory of a block */
+/*
+   Launches the kernel of one cluster if the shared memory of a block holds the entries of both triangles, and else the kernel of
+   as many blocks as the GPU holds; entries: of each triangle
+*/
 static PetscErrorCode IDRSFactorLaunchTriangles(IDRSFactorDevice device, const IDRSTriangles *triangles, size_t entries,
                                                 cudaStream_t stream)
 {

@@ -1,11 +1,11 @@
 /*
    Both triangles of a solve in one kernel: x_i = b_i - sum over j of A_ij x_j, for tile rows in the order of their levels.
 
-   A row of the matrix and a column of x have 1 to 32 lanes of a warp, more if the row is long. They read what they need of A,
-   and then wait for the entries of x as they come from other warps: where a level has few rows, the time of a solve is that of a
-   message for each level. Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other,
-   and the first row that is not done never waits for one behind it. All warps are resident, so every row gets done. A warp goes on
-   together, see IDRSGoesOn(). A sum has the same order in every run.
+   A row of the matrix and a column of x have 1 to 32 lanes of a warp, more if the row is long. The lanes read their entries of A,
+   and then wait for the entries of x that other warps compute. If a level has few rows, it takes the time of one message.
+   Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other, and the first row that is
+   not done never waits for one behind it. All warps are resident, so every row gets done. A warp goes on together, see
+   IDRSGoesOn(). A sum has the same order in every run.
 
    Reads A, and the right-hand side of the first triangle; writes the entries of both triangles where others find them, and x.
 
@@ -40,7 +40,7 @@ typedef struct {
   unsigned int       polls;              /* of a warp that waits, at most */
 } IDRSTriangles;
 
-/* Where the entries x of the first and y of the second triangle are: in global memory */
+/* The entries x of the first and y of the second triangle, in global memory */
 struct IDRSTriangleGlobal {
   IDRSMarked *x, *y;
 
@@ -57,7 +57,7 @@ struct IDRSTriangleGlobal {
   }
 };
 
-/* In the shared memory of all blocks of a cluster; keeps: those of the second triangle also in global memory */
+/* The same in the shared memory of each block of a cluster. keeps: the entries of the second triangle in global memory, or NULL */
 struct IDRSTriangleCluster {
   IDRSMarked  *x, *y, *keeps;
   unsigned int blocks;

@@ -179,7 +179,7 @@ static __global__ void __launch_bounds__(IDRS_POWERS_THREADS, 1)
   if (!wait.left) *(volatile int *)powers.timedout = 1;
 }
 
-/* What a matrix keeps for this back end */
+/* The data of this back end that a matrix keeps */
 typedef struct {
   bool             planned; /* for this pattern */
   PetscObjectState pattern;
@@ -187,7 +187,7 @@ typedef struct {
   size_t           lanes, extra; /* lanes of all warps, and sums of further warps of a row */
   IDRSPowersLane  *lane;         /* in the memory of the GPU */
   IDRSMarked      *places[2];
-  PetscInt         used[2]; /* places that are not clear, for so many steps */
+  PetscInt         used[2]; /* number of steps whose places are not clear */
   int              set;     /* of the next launch */
   int             *timedout;
 } IDRSPowersWhole;
@@ -479,9 +479,11 @@ static PetscErrorCode IDRSPowersSum_Whole(const IDRSPowers *powers, Vec x, const
     Vec v[IDRS_POWERS_STEPS] = {};
 
     count = PetscMin(IDRS_POWERS_STEPS, k - begin);
+    /* the last v, or the two with which the next launch begins */
     if (begin + count == k) v[count - 1] = sum->vk;
-    else { /* what the next launch begins with */ v[count - 1] = work[0];
-      v[count - 2]                                             = work[1];
+    else {
+      v[count - 1] = work[0];
+      v[count - 2] = work[1];
     }
     PetscCall(IDRSPowersWholeSteps(powers, begin, count, begin ? work[1] : NULL, begin ? work[0] : x, v, sum));
   }

@@ -219,9 +219,7 @@ static PetscErrorCode IDRSWholeSetUpPolynomial(IDRSWork work, IDRSWhole whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The messages and the result, and what is known of the rows of A
-*/
+/* The messages and the result, and what is known of the rows of A */
 static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;

@@ -238,10 +238,12 @@ static PetscErrorCode KSPIDRSSetPolynomial_Private(KSP ksp, PetscBool nullspace)
   idrs->polynomial = NULL;
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_POLYNOMIAL, &get));
   if (!get || idrs->pcmode != KSPIDRS_PC_SEPARATE || idrs->active > 1) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!ksp->transpose_solve && !nullspace) PetscCall((*get)(ksp->pc, idrs->slot[0].r, &idrs->polynomial));
   if (nullspace) idrs->separatepc = KSPIDRS_NULLSPACE_REMOVED;
   else if (ksp->transpose_solve) idrs->separatepc = "the system is transposed";
-  else idrs->separatepc = idrs->polynomial ? NULL : "the products of PCPOLY are not in one kernel, see -ksp_view";
+  else {
+    PetscCall((*get)(ksp->pc, idrs->slot[0].r, &idrs->polynomial));
+    idrs->separatepc = idrs->polynomial ? NULL : "the products of PCPOLY are not in one kernel, see -ksp_view";
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

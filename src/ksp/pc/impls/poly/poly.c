@@ -657,12 +657,13 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   an application at most 32 products. By default it does so for matrices with at most 131 072 entries and at most 8 in a row, where
   it is faster.
 
-  Other matrices are multiplied by a copy, with the vector operations in the same loops. That of type `MATAIJ`, with vectors in the
-  memory of the host, has values in single precision and columns of 16 bits. That of `MATAIJCUSPARSE`, with vectors on the GPU, has
-  values in half precision, and no columns where its entries are on diagonals; the largest value is scaled to the end of the
-  range, and rows much longer than the others are in double precision. Its size is in `-ksp_view`. Matrices without a copy, and
-  transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to
-  the rounding of the values; for methods that use both, as `KSPBICG`, take `-pc_poly_precision double`.
+  Other matrices are multiplied by a copy, and the vector operations are in the same loops. If the vectors are in the memory of the
+  host, the copy of a `MATAIJ` has values in single precision and columns of 16 bits. If they are on the GPU, the copy of a
+  `MATAIJCUSPARSE` has values in half precision, and no columns where its entries are on diagonals. The largest value is scaled to
+  the end of the range, and rows that are much longer than the others are in double precision. `-ksp_view` shows the size of the
+  copy. Matrices without a copy, and transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is
+  the transpose of `PCApply()` up to the rounding of the values; for methods that use both, as `KSPBICG`, take
+  `-pc_poly_precision double`.
 
   With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one
   pass over the matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.

@@ -1,6 +1,6 @@
 /*
-   p(D^{-1}A) by back ends of the matrix powers that make many steps at once: in one kernel, or in one pass over a streamed matrix
-   if the memory on the GPU has room for so many steps. The factors of p are steps
+   p(D^{-1}A) by a back end of the matrix powers that makes many steps at once: in one kernel, or in one pass over a streamed matrix
+   if the GPU has memory for all steps. Each factor of p is one step or two
 
      v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2},   the first one times p(0)
 

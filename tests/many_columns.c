@@ -283,6 +283,8 @@ static PetscErrorCode TestReads(Mat A)
     Mat      B, X;
 
     PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
     PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountEvent("MatMatMultNum", &several[0]));
     PetscCall(CountEvent("MatMult", &one[0]));
@@ -329,6 +331,7 @@ static PetscErrorCode TestPreconditioners(Mat A)
     Mat             B, X;
 
     PetscCall(SolverCreate(A, 4, pctypes[i], &ksp));
+    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
     PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountEvent("PCMatApply", &blocks[0]));
     PetscCall(CountEvent("PCApply", &vectors[0]));
@@ -541,39 +544,51 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
 }
 
 /*
-   On one process of a GPU columns are solved one by one if each of them is solved faster in one kernel: with these rows and 16
-   shadow vectors, but not with 4, nor if the run is chosen
+   With one process and one GPU several kernels of many steps run side by side, as many as fit. Where two do not, columns are solved one
+   by one with many shadow vectors, or if such a kernel is asked for, and else step by step together
 */
-static PetscErrorCode TestSequential(Mat A)
+static PetscErrorCode TestSideBySide(void)
 {
-  const struct {
-    PetscInt   s;
-    KSPIDRSRun run;
-    PetscBool  sequential;
+  static const struct {
+    PetscInt    m, columns, s;
+    KSPIDRSRun  run;
+    const char *pctype, *view; /* a line of the view on a GPU */
   } cases[] = {
-    {16, KSP_IDRS_RUN_AUTO,  PETSC_TRUE },
-    {4,  KSP_IDRS_RUN_AUTO,  PETSC_FALSE},
-    {16, KSP_IDRS_RUN_STEPS, PETSC_FALSE}
+    {12,  16, 4,  KSP_IDRS_RUN_AUTO,  PCJACOBI, "side by side"                          },
+    {12,  17, 1,  KSP_IDRS_RUN_WHOLE, PCNONE,   "side by side"                          },
+    {12,  5,  8,  KSP_IDRS_RUN_AUTO,  PCPOLY,   "side by side"                          },
+    {100, 16, 4,  KSP_IDRS_RUN_AUTO,  PCNONE,   "right-hand sides, ... at the same time"},
+    {100, 3,  16, KSP_IDRS_RUN_WHOLE, PCJACOBI, "side by side"                          },
+    {100, 2,  4,  KSP_IDRS_RUN_STEPS, PCJACOBI, "run steps"                             },
+    {240, 2,  16, KSP_IDRS_RUN_AUTO,  PCJACOBI, "one by one: each of them"              },
+    {240, 2,  4,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "side by side"                          },
+    {600, 2,  1,  KSP_IDRS_RUN_AUTO,  PCJACOBI, "run steps"                             },
+    {400, 2,  8,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "one by one: -ksp_idrs_run whole"       }
   };
-  PetscBool gpu;
-  Mat       B, X;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &gpu));
-  PetscCall(BlocksCreate(A, 2, BLOCK_RANDOM, &B, &X));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
-    KSP ksp;
+    PetscBool gpu;
+    KSP       ksp;
+    Mat       A, B, X;
 
-    PetscCall(SolverCreate(A, cases[i].s, PCJACOBI, &ksp));
-    PetscCall(KSPIDRSSetRun(ksp, cases[i].run));
-    for (PetscInt again = 0; again < (i ? 1 : 2); again++) {
-      PetscCall(SolveAllColumns("many rows", ksp, A, B, X, PETSC_TRUE));
-      PetscCall(CheckView(ksp, "right-hand sides, one by one", gpu && cases[i].sequential ? 1 : 0));
+    PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 12, 0.8, 0.4, &A));
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &gpu));
+    if (gpu && cases[i].m != 12) {
+      PetscCall(MatDestroy(&A));
+      PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, cases[i].m, 0.8, 0.4, &A));
     }
-    PetscCall(KSPDestroy(&ksp));
+    PetscCall(BlocksCreate(A, cases[i].columns, BLOCK_RANDOM, &B, &X));
+    PetscCall(SolverCreate(A, cases[i].s, cases[i].pctype, &ksp));
+    if (gpu || cases[i].run != KSP_IDRS_RUN_WHOLE) PetscCall(KSPIDRSSetRun(ksp, cases[i].run));
+    for (PetscInt again = 0; again < 2; again++) {
+      PetscCall(SolveAllColumns(cases[i].view, ksp, A, B, X, PETSC_TRUE));
+      if (gpu) PetscCall(CheckView(ksp, cases[i].view, 1));
+    }
+    PetscCall(DestroyAll(&ksp, &B, &X));
+    PetscCall(MatDestroy(&A));
   }
-  PetscCall(DestroyAll(&B, &X));
-  PetscCall(Verdict("columns one by one"));
+  PetscCall(Verdict("columns side by side"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -629,7 +644,7 @@ int main(int argc, char **argv)
   PetscCall(TestTurns(A));
   PetscCall(TestLeading(A));
   PetscCall(TestMemory(large));
-  PetscCall(TestSequential(large));
+  PetscCall(TestSideBySide());
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
   PetscCall(TestRestarts());
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));

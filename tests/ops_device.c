@@ -177,15 +177,14 @@ static PetscErrorCode StepByKernel(Side *side, const IDRSStep *step)
 {
   const IDRSLimits limits = {.bounds = wide, .maxits = 2, .anchornorm = 1.0, .tested = PETSC_MAX_REAL, .growth = PETSC_MAX_REAL};
   const IDRSStep   next   = Next(side, step);
-  IDRSWholeReport  report;
-  IDRSOutcome      outcome;
+  IDRSWholeTask    task   = {.work = side->work, .limits = limits, .outcome = {.step = *step}};
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSQueueWhole(side->work, step, &limits, NULL, NULL, &report, &outcome));
-  PetscCall(ComplainIf(report.completed != 1 || report.updates || outcome.verdict != IDRS_UNDECIDED || outcome.step.k != next.k ||
-                         outcome.step.start != next.start,
+  PetscCall(IDRSQueueWhole(side->work, 1, 1, &task));
+  PetscCall(ComplainIf(task.report.completed != 1 || task.report.updates || task.outcome.verdict != IDRS_UNDECIDED ||
+                         task.outcome.step.k != next.k || task.outcome.step.start != next.start,
                        "a kernel makes %" INT " steps from step %" INT ", and leaves step %" INT " with verdict %d",
-                       report.completed, step->k, outcome.step.k, (int)outcome.verdict));
+                       task.report.completed, step->k, task.outcome.step.k, (int)task.outcome.verdict));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

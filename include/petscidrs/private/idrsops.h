@@ -122,6 +122,18 @@ typedef struct {
   PetscBool stopped;
 } IDRSOutcome;
 
+/*
+   Steps of one solve, which a device makes at once. outcome.step is the first one, and then the step in which the host continues,
+   or IDRS_RESIDUAL, the projection of an r that is not near to what the update was to confirm
+*/
+typedef struct {
+  IDRSWork        work;      /* whose scalars are on the host */
+  IDRSLimits      limits;    /* until when the device may go on */
+  Vec             x, anchor; /* what updates add z to, and its residual; NULL: the host makes the updates */
+  IDRSWholeReport report;    /* what the device has done; its arrays are there until the next call */
+  IDRSOutcome     outcome;
+} IDRSWholeTask;
+
 /* Inner products that travel with the sums of the next projection: x^H x, x^H y, y^H y */
 enum {
   IDRS_DOT_XX,
@@ -147,9 +159,12 @@ typedef struct {
 
 /* Many steps at once on a device, from one whose direction is there, to the one in which the host continues */
 typedef struct {
-  PetscErrorCode (*runs)(IDRSWork, IDRSProduct, PetscBool, const char *[]);
-  /* x = NULL: the host makes the updates */
-  PetscErrorCode (*run)(IDRSWork, const IDRSLimits *, Vec x, Vec anchor, IDRSStep *, IDRSWholeReport *);
+  /* sets the string to NULL, or to the reason why the work cannot, or had better not if the choice is automatic */
+  PetscErrorCode (*runs)(IDRSWork, PetscBool, const char *[]);
+  /* of so many solves like that of the work, where it runs, how many fit on the device at the same time; 0: less than one */
+  PetscErrorCode (*fits)(IDRSWork, PetscInt, PetscInt *);
+  /* the tasks of solves at the same time, for so many of which the work was asked */
+  PetscErrorCode (*run)(IDRSWork, PetscInt, PetscInt, IDRSWholeTask[]);
 } IDRSWholeOps;
 
 /*
@@ -164,8 +179,8 @@ typedef struct {
      Collective, at the begin of every solve
   */
   PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]);
-  /* whether entries of u, for the product of one work, go from device to device in the same way; collective, after runs */
-  PetscErrorCode (*halo)(IDRSWork, PetscBool *);
+  /* whether entries of u, for the product of all works, go from device to device in the same way; collective, after runs */
+  PetscErrorCode (*halo)(const IDRSGroup *, PetscBool *);
   PetscErrorCode (*begin)(const IDRSGroup *); /* the scalars go to where the algebra is done */
   /* the projections, and what follows from them */
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
@@ -352,8 +367,8 @@ PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
 PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
 PETSC_EXTERN PetscErrorCode IDRSQueueEnd(const IDRSGroup *);
 PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, PetscBool, const char *[]);
-PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, const IDRSStep *, const IDRSLimits *, Vec, Vec, IDRSWholeReport *,
-                                           IDRSOutcome *);
+PETSC_EXTERN PetscErrorCode IDRSQueueWholeFits(IDRSWork, PetscInt, PetscInt *);
+PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, PetscInt, PetscInt, IDRSWholeTask[]);
 PETSC_EXTERN PetscInt       IDRSQueueInFlight(IDRSWork);
 PETSC_EXTERN PetscBool      IDRSQueueOnDevice(IDRSWork);
 

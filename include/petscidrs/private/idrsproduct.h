@@ -34,10 +34,10 @@ typedef struct _n_IDRSProjection IDRSProjection; /* of the back end that launche
 typedef struct {
   PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* x = A u with its sums */
   /*
-     whether the kernels can exchange the halo themselves, for a product that may be NULL on this process. Collective, between
-     processes whose devices map each other's memory
+     whether the kernels for one column, or for several, as many as IDRS_MAX_WIDTH, can exchange the halo themselves, for a product
+     that may be NULL on this process. Collective, between processes whose devices map each other's memory
   */
-  PetscErrorCode (*connect)(IDRSProduct, MPI_Comm, PetscBool *);
+  PetscErrorCode (*connect)(IDRSProduct, MPI_Comm, PetscInt, PetscBool *);
 } IDRSProjectOps;
 
 typedef struct {
@@ -80,6 +80,7 @@ struct _n_IDRSProduct {
   IDRSMatState              of;         /* of the matrix whose transpose A is, where this is such a product */
   /* all processes have agreed on wide for this operator and its vectors, or on the transpose */
   PetscBool      widechosen;
+  PetscBool      halo;           /* the kernels for several columns exchange the halo in this solve, on all processes */
   PetscBool      byrows;         /* several columns go through a block by rows */
   PetscInt       tilesize;       /* of the blocks of A that have one column index then; 0 or 1: there are none */
   const char    *notiles;        /* why the block size of A is not used, or NULL */
@@ -96,7 +97,7 @@ PETSC_INTERN const IDRSProductOps IDRSProducts_Host;
 
 /* Where CUDA is compiled in */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
-PETSC_INTERN PetscErrorCode       IDRSProductConnect(IDRSProduct, MPI_Comm, PetscBool *);
+PETSC_INTERN PetscErrorCode       IDRSProductConnect(IDRSProduct, MPI_Comm, PetscBool, PetscBool *);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);

@@ -7,7 +7,25 @@
 #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #include "../interface/idrsrowscatter.h"
 #include "columns.cuh"
+#include "messages.cuh"
 #include "offdiagonal.h"
+
+/* Numbers of entries of X to other devices: see halo.h. A thread a number. Reads X there */
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSSendColumnsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, IDRSSends sends, int k)
+{
+  const IDRSColumnArrays &arrays = IDRSShareArrays(given);
+
+  overlap.Begin();
+  for (size_t g = IDRSFirstRow<1>(); g < (size_t)sends.items * k; g += IDRSRowStride<1>()) {
+    const size_t      i = g / k, c = g % k;
+    const PetscScalar entry   = arrays.x[c][sends.index[i]];
+    const PetscReal   part[2] = {PetscRealPart(entry), PetscImaginaryPart(entry)};
+
+#pragma unroll
+    for (int l = 0; l < IDRS_PARTS; l++) IDRSStoreSystem(sends.to[i] + c * IDRS_PARTS + l, IDRSMakeMessage(part[l], sends.number));
+  }
+}
 
 /* to = those rows of X, by rows. Reads X there; writes to */
 static __global__ void __launch_bounds__(IDRS_THREADS)
@@ -21,23 +39,50 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   for (size_t g = IDRSFirstRow<1>(); g < count * k; g += IDRSRowStride<1>()) to[g] = arrays.x[g % k][rows[g / k]];
 }
 
-/* Y += A ghosts for the rows of A: some lanes a row, a lane a column. Reads A, the ghosts, and Y in these rows; writes Y there */
+/* One of the columns of ghosts, an array or messages, in which an entry has so many numbers */
+template <typename Ghosts>
+struct IDRSGhostColumn {
+  Ghosts ghosts;
+  int    numbers, column;
+};
+
+template <typename Ghosts>
+static __device__ __forceinline__ bool IDRSGoesOn(const IDRSGhostColumn<Ghosts> &u, bool left)
+{
+  return IDRSGoesOn(u.ghosts, left);
+}
+
+template <int ATONCE, typename Ghosts>
+static __device__ __forceinline__ void IDRSGather(const IDRSGhostColumn<Ghosts> &u, const PetscInt column[ATONCE],
+                                                  PetscScalar entry[ATONCE])
+{
+  PetscInt number[ATONCE];
+
+#pragma unroll
+  for (int l = 0; l < ATONCE; l++) number[l] = column[l] < 0 ? -1 : column[l] * u.numbers + u.column;
+  IDRSGather<ATONCE>(u.ghosts, number, entry);
+}
+
+/*
+   Y += A ghosts for the rows of A: some lanes a row, a lane a column. Reads A, the ghosts, and Y in these rows; writes Y there.
+   Adds up as IDRSOffDiagonalKernel() does: the same bits
+*/
+template <typename Ghosts>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSOffDiagonalColumnsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, IDRSCSR A, const PetscInt *rows, int k,
-                               int lanes, const PetscScalar *ghosts)
+                               int lanes, Ghosts ghosts, int numbers)
 {
-  const IDRSColumnArrays &arrays = IDRSShareArrays(given);
-  const int               c      = threadIdx.x % lanes;
+  const IDRSColumnArrays       &arrays = IDRSShareArrays(given);
+  const int                     c      = threadIdx.x % lanes;
+  const IDRSGhostColumn<Ghosts> column = {ghosts, numbers, c};
 
   overlap.Begin();
   if (c >= k) return;
   for (size_t r = IDRSFirstRow<1>() / lanes; r < (size_t)A.n; r += IDRSRowStride<1>() / lanes) {
-    PetscScalar sum = 0.0;
+    PetscScalar *y = arrays.y[c] + rows[r];
 
-#pragma unroll 4
-    for (IDRSIndex p = A.i[r]; p < (IDRSIndex)A.i[r + 1]; p++) sum += A.a[p] * ghosts[(size_t)A.j[p] * k + c];
     /* Y_c += A_outside ghosts_c */
-    arrays.y[c][rows[r]] += sum;
+    *y += IDRSRowPart<4>(A, column, (IDRSIndex)r, 0, 1);
   }
 }
 
@@ -98,11 +143,41 @@ static PetscErrorCode IDRSColumnsTravel_CUDA(IDRSProduct product, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The entries that other processes need set out: by kernels, or by the scatter */
+static PetscErrorCode IDRSColumnsSend_CUDA(IDRSProduct product, const IDRSColumnsLaunch *launch)
+{
+  const IDRSRowScatter rowscatter = product->rowscatter;
+  const int            k          = (int)launch->k;
+  IDRSSends            sends;
+
+  PetscFunctionBegin;
+  if (product->halo) {
+    PetscCall(IDRSHaloNext(product->offdiagonal->wide, &sends));
+    PetscCall(PetscLogGpuTimeBegin());
+    (void)IDRSLaunchResident<IDRSSendColumnsKernel>(launch->multiprocessors,
+                                                    ((size_t)sends.items * k + IDRS_THREADS - 1) / IDRS_THREADS, 0, true,
+                                                    launch->stream, launch->arrays, sends, k);
+    PetscCallCUDA(cudaGetLastError());
+    PetscCall(PetscLogGpuTimeEnd());
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(IDRSColumnsTravel_CUDA(product, launch->k));
+  PetscCall(PetscLogGpuTimeBegin());
+  (void)IDRSLaunchResident<IDRSPackColumnsKernel>(launch->multiprocessors,
+                                                  ((size_t)rowscatter->count * k + IDRS_THREADS - 1) / IDRS_THREADS, 0, true,
+                                                  launch->stream, launch->arrays, (const PetscInt *)product->columns->rows,
+                                                  (size_t)rowscatter->count, k, product->columns->sent);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(IDRSStreamJoin_CUDA());
+  PetscCall(IDRSRowScatterBegin(rowscatter, launch->k, PETSC_MEMTYPE_CUDA, product->columns->sent, product->columns->ghosts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSColumnsBegin_CUDA - The arrays; entries of X set out for other processes, from one process on */
 PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], Vec Y[], IDRSColumnsLaunch *launch)
 {
-  const IDRSRowScatter rowscatter = product->rowscatter;
-  int                  device;
+  int device;
 
   PetscFunctionBegin;
   *launch   = {};
@@ -120,43 +195,45 @@ PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], V
     launch->arrays.y[c] = launch->arrays.y[k - 1];
   }
   /* the rows that other processes need are on their way while the diagonal block is multiplied */
-  if (rowscatter) {
-    PetscCall(IDRSColumnsTravel_CUDA(product, k));
-    PetscCall(PetscLogGpuTimeBegin());
-    (void)IDRSLaunchResident<IDRSPackColumnsKernel>(launch->multiprocessors,
-                                                    ((size_t)rowscatter->count * k + IDRS_THREADS - 1) / IDRS_THREADS, 0, true,
-                                                    launch->stream, launch->arrays, (const PetscInt *)product->columns->rows,
-                                                    (size_t)rowscatter->count, (int)k, product->columns->sent);
-    PetscCallCUDA(cudaGetLastError());
-    PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(IDRSStreamJoin_CUDA());
-    PetscCall(IDRSRowScatterBegin(rowscatter, k, PETSC_MEMTYPE_CUDA, product->columns->sent, product->columns->ghosts));
-  }
+  if (product->rowscatter) PetscCall(IDRSColumnsSend_CUDA(product, launch));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The second kernel, in at most so many blocks */
+template <typename Ghosts>
+static PetscErrorCode IDRSColumnsFinish_CUDA(IDRSOffDiagonal off, const IDRSColumnsLaunch *launch, size_t most, Ghosts ghosts,
+                                             int numbers)
+{
+  int    lanes = 1;
+  size_t enough;
+
+  PetscFunctionBegin;
+  if (!off->some.A.n) PetscFunctionReturn(PETSC_SUCCESS);
+  while (lanes < launch->k) lanes *= 2;
+  enough = ((size_t)off->some.A.n * lanes + IDRS_THREADS - 1) / IDRS_THREADS;
+  PetscCall(PetscLogGpuTimeBegin());
+  (void)IDRSLaunchResident<IDRSOffDiagonalColumnsKernel<Ghosts>>(launch->multiprocessors, PetscMin(enough, most), 0, true,
+                                                                 launch->stream, launch->arrays, off->some.A,
+                                                                 (const PetscInt *)off->some.rows, (int)launch->k, lanes, ghosts,
+                                                                 numbers);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* IDRSColumnsEnd_CUDA - Finishes the rows with entries outside the diagonal block */
 PetscErrorCode IDRSColumnsEnd_CUDA(IDRSProduct product, Vec X[], Vec Y[], IDRSColumnsLaunch *launch)
 {
-  const PetscInt k     = launch->k;
-  int            lanes = 1;
+  const IDRSOffDiagonal off = product->offdiagonal;
+  const PetscInt        k   = launch->k;
 
   PetscFunctionBegin;
-  if (product->rowscatter) {
-    const IDRSOffDiagonal off = product->offdiagonal;
-
-    while (lanes < k) lanes *= 2;
+  if (product->rowscatter && product->halo)
+    PetscCall(IDRSColumnsFinish_CUDA(off, launch, IDRSWaitingBlocks(), IDRSHaloGetGhosts(off->wide), IDRS_MAX_WIDTH));
+  else if (product->rowscatter) {
     PetscCall(IDRSRowScatterEnd(product->rowscatter, k, product->columns->sent, product->columns->ghosts));
     PetscCall(IDRSStreamJoin_CUDA());
-    PetscCall(PetscLogGpuTimeBegin());
-    if (off->some.A.n)
-      (void)IDRSLaunchResident<IDRSOffDiagonalColumnsKernel>(launch->multiprocessors,
-                                                             ((size_t)off->some.A.n * lanes + IDRS_THREADS - 1) / IDRS_THREADS, 0,
-                                                             true, launch->stream, launch->arrays, off->some.A,
-                                                             (const PetscInt *)off->some.rows, (int)k, lanes,
-                                                             (const PetscScalar *)product->columns->ghosts);
-    PetscCallCUDA(cudaGetLastError());
-    PetscCall(PetscLogGpuTimeEnd());
+    PetscCall(IDRSColumnsFinish_CUDA(off, launch, SIZE_MAX, (const PetscScalar *)product->columns->ghosts, (int)k));
   }
   for (PetscInt c = 0; c < k; c++) {
     PetscCall(VecRestoreArrayReadAndMemType(X[c], &launch->arrays.x[c]));

@@ -8,8 +8,9 @@
 
 struct _n_IDRSHalo {
   MPI_Comm       comm;
-  IDRSPeersShare share; /* two exchanges take turns in it */
-  PetscInt       room;  /* messages of an exchange that come here */
+  IDRSPeersShare share;         /* two exchanges take turns in it */
+  PetscInt       ghosts, width; /* entries of an exchange that come here, and numbers of each */
+  PetscInt       room;          /* messages of an exchange that come here */
   uint32_t       items, number;
   PetscInt      *index; /* on the device, as in IDRSSends */
   ulonglong2   **to;    /* for odd exchanges, and behind them for even ones */
@@ -86,7 +87,7 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
     const PetscInt *place  = heard + offset[p] + p + 1;
 
     for (PetscInt i = offset[p]; i < offset[p + 1]; i++) {
-      to[i] = memory + place[i - offset[p]] * IDRS_PARTS;
+      to[i] = memory + place[i - offset[p]] * halo->width * IDRS_PARTS;
       /* even exchanges have the places behind those of odd ones */
       to[halo->items + i] = to[i] + place[-1];
     }
@@ -100,17 +101,20 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 }
 
 /*
-   IDRSHaloCreate - The halo of this scatter from an owned vector to one of so many ghosts, between the processes of a communicator
-   of PETSc's own that are connected; NULL, on all of them, where there is no memory for it. Collective
+   IDRSHaloCreate - The halo of this scatter from an owned vector, or as many as `width` of them, to one of so many ghosts, between
+   the processes of a communicator of PETSc's own that are connected; NULL, on all of them, where there is no memory for it.
+   Collective
 */
-PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, IDRSHalo *newhalo)
+PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, PetscInt width, IDRSHalo *newhalo)
 {
   IDRSHalo halo;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&halo));
-  *newhalo   = halo;
-  halo->room = ghosts * IDRS_PARTS;
+  *newhalo     = halo;
+  halo->ghosts = ghosts;
+  halo->width  = width;
+  halo->room   = ghosts * width * IDRS_PARTS;
   PetscCall(PetscCommDuplicate(comm, &halo->comm, NULL));
   PetscCall(IDRSPeersCreateShare(halo->comm, ((size_t)2 * halo->room + 1) * sizeof(ulonglong2), &halo->share));
   if (halo->share) PetscCall(IDRSHaloSetSends_Private(halo, scatter));
@@ -136,7 +140,7 @@ PetscErrorCode IDRSHaloIsMutual(IDRSHalo halo, PetscSF scatter, Mat block, Petsc
   PetscCallMPI(MPI_Comm_size(halo->comm, &size));
   PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, NULL, NULL));
   PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &receives, &offset, &place, NULL));
-  PetscCall(PetscCalloc2(halo->room / IDRS_PARTS, &read, size, &waits));
+  PetscCall(PetscCalloc2(halo->ghosts, &read, size, &waits));
   PetscCall(MatGetRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   for (PetscInt p = 0; done && p < i[n]; p++) read[j[p]] = PETSC_TRUE;
   PetscCall(MatRestoreRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));

@@ -10,6 +10,9 @@
    Matvecs without sums between them need a halo in which a process waits for something of each process to which it sends. Odd and
    even exchanges have memory of their own. A process sends exchange e + 2 after its second kernel of matvec e + 1 has read the
    messages e + 1 of those processes, which they send after their second kernel of matvec e has read everything.
+
+   A matvec with several columns is the same, with up to IDRS_MAX_WIDTH numbers of each entry, and with the kernel that sends before
+   the first one. Its sums follow in a kernel of their own.
 */
 #pragma once
 
@@ -39,7 +42,7 @@ static inline size_t IDRSWaitingBlocks(void)
 
 typedef struct _n_IDRSHalo *IDRSHalo;
 
-PETSC_INTERN PetscErrorCode IDRSHaloCreate(MPI_Comm, PetscSF, PetscInt, IDRSHalo *);
+PETSC_INTERN PetscErrorCode IDRSHaloCreate(MPI_Comm, PetscSF, PetscInt, PetscInt, IDRSHalo *);
 PETSC_INTERN PetscBool      IDRSHaloIsValid(IDRSHalo);
 PETSC_INTERN PetscErrorCode IDRSHaloIsMutual(IDRSHalo, PetscSF, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSHaloNext(IDRSHalo, IDRSSends *);

@@ -100,36 +100,39 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
     PetscCall(VecDestroy(&(*off)->ghosts));
     PetscCall(PetscSFDestroy(&(*off)->scatter));
     PetscCall(IDRSHaloDestroy(&(*off)->halo));
+    PetscCall(IDRSHaloDestroy(&(*off)->wide));
   }
   PetscCall(PetscFree(*off));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, if there is none, or tells that there cannot be one; off
-   may be NULL on some processes. Collective, between processes that IDRSPeersConnect() has connected, and the same on all of them
+   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, for one column or as many as `width`, if there is none, or
+   tells that there cannot be one; off may be NULL on some processes. Collective, between processes that IDRSPeersConnect() has
+   connected, and the same on all of them
 */
-PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscBool *connected)
+PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscInt width, PetscBool *connected)
 {
-  PetscMPIInt states[2] = {off ? 0 : 1, off && IDRSHaloIsValid(off->halo) ? 0 : 1};
+  IDRSHalo   *halo      = off ? (width > 1 ? &off->wide : &off->halo) : NULL;
+  PetscMPIInt states[2] = {off ? 0 : 1, off && IDRSHaloIsValid(*halo) ? 0 : 1};
   PetscInt    ghosts;
 
   PetscFunctionBegin;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
   if (!states[0] && states[1]) {
-    PetscCall(IDRSHaloDestroy(&off->halo));
+    PetscCall(IDRSHaloDestroy(halo));
     PetscCall(VecGetLocalSize(off->ghosts, &ghosts));
-    PetscCall(IDRSHaloCreate(comm, off->scatter, ghosts, &off->halo));
+    PetscCall(IDRSHaloCreate(comm, off->scatter, ghosts, width, halo));
   }
-  *connected = !states[0] && off->halo ? PETSC_TRUE : PETSC_FALSE;
+  *connected = !states[0] && *halo ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* IDRSProductConnect_CUDA - Whether the halo of a product can go through its kernels; as IDRSOffDiagonalConnect() */
-PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, PetscBool *connected)
+PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, PetscInt width, PetscBool *connected)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalConnect(product ? product->offdiagonal : NULL, comm, connected));
+  PetscCall(IDRSOffDiagonalConnect(product ? product->offdiagonal : NULL, comm, width, connected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -21,14 +21,15 @@ typedef struct _n_IDRSOffDiagonal {
   PetscSF            scatter; /* of the matrix */
   Vec                ghosts;  /* the entries of u that come from other processes by the scatter */
   IDRSHalo           halo;    /* by which they come inside the kernels, or NULL */
+  IDRSHalo           wide;    /* the same for several columns */
   PetscInt           n;       /* rows of the block */
   uint32_t          *places;  /* as above */
   IDRSBoundary       boundary;
 } *IDRSOffDiagonal;
 
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalSetUp(Mat, const uint16_t[], const PetscScalar *, IDRSOffDiagonal *, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal, MPI_Comm, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal, MPI_Comm, PetscInt, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal, Vec, bool, IDRSBoundary *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal, const IDRSProjection *, unsigned int);
-PETSC_INTERN PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct, MPI_Comm, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct, MPI_Comm, PetscInt, PetscBool *);

@@ -165,6 +165,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   product->slower     = alone;
   product->state      = state;
   product->widechosen = PETSC_FALSE;
+  product->halo       = PETSC_FALSE;
   product->flops      = 0.0;
   if (kind == KSP_IDRS_PRODUCT_MAT || alone) {
     if (kind > KSP_IDRS_PRODUCT_MAT) PetscCall(IDRSProductAgree_Private(A, kind, alone));
@@ -225,13 +226,14 @@ PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *pro
 
 #if defined(PETSCIDRS_HAVE_CUDA)
 /*
-   IDRSProductConnect - Returns whether projections can exchange the halo of the product, which may be NULL on some processes,
-   inside their kernels; collective. Both back ends have the same halo
+   IDRSProductConnect - Returns whether projections, or products of several columns, can exchange the halo of the product, which may
+   be NULL on some processes, inside their kernels; collective. Both back ends have the same halo
 */
-PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool *connected)
+PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool columns, PetscBool *connected)
 {
   PetscFunctionBegin;
-  PetscCall((*IDRSProductList[0]->projection->connect)(product, comm, connected));
+  PetscCall((*IDRSProductList[0]->projection->connect)(product, comm, columns ? IDRS_MAX_WIDTH : 1, connected));
+  if (product) product->halo = (PetscBool)(columns && *connected);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

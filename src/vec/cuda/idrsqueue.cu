@@ -55,10 +55,10 @@ static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, PetscBool autom
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueHalo_Peer(IDRSWork work, PetscBool *halo)
+static PetscErrorCode IDRSQueueHalo_Peer(const IDRSGroup *group, PetscBool *halo)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSProductConnect(work->product, work->comm, halo));
+  PetscCall(IDRSProductConnect(group->work[0]->product, group->work[0]->comm, group->count > 1 ? PETSC_TRUE : PETSC_FALSE, halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -4,28 +4,21 @@
    the same rows in all passes, and the panels, r, z, v and t are read and written by their own thread only. What goes from block to
    block, and why in order, is in whole.cuh.
 */
-#include "wholecluster.h"
+#include "wholelayout.h"
 #include "../../mat/matching/matchingcuda.h"
 #include "../../sys/device/cooperative.cuh"
 #include "../../sys/device/timeout.h"
 
 struct _n_IDRSWhole {
-  IDRSBlockMessage *entries; /* of u, or of what becomes of it, in even steps and in odd ones */
-  IDRSWholeResult  *result;  /* pinned */
-  PetscObjectId     id;      /* of the matrix whose rows are known */
-  PetscObjectState  pattern;
-  PetscInt          nonzeros;
-  PetscInt          own;   /* entries of a row that its lane takes */
-  PetscInt          turns; /* of a warp at most */
-  bool              diagonal;
-  IDRSClustered     clustered; /* how the system lies in shared memory, with a diagonal or without */
-  /* with a polynomial preconditioner the system is in global memory; of its matrix the same is known as of the operator */
-  bool              polynomial;
-  PetscObjectId     polyid;
-  PetscObjectState  polypattern;
-  PetscInt          polyown, polyturns, polynonzeros;
-  PetscInt          places;   /* for products of an application */
-  IDRSBlockMessage *products; /* entries of those */
+  IDRSWholeLayout     alone, sidebyside; /* for one solve on the device, and for several, of which this is the first */
+  IDRSBlockMessage   *entries;           /* of u, or of what becomes of it, in even steps and in odd ones */
+  IDRSWholeResult    *result;            /* pinned */
+  size_t              places;            /* for products of an application */
+  IDRSBlockMessage   *products;          /* entries of those */
+  size_t              slots, entriesofu;
+  IDRSClusteredMemory global; /* so many slots, and entries of U */
+  cudaStream_t        stream; /* of a solve beside others, as all below; NULL until there were some */
+  cudaEvent_t         begun, ended;
 };
 
 /* The u of a step, on its way to the rows that need it */
@@ -155,123 +148,99 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
 
   PetscFunctionBegin;
   if (!*whole) PetscFunctionReturn(PETSC_SUCCESS);
+  if ((*whole)->stream) PetscCallCUDA(cudaStreamSynchronize((*whole)->stream)); /* after an error a kernel may run */
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, (*whole)->entries));
   PetscCall(PetscDeviceFree(dctx, (*whole)->products));
+  PetscCall(PetscDeviceFree(dctx, (*whole)->global.a));
+  PetscCall(PetscDeviceFree(dctx, (*whole)->global.j));
+  PetscCall(PetscDeviceFree(dctx, (*whole)->global.U));
   PetscCall(PetscDeviceFree(dctx, (*whole)->result));
-  PetscCall(IDRSClusteredDestroy_CUDA(&(*whole)->clustered));
+  if ((*whole)->begun) PetscCallCUDA(cudaEventDestroy((*whole)->begun));
+  if ((*whole)->ended) PetscCallCUDA(cudaEventDestroy((*whole)->ended));
+  if ((*whole)->stream) PetscCallCUDA(cudaStreamDestroy((*whole)->stream));
+  PetscCall(IDRSClusteredDestroy_CUDA(&(*whole)->alone.clustered));
+  PetscCall(IDRSClusteredDestroy_CUDA(&(*whole)->sidebyside.clustered));
   PetscCall(PetscFree(*whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Entries of its row that a lane takes, twice as many as there are in the mean; and how often the lanes of a warp ask for entries
-   of u, at most, where all of them share the rest of a row, as in IDRSRowSumShared()
-*/
-static void IDRSWholeShareRows(PetscInt n, const PetscInt *i, PetscInt *own, PetscInt *turns)
+/* The layout of the solves, so many of which are asked for; work is the first of them */
+static PetscErrorCode IDRSWholeGetLayout(IDRSWork work, PetscInt asked, const IDRSWholeLayout **layout)
 {
-  *own   = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
-  *turns = 0;
-  for (PetscInt warp = 0; warp < n; warp += IDRS_WARP) {
-    PetscInt first = 0, rest = 0;
-
-    for (PetscInt row = warp; row < PetscMin(n, warp + IDRS_WARP); row++) {
-      const PetscInt length = i[row + 1] - i[row];
-
-      first = PetscMax(first, PetscMin(length, *own));
-      if (length > *own) rest += (length - *own - 1) / (IDRS_WHOLE_ATONCE * IDRS_WARP) + 1;
-    }
-    *turns = PetscMax(*turns, (first + IDRS_WHOLE_ATONCE - 1) / IDRS_WHOLE_ATONCE + rest);
-  }
-}
-
-/* What is known of the rows of the polynomial's matrix, and memory for the entries of its products */
-static PetscErrorCode IDRSWholeSetUpPolynomial(IDRSWork work, IDRSWhole whole)
-{
-  const IDRSPolynomial *polynomial = work->polynomial;
-  const PetscInt        places     = polynomial->powers.k + 1;
-  Mat                   A          = polynomial->powers.A;
-  PetscDeviceContext    dctx;
-  PetscObjectId         id;
-  PetscObjectState      pattern;
-  const PetscInt       *i, *j;
-  PetscInt              n;
-  PetscBool             done;
+  IDRS_CUDA       *cuda = (IDRS_CUDA *)work->data;
+  IDRSWholeLayout *one;
 
   PetscFunctionBegin;
-  if (places > whole->places) {
-    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceFree(dctx, whole->products));
-    whole->places = 0;
-    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, places * (size_t)work->n * IDRS_PARTS, &whole->products));
-    whole->places = places;
-  }
-  PetscCall(PetscObjectGetId((PetscObject)A, &id));
-  PetscCall(MatGetNonzeroState(A, &pattern));
-  if (id == whole->polyid && pattern == whole->polypattern) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
-  whole->polynonzeros = i[n];
-  IDRSWholeShareRows(n, i, &whole->polyown, &whole->polyturns);
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  whole->polyid      = id;
-  whole->polypattern = pattern;
+  if (!cuda->whole) PetscCall(PetscNew(&cuda->whole));
+  one = asked > 1 ? &cuda->whole->sidebyside : &cuda->whole->alone;
+  PetscCall(IDRSWholeLayOut_CUDA(work, asked, one));
+  *layout = one;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The messages and the result, and what is known of the rows of A */
-static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
+/* Memory of the device for so many entries, which are zero; what there was is freed */
+template <typename T>
+static PetscErrorCode IDRSWholeCalloc(size_t count, T **memory)
 {
-  IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
   PetscDeviceContext dctx;
-  PetscObjectId      id;
-  PetscObjectState   pattern;
 
   PetscFunctionBegin;
-  if (!cuda->whole || !cuda->whole->result) {
-    PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole)); /* what an error has left */
-    PetscCall(PetscNew(&cuda->whole));
-    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * (size_t)work->n * IDRS_PARTS, &cuda->whole->entries));
-    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_HOST, 1, &cuda->whole->result));
-  }
-  PetscCall(PetscObjectGetId((PetscObject)A, &id));
-  PetscCall(MatGetNonzeroState(A, &pattern));
-  if (id != cuda->whole->id || pattern != cuda->whole->pattern || cuda->whole->diagonal != (work->diagonal != NULL) ||
-      cuda->whole->polynomial != (work->polynomial != NULL)) {
-    IDRSClustered  *clustered = &cuda->whole->clustered;
-    const PetscInt *i, *j;
-    PetscInt        n;
-    PetscBool       done;
-    PetscErrorCode  ierr;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, *memory));
+  *memory = NULL;
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, count, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-    cuda->whole->id = 0; /* until all is known of it */
-    PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
-    cuda->whole->nonzeros = i[n];
-    IDRSWholeShareRows(n, i, &cuda->whole->own, &cuda->whole->turns);
-    if (work->polynomial) ierr = IDRSClusteredDestroy_CUDA(clustered);
-    else ierr = IDRSClusteredSetUp_CUDA(work, i, j, cuda->whole->own, clustered);
-    PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-    PetscCall(ierr);
-    if (work->polynomial)
-      PetscCall(PetscInfo(A, "Steps in one kernel, with a polynomial preconditioner: the system is in global memory\n"));
-    else if (clustered->clusters)
-      PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n",
-                          clustered->matrix ? "" : " but for the matrix", clustered->clusters, clustered->size, clustered->rows));
-    else PetscCall(PetscInfo(A, "Steps in one kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
-    cuda->whole->id         = id;
-    cuda->whole->pattern    = pattern;
-    cuda->whole->diagonal   = work->diagonal != NULL;
-    cuda->whole->polynomial = work->polynomial != NULL;
+/*
+   The memory of a solve with this layout: messages, the result, and what of the system is in global memory in the order of blocks
+*/
+static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *layout)
+{
+  IDRS_CUDA           *cuda      = (IDRS_CUDA *)work->data;
+  const IDRSClustered *clustered = &layout->clustered;
+  const size_t         blocks    = (size_t)clustered->clusters * clustered->size,
+               slots             = clustered->layout >= IDRS_MATRIX_SHARED ? 0 : blocks * clustered->slots,
+               entriesofu        = clustered->layout >= IDRS_MATRIX_GLOBAL ? 0 : blocks * clustered->rows * (size_t)work->s,
+               places            = work->polynomial ? (size_t)work->polynomial->powers.k + 1 : 0;
+  PetscDeviceContext dctx;
+  IDRSWhole          whole;
+
+  PetscFunctionBegin;
+  if (!cuda->whole) PetscCall(PetscNew(&cuda->whole));
+  whole = cuda->whole;
+  if (!whole->entries) PetscCall(IDRSWholeCalloc(2 * (size_t)work->n * IDRS_PARTS, &whole->entries));
+  if (!whole->result) {
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_HOST, 1, &whole->result));
   }
-  if (work->polynomial) {
-    PetscCall(IDRSWholeSetUpPolynomial(work, cuda->whole));
-    work->whole = "vectors and matrix are in global memory, and PCPOLY is applied inside the kernel";
-  } else if (!cuda->whole->clustered.clusters) work->whole = "vectors and matrix are in global memory";
-  else
-    work->whole = cuda->whole->clustered.matrix ? "vectors and matrix are in shared memory"
-                                                : "vectors are in shared memory, the matrix is in global memory";
+  if (places > whole->places) {
+    whole->places = 0;
+    PetscCall(IDRSWholeCalloc(places * (size_t)work->n * IDRS_PARTS, &whole->products));
+    whole->places = places;
+  }
+  if (slots > whole->slots) {
+    whole->slots = 0;
+    PetscCall(IDRSWholeCalloc(slots, &whole->global.a));
+    PetscCall(IDRSWholeCalloc(slots, &whole->global.j));
+    whole->slots = slots;
+  }
+  if (entriesofu > whole->entriesofu) {
+    whole->entriesofu = 0;
+    PetscCall(IDRSWholeCalloc(entriesofu, &whole->global.U));
+    whole->entriesofu = entriesofu;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The stream of a solve beside others, which begins when these do */
+static PetscErrorCode IDRSWholeGetStream(IDRSWhole whole)
+{
+  PetscFunctionBegin;
+  if (!whole->stream) PetscCallCUDA(cudaStreamCreateWithFlags(&whole->stream, cudaStreamNonBlocking));
+  if (!whole->begun) PetscCallCUDA(cudaEventCreateWithFlags(&whole->begun, cudaEventDisableTiming));
+  if (!whole->ended) PetscCallCUDA(cudaEventCreateWithFlags(&whole->ended, cudaEventDisableTiming));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -285,11 +254,11 @@ static PetscErrorCode IDRSWholeSetUp_CUDA(IDRSWork work, Mat A)
 #define IDRS_WHOLE_POLY_NONZEROS 131072
 
 /* Why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
-static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
 {
-  const IDRSWhole *whole = &((const IDRS_CUDA *)work->data)->whole;
-  Mat              block = NULL;
-  int              device, cooperative;
+  const IDRS_CUDA       *cuda = (const IDRS_CUDA *)work->data;
+  const IDRSWholeLayout *layout;
+  int                    device, cooperative;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -298,46 +267,58 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, IDRSProduct product, PetscBoo
   if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "it takes at most 16 shadow vectors";
   else if (!work->hashed) *why = "it computes the shadow vectors, and those of this solve are given";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
-  else if (work->polynomial && work->n > IDRS_THREADS * ((const IDRS_CUDA *)work->data)->multiprocessors)
+  else if (work->polynomial && IDRSWholeBlocks(work) > cuda->multiprocessors)
     *why = "with PCPOLY each row needs a thread, and the matrix has more rows";
   else if (work->polynomial && work->polynomial->powers.k > IDRS_WHOLE_PRODUCTS)
     *why = "an application of PCPOLY has more than 32 products";
-  else PetscCall((*IDRSProducts_CSR.runs)(product, why));
+  else PetscCall((*IDRSProducts_CSR.runs)(work->product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSGetBlocks(product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
-  PetscCall(IDRSWholeSetUp_CUDA(work, block));
+  PetscCall(IDRSWholeGetLayout(work, 1, &layout));
   if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
-  if (work->polynomial && (PetscMax((*whole)->turns, (*whole)->polyturns) > 1 ||
-                           PetscMax((*whole)->nonzeros, (*whole)->polynonzeros) > IDRS_WHOLE_POLY_NONZEROS))
+  if (work->polynomial && (PetscMax(layout->turns, layout->polyturns) > 1 ||
+                           PetscMax(layout->nonzeros, layout->polynonzeros) > IDRS_WHOLE_POLY_NONZEROS))
     *why = "products of PCPOLY are faster in a kernel of their own";
   else if (work->polynomial) PetscFunctionReturn(PETSC_SUCCESS);
-  else if (!(*whole)->clustered.clusters && (*whole)->nonzeros > IDRS_WHOLE_NONZEROS)
+  else if (!layout->clustered.clusters && layout->nonzeros > IDRS_WHOLE_NONZEROS)
     *why = "the system does not fit into shared memory, and it would not be faster";
-  else if ((*whole)->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
+  else if (layout->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   How many of so many solves fit on the device side by side, where one of them runs: 0 if a single one does not fit into shared
+   memory with all its vectors, and runs all the same
+*/
+static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *solves)
+{
+  const IDRSWholeLayout *layout = NULL;
+  const IDRSClustered   *clustered;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWholeGetLayout(work, asked, &layout));
+  clustered = &layout->clustered;
+  *solves   = work->polynomial || (clustered->clusters && clustered->layout != IDRS_PANEL_GLOBAL) ? layout->solves : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Blocks with their rows in global memory */
 static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
 {
-  const IDRS_CUDA   *cuda   = (const IDRS_CUDA *)work->data;
-  const size_t       enough = ((size_t)work->n + IDRS_THREADS - 1) / IDRS_THREADS;
-  const unsigned int blocks = (unsigned int)PetscMax(PetscMin(enough, (size_t)cuda->multiprocessors), (size_t)1);
+  const PetscInt blocks = PetscMin(IDRSWholeBlocks(work), ((const IDRS_CUDA *)work->data)->multiprocessors);
 
   PetscFunctionBegin;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
-    return IDRSLaunchCooperative(IDRSWholeKernel<S>, blocks, IDRS_THREADS, stream, *steps, shadow);
+    return IDRSLaunchCooperative(IDRSWholeKernel<S>, (unsigned int)blocks, IDRS_THREADS, stream, *steps, shadow);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The same with a polynomial preconditioner */
-static PetscErrorCode IDRSWholePolyLaunch(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
+static PetscErrorCode IDRSWholePolyLaunch(IDRSWork work, const IDRSWholeLayout *layout, const IDRSWholeSteps *steps,
+                                          cudaStream_t stream)
 {
   const IDRSPolynomial *polynomial = work->polynomial;
   const IDRSPowers     *powers     = &polynomial->powers;
-  const IDRSWhole       whole      = ((const IDRS_CUDA *)work->data)->whole;
-  const unsigned int    blocks     = (unsigned int)((work->n + IDRS_THREADS - 1) / IDRS_THREADS);
   const Vec             vecs[]     = {powers->inverse, polynomial->sum.input, polynomial->sum.output};
   IDRSWholePolynomial   poly       = {};
   const PetscScalar   **arrays[]   = {&poly.inverse, &poly.input, &poly.output}, *array;
@@ -352,16 +333,17 @@ static PetscErrorCode IDRSWholePolyLaunch(IDRSWork work, const IDRSWholeSteps *s
     PetscCall(VecRestoreArrayReadAndMemType(vecs[i], &array)); /* it stays where it is */
   }
   if (polynomial->sum.matching) PetscCall(IDRSMatchingGetPlaces(polynomial->sum.matching, &column, &poly.row));
-  poly.own     = (int)whole->polyown;
+  poly.own     = (int)layout->polyown;
   poly.steps   = (int)powers->k;
-  poly.entries = whole->products;
+  poly.entries = ((const IDRS_CUDA *)work->data)->whole->products;
   for (int j = 0; j < poly.steps; j++) {
     poly.gamma[j] = powers->gamma[j];
     poly.theta[j] = powers->theta[j];
     poly.mu[j]    = j ? powers->mu[j] : (PetscScalar)0.0;
   }
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
-    return IDRSLaunchCooperative(IDRSWholePolyKernel<S>, PetscMax(blocks, 1u), IDRS_THREADS, stream, *steps, shadow, poly);
+    return IDRSLaunchCooperative(IDRSWholePolyKernel<S>, (unsigned int)IDRSWholeBlocks(work), IDRS_THREADS, stream, *steps, shadow,
+                                 poly);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -378,76 +360,146 @@ static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWhol
     step->matvec};
 }
 
-/*
-   Makes steps, from this one, whose direction is there, and updates, until the host is to continue with the sums
-   of *step. The scalars go to the device and come back
-*/
-static PetscErrorCode IDRSWholeMakeSteps(IDRSWork work, const IDRSLimits *limits, Vec x, Vec anchor, IDRSStep *step,
-                                         IDRSWholeReport *report)
+/* Numbers of messages begin again, and nothing in memory is to bear one of them */
+static PetscErrorCode IDRSWholeRenumber(IDRSWork work, cudaStream_t stream)
 {
-  IDRS_CUDA     *cuda     = (IDRS_CUDA *)work->data;
-  IDRSWhole      whole    = cuda->whole;
-  IDRSWholeSteps steps    = {};
-  const bool     updates  = x && anchor;
-  const int      count    = updates ? 6 : 4;
-  Vec            vecs[]   = {work->r, work->z, work->v, work->t, x, anchor};
-  PetscScalar  **arrays[] = {&steps.r, &steps.z, &steps.v, &steps.t, &steps.x, &steps.anchor};
-  cudaStream_t   stream;
-  Mat            block = NULL;
+  IDRS_CUDA   *cuda  = (IDRS_CUDA *)work->data;
+  IDRSWhole    whole = cuda->whole;
+  const size_t n = (size_t)work->n, sums = 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors;
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(work->product->A, &block, NULL));
-  PetscCall(IDRSWholeSetUp_CUDA(work, block));
+  PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, sums * sizeof(IDRSBlockMessage), stream));
+  PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, 2 * n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
+  if (whole->products)
+    PetscCallCUDA(cudaMemsetAsync(whole->products, 0, whole->places * n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
+  cuda->partials.launch = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The arguments of the kernel for a solve, and its scalars on their way. The arrays stay where they are until the kernel has ended
+*/
+static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWholeLayout *layout, cudaStream_t stream,
+                                        IDRSWholeSteps *steps)
+{
+  IDRSWork           work     = task->work;
+  IDRS_CUDA         *cuda     = (IDRS_CUDA *)work->data;
+  const int          count    = task->x && task->anchor ? 6 : 4;
+  const Vec          vecs[]   = {work->r, work->z, work->v, work->t, task->x, task->anchor};
+  PetscScalar      **arrays[] = {&steps->r, &steps->z, &steps->v, &steps->t, &steps->x, &steps->anchor}, *array;
+  const PetscScalar *diagonal;
+  Mat                block = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWholeGetMemory(work, layout));
   PetscCall(IDRSColumnsRead_CUDA(work));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(PetscArraycpy(whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
-  /* numbers begin again, and nothing in memory is to bear one of them */
-  if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) {
-    PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0,
-                                  2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors * sizeof(IDRSBlockMessage),
-                                  stream));
-    PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, 2 * (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
-    if (whole->products)
-      PetscCallCUDA(
-        cudaMemsetAsync(whole->products, 0, whole->places * (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
-    cuda->partials.launch = 0;
+  PetscCall(PetscArraycpy(cuda->whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
+  if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) PetscCall(IDRSWholeRenumber(work, stream));
+  steps->panels     = cuda->panels;
+  steps->own        = (int)layout->own;
+  steps->entries    = cuda->whole->entries;
+  steps->partials   = cuda->partials;
+  steps->storage    = cuda->whole->result->storage; /* every block has read it before the first one can end */
+  steps->pivotscale = work->scalars.pivotscale;
+  steps->step       = task->outcome.step;
+  steps->limits     = task->limits;
+  steps->result     = cuda->whole->result;
+  steps->arrived    = cuda->arrived;
+  steps->sequence   = ++cuda->sequence;
+  steps->polls      = IDRSGetPolls();
+  steps->partials.launch++;
+  PetscCall(IDRSGetBlocks(work->product->A, &block, NULL));
+  PetscCall(IDRSGetCSR(block, &steps->A));
+  for (int i = 0; i < count; i++) {
+    PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, &array));
+    *arrays[i] = array;
+    PetscCall(VecRestoreArrayAndMemType(vecs[i], &array));
   }
-  steps.panels     = cuda->panels;
-  steps.own        = (int)whole->own;
-  steps.entries    = whole->entries;
-  steps.partials   = cuda->partials;
-  steps.storage    = whole->result->storage; /* every block has read it before the first one can end */
-  steps.pivotscale = work->scalars.pivotscale;
-  steps.step       = *step;
-  steps.limits     = *limits;
-  steps.result     = whole->result;
-  steps.arrived    = cuda->arrived;
-  steps.sequence   = ++cuda->sequence;
-  steps.polls      = IDRSGetPolls();
-  steps.partials.launch++;
-  PetscCall(IDRSGetCSR(block, &steps.A));
-  for (int i = 0; i < count; i++) PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, arrays[i]));
-  PetscCall(IDRSGetDiagonal_CUDA(work, true, &steps.diagonal));
-  PetscCall(PetscLogGpuTimeBegin());
-  if (work->polynomial) PetscCall(IDRSWholePolyLaunch(work, &steps, stream));
-  else if (whole->clustered.clusters) PetscCall(IDRSClusteredLaunch_CUDA(work, &whole->clustered, &steps, stream));
-  else PetscCall(IDRSWholeLaunch_CUDA(work, &steps, stream));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(IDRSRestoreDiagonal_CUDA(work, &steps.diagonal));
-  for (int i = count - 1; i >= 0; i--) PetscCall(VecRestoreArrayAndMemType(vecs[i], arrays[i]));
+  PetscCall(IDRSGetDiagonal_CUDA(work, true, &diagonal));
+  steps->diagonal = diagonal;
+  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
   for (PetscInt j = 0; j < work->s; j++) {
     PetscCall(IDRSColumnWritten(work->G[j]));
     PetscCall(IDRSColumnWritten(work->U[j]));
   }
   cuda->partials.launch += IDRS_WHOLE_STEPS;
-  PetscCall(IDRSWait_CUDA(work, cuda->sequence));
-  PetscCheck(!whole->result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-             "A kernel of KSPIDRS has waited for %g seconds (-petscidrs_nccl_timeout): its blocks do not all run. -ksp_idrs_run "
-             "steps needs no such kernel",
-             (double)IDRSGetTimeout());
-  PetscCall(PetscArraycpy(work->storage, whole->result->storage, IDRS_STORAGE(work->s)));
-  IDRSWholeSetReport(whole->result, step, report);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSWholeOps IDRSWhole_CUDA = {IDRSWholeRuns, IDRSWholeMakeSteps};
+static PetscErrorCode IDRSWholeLaunch(IDRSWork work, const IDRSWholeLayout *layout, const IDRSWholeSteps *steps,
+                                      cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (work->polynomial) PetscCall(IDRSWholePolyLaunch(work, layout, steps, stream));
+  else if (layout->clustered.clusters)
+    PetscCall(IDRSClusteredLaunch_CUDA(work, &layout->clustered, &((const IDRS_CUDA *)work->data)->whole->global, steps, stream));
+  else PetscCall(IDRSWholeLaunch_CUDA(work, steps, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The same on a stream of its own, beside other solves: from what is on PETSc's stream, which goes on when the kernel has ended,
+   after an error, too
+*/
+static PetscErrorCode IDRSWholeLaunchBeside(IDRSWork work, const IDRSWholeLayout *layout, const IDRSWholeSteps *steps,
+                                            cudaEvent_t begun, cudaStream_t stream)
+{
+  IDRSWhole      whole = ((const IDRS_CUDA *)work->data)->whole;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaStreamWaitEvent(whole->stream, begun, 0));
+  ierr = IDRSWholeLaunch(work, layout, steps, whole->stream);
+  PetscCallCUDA(cudaEventRecord(whole->ended, whole->stream));
+  PetscCallCUDA(cudaStreamWaitEvent(stream, whole->ended, 0));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Waits for the kernel of a solve, and takes what it leaves to the host */
+static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
+{
+  IDRS_CUDA       *cuda   = (IDRS_CUDA *)task->work->data;
+  IDRSWholeResult *result = cuda->whole->result;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWait_CUDA(task->work, cuda->sequence));
+  PetscCheck(!result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A kernel of KSPIDRS has waited for %g seconds (-petscidrs_nccl_timeout): its blocks do not all run. -ksp_idrs_run "
+             "steps needs no such kernel",
+             (double)IDRSGetTimeout());
+  PetscCall(PetscArraycpy(task->work->storage, result->storage, IDRS_STORAGE(task->work->s)));
+  IDRSWholeSetReport(result, &task->outcome.step, &task->report);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Makes steps and updates of each task, from its step, whose direction is there, until the host is to continue with the sums of the
+   step that is then in its place. The scalars go to the device and come back. first: the work of the solve that the layout was made
+   for, where so many were asked for
+*/
+static PetscErrorCode IDRSWholeMakeSteps(IDRSWork first, PetscInt asked, PetscInt count, IDRSWholeTask tasks[])
+{
+  const IDRSWholeLayout *layout;
+  IDRSWholeSteps         steps[IDRS_MAX_WIDTH] = {};
+  cudaEvent_t            begun;
+  cudaStream_t           stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWholeGetLayout(first, asked, &layout));
+  PetscCall(IDRSStream_CUDA(&stream));
+  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeGetSteps(&tasks[i], layout, stream, &steps[i]));
+  PetscCall(PetscLogGpuTimeBegin());
+  if (asked == 1) PetscCall(IDRSWholeLaunch(tasks[0].work, layout, &steps[0], stream));
+  else {
+    for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeGetStream(((IDRS_CUDA *)tasks[i].work->data)->whole));
+    begun = ((const IDRS_CUDA *)tasks[0].work->data)->whole->begun;
+    PetscCallCUDA(cudaEventRecord(begun, stream));
+    for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeLaunchBeside(tasks[i].work, layout, &steps[i], begun, stream));
+  }
+  PetscCall(PetscLogGpuTimeEnd());
+  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeCollect(&tasks[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const IDRSWholeOps IDRSWhole_CUDA = {IDRSWholeRuns, IDRSWholeFits, IDRSWholeMakeSteps};

@@ -3,7 +3,7 @@
    of its rows are in the shared memory of a block from the first step to the last, and go back to global memory at the end, where
    the host continues. A block has neighbouring rows, so that it needs little of the u of others, and a multiprocessor for itself.
    What it needs comes into its shared memory before the product, each entry once, and the columns of the matrix are places there. A
-   matrix that has no room in shared memory is in global memory, in the same order, and so is t.
+   matrix that has no room in shared memory is in global memory, in the same order, and so is t; and then U, if that has no room.
 
    Where the rows of others that a block needs u of are few enough it has them, too: G, U, r, z and t of them behind those of its
    own rows, and makes the passes for them as their own blocks do, from the same numbers to the same bits. Then u is there when its
@@ -63,6 +63,15 @@
 
 /* Lanes that add up a sum over the blocks of a cluster */
 #define IDRS_CLUSTER_LANES 4
+
+/*
+   Where the matrix is in global memory: rows of a block at most, as with more of them launches take no longer; and shadow vectors
+   at most of a solve that has a panel there, too. And so many solves side by side at least have the matrix there: with fewer of
+   them other ways are faster
+*/
+#define IDRS_GLOBAL_ROWS   (9 * IDRS_THREADS)
+#define IDRS_GLOBAL_S      8
+#define IDRS_GLOBAL_SOLVES 4
 
 /* Entries of other blocks that a thread asks for at once */
 #define IDRS_SHARED_ATONCE 6
@@ -504,16 +513,6 @@ static __device__ __forceinline__ void IDRSCopyEntries(T *to, const T *from, siz
   for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
 }
 
-/*
-   What is in shared memory: always G, U, r and the diagonal of own rows, and entries of u, own ones and those of others that the
-   product needs
-*/
-enum {
-  IDRS_MATRIX_GLOBAL, /* no more: the matrix and t are in global memory */
-  IDRS_MATRIX_SHARED, /* the matrix and t as well */
-  IDRS_ROWS_SHARED    /* these, z and v, and the vectors of the rows of others */
-};
-
 /* The same from rows that a block has: own ones, and then those of others */
 template <typename T>
 static __device__ __forceinline__ void IDRSCopyRows(T *to, const T *from, size_t first, size_t n, const PetscInt *others,
@@ -526,21 +525,23 @@ static __device__ __forceinline__ void IDRSCopyRows(T *to, const T *from, size_t
 template <int S, int LAYOUT>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   IDRSClusteredKernel(const __grid_constant__ IDRSWholeSteps given, const __grid_constant__ IDRSShadow<S> shadow,
-                      const __grid_constant__ IDRSClustered clustered)
+                      const __grid_constant__ IDRSClustered clustered, const __grid_constant__ IDRSClusteredMemory global)
 {
   extern __shared__ __align__(16) PetscScalar memory[];
   __shared__ IDRSClusteredSums<S> sums;
   const size_t rows = IDRSKeep((unsigned int)clustered.rows), first = min((size_t)blockIdx.x * rows, given.panels.n),
-               n           = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
-  const PetscInt *others   = clustered.rowsofothers + clustered.firstother[blockIdx.x];
-  const size_t    count    = (size_t)(clustered.firstother[blockIdx.x + 1] - clustered.firstother[blockIdx.x]),
-               more        = LAYOUT == IDRS_ROWS_SHARED ? count : 0;
-  const size_t       ld    = LAYOUT == IDRS_ROWS_SHARED ? IDRSKeep((unsigned int)(rows + clustered.others)) : rows;
-  const int          s     = (int)IDRSKeep((unsigned int)given.panels.s);
-  IDRSWaitPolls      wait  = {given.polls};
-  IDRSWholeSteps     steps = given;
-  IDRSShadow<S>      P     = shadow;
-  PetscScalar       *own = memory + (2 * s + (LAYOUT == IDRS_MATRIX_GLOBAL ? 1 : 2)) * ld, *free = own + rows + clustered.others;
+               n          = IDRSKeep((unsigned int)min(rows, given.panels.n - first));
+  const PetscInt *others  = clustered.rowsofothers + clustered.firstother[blockIdx.x];
+  const size_t    count   = (size_t)(clustered.firstother[blockIdx.x + 1] - clustered.firstother[blockIdx.x]),
+               more       = LAYOUT == IDRS_ROWS_SHARED ? count : 0;
+  const size_t   ld       = LAYOUT == IDRS_ROWS_SHARED ? IDRSKeep((unsigned int)(rows + clustered.others)) : rows;
+  const int      s        = (int)IDRSKeep((unsigned int)given.panels.s);
+  IDRSWaitPolls  wait     = {given.polls};
+  IDRSWholeSteps steps    = given;
+  IDRSShadow<S>  P        = shadow;
+  constexpr bool isshared = LAYOUT >= IDRS_MATRIX_SHARED; /* the matrix */
+  PetscScalar   *r = memory + (LAYOUT == IDRS_PANEL_GLOBAL ? s : 2 * s) * ld, *own = r + (isshared ? 2 : 1) * ld,
+              *free         = own + rows + clustered.others;
   const size_t       slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
   const IDRSMatIndex begin = given.A.i[first], end = given.A.i[first + n];
   IDRSSharedEntries  operand = {given.entries, own,    (IDRSIndex)first, (IDRSIndex)n,   given.partials.launch,
@@ -558,9 +559,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
     return IDRSWholeRun<S>(steps, P, blocks);
   };
 
-  steps.panels = {memory, memory + s * ld, ld, n + more, s};
-  steps.r      = memory + 2 * s * ld;
-  steps.t      = LAYOUT == IDRS_MATRIX_GLOBAL ? given.t + first : steps.r + ld;
+  steps.panels = {memory, LAYOUT == IDRS_PANEL_GLOBAL ? global.U + blockIdx.x * s * rows : memory + s * ld, ld, n + more, s};
+  steps.r      = r;
+  steps.t      = isshared ? r + ld : given.t + first;
   steps.z += first;
   steps.v += first;
   if (given.x) {
@@ -595,11 +596,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
     sums.places[0][i] = i < IDRSRealSums<S, false, true> ? IDRSSumPlace<S, false, true>(P, i) : -1;
     sums.places[1][i] = IDRSSumPlace<S, true, true>(P, i);
   }
-  slice = (uint32_t *)(LAYOUT == IDRS_MATRIX_GLOBAL ? free : free + clustered.slots);
+  slice = (uint32_t *)(isshared ? free + clustered.slots : free);
   rest  = slice + slices + 1;
-  a     = LAYOUT == IDRS_MATRIX_GLOBAL ? clustered.a + blockIdx.x * clustered.slots : free;
-  j     = LAYOUT == IDRS_MATRIX_GLOBAL ? clustered.j + blockIdx.x * clustered.slots
-                                       : (uint16_t *)(clustered.rest ? rest + rows + 1 : rest);
+  a     = isshared ? free : global.a + blockIdx.x * clustered.slots;
+  j     = isshared ? (uint16_t *)(clustered.rest ? rest + rows + 1 : rest) : global.j + blockIdx.x * clustered.slots;
   if (clustered.clusters == 1) {
     all = (IDRSBlockMessage *)memory + clustered.messages;
     if (LAYOUT != IDRS_ROWS_SHARED) operand.incluster = all + IDRSInClusterSums<S> * clustered.size;
@@ -631,7 +631,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
     IDRSCopyEntries(given.panels.U + j * given.panels.ld + first, steps.panels.U + j * ld, n);
   }
   IDRSCopyEntries(given.r + first, steps.r, n);
-  if (LAYOUT != IDRS_MATRIX_GLOBAL && step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);
+  if (isshared && step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);
   if (LAYOUT == IDRS_ROWS_SHARED) {
     IDRSCopyEntries(given.z + first, steps.z, n);
     if (given.diagonal) IDRSCopyEntries(given.v + first, steps.v, n);
@@ -643,11 +643,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
 static size_t IDRSClusteredBytes(PetscInt s, bool diagonal, const IDRSClustered *clustered, size_t slots, size_t others, bool rest)
 {
   /* with own entries of u */
-  const size_t rows = clustered->rows, vectors = 2 * (size_t)s + (clustered->matrix ? 3 : 2) + (diagonal ? 1 : 0);
-  size_t       bytes = (vectors * rows + others) * sizeof(PetscScalar);
+  const bool   halo = clustered->layout == IDRS_ROWS_SHARED, matrix = clustered->layout >= IDRS_MATRIX_SHARED;
+  const size_t rows = clustered->rows, panels = clustered->layout == IDRS_PANEL_GLOBAL ? 1 : 2,
+               vectors = panels * (size_t)s + (matrix ? 3 : 2) + (diagonal ? 1 : 0);
+  size_t bytes         = (vectors * rows + others) * sizeof(PetscScalar);
 
-  if (clustered->halo) bytes = (vectors + (diagonal ? 2 : 1)) * (rows + others) * sizeof(PetscScalar);
-  if (clustered->matrix) bytes += slots * (sizeof(PetscScalar) + sizeof(uint16_t));
+  if (halo) bytes = (vectors + (diagonal ? 2 : 1)) * (rows + others) * sizeof(PetscScalar);
+  if (matrix) bytes += slots * (sizeof(PetscScalar) + sizeof(uint16_t));
   return bytes + ((rows + IDRS_WARP - 1) / IDRS_WARP + 1 + (rest ? rows + 1 : 0)) * sizeof(uint32_t);
 }
 
@@ -773,8 +775,6 @@ PetscErrorCode IDRSClusteredDestroy_CUDA(IDRSClustered *clustered)
   PetscCall(PetscDeviceFree(dctx, clustered->places));
   PetscCall(PetscDeviceFree(dctx, clustered->slice));
   PetscCall(PetscDeviceFree(dctx, clustered->rest));
-  PetscCall(PetscDeviceFree(dctx, clustered->a));
-  PetscCall(PetscDeviceFree(dctx, clustered->j));
   *clustered = {};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -782,17 +782,11 @@ PetscErrorCode IDRSClusteredDestroy_CUDA(IDRSClustered *clustered)
 /* The matrix as all blocks have it, to the device */
 static PetscErrorCode IDRSClusteredUploadPlan(const PetscInt *i, PetscInt n, const IDRSSharedPlan *plan, IDRSClustered *clustered)
 {
-  const size_t       blocks = (size_t)clustered->clusters * clustered->size;
-  PetscDeviceContext dctx;
-  cudaStream_t       stream;
+  const size_t blocks = (size_t)clustered->clusters * clustered->size;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  if (!clustered->matrix) {
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * clustered->slots, &clustered->a));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks * clustered->slots, &clustered->j));
-  }
   PetscCall(IDRSClusteredUpload(blocks + 1, plan->first, stream, &clustered->firstother));
   PetscCall(IDRSClusteredUpload((size_t)plan->first[blocks], plan->rows, stream, &clustered->rowsofothers));
   PetscCall(IDRSClusteredUpload((size_t)i[n], plan->places, stream, &clustered->places));
@@ -800,6 +794,18 @@ static PetscErrorCode IDRSClusteredUploadPlan(const PetscInt *i, PetscInt n, con
     IDRSClusteredUpload(blocks * ((clustered->rows + IDRS_WARP - 1) / IDRS_WARP + 1), plan->slice, stream, &clustered->slice));
   if (plan->isrest) PetscCall(IDRSClusteredUpload(blocks * (clustered->rows + 1), plan->rest, stream, &clustered->rest));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls launch with the kernel for this layout */
+template <int S, typename L>
+static cudaError_t IDRSClusteredDispatch(IDRSClusteredLayout layout, L &&launch)
+{
+  if (layout == IDRS_ROWS_SHARED) return launch(IDRSClusteredKernel<S, IDRS_ROWS_SHARED>);
+  if (layout == IDRS_MATRIX_SHARED) return launch(IDRSClusteredKernel<S, IDRS_MATRIX_SHARED>);
+  if constexpr (S <= IDRS_GLOBAL_S) {
+    if (layout == IDRS_PANEL_GLOBAL) return launch(IDRSClusteredKernel<S, IDRS_PANEL_GLOBAL>);
+  }
+  return launch(IDRSClusteredKernel<S, IDRS_MATRIX_GLOBAL>);
 }
 
 /*
@@ -812,11 +818,9 @@ static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustere
   PetscFunctionBegin;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto) {
     *sums = IDRSInClusterSums<S> * clustered->size;
-    if (clustered->halo)
-      return IDRSGetClusters(IDRSClusteredKernel<S, IDRS_ROWS_SHARED>, clustered->size, IDRS_THREADS, clusters, shared);
-    return clustered->matrix
-           ? IDRSGetClusters(IDRSClusteredKernel<S, IDRS_MATRIX_SHARED>, clustered->size, IDRS_THREADS, clusters, shared)
-           : IDRSGetClusters(IDRSClusteredKernel<S, IDRS_MATRIX_GLOBAL>, clustered->size, IDRS_THREADS, clusters, shared);
+    return IDRSClusteredDispatch<S>(clustered->layout, [&](auto kernel) {
+      return IDRSGetClusters(kernel, clustered->size, IDRS_THREADS, clusters, shared);
+    });
   }));
   *clusters = PetscMin(*clusters, IDRS_WARP); /* mailboxes that there is room for */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -825,17 +829,17 @@ static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustere
 /* What a block of it has, and whether it fits */
 static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *plan, IDRSClustered *clustered, bool *fits)
 {
-  const size_t vectors = clustered->rows + (clustered->halo ? plan->others : 0),
-               least   = clustered->halo ? IDRS_HALO_FIRST + IDRS_WARP : IDRS_WARP;
-  size_t shared, sums, bytes;
-  int    most;
+  const bool   halo    = clustered->layout == IDRS_ROWS_SHARED;
+  const size_t vectors = clustered->rows + (halo ? plan->others : 0), least = halo ? IDRS_HALO_FIRST + IDRS_WARP : IDRS_WARP;
+  size_t       shared, sums, bytes;
+  int          most;
 
   PetscFunctionBegin;
   PetscCall(IDRSClusteredGetClusters(work, clustered, &most, &shared, &sums));
   bytes               = IDRSClusteredBytes(work->s, work->diagonal, clustered, plan->slots, plan->others, plan->isrest);
   clustered->messages = (bytes + sizeof(IDRSBlockMessage) - 1) / sizeof(IDRSBlockMessage);
   if (clustered->clusters == 1)
-    bytes = (clustered->messages + sums + (clustered->halo ? 0 : clustered->rows * IDRS_PARTS)) * sizeof(IDRSBlockMessage);
+    bytes = (clustered->messages + sums + (halo ? 0 : clustered->rows * IDRS_PARTS)) * sizeof(IDRSBlockMessage);
   clustered->threads = (unsigned int)PetscMin(PetscMax((vectors + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, least),
                                               (size_t)IDRS_THREADS);
   clustered->slots   = plan->slots;
@@ -861,11 +865,11 @@ static PetscErrorCode IDRSClusteredCanFit(IDRSWork work, const PetscInt *i, cons
 }
 
 /*
-   The system in clusters of such a size, if it fits: with the matrix or without, and with the rows of others if these are not too
-   many
+   The system in clusters of such a size, if so many solves fit on the device side by side: with this layout, or if that has the
+   matrix in shared memory with the rows of others, too, if these are not too many
 */
-static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, bool matrix,
-                                       unsigned int size, IDRSClustered *clustered)
+static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, PetscInt solves,
+                                       IDRSClusteredLayout layout, unsigned int size, IDRSClustered *clustered)
 {
   const size_t   n     = (size_t)work->n;
   IDRSClustered  tried = {};
@@ -877,12 +881,14 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
 
   PetscFunctionBegin;
   tried.size   = size;
-  tried.matrix = matrix;
+  tried.layout = layout;
   PetscCall(IDRSClusteredGetClusters(work, &tried, &most, &shared, &sums));
+  most /= (int)solves;
   if (!most) PetscFunctionReturn(PETSC_SUCCESS);
   tried.clusters = (unsigned int)PetscMax(PetscMin((size_t)most, (n + size * IDRS_RESIDENT_ROWS - 1) / (size * IDRS_RESIDENT_ROWS)),
                                           (size_t)1);
   tried.rows     = PetscMax((n + tried.clusters * size - 1) / (tried.clusters * size), (size_t)1);
+  if (layout < IDRS_MATRIX_SHARED && tried.rows > IDRS_GLOBAL_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
   /* at least */
   if (IDRSClusteredBytes(work->s, work->diagonal, &tried, (size_t)i[n] / (tried.clusters * size), 0, false) > shared)
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -890,9 +896,13 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
   ierr = IDRSClusteredCanFit(work, i, j, &tried, shared, &plan, &can);
   if (!ierr && can) {
     ierr = IDRSSharedPlanFind(work->n, i, j, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, own, &plan);
-    for (int halo = matrix && tried.rows + plan.others <= IDRS_HALO_ROWS; halo >= 0 && !fits && !ierr; halo--) {
-      tried.halo = halo;
-      ierr       = IDRSClusteredFits(work, &plan, &tried, &fits);
+    if (!ierr && layout == IDRS_MATRIX_SHARED && tried.rows + plan.others <= IDRS_HALO_ROWS) {
+      tried.layout = IDRS_ROWS_SHARED;
+      ierr         = IDRSClusteredFits(work, &plan, &tried, &fits);
+    }
+    if (!ierr && !fits) {
+      tried.layout = layout;
+      ierr         = IDRSClusteredFits(work, &plan, &tried, &fits);
     }
   }
   if (!ierr && fits) {
@@ -905,31 +915,35 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
 }
 
 /*
-   IDRSClusteredSetUp_CUDA - Decides how the system is placed in shared memory: with the matrix if that fits, in clusters as large
-   as possible, and in as few of them as leave each thread a row. A single cluster is as small as leaves each thread one row. The
-   GPU has fewer multiprocessors for larger clusters. So clusters are smaller without the matrix, which all of them read then
+   IDRSClusteredSetUp_CUDA - Decides how the system is placed in shared memory, so that so many solves run side by side: with the
+   matrix if that fits, in clusters as large as possible, and in as few of them as leave each thread a row. A single cluster is as
+   small as leaves each thread one row. The GPU has fewer multiprocessors for larger clusters. So clusters are smaller without the
+   matrix, which all of them read then. A panel is in global memory if nothing else fits, and only for a single solve
 */
-PetscErrorCode IDRSClusteredSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, IDRSClustered *clustered)
+PetscErrorCode IDRSClusteredSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, PetscInt solves,
+                                       IDRSClustered *clustered)
 {
-  unsigned int size = IDRS_CLUSTER_LEAST;
-  bool         can;
+  IDRSClusteredLayout least = solves == 1 && work->s <= IDRS_GLOBAL_S ? IDRS_PANEL_GLOBAL : IDRS_MATRIX_GLOBAL;
+  unsigned int        size  = IDRS_CLUSTER_LEAST;
+  bool                can;
 
   PetscFunctionBegin;
+  if (solves > 1 && solves < IDRS_GLOBAL_SOLVES) least = IDRS_MATRIX_SHARED;
   PetscCall(IDRSClusteredDestroy_CUDA(clustered));
   PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSClusteredKernel<1, IDRS_MATRIX_SHARED>, &can)); /* the same devices */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   while (size < IDRS_CLUSTER_BLOCKS && (size_t)work->n > size * IDRS_RESIDENT_ROWS) size *= 2;
   for (; size <= IDRS_CLUSTER_BLOCKS && !clustered->clusters; size *= 2)
-    PetscCall(IDRSClusteredTry(work, i, j, own, true, size, clustered));
-  for (int matrix = 1; matrix >= 0; matrix--) {
+    PetscCall(IDRSClusteredTry(work, i, j, own, solves, IDRS_MATRIX_SHARED, size, clustered));
+  for (int layout = IDRS_MATRIX_SHARED; layout >= least; layout--) {
     for (size = IDRS_CLUSTER_BLOCKS / 2; size >= IDRS_CLUSTER_LEAST && !clustered->clusters; size /= 2)
-      PetscCall(IDRSClusteredTry(work, i, j, own, matrix, size, clustered));
+      PetscCall(IDRSClusteredTry(work, i, j, own, solves, (IDRSClusteredLayout)layout, size, clustered));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWork work, const IDRSClustered *clustered, const IDRSWholeSteps *steps,
-                                        cudaStream_t stream)
+PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWork work, const IDRSClustered *clustered, const IDRSClusteredMemory *global,
+                                        const IDRSWholeSteps *steps, cudaStream_t stream)
 {
   PetscFunctionBegin;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
@@ -937,10 +951,9 @@ PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWork work, const IDRSClustered *clus
     const cudaLaunchConfig_t config = IDRSClusterConfig(clustered->clusters, clustered->size, clustered->threads, clustered->bytes,
                                                         stream, attributes);
 
-    if (!clustered->matrix)
-      return cudaLaunchKernelEx(&config, IDRSClusteredKernel<S, IDRS_MATRIX_GLOBAL>, *steps, shadow, *clustered);
-    return clustered->halo ? cudaLaunchKernelEx(&config, IDRSClusteredKernel<S, IDRS_ROWS_SHARED>, *steps, shadow, *clustered)
-                           : cudaLaunchKernelEx(&config, IDRSClusteredKernel<S, IDRS_MATRIX_SHARED>, *steps, shadow, *clustered);
+    return IDRSClusteredDispatch<S>(clustered->layout, [&](auto kernel) {
+      return cudaLaunchKernelEx(&config, kernel, *steps, shadow, *clustered, *global);
+    });
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -30,7 +30,7 @@ static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool autom
 }
 
 /* IDRSQueueNoHalo - For queues that do no more for the product than its scatter does */
-PetscErrorCode IDRSQueueNoHalo(IDRSWork work, PetscBool *halo)
+PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *group, PetscBool *halo)
 {
   PetscFunctionBegin;
   *halo = PETSC_FALSE;
@@ -239,47 +239,68 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
   *why = NULL;
   if (!work->queue->whole) *why = "the scalars are not on one GPU";
   else if (!work->product) *why = "MatMult() computes the matvecs";
-  else PetscCall((*work->queue->whole->runs)(work, work->product, automatic, why));
+  else PetscCall((*work->queue->whole->runs)(work, automatic, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSQueueWhole - Makes steps on the device, from this one, whose direction is there, until the host is to continue, and reliable
-   updates x += z, r = anchor - A z, anchor = r, z = 0
-
-   Input Parameters:
-+  work   - the work, whose scalars are on the host
-.  step   - the first step
-.  limits - until when the device may go on
-.  x      - what updates add z to: if it is NULL or not in the memory of the device, the device stops before an update
--  anchor - residual of x; NULL without updates
-
-   Output Parameters:
-+  report  - what the device has done, until the next call
--  outcome - the step in which the host continues, or the projection of an r that is not near to what the update was to confirm
+   IDRSQueueWholeFits - Returns how many of so many solves like that of the work fit on the device at the same time, if
+   IDRSQueueWhole() makes the steps of each, and IDRSQueueWholeRuns() has found no reason against it. 0: one runs, but does not fit
+   into the fastest memory
 */
-PetscErrorCode IDRSQueueWhole(IDRSWork work, const IDRSStep *step, const IDRSLimits *limits, Vec x, Vec anchor,
-                              IDRSWholeReport *report, IDRSOutcome *outcome)
+PetscErrorCode IDRSQueueWholeFits(IDRSWork work, PetscInt asked, PetscInt *solves)
 {
-  IDRSPlace place = IDRS_PLACE_HOST;
+  PetscFunctionBegin;
+  PetscCall((*work->queue->whole->fits)(work, asked, solves));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What follows from the steps of a task that a device has made */
+static PetscErrorCode IDRSQueueWholeCount(IDRSWholeTask *task)
+{
+  IDRSWork       work    = task->work;
+  const PetscInt matvecs = task->report.matvecs;
 
   PetscFunctionBegin;
-  PetscCheck(!work->ondevice && work->queue->whole && work->product, work->comm, PETSC_ERR_ORDER,
-             "The device cannot make many steps at once here");
-  outcome->step    = *step;
-  outcome->stopped = PETSC_TRUE;
-  PetscCall(IDRSPassBegin(work, IDRS_WHOLE));
-  if (x) PetscCall(IDRSVecWhere(x, &place));
-  PetscCall((*work->queue->whole->run)(work, limits, place == IDRS_PLACE_HOST ? NULL : x, anchor, &outcome->step, report));
-  PetscCall(IDRSPassEnd(work, IDRS_WHOLE));
-  for (PetscInt i = 0; i < report->matvecs; i++) { /* so that the log counts them */
+  for (PetscInt i = 0; i < matvecs; i++) { /* so that the log counts them */
     PetscCall(PetscLogEventBegin(MAT_Mult, work->product->A, 0, 0, 0));
     PetscCall(PetscLogEventEnd(MAT_Mult, work->product->A, 0, 0, 0));
   }
-  work->product->matvecs += report->matvecs;
-  work->reductions += (PetscLogDouble)report->matvecs;
-  PetscCall(PetscLogGpuFlops(work->product->flops * (PetscLogDouble)report->matvecs));
-  IDRSQueueContinues(work, outcome);
+  work->product->matvecs += matvecs;
+  work->reductions += (PetscLogDouble)matvecs;
+  PetscCall(PetscLogGpuFlops(work->product->flops * (PetscLogDouble)matvecs));
+  IDRSQueueContinues(work, &task->outcome);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSQueueWhole - Makes steps on the device for each task, from its first step, whose direction is there, until the host is to
+   continue, and reliable updates x += z, r = anchor - A z, anchor = r, z = 0. All tasks at the same time
+
+   Input Parameters:
++  first - the work that IDRSQueueWholeFits() was called with, or for one solve its work
+.  asked - how many solves there are at the same time, at most as many as fit
+.  count - the number of tasks, at most `asked`
+-  tasks - the tasks; an x that is not in the memory of the device becomes NULL: the device stops before an update
+*/
+PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, IDRSWholeTask tasks[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    IDRSWholeTask *task = &tasks[i];
+    IDRSPlace      place;
+
+    PetscCheck(!task->work->ondevice && task->work->queue->whole && task->work->product, task->work->comm, PETSC_ERR_ORDER,
+               "The device cannot make many steps at once here");
+    task->outcome.stopped = PETSC_TRUE;
+    if (!task->x) continue;
+    PetscCall(IDRSVecWhere(task->x, &place));
+    if (place == IDRS_PLACE_HOST) task->x = NULL;
+  }
+  PetscCall(IDRSPassBegin(first, IDRS_WHOLE));
+  PetscCall((*first->queue->whole->run)(first, asked, count, tasks));
+  PetscCall(IDRSPassEnd(first, IDRS_WHOLE));
+  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSQueueWholeCount(&tasks[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

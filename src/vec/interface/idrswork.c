@@ -245,7 +245,7 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The queue of works whose passes are made together, and what it brings the product of a single one */
+/* The queue of works whose passes are made together, and whether it brings their product what it needs of other processes */
 typedef struct {
   const IDRSQueueOps *queue;
   const char         *throughhost;
@@ -267,7 +267,7 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
   PetscFunctionBegin;
   PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
   if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
-  if (first->size > 1 && group->count == 1) PetscCall((*queue->halo)(first, &connection->halo));
+  if (first->size > 1) PetscCall((*queue->halo)(group, &connection->halo));
   /* reductions between devices gain nothing if the halo passes through the hosts */
   if (needshalo && !connection->halo) connection->throughhost = scattered;
   else connection->queue = queue;
@@ -275,14 +275,12 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
 }
 
 /*
-   Several processes, on devices of their own: mapped memory where all that travels goes that way, which products with several
-   columns do not; NCCL where the scatters do
+   Several processes, on devices of their own: mapped memory where all that travels goes that way; NCCL where the scatters do
 */
 static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *group, PetscBool scatters, IDRSConnection *connection)
 {
   PetscFunctionBegin;
-  if (group->count > 1) connection->throughhost = scattered;
-  else PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
+  PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
   if (connection->throughhost && scatters)
     PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE, connection));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -126,14 +126,6 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPMatSolve() solves for one right-hand side after another if run "whole" is possible for each, s is at least
-   KSPIDRS_SEQUENTIAL_S, and n s is above KSPIDRS_SEQUENTIAL_ENTRIES. On an H200 solving at the same time took 1.02 to 1.18 times as
-   long above these limits, and 0.7 to 0.95 times below them
-*/
-#define KSPIDRS_SEQUENTIAL_S       4
-#define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
-
 /* Sets everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
 static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 {
@@ -167,25 +159,49 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   Prepares a solve for `active` simultaneous right-hand sides. If one after another is faster in run "whole", it prepares the solve
-   for one of them, and sets idrs->sequential
+   If one right-hand side has room in run "whole", but not two side by side, KSPMatSolve() solves for one after another where s is
+   at least KSPIDRS_SEQUENTIAL_S and n s is above KSPIDRS_SEQUENTIAL_ENTRIES. On an H200 solving step by step at the same time took
+   1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
 */
+#define KSPIDRS_SEQUENTIAL_S       4
+#define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
+
+/*
+   Returns how many right-hand sides are solved at the same time, of so many: as many as run side by side, each in one kernel, if
+   two of them can; or 1, and sets idrs->sequential, if one after another is faster. One right-hand side has been prepared for
+*/
+static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt     solves;
+  IDRSWorkInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  if (idrs->run->kind == KSP_IDRS_RUN_WHOLE) {
+    PetscCall(KSPIDRSGetSideBySide_Private(ksp, *active, &solves));
+    if (solves > 1) *active = solves;
+    else if (idrs->set.run == KSP_IDRS_RUN_WHOLE)
+      idrs->sequential = "-ksp_idrs_run whole, and two do not fit on the GPU side by side";
+    else if (solves && idrs->set.s >= KSPIDRS_SEQUENTIAL_S && (PetscReal)info.n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES)
+      idrs->sequential = "each of them is solved faster in one kernel";
+  }
+  if (idrs->sequential) *active = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prepares a solve for `active` simultaneous right-hand sides, or for fewer of them if these are solved for faster */
 static PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
 {
-  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt    n;
-  PetscMPIInt size;
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  PetscMPIInt     size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  if (active > 1 && size == 1 && idrs->set.run == KSP_IDRS_RUN_AUTO && !idrs->set.block && idrs->set.s >= KSPIDRS_SEQUENTIAL_S &&
-      (PetscReal)n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES) {
+  if (active > 1 && size == 1 && !idrs->set.block && idrs->set.run != KSP_IDRS_RUN_STEPS) {
     PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
-    if (idrs->run->kind == KSP_IDRS_RUN_WHOLE) {
-      idrs->sequential = "each of them is solved faster in one kernel";
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
+    PetscCall(KSPIDRSGetSimultaneous_Private(ksp, &active));
+    if (active == 1) PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPIDRSPrepareSolve_Private(ksp, active));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -247,7 +263,8 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 
 /*
    Solves for several right-hand sides at the same time. Until the first one has a slot, a vector like the columns of X is the
-   solution of the KSP, because set-up looks at its memory. KSPMatSolve() does not call PCPreSolve(), so it is called here
+   solution of the KSP, because set-up looks at its memory: on the array of a column, as memory of a GPU takes 0.2 ms to allocate
+   and to free. KSPMatSolve() does not call PCPreSolve(), so it is called here
 */
 static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
 {
@@ -258,7 +275,8 @@ static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
 
   PetscFunctionBegin;
   PetscCall(MatDenseGetColumnVecRead(X, 0, &column));
-  ierr = VecDuplicate(column, &first);
+  ierr = IDRSVecOnArray(column, column, &first);
+  if (!ierr && !first) ierr = VecDuplicate(column, &first);
   PetscCall(MatDenseRestoreColumnVecRead(X, 0, &column));
   PetscCall(ierr);
   ksp->vec_sol = first;

@@ -37,7 +37,6 @@ static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, cons
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
   if (count == 1) *why = "there is only one";
   else if (idrs->set.width == 1) *why = "-ksp_idrs_width 1";
-  else if (idrs->set.run == KSP_IDRS_RUN_WHOLE) *why = "-ksp_idrs_run whole";
   else if (idrs->set.smoothing) *why = "residual smoothing";
   else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip)
     *why = "a convergence test of the user may ask for the solution";
@@ -382,8 +381,9 @@ static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, P
 /* Makes cycles until all right-hand sides are done */
 static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
 {
-  PetscInt       next = 0, present;
-  KSPIDRSColumns cols;
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  PetscInt        next = 0, present;
+  KSPIDRSColumns  cols;
 
   PetscFunctionBegin;
   for (;;) {
@@ -395,7 +395,7 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
       KSPIDRSColumnsRemoveDone(&cols);
     } while (cols.count < present);
     if (!cols.count) break; /* no column has been assigned, so none is left */
-    PetscCall(KSPIDRSCycle_Private(ksp, &cols));
+    PetscCall((*idrs->run->run)(ksp, &cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -280,43 +280,50 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSWhole_Private - Makes steps and reliable updates in one kernel, from a step that has its direction or from the first
-   step. Returns what the kernel did, and the outcome of the step that the host must finish, or of the projection of an updated r
+   KSPIDRSGetWholeTask - Returns the steps and reliable updates of one kernel, from a step that has its direction or from the first
 */
-PetscErrorCode KSPIDRSWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeReport *report, IDRSOutcome *outcome)
+IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col)
 {
-  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec    = &col->rec;
-  IDRSStep           step   = KSPIDRSGetStep(idrs, col);
-  const PetscReal    scale  = col->scale;
-  const IDRSLimits   limits = {.bounds     = KSPIDRSGetBounds(ksp, col),
-                               .its        = rec->its,
-                               .maxits     = ksp->max_it,
-                               .fall       = col->anchor ? idrs->set.updatetol : 0.0,
-                               .anchornorm = scale * col->trust.anchornorm,
-                               .peak       = scale * col->trust.peak,
-                               .tested     = KSPIDRSGetTestedBounds(ksp, col).high,
-                               .growth     = KSPIDRSGrowth(idrs)};
-  PetscBool          updated;
-
-  PetscFunctionBegin;
-  step.wantu = KSPIDRSBeginsWhole(rec);
-  PetscAssert(rec->stage == KSPIDRS_HAVE_U || step.wantu, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no direction to begin with");
+  const KSP_IDRS  *idrs   = (const KSP_IDRS *)ksp->data;
+  const PetscReal  scale  = col->scale;
+  const IDRSLimits limits = {.bounds     = KSPIDRSGetBounds(ksp, col),
+                             .its        = col->rec.its,
+                             .maxits     = ksp->max_it,
+                             .fall       = col->anchor ? idrs->set.updatetol : 0.0,
+                             .anchornorm = scale * col->trust.anchornorm,
+                             .peak       = scale * col->trust.peak,
+                             .tested     = KSPIDRSGetTestedBounds(ksp, col).high,
+                             .growth     = KSPIDRSGrowth(idrs)};
   /* x is NULL if the host makes the updates */
-  PetscCall(IDRSQueueWhole(col->work, &step, &limits, scale == 1.0 ? col->rep.sol : NULL, col->anchor, report, outcome));
-  outcome->rnorm /= scale;
-  updated = (PetscBool)(outcome->step.k == IDRS_RESIDUAL);
+  IDRSWholeTask task = {.work    = col->work,
+                        .limits  = limits,
+                        .x       = scale == 1.0 ? col->rep.sol : NULL,
+                        .anchor  = col->anchor,
+                        .outcome = {.step = KSPIDRSGetStep(idrs, col)}};
+
+  task.outcome.step.wantu = KSPIDRSBeginsWhole(&col->rec);
+  return task;
+}
+
+/* KSPIDRSTakeWhole - Takes what a kernel has done. The host must finish the step in its outcome, or project an updated r */
+void KSPIDRSTakeWhole(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task)
+{
+  KSP_IDRS              *idrs    = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence     *rec     = &col->rec;
+  const IDRSWholeReport *report  = &task->report;
+  const PetscBool        updated = (PetscBool)(task->outcome.step.k == IDRS_RESIDUAL);
+
+  task->outcome.rnorm /= col->scale;
   idrs->counts.wholes++;
   idrs->counts.wholematvecs += report->matvecs;
   idrs->counts.matvecs += report->matvecs;
   idrs->counts.updates += report->updates + (updated ? 1 : 0);
   rec->its += report->completed;
-  rec->step = outcome->step;
+  rec->step = task->outcome.step;
   if (updated) rec->step.k = 0;
   rec->columns = rec->step.k;
   rec->omega   = rec->step.start && rec->step.k == idrs->set.s ? KSPIDRS_OMEGA_PROJECTED : KSPIDRS_OMEGA_NEW;
   rec->stage   = updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* KSPIDRSProject_Private - Launches f = P^H r and ||r|| for an r that no step has made */

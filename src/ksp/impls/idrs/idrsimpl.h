@@ -251,11 +251,11 @@ static inline PetscBool KSPIDRSIsPreconditioned(const KSP_IDRS *idrs)
   return (PetscBool)(idrs->pcmode != KSPIDRS_PC_PASSES);
 }
 
-/* Back ends that run the recurrence until it is suspended or there is a reason: step by step, or many steps in one kernel */
+/* Back ends that run recurrences until a decision is due for all of them: step by step, or many steps in one kernel */
 struct _KSPIDRSRunOps {
   KSPIDRSRun kind;
-  PetscErrorCode (*runs)(KSP, const char *[]); /* sets the string to NULL, or to the reason why it cannot run this solve */
-  PetscErrorCode (*run)(KSP, KSPIDRSColumn *);
+  PetscErrorCode (*runs)(KSP, const char *[]);  /* sets the string to NULL, or to the reason why it cannot run this solve */
+  PetscErrorCode (*run)(KSP, KSPIDRSColumns *); /* the columns are used up */
 };
 
 static inline KSPIDRSColumns KSPIDRSOneColumn(KSPIDRSColumn *col)
@@ -383,7 +383,8 @@ PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP, const KSPIDRSColumns *
 PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *, IDRSOutcome *);
-PETSC_INTERN PetscErrorCode KSPIDRSWhole_Private(KSP, KSPIDRSColumn *, IDRSWholeReport *, IDRSOutcome *);
+PETSC_INTERN IDRSWholeTask  KSPIDRSGetWholeTask(KSP, const KSPIDRSColumn *);
+PETSC_INTERN void           KSPIDRSTakeWhole(KSP, KSPIDRSColumn *, IDRSWholeTask *);
 PETSC_INTERN PetscReal      KSPIDRSTestedNorm(KSP, const KSPIDRSColumn *, PetscInt);
 PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSColumns *, KSPIDRSNorm[], PetscReal[]);
@@ -405,11 +406,11 @@ PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP, KSPIDRSColumn *);
 
 /* idrsrun.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSGetSideBySide_Private(KSP, PetscInt, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareCycle_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSReport_Private(KSP, KSPIDRSColumn *, PetscInt, PetscReal);
 PETSC_INTERN PetscErrorCode KSPIDRSConcludeReport_Private(KSP, KSPIDRSColumn *);
-PETSC_INTERN PetscErrorCode KSPIDRSCycle_Private(KSP, KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);

@@ -19,8 +19,9 @@ PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
   else if (ksp->pc_side == PC_LEFT) why = "the operator is applied together with a preconditioner from the left";
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, why));
   idrs->reader = KSPIDRS_READ_BY_NONE;
-  if (idrs->active > 1) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->product->backend) idrs->reader = KSPIDRS_READ_BY_PASS;
+  if (idrs->active > 1 && idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
+  /* the passes of several right-hand sides have one product for all of them */
+  if (idrs->product->backend) idrs->reader = idrs->active > 1 ? KSPIDRS_READ_BY_RUN : KSPIDRS_READ_BY_PASS;
   else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
            (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
     idrs->reader = KSPIDRS_READ_BY_RUN;

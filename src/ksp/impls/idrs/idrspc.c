@@ -237,7 +237,7 @@ static PetscErrorCode KSPIDRSSetPolynomial_Private(KSP ksp, PetscBool nullspace)
   PetscFunctionBegin;
   idrs->polynomial = NULL;
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_POLYNOMIAL, &get));
-  if (!get || idrs->pcmode != KSPIDRS_PC_SEPARATE || idrs->active > 1) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!get || idrs->pcmode != KSPIDRS_PC_SEPARATE) PetscFunctionReturn(PETSC_SUCCESS);
   if (nullspace) idrs->separatepc = KSPIDRS_NULLSPACE_REMOVED;
   else if (ksp->transpose_solve) idrs->separatepc = "the system is transposed";
   else {

@@ -208,22 +208,6 @@ static PetscBool KSPIDRSRunContinues(KSP ksp, const KSPIDRSColumn *col)
                      !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col));
 }
 
-/* Run "steps": one step after another */
-static PetscErrorCode KSPIDRSRuns_Steps(KSP ksp, const char *why[])
-{
-  PetscFunctionBegin;
-  *why = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPIDRSRun_Steps(KSP ksp, KSPIDRSColumn *col)
-{
-  PetscFunctionBegin;
-  do PetscCall(KSPIDRSStep_Private(ksp, col));
-  while (KSPIDRSRunContinues(ksp, col));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Finishes the replacement of r after its projection f = P^H r, and reports the iteration whose norm it is. A cycle begins */
 static PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *col, IDRSOutcome *outcome, PetscBool updated)
 {
@@ -273,10 +257,50 @@ static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Run "steps" */
+static PetscErrorCode KSPIDRSRuns_Steps(KSP ksp, const char *why[])
+{
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Run "steps": makes a cycle of all columns. A suspended column is removed, and the others continue */
+static PetscErrorCode KSPIDRSRun_Steps(KSP ksp, KSPIDRSColumns *cols)
+{
+  PetscFunctionBegin;
+  do {
+    PetscInt left = 0;
+
+    PetscCall(KSPIDRSStepColumns_Private(ksp, cols));
+    for (PetscInt i = 0; i < cols->count; i++) {
+      KSPIDRSColumn           *col = cols->column[i];
+      const KSPIDRSRecurrence *rec = &col->rec;
+
+      if (KSPIDRSContinues(col) && rec->residual == KSPIDRS_RECURRED && rec->step.k > 0 && rec->stage != KSPIDRS_PROJECTED)
+        cols->column[left++] = col;
+    }
+    cols->count = left;
+  } while (cols->count);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSGetSideBySide_Private - Returns how many of so many solves run side by side, each in one kernel, where run "whole" runs
+   one
+*/
+PetscErrorCode KSPIDRSGetSideBySide_Private(KSP ksp, PetscInt asked, PetscInt *solves)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSQueueWholeFits(((KSP_IDRS *)ksp->data)->slot[0].work, asked, solves));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Run "whole": many steps in one kernel */
 static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt     solves;
   IDRSWorkInfo info;
 
   PetscFunctionBegin;
@@ -286,33 +310,63 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   else if (idrs->lockstep) *why = idrs->lockstep;
   else if (info.size > 1) *why = "there are several processes";
   else if (idrs->separatepc) *why = idrs->separatepc;
+  else if (idrs->active > 1 && idrs->set.block) *why = "the right-hand sides have a block recurrence";
   else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
+  if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSGetSideBySide_Private(ksp, idrs->active, &solves));
+  if (solves < idrs->active) *why = "the systems of right-hand sides do not fit on the GPU side by side";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs kernels, and between two of them finishes the step in which the kernel stopped */
-static PetscErrorCode KSPIDRSRun_Whole(KSP ksp, KSPIDRSColumn *col)
+/* Reports what a kernel has done. *updated is set if it has replaced r */
+static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task, PetscBool *updated)
 {
-  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
-  IDRSWholeReport      report;
-  IDRSOutcome          outcome;
+  const IDRSStep first = {.start = col->rec.step.start, .unreported = col->rec.step.unreported};
+
+  PetscFunctionBegin;
+  KSPIDRSTakeWhole(ksp, col, task);
+  *updated = (PetscBool)(task->outcome.step.k == IDRS_RESIDUAL);
+  PetscCall(KSPIDRSReportWhole_Private(ksp, col, &first, &task->report));
+  if (!KSPIDRSContinues(col)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (*updated) PetscCall(KSPIDRSFinishReplacement_Private(ksp, col, &task->outcome, PETSC_TRUE));
+  else PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &task->outcome));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Runs a kernel for each column at the same time, and then finishes the steps in which the kernels stopped, or makes steps that no
+   kernel can make, until no column continues
+*/
+static PetscErrorCode KSPIDRSRun_Whole(KSP ksp, KSPIDRSColumns *cols)
+{
+  KSP_IDRS     *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWholeTask tasks[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   do {
-    PetscBool updated = PETSC_FALSE;
+    PetscBool updated[IDRS_MAX_WIDTH] = {PETSC_FALSE};
+    PetscInt  place[IDRS_MAX_WIDTH], count = 0, left = 0;
 
-    if (KSPIDRSCanBeWhole(ksp, col)) {
-      const IDRSStep first = {.start = col->rec.step.start, .unreported = col->rec.step.unreported};
+    for (PetscInt i = 0; i < cols->count; i++) {
+      KSPIDRSColumn       *col = cols->column[i];
+      const KSPIDRSColumns one = KSPIDRSOneColumn(col);
 
+      if (!KSPIDRSCanBeWhole(ksp, col)) continue;
       if (!KSPIDRSBeginsWhole(&col->rec)) PetscCall(KSPIDRSDirection_Private(ksp, &one));
-      PetscCall(KSPIDRSWhole_Private(ksp, col, &report, &outcome));
-      PetscCall(KSPIDRSReportWhole_Private(ksp, col, &first, &report));
-      updated = (PetscBool)(outcome.step.k == IDRS_RESIDUAL);
-      if (KSPIDRSContinues(col) && updated) PetscCall(KSPIDRSFinishReplacement_Private(ksp, col, &outcome, PETSC_TRUE));
-      else if (KSPIDRSContinues(col)) PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &outcome));
+      place[count]   = i;
+      tasks[count++] = KSPIDRSGetWholeTask(ksp, col);
     }
-    if (KSPIDRSContinues(col) && !updated) PetscCall(KSPIDRSStep_Private(ksp, col));
-  } while (KSPIDRSRunContinues(ksp, col));
+    if (count) PetscCall(IDRSQueueWhole(idrs->slot[0].work, idrs->active, count, tasks));
+    for (PetscInt j = 0; j < count; j++)
+      PetscCall(KSPIDRSConcludeWhole_Private(ksp, cols->column[place[j]], &tasks[j], &updated[place[j]]));
+    for (PetscInt i = 0; i < cols->count; i++) {
+      KSPIDRSColumn *col = cols->column[i];
+
+      if (KSPIDRSContinues(col) && !updated[i]) PetscCall(KSPIDRSStep_Private(ksp, col));
+      if (KSPIDRSRunContinues(ksp, col)) cols->column[left++] = col;
+    }
+    cols->count = left;
+  } while (cols->count);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -376,8 +430,8 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
     if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every matvec: %s\n", idrs->lockstep));
     else idrs->depth = info.depth;
   }
-  idrs->run       = idrs->active > 1 ? &KSPIDRSRun_Stepwise : NULL;
-  idrs->slowerrun = idrs->active > 1 ? "many right-hand sides are solved at the same time" : NULL;
+  idrs->run       = NULL;
+  idrs->slowerrun = NULL;
   for (size_t i = 0; !idrs->run; i++) {
     const char *why;
 
@@ -529,8 +583,10 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
   col->rep      = KSPIDRSGetReported(ksp);
   PetscCall(KSPIDRSBegin_Private(ksp, &one));
   while (!col->rep.reason) {
+    KSPIDRSColumns left = one;
+
     PetscCall(KSPIDRSDecide_Private(ksp, &one));
-    if (KSPIDRSContinues(col)) PetscCall((*idrs->run->run)(ksp, col));
+    if (KSPIDRSContinues(col)) PetscCall((*idrs->run->run)(ksp, &left));
   }
   PetscCall(KSPIDRSEnd_Private(ksp, &one));
   KSPIDRSSetReported(ksp, &col->rep);
@@ -562,25 +618,5 @@ PetscErrorCode KSPIDRSPrepareCycle_Private(KSP ksp, const KSPIDRSColumns *cols)
       if (!col->rep.reason) KSPIDRSColumnsAdd(&left, col);
     }
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSCycle_Private - Makes one cycle of several right-hand sides. A suspended column is removed, and the others continue */
-PetscErrorCode KSPIDRSCycle_Private(KSP ksp, KSPIDRSColumns *cols)
-{
-  PetscFunctionBegin;
-  do {
-    PetscInt left = 0;
-
-    PetscCall(KSPIDRSStepColumns_Private(ksp, cols));
-    for (PetscInt i = 0; i < cols->count; i++) {
-      KSPIDRSColumn           *col = cols->column[i];
-      const KSPIDRSRecurrence *rec = &col->rec;
-
-      if (KSPIDRSContinues(col) && rec->residual == KSPIDRS_RECURRED && rec->step.k > 0 && rec->stage != KSPIDRS_PROJECTED)
-        cols->column[left++] = col;
-    }
-    cols->count = left;
-  } while (cols->count);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

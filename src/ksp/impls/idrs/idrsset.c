@@ -665,12 +665,15 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   solve, or after a failure; then the host continues. `MatMult()` verifies b - Ax. History and monitors get the norms of all
   iterations after the kernel has ended. The residuals differ from those of single steps by rounding errors, and are reproducible.
 
-  It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner or `PCJACOBI` from the
-  right, at most 16 hashed shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or
+  It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner, `PCJACOBI` or `PCPOLY`
+  from the right, at most 16 hashed shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or
   `KSPConvergedSkip()`, and monitors that do not ask for the solution.
 
-  On GPUs of compute capability 9.0 a system that fits stays in shared memory while the kernel runs, which is faster. `-ksp_view`
-  shows this.
+  On GPUs of compute capability 9.0 a system that fits stays in shared memory while the kernel runs, which is faster. If all of it
+  does not fit, the matrix is in global memory, and then also a panel, the latter with at most 8 shadow vectors. `-ksp_view` shows
+  this.
+
+  `KSPMatSolve()` runs several such kernels side by side, see `KSPIDRSSetWidth()`.
 
   `KSP_IDRS_RUN_AUTO` chooses it for systems that fit in shared memory, and for other matrices with up to 1048576 nonzeros
   (524288 if their rows are so long that `MatMult()` is faster), if it can run and no row is so long that the others would wait
@@ -774,8 +777,13 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   With a width of 1 `KSPSolve()` solves for one right-hand side after another. The same happens if the iterate of each is needed:
   with a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor` and
   `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions that are called before or after each solve, or an operator of
-  type `MATMFFD`. On a GPU it also happens with s >= 4 if each right-hand side alone has `-ksp_idrs_run whole` and a panel has more
-  than 400 000 entries, since that is faster. `-ksp_view` shows the reason.
+  type `MATMFFD`. `-ksp_view` shows the reason.
+
+  With one process and one GPU small systems run side by side: each right-hand side has one kernel for many iterations, see
+  `KSPIDRSSetRun()`, on its share of the multiprocessors. There are as many right-hand sides at the same time as fit, of `width`,
+  half of it, and so on. If two do not fit, but one does, with all its vectors in shared memory, one right-hand side after another
+  is solved with s >= 4 and more than 400 000 entries of a panel, since that is faster. Larger systems share the kernels of each
+  step.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
 @*/

@@ -160,7 +160,7 @@ static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
   PetscCall(IDRSGetBlocks(A, NULL, &block));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)A), &comm, NULL));
   PetscCall(IDRSPeersConnect(comm, PETSC_TRUE, NULL, &why));
-  if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, &connected));
+  if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, 1, &connected));
   if (connected) PetscCall(IDRSHaloIsMutual(packed->off->halo, packed->off->scatter, block, &connected));
   PetscCall(PetscCommDestroy(&comm));
   packed->halo = connected;

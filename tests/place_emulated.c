@@ -137,10 +137,10 @@ static PetscErrorCode QueueReduce(const IDRSGroup *group, const IDRSStep steps[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode QueueHalo(IDRSWork work, PetscBool *halo)
+static PetscErrorCode QueueHalo(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBeginUser;
-  *halo = PETSC_FALSE;
+  *why = "the product has its scatter";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

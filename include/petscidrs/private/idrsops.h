@@ -179,8 +179,8 @@ typedef struct {
      Collective, at the begin of every solve
   */
   PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]);
-  /* whether entries of u, for the product of all works, go from device to device in the same way; collective, after runs */
-  PetscErrorCode (*halo)(const IDRSGroup *, PetscBool *);
+  /* the same about entries of u, for the product of all works: whether they go from device to device in this way; collective */
+  PetscErrorCode (*halo)(const IDRSGroup *, PetscBool, const char *[]);
   PetscErrorCode (*begin)(const IDRSGroup *); /* the scalars go to where the algebra is done */
   /* the projections, and what follows from them */
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);

@@ -104,4 +104,4 @@ PETSC_INTERN PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *, const PetscInt
 PETSC_INTERN PetscErrorCode IDRSResidual_Vec(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSLocalSquares_Vec(const IDRSGroup *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode IDRSQueueReduced(const IDRSGroup *, const IDRSStep[]);
-PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *, PetscBool, const char *[]);

@@ -233,7 +233,6 @@ PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool 
 {
   PetscFunctionBegin;
   PetscCall((*IDRSProductList[0]->projection->connect)(product, comm, columns ? IDRS_MAX_WIDTH : 1, connected));
-  if (product) product->halo = (PetscBool)(columns && *connected);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

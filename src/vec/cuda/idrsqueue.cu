@@ -48,17 +48,23 @@ static PetscErrorCode IDRSQueueRuns_NCCL(const IDRSGroup *group, PetscBool autom
 static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLRenew(group->work[0]->comm));
   *why = NULL;
   for (PetscInt i = 0; i < group->count && !*why; i++)
     PetscCall(IDRSPeersConnect(group->work[i]->comm, automatic, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueHalo_Peer(const IDRSGroup *group, PetscBool *halo)
+static PetscErrorCode IDRSQueueHalo_Peer(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
+  const IDRSWork first = group->work[0];
+  PetscBool      halo  = PETSC_FALSE;
+
   PetscFunctionBegin;
-  PetscCall(IDRSProductConnect(group->work[0]->product, group->work[0]->comm, group->count > 1 ? PETSC_TRUE : PETSC_FALSE, halo));
+  PetscCall(IDRSNCCLRenew(first->comm)); /* where scatters remain */
+  PetscCall(IDRSPeersConnect(first->comm, automatic, NULL, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSProductConnect(first->product, first->comm, group->count > 1 ? PETSC_TRUE : PETSC_FALSE, &halo));
+  if (!halo) *why = "matvecs take what they need of other processes by scatters, which pass through the hosts";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -165,7 +165,7 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The layout of the solves, so many of which are asked for; work is the first of them */
+/* Returns the layout of the work's solve, or of `asked` solves side by side, the first of which the work belongs to */
 static PetscErrorCode IDRSWholeGetLayout(IDRSWork work, PetscInt asked, const IDRSWholeLayout **layout)
 {
   IDRS_CUDA       *cuda = (IDRS_CUDA *)work->data;
@@ -179,7 +179,7 @@ static PetscErrorCode IDRSWholeGetLayout(IDRSWork work, PetscInt asked, const ID
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory of the device for so many entries, which are zero; what there was is freed */
+/* Frees *memory, and allocates `count` zeros on the device */
 template <typename T>
 static PetscErrorCode IDRSWholeCalloc(size_t count, T **memory)
 {
@@ -296,7 +296,7 @@ static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *sol
 
   PetscFunctionBegin;
   PetscCall(IDRSWholeGetLayout(work, asked, &layout));
-  clustered = &layout->clustered;
+  clustered = layout->solves > 1 ? &layout->clustered : &((const IDRS_CUDA *)work->data)->whole->alone.clustered;
   *solves   = work->polynomial || (clustered->clusters && clustered->layout != IDRS_PANEL_GLOBAL) ? layout->solves : 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -313,34 +313,42 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same with a polynomial preconditioner */
-static PetscErrorCode IDRSWholePolyLaunch(IDRSWork work, const IDRSWholeLayout *layout, const IDRSWholeSteps *steps,
-                                          cudaStream_t stream)
+/* The polynomial preconditioner, for all solves. Its arrays stay where they are */
+static PetscErrorCode IDRSWholeGetPolynomial(IDRSWork work, const IDRSWholeLayout *layout, IDRSWholePolynomial *poly)
 {
   const IDRSPolynomial *polynomial = work->polynomial;
   const IDRSPowers     *powers     = &polynomial->powers;
   const Vec             vecs[]     = {powers->inverse, polynomial->sum.input, polynomial->sum.output};
-  IDRSWholePolynomial   poly       = {};
-  const PetscScalar   **arrays[]   = {&poly.inverse, &poly.input, &poly.output}, *array;
+  const PetscScalar   **arrays[]   = {&poly->inverse, &poly->input, &poly->output}, *array;
   const PetscInt       *column;
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetCSR(powers->A, &poly.A));
+  PetscCall(IDRSGetCSR(powers->A, &poly->A));
   for (int i = 0; i < 3; i++) {
     if (!vecs[i]) continue;
     PetscCall(IDRSGetArrayRead_CUDA(vecs[i], &array));
     *arrays[i] = array;
-    PetscCall(VecRestoreArrayReadAndMemType(vecs[i], &array)); /* it stays where it is */
+    PetscCall(VecRestoreArrayReadAndMemType(vecs[i], &array));
   }
-  if (polynomial->sum.matching) PetscCall(IDRSMatchingGetPlaces(polynomial->sum.matching, &column, &poly.row));
-  poly.own     = (int)layout->polyown;
-  poly.steps   = (int)powers->k;
+  if (polynomial->sum.matching) PetscCall(IDRSMatchingGetPlaces(polynomial->sum.matching, &column, &poly->row));
+  poly->own   = (int)layout->polyown;
+  poly->steps = (int)powers->k;
+  for (int j = 0; j < poly->steps; j++) {
+    poly->gamma[j] = powers->gamma[j];
+    poly->theta[j] = powers->theta[j];
+    poly->mu[j]    = j ? powers->mu[j] : (PetscScalar)0.0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Blocks with their rows in global memory, and a polynomial preconditioner */
+static PetscErrorCode IDRSWholePolyLaunch(IDRSWork work, const IDRSWholePolynomial *polynomial, const IDRSWholeSteps *steps,
+                                          cudaStream_t stream)
+{
+  IDRSWholePolynomial poly = *polynomial;
+
+  PetscFunctionBegin;
   poly.entries = ((const IDRS_CUDA *)work->data)->whole->products;
-  for (int j = 0; j < poly.steps; j++) {
-    poly.gamma[j] = powers->gamma[j];
-    poly.theta[j] = powers->theta[j];
-    poly.mu[j]    = j ? powers->mu[j] : (PetscScalar)0.0;
-  }
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
     return IDRSLaunchCooperative(IDRSWholePolyKernel<S>, (unsigned int)IDRSWholeBlocks(work), IDRS_THREADS, stream, *steps, shadow,
                                  poly);
@@ -426,11 +434,11 @@ static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWho
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSWholeLaunch(IDRSWork work, const IDRSWholeLayout *layout, const IDRSWholeSteps *steps,
-                                      cudaStream_t stream)
+static PetscErrorCode IDRSWholeLaunch(IDRSWork work, const IDRSWholeLayout *layout, const IDRSWholePolynomial *polynomial,
+                                      const IDRSWholeSteps *steps, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (work->polynomial) PetscCall(IDRSWholePolyLaunch(work, layout, steps, stream));
+  if (work->polynomial) PetscCall(IDRSWholePolyLaunch(work, polynomial, steps, stream));
   else if (layout->clustered.clusters)
     PetscCall(IDRSClusteredLaunch_CUDA(work, &layout->clustered, &((const IDRS_CUDA *)work->data)->whole->global, steps, stream));
   else PetscCall(IDRSWholeLaunch_CUDA(work, steps, stream));
@@ -438,21 +446,34 @@ static PetscErrorCode IDRSWholeLaunch(IDRSWork work, const IDRSWholeLayout *layo
 }
 
 /*
-   The same on a stream of its own, beside other solves: from what is on PETSc's stream, which goes on when the kernel has ended,
-   after an error, too
+   The same for several solves side by side, each on a stream of its own, from what is on PETSc's stream, which goes on when all
+   kernels have ended, after an error, too
 */
-static PetscErrorCode IDRSWholeLaunchBeside(IDRSWork work, const IDRSWholeLayout *layout, const IDRSWholeSteps *steps,
-                                            cudaEvent_t begun, cudaStream_t stream)
+static PetscErrorCode IDRSWholeLaunchAll(PetscInt count, const IDRSWholeTask tasks[], const IDRSWholeLayout *layout,
+                                         const IDRSWholePolynomial *polynomial, const IDRSWholeSteps steps[], cudaStream_t stream)
 {
-  IDRSWhole      whole = ((const IDRS_CUDA *)work->data)->whole;
-  PetscErrorCode ierr;
+  IDRSWhole      whole[IDRS_MAX_WIDTH];
+  PetscErrorCode ierr     = PETSC_SUCCESS;
+  cudaError_t    error    = cudaSuccess;
+  PetscInt       launched = 0;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cudaStreamWaitEvent(whole->stream, begun, 0));
-  ierr = IDRSWholeLaunch(work, layout, steps, whole->stream);
-  PetscCallCUDA(cudaEventRecord(whole->ended, whole->stream));
-  PetscCallCUDA(cudaStreamWaitEvent(stream, whole->ended, 0));
+  for (PetscInt i = 0; i < count; i++) {
+    whole[i] = ((const IDRS_CUDA *)tasks[i].work->data)->whole;
+    PetscCall(IDRSWholeGetStream(whole[i]));
+  }
+  PetscCallCUDA(cudaEventRecord(whole[0]->begun, stream));
+  for (; launched < count && !ierr && !error; launched++) {
+    error = cudaStreamWaitEvent(whole[launched]->stream, whole[0]->begun, 0);
+    if (!error) ierr = IDRSWholeLaunch(tasks[launched].work, layout, polynomial, &steps[launched], whole[launched]->stream);
+  }
+  for (PetscInt i = 0; i < launched && !error; i++) {
+    error = cudaEventRecord(whole[i]->ended, whole[i]->stream);
+    if (!error) error = cudaStreamWaitEvent(stream, whole[i]->ended, 0);
+  }
+  for (PetscInt i = 0; i < launched && error; i++) (void)cudaStreamSynchronize(whole[i]->stream);
   PetscCall(ierr);
+  PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -481,22 +502,18 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
 static PetscErrorCode IDRSWholeMakeSteps(IDRSWork first, PetscInt asked, PetscInt count, IDRSWholeTask tasks[])
 {
   const IDRSWholeLayout *layout;
+  IDRSWholePolynomial    polynomial            = {};
   IDRSWholeSteps         steps[IDRS_MAX_WIDTH] = {};
-  cudaEvent_t            begun;
   cudaStream_t           stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSWholeGetLayout(first, asked, &layout));
   PetscCall(IDRSStream_CUDA(&stream));
+  if (first->polynomial) PetscCall(IDRSWholeGetPolynomial(first, layout, &polynomial));
   for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeGetSteps(&tasks[i], layout, stream, &steps[i]));
   PetscCall(PetscLogGpuTimeBegin());
-  if (asked == 1) PetscCall(IDRSWholeLaunch(tasks[0].work, layout, &steps[0], stream));
-  else {
-    for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeGetStream(((IDRS_CUDA *)tasks[i].work->data)->whole));
-    begun = ((const IDRS_CUDA *)tasks[0].work->data)->whole->begun;
-    PetscCallCUDA(cudaEventRecord(begun, stream));
-    for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeLaunchBeside(tasks[i].work, layout, &steps[i], begun, stream));
-  }
+  if (asked == 1) PetscCall(IDRSWholeLaunch(tasks[0].work, layout, &polynomial, &steps[0], stream));
+  else PetscCall(IDRSWholeLaunchAll(count, tasks, layout, &polynomial, steps, stream));
   PetscCall(PetscLogGpuTimeEnd());
   for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeCollect(&tasks[i]));
   PetscFunctionReturn(PETSC_SUCCESS);

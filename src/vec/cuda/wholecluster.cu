@@ -826,8 +826,9 @@ static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustere
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a block of it has, and whether it fits */
-static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *plan, IDRSClustered *clustered, bool *fits)
+/* What a block of it has, and whether so many solves fit */
+static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *plan, PetscInt solves, IDRSClustered *clustered,
+                                        bool *fits)
 {
   const bool   halo    = clustered->layout == IDRS_ROWS_SHARED;
   const size_t vectors = clustered->rows + (halo ? plan->others : 0), least = halo ? IDRS_HALO_FIRST + IDRS_WARP : IDRS_WARP;
@@ -845,7 +846,7 @@ static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *pla
   clustered->slots   = plan->slots;
   clustered->others  = plan->others;
   clustered->bytes   = PetscMax(bytes, shared / 2 + 1); /* no two blocks on a multiprocessor */
-  *fits              = bytes <= shared && (int)clustered->clusters <= most && plan->slots <= (size_t)UINT16_MAX + 1;
+  *fits              = bytes <= shared && (PetscInt)clustered->clusters * solves <= most && plan->slots <= (size_t)UINT16_MAX + 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -898,11 +899,11 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
     ierr = IDRSSharedPlanFind(work->n, i, j, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, own, &plan);
     if (!ierr && layout == IDRS_MATRIX_SHARED && tried.rows + plan.others <= IDRS_HALO_ROWS) {
       tried.layout = IDRS_ROWS_SHARED;
-      ierr         = IDRSClusteredFits(work, &plan, &tried, &fits);
+      ierr         = IDRSClusteredFits(work, &plan, solves, &tried, &fits);
     }
     if (!ierr && !fits) {
       tried.layout = layout;
-      ierr         = IDRSClusteredFits(work, &plan, &tried, &fits);
+      ierr         = IDRSClusteredFits(work, &plan, solves, &tried, &fits);
     }
   }
   if (!ierr && fits) {

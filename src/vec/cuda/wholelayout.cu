@@ -1,6 +1,7 @@
 /*
-   How a system is distributed among the blocks of kernels of many steps: what is known of its rows, how many solves fit on the device
-   side by side, and whether each of them is in shared memory. It is found out once for a nonzero pattern
+   How a system is distributed among the blocks of kernels of many steps: what is known of its rows, how many solves fit on the
+   device side by side, and whether each of them is in shared memory. It is found out once for a nonzero pattern and a number of
+   solves
 */
 #include "wholelayout.h"
 
@@ -69,6 +70,7 @@ static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const Pet
     PetscCall(IDRSClusteredSetUp_CUDA(work, i, j, layout->own, layout->solves, &layout->clustered));
     if (layout->clustered.clusters || layout->solves == 1) break;
     layout->solves = (layout->solves + 1) / 2;
+    if (layout->solves == 1) break; /* there is another layout for that */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -82,7 +84,9 @@ static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeL
 
   PetscFunctionBegin;
   if (layout->asked > 1)
-    PetscCall(PetscInfo(A, "Steps in one kernel: there is room for %" PetscInt_FMT " solves side by side\n", layout->solves));
+    PetscCall(PetscInfo(A, "Steps in one kernel: %" PetscInt_FMT " of %" PetscInt_FMT " solves fit on the GPU side by side\n",
+                        layout->solves, layout->asked));
+  if (layout->asked > 1 && layout->solves == 1) PetscFunctionReturn(PETSC_SUCCESS);
   if (work->polynomial)
     PetscCall(PetscInfo(A, "Steps in one kernel, with a polynomial preconditioner: the system is in global memory\n"));
   else if (clustered->clusters)
@@ -92,7 +96,7 @@ static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeL
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same of the operator's block on this process, and where it lies, unless that is known */
+/* Computes the layout of the operator's block on this process, unless it is known */
 static PetscErrorCode IDRSWholeLayOutMat(IDRSWork work, Mat A, PetscInt asked, IDRSWholeLayout *layout)
 {
   PetscObjectId    id;

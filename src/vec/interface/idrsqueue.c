@@ -30,10 +30,10 @@ static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool autom
 }
 
 /* IDRSQueueNoHalo - For queues that do no more for the product than its scatter does */
-PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *group, PetscBool *halo)
+PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
-  *halo = PETSC_FALSE;
+  *why = "its scatter brings the product what it needs";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

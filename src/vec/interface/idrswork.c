@@ -252,8 +252,6 @@ typedef struct {
   PetscBool           halo;
 } IDRSConnection;
 
-static const char *const scattered = "matvecs take what they need of other processes by scatters, which pass through the hosts";
-
 /*
    Takes a queue on the device if it runs, else throughhost says why not. With needshalo it must also bring the product what it
    needs of other processes
@@ -263,14 +261,19 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
 {
   const IDRSWork      first = group->work[0];
   const IDRSQueueOps *queue = first->passes->queue[where];
+  const char         *why   = NULL;
 
   PetscFunctionBegin;
+  if (first->size > 1) {
+    PetscCall((*queue->halo)(group, automatic, &why));
+    /* reductions between devices gain nothing if the halo passes through the hosts */
+    connection->throughhost = needshalo ? why : NULL;
+    if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
   if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
-  if (first->size > 1) PetscCall((*queue->halo)(group, &connection->halo));
-  /* reductions between devices gain nothing if the halo passes through the hosts */
-  if (needshalo && !connection->halo) connection->throughhost = scattered;
-  else connection->queue = queue;
+  connection->queue = queue;
+  connection->halo  = (PetscBool)(first->size > 1 && !why);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -319,6 +322,7 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
     group->work[i]->throughhost = connection.throughhost;
     group->work[i]->halo        = connection.halo;
   }
+  if (first->product) first->product->halo = (PetscBool)(connection.halo && group->count > 1);
   PetscCheck(first->size == 1 || !asked || !connection.throughhost, first->comm, PETSC_ERR_SUP,
              "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], connection.throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -168,7 +168,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 
 /*
    Returns how many right-hand sides are solved at the same time, of so many: as many as run side by side, each in one kernel, if
-   two of them can; or 1, and sets idrs->sequential, if one after another is faster. One right-hand side has been prepared for
+   two of them can; or 1, and sets idrs->sequential, if one after another is faster. The solve is prepared for one right-hand side
 */
 static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
 {
@@ -194,11 +194,14 @@ static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
 static PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
 {
   const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  PetscBool       cuda;
   PetscMPIInt     size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if (active > 1 && size == 1 && !idrs->set.block && idrs->set.run != KSP_IDRS_RUN_STEPS) {
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (active > 1 && ((cuda && size == 1) || idrs->set.run == KSP_IDRS_RUN_WHOLE) && !idrs->set.block &&
+      idrs->set.run != KSP_IDRS_RUN_STEPS) {
     PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
     PetscCall(KSPIDRSGetSimultaneous_Private(ksp, &active));
     if (active == 1) PetscFunctionReturn(PETSC_SUCCESS);

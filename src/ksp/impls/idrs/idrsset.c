@@ -669,9 +669,9 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   from the right, at most 16 hashed shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or
   `KSPConvergedSkip()`, and monitors that do not ask for the solution.
 
-  On GPUs of compute capability 9.0 a system that fits stays in shared memory while the kernel runs, which is faster. If all of it
-  does not fit, the matrix is in global memory, and then also a panel, the latter with at most 8 shadow vectors. `-ksp_view` shows
-  this.
+  On GPUs of compute capability 9.0 a system that fits stays in shared memory while the kernel runs, which is faster. If it does not
+  fit, the matrix is in global memory. If the vectors do not fit either, one panel is in global memory, too, with at most 8 shadow
+  vectors. `-ksp_view` shows this.
 
   `KSPMatSolve()` runs several such kernels side by side, see `KSPIDRSSetWidth()`.
 
@@ -772,7 +772,8 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   products, which read the operator once, reductions, and on a GPU kernels. A completed right-hand side is replaced by the next
   one. The first `KSPMatSolve()` allocates the memory, and `KSPReset()` frees it. On a GPU products of a matrix with more than 12
   entries per row need one more vector each, rounded up to a power of two. If the memory of the GPU does not suffice, the error
-  states the largest width that fits.
+  states the largest width that fits. If GPUs map each other's memory, there are also 32 messages of 16 bytes for each entry that
+  comes from another GPU, whatever the width.
 
   With a width of 1 `KSPSolve()` solves for one right-hand side after another. The same happens if the iterate of each is needed:
   with a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor` and
@@ -781,9 +782,9 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
 
   With one process and one GPU small systems run side by side: each right-hand side has one kernel for many iterations, see
   `KSPIDRSSetRun()`, on its share of the multiprocessors. There are as many right-hand sides at the same time as fit, of `width`,
-  half of it, and so on. If two do not fit, but one does, with all its vectors in shared memory, one right-hand side after another
-  is solved with s >= 4 and more than 400 000 entries of a panel, since that is faster. Larger systems share the kernels of each
-  step.
+  half of it, and so on, and the next ones begin together when these have ended. If two do not fit, but one fits with all its
+  vectors, one right-hand side after another is solved with s >= 4 and more than 400 000 entries of a panel, since that is faster.
+  Larger systems share the kernels of each step.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
 @*/

@@ -147,8 +147,8 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
         : "the host has the coefficients, and waits for the device in every matvec, as on several processes"));
     if (info->size == 1)
       PetscCall(PetscViewerASCIIPrintf(viewer, "      compared to single recurrences, %s\n",
-                                       info->n < KSPIDRS_BLOCK_ROWS
-                                         ? "which run side by side on this GPU, a matvec takes several times as long"
+                                       info->n < KSPIDRS_BLOCK_ROWS && idrs->set.s <= 16 && !idrs->separatepc
+                                         ? "which may run side by side on a GPU, a matvec takes several times as long"
                                          : "a matvec takes 1.1 to 1.3 times as long"));
     if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.single) PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -179,7 +179,7 @@ static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
   PetscFunctionBegin;
   PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
   if (idrs->run->kind == KSP_IDRS_RUN_WHOLE) {
-    PetscCall(KSPIDRSGetSideBySide_Private(ksp, *active, &solves));
+    PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, *active, &solves));
     if (solves > 1) *active = solves;
     else if (idrs->set.run == KSP_IDRS_RUN_WHOLE)
       idrs->sequential = "-ksp_idrs_run whole, and two do not fit on the GPU side by side";

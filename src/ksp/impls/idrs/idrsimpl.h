@@ -406,7 +406,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP, KSPIDRSColumn *);
 
 /* idrsrun.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSGetSideBySide_Private(KSP, PetscInt, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareCycle_Private(KSP, const KSPIDRSColumns *);

@@ -285,17 +285,6 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp, KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSGetSideBySide_Private - Returns how many of so many solves run side by side, each in one kernel, where run "whole" runs
-   one
-*/
-PetscErrorCode KSPIDRSGetSideBySide_Private(KSP ksp, PetscInt asked, PetscInt *solves)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSQueueWholeFits(((KSP_IDRS *)ksp->data)->slot[0].work, asked, solves));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Run "whole": many steps in one kernel */
 static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
 {
@@ -313,7 +302,7 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   else if (idrs->active > 1 && idrs->set.block) *why = "the right-hand sides have a block recurrence";
   else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
   if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSGetSideBySide_Private(ksp, idrs->active, &solves));
+  PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, idrs->active, &solves));
   if (solves < idrs->active) *why = "the systems of right-hand sides do not fit on the GPU side by side";
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -544,10 +544,10 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
 }
 
 /*
-   With one process and one GPU several kernels of many steps run side by side, as many as fit. Where two do not, columns are solved one
-   by one with many shadow vectors, or if such a kernel is asked for, and else step by step together
+   With one process and one GPU as many kernels of many steps as fit run side by side. If two do not fit, columns are solved one by
+   one with many shadow vectors or -ksp_idrs_run whole, and step by step together otherwise
 */
-static PetscErrorCode TestSideBySide(void)
+static PetscErrorCode TestSideBySide(Mat small)
 {
   static const struct {
     PetscInt    m, columns, s;
@@ -566,18 +566,15 @@ static PetscErrorCode TestSideBySide(void)
     {400, 2,  8,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "one by one: -ksp_idrs_run whole"       }
   };
 
-  PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
-    PetscBool gpu;
-    KSP       ksp;
-    Mat       A, B, X;
+  PetscBool gpu;
 
-    PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 12, 0.8, 0.4, &A));
-    PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &gpu));
-    if (gpu && cases[i].m != 12) {
-      PetscCall(MatDestroy(&A));
-      PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, cases[i].m, 0.8, 0.4, &A));
-    }
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)small, MATSEQAIJCUSPARSE, &gpu));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
+    KSP ksp;
+    Mat A, B, X;
+
+    PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, gpu ? cases[i].m : 12, 0.8, 0.4, &A));
     PetscCall(BlocksCreate(A, cases[i].columns, BLOCK_RANDOM, &B, &X));
     PetscCall(SolverCreate(A, cases[i].s, cases[i].pctype, &ksp));
     if (gpu || cases[i].run != KSP_IDRS_RUN_WHOLE) PetscCall(KSPIDRSSetRun(ksp, cases[i].run));
@@ -644,7 +641,7 @@ int main(int argc, char **argv)
   PetscCall(TestTurns(A));
   PetscCall(TestLeading(A));
   PetscCall(TestMemory(large));
-  PetscCall(TestSideBySide());
+  PetscCall(TestSideBySide(A));
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
   PetscCall(TestRestarts());
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));

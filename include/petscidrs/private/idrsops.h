@@ -123,8 +123,8 @@ typedef struct {
 } IDRSOutcome;
 
 /*
-   Steps of one solve, which a device makes at once. outcome.step is the first one, and then the step in which the host continues,
-   or IDRS_RESIDUAL, the projection of an r that is not near to what the update was to confirm
+   Steps of one solve, which a device makes at once. Before the call outcome.step is the first step. After the call it is the step
+   in which the host continues, or IDRS_RESIDUAL if a reliable update has not confirmed r: then r has been projected
 */
 typedef struct {
   IDRSWork        work;      /* whose scalars are on the host */
@@ -161,9 +161,9 @@ typedef struct {
 typedef struct {
   /* sets the string to NULL, or to the reason why the work cannot, or had better not if the choice is automatic */
   PetscErrorCode (*runs)(IDRSWork, PetscBool, const char *[]);
-  /* of so many solves like that of the work, where it runs, how many fit on the device at the same time; 0: less than one */
+  /* returns how many of `asked` solves fit on the device at the same time, for a work that runs; 0: one runs, but does not fit */
   PetscErrorCode (*fits)(IDRSWork, PetscInt, PetscInt *);
-  /* the tasks of solves at the same time, for so many of which the work was asked */
+  /* makes the tasks of simultaneous solves; `fits` was called with this work for as many solves */
   PetscErrorCode (*run)(IDRSWork, PetscInt, PetscInt, IDRSWholeTask[]);
 } IDRSWholeOps;
 
@@ -179,7 +179,7 @@ typedef struct {
      Collective, at the begin of every solve
   */
   PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]);
-  /* the same about entries of u, for the product of all works: whether they go from device to device in this way; collective */
+  /* the same string: why the entries of u that the product needs of other processes do not go from device to device; collective */
   PetscErrorCode (*halo)(const IDRSGroup *, PetscBool, const char *[]);
   PetscErrorCode (*begin)(const IDRSGroup *); /* the scalars go to where the algebra is done */
   /* the projections, and what follows from them */

@@ -34,8 +34,8 @@ typedef struct _n_IDRSProjection IDRSProjection; /* of the back end that launche
 typedef struct {
   PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* x = A u with its sums */
   /*
-     whether the kernels for one column, or for several, as many as IDRS_MAX_WIDTH, can exchange the halo themselves, for a product
-     that may be NULL on this process. Collective, between processes whose devices map each other's memory
+     whether the kernels can exchange the halo themselves, of 1 column or of up to IDRS_MAX_WIDTH columns. The product may be NULL
+     on this process. Collective, between processes whose devices map each other's memory
   */
   PetscErrorCode (*connect)(IDRSProduct, MPI_Comm, PetscInt, PetscBool *);
 } IDRSProjectOps;

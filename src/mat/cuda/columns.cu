@@ -39,7 +39,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   for (size_t g = IDRSFirstRow<1>(); g < count * k; g += IDRSRowStride<1>()) to[g] = arrays.x[g % k][rows[g / k]];
 }
 
-/* One of the columns of ghosts, an array or messages, in which an entry has so many numbers */
+/* A column of the ghosts, which are an array or messages. An entry of the ghosts has `numbers` numbers, one for each column */
 template <typename Ghosts>
 struct IDRSGhostColumn {
   Ghosts ghosts;
@@ -199,7 +199,7 @@ PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The second kernel, in at most so many blocks */
+/* Launches the second kernel with at most `most` blocks */
 template <typename Ghosts>
 static PetscErrorCode IDRSColumnsFinish_CUDA(IDRSOffDiagonal off, const IDRSColumnsLaunch *launch, size_t most, Ghosts ghosts,
                                              int numbers)

@@ -101,8 +101,8 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 }
 
 /*
-   IDRSHaloCreate - The halo of this scatter from an owned vector, or as many as `width` of them, to one of so many ghosts, between
-   the processes of a communicator of PETSc's own that are connected; NULL, on all of them, where there is no memory for it.
+   IDRSHaloCreate - Creates the halo of a scatter from up to `width` owned vectors to vectors of `ghosts` entries. The communicator
+   is one of PETSc's own, and its processes are connected. The halo is NULL on all processes if one of them has no memory for it.
    Collective
 */
 PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, PetscInt width, IDRSHalo *newhalo)

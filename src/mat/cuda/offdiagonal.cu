@@ -107,9 +107,9 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
 }
 
 /*
-   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, for one column or as many as `width`, if there is none, or
-   tells that there cannot be one; off may be NULL on some processes. Collective, between processes that IDRSPeersConnect() has
-   connected, and the same on all of them
+   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, for up to `width` columns, unless it exists. *connected
+   tells on all processes whether it exists. off may be NULL on some processes. Collective, between processes that
+   IDRSPeersConnect() has connected
 */
 PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscInt width, PetscBool *connected)
 {
@@ -150,7 +150,7 @@ PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u, bool halo, IDRSB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The second kernel, in at most so many blocks */
+/* Launches the second kernel with at most `most` blocks */
 template <typename Ghosts>
 static PetscErrorCode IDRSOffDiagonalLaunch(IDRSOffDiagonal off, const IDRSProjection *projection, const IDRSSums &out, size_t most,
                                             Ghosts ghosts)

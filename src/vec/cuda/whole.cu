@@ -15,8 +15,8 @@ struct _n_IDRSWhole {
   IDRSWholeResult    *result;            /* pinned */
   size_t              places;            /* for products of an application */
   IDRSBlockMessage   *products;          /* entries of those */
-  size_t              slots, entriesofu;
-  IDRSClusteredMemory global; /* so many slots, and entries of U */
+  size_t              slots, entriesofu; /* of U: what the next member has room for */
+  IDRSClusteredMemory global;
   cudaStream_t        stream; /* of a solve beside others, as all below; NULL until there were some */
   cudaEvent_t         begun, ended;
 };
@@ -286,8 +286,8 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
 }
 
 /*
-   How many of so many solves fit on the device side by side, where one of them runs: 0 if a single one does not fit into shared
-   memory with all its vectors, and runs all the same
+   Returns how many of `asked` solves fit on the device side by side, if one of them runs. 0: one runs, but shared memory has no
+   room for all its vectors
 */
 static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *solves)
 {
@@ -496,8 +496,8 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
 
 /*
    Makes steps and updates of each task, from its step, whose direction is there, until the host is to continue with the sums of the
-   step that is then in its place. The scalars go to the device and come back. first: the work of the solve that the layout was made
-   for, where so many were asked for
+   step that is then in its place. The scalars go to the device and come back. first: the work that IDRSWholeFits() was called with,
+   for `asked` solves
 */
 static PetscErrorCode IDRSWholeMakeSteps(IDRSWork first, PetscInt asked, PetscInt count, IDRSWholeTask tasks[])
 {

@@ -51,8 +51,9 @@ static PetscErrorCode IDRSWholeLayOutPolynomial(IDRSWork work, IDRSWholeLayout *
 }
 
 /*
-   As many solves as fit on the device side by side, of so many, halved until they fit; and how each of them is in shared memory, or
-   with a polynomial preconditioner has a thread for each row. A single solve fits in any case, with its rows in global memory
+   Finds how many solves fit on the device side by side: `asked` of them, or half as many, and so on. With a polynomial
+   preconditioner each row of each solve needs a thread; otherwise each solve must fit into shared memory. A single solve fits in
+   any case, because its rows can be in global memory
 */
 static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt asked, IDRSWholeLayout *layout)
 {
@@ -140,7 +141,7 @@ static const char *IDRSWholeWhere(IDRSWork work, const IDRSClustered *clustered)
   return "vectors and matrix are in shared memory";
 }
 
-/* IDRSWholeLayOut_CUDA - The layout if so many solves are asked for, unless it is known; work is the first of them */
+/* IDRSWholeLayOut_CUDA - Computes the layout of `asked` solves, unless it is known. work belongs to the first of them */
 PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayout *layout)
 {
   Mat block = NULL;

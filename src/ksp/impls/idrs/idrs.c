@@ -167,8 +167,9 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 #define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
 
 /*
-   Returns how many right-hand sides are solved at the same time, of so many: as many as run side by side, each in one kernel, if
-   two of them can; or 1, and sets idrs->sequential, if one after another is faster. The solve is prepared for one right-hand side
+   Reduces *active, the number of simultaneous right-hand sides. If two or more of them can run side by side, each in one kernel,
+   *active becomes their number. If one after another is faster, *active becomes 1, and idrs->sequential is set. The caller has
+   prepared the solve for one right-hand side
 */
 static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
 {
@@ -265,9 +266,9 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 }
 
 /*
-   Solves for several right-hand sides at the same time. Until the first one has a slot, a vector like the columns of X is the
-   solution of the KSP, because set-up looks at its memory: on the array of a column, as memory of a GPU takes 0.2 ms to allocate
-   and to free. KSPMatSolve() does not call PCPreSolve(), so it is called here
+   Solves for several right-hand sides at the same time. Set-up looks at the memory of the solution of the KSP. Until the first
+   right-hand side has a slot, this solution is a vector on the array of a column of X, because a GPU needs 0.2 ms to allocate and
+   free memory. KSPMatSolve() does not call PCPreSolve(), so this function does
 */
 static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
 {

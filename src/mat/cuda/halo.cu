@@ -114,7 +114,7 @@ PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, P
   *newhalo     = halo;
   halo->ghosts = ghosts;
   halo->width  = width;
-  halo->room   = ghosts * width * IDRS_PARTS;
+  PetscCall(PetscIntCast((PetscInt64)ghosts * width * IDRS_PARTS, &halo->room));
   PetscCall(PetscCommDuplicate(comm, &halo->comm, NULL));
   PetscCall(IDRSPeersCreateShare(halo->comm, ((size_t)2 * halo->room + 1) * sizeof(ulonglong2), &halo->share));
   if (halo->share) PetscCall(IDRSHaloSetSends_Private(halo, scatter));

@@ -7,6 +7,9 @@
 #include "halo.h"
 #include "../../sys/kernels/rowsum.cuh"
 
+/* More exchanges than are under way at the same time. A column that has not been sent for long has an old message */
+#define IDRS_EXCHANGES_AHEAD 65536u
+
 /* By all threads of a grid: sends the entries of u that other processes need */
 static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, const PetscScalar *u)
 {
@@ -19,10 +22,10 @@ static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, c
   }
 }
 
-/* Whether a message of this exchange, or of a later one, has come */
+/* Whether a message of this exchange has come, or of a later one, as far as matvecs are launched without sums */
 static __device__ __forceinline__ bool IDRSMessageIsThereOrLater(const IDRSBlockMessage &message, uint32_t number)
 {
-  return (int32_t)((uint32_t)(message.x >> 32) - number) >= 0 && (int32_t)((uint32_t)(message.y >> 32) - number) >= 0;
+  return max((uint32_t)(message.x >> 32) - number, (uint32_t)(message.y >> 32) - number) < IDRS_EXCHANGES_AHEAD;
 }
 
 /* Each lane of a warp waits by itself */

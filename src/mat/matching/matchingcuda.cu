@@ -29,7 +29,10 @@ static __device__ __forceinline__ unsigned long long IDRSMatchingBits(double val
   return (unsigned long long)__double_as_longlong(value >= 0.0 ? value : (double)INFINITY);
 }
 
-/* IDRSMatchingGetPlaces - Returns the permutation in the memory of the GPU: columns of the rows, and rows of the columns */
+/*
+   IDRSMatchingGetPlaces - Returns the permutation in the memory of the GPU: columns of the rows, and rows of the columns, each of
+   which may be NULL
+*/
 PetscErrorCode IDRSMatchingGetPlaces(IDRSMatching matching, const PetscInt **column, const PetscInt **row)
 {
   const size_t       bytes = (size_t)matching->n * sizeof(PetscInt);
@@ -44,8 +47,8 @@ PetscErrorCode IDRSMatchingGetPlaces(IDRSMatching matching, const PetscInt **col
     PetscCallCUDA(cudaMemcpyAsync(matching->ondevice, matching->column, bytes, cudaMemcpyHostToDevice, stream));
     PetscCallCUDA(cudaMemcpyAsync(matching->ondevice + matching->n, matching->row, bytes, cudaMemcpyHostToDevice, stream));
   }
-  *column = matching->ondevice;
-  *row    = matching->ondevice + matching->n;
+  if (column) *column = matching->ondevice;
+  if (row) *row = matching->ondevice + matching->n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

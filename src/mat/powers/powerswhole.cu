@@ -2,7 +2,7 @@
    Back end "whole" of the matrix powers: up to 16 steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE which is so small that
    the lanes of the GPU hold all of it. Launches of kernels take longer than products there.
 
-   A lane has up to IDRS_POWERS_ATONCE entries of a row in registers, from the first step to the last. A longer row has several
+   A lane has up to IDRS_ROW_ATONCE entries of a row in registers, from the first step to the last. A longer row has several
    lanes, which add up their parts. The first lane of a row keeps v_{j-1} and v_{j-2} of this row. Entries of v_{j-1} go from lane
    to lane as marked scalars, see wait.cuh, and so do the sums of a row that is too long for one warp: no barrier is between steps.
    Each step has places of its own in one launch. So no scalar is overwritten while another lane may read it, however far the lanes
@@ -23,9 +23,7 @@
 #include "../../sys/kernels/wait.cuh"
 #include "../cuda/runs.h"
 #include "../matching/matchingcuda.h"
-
-/* Entries of a row that a lane holds */
-#define IDRS_POWERS_ATONCE 8
+#include "rowlanes.cuh"
 
 /* Threads of a block at most, so that each has the registers that it needs */
 #define IDRS_POWERS_THREADS 704
@@ -33,115 +31,23 @@
 /* Steps of a launch at most */
 #define IDRS_POWERS_STEPS 16
 
-/* Warps of a row at most: each lane of the first one adds the sum of one further warp */
-#define IDRS_POWERS_WARPS (IDRS_WARP + 1)
-
-/* The row of a lane, -1 for none, and the part of it that the lane has; number of the first sum of further warps */
-typedef struct {
-  int row, part, extra;
-} IDRSPowersLane;
-
 /* Coefficients of a launch, and vectors, each of which may be NULL; if y begins, it is not read */
 typedef struct {
-  IDRSCSR               A;
-  const IDRSPowersLane *lanes;
-  unsigned int          count; /* of them */
-  int                   steps;
-  size_t                stride; /* places of a step: of rows, and of sums of further warps */
-  IDRSMarked           *places, *clear;
-  int                   cleared; /* steps whose places are cleared */
-  PetscScalar           gamma[IDRS_POWERS_STEPS], theta[IDRS_POWERS_STEPS], mu[IDRS_POWERS_STEPS], c[IDRS_POWERS_STEPS], c0;
-  const PetscScalar    *inverse, *x, *before, *input, *output;
-  const PetscInt       *row; /* v_0 = input x_row, entry by entry */
-  PetscScalar          *v[IDRS_POWERS_STEPS], *y;
-  bool                  begins;
-  int                  *timedout;
-  unsigned int          polls;
+  IDRSCSR            A;
+  const IDRSRowLane *lanes;
+  unsigned int       count; /* of them */
+  int                steps;
+  size_t             stride; /* places of a step: of rows, and of sums of further warps */
+  IDRSMarked        *places, *clear;
+  int                cleared; /* steps whose places are cleared */
+  PetscScalar        gamma[IDRS_POWERS_STEPS], theta[IDRS_POWERS_STEPS], mu[IDRS_POWERS_STEPS], c[IDRS_POWERS_STEPS], c0;
+  const PetscScalar *inverse, *x, *before, *input, *output;
+  const PetscInt    *row; /* v_0 = input x_row, entry by entry */
+  PetscScalar       *v[IDRS_POWERS_STEPS], *y;
+  bool               begins;
+  int               *timedout;
+  unsigned int       polls;
 } IDRSPowersSteps;
-
-/* By a warp: entries of v_{j-1} in these columns, -1 for none */
-template <int count>
-static __device__ __forceinline__ void IDRSPowersGather(const IDRSMarked *places, const PetscInt column[count],
-                                                        IDRSMarked marked[count], IDRSWaitPolls *wait)
-{
-  const IDRSMarked *from[count];
-  bool              wanted[count];
-
-#pragma unroll
-  for (int l = 0; l < count; l++) {
-    wanted[l] = column[l] >= 0;
-    from[l]   = places + max(column[l], (PetscInt)0);
-  }
-  IDRSWaitForMarked<count>(from, wanted, marked, wait);
-}
-
-/* The entries of a lane, and the lanes and warps of its row */
-typedef struct {
-  PetscInt    row, place; /* place of what the lane stores in a step: an entry, or the sum of a further warp; -1 for nothing */
-  int         last;       /* the last lane of the row in this warp */
-  int         most;       /* lanes of a row in this warp at most */
-  int         warps;      /* of the row of the first lane */
-  PetscInt    extra;      /* place of the sum of the second warp */
-  bool        first;      /* the lane is the first one of a row */
-  PetscInt    column[IDRS_POWERS_ATONCE];
-  PetscScalar value[IDRS_POWERS_ATONCE];
-} IDRSPowersEntries;
-
-static __device__ __forceinline__ void IDRSPowersLoad(const IDRSCSR &A, IDRSPowersLane mine, IDRSPowersEntries &entries)
-{
-  const int      lane  = threadIdx.x % IDRS_WARP;
-  const bool     there = mine.row >= 0;
-  const PetscInt end = there ? A.i[mine.row + 1] : 0, begin = there ? A.i[mine.row] : 0;
-  const int      lanes = max((int)((end - begin + IDRS_POWERS_ATONCE - 1) / IDRS_POWERS_ATONCE), 1), warp = mine.part / IDRS_WARP,
-            own = min(lanes - warp * IDRS_WARP, IDRS_WARP);
-
-  entries.row   = mine.row;
-  entries.first = there && mine.part == 0;
-  entries.extra = (PetscInt)A.n + mine.extra;
-  entries.warps = IDRSShuffle((lanes + IDRS_WARP - 1) / IDRS_WARP, 0); /* no other row is in them if they are several */
-  entries.last  = lane - mine.part % IDRS_WARP + own - 1;
-  entries.most  = (int)~IDRSWarpMin(~(unsigned int)(there ? own : 1));
-  entries.place = entries.first ? mine.row : (there && warp && lane == 0 ? entries.extra + warp - 1 : -1);
-#pragma unroll
-  for (int l = 0; l < IDRS_POWERS_ATONCE; l++) {
-    const PetscInt q = begin + mine.part * IDRS_POWERS_ATONCE + l;
-
-    entries.column[l] = q < end ? A.j[q] : -1;
-    entries.value[l]  = q < end ? A.a[q] : (PetscScalar)0.0;
-  }
-}
-
-/* By a warp: (A u)_row for the first lane of each row. A further warp of a row stores its sum */
-static __device__ __forceinline__ PetscScalar IDRSPowersProduct(const IDRSPowersEntries &entries, IDRSMarked *places,
-                                                                IDRSWaitPolls *wait)
-{
-  const int   lane = threadIdx.x % IDRS_WARP;
-  IDRSMarked  marked[IDRS_POWERS_ATONCE];
-  PetscScalar sum = 0.0;
-
-  IDRSPowersGather<IDRS_POWERS_ATONCE>(places, entries.column, marked, wait);
-#pragma unroll
-  for (int l = 0; l < IDRS_POWERS_ATONCE; l++) {
-    if (entries.column[l] >= 0) sum += entries.value[l] * IDRSMarkedValue(marked[l]);
-  }
-  /* sum of lanes l ... min(l + 2 offset - 1, last) */
-  for (int offset = 1; offset < entries.most; offset *= 2) {
-    const PetscScalar other = IDRSShuffleDown(sum, offset);
-
-    if (lane + offset <= entries.last) sum += other;
-  }
-  if (__builtin_expect(entries.warps > 1, 0)) {
-    if (IDRSWarpAll(!entries.first)) {
-      if (entries.place >= 0) IDRSMarkedStore(places + entries.place, sum);
-    } else {
-      const PetscInt further[1] = {lane < entries.warps - 1 ? entries.extra + lane : -1};
-
-      IDRSPowersGather<1>(places, further, marked, wait);
-      sum += IDRSWarpSum<IDRS_WARP>(further[0] >= 0 ? IDRSMarkedValue(marked[0]) : (PetscScalar)0.0);
-    }
-  }
-  return sum;
-}
 
 static __global__ void __launch_bounds__(IDRS_POWERS_THREADS, 1)
   IDRSPowersWholeKernel(const __grid_constant__ IDRSPowersSteps powers)
@@ -152,7 +58,7 @@ static __global__ void __launch_bounds__(IDRS_POWERS_THREADS, 1)
   IDRSPowersEntries  entries;
   PetscInt           i;
 
-  IDRSPowersLoad(powers.A, lane < powers.count ? powers.lanes[lane] : IDRSPowersLane{-1, 0, 0}, entries);
+  IDRSPowersLoad(powers.A, lane < powers.count ? powers.lanes[lane] : IDRSRowLane{-1, 0, 0, 0}, entries);
   i = entries.row;
   if (entries.first) {
     last = powers.x[powers.row ? powers.row[i] : i];
@@ -185,7 +91,7 @@ typedef struct {
   PetscObjectState pattern;
   PetscInt         n, longest;
   size_t           lanes, extra; /* lanes of all warps, and sums of further warps of a row */
-  IDRSPowersLane  *lane;         /* in the memory of the GPU */
+  IDRSRowLane     *lane;         /* in the memory of the GPU */
   IDRSMarked      *places[2];
   PetscInt         used[2]; /* number of steps whose places are not clear */
   int              set;     /* of the next launch */
@@ -217,33 +123,6 @@ static PetscErrorCode IDRSPowersWholeDestroy(void *pointer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Plans which lane has which part of a row: rows in their order, none of them in two warps unless it is too long for one. Returns
-   the number of lanes with those that fill up warps; lane may be NULL
-*/
-static size_t IDRSPowersWholePlan(PetscInt n, const PetscInt i[], IDRSPowersLane lane[], size_t *extra)
-{
-  size_t count = 0;
-
-  *extra = 0;
-  for (PetscInt row = 0; row <= n; row++) {
-    const PetscInt length = row < n ? i[row + 1] - i[row] : 0;
-    const size_t   lanes  = row < n ? (size_t)PetscMax((length + IDRS_POWERS_ATONCE - 1) / IDRS_POWERS_ATONCE, 1) : IDRS_WARP;
-    const size_t   warps  = (lanes + IDRS_WARP - 1) / IDRS_WARP;
-
-    /* fill up the warp */
-    for (; count % IDRS_WARP + lanes > IDRS_WARP && count % IDRS_WARP; count++) {
-      if (lane) lane[count] = {-1, 0, 0};
-    }
-    if (row == n) break;
-    for (size_t part = 0; part < (warps > 1 ? warps * IDRS_WARP : lanes); part++, count++) {
-      if (lane) lane[count] = {part < lanes ? (int)row : -1, (int)part, (int)*extra};
-    }
-    *extra += warps - 1;
-  }
-  return count;
-}
-
 /* Gets what the matrix keeps, and plans the lanes if its pattern is new */
 static PetscErrorCode IDRSPowersWholeGet(Mat A, IDRSPowersWhole **whole)
 {
@@ -270,8 +149,7 @@ static PetscErrorCode IDRSPowersWholeGet(Mat A, IDRSPowersWhole **whole)
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
   (*whole)->n     = n;
-  (*whole)->lanes = IDRSPowersWholePlan(n, i, NULL, &(*whole)->extra);
-  for (PetscInt row = 0; row < n; row++) (*whole)->longest = PetscMax((*whole)->longest, i[row + 1] - i[row]);
+  (*whole)->lanes = IDRSCountRowLanes(n, i, NULL, &(*whole)->extra, &(*whole)->longest);
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   (*whole)->pattern = pattern;
   (*whole)->planned = true;
@@ -281,22 +159,16 @@ static PetscErrorCode IDRSPowersWholeGet(Mat A, IDRSPowersWhole **whole)
 /* Copies the plan to the GPU */
 static PetscErrorCode IDRSPowersWholeUpload(Mat A, IDRSPowersWhole *whole)
 {
-  PetscDeviceContext dctx;
-  IDRSPowersLane    *lane;
-  const PetscInt    *i, *j;
-  PetscInt           n;
-  PetscBool          done;
+  const PetscInt *i, *j;
+  PetscInt        n;
+  PetscBool       done;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  if (!whole->lane) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, whole->lanes, &whole->lane));
-  PetscCall(PetscDeviceContextSynchronize(dctx));
-  PetscCall(PetscMalloc1(whole->lanes, &lane));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  (void)IDRSPowersWholePlan(n, i, lane, &whole->extra);
+  ierr = IDRSUploadRowLanes(n, i, NULL, whole->lanes, &whole->lane);
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCallCUDA(cudaMemcpy(whole->lane, lane, whole->lanes * sizeof(*lane), cudaMemcpyHostToDevice));
-  PetscCall(PetscFree(lane));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -352,8 +224,7 @@ static PetscErrorCode IDRSPowersRuns_Whole(Mat A, PetscInt n, const Vec vecs[], 
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSPowersWholeGet(A, &whole));
   if (whole->lanes > (size_t)IDRS_POWERS_THREADS * multiprocessors) *why = IDRS_POWERS_TOO_LARGE;
-  else if (whole->longest > IDRS_POWERS_WARPS * IDRS_WARP * IDRS_POWERS_ATONCE)
-    *why = "a row is so long that the others would wait for it";
+  else if (whole->longest > IDRS_ROW_LONGEST) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -405,20 +276,6 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the array of a vector that is read, if there is one: it stays in the memory of the GPU, where it is */
-static PetscErrorCode IDRSPowersGetRead(Vec x, const PetscScalar **array)
-{
-  const PetscScalar *got;
-
-  PetscFunctionBegin;
-  *array = NULL;
-  if (!x) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSGetArrayRead_CUDA(x, &got));
-  *array = got;
-  PetscCall(VecRestoreArrayReadAndMemType(x, &got));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Makes the steps of a launch from v_begin = x and v_{begin-1}; v: vectors for their results, each of which may be NULL. x and
    v_{begin-1} may be among them, because a thread reads its entries of both before it writes any
@@ -428,21 +285,20 @@ static PetscErrorCode IDRSPowersWholeSteps(const IDRSPowers *powers, PetscInt be
 {
   Vec             y     = sum ? sum->y : NULL;
   IDRSPowersSteps steps = {};
-  const PetscInt *column;
 
   PetscFunctionBegin;
   steps.steps  = (int)count;
   steps.begins = !begin;
   for (PetscInt j = 0; y && j < count; j++) steps.c[j] = sum->c[begin + j + 1];
-  PetscCall(IDRSPowersGetRead(powers->inverse, &steps.inverse));
-  PetscCall(IDRSPowersGetRead(before, &steps.before));
-  PetscCall(IDRSPowersGetRead(x, &steps.x));
+  PetscCall(IDRSFindArrayRead_CUDA(powers->inverse, &steps.inverse));
+  PetscCall(IDRSFindArrayRead_CUDA(before, &steps.before));
+  PetscCall(IDRSFindArrayRead_CUDA(x, &steps.x));
   if (sum && !begin) {
     if (y) steps.c0 = sum->c[0];
-    PetscCall(IDRSPowersGetRead(sum->input, &steps.input));
-    if (sum->matching) PetscCall(IDRSMatchingGetPlaces(sum->matching, &column, &steps.row));
+    PetscCall(IDRSFindArrayRead_CUDA(sum->input, &steps.input));
+    if (sum->matching) PetscCall(IDRSMatchingGetPlaces(sum->matching, NULL, &steps.row));
   }
-  if (sum && begin + count == powers->k) PetscCall(IDRSPowersGetRead(sum->output, &steps.output));
+  if (sum && begin + count == powers->k) PetscCall(IDRSFindArrayRead_CUDA(sum->output, &steps.output));
   if (y) PetscCall(IDRSGetArray_CUDA(y, begin ? VecGetArrayAndMemType : VecGetArrayWriteAndMemType, &steps.y));
   for (PetscInt j = 0; j < count; j++) {
     if (v[j]) PetscCall(IDRSGetArray_CUDA(v[j], VecGetArrayWriteAndMemType, &steps.v[j]));

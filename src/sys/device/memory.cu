@@ -87,6 +87,20 @@ PetscErrorCode IDRSGetArrayRead_CUDA(Vec x, const PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Where the array of a vector that is read stays in the memory of the GPU; NULL if there is no vector */
+PetscErrorCode IDRSFindArrayRead_CUDA(Vec x, const PetscScalar **array)
+{
+  const PetscScalar *got;
+
+  PetscFunctionBegin;
+  *array = NULL;
+  if (!x) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSGetArrayRead_CUDA(x, &got));
+  *array = got;
+  PetscCall(VecRestoreArrayReadAndMemType(x, &got));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Memory of the device; where there is none, NULL, and why */
 PetscErrorCode IDRSMalloc_CUDA(size_t bytes, void *memory, const char *why[])
 {

@@ -11,3 +11,4 @@ PETSC_INTERN PetscErrorCode IDRSDeviceShared(MPI_Comm, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMalloc_CUDA(size_t, void *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSFindArrayRead_CUDA(Vec, const PetscScalar **);

@@ -31,7 +31,7 @@ static __device__ __forceinline__ size_t IDRSRowStride()
   return (size_t)gridDim.x * IDRS_THREADS * W;
 }
 
-/* Rows that the threads of all blocks take in turn */
+/* Rows that the threads of all blocks take in turn. InWarp: whether a lane of this warp has a row, where this one has i */
 struct IDRSGridRows {
   template <int W>
   static __device__ __forceinline__ size_t First()
@@ -44,6 +44,8 @@ struct IDRSGridRows {
   {
     return IDRSRowStride<W>();
   }
+
+  static __device__ __forceinline__ bool InWarp(size_t i, size_t n) { return i - threadIdx.x % IDRS_WARP < n; }
 };
 
 /* Rows that a block has for itself, and counts from 0 */
@@ -59,6 +61,8 @@ struct IDRSBlockRows {
   {
     return (size_t)blockDim.x * W;
   }
+
+  static __device__ __forceinline__ bool InWarp(size_t i, size_t n) { return i - threadIdx.x % IDRS_WARP < n; }
 };
 
 /* Rows [i, i+W) of x, zeros from row n on */

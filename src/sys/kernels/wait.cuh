@@ -158,6 +158,16 @@ static __device__ __forceinline__ void IDRSMarkedClear(IDRSMarked *marked)
   for (int k = 0; k < IDRS_PARTS; k++) marked->part[k] = IDRS_ABSENT;
 }
 
+/* The same for the first part, once the device sees all that this thread has stored. A fence would empty the L1 cache, too */
+static __device__ __forceinline__ void IDRSMarkedClearRelease(IDRSMarked *marked)
+{
+#if PetscDefined(USE_REAL_SINGLE)
+  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(&marked->part[0]), "r"(IDRS_ABSENT) : "memory");
+#else
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(&marked->part[0]), "l"(IDRS_ABSENT) : "memory");
+#endif
+}
+
 static __device__ __forceinline__ void IDRSMarkedStore(IDRSMarked *marked, PetscScalar x)
 {
   const PetscReal real[2] = {PetscRealPart(x), PetscImaginaryPart(x)};

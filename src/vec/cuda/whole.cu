@@ -4,8 +4,8 @@
    the same rows in all passes, and the panels, r, z, v and t are read and written by their own thread only. What goes from block to
    block, and why in order, is in whole.cuh.
 */
+#include "wholegrid.cuh"
 #include "wholelayout.h"
-#include "../../mat/matching/matchingcuda.h"
 #include "../../sys/device/cooperative.cuh"
 #include "../../sys/device/timeout.h"
 
@@ -13,95 +13,12 @@ struct _n_IDRSWhole {
   IDRSWholeLayout     alone, sidebyside; /* for one solve on the device, and for several, of which this is the first */
   IDRSBlockMessage   *entries;           /* of u, or of what becomes of it, in even steps and in odd ones */
   IDRSWholeResult    *result;            /* pinned */
-  size_t              places;            /* for products of an application */
-  IDRSBlockMessage   *products;          /* entries of those */
+  size_t              places;            /* for an application of a polynomial, and again as many for the next one */
+  IDRSMarked         *products;          /* at these */
   size_t              slots, entriesofu; /* of U: what the next member has room for */
   IDRSClusteredMemory global;
   cudaStream_t        stream; /* of a solve beside others, as all below; NULL until there were some */
   cudaEvent_t         begun, ended;
-};
-
-/* The u of a step, on its way to the rows that need it */
-struct IDRSEntries {
-  IDRSBlockMessage *entries;
-  uint32_t          number;
-  IDRSWaitPolls    *wait;
-
-  __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
-  {
-    IDRSPostScalar(entries + i * IDRS_PARTS, u.v[0], number);
-  }
-};
-
-/*
-   The lanes of a warp go on together: one that waits by itself leaves a warp whose shuffles each take hundreds of cycles, until the
-   next barrier
-*/
-static __device__ __forceinline__ bool IDRSGoesOn(const IDRSEntries &, bool left)
-{
-  return !IDRSWarpAll(!left);
-}
-
-/* By a warp. All entries are on their way before one is looked at */
-template <int ATONCE>
-static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const PetscInt column[ATONCE], PetscScalar entry[ATONCE])
-{
-  IDRSBlockMessage message[ATONCE * IDRS_PARTS];
-  bool             all;
-
-  do {
-#pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++)
-      message[l] = IDRSLoadRelaxed(u.entries + (size_t)max(column[l / IDRS_PARTS], (PetscInt)0) * IDRS_PARTS + l % IDRS_PARTS);
-    all = true;
-#pragma unroll
-    for (int l = 0; l < ATONCE * IDRS_PARTS; l++) all = all & IDRSMessageIsThere(message[l], u.number);
-  } while (!IDRSWarpAll(all || u.wait->Ends())); /* each lane counts its own loads here, as in IDRSMessagesSum() */
-#pragma unroll
-  for (int l = 0; l < ATONCE; l++) entry[l] = IDRSMessagesScalar(message + l * IDRS_PARTS);
-}
-
-/* Blocks whose rows are in global memory */
-struct IDRSGridBlocks {
-  typedef IDRSGridRows  Rows;
-  static constexpr bool halo = false, poly = false;
-  const IDRSCSR        &A;
-  const IDRSPartials   &messages;
-  IDRSEntries           u;
-
-  /* Sums of even and odd steps are in two places */
-  __device__ __forceinline__ IDRSPartials Partials() const
-  {
-    IDRSPartials partials = messages;
-
-    partials.launch  = u.number;
-    partials.earlier = 0;
-    if (u.number % 2) partials.messages = partials.second;
-    return partials;
-  }
-
-  /* By all threads, as the next one. Nobody gets sums of which a part has not come */
-  template <int S, bool Y>
-  __device__ __forceinline__ bool PostSums(IDRSDots<S, Y, true> &dots)
-  {
-    if (__syncthreads_or(!u.wait->left)) return true;
-    (void)IDRSDotsFinish<S, Y>(dots, Partials());
-    return false;
-  }
-
-  template <int S, typename Meanwhile>
-  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *, PetscScalar *sums,
-                                          const Meanwhile &meanwhile)
-  {
-    if (threadIdx.x < IDRS_WARP) meanwhile();
-    if (y) IDRSDotsTotal<S, true, true, true>(Partials(), P, false, sums, *u.wait);
-    else IDRSDotsTotal<S, false, true, true>(Partials(), P, false, sums, *u.wait);
-    return __syncthreads_or(!u.wait->left);
-  }
-
-  __device__ __forceinline__ void Publish(size_t, PetscScalar) const {}
-
-  __device__ __forceinline__ void Synchronize() const {}
 };
 
 template <int S>
@@ -112,32 +29,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   IDRSGridBlocks blocks = {
     steps.A, steps.partials, {steps.entries, steps.partials.launch, &wait}
   };
-
-  (void)IDRSWholeRun<S>(steps, P, blocks);
-}
-
-/* The same with a polynomial preconditioner; a thread has one row */
-struct IDRSPolyBlocks : IDRSGridBlocks {
-  static constexpr bool      poly = true;
-  const IDRSWholePolynomial &polynomial;
-
-  __device__ __forceinline__ IDRSPolyBlocks(const IDRSGridBlocks &blocks, const IDRSWholePolynomial &p)
-    : IDRSGridBlocks(blocks), polynomial(p)
-  {
-  }
-};
-
-template <int S>
-static __global__ void __launch_bounds__(IDRS_THREADS, 1)
-  IDRSWholePolyKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P,
-                      const __grid_constant__ IDRSWholePolynomial polynomial)
-{
-  IDRSWaitPolls  wait = {steps.polls};
-  IDRSPolyBlocks blocks(
-    {
-      steps.A, steps.partials, {steps.entries, steps.partials.launch, &wait}
-  },
-    polynomial);
 
   (void)IDRSWholeRun<S>(steps, P, blocks);
 }
@@ -159,8 +50,8 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   if ((*whole)->begun) PetscCallCUDA(cudaEventDestroy((*whole)->begun));
   if ((*whole)->ended) PetscCallCUDA(cudaEventDestroy((*whole)->ended));
   if ((*whole)->stream) PetscCallCUDA(cudaStreamDestroy((*whole)->stream));
-  PetscCall(IDRSClusteredDestroy_CUDA(&(*whole)->alone.clustered));
-  PetscCall(IDRSClusteredDestroy_CUDA(&(*whole)->sidebyside.clustered));
+  PetscCall(IDRSWholeLayoutDestroy_CUDA(&(*whole)->alone));
+  PetscCall(IDRSWholeLayoutDestroy_CUDA(&(*whole)->sidebyside));
   PetscCall(PetscFree(*whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -203,7 +94,7 @@ static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *l
   const size_t         blocks    = (size_t)clustered->clusters * clustered->size,
                slots             = clustered->layout >= IDRS_MATRIX_SHARED ? 0 : blocks * clustered->slots,
                entriesofu        = clustered->layout >= IDRS_MATRIX_GLOBAL ? 0 : blocks * clustered->rows * (size_t)work->s,
-               places            = work->polynomial ? (size_t)work->polynomial->powers.k + 1 : 0;
+               places            = work->polynomial ? ((size_t)work->polynomial->powers.k + 1) * layout->lanes.places : 0;
   PetscDeviceContext dctx;
   IDRSWhole          whole;
 
@@ -217,7 +108,7 @@ static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *l
   }
   if (places > whole->places) {
     whole->places = 0;
-    PetscCall(IDRSWholeCalloc(places * (size_t)work->n * IDRS_PARTS, &whole->products));
+    PetscCall(IDRSWholeCalloc(2 * places, &whole->products));
     whole->places = places;
   }
   if (slots > whole->slots) {
@@ -246,17 +137,14 @@ static PetscErrorCode IDRSWholeGetStream(IDRSWhole whole)
 
 /*
    With more nonzeros than this the work of a step takes longer than its launches, if not in shared memory; and with more turns
-   others wait too long for a long row. With a polynomial preconditioner a step has many products, and these have a kernel of their
-   own that holds the matrix in registers: it is faster with more nonzeros, and with two turns. For the automatic choice
+   others wait too long for a long row. For the automatic choice
 */
-#define IDRS_WHOLE_NONZEROS      1048576
-#define IDRS_WHOLE_TURNS         8
-#define IDRS_WHOLE_POLY_NONZEROS 131072
+#define IDRS_WHOLE_NONZEROS 1048576
+#define IDRS_WHOLE_TURNS    8
 
 /* Why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
 static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
 {
-  const IDRS_CUDA       *cuda = (const IDRS_CUDA *)work->data;
   const IDRSWholeLayout *layout;
   int                    device, cooperative;
 
@@ -267,19 +155,14 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
   if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "it takes at most 16 shadow vectors";
   else if (!work->hashed) *why = "it computes the shadow vectors, and those of this solve are given";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
-  else if (work->polynomial && IDRSWholeBlocks(work) > cuda->multiprocessors)
-    *why = "with PCPOLY each row needs a thread, and the matrix has more rows";
   else if (work->polynomial && work->polynomial->powers.k > IDRS_WHOLE_PRODUCTS)
     *why = "an application of PCPOLY has more than 32 products";
   else PetscCall((*IDRSProducts_CSR.runs)(work->product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSWholeGetLayout(work, 1, &layout));
-  if (!automatic) PetscFunctionReturn(PETSC_SUCCESS);
-  if (work->polynomial && (PetscMax(layout->turns, layout->polyturns) > 1 ||
-                           PetscMax(layout->nonzeros, layout->polynonzeros) > IDRS_WHOLE_POLY_NONZEROS))
-    *why = "products of PCPOLY are faster in a kernel of their own";
-  else if (work->polynomial) PetscFunctionReturn(PETSC_SUCCESS);
-  else if (!layout->clustered.clusters && layout->nonzeros > IDRS_WHOLE_NONZEROS)
+  if (work->polynomial && !layout->lanes.count) *why = "with PCPOLY the lanes of the GPU must hold the matrix, and they do not";
+  if (*why || !automatic || work->polynomial) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!layout->clustered.clusters && layout->nonzeros > IDRS_WHOLE_NONZEROS)
     *why = "the system does not fit into shared memory, and it would not be faster";
   else if (layout->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -304,54 +187,12 @@ static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *sol
 /* Blocks with their rows in global memory */
 static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
 {
-  const PetscInt blocks = PetscMin(IDRSWholeBlocks(work), ((const IDRS_CUDA *)work->data)->multiprocessors);
+  const PetscInt wanted = PetscMax((work->n + IDRS_THREADS - 1) / IDRS_THREADS, 1), /* a row for each thread */
+    blocks              = PetscMin(wanted, ((const IDRS_CUDA *)work->data)->multiprocessors);
 
   PetscFunctionBegin;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
     return IDRSLaunchCooperative(IDRSWholeKernel<S>, (unsigned int)blocks, IDRS_THREADS, stream, *steps, shadow);
-  }));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The polynomial preconditioner, for all solves. Its arrays stay where they are */
-static PetscErrorCode IDRSWholeGetPolynomial(IDRSWork work, const IDRSWholeLayout *layout, IDRSWholePolynomial *poly)
-{
-  const IDRSPolynomial *polynomial = work->polynomial;
-  const IDRSPowers     *powers     = &polynomial->powers;
-  const Vec             vecs[]     = {powers->inverse, polynomial->sum.input, polynomial->sum.output};
-  const PetscScalar   **arrays[]   = {&poly->inverse, &poly->input, &poly->output}, *array;
-  const PetscInt       *column;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSGetCSR(powers->A, &poly->A));
-  for (int i = 0; i < 3; i++) {
-    if (!vecs[i]) continue;
-    PetscCall(IDRSGetArrayRead_CUDA(vecs[i], &array));
-    *arrays[i] = array;
-    PetscCall(VecRestoreArrayReadAndMemType(vecs[i], &array));
-  }
-  if (polynomial->sum.matching) PetscCall(IDRSMatchingGetPlaces(polynomial->sum.matching, &column, &poly->row));
-  poly->own   = (int)layout->polyown;
-  poly->steps = (int)powers->k;
-  for (int j = 0; j < poly->steps; j++) {
-    poly->gamma[j] = powers->gamma[j];
-    poly->theta[j] = powers->theta[j];
-    poly->mu[j]    = j ? powers->mu[j] : (PetscScalar)0.0;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Blocks with their rows in global memory, and a polynomial preconditioner */
-static PetscErrorCode IDRSWholePolyLaunch(IDRSWork work, const IDRSWholePolynomial *polynomial, const IDRSWholeSteps *steps,
-                                          cudaStream_t stream)
-{
-  IDRSWholePolynomial poly = *polynomial;
-
-  PetscFunctionBegin;
-  poly.entries = ((const IDRS_CUDA *)work->data)->whole->products;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
-    return IDRSLaunchCooperative(IDRSWholePolyKernel<S>, (unsigned int)IDRSWholeBlocks(work), IDRS_THREADS, stream, *steps, shadow,
-                                 poly);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -378,8 +219,6 @@ static PetscErrorCode IDRSWholeRenumber(IDRSWork work, cudaStream_t stream)
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, sums * sizeof(IDRSBlockMessage), stream));
   PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, 2 * n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
-  if (whole->products)
-    PetscCallCUDA(cudaMemsetAsync(whole->products, 0, whole->places * n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
   cuda->partials.launch = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -437,10 +276,11 @@ static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWho
 static PetscErrorCode IDRSWholeLaunch(IDRSWork work, const IDRSWholeLayout *layout, const IDRSWholePolynomial *polynomial,
                                       const IDRSWholeSteps *steps, cudaStream_t stream)
 {
+  const IDRSWhole whole = ((const IDRS_CUDA *)work->data)->whole;
+
   PetscFunctionBegin;
-  if (work->polynomial) PetscCall(IDRSWholePolyLaunch(work, polynomial, steps, stream));
-  else if (layout->clustered.clusters)
-    PetscCall(IDRSClusteredLaunch_CUDA(work, &layout->clustered, &((const IDRS_CUDA *)work->data)->whole->global, steps, stream));
+  if (work->polynomial) PetscCall(IDRSWholePolyLaunch_CUDA(work, polynomial, whole->products, steps, stream));
+  else if (layout->clustered.clusters) PetscCall(IDRSClusteredLaunch_CUDA(work, &layout->clustered, &whole->global, steps, stream));
   else PetscCall(IDRSWholeLaunch_CUDA(work, steps, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -509,7 +349,7 @@ static PetscErrorCode IDRSWholeMakeSteps(IDRSWork first, PetscInt asked, PetscIn
   PetscFunctionBegin;
   PetscCall(IDRSWholeGetLayout(first, asked, &layout));
   PetscCall(IDRSStream_CUDA(&stream));
-  if (first->polynomial) PetscCall(IDRSWholeGetPolynomial(first, layout, &polynomial));
+  if (first->polynomial) PetscCall(IDRSWholeGetPolynomial_CUDA(first, &layout->lanes, &polynomial));
   for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWholeGetSteps(&tasks[i], layout, stream, &steps[i]));
   PetscCall(PetscLogGpuTimeBegin());
   if (asked == 1) PetscCall(IDRSWholeLaunch(tasks[0].work, layout, &polynomial, &steps[0], stream));

@@ -32,7 +32,8 @@
      Rows            those of a thread, as in rows.cuh
      A, u            the matrix, and the operand of its rows: u() publishes an entry of the next direction, u.number is the
                      number of the step, u.wait the limit of its waits
-     poly            true if a polynomial is the preconditioner, see wholepoly.cuh
+     poly            true if a polynomial is the preconditioner, see wholepoly.cuh; Product(A, u) is then A u for the row of this
+                     thread, by a warp
      halo            true if a block also has rows of others, and makes the passes for them: they are behind its own rows, where the
                      product ends. r^H r is the sum over own rows only
      Publish()       publishes an entry of the product for other blocks that have this row, too
@@ -56,17 +57,15 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
                                                         const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr,
                                                         bool square)
 {
-  const IDRSIndex n = (IDRSIndex)blocks.A.n, lane = threadIdx.x % IDRS_WARP, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
-  IDRSShadowRow   state = first;
+  const IDRSIndex      n = (IDRSIndex)blocks.A.n, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
+  IDRSShadowRow        state = first;
   IDRSDots<S, Y, true> dots;
 
   IDRSDotsClear(dots);
   dots.square[dots.squares - 1] = rr;
-  for (IDRSIndex row = (IDRSIndex)Blocks::Rows::template First<1>() - lane; row < n; row += stride) {
-    const IDRSIndex   i     = row + lane;
+  for (IDRSIndex i = (IDRSIndex)Blocks::Rows::template First<1>(); Blocks::Rows::InWarp(i, n); i += stride) {
     const bool        there = i < n;
-    const PetscScalar r     = (Y || Blocks::halo) && there ? steps.r[i] : (PetscScalar)0.0,
-                      xi    = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, row, steps.own);
+    const PetscScalar r = (Y || Blocks::halo) && there ? steps.r[i] : (PetscScalar)0.0, xi = IDRSWholeProduct(steps, blocks, i);
 
     if (there) {
       x[i] = xi;
@@ -75,7 +74,7 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
     /* P^H x, x^H x, and with r P^H r, x^H r, r^H r */
     IDRSWholeDotsAdd<S, Y>(dots, state, xi, Y ? r : (PetscScalar)0.0);
     if (Blocks::halo && square) dots.square[dots.squares - 1] += IDRSAbsSquare(r);
-    if (row + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
+    if (i + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
   }
   return blocks.template PostSums<S, Y>(dots);
 }

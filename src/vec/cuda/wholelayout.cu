@@ -26,52 +26,25 @@ static void IDRSWholeShareRows(PetscInt n, const PetscInt *i, PetscInt *own, Pet
   }
 }
 
-/* What is known of the rows of the polynomial's matrix */
-static PetscErrorCode IDRSWholeLayOutPolynomial(IDRSWork work, IDRSWholeLayout *layout)
-{
-  Mat              A = work->polynomial->powers.A;
-  PetscObjectId    id;
-  PetscObjectState pattern;
-  const PetscInt  *i, *j;
-  PetscInt         n;
-  PetscBool        done;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectGetId((PetscObject)A, &id));
-  PetscCall(MatGetNonzeroState(A, &pattern));
-  if (id == layout->polyid && pattern == layout->polypattern) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
-  layout->polynonzeros = i[n];
-  IDRSWholeShareRows(n, i, &layout->polyown, &layout->polyturns);
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  layout->polyid      = id;
-  layout->polypattern = pattern;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Finds how many solves fit on the device side by side: `asked` of them, or half as many, and so on. With a polynomial
    preconditioner each row of each solve needs a thread; otherwise each solve must fit into shared memory. A single solve fits in
-   any case, because its rows can be in global memory
+   any case, because its rows can be in global memory; with a polynomial it may not, and lanes.count is 0 then
 */
-static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt asked, IDRSWholeLayout *layout)
+static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const PetscInt *j, const PetscInt *other, PetscInt asked,
+                                     IDRSWholeLayout *layout)
 {
-  const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
+  const PetscInt multiprocessors = ((const IDRS_CUDA *)work->data)->multiprocessors;
 
   PetscFunctionBegin;
-  layout->solves = asked;
-  if (work->polynomial) {
-    PetscCall(IDRSClusteredDestroy_CUDA(&layout->clustered));
-    while (layout->solves > 1 && layout->solves * IDRSWholeBlocks(work) > cuda->multiprocessors)
-      layout->solves = (layout->solves + 1) / 2;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (;;) {
-    PetscCall(IDRSClusteredSetUp_CUDA(work, i, j, layout->own, layout->solves, &layout->clustered));
-    if (layout->clustered.clusters || layout->solves == 1) break;
-    layout->solves = (layout->solves + 1) / 2;
-    if (layout->solves == 1) break; /* there is another layout for that */
+  PetscCall(IDRSClusteredDestroy_CUDA(&layout->clustered));
+  PetscCall(IDRSWholeLanesDestroy_CUDA(&layout->lanes));
+  for (layout->solves = asked;; layout->solves = (layout->solves + 1) / 2) {
+    if (asked > 1 && layout->solves == 1) break; /* there is another layout for that */
+    if (other)
+      PetscCall(IDRSWholeLanesSetUp_CUDA(work->n, i, other, PetscMax(multiprocessors / layout->solves, 1), &layout->lanes));
+    else PetscCall(IDRSClusteredSetUp_CUDA(work, i, j, layout->own, layout->solves, &layout->clustered));
+    if (layout->solves == 1 || layout->clustered.clusters || layout->lanes.count) break;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -89,7 +62,7 @@ static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeL
                         layout->solves, layout->asked));
   if (layout->asked > 1 && layout->solves == 1) PetscFunctionReturn(PETSC_SUCCESS);
   if (work->polynomial)
-    PetscCall(PetscInfo(A, "Steps in one kernel, with a polynomial preconditioner: the system is in global memory\n"));
+    PetscCall(PetscInfo(A, "Steps in one kernel, with a polynomial preconditioner: %u lanes have the rows\n", layout->lanes.count));
   else if (clustered->clusters)
     PetscCall(PetscInfo(A, "Steps in one kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n",
                         IDRSWholeButFor[clustered->layout], clustered->clusters, clustered->size, clustered->rows));
@@ -97,36 +70,27 @@ static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeL
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the layout of the operator's block on this process, unless it is known */
-static PetscErrorCode IDRSWholeLayOutMat(IDRSWork work, Mat A, PetscInt asked, IDRSWholeLayout *layout)
+/* Computes the layout from the nonzero patterns of the operator and the matrix of a polynomial, which may be NULL */
+static PetscErrorCode IDRSWholeLayOutMats(IDRSWork work, Mat A, Mat B, PetscInt asked, IDRSWholeLayout *layout)
 {
-  PetscObjectId    id;
-  PetscObjectState pattern;
-  const PetscInt  *i, *j;
-  PetscInt         n;
-  PetscBool        done;
-  PetscErrorCode   ierr;
+  const PetscInt *i, *j, *other = NULL, *otherj;
+  PetscInt        n;
+  PetscBool       done = PETSC_TRUE;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectGetId((PetscObject)A, &id));
-  PetscCall(MatGetNonzeroState(A, &pattern));
-  if (id != layout->id || pattern != layout->pattern || (asked != layout->asked && asked != layout->solves) ||
-      layout->diagonal != (work->diagonal != NULL) || layout->polynomial != (work->polynomial != NULL)) {
-    layout->id = 0; /* until all is known of it */
-    PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
-    layout->nonzeros = i[n];
-    IDRSWholeShareRows(n, i, &layout->own, &layout->turns);
-    ierr = IDRSWholePlace(work, i, j, asked, layout);
-    PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-    PetscCall(ierr);
-    layout->asked = asked;
-    PetscCall(IDRSWholeLayoutInfo(work, A, layout));
-    layout->id         = id;
-    layout->pattern    = pattern;
-    layout->diagonal   = work->diagonal != NULL;
-    layout->polynomial = work->polynomial != NULL;
-  }
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
+  if (B) PetscCall(MatGetRowIJ(B, 0, PETSC_FALSE, PETSC_FALSE, &n, &other, &otherj, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)B)->type_name);
+  layout->nonzeros = i[n];
+  IDRSWholeShareRows(n, i, &layout->own, &layout->turns);
+  ierr = IDRSWholePlace(work, i, j, other, asked, layout);
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  if (B) PetscCall(MatRestoreRowIJ(B, 0, PETSC_FALSE, PETSC_FALSE, &n, &other, &otherj, &done));
+  PetscCall(ierr);
+  layout->asked = asked;
+  PetscCall(IDRSWholeLayoutInfo(work, A, layout));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -144,12 +108,32 @@ static const char *IDRSWholeWhere(IDRSWork work, const IDRSClustered *clustered)
 /* IDRSWholeLayOut_CUDA - Computes the layout of `asked` solves, unless it is known. work belongs to the first of them */
 PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayout *layout)
 {
-  Mat block = NULL;
+  PetscObjectId    id[2]      = {0, 0};
+  PetscObjectState pattern[2] = {0, 0};
+  Mat              mat[2]     = {NULL, work->polynomial ? work->polynomial->powers.A : NULL};
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(work->product->A, &block, NULL)); /* a matrix of a parallel type on one process has nothing outside */
-  PetscCall(IDRSWholeLayOutMat(work, block, asked, layout));
-  if (work->polynomial) PetscCall(IDRSWholeLayOutPolynomial(work, layout));
+  PetscCall(IDRSGetBlocks(work->product->A, &mat[0], NULL)); /* a matrix of a parallel type on one process has nothing outside */
+  for (int m = 0; m < 2 && mat[m]; m++) {
+    PetscCall(PetscObjectGetId((PetscObject)mat[m], &id[m]));
+    PetscCall(MatGetNonzeroState(mat[m], &pattern[m]));
+  }
+  if (id[0] != layout->id[0] || id[1] != layout->id[1] || pattern[0] != layout->pattern[0] || pattern[1] != layout->pattern[1] ||
+      (asked != layout->asked && asked != layout->solves) || layout->diagonal != (work->diagonal != NULL)) {
+    layout->id[0] = 0; /* until all is known of it */
+    PetscCall(IDRSWholeLayOutMats(work, mat[0], mat[1], asked, layout));
+    PetscCall(PetscArraycpy(layout->id, id, 2));
+    PetscCall(PetscArraycpy(layout->pattern, pattern, 2));
+    layout->diagonal = work->diagonal != NULL;
+  }
   work->whole = IDRSWholeWhere(work, &layout->clustered);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSWholeLayoutDestroy_CUDA(IDRSWholeLayout *layout)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSClusteredDestroy_CUDA(&layout->clustered));
+  PetscCall(IDRSWholeLanesDestroy_CUDA(&layout->lanes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

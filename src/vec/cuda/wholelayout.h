@@ -5,27 +5,31 @@
 
 #include "wholecluster.h"
 
-/* How a system is distributed among the blocks of kernels */
+/* With a polynomial preconditioner: the lanes that have the rows, see rowlanes.h, on the device */
 typedef struct {
-  PetscObjectId    id; /* of the matrix whose rows are known */
-  PetscObjectState pattern;
+  unsigned int count;  /* 0: there are too few, or a row is too long */
+  size_t       places; /* of a product, for entries and sums of further warps of a row */
+  IDRSRowLane *lane;
+} IDRSWholeLanes;
+
+/* How a system is distributed among the blocks of kernels: its vectors and its matrices, the operator and that of a polynomial */
+typedef struct {
+  PetscObjectId    id[2]; /* of matrices whose rows are known; 0: no polynomial */
+  PetscObjectState pattern[2];
   PetscInt         asked, solves; /* side by side: so many were asked for, and there is room for so many */
-  PetscInt         nonzeros;
-  PetscInt         own;   /* entries of a row that its lane takes */
-  PetscInt         turns; /* of a warp at most */
+  PetscInt         nonzeros;      /* of the operator */
+  PetscInt         own;           /* entries of a row of the operator that its lane takes */
+  PetscInt         turns;         /* of a warp at most */
   bool             diagonal;
   IDRSClustered    clustered; /* how the system lies in shared memory, with a diagonal or without */
-  /* with a polynomial preconditioner the system is in global memory; of its matrix the same is known as of the operator */
-  bool             polynomial;
-  PetscObjectId    polyid;
-  PetscObjectState polypattern;
-  PetscInt         polyown, polyturns, polynonzeros;
+  IDRSWholeLanes   lanes;     /* with a polynomial: the system is in global memory */
 } IDRSWholeLayout;
 
-/* Thread blocks whose rows are in global memory, if the device has enough multiprocessors: a row for each thread */
-static inline PetscInt IDRSWholeBlocks(IDRSWork work)
-{
-  return PetscMax((work->n + IDRS_THREADS - 1) / IDRS_THREADS, 1);
-}
-
 PETSC_INTERN PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork, PetscInt, IDRSWholeLayout *);
+PETSC_INTERN PetscErrorCode IDRSWholeLayoutDestroy_CUDA(IDRSWholeLayout *);
+
+PETSC_INTERN PetscErrorCode IDRSWholeLanesSetUp_CUDA(PetscInt, const PetscInt[], const PetscInt[], PetscInt, IDRSWholeLanes *);
+PETSC_INTERN PetscErrorCode IDRSWholeLanesDestroy_CUDA(IDRSWholeLanes *);
+PETSC_INTERN PetscErrorCode IDRSWholeGetPolynomial_CUDA(IDRSWork, const IDRSWholeLanes *, IDRSWholePolynomial *);
+PETSC_INTERN PetscErrorCode IDRSWholePolyLaunch_CUDA(IDRSWork, const IDRSWholePolynomial *, IDRSMarked *, const IDRSWholeSteps *,
+                                                     cudaStream_t);

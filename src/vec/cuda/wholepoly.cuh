@@ -1,62 +1,74 @@
 /*
-   A polynomial preconditioner in a kernel of many steps, whose threads have one row each. Between the passes of a step and the next
-   direction all threads apply it: its products are steps of matrix powers, see idrspowers.h, and entries go from block to block as
-   those of a direction do. Each product has places of its own. So no entry is overwritten while another block may read it, and the
-   sums of the step after that separate this application from the next one.
+   A polynomial preconditioner in a kernel of many steps, whose lanes hold all of the polynomial's matrix. Between the passes of a
+   step and the next direction all threads apply it: its products are steps of matrix powers, see idrspowers.h and rowlanes.cuh.
 
-     y = output v_k,   v_0 = input P x,   v_j = gamma_j (D^{-1}A~ - theta_j) v_{j-1} - mu_j v_{j-2}
+   Each product of an application has places of its own for the entries of its vector. So no entry is overwritten while another
+   block may read it. Applications use two sets of places in turn, and each of them clears the set of the one before: all blocks
+   have read it, because the sums of all blocks have come in between. The sums of the step after it come from threads that have met
+   those that have cleared, whose last store waits for all others. So whoever has these sums finds the set clear.
+
+   y = output v_k,   v_0 = input P x,   v_j = gamma_j (D^{-1}A~ - theta_j) v_{j-1} - mu_j v_{j-2}
 
    No PETSc call.
 */
 #pragma once
 
 #include "wholesteps.cuh"
+#include "../../mat/powers/rowlanes.cuh"
 
 /* Products of an application at most */
 #define IDRS_WHOLE_PRODUCTS 32
 
-/* Each of the arrays but those of A may be NULL */
+/* Each of the vectors may be NULL */
 typedef struct {
   IDRSCSR            A;
-  int                own, steps; /* entries of a row that its lane takes; products */
+  const IDRSRowLane *lanes;
+  unsigned int       count; /* lanes of all blocks */
+  int                steps; /* products */
   const PetscScalar *inverse, *input, *output;
   const PetscInt    *row; /* P x has entry x_row(i) in place i */
   PetscScalar        gamma[IDRS_WHOLE_PRODUCTS], theta[IDRS_WHOLE_PRODUCTS], mu[IDRS_WHOLE_PRODUCTS];
-  IDRSBlockMessage  *entries; /* n for each product, and n more for x */
+  size_t             stride;    /* places of a product: of rows, and of sums of further warps */
+  IDRSMarked        *places[2]; /* of all products, and of x before them */
 } IDRSWholePolynomial;
 
 /* By all threads: the entry of B^{-1}x for the row of this thread, which has written its entry of x */
 template <typename Blocks>
-static __device__ __forceinline__ PetscScalar IDRSWholeApply(const Blocks &blocks, const PetscScalar *x)
+static __device__ __forceinline__ PetscScalar IDRSWholeApply(Blocks &blocks, const PetscScalar *x)
 {
-  const IDRSWholePolynomial &p = blocks.polynomial;
-  const size_t               n = p.A.n, i = Blocks::Rows::template First<1>(), warp = i - threadIdx.x % IDRS_WARP;
-  const bool                 there   = i < n;
-  auto                       entries = blocks.u;
+  const IDRSWholePolynomial &p       = blocks.polynomial;
+  const IDRSPowersEntries   &entries = blocks.entries;
+  const bool                 there   = entries.first;
+  const PetscInt             i       = entries.row;
+  IDRSMarked                *places = p.places[blocks.set], *clear = p.places[1 - blocks.set];
   PetscScalar                last = there ? x[i] : (PetscScalar)0.0, before = 0.0;
+  const auto                 publish = [&]() {
+    if (there) IDRSMarkedStore(places + i, last);
+    if (entries.place >= 0) IDRSMarkedClear(clear + entries.place);
+    clear += p.stride;
+  };
 
-  entries.entries = p.entries;
+  blocks.set = 1 - blocks.set;
   if (p.row) {
-    const PetscInt column[1] = {there ? p.row[i] : 0};
-    PetscScalar    entry[1];
+    const PetscInt column[1] = {there ? p.row[i] : -1};
+    IDRSMarked     marked[1];
 
-    if (there) entries(i, IDRSPack<1>{{last}});
-    if (warp < n) IDRSGather<1>(entries, column, entry);
-    last = there ? entry[0] : (PetscScalar)0.0;
-    entries.entries += n * IDRS_PARTS;
+    publish();
+    IDRSPowersGather<1>(places, column, marked, blocks.u.wait);
+    last = there ? IDRSMarkedValue(marked[0]) : (PetscScalar)0.0;
+    places += p.stride;
   }
   if (there && p.input) last *= p.input[i];
 #pragma unroll 1
-  for (int j = 0; j < p.steps; j++) {
-    PetscScalar next = 0.0;
+  for (int j = 0; j < p.steps; j++, places += p.stride) {
+    PetscScalar next;
 
-    if (there) entries(i, IDRSPack<1>{{last}});
-    if (warp < n) next = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(p.A, entries, (IDRSIndex)warp, p.own);
+    publish();
+    next = IDRSPowersProduct(entries, places, blocks.u.wait);
     if (there && p.inverse) next *= p.inverse[i];
     next   = p.gamma[j] * (next - p.theta[j] * last) - p.mu[j] * before;
     before = last;
     last   = next;
-    entries.entries += n * IDRS_PARTS;
   }
   return there && p.output ? p.output[i] * last : last;
 }
@@ -68,20 +80,23 @@ static __device__ __forceinline__ PetscScalar IDRSWholeApply(const Blocks &block
      U_k = omega B^{-1}v + U c,   in the start U_k = B^{-1}v,   in the omega step p = B^{-1}r
 */
 template <typename Blocks>
-static __device__ __forceinline__ void IDRSWholeDirect(const IDRSWholeSteps &steps, const Blocks &blocks, int k, bool start,
+static __device__ __forceinline__ void IDRSWholeDirect(const IDRSWholeSteps &steps, Blocks &blocks, int k, bool start,
                                                        PetscScalar omega, const PetscScalar *x)
 {
   const size_t i = Blocks::Rows::template First<1>();
   PetscScalar  y = IDRSWholeApply(blocks, x);
 
-  if (i >= steps.panels.n) return;
-  if (k < steps.panels.s) {
+  if (i < steps.panels.n) {
     PetscScalar *u = steps.panels.U + k * steps.panels.ld + i;
 
-    if (!start) y = *u + omega * y;
-    *u = y;
-  } else steps.v[i] = y;
-  blocks.u(i, IDRSPack<1>{{y}});
+    if (k < steps.panels.s) {
+      if (!start) y = *u + omega * y;
+      *u = y;
+    } else steps.v[i] = y;
+    blocks.u(i, IDRSPack<1>{{y}});
+  }
+  /* the set is clear before this thread meets the others for the sums of the step */
+  if (blocks.entries.place >= 0) IDRSMarkedClearRelease(blocks.polynomial.places[blocks.set] + blocks.entries.place);
 }
 
 /* v = r - G c and U_0 = U c, by the thread of each row */

@@ -79,3 +79,11 @@ static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages
 #pragma unroll
   for (int k = 0; k < IDRS_PARTS; k++) IDRSPostMessage(messages + k, part[k], number);
 }
+
+/* By a warp: (A u)_i for the row i of each thread. Unless there is a polynomial, the lanes of a warp have neighbouring rows */
+template <typename Blocks>
+static __device__ __forceinline__ PetscScalar IDRSWholeProduct(const IDRSWholeSteps &steps, const Blocks &blocks, size_t i)
+{
+  if constexpr (Blocks::poly) return blocks.Product(blocks.A, blocks.u);
+  else return IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, (IDRSIndex)(i - threadIdx.x % IDRS_WARP), steps.own);
+}

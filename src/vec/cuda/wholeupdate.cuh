@@ -100,12 +100,11 @@ template <int S, typename Blocks>
 static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
                                                       IDRSDots<S, false, true> &dots, PetscReal *rr)
 {
-  const size_t n = blocks.A.n, lane = threadIdx.x % IDRS_WARP;
+  const size_t n = blocks.A.n;
 
   IDRSDotsClear(dots);
-  for (size_t row = Blocks::Rows::template First<1>() - lane; row < n; row += Blocks::Rows::template Stride<1>()) {
-    const size_t      i  = row + lane;
-    const PetscScalar Az = IDRSRowSumShared<IDRS_WHOLE_ATONCE>(blocks.A, blocks.u, (IDRSIndex)row, steps.own);
+  for (size_t i = Blocks::Rows::template First<1>(); Blocks::Rows::InWarp(i, n); i += Blocks::Rows::template Stride<1>()) {
+    const PetscScalar Az = IDRSWholeProduct(steps, blocks, i);
     IDRSPack<1>       r = IDRSLoad<1>(steps.anchor, i, n), x = IDRSLoad<1>(steps.x, i, n);
 
     /* r = anchor - A z */

@@ -1,0 +1,75 @@
+#include "rowlanes.h"
+#include <petscdevice_cuda.h>
+#include "../../sys/device/target.cuh"
+
+/* Entries of a row; of two matrices the longer row counts */
+static PetscInt IDRSRowLength(const PetscInt i[], const PetscInt other[], PetscInt row)
+{
+  const PetscInt length = i[row + 1] - i[row];
+
+  return other ? PetscMax(length, other[row + 1] - other[row]) : length;
+}
+
+/*
+   Gives each lane a part of a row: rows in their order, none of them in two warps unless it is too long for one. lane may be NULL.
+   Returns the number of lanes with those that fill up warps, and of sums of further warps
+*/
+static size_t IDRSPlanRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[], IDRSRowLane lane[], size_t *extra)
+{
+  size_t count = 0;
+
+  *extra = 0;
+  for (PetscInt row = 0; row <= n; row++) {
+    const PetscInt length = row < n ? IDRSRowLength(i, other, row) : 0;
+    const size_t   lanes  = row < n ? (size_t)PetscMax((length + IDRS_ROW_ATONCE - 1) / IDRS_ROW_ATONCE, 1) : IDRS_WARP,
+                 warps    = (lanes + IDRS_WARP - 1) / IDRS_WARP;
+
+    /* fill up the warp */
+    for (; count % IDRS_WARP + lanes > IDRS_WARP && count % IDRS_WARP; count++) {
+      if (lane) lane[count] = {-1, 0, 0, 0};
+    }
+    if (row == n) break;
+    for (size_t part = 0; part < (warps > 1 ? warps * IDRS_WARP : lanes); part++, count++) {
+      if (lane) lane[count] = {part < lanes ? (int)row : -1, (int)part, (int)lanes, (int)*extra};
+    }
+    *extra += warps - 1;
+  }
+  return count;
+}
+
+/*
+   IDRSCountRowLanes - Returns the number of lanes that have all rows
+
+   Input Parameters:
++  n     - number of rows
+.  i     - where they begin
+-  other - the same of another matrix of this size, whose rows the same lanes have, or `NULL`
+
+   Output Parameters:
++  extra   - sums of further warps of a row, which are added to that of the first one
+-  longest - entries of the longest row; if they are more than `IDRS_ROW_LONGEST`, the lanes cannot have them
+*/
+size_t IDRSCountRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[], size_t *extra, PetscInt *longest)
+{
+  *longest = 0;
+  for (PetscInt row = 0; row < n; row++) *longest = PetscMax(*longest, IDRSRowLength(i, other, row));
+  return IDRSPlanRowLanes(n, i, other, NULL, extra);
+}
+
+/* IDRSUploadRowLanes - Copies the plan of so many lanes to memory of the GPU, which is allocated unless there is some */
+PetscErrorCode IDRSUploadRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[], size_t count, IDRSRowLane **lane)
+{
+  PetscDeviceContext dctx;
+  IDRSRowLane       *plan;
+  size_t             extra;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  if (!*lane) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, lane));
+  PetscCall(PetscDeviceContextSynchronize(dctx));
+  PetscCall(PetscMalloc1(count, &plan));
+  (void)IDRSPlanRowLanes(n, i, other, plan, &extra);
+  PetscCallCUDA(cudaMemcpy(*lane, plan, count * sizeof(*plan), cudaMemcpyHostToDevice));
+  PetscCall(PetscFree(plan));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -11,6 +11,7 @@ many systems are solved and wrong, and matvecs and milliseconds for those solved
   -wrong factor        a run is wrong if it converges and its true residual is above this factor times the tolerance (default\n\
                        1.1)\n\
   -verbose             print a line for every run: reason, iterations, true residual, milliseconds of set-up and solve\n\
+  -repeat n            solves of each run: the median of their times counts (default 1). The first one allocates\n\
 Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000). On a GPU: -mat_type aijcusparse -vec_type cuda.\n\n";
 
 #include <petscksp.h>
@@ -63,27 +64,37 @@ static PetscErrorCode Create(Mat A, const char solver[], const char pcname[], KS
   PetscFunctionReturn(0);
 }
 
-/* Set-up and solve, from x = 0 */
+/* Set-up, and solves from x = 0, whose median counts */
 static PetscErrorCode SetUpAndSolve(KSP ksp, Vec b, Vec x, Outcome *out)
 {
   PetscLogDouble start = 0, middle = 0, end = 0;
-  PetscInt       before, after;
+  PetscInt       before, after, repeat      = 1;
+  PetscReal     *seconds;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &repeat, NULL));
+  PetscCheck(repeat > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-repeat %" PetscInt_FMT ": must be positive", repeat);
   PetscCall(VecSet(x, 0.0));
   PetscCall(DeviceWait(x));
   PetscCall(PetscTime(&start));
   PetscCall(KSPSetUp(ksp));
   PetscCall(DeviceWait(x));
-  PetscCall(PetscTime(&middle));
-  PetscCall(MatvecsCount(&before));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(DeviceWait(x));
   PetscCall(PetscTime(&end));
-  PetscCall(MatvecsCount(&after));
+  out->setup = (PetscReal)(end - start);
+  PetscCall(PetscMalloc1(repeat, &seconds));
+  for (PetscInt i = 0; i < repeat; i++) {
+    PetscCall(PetscTime(&middle));
+    PetscCall(MatvecsCount(&before));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(DeviceWait(x));
+    PetscCall(PetscTime(&end));
+    PetscCall(MatvecsCount(&after));
+    seconds[i] = (PetscReal)(end - middle);
+  }
+  PetscCall(PetscSortReal(repeat, seconds));
   out->matvecs = after - before;
-  out->setup   = (PetscReal)(middle - start);
-  out->seconds = (PetscReal)(end - middle);
+  out->seconds = seconds[repeat / 2];
+  PetscCall(PetscFree(seconds));
   PetscCall(KSPGetConvergedReason(ksp, &out->reason));
   PetscCall(KSPGetIterationNumber(ksp, &out->its));
   PetscFunctionReturn(0);

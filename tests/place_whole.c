@@ -62,8 +62,24 @@ static const struct {
   {PCPOLY,   PC_POLY_SCALING_MATCHING}
 };
 
-/* Rows of a matrix whose polynomial is applied in a kernel of many steps, at most */
-#define MOST_ROWS 30000
+/* Threads of a kernel of many steps that hold a matrix, on each device of interest; each has 8 entries of a row */
+#define THREADS 30000
+
+/* Returns whether they hold a matrix whose rows have about as many entries as each other; long rows have whole warps */
+static PetscErrorCode PolynomialFits(Mat A, PetscBool *fits)
+{
+  MatInfo        info;
+  PetscInt       N;
+  PetscLogDouble threads;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetSize(A, &N, NULL));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  threads = PetscCeilReal(info.nz_used / N / 8);
+  if (threads > 32) threads = 32 * PetscCeilReal(threads / 32);
+  *fits = (PetscBool)(threads * N <= THREADS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode SetPolynomial(KSP ksp, PetscInt degree, PCPolyScaling scaling)
 {
@@ -85,19 +101,18 @@ static PetscErrorCode SetPolynomial(KSP ksp, PetscInt degree, PCPolyScaling scal
 static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBool last)
 {
   const PetscInt sizes[] = {1, 2, 3, 4, 6, 8, 12, 16};
-  PetscInt       N;
-  PetscBool      runs, cusparse;
+  PetscBool      runs, cusparse, fits;
   Vec            x, again;
   History       *history;
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetSize(b, &N));
+  PetscCall(PolynomialFits(A, &fits));
   PetscCall(PetscMalloc1(3, &history));
   PetscCall(DuplicateAll(b, &x, &again));
   PetscCall(WholeRuns(A, &runs));
   /* its products may add in another order each time */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &cusparse));
-  for (size_t ipc = 0; ipc < (explicit || N > MOST_ROWS ? 2 : PETSC_STATIC_ARRAY_LENGTH(methods)); ipc++) {
+  for (size_t ipc = 0; ipc < (explicit || !fits ? 2 : PETSC_STATIC_ARRAY_LENGTH(methods)); ipc++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
       const PetscInt s = sizes[is];
       PetscBool      equal;
@@ -181,14 +196,29 @@ static PetscScalar InHalfOfThem(PetscInt i, PetscInt j, PetscInt n)
 */
 static PetscErrorCode TestManyEntries(Entry *entry, PetscInt n)
 {
-  Mat A;
-  Vec b;
+  PetscBool fits, runs;
+  Mat       A;
+  Vec       b;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(entry, n, PETSC_FALSE, &A));
   PetscCall(MatCreateVecs(A, &b, NULL));
   PetscCall(VecSetGeneral(b, 0.7));
   PetscCall(CompareHistories(A, b, 0, PETSC_FALSE));
+  PetscCall(PolynomialFits(A, &fits));
+  PetscCall(WholeRuns(A, &runs));
+  if (runs && !fits) {
+    PetscErrorCode ierr;
+    Vec            x;
+    KSP            ksp;
+
+    PetscCall(VecDuplicate(b, &x));
+    PetscCall(SolverCreateRun(A, 4, PCPOLY, KSP_IDRS_RUN_WHOLE, &ksp));
+    Try(ierr, KSPSolve(ksp, b, x));
+    PetscCall(Unlock(b));
+    PetscCall(CheckError(ierr, "a matrix that threads cannot hold", "-ksp_idrs_run", "threads"));
+    PetscCall(DestroyAll(&ksp, &x));
+  }
   PetscCall(DestroyAll(&b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -608,6 +638,15 @@ static PetscErrorCode TestLongRow(void)
   PetscCall(MatCreateLongRow(n, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecSetGeneral(b, 0.7));
+  {
+    KSP ksp;
+
+    /* it has several warps */
+    PetscCall(SolverCreateRun(A, 4, PCPOLY, gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO, &ksp));
+    PetscCall(SolveSystem("a long row in one kernel, with a polynomial", ksp, A, b, x));
+    PetscCall(CheckLines("a long row, with a polynomial", ksp, KERNELS, gpu ? 1 : 0));
+    PetscCall(KSPDestroy(&ksp));
+  }
   for (PetscInt whole = 0; whole < 2; whole++) {
     KSP ksp;
 
@@ -710,7 +749,7 @@ int main(int argc, char **argv)
   PetscCall(TestHistories(190, 0));
   PetscCall(TestHistories(420, 0)); /* several rows a thread, and by s all in shared memory, all but the matrix, or nothing */
   PetscCall(TestHistories(30, 1));
-  PetscCall(TestManyEntries(InAllColumns, 500));
+  PetscCall(TestManyEntries(InAllColumns, 400));
   PetscCall(TestManyEntries(InHalfOfThem, 900));
   PetscCall(Verdict("histories"));
   PetscCall(TestLimits());

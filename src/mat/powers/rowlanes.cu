@@ -1,5 +1,6 @@
 #include "rowlanes.h"
 #include <petscdevice_cuda.h>
+#include "../../sys/device/stream.h"
 #include "../../sys/device/target.cuh"
 
 /* Entries of a row; of two matrices the longer row counts */
@@ -60,16 +61,18 @@ size_t IDRSCountRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[],
 PetscErrorCode IDRSUploadRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[], size_t count, IDRSRowLane **lane)
 {
   PetscDeviceContext dctx;
+  cudaStream_t       stream;
   IDRSRowLane       *plan;
   size_t             extra;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(IDRSStream_CUDA(&stream));
   if (!*lane) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, lane));
-  PetscCall(PetscDeviceContextSynchronize(dctx));
   PetscCall(PetscMalloc1(count, &plan));
   (void)IDRSPlanRowLanes(n, i, other, plan, &extra);
-  PetscCallCUDA(cudaMemcpy(*lane, plan, count * sizeof(*plan), cudaMemcpyHostToDevice));
+  PetscCallCUDA(cudaMemcpyAsync(*lane, plan, count * sizeof(*plan), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscFree(plan));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

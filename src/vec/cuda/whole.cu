@@ -160,7 +160,7 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
   else PetscCall((*IDRSProducts_CSR.runs)(work->product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSWholeGetLayout(work, 1, &layout));
-  if (work->polynomial && !layout->lanes.count) *why = "with PCPOLY the lanes of the GPU must hold the matrix, and they do not";
+  if (work->polynomial && !layout->lanes.count) *why = "the threads hold the matrix of PCPOLY, and it has too many entries";
   if (*why || !automatic || work->polynomial) PetscFunctionReturn(PETSC_SUCCESS);
   if (!layout->clustered.clusters && layout->nonzeros > IDRS_WHOLE_NONZEROS)
     *why = "the system does not fit into shared memory, and it would not be faster";

@@ -142,20 +142,24 @@ static PetscReal PCPolyCapacity(PetscInt n, const IDRSRoot shifts[])
 /* PCPolySpaceCreate_Private - Computes the Krylov space of D^{-1}A and K[0], of dimension m or smaller; K has m + 1 vectors */
 PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, Vec K[], PCPolySpace *space)
 {
-  PetscInt     columns = PetscMin(m, PCPOLY_POWERS), rank = 0, before = -1;
-  PetscScalar *T, *R, *W;
-  PetscReal    scale;
-  PetscBool    dependent = PETSC_FALSE;
-  IDRSRoot    *shifts;
-  Vec          v = K[0];
+  const PetscScalar once[]  = {0.0, 1.0}; /* T of k_1 = D^{-1}A k_0 */
+  PetscInt          columns = PetscMin(m, PCPOLY_POWERS), rank = 0, before = -1;
+  PetscScalar      *T, *R, *W;
+  PetscReal         scale;
+  PetscBool         dependent = PETSC_FALSE;
+  IDRSRoot         *shifts;
+  Vec               v = K[0];
 
   PetscFunctionBegin;
   *space = (PCPolySpace){0};
   PetscCall(PetscMalloc3((m + 1) * m, &T, (m + 1) * (m + 1), &R, (m + 1) * (m + 1), &W));
   PetscCall(PetscMalloc1(m, &space->ritz));
   PetscCall(PetscCalloc1(m, &shifts));
-  /* scale = ||D^{-1}A v|| / ||v||: without D nothing is known of the scale of A */
-  PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, &(PCPolyProduct){.u = v, .beta = 1.0, .z = v, .y = K[1]}));
+  /*
+     scale = ||D^{-1}A v|| / ||v||: without D nothing is known of the scale of A. By the same kernel as the basis, whose bits are the
+     same in every set-up: MatMult() may add up long rows in another order each time
+  */
+  PetscCall(PCPolyBasis_Private(op, 1, once, K));
   PetscCall(IDRSVecGram(2, K, W));
   scale = PetscSqrtReal(PetscRealPart(W[3]) / PetscRealPart(W[0]));
   if (!(scale > 0.0) || PetscIsInfOrNanReal(scale)) { /* a square vanishes or overflows */

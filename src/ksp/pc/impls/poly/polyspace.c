@@ -156,7 +156,7 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, V
   PetscCall(PetscMalloc1(m, &space->ritz));
   PetscCall(PetscCalloc1(m, &shifts));
   /*
-     scale = ||D^{-1}A v|| / ||v||: without D nothing is known of the scale of A. By the same kernel as the basis, whose bits are the
+     scale = ||D^{-1}A v|| / ||v||: without D nothing is known of the scale of A. By the kernel of the basis, whose bits are the
      same in every set-up: MatMult() may add up long rows in another order each time
   */
   PetscCall(PCPolyBasis_Private(op, 1, once, K));

@@ -113,6 +113,25 @@ typedef enum {
 PETSC_EXTERN const char *const KSPIDRSRuns[];
 
 /*E
+  KSPIDRSRecycle - When a solve with `KSPIDRS` begins with the panels of the solve before
+
+  Values:
++ `KSP_IDRS_RECYCLE_NEVER`  - never, the default: a solve does not depend on earlier ones
+. `KSP_IDRS_RECYCLE_AUTO`   - if the convergence of earlier solves suggests that this saves iterations
+- `KSP_IDRS_RECYCLE_ALWAYS` - if there are panels for the same shadow space
+
+  Level: intermediate
+
+.seealso: `KSPIDRS`, `KSPIDRSSetRecycle()`, `KSPIDRSGetRecycle()`, `KSPIDRSResetRecycle()`
+E*/
+typedef enum {
+  KSP_IDRS_RECYCLE_NEVER,
+  KSP_IDRS_RECYCLE_AUTO,
+  KSP_IDRS_RECYCLE_ALWAYS
+} KSPIDRSRecycle;
+PETSC_EXTERN const char *const KSPIDRSRecycles[];
+
+/*E
   PCPolyRootsType - Where the roots of the residual polynomial of `PCPOLY` come from
 
   Values:
@@ -204,6 +223,9 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct(KSP, KSPIDRSProduct);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetProduct(KSP, KSPIDRSProduct *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetRun(KSP, KSPIDRSRun);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetRun(KSP, KSPIDRSRun *);
+PETSC_EXTERN PetscErrorCode KSPIDRSSetRecycle(KSP, KSPIDRSRecycle);
+PETSC_EXTERN PetscErrorCode KSPIDRSGetRecycle(KSP, KSPIDRSRecycle *);
+PETSC_EXTERN PetscErrorCode KSPIDRSResetRecycle(KSP);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetWidth(KSP, PetscInt);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetWidth(KSP, PetscInt *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetBlock(KSP, PetscBool);

@@ -32,6 +32,7 @@ static PetscErrorCode TestOptions(void)
     {"-ksp_idrs_communication",  "pigeon", "auto",  PETSC_TRUE },
     {"-ksp_idrs_product",        "dense",  "mat",   PETSC_TRUE },
     {"-ksp_idrs_run",            "jog",    "steps", PETSC_TRUE },
+    {"-ksp_idrs_recycle",        "often",  "auto",  PETSC_TRUE },
   };
   PetscErrorCode ierr;
   Mat            A;

@@ -984,7 +984,8 @@ static const struct {
   {"ksp_knoll",                  "zero"              },
   {"ksp_check_norm_iteration",   "15"                },
   {"ksp_error_if_not_converged", "PCBJIDRSGetResults"},
-  {"KSPConvergedDefault",        "convergence test"  }
+  {"KSPConvergedDefault",        "convergence test"  },
+  {"ksp_idrs_recycle",           "always"            }
 };
 
 static PetscErrorCode AskFor(size_t what, KSP inner)
@@ -1006,6 +1007,7 @@ static PetscErrorCode AskFor(size_t what, KSP inner)
   if (what == 10) PetscCall(KSPSetCheckNormIteration(inner, 15));
   if (what == 11) PetscCall(KSPSetErrorIfNotConverged(inner, PETSC_TRUE));
   if (what == 12) PetscCall(KSPSetConvergenceTest(inner, TestNothing, NULL, NULL));
+  if (what == 13) PetscCall(KSPIDRSSetRecycle(inner, KSP_IDRS_RECYCLE_ALWAYS));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

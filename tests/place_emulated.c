@@ -545,6 +545,66 @@ static PetscErrorCode TestColumns(Mat A, PetscBool block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The solver says that it has converged, and x meets its tolerance */
+static PetscErrorCode SolveToNormOf(const char what[], KSP ksp, Vec b, Vec x)
+{
+  KSPConvergedReason reason;
+  PetscReal          tolerance, rnorm, bnorm;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetTolerances(ksp, &tolerance, NULL, NULL, NULL));
+  PetscCall(SolverNorm(ksp, b, x, &rnorm));
+  PetscCall(VecNorm(b, NORM_2, &bnorm));
+  PetscCall(ComplainIf(!(reason > 0) || !(rnorm <= 1.01 * tolerance * bnorm), "%s: %s, and the norm of b - A x is %g of %g", what,
+                       KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solves that begin with the panels of the solve before, which has ended in any step, with others in flight or not */
+static PetscErrorCode TestRecycle(Mat A, Vec b)
+{
+  const PetscInt    shadow[]  = {1, 2, 4, 8};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < 4 * 3 * 3 * 2; i++) {
+    const KSPIDRSRecycle recycle  = i / 36 ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS;
+    PetscInt             total[2] = {0, 0};
+
+    for (int way = 0; way < 2; way++) {
+      char     what[128];
+      PetscInt its;
+      KSP      ksp;
+      Vec      x;
+
+      PetscCall(PetscSNPrintf(what, sizeof(what), "recycling %s, case %d, %s", KSPIDRSRecycles[recycle], (int)i,
+                              way ? "ahead" : "in lockstep"));
+      PetscCall(VecDuplicate(b, &x));
+      PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], &ksp));
+      PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
+      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+      PetscCall(KSPIDRSSetRecycle(ksp, recycle));
+      if (!way) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
+      stopevery = way && i / 12 % 3 ? 3 + 2 * (i / 12 % 3) : 0;
+      for (PetscInt j = 0; j < 24; j++) {
+        PetscCall(VecSetGeneral(b, 1.0 + 0.03 * (j % 12)));
+        PetscCall(KSPSetTolerances(ksp, rtol * PetscPowReal(1.6, (PetscReal)(j % 12)), 0.0, PETSC_DEFAULT, 1000));
+        if (j >= 12 && i / 12 % 3 == 1) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if it had changed */
+        PetscCall(SolveToNormOf(what, ksp, b, x));
+        PetscCall(KSPGetIterationNumber(ksp, &its));
+        total[way] += its;
+      }
+      PetscCall(DestroyAll(&ksp, &x));
+    }
+    PetscCall(ComplainIf(PetscAbsInt(total[1] - total[0]) > total[0] / 5, "recycling %s, case %d: %d iterations, in lockstep %d",
+                         KSPIDRSRecycles[recycle], (int)i, (int)total[1], (int)total[0]));
+  }
+  PetscCall(Verdict("recycling ahead"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Convection and diffusion on 20 x 20 points, row after row */
 static PetscScalar Flow(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -579,6 +639,7 @@ int main(int argc, char **argv)
   PetscCall(TestAhead(&op, shell, b));
   PetscCall(TestColumns(op.A, PETSC_FALSE));
   PetscCall(TestColumns(op.A, PETSC_TRUE));
+  PetscCall(TestRecycle(op.A, b));
   PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
   PetscCall(DestroyAll(&shell, &op.A, &b));
   PetscCall(PetscFinalize());

@@ -487,6 +487,9 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4)) PetscCall(KSPIDRSSetCommunication(solver->ksp, (KSPIDRSCommunication)Pick(KSP_IDRS_COMMUNICATION_NCCL)));
   if (all || Once(4)) PetscCall(KSPIDRSSetProduct(solver->ksp, (KSPIDRSProduct)Pick(KSP_IDRS_PRODUCT_CSR)));
   if (all || Once(4)) PetscCall(KSPIDRSSetRun(solver->ksp, (KSPIDRSRun)Pick(KSP_IDRS_RUN_WHOLE)));
+  if (all || Once(4))
+    PetscCall(KSPIDRSSetRecycle(solver->ksp, Once(2) ? (KSPIDRSRecycle)Pick(KSP_IDRS_RECYCLE_ALWAYS + 1) : KSP_IDRS_RECYCLE_NEVER));
+  if (Once(20)) PetscCall(KSPIDRSResetRecycle(solver->ksp));
   if (all || Once(4)) PetscCall(SetInt(solver, KSPIDRSSetWidth, KSPIDRSGetWidth, "-ksp_idrs_width", Once(3) ? 1 : 1 + Pick(16)));
   if (all || Once(4)) PetscCall(SetPreconditioner(solver, system));
   if (all || Once(4)) PetscCall(SetEnd(solver));
@@ -704,8 +707,21 @@ static PetscErrorCode HasMatching(Solver *solver, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Results depend on earlier solves */
+static PetscErrorCode Recycles(Solver *solver, PetscBool *recycles)
+{
+  PetscBool      idrs;
+  KSPIDRSRecycle recycle = KSP_IDRS_RECYCLE_NEVER;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)solver->ksp, KSPIDRS, &idrs));
+  if (idrs) PetscCall(KSPIDRSGetRecycle(solver->ksp, &recycle));
+  *recycles = (PetscBool)(recycle != KSP_IDRS_RECYCLE_NEVER);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-   One more time, as it is or after a reset: the same must come of it. On a device, products of PETSc's may sum in any order. And
+   One more time, as it is or after a reset: the same must come of it, unless solves recycle. On a device, products of PETSc's may sum in any order. And
    where numbers are so small that the squares of residuals vanish, an inner solver may begin with what another application has
    left: PETSc's VecSet() to zero does nothing where the norm is known to be zero, and that is what it takes theirs for.
 */
@@ -716,7 +732,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   const PetscReal least = 1.0 / (PetscSqrtReal(PETSC_MAX_REAL) * PetscSqr(PETSC_MACHINE_EPSILON));
   PetscErrorCode  ierr;
   PetscReal       bnorm;
-  PetscBool       same = PETSC_FALSE, device, tiny, matching;
+  PetscBool       same = PETSC_FALSE, device, tiny, matching, recycles;
   Outcome         second;
   char            text[256];
   Vec             y;
@@ -730,6 +746,13 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   PetscCall(VecDuplicate(x, &y));
   if (reset) PetscCall(Reset(solver, system));
   PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));
+  PetscCall(Recycles(solver, &recycles));
+  if (recycles) {
+    if (ierr) PetscCall(Finding(message));
+    else PetscCall(CheckSolve(solver, system, transpose, b, x0, y, &second));
+    PetscCall(VecDestroy(&y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(SameBits(x, y, &same));
   /* the same where the guess is the solution, and its residual is what such an inner solver makes of zero */
   tiny = (PetscBool)(solver->inner && first->entries && second.entries && PetscMin(first->history[0], second.history[0]) < least);
@@ -748,7 +771,7 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
 {
   const PetscInt count = 1 + Pick(Once(3) ? MAX_COLUMNS : 3);
   PetscErrorCode ierr;
-  PetscBool      same = PETSC_FALSE, device, idrs;
+  PetscBool      same = PETSC_FALSE, device, idrs, recycles;
   PetscInt       n, width = 1, results = 0;
   Outcome        outcomes[MAX_COLUMNS] = {0};
   Mat            B, X, X0;
@@ -798,10 +821,11 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
       outcomes[j].its    = its[j];
     }
   }
+  PetscCall(Recycles(solver, &recycles));
   for (PetscInt j = 0; j < count && !ierr; j++) {
     PetscCall(ColumnGet(B, j, b));
     PetscCall(ColumnGet(X0, j, x0));
-    if (width > 1) {
+    if (width > 1 || recycles) {
       PetscCall(ColumnGet(X, j, x));
       PetscCall(CheckTruth(solver, system, PETSC_FALSE, b, x0, x, &outcomes[j]));
       continue;

@@ -6,8 +6,9 @@ static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type
 #define ROWS (LINE * LINE)
 
 /* What a KSPIDRS starts with */
-static const PetscReal defaults[12] = {
-  4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO, 16}; /* then false */
+static const PetscReal defaults[13] = {
+  4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO,
+  16}; /* then never, false */
 
 /* All values that can be asked for, in this order; the error of the first that cannot */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
@@ -17,6 +18,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   KSPIDRSCommunication  communication;
   KSPIDRSProduct        product;
   KSPIDRSRun            run;
+  KSPIDRSRecycle        recycle;
   PetscBool             block, smoothing;
 
   PetscFunctionBeginUser;
@@ -29,6 +31,7 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   PetscCall(KSPIDRSGetCommunication(ksp, &communication));
   PetscCall(KSPIDRSGetProduct(ksp, &product));
   PetscCall(KSPIDRSGetRun(ksp, &run));
+  PetscCall(KSPIDRSGetRecycle(ksp, &recycle));
   PetscCall(KSPIDRSGetWidth(ksp, &width));
   PetscCall(KSPIDRSGetBlock(ksp, &block));
   PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
@@ -40,8 +43,9 @@ static PetscErrorCode Settings(KSP ksp, PetscReal values[])
   values[7]  = (PetscReal)product;
   values[8]  = (PetscReal)run;
   values[9]  = (PetscReal)width;
-  values[10] = (PetscReal)block;
-  values[11] = (PetscReal)smoothing;
+  values[10] = (PetscReal)recycle;
+  values[11] = (PetscReal)block;
+  values[12] = (PetscReal)smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,6 +74,8 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
   PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
   PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+  PetscCall(KSPIDRSSetRecycle(ksp, KSP_IDRS_RECYCLE_ALWAYS));
+  PetscCall(KSPIDRSResetRecycle(ksp));
   PetscCall(KSPIDRSSetWidth(ksp, right ? 5 : 50));
   PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));

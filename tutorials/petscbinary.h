@@ -316,7 +316,7 @@ static PetscErrorCode VecLoadPetscBinary(Vec b, const char name[], PetscInt j, P
    PetscBinaryHasVector - Returns PETSC_TRUE if PETSc wrote the file and it has a vector of N entries among its objects, as vector j
    of all
 */
-static PetscErrorCode PetscBinaryHasVector(const char name[], PetscInt N, PetscInt j, PetscBool *has)
+PETSC_UNUSED static PetscErrorCode PetscBinaryHasVector(const char name[], PetscInt N, PetscInt j, PetscBool *has)
 {
   BinaryFile binary;
   PetscBool  is;

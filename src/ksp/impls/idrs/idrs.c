@@ -25,6 +25,7 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   }
   if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() removes the PC before */
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
   PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
@@ -141,6 +142,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
     PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
   }
   PetscCall(KSPIDRSMakeSlots_Private(ksp, active));
+  PetscCall(KSPIDRSTurnSlots_Private(ksp));
   idrs->active = active;
   PetscCall(KSPIDRSSetOperator_Private(ksp));
   PetscCall(KSPIDRSSetProduct_Private(ksp));
@@ -334,6 +336,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   IDRSOptionEnum(ksp, "-ksp_idrs_product", "What computes the matvecs of the iterations", KSPIDRSSetProduct, KSPIDRSProducts,
                  now->product);
   IDRSOptionEnum(ksp, "-ksp_idrs_run", "What runs the iterations", KSPIDRSSetRun, KSPIDRSRuns, now->run);
+  IDRSOptionEnum(ksp, "-ksp_idrs_recycle", "When a solve begins with the panels of the solve before", KSPIDRSSetRecycle,
+                 KSPIDRSRecycles, now->recycle);
   IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth, now->width);
   IDRSOption(Bool, ksp, "-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", KSPIDRSSetBlock,
              now->block);
@@ -356,6 +360,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto)
 . -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto)
 . -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto)
+. -ksp_idrs_recycle (never|auto|always)           - when a solve begins with the panels of the solve before (default never)
 . -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16)
 - -ksp_idrs_block (true|false)                    - whether these have one block recurrence (default false)
 
@@ -413,6 +418,9 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   After an error in `KSPSolve()` on one process the next one sets the solver up again. On several processes call `KSPReset()`, on
   all of them, and `KSPSetOperators()`, or change a setting that needs a new set-up, such as `s`.
 
+  For sequences of systems with the same or a similar operator, `KSPIDRSSetRecycle()` lets each solve begin with the panels of the
+  solve before.
+
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear
   equations, SIAM J. Sci. Comput. 31 (2008); M.B. van Gijzen and P. Sonneveld, Algorithm 913: an elegant IDR(s) variant that
@@ -421,8 +429,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`,
           `KSPIDRSRegister()`, `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`,
           `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`, `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`,
-          `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`, `KSPIDRSSetWidth()`,
-          `KSPIDRSSetBlock()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
+          `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`,
+          `KSPIDRSSetRecycle()`, `KSPIDRSSetWidth()`, `KSPIDRSSetBlock()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {

@@ -145,18 +145,27 @@ static PetscErrorCode KSPIDRSCopyDirection_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSDirection_Private - Computes U_k, or p = B^{-1}r in the omega step; a joint operation also computes the matvec */
+/*
+   KSPIDRSDirection_Private - Computes U_k, or p = B^{-1}r in the omega step, of columns whose U_k is not given; a joint operation
+   also computes the matvec
+*/
 PetscErrorCode KSPIDRSDirection_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSColumns needs = {.count = 0};
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSCombine_Private(ksp, cols));
-  if (idrs->pcmode == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, cols->column[0]));
-  else if (KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSPrecondition_Private(ksp, cols));
   for (PetscInt i = 0; i < cols->count; i++) {
-    if (!KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSCopyDirection_Private(ksp, cols->column[i]));
-    cols->column[i]->rec.stage = KSPIDRS_HAVE_U;
+    if (cols->column[i]->rec.given) cols->column[i]->rec.stage = KSPIDRS_HAVE_U;
+    else needs.column[needs.count++] = cols->column[i];
+  }
+  if (!needs.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSCombine_Private(ksp, &needs));
+  if (idrs->pcmode == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, needs.column[0]));
+  else if (KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSPrecondition_Private(ksp, &needs));
+  for (PetscInt i = 0; i < needs.count; i++) {
+    if (!KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSCopyDirection_Private(ksp, needs.column[i]));
+    needs.column[i]->rec.stage = KSPIDRS_HAVE_U;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -177,7 +186,8 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
     x[i] = omega ? col->t : col->G[k];
     w[i] = omega ? col->v : col->t; /* scratch */
   }
-  if (idrs->reader == KSPIDRS_READ_BY_PASS || idrs->pcmode == KSPIDRS_PC_JOINT) idrs->counts.matvecs += cols->count;
+  if (idrs->reader == KSPIDRS_READ_BY_PASS || (idrs->pcmode == KSPIDRS_PC_JOINT && !cols->column[0]->rec.given))
+    idrs->counts.matvecs += cols->count;
   else PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -219,7 +229,7 @@ static IDRSBounds KSPIDRSGetBounds(KSP ksp, const KSPIDRSColumn *col)
 
 /*
    KSPIDRSLaunch_Private - Launches the projections of the step, with bounds if a device continues. The host continues a replaced
-   r
+   r, and a start with recycled U, after which it decides whether they are of use
 */
 PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -232,7 +242,7 @@ PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSColumn *col  = cols->column[i];
     const IDRSStep step = KSPIDRSGetStep(idrs, col);
 
-    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && col->rec.omega != KSPIDRS_OMEGA_REPEAT) {
+    if (idrs->depth && col->rec.residual == KSPIDRS_RECURRED && col->rec.omega != KSPIDRS_OMEGA_REPEAT && !col->rec.given) {
       bounds[async.group.count] = KSPIDRSGetBounds(ksp, col);
       KSPIDRSPassAdd(&async, col, &step);
     } else KSPIDRSPassAdd(&lockstep, col, &step);
@@ -268,14 +278,16 @@ PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
 
 /*
    KSPIDRSCanBeWhole - Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, no omega step after
-   the start has begun, and the convergence test looks at all norms from now on
+   the start has begun, no U_k is given, the guard of recycling does not decide in this cycle, and the convergence test looks at all
+   norms from now on
 */
 PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
 
   return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->suspended && rec->residual == KSPIDRS_RECURRED &&
-                     rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->step.start && rec->step.k == col->scalars->s) &&
+                     rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->step.start && rec->step.k == col->scalars->s) && !rec->given &&
+                     !KSPIDRSGuardDue(col, rec->its + 1) &&
                      (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
@@ -288,7 +300,7 @@ IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col)
   const PetscReal  scale  = col->scale;
   const IDRSLimits limits = {.bounds     = KSPIDRSGetBounds(ksp, col),
                              .its        = col->rec.its,
-                             .maxits     = ksp->max_it,
+                             .maxits     = col->guard.test ? PetscMin(col->guard.test, ksp->max_it) : ksp->max_it,
                              .fall       = col->anchor ? idrs->set.updatetol : 0.0,
                              .anchornorm = scale * col->trust.anchornorm,
                              .peak       = scale * col->trust.peak,
@@ -373,14 +385,16 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
   IDRSStep                 step = KSPIDRSGetStep(idrs, col);
 
   if (k == s) step.wantv = (PetscBool)(!last && !due);
-  else step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->step.start)) && rec->residual == KSPIDRS_RECURRED && !last);
+  else
+    step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->step.start)) && rec->residual == KSPIDRS_RECURRED &&
+                             !rec->given && !last);
   step.wantu = (PetscBool)(step.wantv && k + 1 != s && !KSPIDRSIsPreconditioned(idrs));
   return step;
 }
 
 /*
    Moves the smoothed iterate by a vector that the pass will change. *due is set if a reliable update may be due after the omega
-   step, which the sums cannot tell if the norm is not sharp
+   step, which the sums cannot tell if the norm is not sharp, or a decision of the guard of recycling
 */
 static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, PetscBool *due)
 {
@@ -394,7 +408,8 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
   *due = PETSC_FALSE;
   if (k == idrs->set.s) {
     *due = (PetscBool)((lockstep && !IDRSScalarsIsSharp(scalars, rr)) ||
-                       KSPIDRSUpdateDue(idrs, col, lockstep ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm));
+                       KSPIDRSUpdateDue(idrs, col, lockstep ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm) ||
+                       KSPIDRSGuardDue(col, rec->its + 1));
     PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t)); /* x += omega p, r -= omega t */
     /* x += omega U_k, r -= omega G_k, with G_k before its orthogonalization */
   } else if (rec->step.start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->beta + k, col->U + k, col->G + k));

@@ -1,9 +1,9 @@
 /*
    The data and the internal functions of KSPIDRS. Calls point one way: a file calls only files after it
 
-     idrs.c, idrsview.c, idrsset.c;  idrscolumns.c;  idrsblock.c, idrsblockcycle.c, idrsblockbasis.c;  idrsrun.c;  idrstrust.c and
-     idrscycle.c, which do not call each other;  idrssmooth.c;  idrsoperator.c;  idrspc.c;  idrsplacement.c;  idrsreport.c;
-     idrsslots.c;  { idrsops.h, idrsproduct.h }
+     idrs.c, idrsview.c, idrsset.c;  idrscolumns.c;  idrsblock.c, idrsblockcycle.c, idrsblockbasis.c;  idrsrun.c;  idrsrecycle.c;
+     idrstrust.c and idrscycle.c, which do not call each other;  idrssmooth.c;  idrsoperator.c;  idrspc.c;  idrsplacement.c;
+     idrsreport.c;  idrsslots.c;  { idrsops.h, idrsproduct.h }
 */
 #pragma once
 
@@ -35,6 +35,7 @@ typedef struct {
   KSPIDRSCommunication  communication;  /* of the reductions */
   KSPIDRSProduct        product;        /* what computes the matvecs */
   KSPIDRSRun            run;            /* what runs the recurrence */
+  KSPIDRSRecycle        recycle;        /* when a solve begins with the panels of the solve before */
   PetscInt              width;          /* simultaneous right-hand sides of KSPMatSolve() */
   PetscBool             block;          /* one block recurrence for these */
   PetscBool             smoothing;      /* of the residual */
@@ -99,7 +100,8 @@ typedef enum {
   KSPIDRS_NOT_SUSPENDED,
   KSPIDRS_UNVERIFIED, /* the last norm meets the tolerance: b - A x must be computed */
   KSPIDRS_BREAKDOWN,  /* M_kk is rounding error, or there is no omega */
-  KSPIDRS_GROWTH      /* ||r|| has grown beyond the limit */
+  KSPIDRS_GROWTH,     /* ||r|| has grown beyond the limit */
+  KSPIDRS_DROPPED     /* the guard has dropped recycled panels */
 } KSPIDRSSuspension;
 
 /* How the norm of the new r is obtained */
@@ -125,6 +127,7 @@ typedef struct {
   KSPIDRSOmega      omega;
   PetscInt          columns; /* columns of U whose beta has not been added to z */
   PetscInt          its;     /* completed iterations; rep.its of them have been reported */
+  PetscBool         given;   /* U_k is that of the last solve, and is not computed */
   PetscBool         added;   /* the solve has ended, and vec_sol is complete */
 } KSPIDRSRecurrence;
 
@@ -149,6 +152,58 @@ typedef struct {
   PetscInt64         historymax, historylen;
 } KSPIDRSReported;
 
+/* What a solve begins with */
+typedef enum {
+  KSPIDRS_TAKES_NOTHING, /* the start computes U and G */
+  KSPIDRS_TAKES_U,       /* the U of the last solve: A may have changed, so the start computes G = A U */
+  KSPIDRS_TAKES_PANELS   /* the G and U of the last solve: there is no start */
+} KSPIDRSTakes;
+
+/* The operator and the shadow space for which G = A U and M = P^H G hold */
+typedef struct {
+  uint64_t         seed;      /* of the hashed shadow space, without restarts */
+  PetscObjectState shadow;    /* sum of the states of explicit shadow vectors, or -1 */
+  PetscObjectId    A;         /* 0 for an operator whose state does not tell whether it has changed */
+  PetscObjectState state;     /* of A */
+  PetscObjectId    nullspace; /* attached to A, or 0 */
+  PCSide           side;      /* on the left G = B^{-1} A U */
+} KSPIDRSPanelKey;
+
+/*
+   What a solve leaves for the next one with the panels G and U of its slot, and the record of the guard: one for each direction of
+   solves, with A or its transpose
+*/
+typedef struct {
+  PetscBool       valid;
+  KSPIDRSReason   why; /* if not valid: the reason, or NULL if there was no solve */
+  KSPIDRSPanelKey key;
+  PetscInt        restarts; /* the seed of P is that of the key, plus this number */
+  PetscInt        k;        /* the step in which the solve has ended */
+  KSPIDRSStage    stage;    /* of this step: with KSPIDRS_HAVE_U or KSPIDRS_PROJECTED it must be finished */
+  PetscScalar    *storage;  /* IDRS_STORAGE(s) scalars: M, and the sums of this step; NULL before the first solve */
+  PetscInt        its;      /* of the last solve that took nothing and converged, or 0 */
+  PetscReal       digits;   /* log10 of the fall of ||r|| in it */
+  PetscReal       half;     /* the fraction of its iterations after which half of these digits were reached */
+  PetscInt        row;      /* solves since then that have recycled */
+  PetscInt        bad;      /* 2 after a solve for which recycling was of no use, or two of them in a row */
+  PetscInt        off;      /* solves that must not recycle now */
+  PetscInt        pause;    /* solves that must not recycle after the next failure; 0 stands for KSPIDRS_RECYCLE_PAUSE */
+} KSPIDRSPanel;
+
+/* Levels of ||r||, a factor of 2^(1/4) apart, for which the guard keeps the last iteration above them */
+#define KSPIDRS_GUARD_LEVELS 128
+
+/* The guard of recycling in one solve */
+typedef struct {
+  KSPIDRSTakes takes;                       /* what the solve has begun with */
+  PetscBool    dropped;                     /* it has then been found to be of no use */
+  PetscReal    first;                       /* first norm */
+  PetscInt     above[KSPIDRS_GUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
+  PetscReal    expected;                    /* iterations without recycling, or 0 if unknown */
+  PetscInt     window, test;                /* the test: in iteration `test` the least norm since `window` decides; 0: no test */
+  PetscReal    least, most;                 /* this norm, and the largest one with which the solve goes on */
+} KSPIDRSGuard;
+
 /* A right-hand side and the vectors of its recurrence. KSPSolve() has one slot, KSPMatSolve() one for each simultaneous column */
 typedef struct {
   IDRSWork          work;    /* the panels G and U with their back end */
@@ -163,8 +218,12 @@ typedef struct {
   KSPIDRSTrust      trust;
   PetscReal         scale; /* a power of 2: r, z and anchor are multiplied by it, norms are not; see KSPIDRSSetScale_Private() */
   KSPIDRSReported   rep;
-  PetscInt          index;  /* of the column of B in KSPMatSolve(); -1 for an empty slot */
-  PetscBool         copied; /* the solution is a copy of the column of X */
+  KSPIDRSPanel      panel; /* of the last solve in this slot */
+  KSPIDRSGuard      guard;
+  IDRSWork          otherwork;  /* the panels of the other direction, with A instead of its transpose, or NULL */
+  KSPIDRSPanel      otherpanel; /* of the last solve in that direction */
+  PetscInt          index;      /* of the column of B in KSPMatSolve(); -1 for an empty slot */
+  PetscBool         copied;     /* the solution is a copy of the column of X */
 } KSPIDRSColumn;
 
 /* Columns that make step k together */
@@ -196,6 +255,12 @@ typedef struct {
   PetscInt       wholes, wholematvecs;     /* kernels that made many steps, and their matvecs */
   PetscLogDouble norms, before;            /* norms of b - A x; reductions of the work before this solve */
   PetscLogDouble matvecseconds, pcseconds; /* on a GPU, if PETSc measures them */
+  PetscInt       recycled, dropped;        /* right-hand sides that began with panels; those for which they were of no use */
+  PetscInt       refused;                  /* right-hand sides that began without */
+  KSPIDRSReason  refusal;                  /* the reason of the last of them */
+  PetscReal      growth;                   /* largest ||r - G c|| / ||r|| of panels that were taken */
+  PetscReal      expected;                 /* iterations of these right-hand sides without recycling, or 0 */
+  PetscInt       spent;                    /* and with it */
 } KSPIDRSCounts;
 
 typedef struct _KSPIDRSRunOps KSPIDRSRunOps;
@@ -212,8 +277,9 @@ typedef struct {
   Vec           *slotvecs; /* of the other slots, slotlength for all */
   void          *slotmemory;
   PetscInt       slotlength;
-  IDRSProduct    product; /* y = A x */
-  PetscBool      exact;   /* b - A x can be trusted */
+  PetscBool      transposed; /* the direction of the panels in the slots, if solves recycle */
+  IDRSProduct    product;    /* y = A x */
+  PetscBool      exact;      /* b - A x can be trusted */
   KSPIDRSReader  reader;
   Vec           *inverse;  /* one vector, the diagonal of B^{-1}, or NULL */
   Vec            diagonal; /* this vector if the passes apply the preconditioner of this solve, or NULL */
@@ -317,6 +383,19 @@ static inline void KSPIDRSSetStartNorm(KSPIDRSTrust *trust, PetscReal rnorm)
   if (trust->anchornorm == PETSC_MAX_REAL) KSPIDRSSetReplacedNorm(trust, rnorm);
 }
 
+/* Returns PETSC_TRUE if the guard of recycling decides at the end of the cycle of this iteration */
+static inline PetscBool KSPIDRSGuardDue(const KSPIDRSColumn *col, PetscInt its)
+{
+  return (PetscBool)(col->guard.test && its >= col->guard.test);
+}
+
+/* Notes that the panels with which a solve has begun were of no use */
+static inline void KSPIDRSGuardDrop(KSP ksp, KSPIDRSColumn *col)
+{
+  col->guard.dropped = PETSC_TRUE;
+  ((KSP_IDRS *)ksp->data)->counts.dropped++;
+}
+
 /* idrs.c */
 PETSC_INTERN PetscErrorCode KSPCreate_IDRS(KSP);
 
@@ -337,6 +416,8 @@ PETSC_INTERN PetscErrorCode KSPIDRSMakeSlots_Private(KSP, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSDestroySlots_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *, IDRSWork, Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
+PETSC_INTERN PetscErrorCode KSPIDRSTurnSlots_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSDestroyPanels_Private(KSP, PetscInt, PetscInt);
 
 /* idrsreport.c */
 PETSC_INTERN KSPIDRSReported KSPIDRSGetReported(KSP);
@@ -403,6 +484,14 @@ PETSC_INTERN PetscErrorCode KSPIDRSUpdateProduct_Private(KSP, const KSPIDRSColum
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateResidual_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP, KSPIDRSColumn *);
+
+/* idrsrecycle.c */
+PETSC_INTERN PetscErrorCode KSPIDRSRecycleChoose_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSRecycleBegin_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP, KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSRecycleEnd_Private(KSP, KSPIDRSColumn *, PetscBool);
+PETSC_INTERN void           KSPIDRSGuardReport(KSPIDRSColumn *, PetscInt, PetscReal);
+PETSC_INTERN PetscErrorCode KSPIDRSGuardDecide_Private(KSP, KSPIDRSColumn *);
 
 /* idrsrun.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);

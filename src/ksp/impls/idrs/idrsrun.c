@@ -52,6 +52,7 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, 
   trust->rnorm  = rnorm;
   trust->peak   = PetscMax(trust->peak, rnorm);
   trust->logged = PETSC_FALSE;
+  if (((KSP_IDRS *)ksp->data)->set.recycle != KSP_IDRS_RECYCLE_NEVER) KSPIDRSGuardReport(col, its, rnorm);
   if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, col, &rnorm));
   PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, rnorm));
   if (PetscIsInfOrNanReal(rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
@@ -179,6 +180,12 @@ static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
   if (!left) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSFinish_Private(ksp, cols, norm, rnorm));    /* alpha, M_k, beta_k, f;  G_k, U_k, r */
   PetscCall(KSPIDRSReportNow_Private(ksp, cols, norm, rnorm)); /* ||r|| that does not come with the next reduction */
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSRecurrence *rec = &cols->column[i]->rec;
+
+    if (rec->given && rec->step.k == idrs->set.s && KSPIDRSContinues(cols->column[i]))
+      PetscCall(KSPIDRSRecycleEndStart_Private(ksp, cols->column[i])); /* r -= G c, M c = f */
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,11 +208,20 @@ static PetscBool KSPIDRSAtUpdate(const KSP_IDRS *idrs, const KSPIDRSColumn *col)
                      KSPIDRSUpdateDue(idrs, col, col->trust.rnorm));
 }
 
-/* Returns PETSC_TRUE if a run makes another step: r has not been replaced, and no update is due */
+/* Returns PETSC_TRUE if a cycle has ended and the guard of recycling must decide */
+static PetscBool KSPIDRSAtGuard(const KSPIDRSColumn *col)
+{
+  const KSPIDRSRecurrence *rec = &col->rec;
+
+  return (PetscBool)(rec->step.k == 0 && rec->stage == KSPIDRS_NOTHING && rec->residual == KSPIDRS_RECURRED && !rec->suspended &&
+                     KSPIDRSGuardDue(col, rec->its));
+}
+
+/* Returns PETSC_TRUE if a run makes another step: r has not been replaced, and no update or decision of the guard is due */
 static PetscBool KSPIDRSRunContinues(KSP ksp, const KSPIDRSColumn *col)
 {
   return (PetscBool)(KSPIDRSContinues(col) && col->rec.residual == KSPIDRS_RECURRED &&
-                     !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col));
+                     !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col) && !KSPIDRSAtGuard(col));
 }
 
 /* Finishes the replacement of r after its projection f = P^H r, and reports the iteration whose norm it is. A cycle begins */
@@ -476,9 +492,11 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     cols->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   }
+  PetscCall(KSPIDRSRecycleChoose_Private(ksp, cols));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, cols));
   for (PetscInt i = 0; i < cols->count; i++)
     PetscCall(KSPIDRSReport_Private(ksp, cols->column[i], 0, cols->column[i]->trust.rnorm));
+  PetscCall(KSPIDRSRecycleBegin_Private(ksp, cols));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -498,6 +516,7 @@ static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSColum
     KSPIDRSColumn *col = cols->column[i];
 
     PetscCall(KSPIDRSAssertState_Private(col));
+    if (KSPIDRSAtGuard(col)) PetscCall(KSPIDRSGuardDecide_Private(ksp, col));
     if (col->rec.suspended == KSPIDRS_UNVERIFIED) KSPIDRSColumnsAdd(&unverified, col);
     else if (col->rec.suspended) PetscCall(KSPIDRSRestart_Private(ksp, col));
     else if (KSPIDRSAtUpdate(idrs, col)) KSPIDRSColumnsAdd(&due, col);
@@ -540,13 +559,16 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   const IDRSGroup group  = KSPIDRSGetGroup(cols);
   KSPIDRSColumns  finite = {.count = 0}, unadded = {.count = 0};
+  PetscBool       ondevice[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) ondevice[i] = IDRSQueueOnDevice(cols->column[i]->work);
   PetscCall(IDRSQueueEnd(&group));
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn   *col = cols->column[i];
     KSPIDRSReported *rep = &col->rep;
 
+    PetscCall(KSPIDRSRecycleEnd_Private(ksp, col, ondevice[i]));
     /* the norm of b - A x after a breakdown */
     if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
     /* After a NaN the solution is the iterate of the last reliable update or verification */

@@ -719,6 +719,121 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 }
 
 /*@
+  KSPIDRSSetRecycle - Sets when a solve with `KSPIDRS` begins with the panels of the solve before
+
+  Logically Collective
+
+  Input Parameters:
++ ksp     - the Krylov solver context
+- recycle - never, automatically, or always (default `KSP_IDRS_RECYCLE_NEVER`)
+
+  Options Database Key:
+. -ksp_idrs_recycle (never|auto|always) - when a solve recycles
+
+  Level: intermediate
+
+  Notes:
+  Time steps, Newton iterations and adjoints solve a sequence of systems. With this setting a solve begins with U, G = A U and the
+  shadow space of the solve before. If the residual norm falls slowly at first and then faster, the solves after the first take 0.3
+  to 0.7 of the matvecs. If it falls at an even rate, as on three-dimensional convection and diffusion, recycling costs matvecs.
+  Choose s = 8.
+
+  `KSP_IDRS_RECYCLE_AUTO` decides from the convergence of the last solve that began without panels, and from the growth of the
+  residual norm when the panels are applied to the new right-hand side. After 0.6 of the expected iterations it looks at the norm
+  once more. If the norm has not fallen by a quarter of the expected digits, the solve restarts with the next seed. After such a
+  failure the next 10 solves do not recycle, after another one the next 20, and so on. It needs s >= 2 and residual norms, so it
+  does nothing with `KSP_NORM_NONE`. With explicit shadow vectors it does not restart. `-ksp_view` and `-info` show the decisions.
+
+  `KSP_IDRS_RECYCLE_ALWAYS` recycles whenever there are panels for the same shadow space. It only refuses panels with which the
+  residual norm would grow so far that most digits are lost.
+
+  If the operator is the same matrix in the same state, a recycled solve needs no start, which saves s matvecs. If the operator
+  has changed, the start computes G = A U. The start also computes G = A U if the state of the operator does not show a change: for
+  `MATSHELL`, `MATMFFD`, `MATNEST` and all other types except aij, baij, sbaij, sell and dense, and with a preconditioner on the
+  left other than `PCNONE`. A preconditioner on the right may change between solves. If the entries of a matrix change without
+  `PetscObjectStateIncrease()`, convergence is delayed, and b - A x is verified as in every solve.
+
+  The result of a solve depends on the solves before it. `KSPIDRSResetRecycle()`, `KSPReset()`, another seed, another s and other
+  shadow vectors make the next solve independent. A solve that fails leaves no panels, except with `KSP_DIVERGED_ITS`. A solve that
+  ends in its first s iterations leaves none either.
+
+  Recycling needs no vectors, except if solves with A and with its transpose take turns: each direction has panels of its own, 2s
+  vectors more. In `KSPMatSolve()` a right-hand side begins with the panels of the right-hand side before it in the same slot. Block
+  recurrences do not recycle.
+
+  In single precision it has not been measured.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRecycle()`, `KSPIDRSResetRecycle()`, `KSPIDRSRecycle`, `KSPSetInitialGuessNonzero()`,
+          `KSPGuess`
+@*/
+PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
+{
+  KSP_IDRS *idrs;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  PetscValidLogicalCollectiveEnum(ksp, recycle, 2);
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSCheckEnum(ksp, Recycle, recycle, KSP_IDRS_RECYCLE_ALWAYS);
+  idrs->set.recycle = recycle;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSGetRecycle - Gets when a solve with `KSPIDRS` begins with the panels of the solve before, as set with
+  `KSPIDRSSetRecycle()`
+
+  Not Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Output Parameter:
+. recycle - never, automatically, or always
+
+  Level: intermediate
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetRecycle()`
+@*/
+PetscErrorCode KSPIDRSGetRecycle(KSP ksp, KSPIDRSRecycle *recycle)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  KSPIDRSGetSetting(ksp, recycle, recycle);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPIDRSResetRecycle - Makes the next solve with `KSPIDRS` independent of earlier ones
+
+  Logically Collective
+
+  Input Parameter:
+. ksp - the Krylov solver context
+
+  Level: intermediate
+
+  Note:
+  Also forgets what `KSP_IDRS_RECYCLE_AUTO` knows of earlier solves, and frees the panels of the other direction if solves with A
+  and with its transpose have taken turns.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetRecycle()`, `KSPReset()`
+@*/
+PetscErrorCode KSPIDRSResetRecycle(KSP ksp)
+{
+  KSP_IDRS *idrs;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  IDRSTryData(ksp, KSPIDRS, idrs);
+  PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+             "KSPIDRSResetRecycle() is called inside KSPSolve(): call it between solves");
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
   KSPIDRSGetCounts - Gets the numbers of matvecs, reductions, reliable updates and restarts of the last solve with `KSPIDRS`
 
   Not Collective
@@ -960,6 +1075,8 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   KSPIDRSCompose(ksp, compose, Communication);
   KSPIDRSCompose(ksp, compose, Product);
   KSPIDRSCompose(ksp, compose, Run);
+  KSPIDRSCompose(ksp, compose, Recycle);
+  IDRSCompose(ksp, compose, KSPIDRSResetRecycle);
   IDRSCompose(ksp, compose, KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -49,6 +49,75 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   KSPIDRSDestroyPanels_Private - Forgets what solves have left for later ones in slots, and frees the panels of the other
+   direction
+*/
+PetscErrorCode KSPIDRSDestroyPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
+{
+  KSP_IDRS *idrs                  = (KSP_IDRS *)ksp->data;
+  IDRSWork  works[IDRS_MAX_WIDTH] = {NULL};
+
+  PetscFunctionBegin;
+  for (PetscInt i = begin; i < end; i++) {
+    KSPIDRSColumn *col = &idrs->slot[i];
+
+    works[i]       = col->otherwork;
+    col->otherwork = NULL;
+    PetscCall(PetscFree(col->panel.storage));
+    PetscCall(PetscFree(col->otherpanel.storage));
+    PetscCall(PetscMemzero(&col->panel, sizeof(col->panel)));
+    PetscCall(PetscMemzero(&col->otherpanel, sizeof(col->otherpanel)));
+  }
+  PetscCall(IDRSWorkDestroy(end - begin, works + begin));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates panels of the other direction for slots whose panels must be kept. Works that are created together are in all of them */
+static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
+{
+  KSP_IDRS      *idrs                  = (KSP_IDRS *)ksp->data;
+  IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
+  PetscBool      keeps                 = PETSC_FALSE;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || idrs->slot[i].panel.valid);
+  if (!keeps || idrs->slot[begin].otherwork) PetscFunctionReturn(PETSC_SUCCESS);
+  ierr = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
+  /* what is there after an error is destroyed with the slots, too */
+  for (PetscInt i = begin; i < end; i++) idrs->slot[i].otherwork = works[i - begin];
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSTurnSlots_Private - Gives the slots the panels of the direction of this solve, with A or its transpose, if solves recycle.
+   The panels of the other direction wait for the next solve in that direction: 2s vectors each
+*/
+PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER || idrs->transposed == ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 0, 1));
+  PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 1, idrs->slots));
+  idrs->transposed = ksp->transpose_solve;
+  for (PetscInt i = 0; i < idrs->slots; i++) {
+    KSPIDRSColumn     *col   = &idrs->slot[i];
+    const KSPIDRSPanel panel = col->panel;
+    const IDRSWork     work  = col->work;
+
+    col->panel      = col->otherpanel;
+    col->otherpanel = panel;
+    if (!col->otherwork) continue; /* no panel needs to be kept */
+    PetscCall(KSPIDRSSetSlot_Private(col, col->otherwork, (Vec[]){col->r, col->z, col->v, col->t}));
+    col->otherwork = work;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* KSPIDRSDestroySlots_Private - Frees all slots but the first */
 PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
 {
@@ -56,6 +125,7 @@ PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
   IDRSWork  works[IDRS_MAX_WIDTH] = {NULL};
 
   PetscFunctionBegin;
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
   for (PetscInt i = 1; i < IDRS_MAX_WIDTH; i++) {
     works[i - 1] = idrs->slot[i].work;
     PetscCall(PetscMemzero(&idrs->slot[i], sizeof(idrs->slot[i])));

@@ -181,6 +181,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     rec->stage       = KSPIDRS_NOTHING;
     rec->suspended   = KSPIDRS_NOT_SUSPENDED;
     rec->omega       = KSPIDRS_OMEGA_NEW;
+    rec->given       = PETSC_FALSE;
     rec->added       = PETSC_FALSE;
     col->trust.rnorm = col->trust.peak = 0.0;
     col->trust.anchornorm              = PETSC_MAX_REAL;
@@ -391,21 +392,22 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 
 /*
    KSPIDRSRestart_Private - Restarts after a failure, from the present x with the next seed, unless x has converged or there were
-   too many restarts. If r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed iterate is kept, and is
-   the new x if the recurrence would soon be too far from it
+   too many restarts after breakdowns. If r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed iterate
+   is kept, and is the new x if the recurrence would soon be too far from it
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec    = &col->rec;
-  KSPIDRSTrust      *trust  = &col->trust;
-  KSPIDRSReported   *rep    = &col->rep;
-  const PetscBool    growth = (PetscBool)(rec->suspended == KSPIDRS_GROWTH),
-                  continues = (PetscBool)(!growth && IDRSStartIsKept(rec->step.start, rec->step.k, idrs->set.s));
+  KSP_IDRS          *idrs      = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec       = &col->rec;
+  KSPIDRSTrust      *trust     = &col->trust;
+  KSPIDRSReported   *rep       = &col->rep;
+  const PetscBool    breakdown = (PetscBool)(rec->suspended == KSPIDRS_BREAKDOWN),
+                  continues = (PetscBool)(breakdown && !rec->given && IDRSStartIsKept(rec->step.start, rec->step.k, idrs->set.s));
   const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
   PetscReal            rnorm;
 
   PetscFunctionBegin;
+  if (rec->given) KSPIDRSGuardDrop(ksp, col);
   /* M c = f, beta += c */
   if (rec->step.start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
   /* the residual of vec_sol is smaller: x = vec_sol */
@@ -433,7 +435,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!rep->reason && !IDRSProgressRestarts(&trust->breakdowns, growth, idrs->set.maxrestarts)) {
+  if (!rep->reason && !IDRSProgressRestarts(&trust->breakdowns, (PetscBool)!breakdown, idrs->set.maxrestarts)) {
     /* x has been changed by the end of the start, or of the recurrence: another convergence test has not been given this norm */
     if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall(KSPIDRSTest_Private(ksp, col, rnorm));
     if (!rep->reason) {

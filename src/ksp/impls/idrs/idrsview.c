@@ -204,6 +204,31 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Prints what the last solve has recycled, or why it has not, and what that has saved */
+static PetscErrorCode KSPIDRSViewRecycle_Private(KSP ksp, PetscViewer viewer)
+{
+  KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
+  const KSPIDRSCounts *counts = &idrs->counts;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  recycling of panels: %s\n", KSPIDRSRecycles[idrs->set.recycle]));
+  if (counts->recycled)
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "    %" PetscInt_FMT
+                                     " right-hand sides began with panels, which let ||r|| grow by at most %.3g\n",
+                                     counts->recycled, (double)counts->growth));
+  if (counts->spent)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " iterations, %.0f expected without recycling\n", counts->spent,
+                                     (double)counts->expected));
+  if (counts->dropped)
+    PetscCall(
+      PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them dropped the panels, which were of no use\n", counts->dropped));
+  if (counts->refused)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " right-hand sides began without panels: %s\n", counts->refused,
+                                     counts->refusal));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
@@ -238,6 +263,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (idrs->set.block)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  block recurrences for right-hand sides that are solved for at the same time\n"));
   if (idrs->results.latest) PetscCall(KSPIDRSViewResults_Private(ksp, viewer));
+  if (idrs->set.recycle != KSP_IDRS_RECYCLE_NEVER) PetscCall(KSPIDRSViewRecycle_Private(ksp, viewer));
   if (!idrs->slot[0].G) {
     PetscCall(
       PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));

@@ -31,7 +31,8 @@ static PetscErrorCode BJIDRSCheckChoices(KSP inner)
     {"implementation", KSPIDRSImplementations, 0},
     {"communication",  KSPIDRSCommunications,  0},
     {"product",        KSPIDRSProducts,        0},
-    {"run",            KSPIDRSRuns,            0}
+    {"run",            KSPIDRSRuns,            0},
+    {"recycle",        KSPIDRSRecycles,        0}
   };
 
   PetscFunctionBegin;
@@ -39,6 +40,7 @@ static PetscErrorCode BJIDRSCheckChoices(KSP inner)
   PetscCall(KSPIDRSGetCommunication(inner, (KSPIDRSCommunication *)&choices[1].value));
   PetscCall(KSPIDRSGetProduct(inner, (KSPIDRSProduct *)&choices[2].value));
   PetscCall(KSPIDRSGetRun(inner, (KSPIDRSRun *)&choices[3].value));
+  PetscCall(KSPIDRSGetRecycle(inner, (KSPIDRSRecycle *)&choices[4].value));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(choices); i++)
     PetscCheck(!choices[i].value, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_%s %s: PCBJIDRS has no choice of these",
                ((PetscObject)inner)->prefix, choices[i].option, choices[i].values[choices[i].value]);

@@ -1,0 +1,522 @@
+/*
+   Recycling: a solve begins with the panels G and U, the matrix M and the shadow space P that the solve before has left. After
+   J cycles G lies in the Sonneveld space G_J(A, P), so that the next residual converges as after the plateau of a solve that takes
+   nothing.
+
+     the same A      f = P^H r,  M c = f;   r - G c,  x + U c;   then the omega step that ends a start
+     a changed A     start steps with the U_k that are there, in place of B^{-1}v:  G_k = A U_k;   then the same c
+
+   The solve before may have ended inside a step: its G_k = A U_k has not been made orthogonal to p_0 ... p_{k-1}, or not even
+   computed. The next solve finishes this step first, with beta_k = 0, which does not move r and x.
+
+   The guard of -ksp_idrs_recycle auto:
+
+     before a solve   is the last record that of a solve with a plateau?  half is the fraction of its iterations after which half of
+                      the digits were reached, 1/2 for linear convergence
+     at its begin     ||r - G c|| / ||r||, because P^H G is small in deep panels
+     once in it       at 0.6 of the expected iterations: a quarter of the digits must have been reached. If not, the solve restarts
+                      with the next seed: r lies deep in the spaces of this one, where P^H r is rounding error
+     after it         pauses if recycling has taken more iterations
+*/
+#include "idrsimpl.h"
+#include <petscidrs/private/idrssettings.h>
+
+/* Least `half` of a record, if A is the same or has changed, and its least number of iterations as a multiple of s */
+#define KSPIDRS_RECYCLE_HALF         0.65
+#define KSPIDRS_RECYCLE_HALF_CHANGED 0.70
+#define KSPIDRS_RECYCLE_ITS          4
+#define KSPIDRS_RECYCLE_ITS_CHANGED  5
+/* If A changes, a record is too old after so many solves */
+#define KSPIDRS_RECYCLE_ROW 16
+/* The test: after this fraction of the expected iterations this fraction of the digits, seen in the last tenth of them */
+#define KSPIDRS_RECYCLE_TEST   0.6
+#define KSPIDRS_RECYCLE_DIGITS 0.25
+#define KSPIDRS_RECYCLE_WINDOW 0.1
+/* Iterations over expected ones: above the first a solve counts as a failure, below the second pauses are short again */
+#define KSPIDRS_RECYCLE_WORSE  1.3
+#define KSPIDRS_RECYCLE_BETTER 0.7
+/* Solves without recycling after the first failure */
+#define KSPIDRS_RECYCLE_PAUSE 10
+/* Largest ||r - G c|| / ||r|| the first time, and after a solve that recycled: 1e5 and 1e9 in double precision */
+#define KSPIDRS_RECYCLE_GROWTH      PetscPowReal(PETSC_MACHINE_EPSILON, -0.32)
+#define KSPIDRS_RECYCLE_GROWTH_MOST PetscPowReal(PETSC_MACHINE_EPSILON, -0.575)
+
+const char *const KSPIDRSRecycles[] = {"never", "auto", "always", "KSPIDRSRecycle", "KSP_IDRS_RECYCLE_", NULL};
+
+/* Returns PETSC_TRUE if every change of the operator changes its state. Types that consist of other matrices do not know */
+static PetscErrorCode KSPIDRSStateTells_Private(KSP ksp, Mat A, PetscBool *tells)
+{
+  PetscBool none;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, tells, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ,
+                                          MATMPISBAIJ, MATSEQSELL, MATMPISELL, MATSEQDENSE, MATMPIDENSE, ""));
+  /* on the left G = B^{-1} A U, and nothing tells whether B is the same */
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  if (ksp->pc_side == PC_LEFT && !none) *tells = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns the key of panels that this solve makes */
+static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    tells;
+  MatNullSpace space;
+  Mat          A;
+
+  PetscFunctionBegin;
+  *key = (KSPIDRSPanelKey){.seed   = (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32),
+                           .shadow = idrs->set.P ? 0 : -1,
+                           .side   = ksp->pc_side};
+  for (PetscInt i = 0; idrs->set.P && i < idrs->set.s; i++) {
+    PetscObjectState state;
+
+    PetscCall(PetscObjectStateGet((PetscObject)idrs->set.P[i], &state));
+    key->shadow += state;
+  }
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(KSPIDRSStateTells_Private(ksp, A, &tells));
+  if (tells) PetscCall(PetscObjectGetId((PetscObject)A, &key->A));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &key->state));
+  PetscCall(MatGetNullSpace(A, &space));
+  if (space) PetscCall(PetscObjectGetId((PetscObject)space, &key->nullspace));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns PETSC_TRUE if G = A U holds for the operator of the key */
+static PetscBool KSPIDRSKeyHasOperator(const KSPIDRSPanelKey *panel, const KSPIDRSPanelKey *key)
+{
+  return (PetscBool)(panel->A && panel->A == key->A && panel->state == key->state && panel->side == key->side);
+}
+
+/* Returns the reason of the guard not to recycle in this solve, or NULL. A pause gets shorter by one solve */
+static KSPIDRSReason KSPIDRSGuardRefuses(KSP ksp, KSPIDRSPanel *panel, PetscBool same)
+{
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+
+  if (ksp->normtype == KSP_NORM_NONE) return "there are no norms, from which -ksp_idrs_recycle auto decides";
+  if (idrs->set.s < 2) return "with s = 1 it hardly pays";
+  if (!panel->its) return "no solve without recycling has converged";
+  if (panel->off > 0) {
+    panel->off--;
+    return "it was of no use lately";
+  }
+  if (panel->half < (same ? KSPIDRS_RECYCLE_HALF : KSPIDRS_RECYCLE_HALF_CHANGED))
+    return "the last solve without recycling had no plateau";
+  if (panel->its < (same ? KSPIDRS_RECYCLE_ITS : KSPIDRS_RECYCLE_ITS_CHANGED) * idrs->set.s)
+    return "the last solve without recycling was short";
+  if (!same && panel->row >= KSPIDRS_RECYCLE_ROW) return "the operator changes, and the record is old";
+  return NULL;
+}
+
+/* Returns the reason why a solve cannot begin with the panels of a slot, or NULL */
+static KSPIDRSReason KSPIDRSRefuses(KSP ksp, KSPIDRSPanel *panel, const KSPIDRSPanelKey *key)
+{
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+
+  if (idrs->active > 1 && idrs->set.block) return "block recurrences do not recycle";
+  if (!panel->valid) return panel->why ? panel->why : "there was no solve before";
+  if (panel->key.seed != key->seed || panel->key.shadow != key->shadow) return "the shadow space has changed";
+  if (panel->key.nullspace != key->nullspace) return "another null space is attached to the operator";
+  return idrs->set.recycle == KSP_IDRS_RECYCLE_ALWAYS ? NULL
+                                                      : KSPIDRSGuardRefuses(ksp, panel, KSPIDRSKeyHasOperator(&panel->key, key));
+}
+
+/* The right-hand side begins without panels, for this reason */
+static PetscErrorCode KSPIDRSRefuse_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRSReason why)
+{
+  KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
+
+  PetscFunctionBegin;
+  col->guard.takes = KSPIDRS_TAKES_NOTHING;
+  counts->refused++;
+  counts->refusal = why;
+  PetscCall(PetscInfo(ksp, "The solve does not begin with the panels of the last one: %s\n", why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSRecycleChoose_Private - Decides what each right-hand side takes from the solve before, and takes its shadow space */
+PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  KSP_IDRS       *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSPanelKey key;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) PetscCall(PetscMemzero(&cols->column[i]->guard, sizeof(cols->column[i]->guard)));
+  if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSGetKey_Private(ksp, &key));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn      *col   = cols->column[i];
+    KSPIDRSPanel       *panel = &col->panel;
+    const KSPIDRSReason why   = KSPIDRSRefuses(ksp, panel, &key);
+
+    if (why) PetscCall(KSPIDRSRefuse_Private(ksp, col, why));
+    else {
+      col->guard.takes    = KSPIDRSKeyHasOperator(&panel->key, &key) ? KSPIDRS_TAKES_PANELS : KSPIDRS_TAKES_U;
+      col->trust.restarts = panel->restarts;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Finishes the step in which the last solve has ended. Its sums d = P^H G_k are there, or U_k is, and G_k = A U_k is not. If that
+   fails, the recurrence is suspended
+*/
+static PetscErrorCode KSPIDRSFinishOpenStep_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+  KSPIDRSNorm          norm[1];
+  PetscReal            rnorm[1];
+  IDRSOutcome          outcome;
+
+  PetscFunctionBegin;
+  if (col->rec.stage == KSPIDRS_HAVE_U) {
+    col->rec.given = PETSC_TRUE;
+    PetscCall(KSPIDRSMatvec_Private(ksp, &one)); /* G_k = A U_k */
+    PetscCall(KSPIDRSLaunch_Private(ksp, &one)); /* d = P^H G_k, G_k^H G_k */
+    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    col->rec.given = PETSC_FALSE;
+    if (outcome.verdict == IDRS_NOT_FINITE) col->rec.suspended = KSPIDRS_BREAKDOWN;
+  }
+  if (!col->rec.suspended) PetscCall(KSPIDRSFinish_Private(ksp, &one, norm, rnorm)); /* alpha, M_k; G_k, U_k */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Begins without panels after all, from r and x, which have not moved */
+static PetscErrorCode KSPIDRSBeginAgain_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRSReason why)
+{
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSRefuse_Private(ksp, col, why));
+  col->trust.restarts      = 0;
+  col->rec.its             = 0;
+  col->rec.step.unreported = PETSC_FALSE;
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns the largest ||r - G c|| / ||r|| with which a solve goes on. It must not end the solve as diverged either */
+static PetscReal KSPIDRSMostGrowth(KSP ksp, const KSPIDRSColumn *col, PetscReal rnorm)
+{
+  const KSP_IDRS *idrs  = (const KSP_IDRS *)ksp->data;
+  const PetscBool first = (PetscBool)(idrs->set.recycle == KSP_IDRS_RECYCLE_AUTO && !col->panel.row);
+  const PetscReal most  = first ? KSPIDRS_RECYCLE_GROWTH : KSPIDRS_RECYCLE_GROWTH_MOST;
+
+  return ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE
+         ? PetscMin(most, ksp->divtol * (col->rep.rnorm0 / rnorm))
+         : most;
+}
+
+/* Computes r = r - G c for all columns, and the growth ||r - G c|| / ||r||; v = r as it was */
+static PetscErrorCode KSPIDRSApplyPanels_Private(KSP ksp, const KSPIDRSColumns *cols, PetscReal growth[])
+{
+  const IDRSGroup group = KSPIDRSGetGroup(cols);
+  IDRSStep        steps[IDRS_MAX_WIDTH];
+  Vec             r[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt i = 0; i < cols->count; i++) {
+    const KSPIDRSColumn *col = cols->column[i];
+
+    PetscCall(VecCopy(col->r, col->v));
+    r[i]     = col->r;
+    steps[i] = (IDRSStep){.k = col->scalars->s, .start = PETSC_TRUE, .wantv = PETSC_TRUE};
+  }
+  PetscCall(IDRSCombine(&group, steps)); /* r = r - G c */
+  PetscCall(KSPIDRSNorms_Private(ksp, cols, r, growth));
+  for (PetscInt i = 0; i < cols->count; i++) growth[i] /= cols->column[i]->scale * cols->column[i]->trust.rnorm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns the iterations that this solve would take without recycling, from the record, or 0 if there is none */
+static PetscReal KSPIDRSExpectedIterations(KSP ksp, const KSPIDRSColumn *col, PetscReal *digits)
+{
+  const KSPIDRSPanel *panel = &col->panel;
+
+  *digits = panel->digits;
+  if (!panel->its) return 0.0;
+  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE)
+    *digits = PetscLog10Real(col->guard.first / col->rep.ttol);
+  return (PetscReal)panel->its * *digits / panel->digits;
+}
+
+/* The solve goes on with panels, after r has become r - G c. The guard tests it once, if it could restart with another seed */
+static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscReal growth)
+{
+  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
+  KSPIDRSGuard  *guard  = &col->guard;
+  KSPIDRSCounts *counts = &idrs->counts;
+  PetscReal      digits;
+
+  PetscFunctionBegin;
+  if (guard->takes == KSPIDRS_TAKES_PANELS) counts->recycled++; /* a start with given U has been counted at its begin */
+  counts->growth  = PetscMax(counts->growth, growth);
+  guard->expected = KSPIDRSExpectedIterations(ksp, col, &digits);
+  /* rounding errors are relative to the largest r */
+  col->trust.peak = PetscMax(col->trust.peak, growth * col->trust.rnorm);
+  PetscCall(PetscInfo(ksp, "The solve begins with the %s of the last one, ||r|| grows by a factor of %g, %g iterations expected\n",
+                      guard->takes == KSPIDRS_TAKES_U ? "U" : "panels", (double)growth, (double)guard->expected));
+  if (idrs->set.recycle != KSP_IDRS_RECYCLE_AUTO || idrs->set.P || !(guard->expected > 0.0)) PetscFunctionReturn(PETSC_SUCCESS);
+  guard->test   = (PetscInt)PetscCeilReal(KSPIDRS_RECYCLE_TEST * PetscMin(guard->expected, (PetscReal)ksp->max_it));
+  guard->window = guard->test - (PetscInt)PetscMax((PetscReal)(idrs->set.s + 1), KSPIDRS_RECYCLE_WINDOW * guard->expected);
+  guard->least  = PETSC_MAX_REAL;
+  guard->most   = guard->first * PetscPowReal(10.0, -KSPIDRS_RECYCLE_DIGITS * digits);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Brings the panels of the last solve to the state in which r - G c can be computed */
+static PetscErrorCode KSPIDRSRestorePanels_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  const KSPIDRSPanel *panel = &col->panel;
+  KSPIDRSRecurrence  *rec   = &col->rec;
+
+  PetscFunctionBegin;
+  PetscCall(PetscArraycpy(col->scalars->M, panel->storage, IDRS_STORAGE(col->scalars->s)));
+  rec->step     = (IDRSStep){.k = panel->k};
+  rec->stage    = panel->stage;
+  rec->residual = KSPIDRS_REPLACED;
+  rec->columns  = 0;
+  if (rec->stage != KSPIDRS_NOTHING) PetscCall(KSPIDRSFinishOpenStep_Private(ksp, col));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes f = P^H r and c, M c = f, for all columns. Columns whose sums are not finite have a reason afterwards */
+static PetscErrorCode KSPIDRSProjectOnPanels_Private(KSP ksp, KSPIDRSColumns *cols)
+{
+  PetscInt left = 0;
+
+  PetscFunctionBegin;
+  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSProject_Private(ksp, cols)); /* P^H r, r^H r */
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
+    PetscReal      rr;
+    IDRSOutcome    outcome;
+
+    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    if (outcome.verdict == IDRS_NOT_FINITE) PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
+    if (col->rep.reason) continue;
+    PetscCall(IDRSQueueContinue(col->work, &outcome.step, 0.0, &rr, &outcome.verdict)); /* f = P^H r */
+    IDRSScalarsCombine(col->scalars, 0);                                                /* M c = f */
+    KSPIDRSSetStartNorm(&col->trust, outcome.rnorm / col->scale);
+    cols->column[left++] = col;
+  }
+  cols->count = left;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns PETSC_TRUE if the guard allows this growth, which may be NaN */
+static PetscBool KSPIDRSGrowthIsAllowed(KSP ksp, const KSPIDRSColumn *col, PetscReal growth)
+{
+  return (PetscBool)(growth <= KSPIDRSMostGrowth(ksp, col, col->trust.rnorm));
+}
+
+#define KSPIDRS_REFUSED_BY_GROWTH "the residual would grow too far"
+
+/*
+   KSPIDRSRecycleBegin_Private - Begins the recurrence of columns that take something from the last solve, after their first
+   residuals have been reported. The next step of those that take panels is the omega step that ends a start
+*/
+PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  KSPIDRSColumns panels = {.count = 0};
+  PetscReal      growth[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
+
+    if (col->rep.reason) continue; /* the panels wait for the next right-hand side */
+    if (col->guard.takes == KSPIDRS_TAKES_U) {
+      col->rec.given = PETSC_TRUE;
+      ((KSP_IDRS *)ksp->data)->counts.recycled++;
+    }
+    if (col->guard.takes != KSPIDRS_TAKES_PANELS) continue;
+    PetscCall(KSPIDRSRestorePanels_Private(ksp, col));
+    if (col->rec.suspended) PetscCall(KSPIDRSBeginAgain_Private(ksp, col, "the step in which the last solve ended breaks down"));
+    else panels.column[panels.count++] = col;
+  }
+  PetscCall(KSPIDRSProjectOnPanels_Private(ksp, &panels));     /* M c = f */
+  PetscCall(KSPIDRSApplyPanels_Private(ksp, &panels, growth)); /* r = r - G c */
+  for (PetscInt i = 0; i < panels.count; i++) {
+    KSPIDRSColumn     *col = panels.column[i];
+    KSPIDRSRecurrence *rec = &col->rec;
+
+    if (!KSPIDRSGrowthIsAllowed(ksp, col, growth[i])) {
+      PetscCall(VecCopy(col->v, col->r));
+      PetscCall(KSPIDRSBeginAgain_Private(ksp, col, KSPIDRS_REFUSED_BY_GROWTH));
+      continue;
+    }
+    PetscCall(PetscArrayzero(col->scalars->beta, col->scalars->s)); /* x = vec_sol + U beta, and the omega step adds U c */
+    rec->step     = (IDRSStep){.k = col->scalars->s, .start = PETSC_TRUE};
+    rec->stage    = KSPIDRS_NOTHING;
+    rec->residual = KSPIDRS_RECURRED;
+    rec->omega    = KSPIDRS_OMEGA_PROJECTED;
+    rec->columns  = col->scalars->s;
+    rec->its      = 0;
+    PetscCall(KSPIDRSAccept_Private(ksp, col, growth[i]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSRecycleEndStart_Private - Follows the last step of a start with given U. If r - G c is too large, the recurrence begins
+   again, from the present x and r
+*/
+PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+  PetscReal            growth;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSApplyPanels_Private(ksp, &one, &growth)); /* r = r - G c */
+  col->rec.given = PETSC_FALSE;
+  if (KSPIDRSGrowthIsAllowed(ksp, col, growth)) {
+    col->rec.omega = KSPIDRS_OMEGA_PROJECTED;
+    PetscCall(KSPIDRSAccept_Private(ksp, col, growth));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecCopy(col->v, col->r));
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &one)); /* vec_sol += z + U beta */
+  PetscCall(VecSet(col->z, 0.0));
+  PetscCall(KSPIDRSAnchor_Private(col));
+  KSPIDRSGuardDrop(ksp, col);
+  PetscCall(PetscInfo(ksp, "The U of the last solve are dropped: ||r|| would grow by a factor of %g\n", (double)growth));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSGuardReport - Notes the norm of an iteration */
+void KSPIDRSGuardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+{
+  KSPIDRSGuard *guard = &col->guard;
+  PetscReal     level;
+
+  if (!its) guard->first = rnorm;
+  if (guard->test && its > guard->window) guard->least = PetscMin(guard->least, rnorm);
+  if (!(rnorm > 0.0) || !(guard->first > 0.0)) return;
+  level = PetscMax(4.0 * PetscLog2Real(guard->first / rnorm), 0.0);
+  guard->above[(PetscInt)PetscMin(level, (PetscReal)(KSPIDRS_GUARD_LEVELS - 1))] = its;
+}
+
+/* KSPIDRSGuardDecide_Private - Suspends the recurrence if the panels it has begun with are of no use */
+PetscErrorCode KSPIDRSGuardDecide_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  KSPIDRSGuard *guard = &col->guard;
+
+  PetscFunctionBegin;
+  guard->test = 0;
+  if (guard->least <= guard->most) PetscFunctionReturn(PETSC_SUCCESS);
+  KSPIDRSGuardDrop(ksp, col);
+  col->rec.suspended = KSPIDRS_DROPPED;
+  PetscCall(PetscInfo(ksp, "The panels of the last solve are dropped in iteration %" PetscInt_FMT ": ||r|| = %g is above %g\n",
+                      col->rep.its, (double)guard->least, (double)guard->most));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Writes the record of a solve that has taken nothing */
+static void KSPIDRSRecordPlain(KSPIDRSColumn *col, PetscBool converged)
+{
+  const KSPIDRSGuard *guard = &col->guard;
+  KSPIDRSPanel       *panel = &col->panel;
+  const PetscReal     last  = col->trust.rnorm;
+  PetscInt            its   = 0;
+
+  panel->its = 0;
+  panel->row = 0;
+  if (!converged || !(last > 0.0 && last < guard->first)) return;
+  panel->its    = col->rep.its;
+  panel->digits = PetscLog10Real(guard->first / PetscMax(last, col->rep.ttol));
+  /* the last iteration with a norm above the geometric mean of the first and the last one */
+  for (PetscInt i = 0; i < KSPIDRS_GUARD_LEVELS && (PetscReal)i < 2.0 * PetscLog2Real(guard->first / last); i++)
+    its = PetscMax(its, guard->above[i]);
+  panel->half = (PetscReal)its / (PetscReal)panel->its;
+}
+
+/* Judges a solve that has recycled */
+static void KSPIDRSRecordRecycled(KSPIDRSColumn *col, PetscBool converged)
+{
+  const KSPIDRSGuard *guard = &col->guard;
+  KSPIDRSPanel       *panel = &col->panel;
+  const PetscReal     ratio = guard->expected > 0.0 ? (PetscReal)col->rep.its / guard->expected : 0.0;
+
+  panel->row++;
+  if (guard->dropped || !converged || ratio > KSPIDRS_RECYCLE_WORSE) panel->bad = 2;
+  else panel->bad = ratio > 1.0 ? panel->bad + 1 : 0;
+  if (panel->bad >= 2) {
+    panel->off   = panel->pause ? panel->pause : KSPIDRS_RECYCLE_PAUSE;
+    panel->pause = 2 * panel->off;
+    panel->bad   = 0;
+  } else if (ratio < KSPIDRS_RECYCLE_BETTER) panel->pause = 0;
+}
+
+/* Returns the reason why the panels that this solve leaves cannot be recycled, or NULL */
+static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscBool ondevice)
+{
+  const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
+  const KSPIDRSRecurrence *rec  = &col->rec;
+
+  if (col->rep.reason < 0 && col->rep.reason != KSP_DIVERGED_ITS) return "the last solve has failed";
+  if (idrs->active > 1 && idrs->set.block) return "the last solve had a block recurrence";
+  if (rec->suspended) return "the last solve ended in a breakdown";
+  /* panels with which a solve has begun stay complete in the omega step after that */
+  if (rec->step.start && !(col->guard.takes != KSPIDRS_TAKES_NOTHING && !col->guard.dropped && rec->step.k == col->scalars->s))
+    return "the last solve ended in its start";
+  if (ondevice) return "the last solve ended while steps were in flight";
+  return NULL;
+}
+
+/* Keeps what the next solve needs besides G and U */
+static PetscErrorCode KSPIDRSKeepPanels_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  const KSPIDRSRecurrence *rec   = &col->rec;
+  KSPIDRSPanel            *panel = &col->panel;
+  const PetscInt           s     = col->scalars->s;
+  /* the omega step changes no panel, and v, from which U_k would follow, is not kept */
+  const PetscBool open = (PetscBool)(rec->step.k < s && (rec->stage == KSPIDRS_HAVE_U || rec->stage == KSPIDRS_PROJECTED));
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSGetKey_Private(ksp, &panel->key));
+  panel->restarts = col->trust.restarts;
+  panel->k        = rec->step.k;
+  panel->stage    = open ? rec->stage : KSPIDRS_NOTHING;
+  if (!panel->storage) PetscCall(PetscMalloc1(IDRS_STORAGE(s), &panel->storage));
+  PetscCall(PetscArraycpy(panel->storage, col->scalars->M, IDRS_STORAGE(s)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSRecycleEnd_Private - Keeps the panels of a solve that has ended, and judges it. The scalars are on the host; ondevice is
+   true if they were on a device when the solve ended
+*/
+PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool ondevice)
+{
+  KSP_IDRS       *idrs      = (KSP_IDRS *)ksp->data;
+  KSPIDRSPanel   *panel     = &col->panel;
+  const PetscBool untouched = (PetscBool)(col->rep.reason != KSP_DIVERGED_NANORINF && !col->rep.its && col->rec.step.start &&
+                                          !col->rec.step.k && col->rec.stage == KSPIDRS_NOTHING);
+
+  PetscFunctionBegin;
+  if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) {
+    panel->valid = PETSC_FALSE;
+    panel->why   = "-ksp_idrs_recycle never was set in the last solve";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (untouched) PetscFunctionReturn(PETSC_SUCCESS); /* the first residual has met the tolerance */
+  if (col->guard.takes == KSPIDRS_TAKES_NOTHING) KSPIDRSRecordPlain(col, (PetscBool)(col->rep.reason > 0));
+  else {
+    if (col->guard.expected > 0.0) {
+      idrs->counts.expected += col->guard.expected;
+      idrs->counts.spent += col->rep.its;
+    }
+    KSPIDRSRecordRecycled(col, (PetscBool)(col->rep.reason > 0));
+  }
+  panel->why   = KSPIDRSWhyInvalid(ksp, col, ondevice);
+  panel->valid = (PetscBool)!panel->why;
+  if (panel->valid) PetscCall(KSPIDRSKeepPanels_Private(ksp, col));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

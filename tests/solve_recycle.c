@@ -1,0 +1,675 @@
+static char help[] = "Recycling: solves that begin with the panels of the solve before. Their panels satisfy G = A U and M = P^H G\n\
+wherever the solve before has ended; solves converge whatever has changed in between; the guard keeps their costs in bounds.\n\
+  -f <file> - a matrix on which recycling pays\n\n";
+
+#include <petscidrs/private/idrsworkimpl.h>
+#include "columns.h"
+#include "hash.h"
+#include "../tutorials/matrixmarket.h"
+
+/* A back end that looks at the panels before r = r - G c */
+static const IDRSPassOps *original;
+static IDRSPassOps        probe;
+static struct {
+  Mat       A; /* not NULL: look */
+  PetscInt  looked;
+  PetscReal consistent, triangular; /* largest |G - A U| / |G|, and |P^H G - M| / |M|, M being lower triangular */
+} seen;
+
+static PetscErrorCode LookAtPanels(IDRSWork work)
+{
+  const PetscInt s     = work->s;
+  PetscReal      gnorm = 0.0, difference = 0.0, mnorm = 0.0, mdifference = 0.0, norm;
+  PetscInt       begin, end;
+  PetscScalar   *array, dot;
+  Vec            p, g;
+
+  PetscFunctionBeginUser;
+  PetscCall(DuplicateAll(work->r, &p, &g));
+  PetscCall(VecGetOwnershipRange(p, &begin, &end));
+  for (PetscInt i = 0; i < s; i++) {
+    PetscCall(MatMult(seen.A, work->U[i], g));
+    PetscCall(VecAXPY(g, -1.0, work->G[i]));
+    PetscCall(VecNorm(g, NORM_2, &norm));
+    difference = PetscMax(difference, norm);
+    PetscCall(VecNorm(work->G[i], NORM_2, &norm));
+    gnorm = PetscMax(gnorm, norm);
+    if (work->hashed) {
+      PetscCall(VecGetArrayWrite(p, &array));
+      for (PetscInt row = begin; row < end; row++) array[row - begin] = Shadow(work->seed, (uint64_t)row, i) / (PetscReal)65536;
+      PetscCall(VecRestoreArrayWrite(p, &array));
+    } else PetscCall(VecCopy(work->P[i], p));
+    for (PetscInt j = 0; j < s; j++) {
+      const PetscScalar M = i >= j ? work->scalars.M[i + j * s] : 0.0;
+
+      PetscCall(VecDot(work->G[j], p, &dot)); /* p_i^H g_j */
+      mdifference = PetscMax(mdifference, PetscAbsScalar(dot - M));
+      mnorm       = PetscMax(mnorm, PetscAbsScalar(M));
+    }
+  }
+  seen.looked++;
+  seen.consistent = PetscMax(seen.consistent, difference / gnorm);
+  seen.triangular = PetscMax(seen.triangular, mdifference / mnorm);
+  PetscCall(DestroyAll(&p, &g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode LookAndCombine(const IDRSGroup *group, const IDRSStep *step)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < group->count && seen.A; i++) {
+    if (step->k == group->work[i]->s) PetscCall(LookAtPanels(group->work[i]));
+  }
+  PetscCall((*original->combine)(group, step));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Works that are created from now on are looked at, or no longer */
+static PetscErrorCode Look(Mat A)
+{
+  PetscFunctionBeginUser;
+  if (!original) {
+    probe.name = KSPIDRSImplementations[implementation == KSP_IDRS_VEC ? KSP_IDRS_VEC : KSP_IDRS_HOST];
+    PetscCall(IDRSWorkRegisterPasses(&probe, &original));
+    probe         = *original;
+    probe.combine = LookAndCombine;
+  }
+  PetscCall(IDRSWorkRegisterPasses(A ? &probe : original, NULL));
+  seen.A          = A;
+  seen.looked     = 0;
+  seen.consistent = seen.triangular = 0.0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckSeen(const char what[], PetscInt least, PetscReal bound)
+{
+
+  PetscFunctionBeginUser;
+  PetscCall(ComplainIf(seen.looked < least, "%s: %" INT " panels instead of %" INT, what, seen.looked, least));
+  PetscCall(ComplainIf(!(seen.consistent <= bound), "%s: |G - A U| is %g |G|", what, (double)seen.consistent));
+  PetscCall(ComplainIf(!(seen.triangular <= bound), "%s: P^H G - M is %g |M|", what, (double)seen.triangular));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the view says of the last solve: right-hand sides that began with panels and without, and those that dropped them */
+static PetscErrorCode CheckRecycled(const char what[], KSP ksp, PetscInt with, PetscInt without)
+{
+  const char *const keys[] = {"recycling of panels: ", "began with panels", "began without panels"};
+  PetscReal         number;
+  PetscInt          lines[3];
+
+  PetscFunctionBeginUser;
+  for (int i = 0; i < 3; i++) PetscCall(ViewNumbers((PetscObject)ksp, keys[i], 1, &number, &lines[i]));
+  PetscCall(ComplainIf(lines[0] != 1 || lines[1] != with || lines[2] != without,
+                       "%s: %" INT " lines on recycling, %" INT " on panels that were taken, %" INT " on those that were not", what,
+                       lines[0], lines[1], lines[2]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RecyclerCreate(Mat A, PetscInt s, const char pctype[], KSPIDRSRecycle recycle, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolverCreate(A, s, pctype, ksp));
+  PetscCall(KSPIDRSSetRecycle(*ksp, recycle));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolveAndCount(const char what[], KSP ksp, Mat A, Vec b, Vec x, PetscInt *matvecs)
+{
+  PetscFunctionBeginUser;
+  PetscCall(SolveSystem(what, ksp, A, b, x));
+  PetscCall(KSPIDRSGetCounts(ksp, matvecs, NULL, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where recycling pays, a second solve takes at most 0.7 of the matvecs; after ResetRecycle() it is the first one again */
+static PetscErrorCode TestPays(void)
+{
+  const PCSide sides[] = {PC_RIGHT, PC_LEFT};
+  char         file[PETSC_MAX_PATH_LEN];
+  Mat          A;
+  Vec          b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  for (PetscInt i = 0; i < 2 * 2 * 3; i++) {
+    const PetscInt       s       = i % 2 ? 8 : 4;
+    const KSPIDRSRecycle recycle = i / 2 % 2 ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS;
+    const char          *what    = KSPIDRSRecycles[recycle];
+    PetscInt             matvecs[4];
+    KSPIDRSRecycle       got;
+    KSP                  ksp;
+
+    PetscCall(RecyclerCreate(A, s, PCJACOBI, recycle, &ksp));
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 5000));
+    if (i >= 4) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
+    if (i >= 8) {
+      PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_FALSE));
+      PetscCall(KSPSetPCSide(ksp, sides[1]));
+      PetscCall(KSPSetTolerances(ksp, 1e-3 * rtol, 0.0, PETSC_DEFAULT, 5000)); /* of the preconditioned residual */
+    }
+    PetscCall(KSPIDRSGetRecycle(ksp, &got));
+    PetscCall(ComplainIf(got != recycle, "recycle is %d, not %d", (int)got, (int)recycle));
+    for (PetscInt j = 0; j < 4; j++) {
+      PetscCall(VecSetGeneral(b, 1.0 + 0.3 * (j % 3)));
+      if (j == 3) PetscCall(KSPIDRSResetRecycle(ksp));
+      PetscCall(SolveAndCount(what, ksp, A, b, x, &matvecs[j]));
+      PetscCall(CheckRecycled(what, ksp, j % 3 ? 1 : 0, j % 3 ? 0 : 1));
+    }
+    PetscCall(ComplainIf(!(matvecs[1] <= 0.7 * matvecs[0]) || !(matvecs[2] <= 0.7 * matvecs[0]),
+                         "%s, s = %" INT ", case %" INT ": %" INT " and %" INT " matvecs after %" INT, what, s, i, matvecs[1],
+                         matvecs[2], matvecs[0]));
+    PetscCall(
+      ComplainIf(matvecs[3] != matvecs[0], "%s: %" INT " matvecs instead of %" INT " after a reset", what, matvecs[3], matvecs[0]));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve may end anywhere */
+static PetscErrorCode TestInvariants(void)
+{
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  Mat               A;
+  Vec               b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+  PetscCall(Look(A));
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
+      for (PetscInt limit = 1; limit <= 4 * sizes[is] + 5; limit++) {
+        char what[64];
+        KSP  ksp;
+
+        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %d, %s, max_it %d", (int)sizes[is], pctypes[ipc], (int)limit));
+        PetscCall(RecyclerCreate(A, sizes[is], pctypes[ipc], KSP_IDRS_RECYCLE_ALWAYS, &ksp));
+        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+        PetscCall(Look(A));
+        PetscCall(SolveSystem(what, ksp, A, b, x)); /* from the end at max_it, or without panels after an end in the start */
+        PetscCall(CheckRecycled(what, ksp, limit > sizes[is] ? 1 : 0, limit > sizes[is] ? 0 : 1));
+        PetscCall(VecSetGeneral(b, 1.0 + 0.01 * (PetscReal)limit));
+        PetscCall(KSPSetTolerances(ksp, rtol * PetscPowReal(1.3, (PetscReal)limit), 0.0, PETSC_DEFAULT, 1000));
+        PetscCall(KSPSolve(ksp, b, x)); /* from the end at the tolerance */
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(CheckRecycled(what, ksp, 1, 0));
+        PetscCall(CheckSeen(what, 3, 1e-10));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
+  }
+  PetscCall(Look(NULL));
+  PetscCall(DestroyAll(&b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A shell that passes on to another matrix now and then, and does not tell */
+static PetscErrorCode HiddenMult(Mat S, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  PetscCall(MatMult(*(Mat *)ctx, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetRow(Mat A, PetscInt row, PetscScalar value)
+{
+  PetscInt begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatGetOwnershipRange(A, &begin, &end));
+  if (begin <= row && row < end) PetscCall(MatSetValue(A, row, row, value, INSERT_VALUES));
+  PetscCall(MatAssemble(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What changes between two solves, all of which begin with something of the one before */
+typedef enum {
+  CHANGE_NOTHING,
+  CHANGE_VALUES,
+  CHANGE_SCALE,
+  CHANGE_SHIFT,
+  CHANGE_MATRIX,
+  CHANGE_SHELL,
+  CHANGE_HIDDEN,
+  CHANGE_PC,
+  CHANGE_SIDE,
+  CHANGE_LEFT_PC,
+  CHANGE_COSINE,
+  CHANGE_HUGE, /* a row so large that all G_k are parallel */
+  CHANGES
+} Change;
+static const char *const Changes[] = {"nothing",           "MatSetValues()",
+                                      "MatScale()",        "MatShift()",
+                                      "KSPSetOperators()", "a shell",
+                                      "a hidden change",   "the preconditioner",
+                                      "its side",          "the preconditioner on the left",
+                                      "the cosine",        "a huge row"};
+
+static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat shell, Mat *hidden, Mat *now)
+{
+  PC pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  *now = *hidden;
+  switch (change) {
+  case CHANGE_NOTHING:
+    break;
+  case CHANGE_VALUES:
+    PetscCall(SetRow(A, 5, 5.0));
+    break;
+  case CHANGE_SCALE:
+    PetscCall(MatScale(A, 1.5));
+    break;
+  case CHANGE_SHIFT:
+    PetscCall(MatShift(A, 0.3));
+    break;
+  case CHANGE_MATRIX:
+    PetscCall(KSPSetOperators(ksp, other, other));
+    *now = other;
+    break;
+  case CHANGE_SHELL:
+    PetscCall(KSPSetOperators(ksp, shell, A));
+    break;
+  case CHANGE_HIDDEN:
+    *hidden = *now = other;
+    break;
+  case CHANGE_PC:
+    PetscCall(PCSetType(pc, PCNONE));
+    break;
+  case CHANGE_SIDE:
+    PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+    PetscCall(KSPSetTolerances(ksp, 1e-2 * rtol, 0.0, PETSC_DEFAULT, 1000));
+    break;
+  case CHANGE_LEFT_PC:
+    PetscCall(PCSetType(pc, PCBJACOBI));
+    break;
+  case CHANGE_COSINE:
+    PetscCall(KSPIDRSSetMinimumCosine(ksp, 0.7));
+    break;
+  case CHANGE_HUGE:
+    PetscCall(SetRow(A, 7, 1e13));
+    break;
+  default:
+    break;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestChanges(void)
+{
+  for (PetscInt i = 0; i < CHANGES * 2 * 2; i++) {
+    const Change         change  = (Change)(i % CHANGES);
+    const PetscInt       s       = i / CHANGES % 2 ? 8 : 3;
+    const KSPIDRSRecycle recycle = i / CHANGES / 2 ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS;
+    Mat                  A, other, shell, hidden, now = NULL;
+    Vec                  b, x;
+    KSP                  ksp;
+
+    PetscFunctionBeginUser;
+    PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+    PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 16, 0.6, 0.5, &other));
+    hidden = A;
+    PetscCall(Look(A));
+    PetscCall(ShellCreate(A, HiddenMult, &hidden, &shell));
+    PetscCall(RecyclerCreate(A, s, PCJACOBI, recycle, &ksp));
+    if (change == CHANGE_HIDDEN) PetscCall(KSPSetOperators(ksp, shell, A));
+    if (change == CHANGE_LEFT_PC) PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+    if (change == CHANGE_LEFT_PC) PetscCall(KSPSetTolerances(ksp, 1e-2 * rtol, 0.0, PETSC_DEFAULT, 1000));
+    PetscCall(SolveSystem(Changes[change], ksp, A, b, x));
+    PetscCall(MakeChange(change, ksp, A, other, shell, &hidden, &now));
+    PetscCall(VecSetGeneral(b, 1.3));
+    seen.A = change == CHANGE_SIDE || change == CHANGE_LEFT_PC ? NULL : now; /* on the left G = B^{-1} A U */
+    for (PetscInt j = 0; j < 3; j++) {
+      PetscCall(SolveSystem(Changes[change], ksp, now, b, x));
+      if (recycle == KSP_IDRS_RECYCLE_ALWAYS) PetscCall(CheckRecycled(Changes[change], ksp, 1, 0));
+    }
+    if (seen.A) PetscCall(CheckSeen(Changes[change], 4, 1e-10));
+    PetscCall(Look(NULL));
+    PetscCall(DestroyAll(&ksp, &shell, &other, &A, &b, &x));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Panels of another operator, of which the guard has not been told: it drops them within the solve, and then pauses */
+static PetscErrorCode TestDrop(void)
+{
+  char      file[PETSC_MAX_PATH_LEN];
+  PetscReal number;
+  PetscInt  lines, matvecs[3];
+  Mat       A, T, shell, hidden;
+  Vec       b, x;
+  KSP       ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &T));
+  PetscCall(VecSetGeneral(x, 0.6));
+  PetscCall(VecExp(x));
+  PetscCall(MatDiagonalScale(T, NULL, x)); /* slower convergence, with the diagonal of A for the preconditioner */
+  PetscCall(ShellCreate(A, HiddenMult, &hidden, &shell));
+  for (size_t is = 1; is < SIZES; is++) {
+    hidden = A;
+    PetscCall(RecyclerCreate(A, sizes[is], PCJACOBI, KSP_IDRS_RECYCLE_AUTO, &ksp));
+    PetscCall(KSPSetOperators(ksp, shell, A));
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20000));
+    for (PetscInt j = 0; j < 3; j++) {
+      PetscCall(VecSetGeneral(b, 1.0 + 0.3 * j));
+      if (j == 2) hidden = T;
+      PetscCall(SolveAndCount("to be dropped", ksp, hidden, b, x, &matvecs[j]));
+      PetscCall(ViewNumbers((PetscObject)ksp, "dropped the panels", 1, &number, &lines));
+      PetscCall(ComplainIf(lines != j / 2, "solve %" INT " has dropped %" INT " panels", j, lines));
+    }
+    PetscCall(ComplainIf(!(matvecs[2] >= matvecs[0]), "%" INT " matvecs with panels of another operator, %" INT " with A",
+                         matvecs[2], matvecs[0]));
+    PetscCall(SolveSystem("in the pause", ksp, hidden, b, x));
+    PetscCall(ViewNumbers((PetscObject)ksp, "began without panels: it was of no use", 1, &number, &lines));
+    PetscCall(ComplainIf(lines != 1, "no pause after panels that were dropped"));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&shell, &T, &A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another shadow space, s, or null space is a reason to begin without panels, and so is KSPReset() */
+static PetscErrorCode TestKeys(void)
+{
+  Mat          A, C;
+  Vec          b, x, c, y, P[3];
+  KSP          ksp;
+  MatNullSpace space;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+  PetscCall(GridSystemCreate(9, 0.8, &C, &c, &y));
+  PetscCall(DuplicateAll(b, &P[0], &P[1], &P[2]));
+  for (PetscInt i = 0; i < 3; i++) PetscCall(VecSetGeneral(P[i], 0.7 + 0.2 * i));
+  PetscCall(RecyclerCreate(A, 4, PCJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
+  for (PetscInt i = 0; i < 9; i++) {
+    if (i == 1) PetscCall(KSPIDRSSetShadowSeed(ksp, 5));
+    if (i == 2) PetscCall(KSPIDRSSetShadowSize(ksp, 3));
+    if (i == 3) PetscCall(KSPIDRSSetShadowVecs(ksp, 3, P));
+    if (i == 4) PetscCall(VecSetGeneral(P[1], 2.2));
+    if (i == 5) PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
+    if (i == 6) PetscCall(ResetWith(ksp, A));
+    if (i == 7) PetscCall(ResetWith(ksp, C));
+    if (i == 8) {
+      PetscCall(ResetWith(ksp, A));
+      PetscCall(SolveSystem("before a null space", ksp, A, b, x));
+      PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
+      PetscCall(MatSetNullSpace(A, space));
+      PetscCall(MatNullSpaceDestroy(&space));
+    }
+    for (PetscInt j = 0; j < 2; j++) {
+      if (i < 8) PetscCall(SolveSystem("another key", ksp, i == 7 ? C : A, i == 7 ? c : b, i == 7 ? y : x));
+      else PetscCall(KSPSolve(ksp, b, x)); /* A is not singular, so there may be no solution with this null space */
+      if (i < 8 || !j) PetscCall(CheckRecycled("another key", ksp, j, 1 - j));
+    }
+  }
+  PetscCall(DestroyAll(&ksp, &P[0], &P[1], &P[2], &A, &b, &x, &C, &c, &y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Solves that end at once, in their start, or by an error */
+static PetscErrorCode TestEnds(void)
+{
+  KSPConvergedReason reason;
+  Mat                A;
+  Vec                b, x, bad;
+  KSP                ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+  PetscCall(VecDuplicate(b, &bad));
+  for (PetscInt i = 0; i < 2 * 4; i++) {
+    const KSPIDRSRecycle recycle = i % 2 ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS;
+
+    PetscCall(RecyclerCreate(A, 4, PCJACOBI, recycle, &ksp));
+    PetscCall(VecSetGeneral(b, 1.0));
+    PetscCall(SolveSystem("the first", ksp, A, b, x));
+    if (i / 2 == 0) { /* b = 0: the panels wait for the next solve */
+      PetscCall(VecSet(bad, 0.0));
+      PetscCall(KSPSolve(ksp, bad, bad));
+    }
+    if (i / 2 == 1) { /* the guess is exact */
+      PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
+    }
+    if (i / 2 == 2) { /* NaN */
+      PetscCall(VecSet(bad, (PetscReal)NAN));
+      PetscCall(KSPSolve(ksp, bad, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN: %s", KSPConvergedReasons[reason]));
+    }
+    if (i / 2 == 3) { /* in the omega step with which it begins */
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+    }
+    PetscCall(VecSetGeneral(b, 1.7));
+    PetscCall(SolveSystem("the next", ksp, A, b, x));
+    if (!(i % 2)) PetscCall(CheckRecycled("the next", ksp, i / 2 != 2, i / 2 == 2));
+    PetscCall(SolveSystem("the last", ksp, A, b, x));
+    if (!(i % 2)) PetscCall(CheckRecycled("the last", ksp, 1, 0));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&bad, &b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A and its transpose in turn have a panel each */
+static PetscErrorCode TestTransposes(void)
+{
+  Mat A, T;
+  Vec b, x;
+  KSP ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(20, 0.8, &A, &b, &x));
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &T));
+  PetscCall(Look(A));
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscCall(RecyclerCreate(A, sizes[is], PCJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
+    for (PetscInt i = 0; i < 12; i++) {
+      const PetscBool transposed = (PetscBool)(i % 3 == 1);
+
+      PetscCall(VecSetGeneral(b, 1.0 + 0.1 * i));
+      PetscCall(Look(transposed ? T : A));
+      if (i == 9) PetscCall(KSPIDRSResetRecycle(ksp));
+      if (transposed) PetscCall(KSPSolveTranspose(ksp, b, x));
+      else PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved("in turn", ksp, transposed ? T : A, b, x));
+      PetscCall(CheckRecycled("in turn", ksp, i % 9 > 1, i % 9 <= 1));
+      PetscCall(CheckSeen("in turn", 1, 1e-10));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(Look(NULL));
+  PetscCall(DestroyAll(&T, &A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPMatSolve(): each right-hand side begins with the panels of its slot. Block recurrences do not */
+static PetscErrorCode TestColumns(void)
+{
+  const PetscInt columns = 9;
+  PetscReal      number;
+  PetscInt       lines;
+  Mat            A, B, X;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+  PetscCall(BlocksCreate(A, columns, BLOCK_RANDOM, &B, &X));
+  for (PetscInt kind = 0; kind < BLOCKS; kind++) {
+    PetscCall(BlockSet(A, (BlockKind)kind, B));
+    PetscCall(Look(A));
+    PetscCall(RecyclerCreate(A, 4, kind % 2 ? PCJACOBI : PCBJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
+    PetscCall(KSPIDRSSetWidth(ksp, 3));
+    for (PetscInt j = 0; j < 3; j++) {
+      if (j == 2) PetscCall(MatShift(A, 0.1));
+      PetscCall(KSPMatSolve(ksp, B, X));
+      PetscCall(CheckBlock(BlockKinds[kind], ksp, A, B, X, PETSC_TRUE));
+      PetscCall(CheckRecycled(BlockKinds[kind], ksp, 1, j ? 0 : 1));
+    }
+    PetscCall(CheckSeen(BlockKinds[kind], 12, 1e-10));
+    PetscCall(SolveSystem("one after many", ksp, A, b, x));
+    PetscCall(CheckRecycled("one after many", ksp, 1, 0));
+    PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
+    PetscCall(KSPMatSolve(ksp, B, X));
+    PetscCall(CheckBlock("block recurrence", ksp, A, B, X, PETSC_TRUE));
+    PetscCall(ViewNumbers((PetscObject)ksp, "began without panels: block recurrences", 1, &number, &lines));
+    PetscCall(ComplainIf(lines != 1, "%" INT " lines on block recurrences", lines));
+    PetscCall(SolveSystem("one after a block", ksp, A, b, x));
+    PetscCall(CheckRecycled("one after a block", ksp, 0, 1));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(Look(NULL));
+  PetscCall(DestroyAll(&B, &X, &A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sequences without end do not drift */
+static PetscErrorCode TestRow(void)
+{
+  const PetscInt solves = 300;
+  PetscInt       matvecs, early = 0, late = 0;
+  Mat            A;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+  PetscCall(Look(A));
+  for (PetscInt way = 0; way < 3; way++) {
+    PetscCall(RecyclerCreate(A, way == 1 ? 8 : 4, way == 2 ? PCBJACOBI : PCJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
+    early = late = 0;
+    for (PetscInt i = 0; i < solves; i++) {
+      PetscCall(VecSetGeneral(b, 1.0 + 0.013 * i));
+      PetscCall(SolveAndCount("in a row", ksp, A, b, x, &matvecs));
+      if (i >= 1 && i < 21) early += matvecs;
+      if (i >= solves - 20) late += matvecs;
+    }
+    PetscCall(ComplainIf(!(late <= 1.2 * early), "%" INT " matvecs in the first 20 solves, %" INT " in the last", early, late));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(CheckSeen("in a row", 3 * solves, 1e-9));
+  PetscCall(Look(NULL));
+  PetscCall(DestroyAll(&b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Convection and diffusion in three dimensions, where recycling costs matvecs: twelve solves with the guard cost at most 1.1 */
+static PetscScalar Space(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt  m = 12, d = j - i;
+  const PetscReal wind = 0.8;
+
+  if (!d) return 6.05;
+  if (d == 1 && j % m) return -1.0 + wind;
+  if (d == -1 && i % m) return -1.0 - wind;
+  if (d == m && j / m % m) return -1.0 + 0.5 * wind;
+  if (d == -m && i / m % m) return -1.0 - 0.5 * wind;
+  return d == m * m || d == -m * m ? -1.0 : 0.0;
+}
+
+static PetscErrorCode TestGuard(void)
+{
+  Mat A;
+  Vec b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Space, 12 * 12 * 12, RHS_GENERAL, &A, &b, &x));
+  for (PetscInt i = 0; i < 2 * 2; i++) {
+    PetscInt total[2] = {0, 0}, matvecs;
+
+    for (int way = 0; way < 2; way++) {
+      KSP ksp;
+
+      PetscCall(RecyclerCreate(A, i % 2 ? 8 : 4, PCJACOBI, way ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_NEVER, &ksp));
+      for (PetscInt j = 0; j < 12; j++) {
+        PetscCall(VecSetGeneral(b, 1.0 + 0.1 * j));
+        if (i / 2) PetscCall(MatScale(A, j % 2 ? 1.01 : 1.0 / 1.01));
+        PetscCall(SolveAndCount("guarded", ksp, A, b, x, &matvecs));
+        total[way] += matvecs;
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+    PetscCall(ComplainIf(!(total[1] <= 1.1 * total[0]),
+                         "case %" INT ": %" INT " matvecs with the guard, %" INT " without recycling", i, total[1], total[0]));
+  }
+  PetscCall(DestroyAll(&b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two solvers that share a matrix, one of them inside the other as well, and a solver without norms */
+static PetscErrorCode TestTogether(void)
+{
+  Mat A;
+  Vec b, x;
+  KSP ksp[2], inner;
+  PC  pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+  for (int i = 0; i < 2; i++) PetscCall(RecyclerCreate(A, 4, PCJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp[i]));
+  for (PetscInt j = 0; j < 6; j++) {
+    PetscCall(VecSetGeneral(b, 1.0 + 0.2 * j));
+    PetscCall(SolveSystem("shared", ksp[j % 2], A, b, x));
+    PetscCall(CheckRecycled("shared", ksp[j % 2], j > 1, j <= 1));
+    if (j == 3) PetscCall(MatShift(A, 0.1));
+  }
+  for (int i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
+  PetscCall(RecyclerCreate(A, 4, PCKSP, KSP_IDRS_RECYCLE_ALWAYS, &ksp[0]));
+  PetscCall(KSPGetPC(ksp[0], &pc));
+  PetscCall(PCKSPGetKSP(pc, &inner));
+  PetscCall(KSPSetType(inner, KSPIDRS));
+  PetscCall(KSPIDRSSetImplementation(inner, implementation));
+  PetscCall(KSPIDRSSetRecycle(inner, KSP_IDRS_RECYCLE_ALWAYS));
+  PetscCall(KSPSetTolerances(inner, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 8));
+  for (PetscInt j = 0; j < 4; j++) {
+    PetscCall(VecSetGeneral(b, 1.0 + 0.2 * j));
+    PetscCall(SolveSystem("nested", ksp[0], A, b, x));
+  }
+  PetscCall(CheckRecycled("nested", inner, 1, 0));
+  PetscCall(KSPDestroy(&ksp[0]));
+  for (int i = 0; i < 2; i++) {
+    PetscCall(SolverCreateLimited(A, 4, PC_RIGHT, KSP_NORM_NONE, 120, PCJACOBI, &ksp[0]));
+    PetscCall(KSPSetConvergenceTest(ksp[0], KSPConvergedSkip, NULL, NULL));
+    PetscCall(KSPIDRSSetRecycle(ksp[0], i ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS));
+    for (PetscInt j = 0; j < 3; j++) PetscCall(SolveSystem("without norms", ksp[0], A, b, x));
+    PetscCall(CheckRecycled("without norms", ksp[0], 1 - i, i));
+    PetscCall(KSPDestroy(&ksp[0]));
+  }
+  PetscCall(DestroyAll(&b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges, "changes between solves"},
+          {TestDrop, "panels that are dropped"}, {TestKeys, "shadow spaces, sizes, null spaces"}, {TestEnds, "ends of solves"},
+          {TestTransposes, "transposes in turn"}, {TestColumns, "several right-hand sides"}, {TestRow, "300 solves in a row"},
+          {TestGuard, "the guard"}, {TestTogether, "solvers that share a matrix, nested ones, no norms"})
+
+/*TEST
+
+  # where solves end, and what they save, presumes double precision
+  test:
+    suffix: 1
+    requires: double
+    nsize: {{1 2 4}}
+    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/stommel4.mtx.gz -ksp_idrs_implementation {{vec host}}
+
+TEST*/

@@ -1,8 +1,9 @@
 static char help[] = "Sequences of linear systems with and without -ksp_idrs_recycle: matvecs of the solves after the first, as a\n\
 fraction of those of solves that recycle nothing. For each sequence, preconditioner and s it prints both numbers for the first\n\
-seed, the median of the ratio over the seeds, its least and largest value, and the solves that have not converged or whose true\n\
+seed, the median of the ratio over the seeds, its least and largest value, the least microseconds of a matvec with all other\n\
+work of the solves, without and with recycling, and the number of solves that have not converged or whose true\n\
 residual is above 1.1 times the tolerance.\n\
-  -matrices dir        directory of stommel4, orsreg_1, sherman1 and add32, Matrix Market files NAME.mtx.gz\n\
+  -matrices dir        directory of stommel4, orsreg_1, sherman1, add32, watt_1 and memplus, Matrix Market files NAME.mtx.gz\n\
   -systems dir         directory of stommel2, pitzDaily_p and drift32, PETSc's binary files NAME.mat.gz and NAME.rhs.gz\n\
   -names a,b,c         sequences (default: all whose files are there)\n\
   -pcs a,b             preconditioners, for all sequences (default: those of each sequence)\n\
@@ -13,6 +14,7 @@ residual is above 1.1 times the tolerance.\n\
 Tolerance: -ksp_rtol (default 1e-8).\n\n";
 
 #include <petscksp.h>
+#include <petsctime.h>
 #include "../tutorials/matrixmarket.h"
 #include "../tutorials/petscbinary.h"
 #include "preconditioner.h"
@@ -22,7 +24,7 @@ Tolerance: -ksp_rtol (default 1e-8).\n\n";
 
 typedef enum {
   FROM_COLUMNS,   /* right-hand sides from a file */
-  FROM_RANDOM,    /* the one of a file, then A times random vectors */
+  FROM_RANDOM,    /* the one of a binary file, then A times random vectors */
   FROM_TRANSPOSE, /* A and its transpose in turn, with the right-hand sides of a file */
   FROM_GRID       /* implicit time steps on a grid */
 } Source;
@@ -32,26 +34,33 @@ typedef struct {
   const char *name, *file, *pcs;
   Source      source;
   PetscInt    solves, dimension, points;
-  PetscReal   wind, dt, vary, grow, turn;
+  PetscReal   wind, dt, vary, grow, turn, reaction;
 } Sequence;
 
 static const Sequence sequences[] = {
-  {"stommel4",    "stommel4",    "jacobi,ilu", FROM_COLUMNS,   12, 0, 0,   0,   0,   0,  0,   0  },
-  {"stommel2",    "stommel2",    "jacobi,ilu", FROM_COLUMNS,   12, 0, 0,   0,   0,   0,  0,   0  },
-  {"steps2",      NULL,          "jacobi,ilu", FROM_GRID,      16, 2, 120, 20,  .2,  0,  1,   0  },
-  {"steps2-vary", NULL,          "jacobi,ilu", FROM_GRID,      16, 2, 120, 20,  .2,  .3, 1,   0  },
-  {"steps2-grow", NULL,          "ilu",        FROM_GRID,      16, 2, 120, 20,  .01, 0,  1.3, 0  },
-  {"pitzDaily_p", "pitzDaily_p", "ilu",        FROM_RANDOM,    6,  0, 0,   0,   0,   0,  0,   0  },
-  {"drift32",     "drift32",     "ilu",        FROM_RANDOM,    6,  0, 0,   0,   0,   0,  0,   0  },
-  {"transposes",  "stommel4",    "jacobi",     FROM_TRANSPOSE, 12, 0, 0,   0,   0,   0,  0,   0  },
-  {"sherman1",    "sherman1",    "jacobi,ilu", FROM_RANDOM,    12, 0, 0,   0,   0,   0,  0,   0  },
-  {"orsreg_1",    "orsreg_1",    "jacobi,ilu", FROM_RANDOM,    12, 0, 0,   0,   0,   0,  0,   0  },
-  {"add32",       "add32",       "jacobi",     FROM_RANDOM,    12, 0, 0,   0,   0,   0,  0,   0  },
-  {"steps3",      NULL,          "none",       FROM_GRID,      16, 3, 24,  200, .01, 0,  1,   0  },
-  {"steps3-long", NULL,          "none",       FROM_GRID,      16, 3, 24,  200, 1,   0,  1,   0  },
-  {"steps3-weak", NULL,          "none,ilu",   FROM_GRID,      12, 3, 32,  40,  1,   0,  1,   0  },
-  {"steps3-vary", NULL,          "none",       FROM_GRID,      16, 3, 24,  200, .01, .3, 1,   0  },
-  {"steps3-turn", NULL,          "none",       FROM_GRID,      16, 3, 24,  200, .1,  0,  1,   .01},
+  {"stommel4",     "stommel4",    "jacobi,ilu", FROM_COLUMNS,   12, 0, 0,   0,   0,    0,  0,   0,   0  },
+  {"stommel2",     "stommel2",    "jacobi,ilu", FROM_COLUMNS,   12, 0, 0,   0,   0,    0,  0,   0,   0  },
+  {"steps2",       NULL,          "jacobi,ilu", FROM_GRID,      16, 2, 120, 20,  .2,   0,  1,   0,   0  },
+  {"steps2-vary",  NULL,          "jacobi,ilu", FROM_GRID,      16, 2, 120, 20,  .2,   .3, 1,   0,   0  },
+  {"steps2-grow",  NULL,          "ilu",        FROM_GRID,      16, 2, 120, 20,  .01,  0,  1.3, 0,   0  },
+  {"pitzDaily_p",  "pitzDaily_p", "ilu",        FROM_RANDOM,    6,  0, 0,   0,   0,    0,  0,   0,   0  },
+  {"drift32",      "drift32",     "ilu",        FROM_RANDOM,    6,  0, 0,   0,   0,    0,  0,   0,   0  },
+  {"transposes",   "stommel4",    "jacobi",     FROM_TRANSPOSE, 12, 0, 0,   0,   0,    0,  0,   0,   0  },
+  {"sherman1",     "sherman1",    "jacobi,ilu", FROM_RANDOM,    12, 0, 0,   0,   0,    0,  0,   0,   0  },
+  {"orsreg_1",     "orsreg_1",    "jacobi,ilu", FROM_RANDOM,    12, 0, 0,   0,   0,    0,  0,   0,   0  },
+  {"add32",        "add32",       "jacobi",     FROM_RANDOM,    12, 0, 0,   0,   0,    0,  0,   0,   0  },
+  {"steps3",       NULL,          "none",       FROM_GRID,      16, 3, 24,  200, .01,  0,  1,   0,   0  },
+  {"steps3-long",  NULL,          "none",       FROM_GRID,      16, 3, 24,  200, 1,    0,  1,   0,   0  },
+  {"steps3-weak",  NULL,          "none,ilu",   FROM_GRID,      12, 3, 32,  40,  1,    0,  1,   0,   0  },
+  {"steps3-vary",  NULL,          "none",       FROM_GRID,      16, 3, 24,  200, .01,  .3, 1,   0,   0  },
+  {"steps3-turn",  NULL,          "none",       FROM_GRID,      16, 3, 24,  200, .1,   0,  1,   .01, 0  },
+  {"steps3-grow",  NULL,          "none",       FROM_GRID,      16, 3, 24,  200, .001, 0,  1.5, 0,   0  },
+  {"steps3-turn1", NULL,          "none",       FROM_GRID,      16, 3, 24,  200, .1,   0,  1,   .1,  0  },
+  {"watt_1",       "watt_1",      "jacobi",     FROM_RANDOM,    12, 0, 0,   0,   0,    0,  0,   0,   0  },
+  {"memplus",      "memplus",     "jacobi",     FROM_RANDOM,    12, 0, 0,   0,   0,    0,  0,   0,   0  },
+  {"poisson3",     NULL,          "none",       FROM_RANDOM,    12, 3, 32,  0,   0,    0,  1,   0,   0  },
+  {"reaction3",    NULL,          "none",       FROM_RANDOM,    12, 3, 20,  250, 0,    0,  1,   0,   400},
+  {"helmholtz2",   NULL,          "none,ilu",   FROM_RANDOM,    12, 2, 80,  0,   0,    0,  1,   0,   400},
 };
 
 /* The system of this moment */
@@ -76,7 +85,7 @@ static PetscErrorCode Matvecs(KSP ksp, PetscInt *matvecs)
 }
 
 /*
-   -Laplace u + wind . grad u with central differences, times h^2. In two dimensions the wind recirculates, in three it blows in
+   -Laplace u + wind . grad u - reaction u with central differences, times h^2. In two dimensions the wind recirculates, in three it blows in
    one direction
 */
 static PetscErrorCode GridOperator(const Sequence *seq, PetscReal angle, Mat A)
@@ -90,10 +99,10 @@ static PetscErrorCode GridOperator(const Sequence *seq, PetscReal angle, Mat A)
   for (PetscInt row = begin; row < end; row++) {
     const PetscInt  place[3] = {row % m, (row / m) % m, row / (m * m)};
     const PetscReal x = 2.0 * h * (PetscReal)(place[0] + 1) - 1.0, y = 2.0 * h * (PetscReal)(place[1] + 1) - 1.0;
-    const PetscReal wind[3] = {d == 2 ? y * (1.0 - x * x) : PetscCosReal(angle), d == 2 ? -x * (1.0 - y * y) : PetscSinReal(angle),
-                               0.0};
+    const PetscReal wind[3] = {d == 2 ? 2.0 * y * (1.0 - x * x) : PetscCosReal(angle),
+                               d == 2 ? -2.0 * x * (1.0 - y * y) : PetscSinReal(angle), 0.0};
 
-    PetscCall(MatSetValue(A, row, row, 2.0 * (PetscReal)d, INSERT_VALUES));
+    PetscCall(MatSetValue(A, row, row, 2.0 * (PetscReal)d - seq->reaction * h * h, INSERT_VALUES));
     for (PetscInt i = 0; i < d; i++) {
       if (place[i] > 0) PetscCall(MatSetValue(A, row, row - step[i], -1.0 - peclet * wind[i], INSERT_VALUES));
       if (place[i] < m - 1) PetscCall(MatSetValue(A, row, row + step[i], -1.0 + peclet * wind[i], INSERT_VALUES));
@@ -254,14 +263,18 @@ static PetscErrorCode SolverCreate(Mat A, const char pcname[], PetscInt s, Petsc
   PetscFunctionReturn(0);
 }
 
-/* Solves the sequence from x = 0 each time. Returns the matvecs of each solve and the number of solves that are wrong */
-static PetscErrorCode SolveSequence(System *sys, KSP ksp, PetscInt matvecs[], PetscInt *wrong)
+/*
+   Solves the sequence from x = 0 each time. Returns the matvecs of each solve, the seconds of all solves but the first and the
+   number of solves that are wrong
+*/
+static PetscErrorCode SolveSequence(System *sys, KSP ksp, PetscInt matvecs[], PetscReal *seconds, PetscInt *wrong)
 {
   PetscReal          rtol, bnorm, rnorm;
   KSPConvergedReason reason;
 
   PetscFunctionBeginUser;
   *wrong    = 0;
+  *seconds  = 0.0;
   sys->time = 0.0;
   PetscCall(KSPGetTolerances(ksp, &rtol, NULL, NULL, NULL));
   PetscCall(PetscRandomSetSeed(sys->random, 7));
@@ -269,10 +282,15 @@ static PetscErrorCode SolveSequence(System *sys, KSP ksp, PetscInt matvecs[], Pe
   PetscCall(VecSet(sys->x, 0.0));
   for (PetscInt i = 0; i < sys->seq->solves; i++) {
     const PetscBool transpose = (PetscBool)(sys->seq->source == FROM_TRANSPOSE && i % 2);
+    PetscLogDouble  begin = 0, end = 0;
 
     PetscCall(SystemNext(sys, i));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(PetscTime(&begin));
     if (transpose) PetscCall(KSPSolveTranspose(ksp, sys->b, sys->x));
     else PetscCall(KSPSolve(ksp, sys->b, sys->x));
+    PetscCall(PetscTime(&end));
+    if (i) *seconds += (PetscReal)(end - begin);
     PetscCall(Matvecs(ksp, &matvecs[i]));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     if (transpose) PetscCall(MatMultTranspose(sys->A, sys->x, sys->file));
@@ -289,22 +307,24 @@ static PetscErrorCode SolveSequence(System *sys, KSP ksp, PetscInt matvecs[], Pe
 static PetscErrorCode Row(System *sys, const char pcname[], PetscInt s, PetscInt seeds, const char recycle[], PetscBool verbose)
 {
   const PetscInt first = sys->seq->source == FROM_TRANSPOSE ? 2 : 1;
-  PetscReal      ratios[MAX_SEEDS];
+  PetscReal      ratios[MAX_SEEDS], times[2] = {PETSC_MAX_REAL, PETSC_MAX_REAL};
   PetscInt       wrong = 0, sums[2] = {0, 0};
 
   PetscFunctionBeginUser;
   for (PetscInt seed = 0; seed < seeds; seed++) {
-    PetscInt matvecs[2][MAX_SOLVES], total[2] = {0, 0};
+    PetscInt  matvecs[2][MAX_SOLVES], total[2] = {0, 0};
+    PetscReal seconds;
 
     for (int way = 0; way < 2; way++) {
       PetscInt found;
       KSP      ksp;
 
       PetscCall(SolverCreate(sys->A, pcname, s, seed, way ? recycle : "never", &ksp));
-      PetscCall(SolveSequence(sys, ksp, matvecs[way], &found));
+      PetscCall(SolveSequence(sys, ksp, matvecs[way], &seconds, &found));
       PetscCall(KSPDestroy(&ksp));
       wrong += found;
       for (PetscInt i = first; i < sys->seq->solves; i++) total[way] += matvecs[way][i];
+      times[way] = PetscMin(times[way], 1e6 * seconds / (PetscReal)(total[way] + (first == 2 ? matvecs[way][1] : 0)));
       if (verbose) {
         for (PetscInt i = 0; i < sys->seq->solves; i++)
           PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %" PetscInt_FMT, matvecs[way][i]));
@@ -315,9 +335,11 @@ static PetscErrorCode Row(System *sys, const char pcname[], PetscInt s, PetscInt
     if (!seed) sums[0] = total[0], sums[1] = total[1];
   }
   PetscCall(PetscSortReal(seeds, ratios));
-  PetscCall(PetscPrintf(
-    PETSC_COMM_WORLD, "%-12s %-7s %3" PetscInt_FMT " %6" PetscInt_FMT " %6" PetscInt_FMT " %9.2f %7.2f %7.2f %6" PetscInt_FMT "\n",
-    sys->seq->name, pcname, s, sums[0], sums[1], (double)ratios[seeds / 2], (double)ratios[0], (double)ratios[seeds - 1], wrong));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD,
+                        "%-12s %-7s %3" PetscInt_FMT " %6" PetscInt_FMT " %6" PetscInt_FMT
+                        " %6.2f %6.2f %7.2f %7.1f %7.1f %6" PetscInt_FMT "\n",
+                        sys->seq->name, pcname, s, sums[0], sums[1], (double)ratios[seeds / 2], (double)ratios[0],
+                        (double)ratios[seeds - 1], (double)times[0], (double)times[1], wrong));
   PetscFunctionReturn(0);
 }
 
@@ -358,8 +380,8 @@ int main(int argc, char **argv)
   PetscCheck(seeds >= 1 && seeds <= MAX_SEEDS, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT,
              "-seeds %" PetscInt_FMT ": must be in 1 to %d", seeds, MAX_SEEDS);
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-verbose", &verbose, NULL));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %-7s %3s %6s %6s %9s %7s %7s %6s\n", "sequence", "pc", "s", "never", recycle,
-                        "ratio", "least", "largest", "wrong"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-12s %-7s %3s %6s %6s %6s %6s %7s %7s %7s %6s\n", "sequence", "pc", "s", "never",
+                        recycle, "ratio", "least", "largest", "us", "us", "wrong"));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(sequences); i++) {
     const Sequence *seq = &sequences[i];
     char            path[PETSC_MAX_PATH_LEN], **words, **kinds;

@@ -243,19 +243,19 @@ typedef enum {
   CHANGE_SIDE,
   CHANGE_LEFT_PC,
   CHANGE_COSINE,
-  CHANGE_HUGE, /* a row so large that all G_k are parallel */
+  CHANGE_SECRET, /* the values, with the old state */
+  CHANGE_HUGE,   /* a row so large that all G_k are parallel */
   CHANGES
 } Change;
-static const char *const Changes[] = {"nothing",           "MatSetValues()",
-                                      "MatScale()",        "MatShift()",
-                                      "KSPSetOperators()", "a shell",
-                                      "a hidden change",   "the preconditioner",
-                                      "its side",          "the preconditioner on the left",
-                                      "the cosine",        "a huge row"};
+static const char *const Changes[] = {
+  "nothing",    "MatSetValues()",   "MatScale()",         "MatShift()", "KSPSetOperators()",
+  "a shell",    "a hidden change",  "the preconditioner", "its side",   "the preconditioner on the left",
+  "the cosine", "values in secret", "a huge row"};
 
 static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat shell, Mat *hidden, Mat *now)
 {
-  PC pc;
+  PetscObjectState state;
+  PC               pc;
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
@@ -296,6 +296,12 @@ static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat s
   case CHANGE_COSINE:
     PetscCall(KSPIDRSSetMinimumCosine(ksp, 0.7));
     break;
+  case CHANGE_SECRET:
+    PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+    PetscCall(MatScale(A, 1.5));
+    PetscCall(MatShift(A, 0.2));
+    PetscCall(PetscObjectStateSet((PetscObject)A, state));
+    break;
   case CHANGE_HUGE:
     PetscCall(SetRow(A, 7, 1e13));
     break;
@@ -328,7 +334,8 @@ static PetscErrorCode TestChanges(void)
     PetscCall(SolveSystem(Changes[change], ksp, A, b, x));
     PetscCall(MakeChange(change, ksp, A, other, shell, &hidden, &now));
     PetscCall(VecSetGeneral(b, 1.3));
-    seen.A = change == CHANGE_SIDE || change == CHANGE_LEFT_PC ? NULL : now; /* on the left G = B^{-1} A U */
+    /* on the left G = B^{-1} A U */
+    seen.A = change == CHANGE_SIDE || change == CHANGE_LEFT_PC || change == CHANGE_SECRET ? NULL : now;
     for (PetscInt j = 0; j < 3; j++) {
       PetscCall(SolveSystem(Changes[change], ksp, now, b, x));
       if (recycle == KSP_IDRS_RECYCLE_ALWAYS) PetscCall(CheckRecycled(Changes[change], ksp, 1, 0));

@@ -239,8 +239,10 @@ static PetscReal KSPIDRSExpectedIterations(KSP ksp, const KSPIDRSColumn *col, Pe
 
   *digits = panel->digits;
   if (!panel->its) return 0.0;
-  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE)
+  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE) {
+    if (!(col->rep.ttol > 0.0)) return 0.0; /* no residual but zero meets the tolerances */
     *digits = PetscLog10Real(col->guard.first / col->rep.ttol);
+  }
   return (PetscReal)panel->its * *digits / panel->digits;
 }
 

@@ -685,6 +685,24 @@ static PetscErrorCode MatrixLook(Advice *advice)
   PetscFunctionReturn(0);
 }
 
+/* Reads the second right-hand side of the file, an error if there is only one */
+static PetscErrorCode SecondRead(Advice *advice)
+{
+  char       file[PETSC_MAX_PATH_LEN];
+  PetscBool  set, binary;
+  FileReader reader;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-b", file, sizeof(file), &set));
+  if (!set) PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(VecLoadPetscBinary(advice->x, file, 1, &binary));
+  if (binary) PetscFunctionReturn(0);
+  PetscCheck(set, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT, "%s: no right-hand sides", file);
+  PetscCall(NumpyFileReader(file, &reader));
+  PetscCall(VecLoadFile(advice->x, file, reader ? reader : MatrixMarketRead, 1));
+  PetscFunctionReturn(0);
+}
+
 static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool *usable)
 {
   char           defaults[128] = "idrs:1,idrs:2,idrs:4,idrs:8,bcgs,gmres", **solvers;
@@ -715,6 +733,10 @@ static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool
     PetscCallMPI(MPI_Comm_size(advice->comm, &size));
     PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t%d\n", heading,
                           size, (double)advice->limit, (double)advice->total, count, advice->positive && size == 1));
+    PetscCall(AttemptBegin());
+    ierr = SecondRead(advice);
+    PetscCall(AttemptEnd(advice->comm, ierr, &failed));
+    if (!failed) PetscCall(PetscPrintf(advice->comm, "several\n"));
     PetscCall(PreconditionerRuns(advice, count, solvers));
   }
   PetscCall(PetscStrToArrayDestroy(count, solvers));

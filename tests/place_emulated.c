@@ -605,6 +605,40 @@ static PetscErrorCode TestRecycle(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same for several right-hand sides, which begin with the panels of the ones before them in their slots */
+static PetscErrorCode TestRecycleColumns(Mat A)
+{
+  const PetscInt    shadow[] = {1, 2, 4, 8}, every[] = {0, 5, 3};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  Mat               B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreate(A, COLUMNS, &B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (PetscInt i = 0; i < 4 * 3 * BLOCKS; i++) {
+    char what[128];
+    KSP  ksp;
+
+    PetscCall(BlockSet(A, (BlockKind)(i / 12), B));
+    PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], &ksp));
+    PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
+    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+    PetscCall(KSPIDRSSetWidth(ksp, i % 2 ? 3 : 16));
+    PetscCall(KSPIDRSSetRecycle(ksp, i % 5 ? KSP_IDRS_RECYCLE_ALWAYS : KSP_IDRS_RECYCLE_AUTO));
+    for (PetscInt j = 0; j < 6; j++) {
+      stopevery = every[j % 3];
+      if (j == 4) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if it had changed */
+      PetscCall(KSPMatSolve(ksp, B, X));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "recycling, %s, case %d, solve %d", BlockKinds[i / 12], (int)i, (int)j));
+      PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&B, &X));
+  PetscCall(Verdict("many right-hand sides that recycle ahead"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Convection and diffusion on 20 x 20 points, row after row */
 static PetscScalar Flow(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -640,6 +674,7 @@ int main(int argc, char **argv)
   PetscCall(TestColumns(op.A, PETSC_FALSE));
   PetscCall(TestColumns(op.A, PETSC_TRUE));
   PetscCall(TestRecycle(op.A, b));
+  PetscCall(TestRecycleColumns(op.A));
   PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
   PetscCall(DestroyAll(&shell, &op.A, &b));
   PetscCall(PetscFinalize());

@@ -758,7 +758,7 @@ RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges,
   test:
     suffix: 1
     requires: double
-    nsize: {{1 2 4}}
+    nsize: {{1 3}}
     args: -f ${PETSCIDRS_DIR}/tutorials/matrices/stommel4.mtx.gz -ksp_idrs_implementation {{vec host}}
 
 TEST*/

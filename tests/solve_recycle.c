@@ -219,6 +219,16 @@ static PetscErrorCode HiddenMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same for a matrix whose MatMult() is one of the user */
+static Mat *multiplied;
+
+static PetscErrorCode UserMult(Mat A, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatMult(*multiplied, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode SetRow(Mat A, PetscInt row, PetscScalar value)
 {
   PetscInt begin, end;
@@ -239,6 +249,7 @@ typedef enum {
   CHANGE_MATRIX,
   CHANGE_SHELL,
   CHANGE_HIDDEN,
+  CHANGE_MULT,
   CHANGE_PC,
   CHANGE_SIDE,
   CHANGE_LEFT_PC,
@@ -247,10 +258,20 @@ typedef enum {
   CHANGE_HUGE,   /* a row so large that all G_k are parallel */
   CHANGES
 } Change;
-static const char *const Changes[] = {
-  "nothing",    "MatSetValues()",   "MatScale()",         "MatShift()", "KSPSetOperators()",
-  "a shell",    "a hidden change",  "the preconditioner", "its side",   "the preconditioner on the left",
-  "the cosine", "values in secret", "a huge row"};
+static const char *const Changes[] = {"nothing",
+                                      "MatSetValues()",
+                                      "MatScale()",
+                                      "MatShift()",
+                                      "KSPSetOperators()",
+                                      "a shell",
+                                      "a hidden change",
+                                      "a MatMult() of the user",
+                                      "the preconditioner",
+                                      "its side",
+                                      "the preconditioner on the left",
+                                      "the cosine",
+                                      "values in secret",
+                                      "a huge row"};
 
 static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat shell, Mat *hidden, Mat *now)
 {
@@ -280,6 +301,7 @@ static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat s
     PetscCall(KSPSetOperators(ksp, shell, A));
     break;
   case CHANGE_HIDDEN:
+  case CHANGE_MULT:
     *hidden = *now = other;
     break;
   case CHANGE_PC:
@@ -313,22 +335,26 @@ static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat s
 
 static PetscErrorCode TestChanges(void)
 {
+  PetscFunctionBeginUser;
   for (PetscInt i = 0; i < CHANGES * 2 * 2; i++) {
     const Change         change  = (Change)(i % CHANGES);
     const PetscInt       s       = i / CHANGES % 2 ? 8 : 3;
     const KSPIDRSRecycle recycle = i / CHANGES / 2 ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS;
-    Mat                  A, other, shell, hidden, now = NULL;
+    Mat                  A, other, shell, user, hidden, now = NULL;
     Vec                  b, x;
     KSP                  ksp;
 
-    PetscFunctionBeginUser;
     PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
     PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 16, 0.6, 0.5, &other));
     hidden = A;
     PetscCall(Look(A));
     PetscCall(ShellCreate(A, HiddenMult, &hidden, &shell));
     PetscCall(RecyclerCreate(A, s, PCJACOBI, recycle, &ksp));
+    multiplied = &hidden;
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &user));
+    PetscCall(MatSetOperation(user, MATOP_MULT, (void (*)(void))UserMult));
     if (change == CHANGE_HIDDEN) PetscCall(KSPSetOperators(ksp, shell, A));
+    if (change == CHANGE_MULT) PetscCall(KSPSetOperators(ksp, user, A));
     if (change == CHANGE_LEFT_PC) PetscCall(KSPSetPCSide(ksp, PC_LEFT));
     if (change == CHANGE_LEFT_PC) PetscCall(KSPSetTolerances(ksp, 1e-2 * rtol, 0.0, PETSC_DEFAULT, 1000));
     PetscCall(SolveSystem(Changes[change], ksp, A, b, x));
@@ -342,7 +368,7 @@ static PetscErrorCode TestChanges(void)
     }
     if (seen.A) PetscCall(CheckSeen(Changes[change], 4, 1e-10));
     PetscCall(Look(NULL));
-    PetscCall(DestroyAll(&ksp, &shell, &other, &A, &b, &x));
+    PetscCall(DestroyAll(&ksp, &user, &shell, &other, &A, &b, &x));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

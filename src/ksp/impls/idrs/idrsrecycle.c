@@ -43,14 +43,19 @@
 
 const char *const KSPIDRSRecycles[] = {"never", "auto", "always", "KSPIDRSRecycle", "KSP_IDRS_RECYCLE_", NULL};
 
-/* Returns PETSC_TRUE if every change of the operator changes its state. Types that consist of other matrices do not know */
+/*
+   Returns PETSC_TRUE if every change of the operator changes its state. Types that consist of other matrices do not know, nor does
+   an AIJ matrix what a MatMult() of the user computes
+*/
 static PetscErrorCode KSPIDRSStateTells_Private(KSP ksp, Mat A, PetscBool *tells)
 {
-  PetscBool none;
+  PetscBool none, aij;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, tells, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ,
                                           MATMPISBAIJ, MATSEQSELL, MATMPISELL, MATSEQDENSE, MATMPIDENSE, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  if (aij) PetscCall(IDRSMatHasUsualMult(A, tells));
   /* on the left G = B^{-1} A U, and nothing tells whether B is the same */
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   if (ksp->pc_side == PC_LEFT && !none) *tells = PETSC_FALSE;

@@ -748,10 +748,11 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
   residual norm would grow so far that most digits are lost.
 
   If the operator is the same matrix in the same state, a recycled solve needs no start, which saves s matvecs. If the operator
-  has changed, the start computes G = A U. The start also computes G = A U if the state of the operator does not show a change: for
-  `MATSHELL`, `MATMFFD`, `MATNEST` and all other types except aij, baij, sbaij, sell and dense, and with a preconditioner on the
-  left other than `PCNONE`. A preconditioner on the right may change between solves. If the entries of a matrix change without
-  `PetscObjectStateIncrease()`, convergence is delayed, and b - A x is verified as in every solve.
+  has changed, the start computes G = A U. The start also computes G = A U if the state of the operator does not show a change:
+  for `MATSHELL`, `MATMFFD`, `MATNEST` and all other types except aij, baij, sbaij, sell and dense, for aij matrices with a
+  `MatMult()` of the user, and with a preconditioner on the left other than `PCNONE`. A preconditioner on the right may change
+  between solves. If the entries of a matrix change without `PetscObjectStateIncrease()`, convergence is delayed, and b - A x is
+  verified as in every solve.
 
   The result of a solve depends on the solves before it. `KSPIDRSResetRecycle()`, `KSPReset()`, another seed, another s and other
   shadow vectors make the next solve independent. A solve that fails leaves no panels, except with `KSP_DIVERGED_ITS`. A solve that

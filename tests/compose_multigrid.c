@@ -1,0 +1,154 @@
+static char
+  help[] = "PCPOLY as the smoother of PCGAMG and PCMG on convection and diffusion in 3-D: the number of iterations does not "
+           "grow with the grid, whatever the method around it.\n\n";
+
+#include "systems.h"
+#include <petscdmda.h>
+
+/* Convection by a recirculating wind, with this mesh Peclet number |w| h / epsilon at most on the finest grid, of `finest` cells */
+typedef struct {
+  const char *name;
+  PetscReal   peclet;
+  PetscBool   upwind;
+  PetscInt    finest;
+} Convected;
+
+/* Differences times h at the points inside the cube, which suits grids of all sizes; those at its sides have rows of the identity */
+static PetscErrorCode ComputeOperator(KSP ksp, Mat A, Mat B, void *ctx)
+{
+  const Convected *convected = (const Convected *)ctx;
+  DMDALocalInfo    info;
+  DM               da;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetDM(ksp, &da));
+  PetscCall(DMDAGetLocalInfo(da, &info));
+  for (PetscInt p = 0; p < info.xm * info.ym * info.zm; p++) {
+    const PetscInt   m   = info.mx - 1;
+    const PetscReal  h   = 1.0 / m;
+    const MatStencil row = {.i = info.xs + p % info.xm, .j = info.ys + p / info.xm % info.ym, .k = info.zs + p / info.xm / info.ym};
+    const PetscReal  x = 2.0 * h * row.i - 1.0, y = 2.0 * h * row.j - 1.0, wind[] = {y * (1.0 - x * x), -x * (1.0 - y * y), 0.3};
+    MatStencil       column[7] = {row, row, row, row, row, row, row};
+    PetscScalar      value[7]  = {1.0};
+    PetscInt         count     = 1;
+
+    if (row.i % m && row.j % m && row.k % m) {
+      value[0] = 6.0 * h;
+      for (PetscInt d = 0; d < 3; d++) {
+        const PetscReal c = convected->peclet * convected->finest * h * wind[d], up = convected->upwind ? PetscAbsReal(c) : 0.0;
+
+        for (PetscInt side = -1; side < 2; side += 2) {
+          PetscInt *const place[] = {&column[count].i, &column[count].j, &column[count].k};
+
+          *place[d] += side;
+          value[count++] = h * (-1.0 + 0.5 * (side * c - up));
+        }
+        value[0] += h * up;
+      }
+    }
+    PetscCall(MatSetValuesStencil(B, 1, &row, count, column, value, INSERT_VALUES));
+  }
+  PetscCall(MatAssemble(B));
+  if (A != B) PetscCall(MatAssemble(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solver of m x m x m points, with options */
+static PetscErrorCode SolverCreateCube(Convected *convected, PetscInt m, const char options[], const char type[], KSP *ksp)
+{
+  PetscOptions database;
+  DM           da;
+
+  PetscFunctionBeginUser;
+  convected->finest = m - 1;
+  PetscCall(PetscOptionsCreate(&database));
+  PetscCall(PetscOptionsPush(database));
+  PetscCall(PetscOptionsInsertString(database, options));
+  PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, m, m, m,
+                         PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
+  PetscCall(DMSetFromOptions(da));
+  PetscCall(DMSetUp(da));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
+  PetscCall(KSPSetDM(*ksp, da));
+  PetscCall(KSPSetComputeOperators(*ksp, ComputeOperator, convected));
+  PetscCall(KSPSetType(*ksp, type));
+  PetscCall(KSPSetPCSide(*ksp, PC_RIGHT));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 100));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscCall(KSPSetUp(*ksp));
+  PetscCall(OptionsPop(&database));
+  PetscCall(DMDestroy(&da));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define SMOOTHER " -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 1 -mg_levels_pc_type poly -mg_levels_pc_poly_degree 4"
+
+/* Multigrid methods; %d: the number of levels with which the coarsest grid has five points in each direction */
+static const struct {
+  const char *name, *options;
+} grids[] = {
+  {"algebraic",                     "-pc_type gamg" SMOOTHER                                    },
+  {"geometric",                     "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin both" SMOOTHER},
+  {"geometric, other coarse grids", "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin none" SMOOTHER},
+  {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER         }
+};
+
+/* Solves on so many of 17, 33 and 65 points in each direction, and compares the numbers of iterations */
+static PetscErrorCode TestGrids(Convected *convected, const char type[], PetscInt most)
+{
+  PetscFunctionBeginUser;
+  for (size_t ig = 0; ig < PETSC_STATIC_ARRAY_LENGTH(grids); ig++) {
+    PetscInt its[3] = {0, 0, 0};
+
+    for (PetscInt level = 0; level < most; level++) {
+      char options[PETSC_MAX_PATH_LEN];
+      Mat  A;
+      Vec  b, x;
+      KSP  ksp;
+
+      PetscCall(PetscSNPrintf(options, sizeof(options), grids[ig].options, (int)level + 3));
+      PetscCall(SolverCreateCube(convected, 1 + (16 << level), options, type, &ksp));
+      PetscCall(KSPGetOperators(ksp, &A, NULL));
+      PetscCall(MatCreateVecs(A, &x, &b));
+      PetscCall(VecSetGeneral(b, 1.0));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved(grids[ig].name, ksp, A, b, x));
+      PetscCall(KSPGetIterationNumber(ksp, &its[level]));
+      PetscCall(ComplainIf(2 * its[level] > 3 * its[0] + 2, "%s, %s, %s: %" INT " iterations with 17 points, %" INT " with %d",
+                           type, convected->name, grids[ig].name, its[0], its[level], 1 + (16 << level)));
+      PetscCall(DestroyAll(&ksp, &b, &x));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const char *const types[]     = {KSPIDRS, KSPGMRES, KSPFGMRES, KSPBCGS};
+  Convected         convected[] = {
+    {"mesh Peclet number 0.5",       0.5, PETSC_FALSE, 0},
+    {"mesh Peclet number 2, upwind", 2.0, PETSC_TRUE,  0}
+  };
+
+  PetscMPIInt size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
+    for (size_t j = 0; j < PETSC_STATIC_ARRAY_LENGTH(convected); j++)
+      PetscCall(TestGrids(&convected[j], types[i], i || size > 1 ? 2 : 3));
+    PetscCall(Verdict(types[i]));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 3}}
+
+TEST*/

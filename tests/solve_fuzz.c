@@ -721,9 +721,10 @@ static PetscErrorCode Recycles(Solver *solver, PetscBool *recycles)
 }
 
 /*
-   One more time, as it is or after a reset: the same must come of it, unless solves recycle. On a device, products of PETSc's may sum in any order. And
-   where numbers are so small that the squares of residuals vanish, an inner solver may begin with what another application has
-   left: PETSc's VecSet() to zero does nothing where the norm is known to be zero, and that is what it takes theirs for.
+   One more time, as it is or after a reset: the same must come of it, unless solves recycle. On a device, products of PETSc's may
+   sum in any order. And where numbers are so small that the squares of residuals vanish, an inner solver may begin with what another
+   application has left: PETSc's VecSet() to zero does nothing where the norm is known to be zero, and that is what it takes theirs
+   for.
 */
 static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x,
                                  const Outcome *first)

@@ -196,7 +196,8 @@ typedef struct {
 /* The guard of recycling in one solve */
 typedef struct {
   KSPIDRSTakes takes;                       /* what the solve has begun with */
-  PetscBool    dropped;                     /* it has then been found to be of no use */
+  PetscBool    begun;                       /* its first residual has not ended it */
+  PetscBool    dropped;                     /* what it took has been found to be of no use */
   PetscReal    first;                       /* first norm */
   PetscInt     above[KSPIDRS_GUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
   PetscReal    expected;                    /* iterations without recycling, or 0 if unknown */

@@ -41,6 +41,9 @@
 #define KSPIDRS_RECYCLE_GROWTH      PetscPowReal(PETSC_MACHINE_EPSILON, -0.32)
 #define KSPIDRS_RECYCLE_GROWTH_MOST PetscPowReal(PETSC_MACHINE_EPSILON, -0.575)
 
+/* The part of the tolerance of divergence that the begin of a solve may take */
+#define KSPIDRS_RECYCLE_DIVERGES 1e-3
+
 const char *const KSPIDRSRecycles[] = {"never", "auto", "always", "KSPIDRSRecycle", "KSP_IDRS_RECYCLE_", NULL};
 
 /*
@@ -203,7 +206,10 @@ static PetscErrorCode KSPIDRSBeginAgain_Private(KSP ksp, KSPIDRSColumn *col, KSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the largest ||r - G c|| / ||r|| with which a solve goes on. It must not end the solve as diverged either */
+/*
+   Returns the largest ||r - G c|| / ||r|| with which a solve goes on. Steps after it may let r grow further, and must not end the
+   solve as diverged either
+*/
 static PetscReal KSPIDRSMostGrowth(KSP ksp, const KSPIDRSColumn *col, PetscReal rnorm)
 {
   const KSP_IDRS *idrs  = (const KSP_IDRS *)ksp->data;
@@ -211,7 +217,7 @@ static PetscReal KSPIDRSMostGrowth(KSP ksp, const KSPIDRSColumn *col, PetscReal 
   const PetscReal most  = first ? KSPIDRS_RECYCLE_GROWTH : KSPIDRS_RECYCLE_GROWTH_MOST;
 
   return ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE
-         ? PetscMin(most, ksp->divtol * (col->rep.rnorm0 / rnorm))
+         ? PetscMin(most, KSPIDRS_RECYCLE_DIVERGES * ksp->divtol * (col->rep.rnorm0 / rnorm))
          : most;
 }
 
@@ -338,6 +344,9 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSColumn *col = cols->column[i];
 
     if (col->rep.reason) continue; /* the panels wait for the next right-hand side */
+    col->guard.begun = PETSC_TRUE;
+    col->panel.valid = PETSC_FALSE; /* until the end of this solve, which changes them */
+    col->panel.why   = "the last solve has failed";
     if (col->guard.takes == KSPIDRS_TAKES_U) {
       col->rec.given = PETSC_TRUE;
       ((KSP_IDRS *)ksp->data)->counts.recycled++;
@@ -502,10 +511,8 @@ static PetscErrorCode KSPIDRSKeepPanels_Private(KSP ksp, KSPIDRSColumn *col)
 */
 PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool ondevice)
 {
-  KSP_IDRS       *idrs      = (KSP_IDRS *)ksp->data;
-  KSPIDRSPanel   *panel     = &col->panel;
-  const PetscBool untouched = (PetscBool)(col->rep.reason != KSP_DIVERGED_NANORINF && !col->rep.its && col->rec.step.start &&
-                                          !col->rec.step.k && col->rec.stage == KSPIDRS_NOTHING);
+  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSPanel *panel = &col->panel;
 
   PetscFunctionBegin;
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) {
@@ -513,7 +520,8 @@ PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool 
     panel->why   = "-ksp_idrs_recycle never was set in the last solve";
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (untouched) PetscFunctionReturn(PETSC_SUCCESS); /* the first residual has met the tolerance */
+  /* the first residual has ended the solve, and the panels are as they were; but a solve that fails leaves none */
+  if (!col->guard.begun && col->rep.reason != KSP_DIVERGED_NANORINF) PetscFunctionReturn(PETSC_SUCCESS);
   if (col->guard.takes == KSPIDRS_TAKES_NOTHING) KSPIDRSRecordPlain(col, (PetscBool)(col->rep.reason > 0));
   else {
     if (col->guard.expected > 0.0) {

@@ -85,9 +85,9 @@ static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, Pe
   for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || idrs->slot[i].panel.valid);
   if (!keeps || idrs->slot[begin].otherwork) PetscFunctionReturn(PETSC_SUCCESS);
   ierr = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
-  /* what is there after an error is destroyed with the slots, too */
-  for (PetscInt i = begin; i < end; i++) idrs->slot[i].otherwork = works[i - begin];
+  if (ierr) PetscCall(IDRSWorkDestroy(end - begin, works));
   PetscCall(ierr);
+  for (PetscInt i = begin; i < end; i++) idrs->slot[i].otherwork = works[i - begin];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

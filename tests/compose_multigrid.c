@@ -83,14 +83,18 @@ static PetscErrorCode SolverCreateCube(Convected *convected, PetscInt m, const c
 
 #define SMOOTHER " -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 1 -mg_levels_pc_type poly -mg_levels_pc_poly_degree 4"
 
-/* Multigrid methods; %d: the number of levels with which the coarsest grid has five points in each direction */
+/*
+   Multigrid methods; %d: the number of levels with which the coarsest grid has five points in each direction. growth: of the number
+   of iterations, in percent. Upwind differences on coarse grids have more diffusion than the fine grid
+*/
 static const struct {
   const char *name, *options;
+  PetscInt    growth;
 } grids[] = {
-  {"algebraic",                     "-pc_type gamg" SMOOTHER                                    },
-  {"geometric",                     "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin both" SMOOTHER},
-  {"geometric, other coarse grids", "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin none" SMOOTHER},
-  {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER         }
+  {"algebraic",                     "-pc_type gamg" SMOOTHER,                                     150},
+  {"geometric",                     "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin both" SMOOTHER, 150},
+  {"geometric, other coarse grids", "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin none" SMOOTHER, 200},
+  {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER,          150}
 };
 
 /* Solves on so many of 17, 33 and 65 points in each direction, and compares the numbers of iterations */
@@ -114,8 +118,9 @@ static PetscErrorCode TestGrids(Convected *convected, const char type[], PetscIn
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(CheckSolved(grids[ig].name, ksp, A, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &its[level]));
-      PetscCall(ComplainIf(2 * its[level] > 3 * its[0] + 2, "%s, %s, %s: %" INT " iterations with 17 points, %" INT " with %d",
-                           type, convected->name, grids[ig].name, its[0], its[level], 1 + (16 << level)));
+      PetscCall(ComplainIf(100 * its[level] > grids[ig].growth * its[0] + 100,
+                           "%s, %s, %s: %" INT " iterations with 17 points, %" INT " with %d", type, convected->name,
+                           grids[ig].name, its[0], its[level], 1 + (16 << level)));
       PetscCall(DestroyAll(&ksp, &b, &x));
     }
   }

@@ -85,8 +85,8 @@ static PetscErrorCode Matvecs(KSP ksp, PetscInt *matvecs)
 }
 
 /*
-   -Laplace u + wind . grad u - reaction u with central differences, times h^2. In two dimensions the wind recirculates, in three it blows in
-   one direction
+   -Laplace u + wind . grad u - reaction u with central differences, times h^2. In two dimensions the wind recirculates. In three
+   dimensions it blows in one direction
 */
 static PetscErrorCode GridOperator(const Sequence *seq, PetscReal angle, Mat A)
 {

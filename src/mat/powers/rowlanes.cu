@@ -13,7 +13,7 @@ static PetscInt IDRSRowLength(const PetscInt i[], const PetscInt other[], PetscI
 
 /*
    Gives each lane a part of a row: rows in their order, none of them in two warps unless it is too long for one. lane may be NULL.
-   Returns the number of lanes with those that fill up warps, and of sums of further warps
+   Returns the number of lanes, which includes those that fill up warps. *extra is the number of sums of further warps
 */
 static size_t IDRSPlanRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[], IDRSRowLane lane[], size_t *extra)
 {

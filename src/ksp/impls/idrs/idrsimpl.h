@@ -152,7 +152,7 @@ typedef struct {
   PetscInt64         historymax, historylen;
 } KSPIDRSReported;
 
-/* What a solve begins with */
+/* What a solve takes from the solve before it */
 typedef enum {
   KSPIDRS_TAKES_NOTHING, /* the start computes U and G */
   KSPIDRS_TAKES_U,       /* the U of the last solve: A may have changed, so the start computes G = A U */
@@ -185,7 +185,7 @@ typedef struct {
   PetscReal       digits;   /* log10 of the fall of ||r|| in it */
   PetscReal       half;     /* the fraction of its iterations after which half of these digits were reached */
   PetscInt        row;      /* solves since then that have recycled */
-  PetscInt        bad;      /* 2 after a solve for which recycling was of no use, or two of them in a row */
+  PetscBool       worse;    /* the last solve that recycled has taken more iterations than expected */
   PetscInt        off;      /* solves that must not recycle now */
   PetscInt        pause;    /* solves that must not recycle after the next failure; 0 stands for KSPIDRS_RECYCLE_PAUSE */
 } KSPIDRSPanel;

@@ -26,7 +26,7 @@
 #define KSPIDRS_RECYCLE_HALF_CHANGED 0.70
 #define KSPIDRS_RECYCLE_ITS          4
 #define KSPIDRS_RECYCLE_ITS_CHANGED  5
-/* If A changes, a record is too old after so many solves */
+/* Number of solves after which a record is too old if A changes */
 #define KSPIDRS_RECYCLE_ROW 16
 /* The test: after this fraction of the expected iterations this fraction of the digits, seen in the last tenth of them */
 #define KSPIDRS_RECYCLE_TEST   0.6
@@ -461,13 +461,14 @@ static void KSPIDRSRecordRecycled(KSPIDRSColumn *col, PetscBool converged)
   const PetscReal     ratio = guard->expected > 0.0 ? (PetscReal)col->rep.its / guard->expected : 0.0;
 
   panel->row++;
-  if (guard->dropped || !converged || ratio > KSPIDRS_RECYCLE_WORSE) panel->bad = 2;
-  else panel->bad = ratio > 1.0 ? panel->bad + 1 : 0;
-  if (panel->bad >= 2) {
+  if (guard->dropped || !converged || ratio > KSPIDRS_RECYCLE_WORSE || (panel->worse && ratio > 1.0)) {
     panel->off   = panel->pause ? panel->pause : KSPIDRS_RECYCLE_PAUSE;
     panel->pause = 2 * panel->off;
-    panel->bad   = 0;
-  } else if (ratio < KSPIDRS_RECYCLE_BETTER) panel->pause = 0;
+    panel->worse = PETSC_FALSE;
+  } else {
+    panel->worse = (PetscBool)(ratio > 1.0);
+    if (ratio < KSPIDRS_RECYCLE_BETTER) panel->pause = 0;
+  }
 }
 
 /* Returns the reason why the panels that this solve leaves cannot be recycled, or NULL */

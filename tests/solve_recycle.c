@@ -13,13 +13,14 @@ static IDRSPassOps        probe;
 static struct {
   Mat       A; /* not NULL: look */
   PetscInt  looked;
-  PetscReal consistent, triangular; /* largest |G - A U| / |G|, and |P^H G - M| / |M|, M being lower triangular */
+  PetscReal consistent,
+    triangular; /* largest |G_j - A U_j| / |G_j|, and |p_i^H G_j - M_ij| / (|p_i| |G_j|); M is lower triangular */
 } seen;
 
 static PetscErrorCode LookAtPanels(IDRSWork work)
 {
-  const PetscInt s     = work->s;
-  PetscReal      gnorm = 0.0, difference = 0.0, mnorm = 0.0, mdifference = 0.0, norm;
+  const PetscInt s = work->s;
+  PetscReal      norms[32], pnorm, difference;
   PetscInt       begin, end;
   PetscScalar   *array, dot;
   Vec            p, g;
@@ -30,26 +31,25 @@ static PetscErrorCode LookAtPanels(IDRSWork work)
   for (PetscInt i = 0; i < s; i++) {
     PetscCall(MatMult(seen.A, work->U[i], g));
     PetscCall(VecAXPY(g, -1.0, work->G[i]));
-    PetscCall(VecNorm(g, NORM_2, &norm));
-    difference = PetscMax(difference, norm);
-    PetscCall(VecNorm(work->G[i], NORM_2, &norm));
-    gnorm = PetscMax(gnorm, norm);
+    PetscCall(VecNorm(g, NORM_2, &difference));
+    PetscCall(VecNorm(work->G[i], NORM_2, &norms[i]));
+    seen.consistent = PetscMax(seen.consistent, difference / norms[i]);
+  }
+  for (PetscInt i = 0; i < s; i++) {
     if (work->hashed) {
       PetscCall(VecGetArrayWrite(p, &array));
       for (PetscInt row = begin; row < end; row++) array[row - begin] = Shadow(work->seed, (uint64_t)row, i) / (PetscReal)65536;
       PetscCall(VecRestoreArrayWrite(p, &array));
     } else PetscCall(VecCopy(work->P[i], p));
+    PetscCall(VecNorm(p, NORM_2, &pnorm));
     for (PetscInt j = 0; j < s; j++) {
       const PetscScalar M = i >= j ? work->scalars.M[i + j * s] : 0.0;
 
       PetscCall(VecDot(work->G[j], p, &dot)); /* p_i^H g_j */
-      mdifference = PetscMax(mdifference, PetscAbsScalar(dot - M));
-      mnorm       = PetscMax(mnorm, PetscAbsScalar(M));
+      seen.triangular = PetscMax(seen.triangular, PetscAbsScalar(dot - M) / (pnorm * norms[j]));
     }
   }
   seen.looked++;
-  seen.consistent = PetscMax(seen.consistent, difference / gnorm);
-  seen.triangular = PetscMax(seen.triangular, mdifference / mnorm);
   PetscCall(DestroyAll(&p, &g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -58,7 +58,7 @@ static PetscErrorCode LookAndCombine(const IDRSGroup *group, const IDRSStep *ste
 {
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < group->count && seen.A; i++) {
-    if (step->k == group->work[i]->s) PetscCall(LookAtPanels(group->work[i]));
+    if (step->k == group->work[i]->s && step->start) PetscCall(LookAtPanels(group->work[i]));
   }
   PetscCall((*original->combine)(group, step));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -67,9 +67,12 @@ static PetscErrorCode LookAndCombine(const IDRSGroup *group, const IDRSStep *ste
 /* Works that are created from now on are looked at, or no longer */
 static PetscErrorCode Look(Mat A)
 {
+  PetscEnum passes = (PetscEnum)(implementation == KSP_IDRS_AUTO ? KSP_IDRS_HOST : implementation);
+
   PetscFunctionBeginUser;
   if (!original) {
-    probe.name = KSPIDRSImplementations[implementation == KSP_IDRS_VEC ? KSP_IDRS_VEC : KSP_IDRS_HOST];
+    PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, &passes, NULL));
+    probe.name = KSPIDRSImplementations[passes];
     PetscCall(IDRSWorkRegisterPasses(&probe, &original));
     probe         = *original;
     probe.combine = LookAndCombine;
@@ -83,11 +86,10 @@ static PetscErrorCode Look(Mat A)
 
 static PetscErrorCode CheckSeen(const char what[], PetscInt least, PetscReal bound)
 {
-
   PetscFunctionBeginUser;
   PetscCall(ComplainIf(seen.looked < least, "%s: %" INT " panels instead of %" INT, what, seen.looked, least));
   PetscCall(ComplainIf(!(seen.consistent <= bound), "%s: |G - A U| is %g |G|", what, (double)seen.consistent));
-  PetscCall(ComplainIf(!(seen.triangular <= bound), "%s: P^H G - M is %g |M|", what, (double)seen.triangular));
+  PetscCall(ComplainIf(!(seen.triangular <= bound), "%s: P^H G - M is %g |P| |G|", what, (double)seen.triangular));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -103,6 +105,20 @@ static PetscErrorCode CheckRecycled(const char what[], KSP ksp, PetscInt with, P
   PetscCall(ComplainIf(lines[0] != 1 || lines[1] != with || lines[2] != without,
                        "%s: %" INT " lines on recycling, %" INT " on panels that were taken, %" INT " on those that were not", what,
                        lines[0], lines[1], lines[2]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The reason why the last solve began without panels */
+static PetscErrorCode CheckWhy(const char what[], KSP ksp, const char why[])
+{
+  char      text[128];
+  PetscReal number;
+  PetscInt  lines;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(text, sizeof(text), "began without panels: %s", why));
+  PetscCall(ViewNumbers((PetscObject)ksp, text, 1, &number, &lines));
+  PetscCall(ComplainIf(lines != 1, "%s: not \"%s\"", what, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -182,8 +198,10 @@ static PetscErrorCode TestInvariants(void)
   for (size_t is = 0; is < SIZES; is++) {
     for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
       for (PetscInt limit = 1; limit <= 4 * sizes[is] + 5; limit++) {
-        char what[64];
-        KSP  ksp;
+        char      what[64];
+        PetscReal number;
+        PetscInt  inflight;
+        KSP       ksp;
 
         PetscCall(PetscSNPrintf(what, sizeof(what), "s = %d, %s, max_it %d", (int)sizes[is], pctypes[ipc], (int)limit));
         PetscCall(RecyclerCreate(A, sizes[is], pctypes[ipc], KSP_IDRS_RECYCLE_ALWAYS, &ksp));
@@ -192,13 +210,15 @@ static PetscErrorCode TestInvariants(void)
         PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
         PetscCall(Look(A));
         PetscCall(SolveSystem(what, ksp, A, b, x)); /* from the end at max_it, or without panels after an end in the start */
-        PetscCall(CheckRecycled(what, ksp, limit > sizes[is] ? 1 : 0, limit > sizes[is] ? 0 : 1));
+        PetscCall(ViewNumbers((PetscObject)ksp, "the last solve ended while steps were in flight", 1, &number, &inflight));
+        PetscCall(ComplainIf(inflight && !original->device, "%s: steps in flight without a device", what));
+        PetscCall(CheckRecycled(what, ksp, limit > sizes[is] && !inflight, limit <= sizes[is] || inflight));
         PetscCall(VecSetGeneral(b, 1.0 + 0.01 * (PetscReal)limit));
         PetscCall(KSPSetTolerances(ksp, rtol * PetscPowReal(1.3, (PetscReal)limit), 0.0, PETSC_DEFAULT, 1000));
         PetscCall(KSPSolve(ksp, b, x)); /* from the end at the tolerance */
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(CheckRecycled(what, ksp, 1, 0));
-        PetscCall(CheckSeen(what, 3, 1e-10));
+        PetscCall(CheckSeen(what, limit > sizes[is] && !inflight ? 3 : 2, 1e-9));
         PetscCall(KSPDestroy(&ksp));
       }
     }
@@ -366,7 +386,7 @@ static PetscErrorCode TestChanges(void)
       PetscCall(SolveSystem(Changes[change], ksp, now, b, x));
       if (recycle == KSP_IDRS_RECYCLE_ALWAYS) PetscCall(CheckRecycled(Changes[change], ksp, 1, 0));
     }
-    if (seen.A) PetscCall(CheckSeen(Changes[change], 4, 1e-10));
+    if (seen.A) PetscCall(CheckSeen(Changes[change], recycle == KSP_IDRS_RECYCLE_ALWAYS ? 3 : 0, 1e-10));
     PetscCall(Look(NULL));
     PetscCall(DestroyAll(&ksp, &user, &shell, &other, &A, &b, &x));
   }
@@ -378,7 +398,7 @@ static PetscErrorCode TestDrop(void)
 {
   char      file[PETSC_MAX_PATH_LEN];
   PetscReal number;
-  PetscInt  lines, matvecs[3];
+  PetscInt  lines, matvecs[3], plain;
   Mat       A, T, shell, hidden;
   Vec       b, x;
   KSP       ksp;
@@ -389,6 +409,7 @@ static PetscErrorCode TestDrop(void)
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &T));
   PetscCall(VecSetGeneral(x, 0.6));
+  PetscCall(VecScale(x, 1.5));
   PetscCall(VecExp(x));
   PetscCall(MatDiagonalScale(T, NULL, x)); /* slower convergence, with the diagonal of A for the preconditioner */
   PetscCall(ShellCreate(A, HiddenMult, &hidden, &shell));
@@ -401,21 +422,97 @@ static PetscErrorCode TestDrop(void)
       PetscCall(VecSetGeneral(b, 1.0 + 0.3 * j));
       if (j == 2) hidden = T;
       PetscCall(SolveAndCount("to be dropped", ksp, hidden, b, x, &matvecs[j]));
-      PetscCall(ViewNumbers((PetscObject)ksp, "dropped the panels", 1, &number, &lines));
+      PetscCall(ViewNumbers((PetscObject)ksp, "began again without panels", 1, &number, &lines));
       PetscCall(ComplainIf(lines != j / 2, "solve %" INT " has dropped %" INT " panels", j, lines));
     }
-    PetscCall(ComplainIf(!(matvecs[2] >= matvecs[0]), "%" INT " matvecs with panels of another operator, %" INT " with A",
-                         matvecs[2], matvecs[0]));
-    PetscCall(SolveSystem("in the pause", ksp, hidden, b, x));
-    PetscCall(ViewNumbers((PetscObject)ksp, "began without panels: it was of no use", 1, &number, &lines));
-    PetscCall(ComplainIf(lines != 1, "no pause after panels that were dropped"));
+    PetscCall(SolveAndCount("in the pause", ksp, hidden, b, x, &plain));
+    PetscCall(ComplainIf(!(matvecs[2] <= 1.8 * plain), "%" INT " matvecs with panels of another operator, %" INT " without",
+                         matvecs[2], plain));
+    PetscCall(CheckWhy("after panels that were dropped", ksp, "it was of no use lately"));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&shell, &T, &A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Another shadow space, s, or null space is a reason to begin without panels, and so is KSPReset() */
+/* A solve that fails leaves no panels, whatever it has begun with: of a zero operator, of one that makes NaN, of a tiny one */
+static PetscErrorCode TestFailures(void)
+{
+  const PetscScalar values[] = {0.0, (PetscReal)NAN, 1e-290};
+  Mat               A, Z, shell, hidden;
+  Vec               b, x;
+  KSP               ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &Z));
+  PetscCall(ShellCreate(A, HiddenMult, &hidden, &shell));
+  for (PetscInt i = 0; i < 2 * 3 * 2; i++) {
+    const KSPIDRSRecycle recycle = i % 2 ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS;
+    KSPConvergedReason   reason;
+
+    PetscCall(RecyclerCreate(A, i / 6 ? 8 : 4, PCJACOBI, recycle, &ksp));
+    PetscCall(KSPSetOperators(ksp, shell, A));
+    hidden = A;
+    for (int j = 0; j < 2; j++) PetscCall(SolveSystem("before a failure", ksp, A, b, x));
+    PetscCall(MatScale(Z, 0.0));
+    PetscCall(MatShift(Z, values[i / 2 % 3]));
+    hidden = Z;
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(ComplainIf(reason > 0, "case %" INT ": the solve has not failed, %s", i, KSPConvergedReasons[reason]));
+    hidden = A;
+    PetscCall(SolveSystem("after a failure", ksp, A, b, x));
+    PetscCall(CheckWhy("after a failure", ksp, "the last solve"));
+    if (recycle == KSP_IDRS_RECYCLE_ALWAYS) {
+      PetscCall(SolveSystem("later", ksp, A, b, x));
+      PetscCall(CheckRecycled("later", ksp, 1, 0));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&shell, &Z, &A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Panels that let ||r|| grow stay away from the tolerance of divergence. Solves that recycle nothing forget panels */
+static PetscErrorCode TestLimits(void)
+{
+  Mat A;
+  Vec b, x;
+  KSP ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+  for (size_t is = 1; is < SIZES; is++) {
+    for (int i = 0; i < 5; i++) {
+      const PetscReal divtol = PetscPowReal(10.0, 3 + i);
+      PetscReal       growth = 0.0;
+      PetscInt        lines;
+
+      PetscCall(RecyclerCreate(A, sizes[is], PCJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, divtol, 1000));
+      for (int j = 0; j < 4; j++) {
+        PetscCall(VecSetGeneral(b, 1.0 + 0.2 * j));
+        PetscCall(SolveSystem("near divergence", ksp, A, b, x));
+        PetscCall(ViewNumbers((PetscObject)ksp, "they let ||r|| grow by a factor of at most ", 1, &growth, &lines));
+        PetscCall(ComplainIf(lines && !(growth <= 1.01e-3 * divtol), "||r|| has grown by %g, with a limit of %g", (double)growth,
+                             (double)divtol));
+      }
+      if (lines) {
+        PetscCall(KSPIDRSSetRecycle(ksp, KSP_IDRS_RECYCLE_NEVER));
+        PetscCall(SolveSystem("never", ksp, A, b, x));
+        PetscCall(KSPIDRSSetRecycle(ksp, KSP_IDRS_RECYCLE_ALWAYS));
+        PetscCall(SolveSystem("always again", ksp, A, b, x));
+        PetscCall(CheckWhy("always again", ksp, "no solve has left panels"));
+      }
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(DestroyAll(&A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another shadow space or s is a reason to begin without panels, and from the left another null space. So is KSPReset() */
 static PetscErrorCode TestKeys(void)
 {
   Mat          A, C;
@@ -439,6 +536,9 @@ static PetscErrorCode TestKeys(void)
     if (i == 7) PetscCall(ResetWith(ksp, C));
     if (i == 8) {
       PetscCall(ResetWith(ksp, A));
+      PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+      PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+      PetscCall(KSPSetTolerances(ksp, 1e-3 * rtol, 0.0, PETSC_DEFAULT, 1000));
       PetscCall(SolveSystem("before a null space", ksp, A, b, x));
       PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
       PetscCall(MatSetNullSpace(A, space));
@@ -572,7 +672,7 @@ static PetscErrorCode TestTransposes(void)
       else PetscCall(KSPSolve(ksp, b, x));
       PetscCall(CheckSolved("in turn", ksp, transposed ? T : A, b, x));
       PetscCall(CheckRecycled("in turn", ksp, i % 9 > 1, i % 9 <= 1));
-      PetscCall(CheckSeen("in turn", 1, 1e-10));
+      PetscCall(CheckSeen("in turn", i % 9 > 1, 1e-10));
     }
     PetscCall(KSPDestroy(&ksp));
   }
@@ -585,8 +685,6 @@ static PetscErrorCode TestTransposes(void)
 static PetscErrorCode TestColumns(void)
 {
   const PetscInt columns = 9;
-  PetscReal      number;
-  PetscInt       lines;
   Mat            A, B, X;
   Vec            b, x;
   KSP            ksp;
@@ -611,8 +709,7 @@ static PetscErrorCode TestColumns(void)
     PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CheckBlock("block recurrence", ksp, A, B, X, PETSC_TRUE));
-    PetscCall(ViewNumbers((PetscObject)ksp, "began without panels: block recurrences", 1, &number, &lines));
-    PetscCall(ComplainIf(lines != 1, "%" INT " lines on block recurrences", lines));
+    PetscCall(CheckWhy("a block", ksp, "block recurrences"));
     PetscCall(SolveSystem("one after a block", ksp, A, b, x));
     PetscCall(CheckRecycled("one after a block", ksp, 0, 1));
     PetscCall(KSPDestroy(&ksp));
@@ -649,7 +746,7 @@ static PetscErrorCode TestTransposedColumns(void)
     }
     /* in new slots there are no panels */
     PetscCall(CheckRecycled("columns in turn", ksp, 1, i == 0 || i == 4 || ((i == 1 || i == 5) && IDRS_MATSOLVE_DIRECTIONS > 1)));
-    PetscCall(CheckSeen("columns in turn", 7, 1e-10));
+    PetscCall(CheckSeen("columns in turn", 2, 1e-10));
   }
   PetscCall(Look(NULL));
   PetscCall(DestroyAll(&ksp, &B, &X, &T, &A, &b, &x));
@@ -680,7 +777,7 @@ static PetscErrorCode TestRow(void)
     PetscCall(ComplainIf(!(late <= 1.2 * early), "%" INT " matvecs in the first 20 solves, %" INT " in the last", early, late));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(CheckSeen("in a row", 3 * solves, 1e-9));
+  PetscCall(CheckSeen("in a row", 3 * (solves - 1), 1e-9));
   PetscCall(Look(NULL));
   PetscCall(DestroyAll(&b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -773,8 +870,9 @@ static PetscErrorCode TestTogether(void)
 }
 
 RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges, "changes between solves"},
-          {TestDrop, "panels that are dropped"}, {TestKeys, "shadow spaces, sizes, null spaces"}, {TestEnds, "ends of solves"},
-          {TestErrors, "errors in a solve"}, {TestTransposes, "transposes in turn"}, {TestColumns, "several right-hand sides"},
+          {TestDrop, "panels that are dropped"}, {TestFailures, "solves that fail"}, {TestLimits, "limits of growth"},
+          {TestKeys, "shadow spaces, sizes, null spaces"}, {TestEnds, "ends of solves"}, {TestErrors, "errors in a solve"},
+          {TestTransposes, "transposes in turn"}, {TestColumns, "several right-hand sides"},
           {TestTransposedColumns, "several right-hand sides, transposes in turn"}, {TestRow, "300 solves in a row"},
           {TestGuard, "the guard"}, {TestTogether, "solvers that share a matrix, nested ones, no norms"})
 

@@ -156,7 +156,8 @@ typedef struct {
 typedef enum {
   KSPIDRS_TAKES_NOTHING, /* the start computes U and G */
   KSPIDRS_TAKES_U,       /* the U of the last solve: A may have changed, so the start computes G = A U */
-  KSPIDRS_TAKES_PANELS   /* the G and U of the last solve: there is no start */
+  KSPIDRS_TAKES_PANELS,  /* the G and U of the last solve: there is no start */
+  KSPIDRS_DROPPED_THEM   /* one of the last two, and the recurrence has begun again without */
 } KSPIDRSTakes;
 
 /* The operator and the shadow space for which G = A U and M = P^H G hold */
@@ -165,7 +166,7 @@ typedef struct {
   PetscObjectState shadow;    /* sum of the states of explicit shadow vectors, or -1 */
   PetscObjectId    A;         /* 0 for an operator whose state does not tell whether it has changed */
   PetscObjectState state;     /* of A */
-  PetscObjectId    nullspace; /* attached to A, or 0 */
+  PetscObjectId    nullspace; /* that is removed from each column of G, or 0 */
   PCSide           side;      /* on the left G = B^{-1} A U */
 } KSPIDRSPanelKey;
 
@@ -174,13 +175,12 @@ typedef struct {
    solves, with A or its transpose
 */
 typedef struct {
-  PetscBool       valid;
-  KSPIDRSReason   why; /* if not valid: the reason, or NULL if there was no solve */
+  KSPIDRSReason   why; /* the panels cannot be taken, or NULL */
   KSPIDRSPanelKey key;
   PetscInt        restarts; /* the seed of P is that of the key, plus this number */
   PetscInt        k;        /* the step in which the solve has ended */
   KSPIDRSStage    stage;    /* of this step: with KSPIDRS_HAVE_U or KSPIDRS_PROJECTED it must be finished */
-  PetscScalar    *storage;  /* IDRS_STORAGE(s) scalars: M, and the sums of this step; NULL before the first solve */
+  PetscScalar    *storage;  /* IDRS_STORAGE(s) scalars: M, and the sums of this step; NULL before a solve leaves panels */
   PetscInt        its;      /* of the last solve that took nothing and converged, or 0 */
   PetscReal       digits;   /* log10 of the fall of ||r|| in it */
   PetscReal       half;     /* the fraction of its iterations after which half of these digits were reached */
@@ -195,14 +195,15 @@ typedef struct {
 
 /* The guard of recycling in one solve */
 typedef struct {
-  KSPIDRSTakes takes;                       /* what the solve has begun with */
-  PetscBool    begun;                       /* its first residual has not ended it */
-  PetscBool    dropped;                     /* what it took has been found to be of no use */
-  PetscReal    first;                       /* first norm */
-  PetscInt     above[KSPIDRS_GUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
-  PetscReal    expected;                    /* iterations without recycling, or 0 if unknown */
-  PetscInt     window, test;                /* the test: in iteration `test` the least norm since `window` decides; 0: no test */
-  PetscReal    least, most;                 /* this norm, and the largest one with which the solve goes on */
+  KSPIDRSPanelKey key;                         /* of the panels that the solve makes */
+  KSPIDRSTakes    takes;                       /* what it has begun with */
+  PetscBool       begun;                       /* its first residual has not ended it */
+  PetscInt        whole;                       /* the iteration from which all columns of its panels belong to this P */
+  PetscReal       first;                       /* first norm */
+  PetscInt        above[KSPIDRS_GUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
+  PetscReal       expected;                    /* iterations without recycling, or 0 if unknown */
+  PetscInt        window, test;                /* the test: in iteration `test` the least norm since `window` decides; 0: no test */
+  PetscReal       least, most;                 /* this norm, and the largest one with which the solve goes on */
 } KSPIDRSGuard;
 
 /* A right-hand side and the vectors of its recurrence. KSPSolve() has one slot, KSPMatSolve() one for each simultaneous column */
@@ -390,10 +391,14 @@ static inline PetscBool KSPIDRSGuardDue(const KSPIDRSColumn *col, PetscInt its)
   return (PetscBool)(col->guard.test && its >= col->guard.test);
 }
 
-/* Notes that the panels with which a solve has begun were of no use */
-static inline void KSPIDRSGuardDrop(KSP ksp, KSPIDRSColumn *col)
+/* Notes that a recurrence that has taken something from the last solve begins again without */
+static inline void KSPIDRSRecycleDrop(KSP ksp, KSPIDRSColumn *col)
 {
-  col->guard.dropped = PETSC_TRUE;
+  KSPIDRSGuard *guard = &col->guard;
+
+  if (!guard->begun || (guard->takes != KSPIDRS_TAKES_U && guard->takes != KSPIDRS_TAKES_PANELS)) return;
+  guard->takes = KSPIDRS_DROPPED_THEM;
+  guard->test  = 0;
   ((KSP_IDRS *)ksp->data)->counts.dropped++;
 }
 

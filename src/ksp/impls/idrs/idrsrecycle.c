@@ -16,7 +16,7 @@
      at its begin     ||r - G c|| / ||r||, because P^H G is small in deep panels
      once in it       at 0.6 of the expected iterations: a quarter of the digits must have been reached. If not, the solve restarts
                       with the next seed: r lies deep in the spaces of this one, where P^H r is rounding error
-     after it         pauses if recycling has taken more iterations
+     after it         pauses if recycling has taken more iterations, or if the recurrence has begun again for any reason
 */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrssettings.h>
@@ -65,12 +65,12 @@ static PetscErrorCode KSPIDRSStateTells_Private(KSP ksp, Mat A, PetscBool *tells
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the key of panels that this solve makes */
+/* Returns the key of panels that this solve makes. Only from the left a null space is removed from products */
 static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
+  MatNullSpace space = NULL;
   PetscBool    tells;
-  MatNullSpace space;
   Mat          A;
 
   PetscFunctionBegin;
@@ -87,7 +87,8 @@ static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
   PetscCall(KSPIDRSStateTells_Private(ksp, A, &tells));
   if (tells) PetscCall(PetscObjectGetId((PetscObject)A, &key->A));
   PetscCall(PetscObjectStateGet((PetscObject)A, &key->state));
-  PetscCall(MatGetNullSpace(A, &space));
+  if (ksp->pc_side == PC_LEFT && ksp->transpose_solve) PetscCall(MatGetTransposeNullSpace(A, &space));
+  else if (ksp->pc_side == PC_LEFT) PetscCall(MatGetNullSpace(A, &space));
   if (space) PetscCall(PetscObjectGetId((PetscObject)space, &key->nullspace));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -124,9 +125,10 @@ static KSPIDRSReason KSPIDRSRefuses(KSP ksp, KSPIDRSPanel *panel, const KSPIDRSP
   const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
 
   if (idrs->active > 1 && idrs->set.block) return "block recurrences do not recycle";
-  if (!panel->valid) return panel->why ? panel->why : "there was no solve before";
+  if (panel->why) return panel->why;
+  if (!panel->storage) return "no solve has left panels";
   if (panel->key.seed != key->seed || panel->key.shadow != key->shadow) return "the shadow space has changed";
-  if (panel->key.nullspace != key->nullspace) return "another null space is attached to the operator";
+  if (panel->key.nullspace != key->nullspace) return "another null space is removed from products";
   return idrs->set.recycle == KSP_IDRS_RECYCLE_ALWAYS ? NULL
                                                       : KSPIDRSGuardRefuses(ksp, panel, KSPIDRSKeyHasOperator(&panel->key, key));
 }
@@ -159,6 +161,7 @@ PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSPanel       *panel = &col->panel;
     const KSPIDRSReason why   = KSPIDRSRefuses(ksp, panel, &key);
 
+    col->guard.key = key;
     if (why) PetscCall(KSPIDRSRefuse_Private(ksp, col, why));
     else {
       col->guard.takes    = KSPIDRSKeyHasOperator(&panel->key, &key) ? KSPIDRS_TAKES_PANELS : KSPIDRS_TAKES_U;
@@ -257,7 +260,10 @@ static PetscReal KSPIDRSExpectedIterations(KSP ksp, const KSPIDRSColumn *col, Pe
   return (PetscReal)panel->its * *digits / panel->digits;
 }
 
-/* The solve goes on with panels, after r has become r - G c. The guard tests it once, if it could restart with another seed */
+/*
+   The solve goes on with panels, after r has become r - G c. The guard tests it once, if it could restart with another seed, and
+   not after max_it
+*/
 static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscReal growth)
 {
   KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
@@ -273,8 +279,10 @@ static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscRe
   col->trust.peak = PetscMax(col->trust.peak, growth * col->trust.rnorm);
   PetscCall(PetscInfo(ksp, "The solve begins with the %s of the last one, ||r|| grows by a factor of %g, %g iterations expected\n",
                       guard->takes == KSPIDRS_TAKES_U ? "U" : "panels", (double)growth, (double)guard->expected));
-  if (idrs->set.recycle != KSP_IDRS_RECYCLE_AUTO || idrs->set.P || !(guard->expected > 0.0)) PetscFunctionReturn(PETSC_SUCCESS);
-  guard->test   = (PetscInt)PetscCeilReal(KSPIDRS_RECYCLE_TEST * PetscMin(guard->expected, (PetscReal)ksp->max_it));
+  if (idrs->set.recycle != KSP_IDRS_RECYCLE_AUTO || idrs->set.P || !idrs->set.maxrestarts) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!(guard->expected > 0.0) || KSPIDRS_RECYCLE_TEST * guard->expected >= (PetscReal)ksp->max_it)
+    PetscFunctionReturn(PETSC_SUCCESS);
+  guard->test   = (PetscInt)PetscCeilReal(KSPIDRS_RECYCLE_TEST * guard->expected);
   guard->window = guard->test - (PetscInt)PetscMax((PetscReal)(idrs->set.s + 1), KSPIDRS_RECYCLE_WINDOW * guard->expected);
   guard->least  = PETSC_MAX_REAL;
   guard->most   = guard->first * PetscPowReal(10.0, -KSPIDRS_RECYCLE_DIGITS * digits);
@@ -340,13 +348,13 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscReal      growth[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
+  if (((KSP_IDRS *)ksp->data)->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 
     if (col->rep.reason) continue; /* the panels wait for the next right-hand side */
     col->guard.begun = PETSC_TRUE;
-    col->panel.valid = PETSC_FALSE; /* until the end of this solve, which changes them */
-    col->panel.why   = "the last solve has failed";
+    col->panel.why   = "the last solve has failed"; /* until it ends, as it changes the panels */
     if (col->guard.takes == KSPIDRS_TAKES_U) {
       col->rec.given = PETSC_TRUE;
       ((KSP_IDRS *)ksp->data)->counts.recycled++;
@@ -400,7 +408,6 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscCall(KSPIDRSAddIterate_Private(ksp, &one)); /* vec_sol += z + U beta */
   PetscCall(VecSet(col->z, 0.0));
   PetscCall(KSPIDRSAnchor_Private(col));
-  KSPIDRSGuardDrop(ksp, col);
   PetscCall(PetscInfo(ksp, "The U of the last solve are dropped: ||r|| would grow by a factor of %g\n", (double)growth));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -427,15 +434,14 @@ PetscErrorCode KSPIDRSGuardDecide_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionBegin;
   guard->test = 0;
   if (guard->least <= guard->most) PetscFunctionReturn(PETSC_SUCCESS);
-  KSPIDRSGuardDrop(ksp, col);
   col->rec.suspended = KSPIDRS_DROPPED;
   PetscCall(PetscInfo(ksp, "The panels of the last solve are dropped in iteration %" PetscInt_FMT ": ||r|| = %g is above %g\n",
                       col->rep.its, (double)guard->least, (double)guard->most));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Writes the record of a solve that has taken nothing */
-static void KSPIDRSRecordPlain(KSPIDRSColumn *col, PetscBool converged)
+/* Writes the record of a solve that has taken nothing and has converged */
+static void KSPIDRSRecordPlain(KSPIDRSColumn *col)
 {
   const KSPIDRSGuard *guard = &col->guard;
   KSPIDRSPanel       *panel = &col->panel;
@@ -444,7 +450,7 @@ static void KSPIDRSRecordPlain(KSPIDRSColumn *col, PetscBool converged)
 
   panel->its = 0;
   panel->row = 0;
-  if (!converged || !(last > 0.0 && last < guard->first)) return;
+  if (!(last > 0.0 && last < guard->first)) return;
   panel->its    = col->rep.its;
   panel->digits = PetscLog10Real(guard->first / PetscMax(last, col->rep.ttol));
   /* the last iteration with a norm above the geometric mean of the first and the last one */
@@ -453,7 +459,7 @@ static void KSPIDRSRecordPlain(KSPIDRSColumn *col, PetscBool converged)
   panel->half = (PetscReal)its / (PetscReal)panel->its;
 }
 
-/* Judges a solve that has recycled */
+/* Judges a solve that has recycled. Without an expectation it is judged by its end alone */
 static void KSPIDRSRecordRecycled(KSPIDRSColumn *col, PetscBool converged)
 {
   const KSPIDRSGuard *guard = &col->guard;
@@ -461,11 +467,11 @@ static void KSPIDRSRecordRecycled(KSPIDRSColumn *col, PetscBool converged)
   const PetscReal     ratio = guard->expected > 0.0 ? (PetscReal)col->rep.its / guard->expected : 0.0;
 
   panel->row++;
-  if (guard->dropped || !converged || ratio > KSPIDRS_RECYCLE_WORSE || (panel->worse && ratio > 1.0)) {
+  if (guard->takes == KSPIDRS_DROPPED_THEM || !converged || ratio > KSPIDRS_RECYCLE_WORSE || (panel->worse && ratio > 1.0)) {
     panel->off   = panel->pause ? panel->pause : KSPIDRS_RECYCLE_PAUSE;
     panel->pause = 2 * panel->off;
     panel->worse = PETSC_FALSE;
-  } else {
+  } else if (ratio > 0.0) {
     panel->worse = (PetscBool)(ratio > 1.0);
     if (ratio < KSPIDRS_RECYCLE_BETTER) panel->pause = 0;
   }
@@ -480,9 +486,10 @@ static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscB
   if (col->rep.reason < 0 && col->rep.reason != KSP_DIVERGED_ITS) return "the last solve has failed";
   if (idrs->active > 1 && idrs->set.block) return "the last solve had a block recurrence";
   if (rec->suspended) return "the last solve ended in a breakdown";
-  /* panels with which a solve has begun stay complete in the omega step after that */
-  if (rec->step.start && !(col->guard.takes != KSPIDRS_TAKES_NOTHING && !col->guard.dropped && rec->step.k == col->scalars->s))
+  /* panels that a solve has taken stay complete in the omega step after that */
+  if (rec->step.start && !(col->guard.takes == KSPIDRS_TAKES_PANELS && rec->step.k == col->scalars->s))
     return "the last solve ended in its start";
+  if (rec->its < col->guard.whole) return "the last solve ended in its first cycle, after a start that broke down";
   if (ondevice) return "the last solve ended while steps were in flight";
   return NULL;
 }
@@ -497,7 +504,7 @@ static PetscErrorCode KSPIDRSKeepPanels_Private(KSP ksp, KSPIDRSColumn *col)
   const PetscBool open = (PetscBool)(rec->step.k < s && (rec->stage == KSPIDRS_HAVE_U || rec->stage == KSPIDRS_PROJECTED));
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSGetKey_Private(ksp, &panel->key));
+  panel->key      = col->guard.key;
   panel->restarts = col->trust.restarts;
   panel->k        = rec->step.k;
   panel->stage    = open ? rec->stage : KSPIDRS_NOTHING;
@@ -516,23 +523,19 @@ PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool 
   KSPIDRSPanel *panel = &col->panel;
 
   PetscFunctionBegin;
-  if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) {
-    panel->valid = PETSC_FALSE;
-    panel->why   = "-ksp_idrs_recycle never was set in the last solve";
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
   /* the first residual has ended the solve, and the panels are as they were; but a solve that fails leaves none */
   if (!col->guard.begun && col->rep.reason != KSP_DIVERGED_NANORINF) PetscFunctionReturn(PETSC_SUCCESS);
-  if (col->guard.takes == KSPIDRS_TAKES_NOTHING) KSPIDRSRecordPlain(col, (PetscBool)(col->rep.reason > 0));
-  else {
+  if (col->guard.takes == KSPIDRS_TAKES_NOTHING) {
+    if (col->rep.reason > 0) KSPIDRSRecordPlain(col);
+  } else {
     if (col->guard.expected > 0.0) {
       idrs->counts.expected += col->guard.expected;
       idrs->counts.spent += col->rep.its;
     }
     KSPIDRSRecordRecycled(col, (PetscBool)(col->rep.reason > 0));
   }
-  panel->why   = KSPIDRSWhyInvalid(ksp, col, ondevice);
-  panel->valid = (PetscBool)!panel->why;
-  if (panel->valid) PetscCall(KSPIDRSKeepPanels_Private(ksp, col));
+  panel->why = KSPIDRSWhyInvalid(ksp, col, ondevice);
+  if (!panel->why) PetscCall(KSPIDRSKeepPanels_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

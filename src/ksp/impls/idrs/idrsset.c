@@ -741,8 +741,9 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
   `KSP_IDRS_RECYCLE_AUTO` decides from the convergence of the last solve that began without panels, and from the growth of the
   residual norm when the panels are applied to the new right-hand side. After 0.6 of the expected iterations it looks at the norm
   once more. If the norm has not fallen by a quarter of the expected digits, the solve restarts with the next seed. After such a
-  failure the next 10 solves do not recycle, after another one the next 20, and so on. It needs s >= 2 and residual norms, so it
-  does nothing with `KSP_NORM_NONE`. With explicit shadow vectors it does not restart. `-ksp_view` and `-info` show the decisions.
+  failure, or another restart, the next 10 solves do not recycle, after another one the next 20, and so on. It needs s >= 2 and
+  residual norms, so it does nothing with `KSP_NORM_NONE`. With explicit shadow vectors, or with 0 in `KSPIDRSSetMaxRestarts()`, it
+  does not restart. `-ksp_view` and `-info` show the decisions.
 
   `KSP_IDRS_RECYCLE_ALWAYS` recycles whenever there are panels for the same shadow space. It only refuses panels with which the
   residual norm would grow so far that most digits are lost.
@@ -751,16 +752,17 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
   has changed, the start computes G = A U. The start also computes G = A U if the state of the operator does not show a change:
   for `MATSHELL`, `MATMFFD`, `MATNEST` and all other types except aij, baij, sbaij, sell and dense, for aij matrices with a
   `MatMult()` of the user, and with a preconditioner on the left other than `PCNONE`. A preconditioner on the right may change
-  between solves. If the entries of a matrix change without `PetscObjectStateIncrease()`, convergence is delayed, and b - A x is
-  verified as in every solve.
+  between solves. If the entries of a matrix change and its state does not, as with the blocks that `MatMPIAIJGetSeqAIJ()` returns,
+  convergence is delayed, and b - A x is verified as in every solve.
 
   The result of a solve depends on the solves before it. `KSPIDRSResetRecycle()`, `KSPReset()`, another seed, another s and other
-  shadow vectors make the next solve independent. A solve that fails leaves no panels, except with `KSP_DIVERGED_ITS`. A solve that
-  ends in its first s iterations leaves none either.
+  shadow vectors make the next solve independent, and so does a solve with `KSP_IDRS_RECYCLE_NEVER`. A solve that fails leaves no
+  panels, except with `KSP_DIVERGED_ITS`. A solve that ends in its first s iterations leaves none either, nor does one that ends at
+  the maximum number of iterations while a GPU makes more steps.
 
   Recycling needs no vectors, except if solves with A and with its transpose take turns: each direction has panels of its own, 2s
-  vectors more. In `KSPMatSolve()` a right-hand side begins with the panels of the right-hand side before it in the same slot. Block
-  recurrences do not recycle.
+  vectors more, or 3s with implementation vec. In `KSPMatSolve()` a right-hand side begins with the panels of the right-hand side
+  before it in the same slot. Block recurrences do not recycle.
 
   In single precision it has not been measured.
 

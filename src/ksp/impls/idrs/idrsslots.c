@@ -16,6 +16,12 @@ PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Returns the number of vectors of the panels of a slot */
+static PetscInt KSPIDRSPanelVecs(const KSP_IDRS *idrs, const IDRSWorkInfo *info)
+{
+  return (info->composed && !idrs->set.P ? 3 : 2) * idrs->set.s;
+}
+
 /*
    KSPIDRSMakeSlots_Private - Creates vectors and panels for `count` simultaneous right-hand sides, unless there are enough: 2s +
    5 vectors each, and one more if products need a row-major copy. The first slot exists
@@ -36,7 +42,7 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSProductGoesByRows(A, idrs->set.product, &byrows));
-  PetscCall(IDRSCheckRoom(idrs->slot[0].r, (info.composed && !idrs->set.P ? 3 : 2) * idrs->set.s + length, count, byrows));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, KSPIDRSPanelVecs(idrs, &info) + length, count, byrows));
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;
   ierr             = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
@@ -79,11 +85,14 @@ static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, Pe
   KSP_IDRS      *idrs                  = (KSP_IDRS *)ksp->data;
   IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
   PetscBool      keeps                 = PETSC_FALSE;
+  IDRSWorkInfo   info;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || idrs->slot[i].panel.valid);
+  for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || (idrs->slot[i].panel.storage && !idrs->slot[i].panel.why));
   if (!keeps || idrs->slot[begin].otherwork) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, KSPIDRSPanelVecs(idrs, &info), end - begin, PETSC_FALSE));
   ierr = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
   if (ierr) PetscCall(IDRSWorkDestroy(end - begin, works));
   PetscCall(ierr);
@@ -93,13 +102,18 @@ static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, Pe
 
 /*
    KSPIDRSTurnSlots_Private - Gives the slots the panels of the direction of this solve, with A or its transpose, if solves recycle.
-   The panels of the other direction wait for the next solve in that direction: 2s vectors each
+   The panels of the other direction wait for the next solve in that direction: 2s vectors each, with back end vec 3s. If solves do
+   not recycle, nothing waits
 */
 PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
+  if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) {
+    PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
+    PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
+  }
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER || idrs->transposed == ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 0, 1));
   PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 1, idrs->slots));

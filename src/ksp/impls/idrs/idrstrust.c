@@ -174,6 +174,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     PetscCall(
       IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
     IDRSScalarsResetColumns(col->scalars, 0); /* M = I */
+    KSPIDRSRecycleDrop(ksp, col);
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     rec->step.start  = PETSC_TRUE;
     rec->residual    = KSPIDRS_RECURRED;
@@ -382,11 +383,12 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(VecSet(col->U[j], 0.0));
   }
   PetscCall(PetscArrayzero(col->scalars->beta, s));
-  rec->step.start = PETSC_FALSE;
-  rec->suspended  = KSPIDRS_NOT_SUSPENDED;
-  rec->added      = PETSC_FALSE;
-  rec->step.k     = s;
-  rec->columns    = s; /* with beta = 0 */
+  col->guard.whole = rec->its + s + 2; /* the omega step and one cycle */
+  rec->step.start  = PETSC_FALSE;
+  rec->suspended   = KSPIDRS_NOT_SUSPENDED;
+  rec->added       = PETSC_FALSE;
+  rec->step.k      = s;
+  rec->columns     = s; /* with beta = 0 */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -407,7 +409,6 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscReal            rnorm;
 
   PetscFunctionBegin;
-  if (rec->given) KSPIDRSGuardDrop(ksp, col);
   /* M c = f, beta += c */
   if (rec->step.start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
   /* the residual of vec_sol is smaller: x = vec_sol */

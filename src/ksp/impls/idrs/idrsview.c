@@ -213,16 +213,14 @@ static PetscErrorCode KSPIDRSViewRecycle_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "  recycling of panels: %s\n", KSPIDRSRecycles[idrs->set.recycle]));
   if (counts->recycled)
-    PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "    %" PetscInt_FMT
-                                     " right-hand sides began with panels, which let ||r|| grow by at most %.3g\n",
-                                     counts->recycled, (double)counts->growth));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " right-hand sides began with panels\n", counts->recycled));
+  if (counts->growth > 0.0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    they let ||r|| grow by a factor of at most %.3g\n", (double)counts->growth));
   if (counts->spent)
     PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " iterations, %.0f expected without recycling\n", counts->spent,
                                      (double)counts->expected));
   if (counts->dropped)
-    PetscCall(
-      PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them dropped the panels, which were of no use\n", counts->dropped));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them began again without panels\n", counts->dropped));
   if (counts->refused)
     PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " right-hand sides began without panels: %s\n", counts->refused,
                                      counts->refusal));

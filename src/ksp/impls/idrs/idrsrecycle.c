@@ -269,7 +269,10 @@ static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscRe
   KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
   KSPIDRSGuard  *guard  = &col->guard;
   KSPIDRSCounts *counts = &idrs->counts;
-  PetscReal      digits;
+  const PetscInt cycle  = idrs->set.s + 1;
+  /* the omega step after r - G c ends a cycle: these are the iterations before the first full one */
+  const PetscInt before = guard->takes == KSPIDRS_TAKES_PANELS ? 1 : cycle;
+  PetscReal      digits, later;
 
   PetscFunctionBegin;
   if (guard->takes == KSPIDRS_TAKES_PANELS) counts->recycled++; /* a start with given U has been counted at its begin */
@@ -282,8 +285,10 @@ static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscRe
   if (idrs->set.recycle != KSP_IDRS_RECYCLE_AUTO || idrs->set.P || !idrs->set.maxrestarts) PetscFunctionReturn(PETSC_SUCCESS);
   if (!(guard->expected > 0.0) || KSPIDRS_RECYCLE_TEST * guard->expected >= (PetscReal)ksp->max_it)
     PetscFunctionReturn(PETSC_SUCCESS);
-  guard->test   = (PetscInt)PetscCeilReal(KSPIDRS_RECYCLE_TEST * guard->expected);
-  guard->window = guard->test - (PetscInt)PetscMax((PetscReal)(idrs->set.s + 1), KSPIDRS_RECYCLE_WINDOW * guard->expected);
+  later = PetscMax(KSPIDRS_RECYCLE_TEST * guard->expected - (PetscReal)before, 0.0);
+  /* at the end of a cycle, so that a kernel of many steps runs up to there */
+  guard->test   = before + cycle * (PetscInt)PetscCeilReal(later / (PetscReal)cycle);
+  guard->window = guard->test - (PetscInt)PetscMax((PetscReal)cycle, KSPIDRS_RECYCLE_WINDOW * guard->expected);
   guard->least  = PETSC_MAX_REAL;
   guard->most   = guard->first * PetscPowReal(10.0, -KSPIDRS_RECYCLE_DIGITS * digits);
   PetscFunctionReturn(PETSC_SUCCESS);

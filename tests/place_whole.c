@@ -696,17 +696,18 @@ static PetscErrorCode TestNullSpace(void)
 */
 static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
 {
-  const PetscInt edges[] = {9, 31, 32, 100}, sizes[] = {1, 4, 8, 2};
-  Mat            A[PETSC_STATIC_ARRAY_LENGTH(edges)];
-  Vec            b[PETSC_STATIC_ARRAY_LENGTH(edges)], first[PETSC_STATIC_ARRAY_LENGTH(edges)], x;
-  KSP            ksp[PETSC_STATIC_ARRAY_LENGTH(edges)];
-  PetscInt       its[PETSC_STATIC_ARRAY_LENGTH(edges)];
+  const PetscInt    edges[] = {9, 31, 32, 100, 60, 20}, sizes[] = {1, 4, 8, 2, 4, 8};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCNONE, PCJACOBI, PCPOLY, PCPOLY};
+  Mat               A[PETSC_STATIC_ARRAY_LENGTH(edges)];
+  Vec               b[PETSC_STATIC_ARRAY_LENGTH(edges)], first[PETSC_STATIC_ARRAY_LENGTH(edges)], x;
+  KSP               ksp[PETSC_STATIC_ARRAY_LENGTH(edges)];
+  PetscInt          its[PETSC_STATIC_ARRAY_LENGTH(edges)];
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, edges[i], 0.4, LAYOUT_EVEN, &A[i], &b[i]));
     PetscCall(VecDuplicate(b[i], &first[i]));
-    PetscCall(SolverCreateRun(A[i], sizes[i], i % 2 ? PCJACOBI : PCNONE, KSP_IDRS_RUN_AUTO, &ksp[i]));
+    PetscCall(SolverCreateRun(A[i], sizes[i], pctypes[i], KSP_IDRS_RUN_AUTO, &ksp[i]));
     PetscCall(KSPSolve(ksp[i], b[i], first[i]));
     PetscCall(CheckSolved("the first of many solves", ksp[i], A[i], b[i], first[i]));
     PetscCall(KSPGetIterationNumber(ksp[i], &its[i]));

@@ -179,6 +179,20 @@ static PetscErrorCode SolveBlock(Scene *scene)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A solve with the transpose between two with A: each direction has panels of its own */
+static PetscErrorCode SolveSequence(Scene *scene)
+{
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSSetRecycle(scene->ksp, KSP_IDRS_RECYCLE_ALWAYS));
+  for (int i = 0; i < 2; i++) {
+    PetscCall(KSPSolve(scene->ksp, scene->b, scene->x));
+    PetscCall(KSPSolveTranspose(scene->ksp, scene->b, scene->x));
+  }
+  PetscCall(KSPSolve(scene->ksp, scene->b, scene->x));
+  PetscCall(KSPIDRSSetRecycle(scene->ksp, KSP_IDRS_RECYCLE_NEVER));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode View(Scene *scene)
 {
   PetscFunctionBeginUser;
@@ -203,6 +217,7 @@ static const struct {
   {"KSPSolve()",                Solve,          PETSC_FALSE, 20, 2000},
   {"KSPMatSolve()",             SolveColumns,   PETSC_FALSE, 20, 2000},
   {"KSPMatSolve() with blocks", SolveBlock,     PETSC_FALSE, 20, 500 },
+  {"KSPSolve() in a sequence",  SolveSequence,  PETSC_FALSE, 20, 300 },
   {"KSPView()",                 View,           PETSC_FALSE, 8,  0   },
 };
 

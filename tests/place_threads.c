@@ -50,6 +50,19 @@ static PetscErrorCode Solve(Solver *solver)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* If a solve begins with what the one before it has left: that one, which has begun with nothing */
+static PetscErrorCode SolveBefore(Solver *solver)
+{
+  KSPIDRSRecycle recycle;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSGetRecycle(solver->ksp, &recycle));
+  if (recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSResetRecycle(solver->ksp));
+  PetscCall(Solve(solver));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A new thread has the first GPU, until the GPU of the process is set */
 static PetscErrorCode SetDevice(Vec x)
 {
@@ -123,6 +136,8 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscBool same;
 
   PetscFunctionBeginUser;
+  PetscCall(SolveBefore(outer));
+  PetscCall(SolveBefore(inner));
   inner->its = inner->count = 0;
   PetscCall(KSPMonitorSet(outer->ksp, StartInner, &start, NULL));
   PetscCall(Solve(outer));
@@ -139,7 +154,7 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestThreads(Mat A)
+static PetscErrorCode TestThreads(Mat A, KSPIDRSRecycle recycle)
 {
   Solver outer, inner, alone[2];
   Start  never = {NULL, -1, PETSC_FALSE, PETSC_SUCCESS};
@@ -148,6 +163,10 @@ static PetscErrorCode TestThreads(Mat A)
   for (size_t is = 0; is < SIZES; is++) {
     PetscCall(SystemCreate(A, 1.0, sizes[is], &outer));
     PetscCall(SystemCreate(A, 2.0, sizes[is], &inner));
+    PetscCall(KSPIDRSSetRecycle(outer.ksp, recycle));
+    PetscCall(KSPIDRSSetRecycle(inner.ksp, recycle));
+    PetscCall(SolveBefore(&outer));
+    PetscCall(SolveBefore(&inner));
     PetscCall(KSPMonitorSet(outer.ksp, StartInner, &never, NULL)); /* a device waits for the host where there is a monitor */
     PetscCall(Solve(&outer));
     PetscCall(KSPMonitorCancel(outer.ksp));
@@ -163,7 +182,7 @@ static PetscErrorCode TestThreads(Mat A)
     PetscCall(SystemDestroy(&outer));
     PetscCall(SystemDestroy(&inner));
   }
-  PetscCall(Verdict("solves in two threads"));
+  PetscCall(Verdict(recycle == KSP_IDRS_RECYCLE_NEVER ? "solves in two threads" : "solves that recycle in two threads"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,7 +195,8 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(ImplementationFromOptions());
   PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
-  PetscCall(TestThreads(A));
+  PetscCall(TestThreads(A, KSP_IDRS_RECYCLE_NEVER));
+  PetscCall(TestThreads(A, KSP_IDRS_RECYCLE_ALWAYS));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

@@ -6,9 +6,9 @@ for each preconditioner.\n\
                             cg if the matrix is symmetric)\n\
   -preconditioners a,b,...  types of preconditioners, read by petscidrs-advise (default\n\
                             none,jacobi,poly,poly:16,bjacobi,matching,sor,asm,gamg,\n\
-                            and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is poly with\n\
-                            degree 16,\n\
-                            matching:jacobi is matching with jacobi for the permuted matrix\n\
+                            gamg:poly, and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is\n\
+                            poly with degree 16, matching:jacobi is matching with jacobi for the permuted matrix, and gamg:poly\n\
+                            is gamg with poly of degree 4 on its levels, see docs/multigrid.md\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds\n\
                             is killed\n\
   -total seconds            no run begins after this time (default 60)\n\
@@ -51,11 +51,11 @@ If there is a GPU that PETSc can use, the runs are there, unless -mat_type aij -
 #define HISTORY 20000 /* longest history */
 
 typedef struct {
-  char        options[256], reason[sizeof(attempt.text) + 32];
-  const char *side;                                    /* option for the side of the preconditioner */
-  PetscInt    its, vectors;                            /* vectors: number of work vectors, 0 if unknown */
-  PetscReal   matvecs, setup, memory, solve, residual; /* memory: bytes of the preconditioner */
-  PetscBool   right;                                   /* converged, and the true residual meets the tolerance */
+  char        name[128], options[384], reason[sizeof(attempt.text) + 32]; /* in the table, and to paste */
+  const char *side;                                                       /* option for the side of the preconditioner */
+  PetscInt    its, vectors;                                               /* vectors: number of work vectors, 0 if unknown */
+  PetscReal   matvecs, setup, memory, solve, residual;                    /* memory: bytes of the preconditioner */
+  PetscBool   right;                                                      /* converged, and the true residual meets the tolerance */
 } Run;
 
 typedef struct {
@@ -65,8 +65,8 @@ typedef struct {
   PetscReal      limit, total, bnorm, rtol;
   PetscLogDouble begin;
   PetscBool      hermitian, positive; /* positive: hermitian with a positive diagonal */
-  /* of the preconditioner: its type, and that with other options, to paste after -pc_type */
-  char pctype[64], pcoptions[128];
+  /* of the preconditioner: its type, a name for the table, and all options, to paste after -pc_type */
+  char pctype[64], pcname[128], pcoptions[192];
 } Advice;
 
 /* Numbers of events so far: matvecs, applications of the preconditioner */
@@ -372,7 +372,7 @@ static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(advice->b, &n));
   PetscCall(PetscPrintf(advice->comm, "run\t%d\t%g\t%s\t", run->right ? 0 : (solved ? 1 : 2),
-                        run->right ? (double)total : (solved ? (double)run->residual : 0.0), run->options));
+                        run->right ? (double)total : (solved ? (double)run->residual : 0.0), run->name));
   PetscCall(PrintOptions(advice, run));
   PetscCall(PetscPrintf(advice->comm, "\t"));
   if (run->its > 0) {
@@ -397,7 +397,7 @@ static PetscErrorCode PrintHistory(const Advice *advice, KSP ksp, const Run *run
   PetscCall(KSPGetResidualHistory(ksp, &norms, &n));
   count = PetscMin(n, SAMPLES);
   if (count < 2) PetscFunctionReturn(0);
-  PetscCall(PetscPrintf(advice->comm, "history\t%s\t%g\t", run->options, (double)run->solve));
+  PetscCall(PetscPrintf(advice->comm, "history\t%s\t%g\t", run->name, (double)run->solve));
   for (PetscInt k = 0; k < count; k++)
     PetscCall(PetscPrintf(advice->comm, "%s%.3g", k ? " " : "",
                           (double)(norms[(PetscInt)((PetscInt64)k * (n - 1) / (count - 1))] /
@@ -467,18 +467,18 @@ static PetscErrorCode SolverSide(Advice *advice, KSP ksp, const char **option)
 static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, PetscReal memory, const Events *usage)
 {
   Run       run = {.setup = setup, .memory = memory};
-  char      type[64], option[64];
+  char      type[64], option[64], method[128];
   PetscInt  s;
   PetscBool failed;
   KSP       ksp;
 
   PetscFunctionBeginUser;
   PetscCall(SolverOption(solver, type, option, sizeof(option), &s));
-  if (option[0])
-    PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s %s %s -pc_type %s", type, option,
-                            strchr(solver, ':') + 1, advice->pcoptions));
-  else PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-ksp_type %s -pc_type %s", type, advice->pcoptions));
-  PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.options));
+  PetscCall(PetscSNPrintf(method, sizeof(method), "-ksp_type %s%s%s%s%s -pc_type", type, option[0] ? " " : "", option,
+                          option[0] ? " " : "", option[0] ? strchr(solver, ':') + 1 : ""));
+  PetscCall(PetscSNPrintf(run.name, sizeof(run.name), "%s %s", method, advice->pcname));
+  PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "%s %s", method, advice->pcoptions));
+  PetscCall(PetscPrintf(advice->comm, "begin\t%s\n", run.name));
 
   PetscCall(SolverCreate(advice, type, &ksp));
   PetscCall(KSPSetPC(ksp, pc));
@@ -498,6 +498,7 @@ static PetscErrorCode PreconditionerSkip(const Advice *advice, const char what[]
   Run run = {.right = PETSC_FALSE};
 
   PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(run.name, sizeof(run.name), "-pc_type %s", advice->pcname));
   PetscCall(PetscSNPrintf(run.options, sizeof(run.options), "-pc_type %s", advice->pcoptions));
   PetscCall(PetscSNPrintf(run.reason, sizeof(run.reason), "%s: %s", what, reason));
   PetscCall(PrintRun(advice, &run));
@@ -558,7 +559,7 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   if (elapsed <= advice->total) PetscCall(PreconditionerIsSuited(advice, &suited));
   if (!suited) made = count;
   else if (elapsed <= advice->total) {
-    PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pcoptions));
+    PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pcname));
     PetscCall(PreconditionerTry(advice, &pc, &setup, &memory, &usage, &failed));
     for (PetscReal seconds, sum = setup; !failed && sum < ENOUGH; sum += seconds) {
       PetscCall(PCDestroy(&pc));
@@ -583,31 +584,58 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   PetscFunctionReturn(0);
 }
 
-/* The type of the preconditioner, "poly:16" with a degree, or "matching:jacobi" with the preconditioner of the permuted matrix */
+/* Smoothing by x = x + p(D^{-1}A) D^{-1}(b - A x), once before and once after the correction of the coarser level */
+static const char *const smoother[][2] = {
+  {"-mg_levels_ksp_type",       "richardson"},
+  {"-mg_levels_ksp_max_it",     "1"         },
+  {"-mg_levels_pc_type",        "poly"      },
+  {"-mg_levels_pc_poly_degree", "4"         }
+};
+
+/* Sets an option that the name of a preconditioner stands for, and adds it to those to paste */
+static PetscErrorCode PreconditionerSet(Advice *advice, const char option[], const char value[])
+{
+  const size_t length = strlen(advice->pcoptions);
+  PetscBool    given;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsHasName(NULL, NULL, option, &given));
+  PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "-preconditioners %s sets %s, which is an option of all runs, too; remove one of the two", advice->pcname, option);
+  PetscCall(PetscOptionsSetValue(NULL, option, value));
+  PetscCall(PetscSNPrintf(advice->pcoptions + length, sizeof(advice->pcoptions) - length, " %s %s", option, value));
+  PetscFunctionReturn(0);
+}
+
+/*
+   The type of the preconditioner, "poly:16" with a degree, "matching:jacobi" with the preconditioner of the permuted matrix, or
+   "gamg:poly" with its smoother
+*/
 static PetscErrorCode PreconditionerRead(Advice *advice)
 {
-  const char *option;
-  char       *part;
-  PetscBool   poly, matching, given;
+  char     *part;
+  PetscBool poly, matching, gamg;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-pc_type", advice->pctype, sizeof(advice->pctype), NULL));
+  PetscCall(PetscStrncpy(advice->pcname, advice->pctype, sizeof(advice->pcname)));
   PetscCall(PetscStrncpy(advice->pcoptions, advice->pctype, sizeof(advice->pcoptions)));
   part = strchr(advice->pctype, ':');
   if (!part) PetscFunctionReturn(0);
   *part++ = '\0';
   PetscCall(PetscStrcmp(advice->pctype, "poly", &poly));
   PetscCall(PetscStrcmp(advice->pctype, "matching", &matching));
-  PetscCheck(poly || matching, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
-             "-preconditioners %s: only poly has a degree, and only matching a second preconditioner, after a colon",
-             advice->pcoptions);
-  option = poly ? "-pc_poly_degree" : "-matching_pc_type";
-  PetscCall(PetscOptionsHasName(NULL, NULL, option, &given));
-  PetscCheck(!given, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
-             "-preconditioners %s sets %s, which is an option of all runs, too; remove one of the two", advice->pcoptions, option);
+  PetscCall(PetscStrcmp(advice->pcname, "gamg:poly", &gamg));
+  PetscCheck(poly || matching || gamg, PETSC_COMM_SELF, PETSC_ERR_USER_INPUT,
+             "-preconditioners %s: after a colon poly has a degree, matching a second preconditioner, and gamg only poly",
+             advice->pcname);
   PetscCall(PetscOptionsSetValue(NULL, "-pc_type", advice->pctype));
-  PetscCall(PetscOptionsSetValue(NULL, option, part));
-  PetscCall(PetscSNPrintf(advice->pcoptions, sizeof(advice->pcoptions), "%s %s %s", advice->pctype, option, part));
+  PetscCall(PetscStrncpy(advice->pcoptions, advice->pctype, sizeof(advice->pcoptions)));
+  for (size_t i = 0; gamg && i < PETSC_STATIC_ARRAY_LENGTH(smoother); i++)
+    PetscCall(PreconditionerSet(advice, smoother[i][0], smoother[i][1]));
+  if (!gamg) PetscCall(PreconditionerSet(advice, poly ? "-pc_poly_degree" : "-matching_pc_type", part));
+  /* the table has short names of multigrid only, whose options are many */
+  if (!gamg) PetscCall(PetscStrncpy(advice->pcname, advice->pcoptions, sizeof(advice->pcname)));
   PetscFunctionReturn(0);
 }
 

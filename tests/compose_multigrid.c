@@ -1,6 +1,7 @@
 static char
   help[] = "PCPOLY as the smoother of PCGAMG and PCMG on convection and diffusion in 3-D: the number of iterations does not "
-           "grow with the grid, whatever the method around it.\n\n";
+           "grow with the grid, whatever the method around it. Systems that are hard on coarse grids converge or fail as they "
+           "should.\n\n";
 
 #include "systems.h"
 #include <petscdmda.h>
@@ -97,6 +98,128 @@ static const struct {
   {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER,          150}
 };
 
+/* What is hard on coarse grids */
+typedef enum {
+  HARD_NOTHING,
+  HARD_COARSEST, /* a level of one row */
+  HARD_PROCESS,  /* all coarse levels on one process */
+  HARD_BLOCKS,   /* two unknowns at a point */
+  HARD_NEARLY,   /* three, and a near null space */
+  HARD_DIAGONAL, /* zero diagonal entries on all levels: it need not converge */
+  HARD_NAN,      /* in one entry: it must not converge. PETSc itself refuses to smooth the prolongation then */
+  HARDS
+} Hard;
+static const struct {
+  const char *name, *options;
+  PetscInt    unknowns; /* at a point */
+} hards[] = {
+  {"nothing",                 "",                                1},
+  {"a level of one row",      " -pc_gamg_coarse_eq_limit 1",     1},
+  {"levels on one process",   " -pc_gamg_process_eq_limit 9999", 1},
+  {"two unknowns at a point", "",                                2},
+  {"a near null space",       "",                                3},
+  {"zero diagonal entries",   "",                                1},
+  {"NaN",                     " -pc_gamg_agg_nsmooths 0",        1}
+};
+
+/* Convection and diffusion on m x m points, where several unknowns at a point react with each other */
+static PetscErrorCode HardCreate(Hard hard, PetscInt m, Mat *A)
+{
+  const PetscInt bs = hards[hard].unknowns, neighbors[] = {0, 1, -1, m, -m};
+  PetscInt       begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, bs * m * m, bs * m * m));
+  PetscCall(MatSetBlockSize(*A, bs));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt row = begin; row < end; row++) {
+    const PetscInt p = row / bs, i = p % m, j = p / m;
+
+    for (int d = 0; d < 5; d++) {
+      const PetscBool   inside = (PetscBool)((d != 1 || i < m - 1) && (d != 2 || i > 0) && (d != 3 || j < m - 1) &&
+                                           (d != 4 || j > 0));
+      const PetscScalar value  = hard == HARD_DIAGONAL ? (d % 2 ? 1.0 : -1.0) * (d ? 1.0 : 0.0)
+                               : d                     ? -1.0 + (d % 2 ? 0.4 : -0.4)
+                                                       : 4.0;
+
+      if (inside) PetscCall(MatSetValue(*A, row, row + bs * neighbors[d], value, INSERT_VALUES));
+    }
+    for (PetscInt other = p * bs; other < (p + 1) * bs; other++) {
+      if (other != row) PetscCall(MatSetValue(*A, row, other, other < row ? 0.3 : -0.2, INSERT_VALUES));
+    }
+    if (hard == HARD_NAN && row == 37) PetscCall(MatSetValue(*A, row, row, (PetscReal)NAN, INSERT_VALUES));
+  }
+  PetscCall(MatAssemble(*A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A vector that is constant in each of the unknowns */
+static PetscErrorCode SetNearNullSpace(Mat A, PetscInt bs)
+{
+  MatNullSpace space;
+  Vec          vecs[3];
+
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < bs; k++) {
+    PetscCall(MatCreateVecs(A, &vecs[k], NULL));
+    PetscCall(VecStrideSet(vecs[k], k, 1.0));
+    PetscCall(VecNormalize(vecs[k], NULL));
+  }
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, bs, vecs, &space));
+  PetscCall(MatSetNearNullSpace(A, space));
+  PetscCall(MatNullSpaceDestroy(&space));
+  for (PetscInt k = 0; k < bs; k++) PetscCall(VecDestroy(&vecs[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestHard(const char type[])
+{
+  PetscFunctionBeginUser;
+  for (Hard hard = HARD_NOTHING; hard < HARDS; hard++) {
+    const char        *name = hards[hard].name;
+    KSPConvergedReason reason;
+    PetscOptions       database;
+    PetscReal          norm, bnorm;
+    PetscInt           its;
+    Mat                A;
+    Vec                b, x;
+    KSP                ksp;
+
+    PetscCall(HardCreate(hard, 40, &A));
+    if (hard == HARD_NEARLY) PetscCall(SetNearNullSpace(A, hards[hard].unknowns));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSetGeneral(b, 1.0));
+    PetscCall(PetscOptionsCreate(&database));
+    PetscCall(PetscOptionsPush(database));
+    PetscCall(PetscOptionsInsertString(database, "-pc_type gamg" SMOOTHER));
+    PetscCall(PetscOptionsInsertString(database, hards[hard].options));
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetType(ksp, type));
+    PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 100));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    if (hard == HARD_NAN) PetscCall(ComplainIf(reason > 0, "%s, %s: %s", type, name, KSPConvergedReasons[reason]));
+    else if (hard == HARD_DIAGONAL) {
+      PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+      PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm), "%s, %s: the norm of b - A x is %g of %g", type, name,
+                           (double)norm, (double)bnorm));
+    } else {
+      PetscCall(CheckSolved(name, ksp, A, b, x));
+      PetscCall(ComplainIf(its > 30, "%s, %s: %" INT " iterations", type, name, its));
+    }
+    PetscCall(OptionsPop(&database));
+    PetscCall(DestroyAll(&ksp, &b, &x, &A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves on so many of 17, 33 and 65 points in each direction, and compares the numbers of iterations */
 static PetscErrorCode TestGrids(Convected *convected, const char type[], PetscInt most)
 {
@@ -144,6 +267,7 @@ int main(int argc, char **argv)
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
     for (size_t j = 0; j < PETSC_STATIC_ARRAY_LENGTH(convected); j++)
       PetscCall(TestGrids(&convected[j], types[i], i || size > 1 ? 2 : 3));
+    PetscCall(TestHard(types[i]));
     PetscCall(Verdict(types[i]));
   }
   PetscCall(PetscFinalize());

@@ -1,5 +1,5 @@
 /*
-   What differs between the releases of PETSc that libpetscidrs is built with (3.18 and newer), and nothing else
+   Differences between the releases of PETSc that libpetscidrs is built with (3.18 and newer), and nothing else
 */
 #pragma once
 
@@ -145,8 +145,8 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
 #endif
 
 /*
-   Whether KSPMatSolve() is to solve transposed systems. Before 3.19 it cannot, and leaves what the last KSPSolveTranspose() has
-   set; from 3.26 on a transpose that is assembled is noted elsewhere
+   Returns PETSC_TRUE if KSPMatSolve() solves transposed systems. Before 3.19 it cannot, and leaves what the last
+   KSPSolveTranspose() has set; from 3.26 on a transpose that is assembled is noted elsewhere
 */
 #if PETSC_VERSION_LT(3, 19, 0)
   #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve = PETSC_FALSE)
@@ -174,7 +174,7 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
   #define IDRSMatSolveTranspose(ksp, B, X) KSPMatSolveTranspose(ksp, B, X)
 #endif
 
-/* How many solvers this one is inside of, from 3.20 on */
+/* The number of solvers that this one is inside of, from 3.20 on */
 static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
 {
   PetscFunctionBegin;

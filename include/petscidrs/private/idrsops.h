@@ -20,7 +20,7 @@
      start      the same, with G_k as it was in  r -= beta_k G_k             G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
    advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r    z, p, U, t, r         z, r
 
-   Where B^{-1} is diagonal, the passes apply it: combine V is v = B^{-1}(r - G(:,k:s) c), and in the same way for VU and the start,
+   If B^{-1} is diagonal, the passes apply it: combine V is v = B^{-1}(r - G(:,k:s) c), and in the same way for VU and the start,
    where d, the diagonal, is read besides. The update of step s-1 then makes V for the omega step: v = p = B^{-1}r; advance reads d
    instead of p.
 
@@ -71,7 +71,7 @@
                    Block DOT, where P has the first columns of the hashed shadow space, as many as asked for; reads W and X. Many
                    such tasks, each with its own W and X, in one reduction. W may be X
 
-   Where a device has the queue of blocks, IDRSBlockQueueLaunch() projects, does the algebra of the step there, and prepares the
+   If a device has the queue of blocks, IDRSBlockQueueLaunch() projects, does the algebra of the step there, and prepares the
    coefficients of its combines, which IDRSBlockQueueCombine() makes. The host collects the norms of a step after it has launched
    the next one. The device stops as above: combines that have been launched then do nothing. What a product, or a preconditioner,
    does in vain is to be harmless to the solver.
@@ -103,7 +103,7 @@ typedef struct {
   PetscReal rnorm;
 } IDRSWholeUpdated;
 
-/* What a device has done that makes many steps at once */
+/* The report of a device that makes many steps at once */
 typedef struct {
   PetscInt completed, matvecs; /* steps; their matvecs, with those of updates and of the step after them */
   PetscInt count, updates;
@@ -112,7 +112,7 @@ typedef struct {
   const IDRSWholeUpdated *update; /* in their order */
 } IDRSWholeReport;
 
-/* What became of a step */
+/* The outcome of a step */
 typedef struct {
   IDRSStep    step;
   IDRSVerdict verdict;
@@ -193,7 +193,7 @@ typedef struct {
   const IDRSWholeOps *whole; /* NULL: each step is launched */
 } IDRSQueueOps;
 
-/* Where a device may have the queue */
+/* Only back ends of a device have the queue */
 enum {
   IDRS_QUEUE_ONE,
   IDRS_QUEUE_NCCL,
@@ -311,7 +311,7 @@ typedef struct {
   const IDRSBlockQueueOps *blockqueue;
 } IDRSPassOps;
 
-/* What is chosen, and why nothing faster; for -ksp_view */
+/* The choice, and the reason why nothing faster was chosen; for -ksp_view */
 typedef struct {
   const char *passes; /* back end of the passes */
   const char *slower; /* why no faster one runs; NULL when none is faster */

@@ -1,5 +1,6 @@
 /*
-   Where vectors and matrices are, and the operations of a device on vectors. The host has PETSc's own operations instead of a table
+   The memory in which vectors and matrices are, and the operations of a device on vectors. The host has PETSc's own operations
+   instead of a table
 */
 #pragma once
 

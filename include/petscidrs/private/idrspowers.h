@@ -73,7 +73,7 @@ PETSC_INTERN PetscErrorCode IDRSPowersWorkGet(Mat, Vec, Vec[]);
 PETSC_INTERN const IDRSPowersOps IDRSPowers_Mat;
 PETSC_EXTERN const IDRSPowersOps IDRSPowers_Stream;
 
-/* Where CUDA is compiled in */
+/* With CUDA only */
 PETSC_EXTERN PetscErrorCode IDRSPowersSetMostRows(PetscInt);
 PETSC_INTERN PetscErrorCode IDRSPowersAreOnGPU(Mat, PetscInt, const Vec[], const char *[]);
 

@@ -55,8 +55,8 @@ typedef struct {
 } IDRSProductOps;
 
 /*
-   What a process has seen of a matrix; states only grow. One that writes to its blocks alone finds another state of the values than
-   others do
+   The state of a matrix as a process has seen it; states only grow. A process that writes to its blocks alone finds another
+   state of the values than other processes do
 */
 typedef struct {
   PetscObjectId    id;
@@ -95,7 +95,7 @@ struct _n_IDRSProduct {
 
 PETSC_INTERN const IDRSProductOps IDRSProducts_Host;
 
-/* Where CUDA is compiled in */
+/* With CUDA only */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 PETSC_INTERN PetscErrorCode       IDRSProductConnect(IDRSProduct, MPI_Comm, PetscBool, PetscBool *);
 

@@ -1,5 +1,5 @@
 /*
-   What back ends see of an IDRSWork; to the solver it is opaque
+   The members of an IDRSWork, for back ends; to the solver it is opaque
 */
 #pragma once
 
@@ -68,7 +68,7 @@ static inline Vec IDRSStepOperand(IDRSWork work, const IDRSStep *step)
   return step->k < work->s ? work->U[step->k] : (work->preconditioned ? work->v : work->r);
 }
 
-/* Whether the projection of a step has a y */
+/* Returns PETSC_TRUE if the projection of a step has a y */
 static inline PetscBool IDRSStepHasY(const IDRSScalars *scalars, const IDRSStep *step)
 {
   return (PetscBool)(step->k != IDRS_RESIDUAL && (step->start || step->k == scalars->s));

@@ -1,5 +1,5 @@
 /*
-   What the kernels for several columns have in common
+   Common parts of the kernels for several columns
 */
 #pragma once
 

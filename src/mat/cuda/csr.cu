@@ -109,7 +109,7 @@ static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscI
 
 const IDRSDiagonalOps IDRSDiagonalBackEnds_CUDA = {IDRSRowsLargest_CUDA};
 
-/* What follows from the pattern, once */
+/* Data that follow from the pattern, computed once */
 static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const IDRSCSR *A, IDRSProductCSR *csr)
 {
   PetscLogDouble nonzeros = 0;

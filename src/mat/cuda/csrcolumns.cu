@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
   }
 }
 
-/* How a row of a block by rows is shared: K scalars a row, a power of 2, of which k are columns; a pack for each lane */
+/* The layout of a row of a block by rows: K scalars a row, a power of 2, of which k are columns; a pack for each lane */
 template <int K>
 struct IDRSRowShare {
   static constexpr int width = K < IDRS_PACK ? K : IDRS_PACK, lanes = K / width;

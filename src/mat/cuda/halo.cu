@@ -16,13 +16,13 @@ struct _n_IDRSHalo {
   ulonglong2   **to;    /* for odd exchanges, and behind them for even ones */
 };
 
-/* Whether messages can go through it, on this process */
+/* Returns PETSC_TRUE if messages can go through it, on this process */
 PetscBool IDRSHaloIsValid(IDRSHalo halo)
 {
   return halo && halo->share && !halo->share->isBroken ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* What goes between this process and each of some others, for MPI_Alltoallv(): one number more than there are items */
+/* The items between this process and each of some others, for MPI_Alltoallv(): one number more than there are items */
 static PetscErrorCode IDRSHaloCount_Private(IDRSRankCount nranks, const PetscMPIInt ranks[], const PetscInt offset[],
                                             PetscMPIInt counts[], PetscMPIInt first[])
 {
@@ -66,7 +66,7 @@ static PetscErrorCode IDRSHaloExchangePlaces_Private(IDRSHalo halo, PetscSF scat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the message of each item goes, in exchanges of either kind */
+/* The place to which the message of each item goes, in exchanges of either kind */
 static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 {
   IDRSRankCount      nsends;

@@ -20,7 +20,7 @@
 #include <petscsf.h>
 #include "../../sys/peers/idrspeers.h"
 
-/* What this process sends; no items without such a halo */
+/* The items that this process sends; none without such a halo */
 typedef struct {
   const PetscInt    *index; /* of the entry of u */
   ulonglong2 *const *to;    /* where its message goes, in the memory of another device */

@@ -22,7 +22,7 @@ static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, c
   }
 }
 
-/* Whether a message of this exchange has come, or of a later one, as far as matvecs are launched without sums */
+/* Returns true if a message of this exchange has come, or of a later one, as far as matvecs are launched without sums */
 static __device__ __forceinline__ bool IDRSMessageIsThereOrLater(const IDRSBlockMessage &message, uint32_t number)
 {
   return max((uint32_t)(message.x >> 32) - number, (uint32_t)(message.y >> 32) - number) < IDRS_EXCHANGES_AHEAD;

@@ -1,5 +1,5 @@
 /*
-   How a warp reads its slices: chunk by chunk, through a ring in shared memory, to which it copies chunks ahead of their use; and
+   A warp reads its slices chunk by chunk, through a ring in shared memory, to which it copies chunks ahead of their use; and
    what a chunk adds to the rows of a lane. No PETSc call.
 */
 #pragma once

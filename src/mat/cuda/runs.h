@@ -1,5 +1,5 @@
 /*
-   Whether kernels on the arrays of a matrix can take the place of MatMult()
+   Conditions for kernels on the arrays of a matrix in place of MatMult()
 */
 #pragma once
 

@@ -6,7 +6,7 @@
 
    Without columns, the base of a slot is the distance of its entries from the diagonal, the same one for all of them: for stencils.
 
-   Where the matrix has dense blocks of bs rows and columns, the entries of a row in a block are in bs slots one after the other,
+   If the matrix has dense blocks of bs rows and columns, the entries of a row in a block are in bs slots one after the other,
    for which a row has one column, that of the first of them: the bases of these slots grow by one.
 
    A slice is stored as chunks of IDRS_SLOTS slots, the last one of fewer, which a warp copies to shared memory ahead of their use:
@@ -38,7 +38,7 @@
 #define IDRS_BASES_BYTES ((uint32_t)(IDRS_SLOTS * sizeof(uint32_t)))
 
 /*
-   How slots share columns: entries of a row in a block, slots of a whole chunk, and what a number of slots up to IDRS_SLOTS is
+   The columns that slots share: entries of a row in a block, slots of a whole chunk, and what a number of slots up to IDRS_SLOTS is
    multiplied by for 2^16 times the number of blocks
 */
 typedef struct {
@@ -50,7 +50,7 @@ static inline IDRSSharing IDRSGetSharing(int bs)
   return {(uint32_t)bs, (uint32_t)(IDRS_SLOTS / bs * bs), 65536u / (uint32_t)bs + 1};
 }
 
-/* What the slots hold: values of this type, for so many rows of a lane, with columns or without; perhaps in blocks */
+/* The contents of slots: values of this type, for so many rows of a lane, with columns or without; perhaps in blocks */
 template <typename VALUE, int ROWS, bool COLUMNS, bool BLOCKS = false>
 struct IDRSForm {
   typedef VALUE Value;

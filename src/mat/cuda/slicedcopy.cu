@@ -56,7 +56,7 @@ PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSli
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where each slice begins, in two steps: memory for what is counted; the sums */
+/* The begin of each slice, in two steps: memory for the counts; their sums */
 PetscErrorCode IDRSSlicedScanBegin(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlicedScan *scan, cudaStream_t stream,
                                    const char *why[])
 {

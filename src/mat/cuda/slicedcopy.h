@@ -19,7 +19,7 @@ typedef struct {
   PetscBool          once; /* A and the vectors of a matvec are more than the L2 cache holds */
 } IDRSSlicedCopy;
 
-/* What is needed for a moment only */
+/* Temporary arrays */
 typedef struct {
   uint32_t           *units; /* of each slice */
   unsigned long long *slots;

@@ -1,5 +1,5 @@
 /*
-   What is copied of a matrix: D^{-1}A times a scale. No PETSc call.
+   The values that are copied of a matrix: D^{-1}A times a scale. No PETSc call.
 */
 #pragma once
 

@@ -384,7 +384,7 @@ static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
   ILU(0) has the pattern of the matrix after the exchange of columns, where that of `MATSOLVERPETSC` is the pattern before it.
   Pivots are not searched for, and there is no drop tolerance. Factorisations in place are always PETSc's.
 
-  Where the matrix has a block size, `MatSetBlockSize()`, and all its blocks are full, in the permuted order, too, the factors
+  If the matrix has a block size, `MatSetBlockSize()`, and all its blocks are full, in the permuted order, too, the factors
   consist of such blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are
   divided. `-ksp_view` shows the size of the blocks.
 

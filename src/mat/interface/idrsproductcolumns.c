@@ -112,7 +112,7 @@ static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What computes Y = A X with this operator and vectors like these, which may be MatMult() of each column */
+/* The back end that computes Y = A X with this operator and vectors like these, which may be MatMult() of each column */
 static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
   MatInfo info;
@@ -133,7 +133,7 @@ static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether A^T can be made as a matrix whose products read it once */
+/* Returns PETSC_TRUE if A^T can be made as a matrix whose products read it once */
 static PetscErrorCode IDRSProductTransposes_Private(IDRSProduct product, PetscBool *can)
 {
   PetscFunctionBegin;

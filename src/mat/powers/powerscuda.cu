@@ -16,7 +16,7 @@
 #include "../../sys/kernels/launch.cuh"
 
 /*
-   What a step does with a row; before, inverse and y are NULL where there are none. With the first step first v_{j-1} is added to
+   The step of a row; before, inverse and y are NULL if there are none. With the first step first v_{j-1} is added to
    y, too; where it begins, y is not read
 */
 typedef struct {

@@ -24,7 +24,7 @@ static __device__ __forceinline__ void IDRSBulkInit(uint64_t *barrier)
 #endif
 }
 
-/* How the copies use the L2 cache: data that are read once in a pass longer than the cache need not stay */
+/* The use of the L2 cache by the copies: data that are read once in a pass longer than the cache need not stay */
 static __device__ __forceinline__ uint64_t IDRSBulkPolicy(bool once)
 {
   uint64_t policy = 0;

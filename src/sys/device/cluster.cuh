@@ -14,7 +14,7 @@
   #define IDRS_CLUSTER_CODE(...) (void)0
 #endif
 
-/* Where a block is */
+/* The place of a block */
 typedef struct {
   unsigned int rank, size, index, count; /* in its cluster, of so many blocks, a power of 2; of which of the clusters */
 } IDRSCluster;
@@ -49,7 +49,7 @@ static __device__ __forceinline__ void IDRSStoreCluster(ulonglong2 *to, unsigned
                     "l"(words.y) : "memory");
 }
 
-/* What other blocks have stored here, without an order between accesses */
+/* Loads a value that another block has stored here, without an order between accesses */
 static __device__ __forceinline__ ulonglong2 IDRSLoadCluster(const ulonglong2 *from)
 {
   ulonglong2 words = {0, 0};

@@ -87,7 +87,7 @@ PetscErrorCode IDRSGetArrayRead_CUDA(Vec x, const PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where the array of a vector that is read stays in the memory of the GPU; NULL if there is no vector */
+/* The array in the memory of the GPU of a vector that is read; NULL if there is no vector */
 PetscErrorCode IDRSFindArrayRead_CUDA(Vec x, const PetscScalar **array)
 {
   const PetscScalar *got;

@@ -217,7 +217,7 @@ static __device__ __forceinline__ void IDRSCopyWait()
 #endif
 }
 
-/* Whether all lanes of the warp say so */
+/* Returns true if the condition holds in all lanes of the warp */
 static __device__ __forceinline__ bool IDRSWarpAll(bool mine)
 {
   return __all_sync(IDRS_ALL_LANES, mine);
@@ -263,7 +263,9 @@ static __device__ __forceinline__ void IDRSAdmitNext()
 #endif
 }
 
-/* Whether this kernel can be launched early: the device knows of it, and IDRSAwaitPrevious() was compiled for such a device */
+/*
+   Returns true if this kernel can be launched early: the device supports it, and IDRSAwaitPrevious() was compiled for such a device
+*/
 static inline cudaError_t IDRSCanLaunchEarly(const void *kernel, bool *can)
 {
   cudaFuncAttributes attributes;

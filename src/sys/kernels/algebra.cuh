@@ -10,8 +10,8 @@
 #include "rows.cuh"
 
 /*
-   Where the scalars are, and what follows from the sums of a step. result = NULL: the host does the algebra; storage = NULL:
-   another kernel does. With an exchange the kernel adds the sums of other processes first
+   The place of the scalars, and the algebra that follows the sums of a step. result = NULL: the host does the algebra; storage =
+   NULL: another kernel does. With an exchange the kernel adds the sums of other processes first
 */
 typedef struct {
   PetscScalar     *storage;

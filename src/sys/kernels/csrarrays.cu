@@ -46,7 +46,7 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, unsigned int limit, IDRSRowLe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether so many bytes, read once in a matvec, are more than stay in the L2 cache until the next one */
+/* Returns PETSC_TRUE if so many bytes, read once in a matvec, do not stay in the L2 cache until the next one */
 PetscErrorCode IDRSExceedsCache(PetscLogDouble bytes, PetscBool *exceeds)
 {
   int device, cache;
@@ -118,8 +118,8 @@ PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 }
 
 /*
-   Why MatMult() is faster, where a lane takes so many entries of the longest row one after the other, or NULL. On an H200 a warp
-   takes about 0.7 us for 8 of them, which is the time of 80 000 entries of all rows together
+   Returns the reason why MatMult() is faster if a lane takes so many entries of the longest row one after the other, or NULL. On an
+   H200 a warp takes about 0.7 us for 8 of them, which is the time of 80 000 entries of all rows together
 */
 const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
 {
@@ -127,8 +127,9 @@ const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
 }
 
 /*
-   Why the automatic choice is MatMult() with such rows, or NULL; shared: lanes of a warp share a row. Entries of u are read as
-   often as there are entries in rows without blocks, and where these rows are long that decides: there cuSPARSE is faster.
+   Returns the reason why the automatic choice is MatMult() with such rows, or NULL; shared: lanes of a warp share a row. Entries of
+   u are read as often as there are entries in rows without blocks, and where these rows are long that decides: there cuSPARSE is
+   faster.
 */
 PetscErrorCode IDRSDeclineRows(Mat A, unsigned int entries, PetscBool shared, const char *why[])
 {

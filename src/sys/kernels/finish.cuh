@@ -131,8 +131,8 @@ static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &p
 }
 
 /*
-   Where real number i of the sums over all blocks is in sums as laid out in idrsscalars.h, counted in real numbers; -1: it is of a
-   column that is not there. With RR, r^H r of the last pass is among them
+   The index of real number i of the sums over all blocks in sums as laid out in idrsscalars.h, counted in real numbers; -1: it is
+   of a column that is not there. With RR, r^H r of the last pass is among them
 */
 template <int S, bool Y, bool RR>
 static __device__ __forceinline__ int IDRSSumPlace(const IDRSShadow<S> &P, int i)

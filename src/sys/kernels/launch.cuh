@@ -1,5 +1,5 @@
 /*
-   How kernels are launched, and how each overlaps with its neighbours in the stream: the first argument of a kernel, whose Begin()
+   Launches of kernels, each of which overlaps with its neighbours in the stream: the first argument of a kernel, whose Begin()
    it calls before it touches memory.
 
      EARLY    it may be launched before the kernels ahead of it have ended, and waits for all of them itself
@@ -96,7 +96,7 @@ static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_
 #define IDRS_BLOCKS_PER_SM (IDRS_THREADS_PER_SM / IDRS_THREADS)
 
 /*
-   What the columns of a launch have of their own, N at most, as an argument of the kernel: the blocks (x, y) of the grid work for
+   Arguments of each column of a launch, N columns at most, as an argument of the kernel: the blocks (x, y) of the grid work for
    column y. There is a kernel for one column, and one for up to IDRS_MAX_WIDTH of them
 */
 template <int N, typename Member>
@@ -116,7 +116,7 @@ static IDRSMembers<N, Member> IDRSGetMembers(PetscInt count, const Member member
   return all;
 }
 
-/* Whether an array can be accessed in packs, from its begin on */
+/* Returns true if an array can be accessed in packs, from its begin on */
 static inline bool IDRSAligned(const void *array)
 {
   return (uintptr_t)array % IDRS_ACCESS_BYTES == 0;

@@ -1,6 +1,6 @@
 /*
-   What the projections have in common, whether x is there already or is A u, computed row by row by a product: how they end, and
-   how they are launched
+   Common parts of the projections of x, which is there already, or is A u, computed row by row by a product: their end, and
+   their launches
 */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "launch.cuh"
 #include "peers.cuh"
 
-/* Where the sums go */
+/* The place for the sums */
 typedef struct {
   IDRSPartials partials;
   PetscScalar *sums;     /* on the host, or on the device */

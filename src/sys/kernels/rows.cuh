@@ -1,5 +1,5 @@
 /*
-   How the kernels touch memory: packs of as many scalars as the widest access holds, or of twice as many; one scalar at a time
+   Access of kernels to memory: packs of as many scalars as the widest access holds, or of twice as many; one scalar at a time
    where an array does not begin at a multiple of that width. No PETSc call.
 */
 #pragma once

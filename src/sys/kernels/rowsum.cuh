@@ -18,7 +18,7 @@ static __device__ __forceinline__ void IDRSGather(const PetscScalar *u, const Pe
   for (int l = 0; l < ATONCE; l++) entry[l] = column[l] >= 0 ? IDRSLoadConstant(u + column[l]) : (PetscScalar)0.0;
 }
 
-/* Whether this lane goes on, where it has entries left: each by itself */
+/* Returns true if this lane goes on because it has entries left: each by itself */
 static __device__ __forceinline__ bool IDRSGoesOn(const PetscScalar *, bool left)
 {
   return left;

@@ -49,7 +49,7 @@ static PetscErrorCode IDRSNCCLFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is kept with the communicator, or NULL */
+/* Returns the data that are kept with the communicator, or NULL */
 static PetscErrorCode IDRSNCCLFind_Private(MPI_Comm comm, IDRSNCCL **nccl)
 {
   PetscMPIInt found = 0;

@@ -44,9 +44,9 @@ typedef struct {
 static PetscMPIInt IDRSPeersKeyval = MPI_KEYVAL_INVALID;
 
 /*
-   Whether mailboxes connect this process with others on the same device. A block that waits for other processes must then leave
-   room for their kernels: those that would follow it early, and fill the multiprocessors while they wait themselves, are launched
-   after it
+   True if mailboxes connect this process with others on the same device. A block that waits for other processes must
+   then leave room for their kernels: those that would follow it early, and fill the multiprocessors while they wait themselves, are
+   launched after it
 */
 static bool IDRSPeersShared = false;
 
@@ -61,7 +61,7 @@ static size_t IDRSPeersRoom(const IDRSMailboxes *boxes)
   return (size_t)IDRS_PEER_MESSAGES * (size_t)boxes->size;
 }
 
-/* What is kept with the communicator, or NULL */
+/* Returns the data that are kept with the communicator, or NULL */
 static PetscErrorCode IDRSPeersFind_Private(MPI_Comm comm, IDRSMailboxes **boxes)
 {
   PetscMPIInt found = 0;
@@ -124,7 +124,7 @@ static PetscErrorCode IDRSPeersFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether all processes of the communicator are on one node, and not too many; the answer is the same on all */
+/* Returns PETSC_TRUE if all processes of the communicator are on one node, and not too many; the same on all processes */
 static PetscErrorCode IDRSPeersNode_Private(MPI_Comm comm, PetscBool *node)
 {
   PetscMPIInt size, here;

@@ -243,7 +243,7 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a block of columns fits into the second-level cache */
+/* Returns PETSC_TRUE if a block of columns fits into the L2 cache */
 static PetscErrorCode IDRSBlockIsCached(IDRSWork work, const IDRSBlockAxpy *sum, bool *cached)
 {
   int device, bytes;
@@ -265,7 +265,7 @@ PetscInt IDRSBlockWidth_CUDA(PetscInt ny)
    IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of
    them
 
-   Where a block of columns fits into the second-level cache one launch makes all sums, which find there what those before them have
+   If a block of columns fits into the L2 cache, one launch makes all sums, which find there what those before them have
    read. If not, each sum has a launch: 4 096 000 rows, s = 4 took 473 us a matvec and column in one launch, 261 in one for each sum
 */
 PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[],

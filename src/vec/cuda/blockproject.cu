@@ -152,7 +152,7 @@ static __device__ __forceinline__ void IDRSDotsMultiplyImaginary(double (*c)[4],
 }
 
 /*
-   What a warp does: its strip of the left side, or none, and its turn at the rows. What a column that is not there would give is
+   The work of a warp: its strip of the left side, or none, and its turn at the rows. The sum of a column that is not there is
    not used: another one stands for it
 */
 template <int B>
@@ -382,7 +382,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* How a call is launched: the same way for all of its tasks */
+/* The shape of the launches of a call, the same for all of its tasks */
 typedef struct {
   PetscInt     columns, tasks; /* columns of all tasks; tasks of a launch */
   int          sums, tiles, slab, warps, shares;

@@ -30,7 +30,7 @@ struct _n_IDRSBlockQueue {
   IDRSBlockOperands *last[IDRS_BLOCK_COMBINES]; /* of the last step launched */
 };
 
-/* What a combine is made of, for the kernel */
+/* The operands of a combine, for the kernel */
 typedef struct {
   int                 count; /* rows of coefficients */
   const IDRSBlockRow *rows;

@@ -1,5 +1,5 @@
 /*
-   What the columns of a group work on, and the memory of the device that they share
+   The operands of the columns of a group, and the memory of the device that they share
 */
 #include "groups.cuh"
 

@@ -15,7 +15,7 @@ enum {
   IDRS_OPERANDS
 };
 
-/* What a pass does with one of them */
+/* The access of a pass to one of them */
 typedef enum {
   IDRS_NOTHING,
   IDRS_READ,
@@ -24,7 +24,7 @@ typedef enum {
 } IDRSAccess;
 
 /*
-   What a pass works on: the panels of a column, its vectors, NULL where the pass does nothing with them, and where the blocks leave
+   The operands of a pass: the panels of a column, its vectors, NULL if the pass does nothing with them, and where the blocks leave
    their parts of r^H r
 */
 typedef struct {

@@ -78,8 +78,8 @@ static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt co
 }
 
 /*
-   Whether rows can be taken in packs, if the arrays can, of one column or of several. Not if there are so few of them that some
-   multiprocessors would be idle then; projections, whose packs are twice as large, gain by them all the same
+   Returns PETSC_TRUE if rows can be taken in packs, provided that the arrays can, of one column or of several. Not if there are so
+   few of them that some multiprocessors would be idle then; projections, whose packs are twice as large, gain by them all the same
 */
 static inline bool IDRSPacked(const IDRS_CUDA *cuda)
 {

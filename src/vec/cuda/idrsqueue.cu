@@ -125,7 +125,7 @@ static PetscErrorCode IDRSQueueBegin_CUDA(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What follows from the sums of a step */
+/* The algebra that follows the sums of a step */
 static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;

@@ -36,7 +36,7 @@ struct IDRSLanesCoefficients : IDRSCoefficients<S> {
   PetscScalar beta; /* of such a step */
 };
 
-/* What the lanes have to do before the next step */
+/* The work of the lanes before the next step */
 enum {
   IDRS_LANES_BEGIN = -2, /* E and N from M */
   IDRS_LANES_NOTHING

@@ -3,7 +3,7 @@
    update or advance, and writes them where the host can read them, or does the algebra that follows.
 
    One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors.
-   Where x = A u is still to be computed, a product of src/mat does so, and adds up the same sums in the same kernel.
+   If x = A u must still be computed, a product of src/mat does so, and adds up the same sums in the same kernel.
 */
 #include "idrscudaimpl.cuh"
 #include "../../sys/kernels/project.cuh"
@@ -70,7 +70,7 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether x is a column of G */
+/* Returns PETSC_TRUE if x is a column of G */
 static bool IDRSReadsColumn(IDRSWork work, const IDRSStep *step)
 {
   return step->k != IDRS_RESIDUAL && step->k < work->s;

@@ -142,7 +142,7 @@ static PetscErrorCode IDRSWholeGetStream(IDRSWhole whole)
 #define IDRS_WHOLE_NONZEROS 1048576
 #define IDRS_WHOLE_TURNS    8
 
-/* Why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
+/* Returns the reason why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
 static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
 {
   const IDRSWholeLayout *layout;
@@ -197,7 +197,7 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the kernel has reported, and the step in which the host continues */
+/* The report of the kernel, and the step in which the host continues */
 static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWholeReport *report)
 {
   for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);

@@ -79,7 +79,7 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
   return blocks.template PostSums<S, Y>(dots);
 }
 
-/* Whether the host is to continue, whatever the sums are. updates: made so far, or -1 where the host makes them */
+/* Returns true if the host must continue, whatever the sums are. updates: made so far, or -1 if the host makes them */
 static __device__ __forceinline__ bool IDRSWholeIsLast(const IDRSLimits &limits, PetscInt completed, PetscInt updates)
 {
   return limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;

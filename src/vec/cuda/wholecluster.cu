@@ -2,10 +2,11 @@
    Many steps in one kernel, for systems that fit into the shared memory of all multiprocessors: the panels, r, t, the matrix and u
    of its rows are in the shared memory of a block from the first step to the last, and go back to global memory at the end, where
    the host continues. A block has neighbouring rows, so that it needs little of the u of others, and a multiprocessor for itself.
-   What it needs comes into its shared memory before the product, each entry once, and the columns of the matrix are places there. A
-   matrix that has no room in shared memory is in global memory, in the same order, and so is t; and then U, if that has no room.
+   The entries that it needs come into its shared memory before the product, each entry once, and the columns of the matrix are
+   places there. A matrix that has no room in shared memory is in global memory, in the same order, and so is t; and then U, if that
+   has no room.
 
-   Where the rows of others that a block needs u of are few enough it has them, too: G, U, r, z and t of them behind those of its
+   If a block needs u of few rows of others, it has these rows, too: G, U, r, z and t of them behind those of its
    own rows, and makes the passes for them as their own blocks do, from the same numbers to the same bits. Then u is there when its
    own passes have ended, and nobody waits for it. What a block cannot make for such a row is its entry of the product: that is in a
    message, which others take while the sums are on their way.
@@ -20,7 +21,7 @@
    Meanwhile the first warp prepares the algebra. Where there is one cluster no sum goes through global memory: a block leaves its
    sums to all others, which add them up. Nor does u, which a block without rows of others asks for in their shared memory.
 
-   What goes from block to block is in messages, and why none is overwritten before it is read is argued in whole.cuh for u, and for
+   Blocks exchange messages. The reason why none is overwritten before it is read is in whole.cuh for u, and for
    sums that go from each block to all. Here they go through the rank that has them:
 
      to a rank            Sums of steps j and j+1 have two places. A block stores its sums of step j+2 over those of step j after
@@ -41,7 +42,7 @@
    A block reads its own mailboxes only, and every store and load is of the same words, relaxed, in the order that data depends on:
    no fence is needed. No block ends before all of its cluster have come to the end, as they might still write to it.
 
-   What a block leaves to itself goes the same way. compute-sanitizer's racecheck knows barriers and no messages: it names these
+   A message of a block to itself goes the same way. compute-sanitizer's racecheck knows barriers and no messages: it names these
    stores of PostSums() with the loads that wait for them.
 */
 /* Threads of a block at most; a thread has several rows then. With more of them a thread has not the registers that it needs */
@@ -65,7 +66,7 @@
 #define IDRS_CLUSTER_LANES 4
 
 /*
-   Where the matrix is in global memory: rows of a block at most, as with more of them launches take no longer; and shadow vectors
+   If the matrix is in global memory: rows of a block at most, as with more of them launches take no longer; and shadow vectors
    at most of a solve that has a panel there, too. And so many solves side by side at least have the matrix there: with fewer of
    them other ways are faster
 */
@@ -356,7 +357,7 @@ struct IDRSClusteredBlocks {
   /* where there is one cluster: sums of all its blocks, in shared memory, for even steps and then for odd ones; else NULL */
   IDRSBlockMessage *all;
 
-  /* Where the sums of a step come to */
+  /* The place for the sums of a step */
   template <int S>
   __device__ __forceinline__ IDRSBlockMessage *Slots() const
   {
@@ -826,7 +827,7 @@ static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustere
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a block of it has, and whether so many solves fit */
+/* The data of each block, and PETSC_TRUE if so many solves fit */
 static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *plan, PetscInt solves, IDRSClustered *clustered,
                                         bool *fits)
 {
@@ -850,7 +851,9 @@ static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *pla
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a system that lies so can fit, by what the block in the middle needs of others, before all blocks are looked at */
+/*
+   Returns PETSC_TRUE if a system with this layout can fit: from the needs of the block in the middle, before all blocks are counted
+*/
 static PetscErrorCode IDRSClusteredCanFit(IDRSWork work, const PetscInt *i, const PetscInt *j, const IDRSClustered *clustered,
                                           size_t shared, IDRSSharedPlan *plan, bool *can)
 {

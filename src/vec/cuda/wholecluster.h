@@ -6,7 +6,7 @@
 #include "whole.cuh"
 
 /*
-   What is in shared memory: always G, r and the diagonal of own rows, and entries of u, own ones and those that the product needs
+   Shared memory holds always G, r and the diagonal of own rows, and entries of u, own ones and those that the product needs
 */
 typedef enum {
   IDRS_PANEL_GLOBAL,  /* no more: U, the matrix and t are in global memory */
@@ -15,7 +15,7 @@ typedef enum {
   IDRS_ROWS_SHARED    /* these, z and v, and the vectors of the rows of others, which a block needs the u of */
 } IDRSClusteredLayout;
 
-/* How a system lies in the shared memory of blocks, or clusters = 0 where it does not fit */
+/* The layout of a system in the shared memory of blocks, or clusters = 0 if it does not fit */
 typedef struct {
   unsigned int        clusters, size; /* and blocks of a cluster */
   unsigned int        threads;        /* of a block */
@@ -30,7 +30,7 @@ typedef struct {
   uint32_t *slice, *rest; /* of each block; rest = NULL: no row is so long */
 } IDRSClustered;
 
-/* What one solve has in global memory, of all blocks: slots of the matrix, and U */
+/* The data of one solve in global memory, of all blocks: slots of the matrix, and U */
 typedef struct {
   PetscScalar *a, *U;
   uint16_t    *j;

@@ -1,5 +1,5 @@
 /*
-   How a system is distributed among the blocks of kernels of many steps: what is known of its rows, how many solves fit on the
+   Distribution of a system among the blocks of kernels of many steps: properties of its rows, the number of solves that fit on the
    device side by side, and whether each of them is in shared memory. It is found out once for a nonzero pattern and a number of
    solves
 */
@@ -49,7 +49,7 @@ static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is not in shared memory */
+/* The parts that are not in shared memory */
 static const char *const IDRSWholeButFor[] = {" but for a panel and the matrix", " but for the matrix", "", ""};
 
 static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeLayout *layout)
@@ -94,7 +94,7 @@ static PetscErrorCode IDRSWholeLayOutMats(IDRSWork work, Mat A, Mat B, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where vectors and matrix are, for -ksp_view */
+/* The memory that vectors and matrix are in, for -ksp_view */
 static const char *IDRSWholeWhere(IDRSWork work, const IDRSClustered *clustered)
 {
   if (work->polynomial) return "vectors and matrix are in global memory, and PCPOLY is applied inside the kernel";

@@ -1,5 +1,5 @@
 /*
-   How a system is distributed among the blocks of kernels of many steps: see wholelayout.cu
+   Distribution of a system among the blocks of kernels of many steps: see wholelayout.cu
 */
 #pragma once
 
@@ -12,7 +12,7 @@ typedef struct {
   IDRSRowLane *lane;
 } IDRSWholeLanes;
 
-/* How a system is distributed among the blocks of kernels: its vectors and its matrices, the operator and that of a polynomial */
+/* The distribution of a system among the blocks of kernels: its vectors and its matrices, the operator and that of a polynomial */
 typedef struct {
   PetscObjectId    id[2]; /* of matrices whose rows are known; 0: no polynomial */
   PetscObjectState pattern[2];

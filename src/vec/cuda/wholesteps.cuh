@@ -13,7 +13,7 @@
 /* Entries of u that a lane asks for at once */
 #define IDRS_WHOLE_ATONCE 8
 
-/* What has become of the steps, on the host */
+/* The outcome of the steps, on the host */
 typedef struct {
   /* of IDRSScalars, with the sums of the last step; also on its way to the device */
   PetscScalar      storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)];
@@ -42,14 +42,14 @@ typedef struct {
   unsigned int       polls; /* of a thread that waits, at most */
 } IDRSWholeSteps;
 
-/* What follows from the sums of a step */
+/* The algebra that follows the sums of a step */
 typedef enum {
   IDRS_WHOLE_ENDS, /* the host continues with them */
   IDRS_WHOLE_STEP,
   IDRS_WHOLE_UPDATE /* an omega step, and a reliable update after it */
 } IDRSWholeNext;
 
-/* What the threads of a block share */
+/* Data that the threads of a block share */
 template <int S>
 struct IDRSWholeShared {
   PetscScalar              storage[IDRS_STORAGE(S)];

@@ -13,7 +13,7 @@
    entries of the next u once it has those of the update. So the argument of whole.cuh and wholecluster.cu about steps j, j+1 and
    j+2 includes updates. x, z, r and the anchor of a row are read and written by the thread of that row only.
 
-   Where blocks have rows of others, too, they have z of them, and r of the update comes in the place of the product: the threads
+   If blocks have rows of others, too, they have z of them, and r of the update comes in the place of the product: the threads
    that take it meet those of the passes.
 
    The host decides where it might do something else: before the omega step where its norm may end the solve, or is not known well

@@ -14,7 +14,7 @@ const IDRSDeviceOps *IDRSGetDevice(IDRSPlace place)
   return NULL;
 }
 
-/* Whether vectors like this one have ghost points. The columns of a panel have none */
+/* Returns PETSC_TRUE if vectors like this one have ghost points. The columns of a panel have none */
 PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
 {
   PetscBool mpi;

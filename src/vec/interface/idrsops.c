@@ -102,7 +102,8 @@ PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass)
 }
 
 /*
-   What a combine with so many columns reads and writes beyond r, v or t, or beyond the operands of the update or advance before it
+   The vectors that a combine with so many columns reads and writes beyond r, v or t, or beyond the operands of the update or
+   advance before it
 */
 static PetscInt IDRSCombineVectors_Private(IDRSWork work, const IDRSStep *step, PetscInt columns)
 {
@@ -115,7 +116,7 @@ static PetscInt IDRSCombineFlops_Private(IDRSWork work, const IDRSStep *step, Pe
   return (step->wantv ? 2 * columns + (work->diagonal ? 1 : 0) : 0) + (step->wantu ? 2 * columns + 1 : 0);
 }
 
-/* What differs between the passes: the checks of a step, what it reads and writes, and the back end */
+/* Differences between the passes: the checks of a step, the vectors that it reads and writes, and the back end */
 typedef struct {
   IDRSPass pass;
   PetscErrorCode (*check)(IDRSWork, const IDRSStep *);

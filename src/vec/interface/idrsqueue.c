@@ -15,7 +15,7 @@ PetscInt IDRSQueueInFlight(IDRSWork work)
   return work->inflight;
 }
 
-/* Whether the scalars are on the device */
+/* Returns PETSC_TRUE if the scalars are on the device */
 PetscBool IDRSQueueOnDevice(IDRSWork work)
 {
   return work->ondevice;
@@ -255,7 +255,7 @@ PetscErrorCode IDRSQueueWholeFits(IDRSWork work, PetscInt asked, PetscInt *solve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What follows from the steps of a task that a device has made */
+/* The counts that follow from the steps of a task that a device has made */
 static PetscErrorCode IDRSQueueWholeCount(IDRSWholeTask *task)
 {
   IDRSWork       work    = task->work;

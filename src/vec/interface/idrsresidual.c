@@ -1,5 +1,5 @@
 /*
-   What a solve begins and ends with, and what it is put right with in between: the iterate, residuals that are computed afresh, and
+   Operations at the begin and end of a solve, and of corrections in between: the iterate, residuals that are computed afresh, and
    norms, for the right-hand sides of a group together. On a device each is one kernel for all of them. With Vec calls each
    right-hand side has its own, and norms have one reduction over processes
 */

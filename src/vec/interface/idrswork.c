@@ -78,7 +78,7 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a work has but for its panels */
+/* The members of a work without its panels */
 static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscInt s, Vec P[])
 {
   PetscFunctionBegin;

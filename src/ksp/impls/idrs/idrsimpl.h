@@ -52,14 +52,14 @@ typedef enum {
 /* The reason why something is not done, or NULL */
 typedef const char *KSPIDRSReason;
 
-/* How the preconditioner of this solve is applied */
+/* Ways to apply the preconditioner of this solve */
 typedef enum {
   KSPIDRS_PC_PASSES,   /* on the right, by the passes: diagonal or identity; or on the left, with each matvec */
   KSPIDRS_PC_SEPARATE, /* on the right, between v and U */
   KSPIDRS_PC_JOINT     /* on the right, together with the matvec after it */
 } KSPIDRSPCMode;
 
-/* How the preconditioner is applied to several columns */
+/* Ways to apply the preconditioner to several columns */
 typedef enum {
   KSPIDRS_PC_EACH,         /* one after another */
   KSPIDRS_PC_DENSE,        /* by PCMatApply() */
@@ -104,7 +104,7 @@ typedef enum {
   KSPIDRS_DROPPED     /* the guard has dropped recycled panels */
 } KSPIDRSSuspension;
 
-/* How the norm of the new r is obtained */
+/* Ways to obtain the norm of the new r */
 typedef enum {
   KSPIDRS_NORM_LATER,     /* with the next reduction */
   KSPIDRS_NORM_FROM_SUMS, /* from the sums of the step */
@@ -152,7 +152,7 @@ typedef struct {
   PetscInt64         historymax, historylen;
 } KSPIDRSReported;
 
-/* What a solve takes from the solve before it */
+/* Data that a solve takes from the solve before it */
 typedef enum {
   KSPIDRS_TAKES_NOTHING, /* the start computes U and G */
   KSPIDRS_TAKES_U,       /* the U of the last solve: A may have changed, so the start computes G = A U */
@@ -171,8 +171,8 @@ typedef struct {
 } KSPIDRSPanelKey;
 
 /*
-   What a solve leaves for the next one with the panels G and U of its slot, and the record of the guard: one for each direction of
-   solves, with A or its transpose
+   Data that a solve keeps for the next one with the panels G and U of its slot, and the record of the guard: one for each direction
+   of solves, with A or its transpose
 */
 typedef struct {
   KSPIDRSReason   why; /* the panels cannot be taken, or NULL */

@@ -5,12 +5,12 @@
 
 #include <petscidrs/private/idrsstream.h>
 
-/* Whether this process has a GPU, and the device for it */
+/* The device for streamed matrices, if this process has a GPU */
 typedef struct {
   PetscErrorCode (*exists)(PetscBool *);
   PetscErrorCode (*create)(PetscBool pageable, void **);
 } IDRSStreamGPUOps;
 
-/* Where CUDA is compiled in */
+/* With CUDA only */
 PETSC_INTERN const IDRSStreamDeviceOps IDRSStreamDevice_CUDA;
 PETSC_INTERN const IDRSStreamGPUOps    IDRSStreamGPU_CUDA;

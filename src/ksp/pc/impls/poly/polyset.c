@@ -1,5 +1,5 @@
 /*
-   What a user can set and ask of PCPOLY
+   Setters and getters of PCPOLY
 */
 #include "polyimpl.h"
 

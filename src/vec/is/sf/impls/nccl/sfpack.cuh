@@ -1,6 +1,6 @@
 /*
-   What a message takes from an array and what it brings there, on the device and, where the array is there, on the host. No PETSc
-   call.
+   The entries that a message takes from an array and brings into it, on the device and, where the array is there, on the host. No
+   PETSc call.
 
    b   items of a message, one after another, bs scalars each
    x   the array; item i of the message is item index[i] of x

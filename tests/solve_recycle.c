@@ -356,6 +356,12 @@ static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat s
 
 static PetscErrorCode TestChanges(void)
 {
+  /* solves after the change that compute G = A U again */
+  const PetscInt sees[CHANGES] = {
+    [CHANGE_VALUES] = 1, [CHANGE_SCALE] = 1, [CHANGE_SHIFT] = 1, [CHANGE_MATRIX] = 1, [CHANGE_SHELL] = 3,
+    [CHANGE_HIDDEN] = 3, [CHANGE_MULT] = 3,  [CHANGE_SIDE] = 3,  [CHANGE_HUGE] = 1,   [CHANGE_LEFT_PC] = 3,
+  };
+
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < CHANGES * 2 * 2; i++) {
     const Change         change  = (Change)(i % CHANGES);
@@ -364,6 +370,8 @@ static PetscErrorCode TestChanges(void)
     Mat                  A, other, shell, user, hidden, now = NULL;
     Vec                  b, x;
     KSP                  ksp;
+    PetscReal            again;
+    PetscInt             lines;
 
     PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
     PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 16, 0.6, 0.5, &other));
@@ -385,7 +393,11 @@ static PetscErrorCode TestChanges(void)
     seen.A = change == CHANGE_SIDE || change == CHANGE_LEFT_PC || change == CHANGE_SECRET ? NULL : now;
     for (PetscInt j = 0; j < 3; j++) {
       PetscCall(SolveSystem(Changes[change], ksp, now, b, x));
-      if (recycle == KSP_IDRS_RECYCLE_ALWAYS) PetscCall(CheckRecycled(Changes[change], ksp, 1, 0));
+      if (recycle == KSP_IDRS_RECYCLE_AUTO) continue;
+      PetscCall(CheckRecycled(Changes[change], ksp, 1, 0));
+      /* G = A U is computed again in the first solve after a change that is seen, and in all if changes cannot be seen */
+      PetscCall(ViewNumbers((PetscObject)ksp, "right-hand sides began with panels, ", 1, &again, &lines));
+      PetscCall(ComplainIf(again != (sees[change] > j), "%s, solve %" INT ": G = A U %g times", Changes[change], j, (double)again));
     }
     if (seen.A) PetscCall(CheckSeen(Changes[change], recycle == KSP_IDRS_RECYCLE_AUTO ? 0 : change == CHANGE_HUGE ? 2 : 3, 1e-10));
     PetscCall(Look(NULL));
@@ -400,7 +412,7 @@ static PetscErrorCode TestDrop(void)
   char      file[PETSC_MAX_PATH_LEN];
   PetscReal number;
   PetscInt  lines, matvecs[3], plain;
-  Mat       A, T, shell, hidden;
+  Mat       A, T[2], shell, hidden;
   Vec       b, x;
   KSP       ksp;
 
@@ -408,11 +420,13 @@ static PetscErrorCode TestDrop(void)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
   PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &T));
-  PetscCall(VecSetGeneral(x, 0.6));
-  PetscCall(VecScale(x, 1.5));
-  PetscCall(VecExp(x));
-  PetscCall(MatDiagonalScale(T, NULL, x)); /* slower convergence, with the diagonal of A for the preconditioner */
+  for (int i = 0; i < 2; i++) {
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &T[i]));
+    PetscCall(VecSetGeneral(x, 0.6 + 2.3 * i));
+    PetscCall(VecScale(x, 1.5 * (1 + i)));
+    PetscCall(VecExp(x));
+    PetscCall(MatDiagonalScale(T[i], NULL, x)); /* slower convergence, with the diagonal of A for the preconditioner */
+  }
   PetscCall(ShellCreate(A, HiddenMult, &hidden, &shell));
   for (size_t is = 1; is < SIZES; is++) {
     hidden = A;
@@ -421,7 +435,7 @@ static PetscErrorCode TestDrop(void)
     PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20000));
     for (PetscInt j = 0; j < 3; j++) {
       PetscCall(VecSetGeneral(b, 1.0 + 0.3 * j));
-      if (j == 2) hidden = T;
+      if (j == 2) hidden = T[0];
       PetscCall(SolveAndCount("to be dropped", ksp, hidden, b, x, &matvecs[j]));
       PetscCall(ViewNumbers((PetscObject)ksp, "began again without panels", 1, &number, &lines));
       PetscCall(ComplainIf(lines != j / 2, "solve %" INT " has dropped %" INT " panels", j, lines));
@@ -430,9 +444,19 @@ static PetscErrorCode TestDrop(void)
     PetscCall(ComplainIf(!(matvecs[2] <= 1.8 * plain), "%" INT " matvecs with panels of another operator, %" INT " without",
                          matvecs[2], plain));
     PetscCall(CheckWhy("after panels that were dropped", ksp, "it was of no use lately"));
+    for (PetscInt j = 1; j < 10; j++) PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckWhy("at the end of the pause", ksp, "it was of no use lately"));
+    hidden = T[1];
+    PetscCall(SolveSystem("another failure", ksp, hidden, b, x)); /* it drops its panels, or takes too many iterations */
+    PetscCall(CheckRecycled("another failure", ksp, 1, 0));
+    for (PetscInt j = 0; j < 20; j++) PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckWhy("at the end of the longer pause", ksp, "it was of no use lately"));
+    PetscCall(SolveSystem("after the longer pause", ksp, hidden, b, x));
+    PetscCall(ViewNumbers((PetscObject)ksp, "it was of no use lately", 1, &number, &lines));
+    PetscCall(ComplainIf(lines, "the longer pause does not end"));
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(DestroyAll(&shell, &T, &A, &b, &x));
+  PetscCall(DestroyAll(&shell, &T[0], &T[1], &A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -475,27 +499,58 @@ static PetscErrorCode TestFailures(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Panels that let ||r|| grow stay away from the tolerance of divergence. Solves that recycle nothing forget panels */
+/* The norm of each iteration is that of b - A x */
+static PetscErrorCode CheckNorm(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  PetscReal norm, first = *(PetscReal *)ctx;
+  Vec       r;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall(VecDestroy(&r));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 1e-9 * first), "iteration %" INT ": ||b - A x|| = %g, reported %g", its,
+                       (double)norm, (double)rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Panels that let ||r|| grow stay away from the tolerance of divergence, also with an operator that changes in each solve: then the
+   start with U has ended when they are dropped. Solves that recycle nothing forget panels
+*/
 static PetscErrorCode TestLimits(void)
 {
-  Mat A;
-  Vec b, x;
-  KSP ksp;
+  PetscInt  refused[2] = {0, 0};
+  PetscReal bnorm;
+  Mat       A;
+  Vec       b, x;
+  KSP       ksp;
 
   PetscFunctionBeginUser;
   PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
   for (size_t is = 1; is < SIZES; is++) {
-    for (int i = 0; i < 5; i++) {
-      const PetscReal divtol = PetscPowReal(10.0, 3 + i);
+    for (int i = 0; i < 2 * 5; i++) {
+      const PetscReal divtol = PetscPowReal(10.0, 3 + i / 2);
       PetscReal       growth = 0.0;
       PetscInt        lines;
 
       PetscCall(RecyclerCreate(A, sizes[is], PCJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
       PetscCall(KSPSetTolerances(ksp, rtol, 0.0, divtol, 1000));
       for (int j = 0; j < 4; j++) {
+        PetscReal growths;
+        PetscInt  limited;
+
+        if (i % 2) PetscCall(MatScale(A, 1.0 + 0.01 * j));
         PetscCall(VecSetGeneral(b, 1.0 + 0.2 * j));
+        PetscCall(VecNorm(b, NORM_2, &bnorm));
+        PetscCall(KSPMonitorCancel(ksp));
+        PetscCall(KSPMonitorSet(ksp, CheckNorm, &bnorm, NULL));
         PetscCall(SolveSystem("near divergence", ksp, A, b, x));
-        PetscCall(ViewNumbers((PetscObject)ksp, "they let ||r|| grow by a factor of at most ", 1, &growth, &lines));
+        PetscCall(KSPMonitorCancel(ksp));
+        PetscCall(ViewNumbers((PetscObject)ksp, i % 2 ? "began again without panels" : "would come near the tolerance", 1, &growths,
+                              &limited));
+        refused[i % 2] += limited;
+        PetscCall(ViewNumbers((PetscObject)ksp, "they changed ||r|| by a factor of at most ", 1, &growth, &lines));
         PetscCall(ComplainIf(lines && !(growth <= 1.01e-3 * divtol), "||r|| has grown by %g, with a limit of %g", (double)growth,
                              (double)divtol));
       }
@@ -509,7 +564,119 @@ static PetscErrorCode TestLimits(void)
       PetscCall(KSPDestroy(&ksp));
     }
   }
+  for (int i = 0; i < 2; i++) PetscCall(ComplainIf(!refused[i], "no panels came near the tolerance of divergence, case %d", i));
   PetscCall(DestroyAll(&A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Convection and diffusion in three dimensions, where recycling costs matvecs */
+static PetscScalar Space(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt  m = 12, d = j - i;
+  const PetscReal wind = 0.8;
+
+  if (!d) return 6.05;
+  if (d == 1 && j % m) return -1.0 + wind;
+  if (d == -1 && i % m) return -1.0 - wind;
+  if (d == m && j / m % m) return -1.0 + 0.5 * wind;
+  if (d == -m && i / m % m) return -1.0 - 0.5 * wind;
+  return d == m * m || d == -m * m ? -1.0 : 0.0;
+}
+
+/* A monitor that changes the setting */
+static PetscErrorCode SetInside(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  PetscFunctionBeginUser;
+  if (its == 3) CheckRefused(KSPIDRSSetRecycle(ksp, KSP_IDRS_RECYCLE_NEVER), "KSPIDRSSetRecycle()", "inside KSPSolve()");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The decisions of the guard before a solve, and states of vectors and matrices that differ between processes */
+static PetscErrorCode TestDecisions(void)
+{
+  char         file[PETSC_MAX_PATH_LEN];
+  PetscMPIInt  rank;
+  PetscScalar *array;
+  Mat          A, C;
+  Vec          b, x, c, y, P[4];
+  KSP          ksp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-f", file, sizeof(file), NULL));
+  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  /* a small max_it; an operator that changes in each of 18 solves */
+  PetscCall(RecyclerCreate(A, 8, PCJACOBI, KSP_IDRS_RECYCLE_AUTO, &ksp));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 5000));
+  for (PetscInt j = 0; j < 18; j++) {
+    PetscCall(VecSetGeneral(b, 1.0 + 0.1 * j));
+    PetscCall(SolveSystem("a row", ksp, A, b, x));
+    PetscCall(CheckRecycled("a row", ksp, j % 17 ? 1 : 0, j % 17 ? 0 : 1));
+    PetscCall(MatScale(A, 1.001));
+  }
+  PetscCall(CheckWhy("an old record", ksp, "the operator changes, and the record is old"));
+  PetscCall(KSPMonitorSet(ksp, SetInside, NULL, NULL));
+  PetscCall(SolveSystem("a setter inside", ksp, A, b, x));
+  PetscCall(KSPMonitorCancel(ksp));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 30));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckWhy("a small max_it", ksp, "the maximum number of iterations is small"));
+  PetscCall(KSPDestroy(&ksp));
+  /* few iterations for this s, and no plateau */
+  PetscCall(SystemCreateEntries(Space, 12 * 12 * 12, RHS_GENERAL, &C, &c, &y));
+  for (int i = 0; i < 2; i++) {
+    if (i) PetscCall(MatShift(C, 3.0));
+    PetscCall(RecyclerCreate(C, i ? 2 : 16, PCJACOBI, KSP_IDRS_RECYCLE_AUTO, &ksp));
+    for (int j = 0; j < 2; j++) PetscCall(SolveSystem("for another record", ksp, C, c, y));
+    PetscCall(CheckWhy("another record", ksp,
+                       i ? "the last solve without recycling had no plateau" : "the last solve without recycling was short"));
+    if (!i) PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&ksp, &C, &c, &y));
+  /* the first process alone gets the array of a shadow vector, whose state grows there */
+  PetscCall(DuplicateAll(b, &P[0], &P[1], &P[2], &P[3]));
+  for (PetscInt i = 0; i < 4; i++) PetscCall(VecSetGeneral(P[i], 0.7 + 0.2 * i));
+  PetscCall(RecyclerCreate(A, 4, PCJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 5000));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 4, P));
+  for (int j = 0; j < 2; j++) {
+    PetscCall(SolveSystem("states that differ", ksp, A, b, x));
+    PetscCall(CheckRecycled("states that differ", ksp, 0, 1));
+    if (!rank) PetscCall(VecGetArray(P[1], &array));
+    if (!rank) PetscCall(VecRestoreArray(P[1], &array));
+  }
+  PetscCall(DestroyAll(&ksp, &P[0], &P[1], &P[2], &P[3], &A, &b, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A start that breaks down is kept: its panels have columns of zeros until a cycle has ended */
+static PetscErrorCode TestKeptStart(void)
+{
+  PetscInt ended = 0;
+  Mat      A;
+  Vec      b, x;
+  KSP      ksp;
+
+  PetscFunctionBeginUser;
+  for (PetscInt limit = 1; limit < 14; limit++) {
+    PetscReal number;
+    PetscInt  lines;
+
+    PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
+    PetscCall(SetRow(A, 7, 1e13));
+    PetscCall(Look(A));
+    PetscCall(RecyclerCreate(A, 4, PCNONE, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
+    PetscCall(KSPSetTolerances(ksp, 1e-30, 0.0, PETSC_DEFAULT, limit));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(ViewNumbers((PetscObject)ksp, "the last solve ended in its first cycle", 1, &number, &lines));
+    ended += lines;
+    PetscCall(CheckSeen("a kept start", 0, 1e-6));
+    PetscCall(Look(NULL));
+    PetscCall(DestroyAll(&ksp, &A, &b, &x));
+  }
+  PetscCall(ComplainIf(!ended, "no solve has ended in the first cycle after a start that was kept"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -594,7 +761,7 @@ static PetscErrorCode TestEnds(void)
     }
     PetscCall(VecSetGeneral(b, 1.7));
     PetscCall(SolveSystem("the next", ksp, A, b, x));
-    if (!(i % 2)) PetscCall(CheckRecycled("the next", ksp, i / 2 != 2, i / 2 == 2));
+    if (!(i % 2)) PetscCall(CheckRecycled("the next", ksp, 1, 0));
     PetscCall(SolveSystem("the last", ksp, A, b, x));
     if (!(i % 2)) PetscCall(CheckRecycled("the last", ksp, 1, 0));
     PetscCall(KSPDestroy(&ksp));
@@ -784,20 +951,7 @@ static PetscErrorCode TestRow(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Convection and diffusion in three dimensions, where recycling costs matvecs: twelve solves with the guard cost at most 1.1 */
-static PetscScalar Space(PetscInt i, PetscInt j, PetscInt n)
-{
-  const PetscInt  m = 12, d = j - i;
-  const PetscReal wind = 0.8;
-
-  if (!d) return 6.05;
-  if (d == 1 && j % m) return -1.0 + wind;
-  if (d == -1 && i % m) return -1.0 - wind;
-  if (d == m && j / m % m) return -1.0 + 0.5 * wind;
-  if (d == -m && i / m % m) return -1.0 - 0.5 * wind;
-  return d == m * m || d == -m * m ? -1.0 : 0.0;
-}
-
+/* On this system twelve solves with the guard cost at most 1.1 */
 static PetscErrorCode TestGuard(void)
 {
   Mat A;
@@ -872,6 +1026,7 @@ static PetscErrorCode TestTogether(void)
 
 RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges, "changes between solves"},
           {TestDrop, "panels that are dropped"}, {TestFailures, "solves that fail"}, {TestLimits, "limits of growth"},
+          {TestDecisions, "decisions before a solve"}, {TestKeptStart, "starts that break down"},
           {TestKeys, "shadow spaces, sizes, null spaces"}, {TestEnds, "ends of solves"}, {TestErrors, "errors in a solve"},
           {TestTransposes, "transposes in turn"}, {TestColumns, "several right-hand sides"},
           {TestTransposedColumns, "several right-hand sides, transposes in turn"}, {TestRow, "300 solves in a row"},

@@ -154,7 +154,7 @@ typedef struct {
 
 /* Data that a solve takes from the solve before it */
 typedef enum {
-  KSPIDRS_TAKES_NOTHING, /* the start computes U and G */
+  KSPIDRS_TAKES_NOTHING, /* the start computes U and G; the least of these values */
   KSPIDRS_TAKES_U,       /* the U of the last solve: A may have changed, so the start computes G = A U */
   KSPIDRS_TAKES_PANELS,  /* the G and U of the last solve: there is no start */
   KSPIDRS_DROPPED_THEM   /* one of the last two, and the recurrence has begun again without */
@@ -167,7 +167,6 @@ typedef struct {
   PetscObjectId    A;         /* 0 for an operator whose state does not tell whether it has changed */
   PetscObjectState state;     /* of A */
   PetscObjectId    nullspace; /* that is removed from each column of G, or 0 */
-  PCSide           side;      /* on the left G = B^{-1} A U */
 } KSPIDRSPanelKey;
 
 /*
@@ -195,11 +194,11 @@ typedef struct {
 
 /* The guard of recycling in one solve */
 typedef struct {
-  KSPIDRSPanelKey key;                         /* of the panels that the solve makes */
-  KSPIDRSTakes    takes;                       /* what it has begun with */
-  PetscBool       begun;                       /* its first residual has not ended it */
-  PetscInt        whole;                       /* the iteration from which all columns of its panels belong to this P */
-  PetscReal       first;                       /* first norm */
+  KSPIDRSPanelKey key;   /* of the panels that the solve makes */
+  KSPIDRSTakes    takes; /* what it has begun with */
+  PetscBool       begun; /* its first residual has not ended it */
+  PetscInt        whole; /* the iteration from which no column of G is zero, as after a start that has broken down */
+  PetscReal       first; /* first norm */
   PetscInt        above[KSPIDRS_GUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
   PetscReal       expected;                    /* iterations without recycling, or 0 if unknown */
   PetscInt        window, test;                /* the test: in iteration `test` the least norm since `window` decides; 0: no test */
@@ -257,12 +256,12 @@ typedef struct {
   PetscInt       wholes, wholematvecs;     /* kernels that made many steps, and their matvecs */
   PetscLogDouble norms, before;            /* norms of b - A x; reductions of the work before this solve */
   PetscLogDouble matvecseconds, pcseconds; /* on a GPU, if PETSc measures them */
-  PetscInt       recycled, dropped;        /* right-hand sides that began with panels; those for which they were of no use */
-  PetscInt       refused;                  /* right-hand sides that began without */
-  KSPIDRSReason  refusal;                  /* the reason of the last of them */
-  PetscReal      growth;                   /* largest ||r - G c|| / ||r|| of panels that were taken */
-  PetscReal      expected;                 /* iterations of these right-hand sides without recycling, or 0 */
-  PetscInt       spent;                    /* and with it */
+  PetscInt      recycled, given, dropped; /* right-hand sides that began with panels; those with U alone; those that dropped them */
+  PetscInt      refused;                  /* right-hand sides that began without */
+  KSPIDRSReason refusal;                  /* the reason of the last of them */
+  PetscReal     growth;                   /* largest ||r - G c|| / ||r|| of panels that were taken */
+  PetscReal     expected;                 /* iterations of these right-hand sides without recycling, or 0 */
+  PetscInt      spent;                    /* and with it */
 } KSPIDRSCounts;
 
 typedef struct _KSPIDRSRunOps KSPIDRSRunOps;

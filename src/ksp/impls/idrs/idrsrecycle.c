@@ -59,7 +59,7 @@ static PetscErrorCode KSPIDRSStateTells_Private(KSP ksp, Mat A, PetscBool *tells
                                           MATMPISBAIJ, MATSEQSELL, MATMPISELL, MATSEQDENSE, MATMPIDENSE, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   if (aij) PetscCall(IDRSMatHasUsualMult(A, tells));
-  /* on the left G = B^{-1} A U, and nothing tells whether B is the same */
+  /* from the left G = B^{-1} A U, and B has no state */
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
   if (ksp->pc_side == PC_LEFT && !none) *tells = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -74,9 +74,7 @@ static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
   Mat          A;
 
   PetscFunctionBegin;
-  *key = (KSPIDRSPanelKey){.seed   = (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32),
-                           .shadow = idrs->set.P ? 0 : -1,
-                           .side   = ksp->pc_side};
+  *key = (KSPIDRSPanelKey){.seed = (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32), .shadow = idrs->set.P ? 0 : -1};
   for (PetscInt i = 0; idrs->set.P && i < idrs->set.s; i++) {
     PetscObjectState state;
 
@@ -96,7 +94,7 @@ static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
 /* Returns PETSC_TRUE if G = A U holds for the operator of the key */
 static PetscBool KSPIDRSKeyHasOperator(const KSPIDRSPanelKey *panel, const KSPIDRSPanelKey *key)
 {
-  return (PetscBool)(panel->A && panel->A == key->A && panel->state == key->state && panel->side == key->side);
+  return (PetscBool)(panel->A && panel->A == key->A && panel->state == key->state);
 }
 
 /* Returns the reason of the guard not to recycle in this solve, or NULL. A pause gets shorter by one solve */
@@ -107,6 +105,8 @@ static KSPIDRSReason KSPIDRSGuardRefuses(KSP ksp, KSPIDRSPanel *panel, PetscBool
   if (ksp->normtype == KSP_NORM_NONE) return "there are no norms, from which -ksp_idrs_recycle auto decides";
   if (idrs->set.s < 2) return "with s = 1 it hardly pays";
   if (!panel->its) return "no solve without recycling has converged";
+  /* r grows at first, and there would be no test */
+  if (KSPIDRS_RECYCLE_TEST * (PetscReal)panel->its >= (PetscReal)ksp->max_it) return "the maximum number of iterations is small";
   if (panel->off > 0) {
     panel->off--;
     return "it was of no use lately";
@@ -146,10 +146,15 @@ static PetscErrorCode KSPIDRSRefuse_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSRecycleChoose_Private - Decides what each right-hand side takes from the solve before, and takes its shadow space */
+/*
+   KSPIDRSRecycleChoose_Private - Decides what each right-hand side takes from the solve before, and takes its shadow space. States
+   of vectors and matrices may differ between processes, which must decide alike
+*/
 PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS       *idrs = (KSP_IDRS *)ksp->data;
+  KSP_IDRS       *idrs                = (KSP_IDRS *)ksp->data;
+  KSPIDRSReason   why[IDRS_MAX_WIDTH] = {NULL};
+  PetscMPIInt     takes[IDRS_MAX_WIDTH];
   KSPIDRSPanelKey key;
 
   PetscFunctionBegin;
@@ -157,16 +162,20 @@ PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSGetKey_Private(ksp, &key));
   for (PetscInt i = 0; i < cols->count; i++) {
-    KSPIDRSColumn      *col   = cols->column[i];
-    KSPIDRSPanel       *panel = &col->panel;
-    const KSPIDRSReason why   = KSPIDRSRefuses(ksp, panel, &key);
+    KSPIDRSPanel *panel = &cols->column[i]->panel;
 
-    col->guard.key = key;
-    if (why) PetscCall(KSPIDRSRefuse_Private(ksp, col, why));
-    else {
-      col->guard.takes    = KSPIDRSKeyHasOperator(&panel->key, &key) ? KSPIDRS_TAKES_PANELS : KSPIDRS_TAKES_U;
-      col->trust.restarts = panel->restarts;
-    }
+    cols->column[i]->guard.key = key;
+    why[i]                     = KSPIDRSRefuses(ksp, panel, &key);
+    takes[i] = why[i] ? KSPIDRS_TAKES_NOTHING : KSPIDRSKeyHasOperator(&panel->key, &key) ? KSPIDRS_TAKES_PANELS : KSPIDRS_TAKES_U;
+  }
+  IDRSCallAllreduce(MPI_IN_PLACE, takes, (PetscMPIInt)cols->count, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
+
+    col->guard.takes = (KSPIDRSTakes)takes[i];
+    if (col->guard.takes == KSPIDRS_TAKES_NOTHING)
+      PetscCall(KSPIDRSRefuse_Private(ksp, col, why[i] ? why[i] : "the shadow space has changed on another process"));
+    else col->trust.restarts = col->panel.restarts;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -210,18 +219,19 @@ static PetscErrorCode KSPIDRSBeginAgain_Private(KSP ksp, KSPIDRSColumn *col, KSP
 }
 
 /*
-   Returns the largest ||r - G c|| / ||r|| with which a solve goes on. Steps after it may let r grow further, and must not end the
-   solve as diverged either
+   Returns the reason why a solve does not go on with ||r - G c|| / ||r|| = growth, which may be NaN, or NULL. Steps after it may
+   let r grow further, and must not end the solve as diverged either
 */
-static PetscReal KSPIDRSMostGrowth(KSP ksp, const KSPIDRSColumn *col, PetscReal rnorm)
+static KSPIDRSReason KSPIDRSRefusesGrowth(KSP ksp, const KSPIDRSColumn *col, PetscReal growth)
 {
   const KSP_IDRS *idrs  = (const KSP_IDRS *)ksp->data;
   const PetscBool first = (PetscBool)(idrs->set.recycle == KSP_IDRS_RECYCLE_AUTO && !col->panel.row);
-  const PetscReal most  = first ? KSPIDRS_RECYCLE_GROWTH : KSPIDRS_RECYCLE_GROWTH_MOST;
+  const PetscBool tests = (PetscBool)(ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE);
 
-  return ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE
-         ? PetscMin(most, KSPIDRS_RECYCLE_DIVERGES * ksp->divtol * (col->rep.rnorm0 / rnorm))
-         : most;
+  if (!(growth <= (first ? KSPIDRS_RECYCLE_GROWTH : KSPIDRS_RECYCLE_GROWTH_MOST))) return "the residual would grow too far";
+  if (tests && !(growth * (col->trust.rnorm / col->rep.rnorm0) <= KSPIDRS_RECYCLE_DIVERGES * ksp->divtol))
+    return "the residual would come near the tolerance of divergence";
+  return NULL;
 }
 
 /* Computes r = r - G c for all columns, and the growth ||r - G c|| / ||r||; v = r as it was */
@@ -275,7 +285,6 @@ static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscRe
   PetscReal      digits, later;
 
   PetscFunctionBegin;
-  if (guard->takes == KSPIDRS_TAKES_PANELS) counts->recycled++; /* a start with given U has been counted at its begin */
   counts->growth  = PetscMax(counts->growth, growth);
   guard->expected = KSPIDRSExpectedIterations(ksp, col, &digits);
   /* rounding errors are relative to the largest r */
@@ -335,20 +344,13 @@ static PetscErrorCode KSPIDRSProjectOnPanels_Private(KSP ksp, KSPIDRSColumns *co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if the guard allows this growth, which may be NaN */
-static PetscBool KSPIDRSGrowthIsAllowed(KSP ksp, const KSPIDRSColumn *col, PetscReal growth)
-{
-  return (PetscBool)(growth <= KSPIDRSMostGrowth(ksp, col, col->trust.rnorm));
-}
-
-#define KSPIDRS_REFUSED_BY_GROWTH "the residual would grow too far"
-
 /*
    KSPIDRSRecycleBegin_Private - Begins the recurrence of columns that take something from the last solve, after their first
    residuals have been reported. The next step of those that take panels is the omega step that ends a start
 */
 PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
+  KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
   KSPIDRSColumns panels = {.count = 0};
   PetscReal      growth[IDRS_MAX_WIDTH];
 
@@ -359,10 +361,10 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 
     if (col->rep.reason) continue; /* the panels wait for the next right-hand side */
     col->guard.begun = PETSC_TRUE;
-    col->panel.why   = "the last solve has failed"; /* until it ends, as it changes the panels */
     if (col->guard.takes == KSPIDRS_TAKES_U) {
       col->rec.given = PETSC_TRUE;
-      ((KSP_IDRS *)ksp->data)->counts.recycled++;
+      counts->recycled++;
+      counts->given++;
     }
     if (col->guard.takes != KSPIDRS_TAKES_PANELS) continue;
     PetscCall(KSPIDRSRestorePanels_Private(ksp, col));
@@ -372,14 +374,16 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscCall(KSPIDRSProjectOnPanels_Private(ksp, &panels));     /* M c = f */
   PetscCall(KSPIDRSApplyPanels_Private(ksp, &panels, growth)); /* r = r - G c */
   for (PetscInt i = 0; i < panels.count; i++) {
-    KSPIDRSColumn     *col = panels.column[i];
-    KSPIDRSRecurrence *rec = &col->rec;
+    KSPIDRSColumn      *col = panels.column[i];
+    KSPIDRSRecurrence  *rec = &col->rec;
+    const KSPIDRSReason why = KSPIDRSRefusesGrowth(ksp, col, growth[i]);
 
-    if (!KSPIDRSGrowthIsAllowed(ksp, col, growth[i])) {
+    if (why) {
       PetscCall(VecCopy(col->v, col->r));
-      PetscCall(KSPIDRSBeginAgain_Private(ksp, col, KSPIDRS_REFUSED_BY_GROWTH));
+      PetscCall(KSPIDRSBeginAgain_Private(ksp, col, why));
       continue;
     }
+    counts->recycled++;
     PetscCall(PetscArrayzero(col->scalars->beta, col->scalars->s)); /* x = vec_sol + U beta, and the omega step adds U c */
     rec->step     = (IDRSStep){.k = col->scalars->s, .start = PETSC_TRUE};
     rec->stage    = KSPIDRS_NOTHING;
@@ -399,12 +403,14 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+  KSPIDRSReason        why;
   PetscReal            growth;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSApplyPanels_Private(ksp, &one, &growth)); /* r = r - G c */
   col->rec.given = PETSC_FALSE;
-  if (KSPIDRSGrowthIsAllowed(ksp, col, growth)) {
+  why            = KSPIDRSRefusesGrowth(ksp, col, growth);
+  if (!why) {
     col->rec.omega = KSPIDRS_OMEGA_PROJECTED;
     PetscCall(KSPIDRSAccept_Private(ksp, col, growth));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -413,7 +419,7 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscCall(KSPIDRSAddIterate_Private(ksp, &one)); /* vec_sol += z + U beta */
   PetscCall(VecSet(col->z, 0.0));
   PetscCall(KSPIDRSAnchor_Private(col));
-  PetscCall(PetscInfo(ksp, "The U of the last solve are dropped: ||r|| would grow by a factor of %g\n", (double)growth));
+  PetscCall(PetscInfo(ksp, "The U of the last solve are dropped: %s, by a factor of %g\n", why, (double)growth));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -455,7 +461,7 @@ static void KSPIDRSRecordPlain(KSPIDRSColumn *col)
 
   panel->its = 0;
   panel->row = 0;
-  if (!(last > 0.0 && last < guard->first)) return;
+  if (!(last > 0.0 && PetscMax(last, col->rep.ttol) < guard->first)) return;
   panel->its    = col->rep.its;
   panel->digits = PetscLog10Real(guard->first / PetscMax(last, col->rep.ttol));
   /* the last iteration with a norm above the geometric mean of the first and the last one */
@@ -529,8 +535,8 @@ PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool 
 
   PetscFunctionBegin;
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
-  /* the first residual has ended the solve, and the panels are as they were; but a solve that fails leaves none */
-  if (!col->guard.begun && col->rep.reason != KSP_DIVERGED_NANORINF) PetscFunctionReturn(PETSC_SUCCESS);
+  /* the first residual has ended the solve, and the panels are as they were */
+  if (!col->guard.begun) PetscFunctionReturn(PETSC_SUCCESS);
   if (col->guard.takes == KSPIDRS_TAKES_NOTHING) {
     if (col->rep.reason > 0) KSPIDRSRecordPlain(col);
   } else {

@@ -746,19 +746,24 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
   does not restart. `-ksp_view` and `-info` show the decisions.
 
   `KSP_IDRS_RECYCLE_ALWAYS` recycles whenever there are panels for the same shadow space. It only refuses panels with which the
-  residual norm would grow so far that most digits are lost.
+  residual norm would grow so far that most digits are lost, or to more than 1e-3 of the tolerance of divergence. With panels the
+  residual norm grows in the first iterations, so a solve that ends at a small maximum number of iterations may return a larger
+  residual than it began with. Therefore `KSP_IDRS_RECYCLE_AUTO` does not recycle if 0.6 of the iterations of the last solve that
+  began without panels are more than the maximum.
 
   If the operator is the same matrix in the same state, a recycled solve needs no start, which saves s matvecs. If the operator
   has changed, the start computes G = A U. The start also computes G = A U if the state of the operator does not show a change:
   for `MATSHELL`, `MATMFFD`, `MATNEST` and all other types except aij, baij, sbaij, sell and dense, for aij matrices with a
-  `MatMult()` of the user, and with a preconditioner on the left other than `PCNONE`. A preconditioner on the right may change
+  `MatMult()` of the user (a `MatMultTranspose()` of the user is not noticed), and with a preconditioner on the left other than
+  `PCNONE`. A preconditioner on the right may change
   between solves. If the entries of a matrix change and its state does not, as with the blocks that `MatMPIAIJGetSeqAIJ()` returns,
   convergence is delayed, and b - A x is verified as in every solve.
 
   The result of a solve depends on the solves before it. `KSPIDRSResetRecycle()`, `KSPReset()`, another seed, another s and other
-  shadow vectors make the next solve independent, and so does a solve with `KSP_IDRS_RECYCLE_NEVER`. A solve that fails leaves no
-  panels, except with `KSP_DIVERGED_ITS`. A solve that ends in its first s iterations leaves none either, nor does one that ends at
-  the maximum number of iterations while a GPU makes more steps.
+  shadow vectors make the next solve independent, and so does a solve with `KSP_IDRS_RECYCLE_NEVER`. A solve that
+  fails leaves no panels, except with `KSP_DIVERGED_ITS`. A solve that ends in its first s iterations leaves none either, nor does
+  one that ends at the maximum number of iterations while a GPU makes more steps. If the first residual ends a solve, it leaves the
+  panels as they were.
 
   Recycling needs no vectors, except if solves with A and with its transpose take turns: each direction has panels of its own, 2s
   vectors more, or 3s with implementation vec. In `KSPMatSolve()` a right-hand side begins with the panels of the right-hand side
@@ -778,6 +783,8 @@ PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
   PetscValidLogicalCollectiveEnum(ksp, recycle, 2);
   IDRSTryData(ksp, KSPIDRS, idrs);
   KSPIDRSCheckEnum(ksp, Recycle, recycle, KSP_IDRS_RECYCLE_ALWAYS);
+  PetscCheck(idrs->state != KSPIDRS_SOLVING || recycle == idrs->set.recycle, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+             "KSPIDRSSetRecycle() is called inside KSPSolve(): call it between solves");
   idrs->set.recycle = recycle;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -171,8 +171,8 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     KSPIDRSColumn     *col = cols->column[i];
     KSPIDRSRecurrence *rec = &col->rec;
 
-    PetscCall(
-      IDRSWorkSetSeed(col->work, (uint64_t)idrs->set.seed + (uint64_t)col->trust.restarts + ((uint64_t)idrs->nesting << 32)));
+    col->guard.key.seed = (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32); /* a user may have changed it */
+    PetscCall(IDRSWorkSetSeed(col->work, col->guard.key.seed + (uint64_t)col->trust.restarts));
     IDRSScalarsResetColumns(col->scalars, 0); /* M = I */
     KSPIDRSRecycleDrop(ksp, col);
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
@@ -383,7 +383,7 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(VecSet(col->U[j], 0.0));
   }
   PetscCall(PetscArrayzero(col->scalars->beta, s));
-  col->guard.whole = rec->its + s + 2; /* the omega step and one cycle */
+  col->guard.whole = rec->its + 1 + s; /* the omega step, and one cycle */
   rec->step.start  = PETSC_FALSE;
   rec->suspended   = KSPIDRS_NOT_SUSPENDED;
   rec->added       = PETSC_FALSE;

@@ -213,9 +213,12 @@ static PetscErrorCode KSPIDRSViewRecycle_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "  recycling of panels: %s\n", KSPIDRSRecycles[idrs->set.recycle]));
   if (counts->recycled)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " right-hand sides began with panels\n", counts->recycled));
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "    %" PetscInt_FMT " right-hand sides began with panels, %" PetscInt_FMT
+                                     " of them computed G = A U again\n",
+                                     counts->recycled, counts->given));
   if (counts->growth > 0.0)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    they let ||r|| grow by a factor of at most %.3g\n", (double)counts->growth));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    they changed ||r|| by a factor of at most %.3g\n", (double)counts->growth));
   if (counts->spent)
     PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " iterations, %.0f expected without recycling\n", counts->spent,
                                      (double)counts->expected));

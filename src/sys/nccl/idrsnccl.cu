@@ -155,8 +155,8 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 }
 
 /*
-   IDRSNCCLRenew - Connects anew where NCCL has connected these devices before, for scatters, and has failed since; collective.
-   Where it cannot, the scatters say so
+   IDRSNCCLRenew - Connects these devices again if NCCL has connected them before, for scatters, and has failed since; collective.
+   If it cannot, the scatters report the error
 */
 PetscErrorCode IDRSNCCLRenew(MPI_Comm comm)
 {

@@ -127,7 +127,7 @@ struct IDRSSharedEntries {
 };
 
 /*
-   What a thread asks for that asks for the entries at begin, begin + blockDim.x, ...; for the last one where it has no more of them
+   Sets the places from which a thread loads the entries at begin, begin + blockDim.x, ...; the last place if there are no more
 */
 static __device__ __forceinline__ void IDRSSetFrom(const IDRSSharedEntries &u, IDRSIndex begin, uint32_t from[IDRS_SHARED_ATONCE])
 {

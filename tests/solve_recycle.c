@@ -423,6 +423,7 @@ static PetscErrorCode TestDrop(void)
   for (int i = 0; i < 2; i++) {
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &T[i]));
     PetscCall(VecSetGeneral(x, 0.6 + 2.3 * i));
+    PetscCall(VecRealPart(x));
     PetscCall(VecScale(x, 1.5 + 0.6 * i));
     PetscCall(VecExp(x));
     PetscCall(MatDiagonalScale(T[i], NULL, x)); /* slower convergence, with the diagonal of A for the preconditioner */

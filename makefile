@@ -69,7 +69,8 @@ cuda   = $(filter -L% -Wl% $(1),$(CUDA_LIB))
 quiet = $(if $(V),$(1),@printf '%12s %s\n' '$(2)' '$(@:$(CURDIR)/%=%)'; $(1))
 
 # One build directory for each PETSc
-BUILD  := $(CURDIR)/build/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(addprefix /,$(PETSC_ARCH))))
+# a build directory behind a link is the same one: the rules for headers name its files
+BUILD  := $(or $(realpath build),$(CURDIR)/build)/$(patsubst _%,%,$(subst /,_,$(abspath $(PETSC_DIR))$(addprefix /,$(PETSC_ARCH))))
 PLUGIN := $(BUILD)/libpetscidrs.so
 # The same with its private functions, for the tests of these
 PRIVATE := $(BUILD)/private/libpetscidrs.so

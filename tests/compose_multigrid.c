@@ -62,9 +62,7 @@ static PetscErrorCode SolverCreateCube(Convected *convected, PetscInt m, const c
 
   PetscFunctionBeginUser;
   convected->finest = m - 1;
-  PetscCall(PetscOptionsCreate(&database));
-  PetscCall(PetscOptionsPush(database));
-  PetscCall(PetscOptionsInsertString(database, options));
+  PetscCall(OptionsPush(options, &database));
   PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, m, m, m,
                          PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetFromOptions(da));
@@ -98,7 +96,7 @@ static const struct {
   {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER,          150}
 };
 
-/* What is hard on coarse grids */
+/* Properties that are hard on coarse grids */
 typedef enum {
   HARD_NOTHING,
   HARD_COARSEST, /* a level of one row */
@@ -156,7 +154,7 @@ static PetscErrorCode HardCreate(Hard hard, PetscInt m, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector that is constant in each of the unknowns */
+/* Attaches vectors that are constant in one of the unknowns and zero in the others */
 static PetscErrorCode SetNearNullSpace(Mat A, PetscInt bs)
 {
   MatNullSpace space;
@@ -192,9 +190,7 @@ static PetscErrorCode TestHard(const char type[])
     if (hard == HARD_NEARLY) PetscCall(SetNearNullSpace(A, hards[hard].unknowns));
     PetscCall(MatCreateVecs(A, &x, &b));
     PetscCall(VecSetGeneral(b, 1.0));
-    PetscCall(PetscOptionsCreate(&database));
-    PetscCall(PetscOptionsPush(database));
-    PetscCall(PetscOptionsInsertString(database, "-pc_type gamg" SMOOTHER));
+    PetscCall(OptionsPush("-pc_type gamg" SMOOTHER, &database));
     PetscCall(PetscOptionsInsertString(database, hards[hard].options));
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetOperators(ksp, A, A));

@@ -163,7 +163,7 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
                                        .cosine = idrs->set.cosine,
                                        .fall   = run->vecs.owners.column[0]->anchor ? idrs->set.updatetol : 0.0};
   run->smallest    = PETSC_MAX_REAL;
-  PetscCall(IDRSWorkSetSeed(run->work, IDRS_BLOCK_SEED + (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32)));
+  PetscCall(IDRSWorkSetSeed(run->work, IDRS_BLOCK_SEED + KSPIDRSGetSeed(idrs)));
   for (PetscInt i = 0; i < m; i++) PetscCall(KSPIDRSAnchor_Private(run->vecs.owners.column[i]));
   PetscCall(KSPIDRSBlockAnchor_Private(ksp, run));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -390,6 +390,12 @@ static inline PetscBool KSPIDRSGuardDue(const KSPIDRSColumn *col, PetscInt its)
   return (PetscBool)(col->guard.test && its >= col->guard.test);
 }
 
+/* Returns the seed of the hashed shadow space without restarts: a solver inside another one of this type has its own */
+static inline uint64_t KSPIDRSGetSeed(const KSP_IDRS *idrs)
+{
+  return (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32);
+}
+
 /* Notes that a recurrence that has taken something from the last solve begins again without */
 static inline void KSPIDRSRecycleDrop(KSP ksp, KSPIDRSColumn *col)
 {
@@ -423,6 +429,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *, IDRSWork, Ve
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
 PETSC_INTERN PetscErrorCode KSPIDRSTurnSlots_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSDestroyPanels_Private(KSP, PetscInt, PetscInt);
+PETSC_INTERN PetscErrorCode KSPIDRSForgetPanels_Private(KSP);
 
 /* idrsreport.c */
 PETSC_INTERN KSPIDRSReported KSPIDRSGetReported(KSP);

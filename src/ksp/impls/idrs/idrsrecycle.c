@@ -74,7 +74,7 @@ static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
   Mat          A;
 
   PetscFunctionBegin;
-  *key = (KSPIDRSPanelKey){.seed = (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32), .shadow = idrs->set.P ? 0 : -1};
+  *key = (KSPIDRSPanelKey){.seed = KSPIDRSGetSeed(idrs), .shadow = idrs->set.P ? 0 : -1};
   for (PetscInt i = 0; idrs->set.P && i < idrs->set.s; i++) {
     PetscObjectState state;
 
@@ -355,7 +355,6 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscReal      growth[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (((KSP_IDRS *)ksp->data)->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 

@@ -755,15 +755,13 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
   has changed, the start computes G = A U. The start also computes G = A U if the state of the operator does not show a change:
   for `MATSHELL`, `MATMFFD`, `MATNEST` and all other types except aij, baij, sbaij, sell and dense, for aij matrices with a
   `MatMult()` of the user (a `MatMultTranspose()` of the user is not noticed), and with a preconditioner on the left other than
-  `PCNONE`. A preconditioner on the right may change
-  between solves. If the entries of a matrix change and its state does not, as with the blocks that `MatMPIAIJGetSeqAIJ()` returns,
-  convergence is delayed, and b - A x is verified as in every solve.
+  `PCNONE`. A preconditioner on the right may change between solves. If the entries of a matrix change and its state does not, as
+  with the blocks that `MatMPIAIJGetSeqAIJ()` returns, convergence is delayed, and b - A x is verified as in every solve.
 
   The result of a solve depends on the solves before it. `KSPIDRSResetRecycle()`, `KSPReset()`, another seed, another s and other
-  shadow vectors make the next solve independent, and so does a solve with `KSP_IDRS_RECYCLE_NEVER`. A solve that
-  fails leaves no panels, except with `KSP_DIVERGED_ITS`. A solve that ends in its first s iterations leaves none either, nor does
-  one that ends at the maximum number of iterations while a GPU makes more steps. If the first residual ends a solve, it leaves the
-  panels as they were.
+  shadow vectors make the next solve independent, and `KSP_IDRS_RECYCLE_NEVER` forgets the panels. A solve that fails leaves no
+  panels, except with `KSP_DIVERGED_ITS`. A solve that ends in its first s iterations leaves none either, nor does one that ends at the
+  maximum number of iterations while a GPU makes more steps. If the first residual ends a solve, it leaves the panels as they were.
 
   Recycling needs no vectors, except if solves with A and with its transpose take turns: each direction has panels of its own, 2s
   vectors more, or 3s with implementation vec. In `KSPMatSolve()` a right-hand side begins with the panels of the right-hand side
@@ -785,6 +783,7 @@ PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
   KSPIDRSCheckEnum(ksp, Recycle, recycle, KSP_IDRS_RECYCLE_ALWAYS);
   PetscCheck(idrs->state != KSPIDRS_SOLVING || recycle == idrs->set.recycle, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPIDRSSetRecycle() is called inside KSPSolve(): call it between solves");
+  if (recycle == KSP_IDRS_RECYCLE_NEVER) PetscCall(KSPIDRSForgetPanels_Private(ksp));
   idrs->set.recycle = recycle;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -838,8 +837,7 @@ PetscErrorCode KSPIDRSResetRecycle(KSP ksp)
   IDRSTryData(ksp, KSPIDRS, idrs);
   PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPIDRSResetRecycle() is called inside KSPSolve(): call it between solves");
-  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
-  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
+  PetscCall(KSPIDRSForgetPanels_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -79,6 +79,15 @@ PetscErrorCode KSPIDRSDestroyPanels_Private(KSP ksp, PetscInt begin, PetscInt en
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* KSPIDRSForgetPanels_Private - The same for all slots, whose works have been created in these two groups */
+PetscErrorCode KSPIDRSForgetPanels_Private(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Creates panels of the other direction for slots whose panels must be kept. Works that are created together are in all of them */
 static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
 {
@@ -102,18 +111,13 @@ static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, Pe
 
 /*
    KSPIDRSTurnSlots_Private - Gives the slots the panels of the direction of this solve, with A or its transpose, if solves recycle.
-   The panels of the other direction wait for the next solve in that direction: 2s vectors each, with back end vec 3s. If solves do
-   not recycle, nothing waits
+   The panels of the other direction wait for the next solve in that direction: 2s vectors each, with back end vec 3s
 */
 PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) {
-    PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
-    PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
-  }
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER || idrs->transposed == ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 0, 1));
   PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 1, idrs->slots));

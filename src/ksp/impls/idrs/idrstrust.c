@@ -171,7 +171,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     KSPIDRSColumn     *col = cols->column[i];
     KSPIDRSRecurrence *rec = &col->rec;
 
-    col->guard.key.seed = (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32); /* a user may have changed it */
+    col->guard.key.seed = KSPIDRSGetSeed(idrs); /* a user may have changed it */
     PetscCall(IDRSWorkSetSeed(col->work, col->guard.key.seed + (uint64_t)col->trust.restarts));
     IDRSScalarsResetColumns(col->scalars, 0); /* M = I */
     KSPIDRSRecycleDrop(ksp, col);

@@ -760,8 +760,9 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 
   The result of a solve depends on the solves before it. `KSPIDRSResetRecycle()`, `KSPReset()`, another seed, another s and other
   shadow vectors make the next solve independent, and `KSP_IDRS_RECYCLE_NEVER` forgets the panels. A solve that fails leaves no
-  panels, except with `KSP_DIVERGED_ITS`. A solve that ends in its first s iterations leaves none either, nor does one that ends at the
-  maximum number of iterations while a GPU makes more steps. If the first residual ends a solve, it leaves the panels as they were.
+  panels, except with `KSP_DIVERGED_ITS`. A solve that ends in its first s iterations leaves none either, nor does one that ends
+  at the maximum number of iterations while a GPU makes more steps. If the first residual ends a solve, it leaves the panels as
+  they were.
 
   Recycling needs no vectors, except if solves with A and with its transpose take turns: each direction has panels of its own, 2s
   vectors more, or 3s with implementation vec. In `KSPMatSolve()` a right-hand side begins with the panels of the right-hand side

@@ -189,7 +189,6 @@ static PetscErrorCode SolveSequence(Scene *scene)
     PetscCall(KSPSolveTranspose(scene->ksp, scene->b, scene->x));
   }
   PetscCall(KSPSolve(scene->ksp, scene->b, scene->x));
-  PetscCall(KSPIDRSSetRecycle(scene->ksp, KSP_IDRS_RECYCLE_NEVER));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -11,7 +11,7 @@
 #   make install       install in PREFIX (/usr/local), below DESTDIR if set; make uninstall removes it
 #   make deb           build a Debian package in build/deb, for the PETSc of the distribution
 #   make petsc         build PETSc from its source package in a cache directory, see tools/build-petsc
-#   make docs          write the manual pages as HTML in build/docs
+#   make docs          write the documentation and manual pages as a web site in build/docs
 #   make clean         remove the build for this PETSc; make distclean removes all builds
 #   make help          print this text
 #
@@ -219,8 +219,8 @@ nightly:
 	@tools/nightly
 
 docs:
-	@tools/manualpages --html build/docs
-	@echo $(CURDIR)/build/docs/index.html
+	@tools/site build/docs
+	@echo 'python3 -m http.server -d $(CURDIR)/build/docs    shows it at http://localhost:8000'
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' makefile

@@ -135,6 +135,82 @@ static PetscErrorCode TestScales(KSP ksp, Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A solver with this preconditioner; PCKSP has a solver of the same type inside */
+static PetscErrorCode OtherCreate(Mat A, PCSide side, const char pctype[], PetscReal atol, PetscBool smoothing, KSP *ksp)
+{
+  PetscBool nested;
+  KSP       inner;
+  PC        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
+  PetscCall(KSPSetType(*ksp, KSPIDRS));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetPCSide(*ksp, side));
+  PetscCall(KSPSetTolerances(*ksp, 1e-6, atol, PETSC_DEFAULT, 30));
+  PetscCall(KSPIDRSSetSmoothing(*ksp, smoothing));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscCall(PCPolySetDegree(pc, 2)); /* of PCPOLY: the product of its one factor is what it returns */
+  PetscCall(PetscStrcmp(pctype, PCKSP, &nested));
+  if (nested) {
+    PetscCall(PCKSPGetKSP(pc, &inner));
+    PetscCall(KSPSetType(inner, KSPIDRS));
+    PetscCall(KSPGetPC(inner, &pc));
+    PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(KSPSetTolerances(inner, 0.01, 0.0, PETSC_DEFAULT, 4));
+  }
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PETSc remembers a norm of 0 if squares underflow, and VecSet() to 0 then keeps the entries. A solve after one with such entries has
+   the same bits as a first solve
+*/
+static PetscErrorCode TestAfterTiny(Mat A, Vec b)
+{
+  const PetscReal   scale     = PetscDefined(USE_REAL_SINGLE) ? 1e-30 : 1e-244;
+  const PCSide      sides[]   = {PC_RIGHT, PC_LEFT};
+  const char *const pctypes[] = {PCNONE, PCJACOBI, PCPOLY, PCKSP};
+  PetscReal         norm;
+  Vec               tiny, x, y;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &tiny));
+  PetscCall(VecDuplicate(b, &x));
+  PetscCall(VecDuplicate(b, &y));
+  PetscCall(VecNorm(b, NORM_2, &norm));
+  PetscCall(VecAXPY(tiny, scale / norm, b));
+  for (int i = 0; i < 64; i++) {
+    const PCSide      side      = sides[i % 2];
+    const char *const pctype    = pctypes[i / 2 % 4];
+    const PetscBool   transpose = (PetscBool)(i / 8 % 2), smoothing = (PetscBool)(i / 32);
+    const PetscReal   atol = i / 16 % 2 ? 1e3 * scale : 0.0; /* ends solves for tiny entries at once */
+    PetscBool         same;
+    KSP               ksp, fresh;
+
+    if (transpose && i / 2 % 4 == 3) continue; /* older PCKSP have no transpose */
+    PetscCall(OtherCreate(A, side, pctype, atol, smoothing, &ksp));
+    for (int k = 0; k < 3; k++) {
+      Vec rhs = k < 2 ? tiny : b;
+
+      PetscCall(OtherCreate(A, side, pctype, atol, smoothing, &fresh));
+      PetscCall(transpose ? KSPSolveTranspose(fresh, rhs, x) : KSPSolve(fresh, rhs, x));
+      PetscCall(transpose ? KSPSolveTranspose(ksp, rhs, y) : KSPSolve(ksp, rhs, y));
+      PetscCall(KSPDestroy(&fresh));
+      PetscCall(VecEqual(x, y, &same));
+      PetscCall(ComplainIf(!same, "%s, %s, %s, %s, %s, solve %d of 3: another solution than of a first solve", PCSides[side],
+                           pctype, transpose ? "transposed" : "not transposed",
+                           atol > 0.0 ? "ends at once" : "does not end at once", smoothing ? "smoothing" : "no smoothing", k + 1));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&tiny, &x, &y));
+  PetscCall(Verdict("after tiny entries"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Calls of a monitor, and the norm that the last one was given */
 typedef struct {
   PetscInt  calls;
@@ -296,6 +372,7 @@ int main(int argc, char **argv)
     PetscCall(TestUpdating(ksp, A, b, tolerance, PETSC_TRUE));
     PetscCall(TestBelow(ksp, A, b, tolerance));
     PetscCall(TestScales(ksp, A, b));
+    PetscCall(TestAfterTiny(A, b));
     PetscCall(TestHistory(ksp, b, tolerance));
   }
   PetscCall(DestroyAll(&ksp, &ones, &b, &A));

@@ -189,7 +189,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
 PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  if (product->transpose) PetscCall(MatMultTranspose(product->A, x, y));
+  if (product->transpose) PetscCall(IDRSMatMultTranspose(product->A, x, y));
   else PetscCall(MatMult(product->A, x, y));
   product->matvecs++;
   PetscFunctionReturn(PETSC_SUCCESS);

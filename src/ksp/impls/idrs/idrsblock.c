@@ -146,7 +146,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
     PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, others));
   } else {
     PetscCall(KSPIDRSBlockAddSolutions_Private(run, others));
-    for (PetscInt i = 0; i < run->vecs.owners.count; i++) PetscCall(VecSet(run->vecs.Z[i].vec, 0.0));
+    for (PetscInt i = 0; i < run->vecs.owners.count; i++) PetscCall(IDRSVecZero(run->vecs.Z[i].vec));
     run->why = "b - A x misses tolerances that r meets";
   }
   PetscFunctionReturn(PETSC_SUCCESS);

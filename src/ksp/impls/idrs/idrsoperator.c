@@ -61,8 +61,11 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
   idrs->counts.matvecs++;
   idrs->counts.matvecseconds -= IDRSGpuSeconds();
   PetscCall(IDRSStreamJoin(idrs->slot[0].work));
-  if (ksp->pc_side == PC_LEFT) PetscCall(KSP_PCApplyBAorAB(ksp, x, y, w)); /* a PC may apply both at once */
-  else PetscCall(IDRSProductApply(idrs->product, x, y));
+  if (ksp->pc_side == PC_LEFT) {
+    PetscCall(IDRSVecForgetNorm(y));
+    PetscCall(IDRSVecForgetNorm(w));
+    PetscCall(KSP_PCApplyBAorAB(ksp, x, y, w)); /* a PC may apply both at once */
+  } else PetscCall(IDRSProductApply(idrs->product, x, y));
   PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   idrs->counts.matvecseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -12,6 +12,7 @@ PetscErrorCode KSPIDRSPCApply_Private(KSP ksp, Vec x, Vec y)
   idrs->counts.preconditions++;
   idrs->counts.pcseconds -= IDRSGpuSeconds();
   PetscCall(IDRSStreamJoin(idrs->slot[0].work));
+  PetscCall(IDRSVecForgetNorm(y)); /* KSPSolve() of PCKSP begins with VecSet(y, 0) */
   PetscCall(KSP_PCApply(ksp, x, y));
   PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   idrs->counts.pcseconds += IDRSGpuSeconds();

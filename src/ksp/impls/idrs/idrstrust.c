@@ -32,7 +32,7 @@ PetscErrorCode KSPIDRSAddIterate_Private(KSP ksp, const KSPIDRSColumns *cols)
     columns[i]       = col->rec.columns;
     x[i]             = col->scale == 1.0 ? col->rep.sol : col->v;
     col->rec.columns = 0;
-    if (col->scale != 1.0) PetscCall(VecSet(col->v, 0.0));
+    if (col->scale != 1.0) PetscCall(IDRSVecZero(col->v));
   }
   PetscCall(IDRSAddIterate(&group, columns, x)); /* x += z + U(:,0:columns) beta */
   for (PetscInt i = 0; i < cols->count; i++) {
@@ -63,7 +63,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   if (idrs->state == KSPIDRS_IDLE) PetscCall(VecCopy(ksp->vec_sol, v));
   else {
     if (col->scale == 1.0) PetscCall(VecCopy(col->rep.sol, v));
-    else PetscCall(VecSet(v, 0.0));
+    else PetscCall(IDRSVecZero(v));
     PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &v));  /* v += z + U(:,0:columns) beta */
     if (col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / col->scale, col->rep.sol)); /* v = sol + v / scale */
     PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
@@ -85,8 +85,8 @@ static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscRea
     const PetscReal factor = PetscMin(1.0 / largest, PETSC_MAX_REAL); /* finite if `largest` is subnormal */
 
     PetscCall(VecCopy(v, t));
-    PetscCall(PetscObjectStateIncrease((PetscObject)t)); /* forgets the norm that was copied with the vector */
-    PetscCall(VecScale(t, factor));                      /* ||v|| = ||t|| / factor */
+    PetscCall(IDRSVecForgetNorm(t)); /* which was copied with the vector */
+    PetscCall(VecScale(t, factor));  /* ||v|| = ||t|| / factor */
     PetscCall(VecNorm(t, NORM_2, norm));
     idrs->counts.norms++;
     *norm /= factor;
@@ -134,6 +134,7 @@ static PetscErrorCode KSPIDRSSetScale_Private(KSP ksp, KSPIDRSColumn *col, Petsc
                         (double)col->scale, (double)rnorm));
   }
   if (col->scale != before) {
+    PetscCall(IDRSVecForgetNorm(col->r));
     PetscCall(VecScale(col->r, col->scale / before));
     PetscCall(KSPIDRSAnchor_Private(col));
   }
@@ -379,8 +380,8 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
   IDRSScalarsResetColumns(col->scalars, k); /* M(:,k:s) = I(:,k:s) */
   for (PetscInt j = k; j < s; j++) {
-    PetscCall(VecSet(col->G[j], 0.0));
-    PetscCall(VecSet(col->U[j], 0.0));
+    PetscCall(IDRSVecZero(col->G[j]));
+    PetscCall(IDRSVecZero(col->U[j]));
   }
   PetscCall(PetscArrayzero(col->scalars->beta, s));
   col->guard.whole = rec->its + 1 + s; /* the omega step, and one cycle */
@@ -418,7 +419,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
       PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &rec->columns, &idrs->d));
       idrs->sigma = 1.0;
     }
-    PetscCall(VecSet(col->z, 0.0));
+    PetscCall(IDRSVecZero(col->z));
     rec->columns = 0;
   }
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, &rnorm)); /* v = b - A x */

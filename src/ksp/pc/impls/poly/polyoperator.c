@@ -145,7 +145,7 @@ PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool tra
 
   PetscFunctionBegin;
   /* t = D^{-1}A z */
-  if (transpose) PetscCall(MatMultTranspose(op->A, product->z, t));
+  if (transpose) PetscCall(IDRSMatMultTranspose(op->A, product->z, t));
   else PetscCall(MatMult(op->A, product->z, t));
   if (op->inverse) PetscCall(IDRSVecPointwiseMult(t, op->inverse, t));
   /* y = alpha u + beta t */

@@ -633,7 +633,8 @@ static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool
   PetscCall(Measure(solver, system, transpose, b, outcome->its || xnorm > 0.0 ? x : NULL, &norm));
   PetscCall(Measure(solver, system, transpose, b, NULL, &reference));
   if (solver->guess && reference == 0.0) PetscCall(Measure(solver, system, transpose, b, x0, &reference)); /* as PETSc does it */
-  if (norm == 0.0 || norm <= 1.01 * PetscMax(solver->rtol * reference, solver->atol)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (norm == 0.0 || norm <= 1.01 * PetscMax(solver->rtol > 0.0 ? solver->rtol * reference : 0.0, solver->atol))
+    PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s, but b - A x is %g, and the tolerances are %g of %g, and %g",
                           KSPConvergedReasons[outcome->reason], (double)norm, (double)solver->rtol, (double)reference,
                           (double)solver->atol));

@@ -1,6 +1,6 @@
 /*
-   Products with several columns on a device: arrays, the entries that travel between the processes, and the rows that need some of
-   them. The kernel of the diagonal block is the back end's own
+   Products with several columns on a device: arrays, exchange of entries between processes, and rows with entries outside the
+   diagonal block. Each back end has its own kernel for the diagonal block
 */
 #include "../../sys/device/memory.h"
 #include "../../sys/device/stream.h"
@@ -10,7 +10,7 @@
 #include "messages.cuh"
 #include "offdiagonal.h"
 
-/* Numbers of entries of X to other devices: see halo.h. A thread a number. Reads X there */
+/* Sends entries of X to other devices as messages, see halo.h. One thread per number. Reads these entries of X */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSSendColumnsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, IDRSSends sends, int k)
 {
@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* to = those rows of X, by rows. Reads X there; writes to */
+/* to = the rows of X that other processes need, row-major. Reads these rows of X; writes to */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSPackColumnsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, const PetscInt *rows, size_t count, int k,
                         PetscScalar *to)
@@ -35,11 +35,11 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumnArrays &arrays = IDRSShareArrays(given);
 
   overlap.Begin();
-  /* k numbers of a row, side by side */
+  /* k adjacent numbers per row */
   for (size_t g = IDRSFirstRow<1>(); g < count * k; g += IDRSRowStride<1>()) to[g] = arrays.x[g % k][rows[g / k]];
 }
 
-/* A column of the ghosts, which are an array or messages. An entry of the ghosts has `numbers` numbers, one for each column */
+/* One column of the ghosts, which are an array or messages. A ghost has `numbers` numbers, one per column */
 template <typename Ghosts>
 struct IDRSGhostColumn {
   Ghosts ghosts;
@@ -64,8 +64,8 @@ static __device__ __forceinline__ void IDRSGather(const IDRSGhostColumn<Ghosts> 
 }
 
 /*
-   Y += A ghosts for the rows of A: some lanes a row, a lane a column. Reads A, the ghosts, and Y in these rows; writes Y there.
-   Adds up as IDRSOffDiagonalKernel() does: the same bits
+   Y += A ghosts for the rows of A. A row has `lanes` lanes, one per column. Reads A, the ghosts and these rows of Y; writes these
+   rows of Y. The order of a sum is the same as in IDRSOffDiagonalKernel(), so the results have the same bits
 */
 template <typename Ghosts>
 static __global__ void __launch_bounds__(IDRS_THREADS)
@@ -99,7 +99,7 @@ static PetscErrorCode IDRSColumnsMalloc_CUDA(size_t bytes, void *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSColumnsScratch_CUDA - Memory for X by rows, which stays until more is needed */
+/* IDRSColumnsScratch_CUDA - Returns memory for X by rows, which is kept until more is needed */
 PetscErrorCode IDRSColumnsScratch_CUDA(IDRSProduct product, size_t bytes, PetscScalar **scratch)
 {
   IDRSColumns columns = product->columns;
@@ -116,7 +116,7 @@ PetscErrorCode IDRSColumnsScratch_CUDA(IDRSProduct product, size_t bytes, PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which rows travel, and memory for k entries of each */
+/* Copies the numbers of the rows to send to the device, and allocates memory for k entries of each */
 static PetscErrorCode IDRSColumnsTravel_CUDA(IDRSProduct product, PetscInt k)
 {
   const IDRSRowScatter rowscatter = product->rowscatter;
@@ -143,7 +143,7 @@ static PetscErrorCode IDRSColumnsTravel_CUDA(IDRSProduct product, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries that other processes need set out: by kernels, or by the scatter */
+/* Begins to send the entries that other processes need, by kernels or by the scatter */
 static PetscErrorCode IDRSColumnsSend_CUDA(IDRSProduct product, const IDRSColumnsLaunch *launch)
 {
   const IDRSRowScatter rowscatter = product->rowscatter;
@@ -174,7 +174,7 @@ static PetscErrorCode IDRSColumnsSend_CUDA(IDRSProduct product, const IDRSColumn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSColumnsBegin_CUDA - The arrays; entries of X set out for other processes, from one process on */
+/* IDRSColumnsBegin_CUDA - Gets the arrays, and begins to send entries of X if there are several processes */
 PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], Vec Y[], IDRSColumnsLaunch *launch)
 {
   int device;
@@ -194,7 +194,7 @@ PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], V
     launch->arrays.x[c] = launch->arrays.x[k - 1];
     launch->arrays.y[c] = launch->arrays.y[k - 1];
   }
-  /* the rows that other processes need are on their way while the diagonal block is multiplied */
+  /* the exchange overlaps with the product of the diagonal block */
   if (product->rowscatter) PetscCall(IDRSColumnsSend_CUDA(product, launch));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -7,15 +7,15 @@
 #include "columns.h"
 #include "../../sys/kernels/rowsum.cuh"
 
-/* Registers are for sums, and for the entries of X that a thread has on their way */
+/* A thread keeps its sums, and the entries of X that it has loaded, in registers */
 template <int K>
 struct IDRSColumnsShape {
   static constexpr int bytes  = K * (int)sizeof(PetscScalar);
-  static constexpr int atonce = bytes > 64 ? 1 : (bytes > 32 ? 2 : (bytes > 16 ? 4 : 8)); /* entries of a row of A */
-  static constexpr int blocks = bytes > 128 ? 1 : (bytes > 64 ? 2 : 3);                   /* that a multiprocessor is to hold */
+  static constexpr int atonce = bytes > 64 ? 1 : (bytes > 32 ? 2 : (bytes > 16 ? 4 : 8)); /* entries of A that are loaded at once */
+  static constexpr int blocks = bytes > 128 ? 1 : (bytes > 64 ? 2 : 3);                   /* resident blocks, at least */
 };
 
-/* Calls launch with the number of columns that a kernel is for as a type: k of them, or a few more */
+/* Calls launch with the number of columns of a kernel as a type: k or slightly more */
 template <typename L>
 static void IDRSDispatchColumns(PetscInt k, L &&launch)
 {
@@ -29,7 +29,9 @@ static void IDRSDispatchColumns(PetscInt k, L &&launch)
   else launch(IDRSInt<IDRS_MAX_WIDTH>());
 }
 
-/* The arrays in shared memory, where which one is taken may depend on the thread. By all threads, before the first use */
+/*
+   Copies the arrays to shared memory, so that different threads can use different ones. Called by all threads before the first use
+*/
 static __device__ __forceinline__ const IDRSColumnArrays &IDRSShareArrays(const IDRSColumnArrays &arrays)
 {
   __shared__ IDRSColumnArrays shared;

@@ -1,5 +1,5 @@
 /*
-   Products with several columns on a device: the arrays of the columns, and what lies between them and the kernels of the back ends
+   Products with several columns on a device: the arrays of the columns, and functions that the back ends share
 */
 #pragma once
 
@@ -19,14 +19,14 @@ typedef struct {
   int              multiprocessors;
 } IDRSColumnsLaunch;
 
-/* Memory of the device, which is kept from one product to the next */
+/* Device memory that is kept between products */
 typedef struct _n_IDRSColumns {
-  PetscInt     *rows;          /* those that travel, as in IDRSRowScatter */
-  PetscScalar  *sent, *ghosts; /* by rows, for so many columns: */
+  PetscInt     *rows;          /* to send, as in IDRSRowScatter */
+  PetscScalar  *sent, *ghosts; /* row-major, with room for this many columns: */
   PetscInt      width;
   PetscScalar  *byrows; /* X by rows, and its size in bytes */
   size_t        bytes;
-  IDRSTileIndex blocks; /* of the diagonal block, where X goes by rows */
+  IDRSTileIndex blocks; /* of the diagonal block, for products that use X by rows */
 } *IDRSColumns;
 
 PETSC_INTERN PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct, PetscInt, Vec[], Vec[], IDRSColumnsLaunch *);

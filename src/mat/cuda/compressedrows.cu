@@ -15,7 +15,7 @@ struct IDRSLongerRow {
   __device__ __forceinline__ bool operator()(PetscInt row) const { return (unsigned int)(i[row + 1] - i[row]) > limit; }
 };
 
-/* lengths[k] = entries of row rows[k], and 0 behind the last one; by a thread each */
+/* lengths[k] = entries of row rows[k], followed by one 0. One thread per row */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSLengthsKernel(IDRSCSR A, const PetscInt *rows, unsigned int count, IDRSMatIndex *lengths)
 {
@@ -25,8 +25,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 }
 
 /*
-   IDRSCompressedRowsSelect - Memory for the rows with more entries than limit, of which lengths tells how many there are, and all
-   but their entries
+   IDRSCompressedRowsSelect - Selects the rows with more entries than limit; lengths contains their number. Allocates their memory,
+   and sets everything except the entries
 */
 PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, const IDRSRowLengths *lengths,
                                         IDRSCompressedRows *some, cudaStream_t stream, const char *why[])
@@ -66,7 +66,7 @@ PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By a warp, for a row */
+/* One warp per row */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSCompressedFillKernel(IDRSSource source, IDRSCSR some, const PetscInt *rows, IDRSMatIndex *j, PetscScalar *a)
 {
@@ -81,7 +81,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* IDRSCompressedRowsFill - The entries of rows that have been selected, or whose values have changed since */
+/* IDRSCompressedRowsFill - Copies the entries of the selected rows; called again if values have changed */
 PetscErrorCode IDRSCompressedRowsFill(const IDRSSource *source, IDRSCompressedRows *some, cudaStream_t stream)
 {
   PetscFunctionBegin;

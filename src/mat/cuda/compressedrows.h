@@ -1,5 +1,5 @@
 /*
-   Some rows of a matrix, in compressed row storage of their own: those that have more entries than a limit
+   The rows of a matrix that have more entries than a limit, in compressed row storage of their own
 */
 #pragma once
 
@@ -7,7 +7,7 @@
 
 typedef struct {
   IDRSCSR   A;    /* these rows only */
-  PetscInt *rows; /* which ones they are, from the first on */
+  PetscInt *rows; /* their numbers, ascending */
   void     *memory;
   size_t    bytes;
 } IDRSCompressedRows;

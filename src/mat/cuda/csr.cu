@@ -1,9 +1,9 @@
 /*
-   Product "csr": x = A u, and the sums of its projection, from the arrays of MATSEQAIJCUSPARSE as they are.
+   Product "csr": x = A u, and the sums of its projection, from the arrays of MATSEQAIJCUSPARSE.
 
-   A warp computes 32 rows at a time, and some of its lanes a row, more of them where rows are longer; then each lane has the entry
-   of x of one row. Reads A, u and y; writes x. Where A has dense blocks, a lane takes the entries of a row in a block, from one
-   column index for the block, and then those in another block: the sums of several lanes have another order than without blocks.
+   A warp computes 32 rows at a time. A row has several lanes if rows are long; then each lane gets the entry of x of one row. Reads
+   A, u and y; writes x. If A has dense blocks, a lane reads all entries of a row in one block, with one column index for the block,
+   before it continues with another block. So the sums of several lanes are in another order than without blocks.
 */
 #include "../../sys/device/memory.h"
 #include "columns.h"
@@ -16,7 +16,7 @@
 typedef struct {
   IDRSCSR        A;
   IDRSTileIndex  blocks;
-  int            lanes; /* of a row, a power of 2 */
+  int            lanes; /* per row, a power of 2 */
   IDRSRowLengths lengths;
   PetscBool      once; /* as in IDRSSlicedCopy */
 } IDRSProductCSR;
@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSCSRKernel(IDRSOverlap<true, true> overlap, Matrix A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u,
                 PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
-  constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* what the sums leave registers for */
+  constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* limited by the registers that the sums use */
   const size_t   n = A.n, lane = threadIdx.x % IDRS_WARP;
   bool           stopped;
   IDRSDots<S, Y> dots;
@@ -44,22 +44,22 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     /* x_i = (A u)_i */
     xi.v[0] = IDRSRowSum<atonce>(A, u, (IDRSIndex)row, lanes);
     IDRSStore<1>(x, i, n, xi);
-    /* rows with entries outside the diagonal block are finished by the second kernel */
+    /* the second kernel adds rows with entries outside the diagonal block */
     if (!boundary.places || !(boundary.places[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
 /*
-   largest_i = max(largest_i, |a_ij|) for the entries of row i, or, with blocks, for those whose columns are in the block of the
-   row. By a thread, for a row at a time
+   largest_i = max(largest_i, |a_ij|) for the entries of row i. With blocks, only columns in the block of the row count. One thread
+   per row
 */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSRowsLargestKernel(IDRSCSR A, PetscInt nblocks, const PetscInt *starts, PetscScalar *largest)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
     PetscReal most = PetscRealPart(largest[row]);
-    PetscInt  low = 0, high = nblocks; /* blocks from low to high - 1 may have the row */
+    PetscInt  low = 0, high = nblocks; /* row may be in blocks low to high - 1 */
 
     while (high - low > 1) {
       const PetscInt middle = low + (high - low) / 2;
@@ -109,7 +109,7 @@ static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscI
 
 const IDRSDiagonalOps IDRSDiagonalBackEnds_CUDA = {IDRSRowsLargest_CUDA};
 
-/* Data that follow from the pattern, computed once */
+/* Computes data that depend on the pattern only */
 static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const IDRSCSR *A, IDRSProductCSR *csr)
 {
   PetscLogDouble nonzeros = 0;
@@ -123,21 +123,21 @@ static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const 
   PetscCall(
     IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + A->n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)),
                      &csr->once));
-  /* a power of two lanes for a dozen entries each */
+  /* a power of 2, for about a dozen entries per lane */
   PetscCall(IDRSGetRowLanes(block, &csr->lanes));
-  if (!product->backend) PetscFunctionReturn(PETSC_SUCCESS); /* several columns look for blocks where they pay */
-  PetscCall(MatGetBlockSize(product->A, &bs));               /* the diagonal block of a process need not know of it */
+  if (!product->backend) PetscFunctionReturn(PETSC_SUCCESS); /* products with several columns find blocks later */
+  PetscCall(MatGetBlockSize(product->A, &bs));               /* the diagonal block may not have the block size */
   PetscCall(IDRSTileIndexCreate(A, bs, &csr->blocks, stream, &product->notiles));
   product->tilesize = csr->blocks.bs;
   if (product->notiles) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->notiles));
-  /* for one or two blocks each */
+  /* more lanes for long rows: one or two blocks per lane */
   while (csr->blocks.bs > 1 && csr->lanes > 1 && csr->lanes < IDRS_WARP &&
          2.0 * csr->blocks.bs * csr->lanes * (PetscLogDouble)A->n < nonzeros)
     csr->lanes *= 2;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays are where they are now, though nothing may have changed */
+/* Updates the arrays, which may have moved even if nothing has changed */
 static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool changed, const char *why[])
 {
   IDRSProductCSR *csr      = (IDRSProductCSR *)product->data;
@@ -159,7 +159,7 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
   PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, NULL, &product->offdiagonal, why));
   if (*why || product->kind != KSP_IDRS_PRODUCT_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
   if (product->backend) PetscCall(IDRSDeclineRows(block, csr->lengths.longest / csr->lanes, (PetscBool)(csr->lanes > 1), why));
-  else *why = IDRSDeclineLongRow(nonzeros, csr->lengths.longest); /* for several columns alone */
+  else *why = IDRSDeclineLongRow(nonzeros, csr->lengths.longest); /* for products with several columns only */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

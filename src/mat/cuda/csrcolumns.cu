@@ -1,13 +1,12 @@
 /*
-   Y = A X from the arrays of MATSEQAIJCUSPARSE as they are. Sums have the order of the columns of A, by one thread each, whatever
-   other columns of X there are.
+   Y = A X from the arrays of MATSEQAIJCUSPARSE. One thread adds up each sum in the order of the columns of A, so a result does not
+   depend on the other columns of X.
 
-   Short rows: a thread a row, and all columns of X as they are. Their entries in the same place of neighbouring rows are
-   neighbours, too. Reads A, and X but for what no cache holds until its next use; writes Y.
+   Short rows: one thread per row, with X by columns. Entries at the same position of neighbouring rows are adjacent. Reads A once,
+   and X except for entries that are still in the cache; writes Y.
 
-   Long rows, whose places are anywhere: first X is copied to a block by rows, so that the entries of a row of X are read together,
-   at a cost of little more than those of one column. Then some lanes share a row, each for a pack of columns, and write Y by
-   columns.
+   Long rows, whose columns may be anywhere: X is first copied to row-major order, so that one access reads all entries of a row of
+   X. Then several lanes share a row, each with a pack of columns, and write Y by columns.
 */
 #include "columns.cuh"
 #include "runs.h"
@@ -29,13 +28,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
   }
 }
 
-/* The layout of a row of a block by rows: K scalars a row, a power of 2, of which k are columns; a pack for each lane */
+/* A row of X by rows: K scalars, a power of 2, of which k are columns; one pack per lane */
 template <int K>
 struct IDRSRowShare {
   static constexpr int width = K < IDRS_PACK ? K : IDRS_PACK, lanes = K / width;
 };
 
-/* byrows = X, with zeros behind its columns. A thread a pack: reads X once; writes byrows */
+/* byrows = X, padded with zeros. One thread per pack. Reads X once; writes byrows */
 template <int K>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSToRowsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, size_t n, int k, PetscScalar *byrows)
@@ -49,15 +48,15 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
     IDRSPack<width> pack;
 
 #pragma unroll
-    /* a row of X, with zeros up to the power of two */
+    /* a row of X, padded with zeros to K entries */
     for (int l = 0; l < width; l++) pack.v[l] = first + l < k ? arrays.x[first + l][g / lanes] : (PetscScalar)0.0;
     *reinterpret_cast<IDRSPack<width> *>(byrows + g * width) = pack;
   }
 }
 
 /*
-   Y = A X, with X by rows. A lane takes some entries of a row of A at a time: any of them, or with BS > 1 those of a block, which
-   lie in rows of X one after the other and have one column index for all BS rows of the block
+   Y = A X, with X by rows. A lane reads several entries of a row of A at a time. With BS > 1 these are the entries in one block:
+   they multiply adjacent rows of X, and all BS rows of the block share one column index
 */
 template <int K, int BS>
 static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscScalar) > 8 ? 3 : 4)
@@ -82,7 +81,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscSca
 #pragma unroll
       for (int l = 0; l < atonce; l++) {
         const bool there = BS > 1 || p + l < end;
-        /* of a dense block the columns follow one another */
+        /* the columns of a dense block are consecutive */
         const size_t column = BS > 1 ? begin + l : (there ? A.j[p + l] : 0);
 
         value[l] = there ? IDRSLoadConstant(A.a + p + l) : (PetscScalar)0.0;
@@ -129,10 +128,7 @@ static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Looks for the blocks of a matrix with a block size, once for a pattern. The diagonal block of a process need not know of the
-   block size
-*/
+/* Looks for dense blocks once per pattern, with the block size of the parallel matrix, which its diagonal block may not have */
 static PetscErrorCode IDRSColumnsTiles(IDRSProduct product, const IDRSCSR *csr, cudaStream_t stream)
 {
   IDRSTileIndex *blocks = &product->columns->blocks;
@@ -147,7 +143,7 @@ static PetscErrorCode IDRSColumnsTiles(IDRSProduct product, const IDRSCSR *csr, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSColumnsCSR_CUDA - By rows, or by columns as they are. once: A is not read again before it has left the L2 cache */
+/* IDRSColumnsCSR_CUDA - Multiplies with X by rows or by columns. once: A is evicted from the L2 cache before it is read again */
 PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch *launch, Mat A, const IDRSCSR *csr, PetscBool once)
 {
   PetscInt columns;
@@ -170,7 +166,7 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductGoesByRows_CSR - Returns whether rows are long in the mean */
+/* IDRSProductGoesByRows_CSR - Returns PETSC_TRUE if the average row is long */
 PetscErrorCode IDRSProductGoesByRows_CSR(Mat A, PetscBool *byrows)
 {
   const char *why;

@@ -1,5 +1,5 @@
 /*
-   Which entries of a vector go where: made of the scatter of a matrix, once for a nonzero pattern
+   The halo of a scatter: which entries of a vector are sent, and to which places. Created once per nonzero pattern
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
@@ -8,21 +8,21 @@
 
 struct _n_IDRSHalo {
   MPI_Comm       comm;
-  IDRSPeersShare share;         /* two exchanges take turns in it */
-  PetscInt       ghosts, width; /* entries of an exchange that come here, and numbers of each */
-  PetscInt       room;          /* messages of an exchange that come here */
+  IDRSPeersShare share;         /* used by exchanges with odd and even numbers in turn */
+  PetscInt       ghosts, width; /* ghosts of an exchange, and numbers of each */
+  PetscInt       room;          /* messages that an exchange receives */
   uint32_t       items, number;
   PetscInt      *index; /* on the device, as in IDRSSends */
-  ulonglong2   **to;    /* for odd exchanges, and behind them for even ones */
+  ulonglong2   **to;    /* for odd exchanges, followed by even exchanges */
 };
 
-/* Returns PETSC_TRUE if messages can go through it, on this process */
+/* Returns PETSC_TRUE if this process can send messages through the halo */
 PetscBool IDRSHaloIsValid(IDRSHalo halo)
 {
   return halo && halo->share && !halo->share->isBroken ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* The items between this process and each of some others, for MPI_Alltoallv(): one number more than there are items */
+/* Sets counts and displacements for MPI_Alltoallv(): for each rank one number more than it has items */
 static PetscErrorCode IDRSHaloCount_Private(IDRSRankCount nranks, const PetscMPIInt ranks[], const PetscInt offset[],
                                             PetscMPIInt counts[], PetscMPIInt first[])
 {
@@ -35,8 +35,8 @@ static PetscErrorCode IDRSHaloCount_Private(IDRSRankCount nranks, const PetscMPI
 }
 
 /*
-   Tells each process from which items come here what room there is and in which places they belong, and hears the same of those to
-   which items go. heard has, for each of these processes, the room and then the places
+   Sends the room and the places of the ghosts to the processes that own them, and receives the same from the processes that need
+   entries of this one. heard has, for each of these processes, the room and then the places
 */
 static PetscErrorCode IDRSHaloExchangePlaces_Private(IDRSHalo halo, PetscSF scatter, PetscInt heard[])
 {
@@ -58,7 +58,7 @@ static PetscErrorCode IDRSHaloExchangePlaces_Private(IDRSHalo halo, PetscSF scat
     told[receiveoffset[p] + p] = halo->room;
     PetscCall(PetscArraycpy(told + receiveoffset[p] + p + 1, place + receiveoffset[p], receiveoffset[p + 1] - receiveoffset[p]));
   }
-  /* each process hears from the readers of its entries where these belong */
+  /* each process receives the places of its entries from the processes that need them */
   PetscCallMPI(
     MPI_Alltoallv(told, counts, counts + size, MPIU_INT, heard, counts + 2 * size, counts + 3 * size, MPIU_INT, halo->comm));
   PetscCall(PetscFree(told));
@@ -66,7 +66,7 @@ static PetscErrorCode IDRSHaloExchangePlaces_Private(IDRSHalo halo, PetscSF scat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The place to which the message of each item goes, in exchanges of either kind */
+/* Sets the place of the message of each item, for odd and for even exchanges */
 static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 {
   IDRSRankCount      nsends;
@@ -88,7 +88,7 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 
     for (PetscInt i = offset[p]; i < offset[p + 1]; i++) {
       to[i] = memory + place[i - offset[p]] * halo->width * IDRS_PARTS;
-      /* even exchanges have the places behind those of odd ones */
+      /* the places of even exchanges follow those of odd exchanges */
       to[halo->items + i] = to[i] + place[-1];
     }
   }
@@ -101,9 +101,8 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 }
 
 /*
-   IDRSHaloCreate - Creates the halo of a scatter from up to `width` owned vectors to vectors of `ghosts` entries. The communicator
-   is one of PETSc's own, and its processes are connected. The halo is NULL on all processes if one of them has no memory for it.
-   Collective
+   IDRSHaloCreate - Creates the halo of a scatter from up to `width` owned vectors to vectors of `ghosts` entries. comm is a PETSc
+   communicator with connected processes. If one process has no memory for it, the halo is NULL on all processes. Collective
 */
 PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, PetscInt width, IDRSHalo *newhalo)
 {
@@ -123,9 +122,9 @@ PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, P
 }
 
 /*
-   IDRSHaloIsMutual - Whether each process waits for something of every process to which it sends; the same on all of them.
-   Collective. block: what is multiplied by the ghosts. After MatZeroRows() columns may be left there without an entry: they come,
-   but nobody waits for them
+   IDRSHaloIsMutual - Returns, on all processes, PETSC_TRUE if each process waits for a message of every process to which it sends.
+   block is the matrix that multiplies the ghosts. After MatZeroRows() some of its columns may be empty: their ghosts are sent, but
+   no kernel waits for them. Collective
 */
 PetscErrorCode IDRSHaloIsMutual(IDRSHalo halo, PetscSF scatter, Mat block, PetscBool *mutual)
 {
@@ -156,7 +155,7 @@ PetscErrorCode IDRSHaloIsMutual(IDRSHalo halo, PetscSF scatter, Mat block, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSHaloNext - The next exchange, for the first kernel of a matvec */
+/* IDRSHaloNext - Begins the next exchange, and returns what the first kernel of a matvec sends */
 PetscErrorCode IDRSHaloNext(IDRSHalo halo, IDRSSends *sends)
 {
   PetscFunctionBegin;
@@ -168,7 +167,7 @@ PetscErrorCode IDRSHaloNext(IDRSHalo halo, IDRSSends *sends)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSHaloGetGhosts - What comes of the present exchange, for the second kernel */
+/* IDRSHaloGetGhosts - Returns the ghosts of the present exchange for the second kernel */
 IDRSGhosts IDRSHaloGetGhosts(IDRSHalo halo)
 {
   PetscMPIInt rank = 0;

@@ -1,6 +1,6 @@
 /*
-   A projection with its matvec, as all products launch it: the halo is under way while the first kernel runs, which is the
-   product's own
+   Launches a matvec with its projection, for all products. The halo exchange overlaps with the first kernel, which each product
+   supplies
 */
 #pragma once
 
@@ -9,8 +9,8 @@
 #include "offdiagonal.h"
 
 /*
-   launch launches the first kernel, for the S, Y and HASHED, the shadow vectors and the boundary that it is called with, and
-   returns the number of its blocks
+   launch() is called with S, Y, HASHED, the shadow vectors and the boundary. It launches the first kernel, and returns the number
+   of its blocks
 */
 template <typename L>
 static PetscErrorCode IDRSLaunchMatvec(IDRSOffDiagonal off, const IDRSProjection *projection, L &&launch)

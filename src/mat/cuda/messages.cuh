@@ -7,10 +7,10 @@
 #include "halo.h"
 #include "../../sys/kernels/rowsum.cuh"
 
-/* More exchanges than are under way at the same time. A column that has not been sent for long has an old message */
+/* More exchanges than are in flight at the same time. If a column has not been sent for a long time, its message is older */
 #define IDRS_EXCHANGES_AHEAD 65536u
 
-/* By all threads of a grid: sends the entries of u that other processes need */
+/* Sends the entries of u that other processes need. Called by all threads of a grid */
 static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, const PetscScalar *u)
 {
   for (size_t i = IDRSFirstRow<1>(); i < sends.items; i += IDRSRowStride<1>()) {
@@ -22,19 +22,19 @@ static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, c
   }
 }
 
-/* Returns true if a message of this exchange has come, or of a later one, as far as matvecs are launched without sums */
+/* Returns true if the message of this exchange has arrived, or the message of a later one, see halo.h */
 static __device__ __forceinline__ bool IDRSMessageIsThereOrLater(const IDRSBlockMessage &message, uint32_t number)
 {
   return max((uint32_t)(message.x >> 32) - number, (uint32_t)(message.y >> 32) - number) < IDRS_EXCHANGES_AHEAD;
 }
 
-/* Each lane of a warp waits by itself */
+/* Each lane of a warp waits separately */
 static __device__ __forceinline__ bool IDRSGoesOn(const IDRSGhosts &, bool left)
 {
   return left;
 }
 
-/* Entries as they come, or any where the host has given up: it tells its caller */
+/* Waits for entries. If the host has given up, returns undefined entries; the host reports the error */
 template <int ATONCE>
 static __device__ __forceinline__ void IDRSGather(const IDRSGhosts &u, const PetscInt column[ATONCE], PetscScalar entry[ATONCE])
 {

@@ -1,6 +1,6 @@
 /*
-   The block of the matrix outside the diagonal one: the rows that have entries there, the scatter, and the kernel that finishes
-   these rows of a product with its projection
+   The block outside the diagonal block: the rows that have entries there, the scatter, and the kernel that completes these rows and
+   their part of the projection
 */
 #include <petscsf.h>
 #include <petscidrs/private/idrsproduct.h>
@@ -11,8 +11,8 @@
 #include "offdiagonal.h"
 
 /*
-   Finishes x and the sums: a thread a row, as there are few entries in most of them. ghosts: an array, or messages. Reads the
-   entries of A, u, x and y in these rows; writes x
+   Completes x and the sums. One thread per row, because most rows have few entries here. ghosts: an array, or messages. Reads A,
+   and u, x and y in these rows; writes x
 */
 template <int S, bool Y, bool HASHED, typename Ghosts>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
@@ -33,13 +33,13 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     /* x_i += (A_outside ghosts)_i */
     xi.v[0] = x[i] + IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
     x[i]    = xi.v[0];
-    /* their products, which the first kernel has left out */
+    /* the inner products that the first kernel has left out */
     IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
   }
   if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
 }
 
-/* The bits of 32 places, by a warp */
+/* Sets the bits of 32 rows, one warp per word */
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUnfinishedKernel(IDRSCSR A, const uint16_t *perm, uint32_t *places)
 {
   const uint32_t place = (uint32_t)IDRSFirstRow<1>(), row = IDRSSortedRow(perm, place, (uint32_t)A.n);
@@ -49,8 +49,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUnfinishedKernel(IDRS
 }
 
 /*
-   IDRSOffDiagonalSetUp - Takes the block of the matrix, if it has one, or its entries anew where it is taken; perm as in
-   sliced.cuh, the diagonal of D^{-1} if entries are to be those of D^{-1}A. why: the memory of the GPU does not hold them
+   IDRSOffDiagonalSetUp - Copies the block of the matrix if there is one, or updates its values. perm: as in sliced.cuh. inverse:
+   the diagonal of D^{-1} if the entries are those of D^{-1}A. why: NULL, or that the memory of the GPU is too small
 */
 PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscScalar *inverse, IDRSOffDiagonal *newoff,
                                     const char *why[])
@@ -107,8 +107,8 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
 }
 
 /*
-   IDRSOffDiagonalConnect - Makes the halo that goes through the kernels, for up to `width` columns, unless it exists. *connected
-   tells on all processes whether it exists. off may be NULL on some processes. Collective, between processes that
+   IDRSOffDiagonalConnect - Creates the halo that kernels exchange, for up to `width` columns, unless it exists. *connected is the
+   same on all processes: PETSC_TRUE if the halo exists. off may be NULL on some processes. Collective, between processes that
    IDRSPeersConnect() has connected
 */
 PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscInt width, PetscBool *connected)
@@ -128,7 +128,7 @@ PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductConnect_CUDA - Whether the halo of a product can go through its kernels; as IDRSOffDiagonalConnect() */
+/* IDRSProductConnect_CUDA - Returns PETSC_TRUE if kernels can exchange the halo of a product, see IDRSOffDiagonalConnect() */
 PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, PetscInt width, PetscBool *connected)
 {
   PetscFunctionBegin;
@@ -137,14 +137,13 @@ PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, Petsc
 }
 
 /*
-   IDRSOffDiagonalBegin - Entries of u set out for other processes, from one process on: by the scatter, or, inside the kernels,
-   with what boundary tells the first one
+   IDRSOffDiagonalBegin - Begins to send entries of u if there are several processes: by the scatter, or by the first kernel, which
+   uses boundary
 */
 PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal off, Vec u, bool halo, IDRSBoundary *boundary)
 {
   PetscFunctionBegin;
   *boundary = off ? off->boundary : IDRSBoundary();
-  /* the kernels exchange the entries, or the scatter does */
   if (off && halo) PetscCall(IDRSHaloNext(off->halo, &boundary->sends));
   else if (off) PetscCall(VecScatterBegin(off->scatter, u, off->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -170,7 +169,7 @@ static PetscErrorCode IDRSOffDiagonalLaunch(IDRSOffDiagonal off, const IDRSProje
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSOffDiagonalEnd - Finishes the rows that the first kernel, of so many blocks, has left out; nothing on one process */
+/* IDRSOffDiagonalEnd - Completes the rows that the first kernel, with `blocks` blocks, has left out. Does nothing on one process */
 PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal off, const IDRSProjection *projection, unsigned int blocks)
 {
   const PetscScalar *ghosts;

@@ -1,7 +1,7 @@
 /*
-   The block of a MATMPIAIJCUSPARSE outside the diagonal one. A u takes two kernels then: the first one, of the product's own,
-   multiplies by the diagonal block while entries of u are on their way between the processes, and leaves the rows that need some of
-   them out of its sums; the second one finishes these rows.
+   The block of a MATMPIAIJCUSPARSE outside the diagonal block. A u then needs two kernels. The first one belongs to the product: it
+   multiplies by the diagonal block during the halo exchange, and leaves out the sums of rows that need ghosts. The second one
+   completes these rows.
 */
 #pragma once
 
@@ -9,20 +9,20 @@
 #include "compressedrows.h"
 #include "halo.h"
 
-/* Rows of the product with entries in this block, on the device, NULL on one process; and what the first kernel sends */
+/* Rows of the product with entries in this block, on the device, NULL on one process; and the items that the first kernel sends */
 typedef struct {
-  const uint32_t     *places; /* bit l of word i: the row in place 32 i + l is one of them */
+  const uint32_t     *places; /* bit l of word i: place 32 i + l has such a row */
   const IDRSMatIndex *i;      /* of the block */
   IDRSSends           sends;
 } IDRSBoundary;
 
 typedef struct _n_IDRSOffDiagonal {
-  IDRSCompressedRows some;    /* rows with entries, in this block */
+  IDRSCompressedRows some;    /* rows with entries in this block */
   PetscSF            scatter; /* of the matrix */
-  Vec                ghosts;  /* the entries of u that come from other processes by the scatter */
-  IDRSHalo           halo;    /* by which they come inside the kernels, or NULL */
+  Vec                ghosts;  /* entries of u that the scatter receives */
+  IDRSHalo           halo;    /* NULL if kernels do not exchange the entries */
   IDRSHalo           wide;    /* the same for several columns */
-  PetscInt           n;       /* rows of the block */
+  PetscInt           n;       /* rows of the process */
   uint32_t          *places;  /* as above */
   IDRSBoundary       boundary;
 } *IDRSOffDiagonal;

@@ -1,6 +1,6 @@
 /*
-   A warp reads its slices chunk by chunk, through a ring in shared memory, to which it copies chunks ahead of their use; and
-   what a chunk adds to the rows of a lane. No PETSc call.
+   A warp reads its slices chunk by chunk through a ring in shared memory, to which chunks are copied asynchronously ahead of their
+   use. A lane adds each chunk to its rows. No PETSc call.
 */
 #pragma once
 
@@ -9,21 +9,21 @@
 #include "sliced.cuh"
 #include "../../sys/kernels/values.cuh"
 
-/* Blocks for a slice or a long row each warp */
+/* Blocks, if each warp has one slice or one long row */
 static inline size_t IDRSSlicedBlocks(const IDRSSliced &A)
 {
   return ((size_t)A.slices + IDRS_WARPS - 1) / IDRS_WARPS + ((size_t)A.longrows.n + IDRS_WARPS - 1) / IDRS_WARPS;
 }
 
-/* The first long row of this warp: those blocks begin that have the fewest slices */
+/* Returns the first long row of this warp. The last blocks, which have the fewest slices, come first */
 static __device__ __forceinline__ uint32_t IDRSFirstLongRow()
 {
   return (gridDim.x - 1 - blockIdx.x) * IDRS_WARPS + threadIdx.x / IDRS_WARP;
 }
 
 /*
-   Slices that a block takes at a time: a window where rows are sorted and there are more slices than warps, so that all of these
-   have as much to do, else one each
+   Returns the number of slices that a block processes at a time. If rows are sorted and there are more slices than warps, this is a
+   window, to balance the warps; else one slice per warp
 */
 template <typename Form>
 static __device__ __forceinline__ uint32_t IDRSSlicesAtOnce(const IDRSSliced &A)
@@ -32,15 +32,15 @@ static __device__ __forceinline__ uint32_t IDRSSlicesAtOnce(const IDRSSliced &A)
 }
 
 /*
-   The slices of a warp, chunk by chunk; those of a window up and down. What is to be known of a slice is read while the warp is
-   busy with the one before it
+   Iterates over the chunks of the slices of a warp. In a window the warps take slices in alternating order. The data of a slice are
+   loaded while the warp processes the slice before
 */
 template <typename Form>
 struct IDRSChunk {
   uint32_t slice, offset;         /* this slice, this chunk */
-  uint32_t left;                  /* slots of the slice from this chunk on; 0 after the last slice */
+  uint32_t left;                  /* remaining slots of the slice, with this chunk; 0 after the last slice */
   uint32_t nextwidth, nextoffset; /* of the next slice */
-  bool     first;                 /* chunk of its slice */
+  bool     first;                 /* first chunk of the slice */
 
   __device__ __forceinline__ uint32_t Slots(const IDRSSliced &A) const { return min(left, Form::Slots(A.sharing)); }
   __device__ __forceinline__ uint32_t Bytes(const IDRSSliced &A) const { return Form::Bytes(A.sharing, Slots(A)); }
@@ -86,17 +86,17 @@ struct IDRSChunk {
   }
 };
 
-/* The ring of a warp, of so many chunks; rings is the shared memory of the block for those of all warps */
+/* The ring of a warp with STAGES chunks. rings: the shared memory of a block for the rings of all its warps */
 template <typename Form, int STAGES>
 struct IDRSRing {
   unsigned char *ring;
   uint64_t      *barriers, policy;
-  /* of each chunk in the ring: its slice, and its number of slots with a bit for the first chunk of a slice */
+  /* for each chunk in the ring: its slice, and its number of slots with a bit for the first chunk of a slice */
   uint2          *notes;
   uint32_t        stage, parity;
-  IDRSChunk<Form> ahead; /* the next one to be copied */
+  IDRSChunk<Form> ahead; /* the next chunk to copy */
 
-  /* The chunk in use; behind the last one there is a first one of no slots */
+  /* The present chunk. After the last one comes a first chunk without slots */
   uint32_t slice, slots;
   bool     first;
 
@@ -127,7 +127,7 @@ struct IDRSRing {
     first = note.y & firstbit;
   }
 
-  /* By all threads. The copies begin; once: the matrix is not read again before it has left the L2 cache */
+  /* Starts the copies. Called by all threads. once: the matrix is evicted from the L2 cache before it is read again */
   __device__ __forceinline__ void Begin(const IDRSSliced &A, unsigned char *rings, bool once)
   {
     __shared__ uint64_t allbarriers[IDRS_WARPS * STAGES];
@@ -152,14 +152,14 @@ struct IDRSRing {
     Take();
   }
 
-  /* The chunk in use, once it is there */
+  /* Waits for the present chunk */
   __device__ __forceinline__ const unsigned char *Await()
   {
     IDRSBulkAwait(barriers + stage, parity);
     return ring + stage * Form::chunkbytes;
   }
 
-  /* The chunk in use has been used by all lanes: another one is copied to its place */
+  /* Called when all lanes have used the present chunk: copies another one to its place */
   __device__ __forceinline__ void Next(const IDRSSliced &A)
   {
     __syncwarp();
@@ -169,10 +169,7 @@ struct IDRSRing {
   }
 };
 
-/*
-   sum += what the slots of a chunk contribute to the rows of this lane. All entries of u are on their way before one of them is
-   used
-*/
+/* sum += the contribution of a chunk to the rows of this lane. All loads of u are issued before the first value is used */
 template <typename Form>
 static __device__ __forceinline__ void IDRSChunkAdd(const IDRSSliced &A, const unsigned char *chunk, uint32_t slots,
                                                     const PetscScalar *u, const uint32_t row[], PetscScalar sum[])
@@ -190,7 +187,7 @@ static __device__ __forceinline__ void IDRSChunkAdd(const IDRSSliced &A, const u
   for (int j = 0; j < IDRS_SLOTS; j++) {
 #pragma unroll
     for (int q = 0; q < Form::rows; q++) {
-      /* where entries are as far from the diagonal, those beyond the first or the last column are zeros */
+      /* with one distance for all rows of a slot, places beyond the first or the last column have zeros */
       if (Form::columns)
         entry[j][q] = j < slots ? IDRSLoadConstant(u + bases[j] + columns[Form::Column(A.sharing, j) * IDRS_WARP].v[q])
                                 : (PetscScalar)0.0;

@@ -2,8 +2,8 @@
 #include "runs.h"
 
 /*
-   IDRSMatRuns_CUDA - Why the arrays cannot take the place of MatMult(), or NULL. Where some processes use them and others
-   MatMult(), they go through the same scatter
+   IDRSMatRuns_CUDA - Returns the reason why the arrays cannot replace MatMult(), or NULL. Some processes may use the arrays and
+   others MatMult(), because both use the same scatter
 */
 PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
 {
@@ -30,7 +30,7 @@ PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For all products on these arrays */
+/* The condition of all products that use the arrays */
 PetscErrorCode IDRSProductRuns_CUDA(IDRSProduct product, const char *why[])
 {
   PetscFunctionBegin;

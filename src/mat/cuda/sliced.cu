@@ -1,9 +1,9 @@
 /*
    Product "sliced": x = A u, and the sums of its projection, from a copy of A in the format of sliced.cuh.
 
-   A warp computes a slice at a time, a lane a row, and then long rows with all its lanes. Its chunks come through a ring in shared
-   memory, and the warp copies them ahead of their use, from before the kernel ahead of this one in the stream has ended: nothing
-   but a matrix is in them. Reads A, u and y once, but for the entries of u that no cache holds until their next use; writes x.
+   A warp computes one slice at a time, with one lane per row, and then long rows with all its lanes. Chunks are copied
+   asynchronously to a ring in shared memory. The copies start before the kernel before this one has ended, because chunks contain
+   only the matrix. Reads A and y once, and u except for entries that are still in the cache; writes x.
 */
 #include "../../sys/kernels/csr.h"
 #include "columns.h"
@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSPack<1>                                    yi   = IDRSZero<1>();
   IDRSProductRing                                ring;
   IDRSDots<S, Y>                                 dots;
-  /* whether the row is, once this block is through with it */
+  /* finished: the row has no entries outside the diagonal block */
   bool stopped, finished = true;
 
   ring.Begin(A, rings, once);
@@ -56,7 +56,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   for (uint32_t k = IDRSFirstLongRow(); k < A.longrows.n; k += gridDim.x * IDRS_WARPS) {
     IDRSPack<1> xi;
 
-    /* long rows: 32 lanes share one */
+    /* a long row has 32 lanes */
     xi.v[0] = IDRSWarpRowSum<4>(A.longrows, u, k);
     if (lane) continue;
     row = (uint32_t)A.longindices[k];

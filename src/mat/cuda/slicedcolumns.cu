@@ -1,8 +1,8 @@
 /*
-   Y = A X from the copy of A in the format of sliced.cuh, a lane a row as for one column, with all columns of X as they are. Where
-   rows are long in the mean, csrcolumns.cu multiplies by rows instead. Sums are those of one column, bit for bit.
+   Y = A X from the copy of A in the format of sliced.cuh. One lane per row as for one column, with X by columns. If rows are long
+   on average, csrcolumns.cu multiplies with X by rows instead. The sums have the same bits as for one column.
 
-   Reads A and X once, but for the entries of X that no cache holds until their next use; writes Y.
+   Reads A once, and X except for entries that are still in the cache; writes Y.
 */
 #include "columns.cuh"
 #include "ring.cuh"
@@ -10,7 +10,7 @@
 
 typedef IDRSRing<IDRSProductForm, 2> IDRSColumnsRing;
 
-/* sums += what the slots of a chunk contribute to the row of this lane; as IDRSChunkAdd() for each column */
+/* sums += the contribution of a chunk to the row of this lane, as IDRSChunkAdd() for each column */
 template <int K>
 static __device__ __forceinline__ void IDRSChunkAddColumns(const IDRSSharing &sharing, const unsigned char *chunk, uint32_t slots,
                                                            const IDRSColumnArrays &arrays, PetscScalar sums[K])
@@ -66,7 +66,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
   }
   for (uint32_t k = IDRSFirstLongRow(); k < (uint32_t)A.longrows.n; k += gridDim.x * IDRS_WARPS) {
     IDRSClearSums<K>(sums);
-    /* long rows: 32 lanes share one */
+    /* a long row has 32 lanes */
     IDRSRowParts<atonce, K>(A.longrows, arrays, k, lane, IDRS_WARP, sums);
 #pragma unroll
     for (int c = 0; c < K; c++) sums[c] = IDRSWarpSum<IDRS_WARP>(sums[c]);
@@ -74,7 +74,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
   }
 }
 
-/* Of the diagonal block */
+/* Multiplies by the diagonal block */
 static PetscErrorCode IDRSSlicedColumns(const IDRSSlicedCopy *copy, const IDRSColumnsLaunch *launch)
 {
   PetscFunctionBegin;
@@ -99,7 +99,7 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
   PetscFunctionBegin;
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   PetscCall(IDRSGetRowLanes(block, &lanes));
-  /* one column has no rows to read together; very long rows are by a warp each, in the kernel for short ones */
+  /* X by rows helps only with several columns; very long rows have one warp each in the kernel for short rows */
   product->byrows = (PetscBool)(lanes > 1 && k > 1 && !copy->longrows.A.n);
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
   if (product->byrows) {

@@ -1,5 +1,5 @@
 /*
-   The copy of a matrix in the sliced format: what does not depend on the form of its slots, and the set-up of the product "sliced"
+   The copy of a matrix in the sliced format: functions that do not depend on the form of slots, and the set-up of product "sliced"
 */
 #include <cub/device/device_scan.cuh>
 #include "../../sys/device/memory.h"
@@ -8,13 +8,13 @@
 #include "offdiagonal.h"
 #include "slicedcopy.cuh"
 
-#define IDRS_LONG_ROW_LEAST 32   /* a long row has more entries, */
-#define IDRS_LONG_ROW_MEAN  4    /* and more than so many times the mean */
-#define IDRS_MAX_PADDING    1.25 /* places for each nonzero, beyond which the automatic choice is another product */
+#define IDRS_LONG_ROW_LEAST 32   /* a long row has more entries than this, */
+#define IDRS_LONG_ROW_MEAN  4    /* and than this many times the average */
+#define IDRS_MAX_PADDING    1.25 /* places per nonzero; beyond this the automatic choice is another product */
 
 /*
-   By a block, for a window: row i has place (number of rows that are longer, or as long and before it). Long rows are marked, and
-   in their place of a slice there is a row without entries
+   Sorts one window per block: the place of row i is the number of rows that are longer, or as long and before it. Long rows are
+   marked, and count as empty rows in slices
 */
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A, unsigned int limit, uint16_t *perm)
 {
@@ -37,7 +37,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A,
   }
 }
 
-/* IDRSSlicedSort - Sorts the rows if they are uneven, and takes the long ones apart; lengths tells of all */
+/* IDRSSlicedSort - Sorts the rows if their lengths differ, and separates long rows. lengths: of all rows */
 PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSlicedCopy *copy, IDRSRowLengths *lengths,
                               cudaStream_t stream, const char *why[])
 {
@@ -56,7 +56,7 @@ PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSli
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The begin of each slice, in two steps: memory for the counts; their sums */
+/* Computes the offset of each slice in two steps: allocates the counts; computes their prefix sums */
 PetscErrorCode IDRSSlicedScanBegin(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlicedScan *scan, cudaStream_t stream,
                                    const char *why[])
 {
@@ -94,16 +94,13 @@ PetscErrorCode IDRSSlicedScanEnd(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlic
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSSlicedTurns - How many entries of a row are taken one after the other, where that is most: a lane takes a row, a warp a long
-   one
-*/
+/* IDRSSlicedTurns - Returns the largest number of entries of a row that one lane processes. A long row has all lanes of a warp */
 unsigned int IDRSSlicedTurns(const IDRSSlicedCopy *copy, const IDRSRowLengths *lengths)
 {
   return copy->longrows.A.n ? PetscMax(lengths->longest / IDRS_WARP, IDRS_LONG_ROW_LEAST) : lengths->longest;
 }
 
-/* IDRSSlicedAllocate - Memory for the chunks of a planned copy */
+/* IDRSSlicedAllocate - Allocates the chunks of a planned copy */
 PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *copy, const char *why[])
 {
   PetscFunctionBegin;
@@ -139,8 +136,8 @@ PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
 }
 
 /*
-   Everything but the values, of a block with rows. The automatic choice declines where another product is faster, and leaves half
-   of the free memory to others
+   Plans the copy of a block with rows, without values. The automatic choice declines if another product is faster, or if the copy
+   would use more than half of the free memory
 */
 static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, const IDRSSource *source, cudaStream_t stream,
                                              const char *why[])
@@ -153,7 +150,7 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
   int             found;
 
   PetscFunctionBegin;
-  PetscCall(MatGetBlockSize(product->A, &bs)); /* the diagonal block of a process need not know of it */
+  PetscCall(MatGetBlockSize(product->A, &bs)); /* the diagonal block may not have the block size */
   PetscCall(IDRSFindTiles(&source->A, bs, stream, &found, &product->notiles));
   product->tilesize = found;
   if (product->notiles) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->notiles));

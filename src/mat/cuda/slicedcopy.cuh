@@ -1,6 +1,6 @@
 /*
-   Makes the copy of a matrix in the sliced format, on the device: sorts rows where that saves padding, counts the slots of each
-   slice, adds up where each begins, and fills them.
+   Copies a matrix to the sliced format on the device: sorts rows if this saves padding, counts the slots of each slice, computes
+   offsets, and fills the slices.
 */
 #pragma once
 
@@ -12,9 +12,9 @@
 #include "../../sys/kernels/values.cuh"
 
 /*
-   Walks along the rows of a slice, slot by slot: next entry p of each row of this lane. Entries of a slot have keys, which are
-   columns or distances from the diagonal, from a base to what their 16 bits, or no bits, can tell apart from it. With blocks it
-   walks from the first entry of a row in a block to the next such entry
+   Iterates over the slots of a slice; p is the next entry of each row of this lane. The key of an entry is its column, or its
+   distance from the diagonal. A slot contains keys from a base to base + reach. With blocks, p advances from the first entry of a
+   row in a block to its first entry in the next block
 */
 template <typename Form>
 struct IDRSSlotWalk {
@@ -36,7 +36,7 @@ struct IDRSSlotWalk {
     }
   }
 
-  /* By all lanes: whether there is a next slot */
+  /* Returns true if there is a next slot. Called by all lanes */
   __device__ __forceinline__ bool Next(const IDRSSource &source)
   {
     uint32_t key[Form::rows], least = none;
@@ -62,7 +62,7 @@ struct IDRSSlotWalk {
   }
 };
 
-/* By a warp, for a slice: slots, and units of memory */
+/* One warp per slice: counts slots, and units of memory */
 template <typename Form>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSWidthKernel(IDRSSource source, IDRSSharing sharing, const uint16_t *perm, uint32_t slices, uint32_t *width, uint32_t *units,
@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   atomicAdd(slots, (unsigned long long)count);
 }
 
-/* By a warp, for a slice: its chunks */
+/* One warp per slice: fills its chunks */
 template <typename Form>
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource source, IDRSSliced sliced, unsigned char *chunks)
 {
@@ -103,7 +103,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource
     bool more = false;
 
     for (uint32_t j = 0; j < IDRS_SLOTS; j++) {
-      /* entry of a row in a block */
+      /* block within the chunk, and entry of a row within the block */
       const uint32_t of = Form::Column(sliced.sharing, j), within = Form::blocks ? j - of * sliced.sharing.bs : 0;
       Values         value;
       Columns        column;
@@ -132,8 +132,8 @@ static inline unsigned int IDRSSliceBlocks(uint32_t slices)
 }
 
 /*
-   Which slots there are in this form, and so how much memory the slices take. The rows have been sorted, or stay as they are.
-   Blocks of bs rows and columns are for forms in blocks
+   Counts the slots in this form, and so the memory of the slices. The rows may have been sorted. bs: size of the dense blocks, for
+   forms with blocks
 */
 template <typename Form>
 static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, int bs, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
@@ -156,7 +156,7 @@ static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, int bs, IDRSSlice
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries of a matrix whose copy is planned, or whose values have changed since */
+/* Copies the values of a matrix whose copy is planned, or whose values have changed */
 template <typename Form>
 static PetscErrorCode IDRSSlicedFill(const IDRSSource *source, IDRSSlicedCopy *copy, cudaStream_t stream)
 {

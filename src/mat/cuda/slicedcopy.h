@@ -1,5 +1,5 @@
 /*
-   The copy of a matrix in the sliced format: its life
+   The copy of a matrix in the sliced format: creation and destruction
 */
 #pragma once
 
@@ -11,12 +11,12 @@ typedef IDRSForm<PetscScalar, 1, true, true> IDRSProductForm;
 typedef struct {
   IDRSSliced         A;
   unsigned char     *chunks;
-  uint32_t          *slices; /* offset and width */
+  uint32_t          *slices; /* offsets and widths */
   uint16_t          *perm;
   IDRSCompressedRows longrows;
   size_t             units; /* of the chunks */
   unsigned long long slots;
-  PetscBool          once; /* A and the vectors of a matvec are more than the L2 cache holds */
+  PetscBool          once; /* A and the vectors of a matvec do not fit in the L2 cache */
 } IDRSSlicedCopy;
 
 /* Temporary arrays */

@@ -1,5 +1,5 @@
 /*
-   The values that are copied of a matrix: D^{-1}A times a scale. No PETSc call.
+   The values that copies of a matrix have: scale D^{-1}A. No PETSc call.
 */
 #pragma once
 
@@ -7,12 +7,12 @@
 
 typedef struct {
   IDRSCSR            A;
-  const PetscScalar *inverse; /* diagonal of D^{-1}, or NULL where D is I */
-  bool               unit;    /* the diagonal of D^{-1}A is 1, and is left out */
+  const PetscScalar *inverse; /* diagonal of D^{-1}; NULL if D = I */
+  bool               unit;    /* the diagonal of D^{-1}A is 1, and is not copied */
   PetscReal          scale;
 } IDRSSource;
 
-/* Entry p, which is in this row */
+/* Returns entry p, which is in this row */
 static __device__ __forceinline__ PetscScalar IDRSSourceEntry(const IDRSSource &source, PetscInt p, uint32_t row)
 {
   return (source.inverse ? source.inverse[row] * source.A.a[p] : source.A.a[p]) * source.scale;

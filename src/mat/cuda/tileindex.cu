@@ -1,12 +1,12 @@
 /*
-   Finds out whether a matrix has the dense blocks that its block size promises, and indexes them
+   Checks if a matrix has the dense blocks of its block size, and indexes them
 */
 #include <petscdevice_cuda.h>
 #include "../../sys/device/memory.h"
 #include "../../sys/kernels/rows.cuh"
 #include "tileindex.h"
 
-/* Block sizes that kernels are compiled for. A matrix with blocks of another size also has blocks of its divisors */
+/* Block sizes of the compiled kernels. If another block size is a multiple of one of them, the smaller blocks are used */
 static const int IDRSBlockSizes[] = {8, 7, 6, 5, 4, 3, 2};
 
 /* The largest of these sizes that divides bs, or 1 */
@@ -18,7 +18,10 @@ static int IDRSBlockSize(PetscInt bs)
   return 1;
 }
 
-/* By a thread, for a row: whether it has the columns of the first row of its block, and these come in blocks. Reads i and j */
+/*
+   One thread per row: checks that the row has the columns of the first row of its block, and that these form dense blocks. Reads i
+   and j
+*/
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSTileCheckKernel(IDRSCSR A, int bs, unsigned int *wrong)
 {
   const PetscInt row = (PetscInt)IDRSFirstRow<1>(), head = row - row % bs;
@@ -39,7 +42,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSTileCheckKernel(IDRSC
   }
 }
 
-/* By a thread, for a row of blocks */
+/* One thread per row of blocks */
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSTileIndexKernel(IDRSCSR A, int bs, PetscInt *j)
 {
   const PetscInt row = (PetscInt)IDRSFirstRow<1>() * bs;
@@ -49,8 +52,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSTileIndexKernel(IDRSC
 }
 
 /*
-   IDRSFindTiles - The size of dense blocks that a matrix of this block size has, or 1, and why it has none then, unless none are
-   promised. The host waits
+   IDRSFindTiles - Returns the size of the dense blocks of a matrix with this block size, or 1 and the reason why there are none.
+   There is no reason if the block size is 1. The host waits
 */
 PetscErrorCode IDRSFindTiles(const IDRSCSR *A, PetscInt blocksize, cudaStream_t stream, int *found, const char *why[])
 {
@@ -75,9 +78,7 @@ PetscErrorCode IDRSFindTiles(const IDRSCSR *A, PetscInt blocksize, cudaStream_t 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSTileIndexCreate - For a matrix of this block size, if it has such blocks; why it is not used, if it has not. The host waits
-*/
+/* IDRSTileIndexCreate - Indexes the dense blocks of a matrix with this block size, or returns why there are none. The host waits */
 PetscErrorCode IDRSTileIndexCreate(const IDRSCSR *A, PetscInt blocksize, IDRSTileIndex *blocks, cudaStream_t stream,
                                    const char *why[])
 {

@@ -1,12 +1,12 @@
 /*
-   One column index for each block of a matrix whose rows and columns come in dense blocks: 4 / bs^2 bytes an entry instead of 4
+   One column index for each dense block of a matrix: 4 / bs^2 bytes per entry instead of 4
 */
 #pragma once
 
 #include "../../sys/kernels/csr.h"
 
 typedef struct {
-  int       bs; /* 1: no blocks; 0: nobody has looked for them */
+  int       bs; /* 1: no blocks; 0: not determined yet */
   PetscInt *j;  /* block q of rows r to r + bs - 1 begins in column bs j[i[r] / bs^2 + q] */
 } IDRSTileIndex;
 

@@ -1,6 +1,6 @@
 /*
-   The factorisation package MATSOLVERPETSCIDRS: phases of a factorisation and solves as PETSc calls them, and what happens at small
-   pivots
+   The factorisation package MATSOLVERPETSCIDRS: phases of a factorisation and solves as PETSc calls them, and the treatment of
+   small pivots
 */
 #include "factorimpl.h"
 #include "factor.h"
@@ -27,7 +27,9 @@ static PetscErrorCode IDRSFactorPlaceValues(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = A^{-1} b, or A^{-T} b, for vectors or dense matrices. A back end with memory of its own takes arrays where they are */
+/*
+   Solves x = A^{-1} b, or A^{-T} b, for vectors or dense matrices. A back end with its own memory accepts arrays on host and device
+*/
 static PetscErrorCode IDRSFactorSolve(Mat F, IDRSFactorDirection direction, PetscObject b, PetscObject x)
 {
   IDRSFactor      factor = (IDRSFactor)F->data;
@@ -94,8 +96,8 @@ static PetscErrorCode MatMatSolveTranspose_PETScIDRS(Mat F, Mat B, Mat X)
 }
 
 /*
-   The range of shifts with MAT_SHIFT_POSITIVE_DEFINITE, as in PETSc's own factorisations: up to what makes all rows diagonally
-   dominant
+   Sets the range of shifts with MAT_SHIFT_POSITIVE_DEFINITE, as PETSc's own factorisations do: the largest shift makes all rows
+   diagonally dominant
 */
 static PetscErrorCode IDRSFactorShiftSetUp(Mat A, const MatFactorInfo *info, FactorShiftCtx *shifts)
 {
@@ -122,13 +124,13 @@ static PetscErrorCode IDRSFactorShiftSetUp(Mat A, const MatFactorInfo *info, Fac
 }
 
 /*
-   Does what PETSc's own factorisations do at small pivots: an error of the factor, another shift, or nothing more where the pivots
-   have been changed. Then the shift may be refined
+   Handles small pivots as PETSc's own factorisations do: sets an error of the factor, or increases the shift, or does nothing if
+   the pivots have been changed. Then the shift may be refined
 */
 static PetscErrorCode IDRSFactorCheckPivots(Mat B, Mat A, const MatFactorInfo *info, const IDRSPivotRule *rule,
                                             const IDRSSmallPivots *small, FactorShiftCtx *shifts)
 {
-  /* the last error stays */
+  /* the last error is kept */
   const PetscInt reported = rule->type == MAT_SHIFT_NONE ? PetscMin(small->count, 2) : PetscMin(small->count, 1);
 
   PetscFunctionBegin;
@@ -179,7 +181,7 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
     /* A + shift I = L U */
     rule.shift = shifts.shift_amount;
     PetscCall(factor->factors->numeric(factor, A, &rule, &small));
-    /* a tile whose inverse loses digits: the same with tiles of one row */
+    /* if the inverse of a tile would lose digits, the phase is repeated with tiles of one row */
     if (small.unfit) {
       PetscCall(IDRSFactorSymbolic_Private(factor, A, "a diagonal block is ill-conditioned or has a zero pivot"));
       small = (IDRSSmallPivots){.unfit = PETSC_FALSE};
@@ -203,8 +205,8 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
 }
 
 /*
-   Copies a permutation; the natural one becomes NULL. MatReorderForNonzeroDiagonal() writes into the indices of a set, which goes
-   on to claim the properties that it had before: the copy has none of them
+   Copies a permutation; the natural one becomes NULL. The copy has no properties, because MatReorderForNonzeroDiagonal() changes
+   the indices of a set and keeps its properties, which are then wrong
 */
 static PetscErrorCode IDRSFactorCopyPermutation(IS permutation, IS *kept)
 {
@@ -225,7 +227,7 @@ static PetscErrorCode IDRSFactorCopyPermutation(IS permutation, IS *kept)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the pattern; levels < 0: complete factors */
+/* Computes the pattern; levels < 0: complete factors */
 static PetscErrorCode IDRSFactorSymbolic(Mat B, Mat A, IS row, IS col, const MatFactorInfo *info, PetscReal levels)
 {
   IDRSFactor    factor = (IDRSFactor)B->data;
@@ -326,7 +328,7 @@ static PetscErrorCode IDRSFactorGetBackEnd(Mat A, const IDRSFactorOps **ops)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes a matrix an empty factor of A */
+/* Turns a matrix into an empty factor of A */
 static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
 {
   IDRSFactor factor;
@@ -366,7 +368,7 @@ static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
 + -pc_factor_mat_solver_type petscidrs    - use this package, with `PCLU` or `PCILU`
 . -pc_factor_levels k                     - levels of fill of `PCILU` (default 0)
 . -pc_factor_mat_ordering_type ordering   - ordering of the rows (default nd for `PCLU`, natural for `PCILU`)
-. -pc_factor_shift_type type              - what happens at zero pivots, with -pc_factor_shift_amount and -pc_factor_zeropivot
+. -pc_factor_shift_type type              - treatment of zero pivots, with -pc_factor_shift_amount and -pc_factor_zeropivot
     (default none)
 . -pc_factor_mat_factor_on_host (true|false) - compute the factors of a `MATSEQAIJCUSPARSE` on the host (default false; with PETSc
 3.23 or newer)
@@ -381,11 +383,11 @@ static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
   The factors have the pattern of `MATSOLVERPETSC`, so that solves agree with it to rounding, and options of `PCFactor` mean the
   same: levels, orderings, -pc_factor_diagonal_fill,
   -pc_factor_nonzeros_along_diagonal, zero pivots and shifts. With -pc_factor_nonzeros_along_diagonal and the natural ordering,
-  ILU(0) has the pattern of the matrix after the exchange of columns, where that of `MATSOLVERPETSC` is the pattern before it.
-  Pivots are not searched for, and there is no drop tolerance. Factorisations in place are always PETSc's.
+  ILU(0) has the pattern of the matrix after the exchange of columns; with `MATSOLVERPETSC` it has the pattern before the exchange.
+  There is no pivoting and no drop tolerance. Factorisations in place always use PETSc's own code.
 
-  If the matrix has a block size, `MatSetBlockSize()`, and all its blocks are full, in the permuted order, too, the factors
-  consist of such blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are
+  If the matrix has a block size, see `MatSetBlockSize()`, and all its blocks are full, also in the permuted order, the factors
+  consist of dense blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are
   divided. `-ksp_view` shows the size of the blocks.
 
   In two cases the factors have no blocks, and `-ksp_view` gives the reason. With a shift of type nonzero or positive_definite
@@ -393,19 +395,19 @@ static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
   above 100, or has a zero pivot that shift inblocks changes, solves with its inverse would lose more digits than factors by rows.
   Then the numeric phase is repeated without blocks, also for later matrices of the same pattern.
 
-  With `MATSEQAIJCUSPARSE` the numeric phase and the solves run on the GPU, each in one kernel in which a row begins as soon as the
-  rows before it have ended. The host waits after a numeric phase, for zero pivots, and not after a solve. Results are the same bits
-  run after run. `MatMatSolve()`, and so `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves for 16 columns at a time, 4 on
-  the host, which share the rows of the factors. Right-hand sides in the memory of the host are copied. The GPU holds the factors
-  twice, and three times after a transposed solve.
+  With `MATSEQAIJCUSPARSE` the numeric phase and the solves run on the GPU. Each is one kernel, in which a row begins as soon as the
+  rows that it depends on are complete. The host waits for a numeric phase, to check for zero pivots, but not for a solve. Results
+  have the same bits in every run. `MatMatSolve()`, and so `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves for 16
+  columns at a time, or for 4 on the host. Right-hand sides in the memory of the host are copied. The GPU stores the factors twice,
+  and three times after a transposed solve.
 
-  On a GPU this package is for incomplete factors, and for many right-hand sides. Complete factors have long rows that wait for one
-  another: with those of `PCLU` for 14 x 14 x 14 points a solve with one right-hand side takes 1.1 to 1.2 times as long as by
-  `MATSOLVERCUSPARSE`, though the numeric phase takes half as long or less. So `MATSOLVERCUSPARSE` is the better one where a `PCLU`
-  serves many solves with one right-hand side each.
+  On a GPU this package is meant for incomplete factors, and for many right-hand sides. Complete factors have long rows that depend
+  on each other: with `PCLU` for 14 x 14 x 14 points a solve with one right-hand side takes 1.1 to 1.2 times as long as with
+  `MATSOLVERCUSPARSE`, although the numeric phase takes half as long or less. So use `MATSOLVERCUSPARSE` if a `PCLU` is used for
+  many solves with one right-hand side each.
 
-  A kernel whose rows wait for each other for some ten seconds, which only a debugger can bring about, gives up with NaN, and the
-  next call reports an error.
+  If the rows of a kernel wait for each other for longer than `-petscidrs_nccl_timeout` seconds, which only happens in a debugger,
+  the results are NaN, and the next call reports an error.
 
 .seealso: [](sec_factorization), `MatSolverType`, `PCFactorSetMatSolverType()`, `PCLU`, `PCILU`, `MatGetFactor()`, `MATSOLVERPETSC`,
 `MATSOLVERCUSPARSE`, `KSPIDRSRegister()`
@@ -428,13 +430,13 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
 }
 
 /*
-   MatSolverTypeRegister_PETScIDRS - Registers the package, for the longer type first: PETSc takes the first whose name the type
-   begins with
+   MatSolverTypeRegister_PETScIDRS - Registers the package. The longer type is first, because PETSc uses the first registered type
+   that is a prefix of the type of the matrix
 */
 PetscErrorCode MatSolverTypeRegister_PETScIDRS(void)
 {
   PetscFunctionBegin;
-  PetscCall(MatInitializePackage()); /* else the first package that is registered takes the place of PETSc's */
+  PetscCall(MatInitializePackage()); /* otherwise this package would come before PETSc's own */
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(MatSolverTypeRegister(MATSOLVERPETSCIDRS, MATSEQAIJCUSPARSE, MAT_FACTOR_LU, MatGetFactor_seqaij_petscidrs));
   PetscCall(MatSolverTypeRegister(MATSOLVERPETSCIDRS, MATSEQAIJCUSPARSE, MAT_FACTOR_ILU, MatGetFactor_seqaij_petscidrs));

@@ -1,5 +1,5 @@
 /*
-   Numeric phase and solves on a GPU: memory, what is copied, and launches
+   Numeric phase and solves on a GPU: memory, copies and launches
 */
 #include "factorlevels.h"
 #include "numeric.cuh"
@@ -13,38 +13,38 @@
 
 #define IDRS_COPY_THREADS 256
 
-/* Columns that are solved for at once, at most */
+/* Most columns of one solve */
 #define IDRS_FACTOR_COLUMNS 16
 
-/* A direction of a solve: two triangles. What the kernel is given, and which entries of the pattern the values are */
+/* A direction of a solve: the two triangles as kernels read them, and the entries of the pattern that their values come from */
 typedef struct {
-  PetscBool ready, current; /* it is there, and has the values of the last numeric phase */
+  PetscBool ready, current; /* set up, with the values of the last numeric phase */
   PetscInt  entries[2], chunks[2];
   IDRSStage stage[2];
   PetscInt *from[2];
 } IDRSFactorSweep;
 
-/* Memory on the device that grows */
+/* Memory on the device that can grow */
 typedef struct {
   size_t       count;
   PetscScalar *memory;
 } IDRSFactorVectors;
 
 struct _n_IDRSFactorDevice {
-  PetscBool         ready; /* all is there that both phases need */
+  PetscBool         ready; /* everything that both phases need is set up */
   int               multiprocessors;
-  size_t            shared;  /* memory of a block for the entries of a solve in one cluster; 0 without clusters */
-  IDRSFactorPattern pattern; /* its arrays on the device */
+  size_t            shared;  /* largest shared memory of a block for a solve in one cluster; 0 without clusters */
+  IDRSFactorPattern pattern; /* arrays on the device */
   PetscInt         *place, *row, *col;
   PetscScalar      *values;
   IDRSFactorSweep   sweep[2];
-  IDRSNumeric       numeric;  /* what remains from phase to phase */
+  IDRSNumeric       numeric;  /* data that numeric phases keep */
   IDRSFactorVectors work;     /* right-hand sides, and entries of both triangles */
-  IDRSFactorVectors staged;   /* what comes from the host or goes there */
-  int              *timedout; /* whether a wait of a solve has reached its limit; on the host */
+  IDRSFactorVectors staged;   /* copies of arrays on the host */
+  int              *timedout; /* on the host: a wait of a solve has reached its limit */
 };
 
-/* A copy on the device; no data: memory without a value */
+/* Allocates device memory and copies data to it; with data = NULL the memory has no values */
 template <typename T>
 static PetscErrorCode IDRSFactorUpload(size_t count, const T *data, T **copy)
 {
@@ -128,8 +128,8 @@ static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
 }
 
 /*
-   Gets the largest shared memory of a block in a cluster of IDRS_CLUSTER_BLOCKS blocks; 0 if the GPU, or the code for it, has no
-   such clusters
+   Gets the largest shared memory of a block in a cluster of IDRS_CLUSTER_BLOCKS blocks; 0 if the GPU, or the compiled code, does
+   not support clusters
 */
 static PetscErrorCode IDRSFactorGetShared(bool tiles, size_t *shared)
 {
@@ -139,7 +139,7 @@ static PetscErrorCode IDRSFactorGetShared(bool tiles, size_t *shared)
 
   PetscFunctionBegin;
   *shared = 0;
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSTrianglesClusterKernel<false>, &can)); /* the same devices */
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSTrianglesClusterKernel<false>, &can)); /* needs the same devices as clusters */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(IDRSGetClusters(tiles ? IDRSTrianglesClusterKernel<true> : IDRSTrianglesClusterKernel<false>, IDRS_CLUSTER_BLOCKS,
                                 IDRS_TRIANGLE_THREADS, &clusters, &most));
@@ -147,7 +147,7 @@ static PetscErrorCode IDRSFactorGetShared(bool tiles, size_t *shared)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up what both phases need */
+/* Sets up the data that both phases need */
 static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
 {
   const IDRSFactorPattern *F = &factor->pattern;
@@ -179,7 +179,7 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reports once that a solve has given up, with NaN, before the next phase or solve begins */
+/* Reports an error once, before the next phase or solve, if the waits of a solve have timed out */
 static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
 {
   const int timedout = *device->timedout;
@@ -192,7 +192,7 @@ static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of threads for so many warps, no more than are resident at once; atonce: on a multiprocessor, at most */
+/* Returns a number of thread blocks for this many warps that are all resident; atonce: most blocks per multiprocessor */
 template <typename Kernel>
 static PetscErrorCode IDRSFactorResidentBlocks(const IDRSFactorDevice device, Kernel kernel, int threads, int atonce,
                                                PetscInt warps, unsigned int *blocks)
@@ -212,7 +212,7 @@ static inline unsigned int IDRSFactorCopyBlocks(size_t count)
   return (unsigned int)PetscMax(PetscMin((count + IDRS_COPY_THREADS - 1) / IDRS_COPY_THREADS, (size_t)4096), (size_t)1);
 }
 
-/* Numbers from first to count - 1 for this thread */
+/* Loops over the numbers of this thread */
 #define IDRSFactorForEach(t, count) \
   for (size_t t = blockIdx.x * (size_t)IDRS_COPY_THREADS + threadIdx.x; t < (count); t += gridDim.x * (size_t)IDRS_COPY_THREADS)
 
@@ -222,7 +222,7 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   IDRSFactorForEach(p, count) values[place[p]] = a[p];
 }
 
-/* The tiles of a triangle, transposed or not */
+/* Copies the tiles of a triangle, transposed or not */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   IDRSFactorGatherKernel(size_t count, int bs, bool transposed, const PetscInt *from, const PetscScalar *values, PetscScalar *a)
 {
@@ -234,7 +234,7 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   }
 }
 
-/* A triangle on the device, without vectors. other: the first triangle, if this one is the second */
+/* Copies a triangle to the device, without vectors. other: the first triangle if this one is the second, else NULL */
 static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle,
                                             const IDRSTriangle *other, IDRSFactorSweep *sweep)
 {
@@ -280,7 +280,7 @@ static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirectio
   if (!ierr)
     ierr = IDRSFactorStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second,
                                  &first, sweep);
-  PetscCallCUDA(cudaStreamSynchronize(stream)); /* the copies have been made */
+  PetscCallCUDA(cudaStreamSynchronize(stream)); /* wait for the copies */
   PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS,
                       transposed ? ", transposed" : "", first.levels, second.levels));
   PetscCall(IDRSTriangleDestroy(&first));
@@ -290,7 +290,7 @@ static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirectio
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of the last numeric phase */
+/* Copies the values of the last numeric phase to the triangles */
 static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, IDRSFactorDirection direction)
 {
   const int        bs    = (int)factor->pattern.bs;
@@ -340,7 +340,7 @@ static PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
 
   PetscFunctionBegin;
   if (!factor->values) PetscCall(PetscMalloc1(count, &factor->values));
-  if (count) { /* without rows there has been nothing to do on the device */
+  if (count) { /* without rows there are no kernels */
     PetscCall(IDRSStream_CUDA(&stream));
     PetscCallCUDA(
       cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
@@ -349,7 +349,7 @@ static PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up what a numeric phase needs besides the pattern */
+/* Sets up the data of a numeric phase besides the pattern */
 static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
 {
   IDRSFactorDevice   device  = factor->device;
@@ -366,7 +366,7 @@ static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->sums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->counts));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
-  /* the kernel of the numeric phase has the order of the first triangle */
+  /* the kernel of the numeric phase processes rows in the order of the first triangle */
   numeric->n       = device->pattern.n;
   numeric->bs      = device->pattern.bs;
   numeric->entries = factor->pattern.i[factor->pattern.n];
@@ -378,7 +378,7 @@ static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first and the last small pivot */
+/* Gets the first and the last small pivot */
 static PetscErrorCode IDRSFactorGetPivots(const IDRSNumeric *numeric, const IDRSPivotCounts *counts, IDRSSmallPivots *small)
 {
   const PetscInt row[2] = {(PetscInt)counts->first, (PetscInt)counts->last};
@@ -399,7 +399,7 @@ static PetscErrorCode IDRSFactorGetPivots(const IDRSNumeric *numeric, const IDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host waits, as it must know of small pivots */
+/* The host waits, because it must check for small pivots */
 static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDRSPivotRule *rule, IDRSSmallPivots *small)
 {
   IDRSPivotCounts counts = {0, ULLONG_MAX, 0, 0, 0};
@@ -423,7 +423,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   numeric->rule  = *rule;
   numeric->polls = IDRSGetPolls();
   PetscCall(IDRSStream_CUDA(&stream));
-  if (!++numeric->phase) { /* numbers begin again, and no row is to bear one of them */
+  if (!++numeric->phase) { /* the number has overflowed: numbers of earlier phases are cleared */
     PetscCallCUDA(cudaMemsetAsync(numeric->done, 0, numeric->n * sizeof(*numeric->done), stream));
     numeric->phase = 1;
   }
@@ -450,7 +450,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of a solve, in the order of a triangle */
+/* Columns of a solve in the order of a triangle */
 typedef struct {
   size_t             n; /* tile rows */
   int                bs, columns, width;
@@ -460,7 +460,10 @@ typedef struct {
   PetscInt           ld;      /* of b or x */
 } IDRSFactorColumns;
 
-/* By places of the first triangle: c = D^{-1} b or b, and the entries of both triangles are absent. Padding columns are zero */
+/*
+   Computes c = D^{-1} b, or c = b, in the order of the first triangle, and marks the entries of both triangles as absent. Padding
+   columns are zero
+*/
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   IDRSFactorBeginKernel(const __grid_constant__ IDRSFactorColumns F, const PetscScalar *b, PetscScalar *c, IDRSMarked *x,
                         IDRSMarked *y)
@@ -485,7 +488,7 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   }
 }
 
-/* By places of the second triangle: x = D^{-T} v */
+/* Computes x = D^{-T} v, in the order of the second triangle */
 static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   IDRSFactorEndKernel(const __grid_constant__ IDRSFactorColumns F, const IDRSMarked *v, PetscScalar *x)
 {
@@ -503,7 +506,7 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   }
 }
 
-/* Room for so many numbers, more than before if it must be */
+/* Allocates memory for this many numbers if there is less */
 static PetscErrorCode IDRSFactorGrowVectors(size_t needed, IDRSFactorVectors *vectors)
 {
   PetscDeviceContext dctx;
@@ -520,8 +523,8 @@ static PetscErrorCode IDRSFactorGrowVectors(size_t needed, IDRSFactorVectors *ve
 }
 
 /*
-   Launches the kernel of one cluster if the shared memory of a block holds the entries of both triangles, and else the kernel of
-   as many blocks as the GPU holds; entries: of each triangle
+   Launches the kernel with one cluster if the shared memory of a block holds the entries of both triangles, else the kernel with as
+   many blocks as are resident; entries: of each triangle
 */
 static PetscErrorCode IDRSFactorLaunchTriangles(IDRSFactorDevice device, const IDRSTriangles *triangles, size_t entries,
                                                 cudaStream_t stream)
@@ -547,7 +550,7 @@ static PetscErrorCode IDRSFactorLaunchTriangles(IDRSFactorDevice device, const I
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of b and x on the device, no more than IDRS_FACTOR_COLUMNS. All of b is read before x is written */
+/* Solves for up to IDRS_FACTOR_COLUMNS columns. b and x are on the device. All of b is read before x is written */
 static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns,
                                              const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
 {
@@ -563,7 +566,7 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   cudaStream_t       stream;
 
   PetscFunctionBegin;
-  /* a row of a triangle has width lanes: its columns, padded to a power of 2 */
+  /* a row has width lanes: its columns, padded to a power of 2 */
   while (width < columns) width *= 2;
   count = (size_t)factor->rows * width;
   PetscCall(IDRSFactorGrowVectors(3 * count, &device->work));
@@ -572,7 +575,7 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
     triangles.stage[t].x     = (IDRSMarked *)(device->work.memory + (t + 1) * count);
     triangles.stage[t].units = sweep->chunks[t] * width;
   }
-  /* the second triangle writes x itself, unless D^{-T} comes after it */
+  /* the second triangle writes x, unless D^{-T} must be applied first */
   triangles.b        = device->work.memory;
   triangles.out      = transposed ? NULL : x;
   triangles.rows     = device->col;
@@ -611,7 +614,7 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves for all columns, some at a time. Arrays in the memory of the host are copied */
+/* Solves for all columns in groups. Arrays in the memory of the host are copied */
 static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirection direction, const IDRSArrays *arrays)
 {
   const PetscInt rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
@@ -638,7 +641,7 @@ static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirectio
                                      xhost ? rows : ldx));
     if (xhost) PetscCallCUDA(cudaMemcpy2DAsync(xc, ldx * sizeof(PetscScalar), staged, row, row, m, cudaMemcpyDeviceToHost, stream));
   }
-  /* the caller may change b next, which may be pinned and still on its way */
+  /* the caller may change b next, and a copy from pinned memory may not have ended */
   if (bhost || xhost) PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

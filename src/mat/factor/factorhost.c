@@ -4,9 +4,7 @@
 #include "factorimpl.h"
 #include <petscidrs/private/idrsloops.h>
 
-/*
-   Columns that are solved for at once: more take longer if tiles have more than one row, because registers run out
-*/
+/* Columns of one solve; more columns are slower if tiles have more than one row, because there are too few registers */
 #define IDRS_HOST_COLUMNS 4
 
 /* y -= A x for a tile A of bs x bs by rows, and m columns of x and y, by rows */

@@ -1,6 +1,5 @@
 /*
-   The data of a factor of MATSOLVERPETSCIDRS, and what its files offer each other. Calls point one way: a file calls only files to
-   its right
+   The data of a factor of MATSOLVERPETSCIDRS, and the functions that its files share. A file calls only files to its right:
 
      factor.c   { factorpattern.c, factorhost.c, { factorcuda.cu   factorlevels.c } }
 
@@ -12,7 +11,7 @@
 
      A'_ij = A_ij - sum_k A'_ik U_kj,  k < min(i, j);   D_i = A'_ii;   row i of L and U = D_i^{-1} A'_i
 
-   So both triangles have a unit diagonal. A tile is a dense bs x bs block of entries; a solve takes one tile row after another:
+   So both triangles have a unit diagonal. A tile is a dense bs x bs block of entries. A solve processes one tile row after another:
 
      x = (I + U)^{-1} (I + L)^{-1} D^{-1} b      transposed: x = D^{-T} (I + L)^{-T} (I + U)^{-T} b
 */
@@ -31,9 +30,9 @@ typedef struct {
   PetscInt *right; /* first entry of a row behind the diagonal */
 } IDRSFactorPattern;
 
-/* Pivots that are too small: the first and the last row of the permuted matrix with one, and how many there are */
+/* Small pivots: the first and the last row of the permuted matrix that has one, and their number */
 typedef struct {
-  PetscBool   unfit; /* rows must be eliminated by themselves, see IDRS_FACTOR_CONDITION; the phase may have stopped there */
+  PetscBool   unfit; /* tiles must have one row, see IDRS_FACTOR_CONDITION; the phase may have stopped at this tile */
   PetscInt    count, row[2];
   PetscScalar pivot[2];
   PetscReal   sum[2];
@@ -47,7 +46,7 @@ typedef enum {
 
 typedef struct _n_IDRSFactor *IDRSFactor;
 
-/* Numbers for each row, and one row more, that a symbolic phase works with */
+/* Numbers per row, and for one more row, that a symbolic phase works with */
 #define IDRS_FACTOR_SCRATCH 5
 
 /* Copies of the values between the memory of a back end and factor->values, in the memory of the host */
@@ -57,8 +56,8 @@ typedef struct {
 } IDRSFactorCopies;
 
 /*
-   Back ends. A numeric phase may stop at the first small pivot where that changes the shift. A solve finds the values in its
-   memory. A reset frees what belongs to the pattern
+   Back ends. A numeric phase may stop at the first small pivot that changes the shift. A solve uses the values in the memory of its
+   back end. A reset frees the data that depend on the pattern
 */
 typedef struct {
   const char *name; /* where it computes */
@@ -87,14 +86,14 @@ struct _n_IDRSFactor {
   IS            row, col;           /* or NULL: natural */
   PetscInt      rows;               /* of the matrix */
   PetscInt      nonzeros, capacity; /* of the matrix, and of pattern.j */
-  /* while the phase is under way: levels of fill, and IDRS_FACTOR_SCRATCH numbers for each row */
+  /* during the symbolic phase: levels of fill, and IDRS_FACTOR_SCRATCH numbers per row */
   PetscInt         *filled, *scratch;
   uint64_t          hash;    /* of its pattern */
-  PetscObjectId     id;      /* of the matrix whose pattern has been seen to be this one, or 0: there is none */
-  PetscObjectState  state;   /* in this state */
+  PetscObjectId     id;      /* the last matrix whose pattern was compared with this one, or 0 */
+  PetscObjectState  state;   /* its state */
   const char       *untiled; /* why tiles have one row, or NULL */
   IDRSFactorPattern pattern;
-  PetscInt         *place; /* of each entry of the matrix among the values */
+  PetscInt         *place; /* among the values, for each entry of the matrix */
   PetscInt          growths;
   PetscLogDouble    flops;
 
@@ -117,7 +116,7 @@ static inline size_t IDRSFactorEntries(const IDRSFactorPattern *pattern)
   return (size_t)IDRSFactorTiles(pattern) * pattern->bs * pattern->bs;
 }
 
-/* Of a solve for one column, as PETSc counts them */
+/* Flops of a solve for one column, as PETSc counts them */
 static inline PetscLogDouble IDRSFactorSolveFlops(const IDRSFactorPattern *pattern)
 {
   return 2.0 * pattern->bs * pattern->bs * IDRSFactorTiles(pattern) - (PetscLogDouble)pattern->n * pattern->bs;

@@ -1,6 +1,6 @@
 #include "factorlevels.h"
 
-/* Frees what IDRSTriangleCreate() only needs */
+/* Frees the temporary arrays of IDRSTriangleCreate() */
 static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
 {
   PetscFunctionBegin;
@@ -10,7 +10,7 @@ static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* next: room for a number for each tile row */
+/* next: memory for one number per tile row */
 static PetscErrorCode IDRSTriangleEntriesCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, PetscInt next[],
                                                 IDRSTriangleEntries *entries)
 {
@@ -37,7 +37,7 @@ static PetscErrorCode IDRSTriangleEntriesCreate(const IDRSFactorPattern *F, IDRS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Level of each tile row, from 0, and how many there are */
+/* Computes the level of each tile row, from 0, and returns the number of levels */
 static PetscInt IDRSTriangleFindLevels(PetscInt n, const IDRSTriangleEntries *entries, PetscBool descending, PetscInt level[])
 {
   PetscInt levels = 0;
@@ -67,8 +67,8 @@ static PetscInt IDRSTriangleRowLanes(PetscInt bs, const IDRSTriangleEntries *ent
 }
 
 /*
-   Cuts the rows at places first ... end - 1, of one level, into chunks, and returns the number of chunks after them. Without memory
-   for chunks it only counts them
+   Divides the rows at places first ... end - 1, of one level, into chunks, and returns the number of all chunks so far. If the
+   array is NULL, it only counts
 */
 static PetscInt IDRSTriangleCut(PetscInt bs, PetscInt first, PetscInt end, PetscInt chunk, IDRSTriangle *triangle)
 {
@@ -88,8 +88,8 @@ static PetscInt IDRSTriangleCut(PetscInt bs, PetscInt first, PetscInt end, Petsc
 }
 
 /*
-   Order and chunks. next is the first place of each level, and of the one behind the last, until rows are put there: then that of
-   the next level. In a level rows with most lanes come first
+   Sets order and chunks. next contains the first place of each level and the end; it is advanced as rows are inserted. In a level
+   the rows with most lanes come first
 */
 static PetscErrorCode IDRSTriangleSetOrder(PetscInt n, PetscInt bs, IDRSTriangle *triangle)
 {
@@ -116,7 +116,7 @@ static PetscErrorCode IDRSTriangleSetOrder(PetscInt n, PetscInt bs, IDRSTriangle
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an error, too, IDRSTriangleDestroy() frees what has been made */
+/* If it fails, IDRSTriangleDestroy() frees everything that has been allocated */
 PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle)
 {
   const PetscBool      descending = (PetscBool)(kind == IDRS_TRIANGLE_UPPER || kind == IDRS_TRIANGLE_LOWER_TRANSPOSED);

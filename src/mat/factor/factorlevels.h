@@ -1,12 +1,12 @@
 /*
-   A triangle of the factors, or its transpose, as the back end for GPUs solves with it: tile rows in the order of their levels. A
-   row of level l needs rows of smaller levels only
+   A triangle of the factors, or its transpose, for solves on GPUs: tile rows in the order of their levels. A row of level l depends
+   only on rows of lower levels
 */
 #pragma once
 
 #include "factorimpl.h"
 
-/* Lanes of a warp, which has a chunk, and entries of a row that a lane waits for at once */
+/* Lanes of a warp, which processes one chunk, and entries of a row that a lane waits for at the same time */
 #define IDRS_CHUNK_LANES     32
 #define IDRS_TRIANGLE_ATONCE 4
 
@@ -17,7 +17,7 @@ typedef enum {
   IDRS_TRIANGLE_UPPER_TRANSPOSED
 } IDRSTriangleKind;
 
-/* The entries of a triangle by its rows in their natural order: columns, and which entries of the pattern they are */
+/* The entries of a triangle by rows in their natural order: columns, and entries of the pattern */
 typedef struct {
   PetscInt *i, *j, *from;
 } IDRSTriangleEntries;
@@ -28,10 +28,10 @@ typedef struct {
   PetscInt *places; /* of each tile row */
   PetscInt *i, *j;  /* by places, and columns as places */
   PetscInt *from;   /* entry of the pattern that each entry is */
-  PetscInt *chunks; /* first places of the chunks: neighbours of one level, whose rows have the same number of lanes */
-  PetscInt *lanes;  /* this number, a power of 2, for each chunk */
+  PetscInt *chunks; /* first place of each chunk: consecutive rows of one level with the same number of lanes */
+  PetscInt *lanes;  /* lanes of each chunk, a power of 2 */
 
-  /* while it is made, or after an error; level: of each tile row */
+  /* during creation, or after an error; level: of each tile row */
   IDRSTriangleEntries entries;
   PetscInt           *level, *next;
 } IDRSTriangle;

@@ -13,8 +13,8 @@ typedef struct {
 #define IDRSFactorPermute(permutation, i) ((permutation) ? (permutation)[i] : (i))
 
 /*
-   Lists the tile columns of a tile row, sorted, for tiles of bs x bs; full: whether all its tiles are full. counts has a zero for
-   each tile column, and list has room for all of the row
+   Lists the tile columns of a tile row in ascending order, for tiles of bs x bs; full: all its tiles are full. counts is zero for
+   each tile column; list is long enough for the row
 */
 static PetscErrorCode IDRSFactorTileRow(const IDRSFactorPermuted *A, PetscInt bs, PetscInt tile, PetscInt counts[], PetscInt list[],
                                         PetscInt *length, PetscBool *full)
@@ -40,7 +40,10 @@ static PetscErrorCode IDRSFactorTileRow(const IDRSFactorPermuted *A, PetscInt bs
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Finds the size of the tiles, and why it is 1 if the matrix has a larger block size, or NULL; untiled: a reason of the caller */
+/*
+   Finds the size of the tiles, and the reason why it is 1 although the matrix has a larger block size, or NULL. untiled: a reason
+   of the caller
+*/
 static PetscErrorCode IDRSFactorFindTiles(IDRSFactor factor, Mat A, const IDRSFactorPermuted *permuted, const char untiled[],
                                           PetscInt *bs, const char *why[])
 {
@@ -72,7 +75,7 @@ static PetscErrorCode IDRSFactorFindTiles(IDRSFactor factor, Mat A, const IDRSFa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for so many entries of the pattern, and for their levels of fill */
+/* Allocates memory for this many entries of the pattern, and for their levels of fill */
 static PetscErrorCode IDRSFactorGrowPattern(IDRSFactor factor, PetscInt needed)
 {
   PetscFunctionBegin;
@@ -85,14 +88,14 @@ static PetscErrorCode IDRSFactorGrowPattern(IDRSFactor factor, PetscInt needed)
 }
 
 /*
-   A sorted list of columns with their levels of fill: next[n] is the first of them, and n ends it. Levels of columns that are not
-   in it are negative
+   A sorted list of columns with their levels of fill: next[n] is the first column, and n ends the list. Columns that are not in the
+   list have a negative level
 */
 typedef struct {
   PetscInt n, *next, *level;
 } IDRSFactorFillRow;
 
-/* Puts a column into the list, behind *at, which is in it and becomes this column */
+/* Inserts a column after *at, and sets *at to the column */
 static inline void IDRSFactorFillInsert(IDRSFactorFillRow *row, PetscInt *at, PetscInt column, PetscInt level)
 {
   if (row->level[column] < 0) {
@@ -105,18 +108,18 @@ static inline void IDRSFactorFillInsert(IDRSFactorFillRow *row, PetscInt *at, Pe
 }
 
 /*
-   Fill: an entry (i, j) has the level min over k < min(i, j) of level (i, k) + level (k, j) + 1, those of the matrix have level 0,
-   and those of a higher one than levels are left out. A complete factorisation, levels < 0, needs row k only up to the first column
-   i with an entry (i, k): row i has those behind it, too.
+   Computes the fill. The level of an entry (i, j) is the min over k < min(i, j) of level (i, k) + level (k, j) + 1; entries of the
+   matrix have level 0. Entries of a higher level than `levels` are dropped. A complete factorisation, levels < 0, reads row k only
+   up to its first column i with an entry (i, k), because row i also has all later entries of row k.
 
-   Ends early at a missing entry of the diagonal, in tile row *missing, and where there are too many entries
+   Returns early if a diagonal entry is missing, in tile row *missing, or if there are too many entries
 */
 static PetscErrorCode IDRSFactorFill(IDRSFactor factor, const IDRSFactorPermuted *A, PetscInt levels, PetscBool diagonal,
                                      PetscInt *missing, PetscBool *toomany)
 {
   IDRSFactorPattern *F = &factor->pattern;
   IDRSFactorFillRow  row;
-  PetscInt          *upto, *counts, *list; /* ends of the rows as they are needed */
+  PetscInt          *upto, *counts, *list; /* end of the part of each row that is read */
 
   PetscFunctionBegin;
   *missing = -1;
@@ -233,7 +236,7 @@ static PetscErrorCode IDRSFactorGetRows(Mat A, PetscInt *n, const PetscInt *i[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix of a numeric phase has the pattern of the symbolic phase */
+/* Checks that the matrix of a numeric phase has the pattern of the symbolic phase */
 PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
 {
   const PetscInt  *i, *j;
@@ -246,7 +249,7 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
   PetscCall(MatGetNonzeroState(A, &state));
-  /* the matrix has not changed since it has been compared */
+  /* the matrix has not changed since it was compared */
   if (id == factor->id && state == factor->state) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorGetRows(A, &n, &i, &j));
   hash = factor->id && n == factor->rows && i[n] == factor->nonzeros ? IDRSFactorHash(IDRSFactorHash(0, n, i), i[n], j)
@@ -259,7 +262,7 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Nothing of a symbolic phase remains, and no matrix has its pattern */
+/* Frees the data of a symbolic phase */
 PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
 {
   PetscFunctionBegin;
@@ -276,7 +279,7 @@ PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern, and where the entries of the matrix go; what else is needed is freed by the caller, after an error, too */
+/* Computes the pattern, and the places of the entries of the matrix. The caller frees the temporary data, also after an error */
 static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRSFactorPermuted *permuted, const char untiled[])
 {
   IDRSFactorPattern *F        = &factor->pattern;
@@ -313,8 +316,8 @@ static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRS
 }
 
 /*
-   IDRSFactorSymbolic_Private - The pattern of the factors with the permutations and levels of the factor; untiled: why
-   tiles must have one row, or NULL
+   IDRSFactorSymbolic_Private - Computes the pattern of the factors with the permutations and levels of the factor; untiled: the
+   reason why tiles must have one row, or NULL
 */
 PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor factor, Mat A, const char untiled[])
 {

@@ -1,6 +1,5 @@
 /*
-   Which pivots are too small, and the inverse of a diagonal tile without a search for pivots: its pivots are those of a
-   factorisation row by row
+   The test for small pivots, and the inverse of a diagonal tile without pivoting: its pivots are those of a factorisation by rows
 
    No PETSc call: compiled for host and device. On a device the lanes of one warp share the work.
 */
@@ -9,17 +8,17 @@
 #include <petscmat.h>
 #include <petscidrs/private/idrsscalars.h>
 
-/* Rows of a tile, at most */
+/* Most rows of a tile */
 #define IDRS_FACTOR_TILE 16
 
 /*
    Products with the inverse of an ill-conditioned tile lose digits that an elimination by rows keeps: if the last pivot of a tile
-   is s times its other entries, the errors are eps / s^2 and eps / s. The measure is the largest of |D_ij (D^{-1})_ji|, which does
-   not depend on the scale of rows and columns. For larger values rows are eliminated by themselves
+   is s times its other entries, the errors are eps / s^2 and eps / s. The criterion is the largest |D_ij (D^{-1})_ji|, which does
+   not depend on the scale of rows and columns. If it is larger than this, tiles have one row
 */
 #define IDRS_FACTOR_CONDITION 100.0
 
-/* A MatFactorInfo as PETSc's own factorisations understand it */
+/* The options of a MatFactorInfo, with the same meaning as in PETSc's own factorisations */
 typedef struct {
   MatFactorShiftType type;
   PetscReal          zeropivot;
@@ -30,7 +29,7 @@ typedef struct {
 /* True if the rule compares pivots with the sum of absolute values of the other entries in their row of L and U */
 #define IDRSPivotNeedsSum(rule) ((rule)->type == MAT_SHIFT_NONZERO || (rule)->type == MAT_SHIFT_POSITIVE_DEFINITE)
 
-/* A NaN is not small */
+/* Returns PETSC_TRUE if a pivot is small; a NaN is not small */
 static inline IDRS_HOST_DEVICE PetscBool IDRSPivotIsSmall(const IDRSPivotRule *rule, PetscScalar pivot, PetscReal sum)
 {
   if (rule->type == MAT_SHIFT_POSITIVE_DEFINITE) return PetscRealPart(pivot) <= rule->zeropivot * sum ? PETSC_TRUE : PETSC_FALSE;
@@ -39,9 +38,9 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSPivotIsSmall(const IDRSPivotRule *r
 }
 
 /*
-   D = D^{-1}, bs x bs by rows, in place by Gauss-Jordan. Leaves the pivots as they came; sum belongs to the only row where the rule
-   needs it. Returns whether the inverse must not be used, because D is ill-conditioned or has a changed pivot; on a device each
-   lane looks at its own entries
+   Computes D = D^{-1}, bs x bs by rows, in place by Gauss-Jordan elimination, and stores the pivots. sum: of the only row, if the
+   rule needs it. Returns PETSC_TRUE if the inverse must not be used, because D is ill-conditioned or has a changed pivot; on a
+   device each lane checks its own entries
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSFactorInvert(PetscInt bs, PetscScalar *D, const IDRSPivotRule *rule, PetscReal sum,
                                                           PetscScalar pivots[])

@@ -1,11 +1,11 @@
 /*
-   The numeric phase in one kernel: a warp for each tile row, in the order of the levels of L.
+   The numeric phase in one kernel: one warp per tile row, in the order of the levels of L.
 
      A'_ij = A_ij - sum_k A'_ik U_kj,  k < min(i, j);   D_i = A'_ii;   row i of L and U = D_i^{-1} A'_i
 
-   A warp waits for row k where it needs it. Who leaves a row stores its number after a fence, and who finds the number reads the
-   row after it: release and acquire of the memory model. Warps take rows by turns, in the order of the levels, and all are
-   resident, so that the first row that is not done never waits for one behind it.
+   A warp waits for row k when it needs the row. A warp that has computed a row stores the number of the phase after a release
+   fence; a warp that finds this number reads the row after an acquire fence. Warps process rows in the order of the levels, and all
+   warps are resident. So the first row that is not done depends only on rows that are done.
 */
 #pragma once
 
@@ -14,27 +14,27 @@
 
 #define IDRS_NUMERIC_THREADS 256
 
-/* Small pivots: how many, and the first and last of their rows */
+/* Small pivots: their number, and the first and last of their rows */
 typedef struct {
   unsigned long long count, first, last;
-  /* whether a wait has reached its limit, and whether the inverse of a diagonal block must not be used */
+  /* a wait has reached its limit; the inverse of a diagonal block must not be used */
   int timedout, unfit;
 } IDRSPivotCounts;
 
 typedef struct {
   PetscInt         n, bs, entries; /* entries: of the pattern */
   const PetscInt  *i, *j, *right, *order;
-  PetscScalar     *a; /* tiles of the pattern, which hold those of the matrix, and diagonal tiles behind them */
+  PetscScalar     *a; /* tiles of the pattern, which contain the matrix at first, and diagonal tiles after them */
   PetscScalar     *pivots;
-  PetscReal       *sums; /* one for each row, where the rule needs them */
-  unsigned int    *done; /* number of the last phase that each row has been through */
+  PetscReal       *sums; /* one per row, if the rule needs them */
+  unsigned int    *done; /* number of the last phase that has computed each row */
   unsigned int     phase;
-  unsigned int     polls; /* of a warp that waits, at most */
+  unsigned int     polls; /* most polls of a warp that waits */
   IDRSPivotRule    rule;
   IDRSPivotCounts *counts;
 } IDRSNumeric;
 
-/* The tile of row i in this column, or negative: columns ascend */
+/* Returns the tile of row i in this column, or -1; columns are in ascending order */
 static __device__ __forceinline__ PetscInt IDRSFactorFindTile(const IDRSNumeric &F, PetscInt i, PetscInt column)
 {
   PetscInt low = F.i[i], high = F.i[i + 1];
@@ -50,8 +50,8 @@ static __device__ __forceinline__ PetscInt IDRSFactorFindTile(const IDRSNumeric 
 }
 
 /*
-   A number of A'_ij that A'_ik U_kj is subtracted from: tile q of row k, row and column in the tile, and the tile of A'_ij, or
-   negative
+   An entry of A'_ij, to which A'_ik U_kj contributes: tile q of row k, row and column within the tile, and the place of tile A'_ij,
+   or -1
 */
 typedef struct {
   PetscInt q, place;
@@ -70,7 +70,9 @@ static __device__ __forceinline__ IDRSFactorTarget IDRSFactorFindTarget(const ID
   return target;
 }
 
-/* A'_ij -= A'_ik U_kj for all j of row k, A'_ik being block p. What a lane begins with is looked up before row k is waited for */
+/*
+   A'_ij -= A'_ik U_kj for all j of row k, where A'_ik is tile p. The first target of each lane is found before the wait for row k
+*/
 template <bool TILES>
 static __device__ __forceinline__ void IDRSFactorEliminate(const IDRSNumeric &F, PetscInt i, PetscInt p, IDRSWaitPolls *wait)
 {
@@ -92,7 +94,7 @@ static __device__ __forceinline__ void IDRSFactorEliminate(const IDRSNumeric &F,
   __syncwarp();
 }
 
-/* By a warp: sum of the absolute values of row i of L and U without the diagonal, for tiles of one row */
+/* Returns the sum of absolute values of row i of L and U without the diagonal, for tiles of one row. One warp */
 static __device__ __forceinline__ PetscReal IDRSFactorRowSum(const IDRSNumeric &F, PetscInt i)
 {
   PetscReal sum = 0.0;

@@ -1,46 +1,46 @@
 /*
    Both triangles of a solve in one kernel: x_i = b_i - sum over j of A_ij x_j, for tile rows in the order of their levels.
 
-   A row of the matrix and a column of x have 1 to 32 lanes of a warp, more if the row is long. The lanes read their entries of A,
-   and then wait for the entries of x that other warps compute. If a level has few rows, it takes the time of one message.
-   Warps take chunks of rows by turns, in the order of the levels: rows of a chunk do not need each other, and the first row that is
-   not done never waits for one behind it. All warps are resident, so every row gets done. A warp goes on together, see
+   A row of the matrix and a column of x have 1 to 32 lanes of a warp, more if the row is long. The lanes load their entries of A,
+   and then wait for the entries of x that other warps compute. If a level has few rows, it takes the time of one message. Warps
+   process chunks of rows in the order of the levels. Rows of one chunk do not depend on each other, and all warps are resident, so
+   the first row that is not done depends only on rows that are done. The lanes of a warp wait until all of them can continue, see
    IDRSGoesOn(). A sum has the same order in every run.
 
-   Reads A, and the right-hand side of the first triangle; writes the entries of both triangles where others find them, and x.
+   Reads A, and the right-hand side of the first triangle; writes the entries of both triangles as marked scalars, and x.
 
-   If all entries fit into the shared memory of a block, the blocks of one cluster make the solve: each entry goes to all of them. A
-   message then takes a third of the time, see waitcluster.cuh.
+   If all entries fit into the shared memory of a block, one cluster computes the solve, and each entry is stored in all of its
+   blocks. A message then takes a third of the time, see waitcluster.cuh.
 */
 #pragma once
 
 #include "factorlevels.h"
 #include "../../sys/kernels/waitcluster.cuh"
 
-/* Threads of a block, and blocks of a multiprocessor, at most */
+/* Threads per block, and blocks per multiprocessor at most */
 #define IDRS_TRIANGLE_THREADS 512
 #define IDRS_TRIANGLE_BLOCKS  1
 
-/* A triangle as IDRSTriangleCreate() has made it. A chunk is as many units as x has columns */
+/* A triangle of IDRSTriangleCreate(). A chunk has as many units of work as x has columns */
 typedef struct {
-  PetscInt    *order, *i, *j, *chunks, *lanes, *rhs; /* rhs: of the second triangle: place of each tile row in the first */
+  PetscInt    *order, *i, *j, *chunks, *lanes, *rhs; /* rhs: for the second triangle: place of each tile row in the first */
   PetscScalar *a;
-  IDRSMarked  *x; /* entries by places, all columns of a row together */
+  IDRSMarked  *x; /* entries by places, with all columns of a row adjacent */
   PetscInt     units;
 } IDRSStage;
 
 typedef struct {
   IDRSStage          stage[2];
-  const PetscScalar *b;    /* as the entries of the first triangle */
+  const PetscScalar *b;    /* in the order of the first triangle */
   PetscScalar       *out;  /* x, or NULL */
-  const PetscInt    *rows; /* of the entries in x, or NULL: in their order */
+  const PetscInt    *rows; /* row in x of each entry, or NULL: the same */
   PetscInt           ld;
-  int                bs, columns, width; /* columns of b and x; with those that fill up to a power of 2 */
-  int               *timedout;           /* on the host: whether a wait has reached its limit */
-  unsigned int       polls;              /* of a warp that waits, at most */
+  int                bs, columns, width; /* columns of b and x; padded to a power of 2 */
+  int               *timedout;           /* on the host: a wait has reached its limit */
+  unsigned int       polls;              /* most polls of a warp that waits */
 } IDRSTriangles;
 
-/* The entries x of the first and y of the second triangle, in global memory */
+/* The entries x of the first triangle and y of the second one, in global memory */
 struct IDRSTriangleGlobal {
   IDRSMarked *x, *y;
 
@@ -57,7 +57,7 @@ struct IDRSTriangleGlobal {
   }
 };
 
-/* The same in the shared memory of each block of a cluster. keeps: the entries of the second triangle in global memory, or NULL */
+/* The same in the shared memory of each block of a cluster. keeps: the second triangle in global memory, or NULL */
 struct IDRSTriangleCluster {
   IDRSMarked  *x, *y, *keeps;
   unsigned int blocks;
@@ -76,7 +76,7 @@ struct IDRSTriangleCluster {
   }
 };
 
-/* Entries of a row that a lane waits for at once */
+/* Entries of a row that a lane waits for at the same time */
 typedef struct {
   const IDRSMarked *from[IDRS_TRIANGLE_ATONCE];
   PetscScalar       value[IDRS_TRIANGLE_ATONCE];
@@ -89,7 +89,7 @@ typedef struct {
   int      bs, r, width, column, lanes;
 } IDRSTriangleRow;
 
-/* Loads a batch from element e on, of a row whose tile row begins with entry first; elements are the columns of its tiles */
+/* Loads a batch from element e on. The tile row begins with entry first; elements: columns of its tiles */
 template <bool TILES>
 static __device__ __forceinline__ void IDRSTriangleBatchLoad(const IDRSStage &stage, const IDRSMarked *x,
                                                              const IDRSTriangleRow &row, PetscInt first, PetscInt e,
@@ -108,7 +108,9 @@ static __device__ __forceinline__ void IDRSTriangleBatchLoad(const IDRSStage &st
   }
 }
 
-/* By a warp: the part of this lane of a row, sum over j of A_ij x_j. The next batch is read while this one is waited for */
+/*
+   Returns the part of this lane of a row, sum over j of A_ij x_j. The next batch is loaded during the wait for this one. One warp
+*/
 template <bool TILES, typename Places>
 static __device__ __forceinline__ PetscScalar IDRSTriangleRowPart(const IDRSStage &stage, const IDRSMarked *x,
                                                                   const IDRSTriangleRow &row, int part, bool there,
@@ -183,7 +185,7 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKer
   IDRSTrianglesSolve<TILES>(triangles, IDRSTriangleGlobal{triangles.stage[0].x, triangles.stage[1].x});
 }
 
-/* entries: of each triangle, which are in dynamic shared memory */
+/* entries: per triangle, in dynamic shared memory */
 template <bool TILES>
 static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS)
   IDRSTrianglesClusterKernel(const __grid_constant__ IDRSTriangles triangles, size_t entries)
@@ -195,5 +197,5 @@ static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS)
   IDRSTrianglesSolve<TILES>(triangles,
                             IDRSTriangleCluster{marked, marked + entries, triangles.out ? NULL : triangles.stage[1].x, gridDim.x});
   __syncwarp();
-  IDRSClusterBarrier(); /* the other blocks store into the memory of this one until then */
+  IDRSClusterBarrier(); /* until then other blocks store into the shared memory of this one */
 }

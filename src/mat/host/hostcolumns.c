@@ -106,7 +106,7 @@ static PetscErrorCode IDRSProductSetUp_Host(IDRSProduct product, PetscBool chang
 
   PetscFunctionBegin;
   *why = NULL;
-  if (!host) PetscCall(PetscNew(&host)); /* the arrays of A are taken anew in each product */
+  if (!host) PetscCall(PetscNew(&host)); /* the arrays of A are read again for each product */
   product->data = host;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -149,7 +149,7 @@ static PetscErrorCode IDRSProductColumns_Host(IDRSProduct product, PetscInt k, V
   PetscScalar         *y[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)product->A, MATMPIAIJ, &parallel)); /* which one process may have, too */
+  PetscCall(PetscObjectTypeCompare((PetscObject)product->A, MATMPIAIJ, &parallel)); /* a parallel type may also have one process */
   if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(product->A, &blocks[0], &blocks[1], NULL));
   for (PetscInt c = 0; c < k; c++) {
     PetscCall(VecGetArrayRead(X[c], &x[c]));

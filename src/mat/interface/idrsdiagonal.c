@@ -4,8 +4,8 @@
 #include <petscidrs/private/idrsrows.h>
 
 /*
-   The rows of a sequential matrix of type aij or aijcusparse in the memory of the host, without the entries outside the diagonal
-   blocks
+   Computes the largest entries of the rows of a sequential matrix of type aij or aijcusparse on the host. Only entries in the
+   diagonal blocks count
 */
 static PetscErrorCode IDRSRowsLargestInBlocks(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest)
 {
@@ -30,7 +30,7 @@ static PetscErrorCode IDRSRowsLargestInBlocks(Mat A, PetscInt nblocks, const Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows of all blocks of a MATNEST */
+/* Computes the largest entries of the rows of a MATNEST */
 static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *supported)
 {
   PetscInt m, n;
@@ -46,7 +46,7 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *support
     Vec part;
 
     PetscCall(VecGetSubVector(largest, rows[i], &part));
-    /* rows of the nest have several blocks: their maximum */
+    /* maximum over the blocks of a row of the nest */
     for (PetscInt j = 0; j < n; j++) {
       Vec one;
 
@@ -100,11 +100,11 @@ static PetscErrorCode IDRSDiagonalGetBackEnd(Mat A, Vec x, const IDRSDiagonalOps
 }
 
 /*
-   IDRSRowsLargest - The largest absolute value of each row
+   IDRSRowsLargest - Computes the largest absolute value of each row
 
    Input Parameters:
 +  A       - the matrix
-.  nblocks - the number of diagonal blocks whose entries alone count, for a sequential matrix of type aij or aijcusparse, or 0
+.  nblocks - the number of diagonal blocks, outside of which entries do not count, for a sequential aij or aijcusparse; or 0
 -  starts  - nblocks + 1 first rows, or NULL
 
    Output Parameters:
@@ -136,7 +136,7 @@ PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[],
 -  count - the number of rows of this process whose scale has been replaced
 
    Note:
-   A NaN is not small. Without small entries nothing but a minimum goes to the host.
+   A NaN is not small. If no entry is small, only a minimum is copied to the host.
 */
 PetscErrorCode IDRSReplaceSmallDiagonal(Vec diagonal, Vec largest, Vec scale, PetscInt *count)
 {
@@ -167,7 +167,7 @@ PetscErrorCode IDRSReplaceSmallDiagonal(Vec diagonal, Vec largest, Vec scale, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSViewSmallDiagonal - The line of a view for so many rows of all processes */
+/* IDRSViewSmallDiagonal - Prints the line of a view for this number of rows of all processes */
 PetscErrorCode IDRSViewSmallDiagonal(PetscInt count, PetscViewer viewer)
 {
   PetscFunctionBegin;

@@ -1,6 +1,6 @@
 /*
-   Products as the solver calls them: choice of the back end, and PETSc's MatMult(), which computes every matvec that no projection
-   does
+   Products as the solver calls them: choice of the back end, and PETSc's MatMult(), which computes all matvecs outside of
+   projections
 */
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsproduct.h>
@@ -9,7 +9,9 @@
 
 const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};
 
-/* A copy of the operator pays off after so many matvecs; it is not made any more once so many operators in a row had fewer */
+/*
+   A copy of the operator pays off after this many matvecs. No more copies are made after this many consecutive operators had fewer
+*/
 #define IDRS_FEW_MATVECS 30
 #define IDRS_SHORT_LIVED 3
 
@@ -25,7 +27,7 @@ PetscErrorCode IDRSProductCreate(IDRSProduct *product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductReset - Nothing is left of what back ends have set up */
+/* IDRSProductReset - Frees the data of the back ends */
 PetscErrorCode IDRSProductReset(IDRSProduct product)
 {
   const IDRSProductOps *owner = product->backend ? product->backend : product->wide;
@@ -40,7 +42,7 @@ PetscErrorCode IDRSProductReset(IDRSProduct product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatGetState - What can be seen of a matrix at this moment */
+/* IDRSMatGetState - Returns the present state of a matrix */
 PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
 {
   Mat       blocks[2] = {NULL, NULL};
@@ -62,7 +64,7 @@ PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product that was asked for and cannot run on some process is an error on all of them */
+/* Reports an error on all processes if the requested product does not run on one of them */
 static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const char why[])
 {
   const MPI_Comm comm    = PetscObjectComm((PetscObject)A);
@@ -76,7 +78,7 @@ static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const
 }
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Sets up the back end number i for A, or for its new values, or tells why not */
+/* Sets up back end i for A, or for its new values, or returns the reason why it does not run */
 static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, PetscBool changed, const char *why[])
 {
   const IDRSProductOps *backend = IDRSProductList[i];
@@ -91,7 +93,7 @@ static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, Pets
   }
   product->backend = backend;
   ierr             = (*backend->setup)(product, changed, why);
-  if (ierr) (void)IDRSProductReset(product); /* nothing half made is used later */
+  if (ierr) (void)IDRSProductReset(product); /* its data are incomplete */
   PetscCall(ierr);
   if (!*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(product->A, "Product %s is not used: %s\n", backend->name, *why));
@@ -100,7 +102,7 @@ static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The product asked for, or the fastest that runs; where memory lacks for the one that was asked for, the next */
+/* Chooses the requested product, or the next one in the list if there is too little memory; with auto the fastest that runs */
 static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool changed)
 {
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
@@ -110,7 +112,6 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSProductList); i++) {
     const char *why = NULL;
 
-    /* the product that is asked for, and those after it if memory lacks */
     if (!named) PetscCall(PetscStrcmp(IDRSProductList[i]->name, KSPIDRSProducts[product->kind], &named));
     if (!named) continue;
     PetscCall((*IDRSProductList[i]->runs)(product, &why));
@@ -121,20 +122,20 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
     if (!why) PetscFunctionReturn(PETSC_SUCCESS);
     if (!product->slower) product->slower = why;
   }
-  if (product->backend) PetscCall(IDRSProductReset(product)); /* what ran in the last solve may not run in this one */
+  if (product->backend) PetscCall(IDRSProductReset(product)); /* the back end of the last solve does not run in this one */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
 
 /*
-   IDRSProductSetMat - Sets the operator of a solve, and chooses what computes A u in the projections
+   IDRSProductSetMat - Sets the operator of a solve, and chooses the back end of its projections
 
    Input Parameters:
 +  product   - the product
 .  A         - the operator, referenced until another one is set
-.  transpose - whether A^T is applied
-.  kind      - the product asked for
--  alone     - why projections cannot compute A u at all, or NULL
+.  transpose - PETSC_TRUE to apply A^T
+.  kind      - the requested product
+-  alone     - the reason why projections cannot compute A u, or NULL
 */
 PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose, KSPIDRSProduct kind, const char alone[])
 {
@@ -147,7 +148,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   PetscFunctionBegin;
   PetscCall(IDRSMatGetState(A, &state));
   changed = (PetscBool)(state.id != product->state.id || state.values != product->state.values);
-  /* a copy pays off only for operators that live for some matvecs */
+  /* a copy pays off only if the operator is used for several matvecs */
   if (changed) {
     product->shortlived = product->state.id && product->matvecs < IDRS_FEW_MATVECS ? product->shortlived + 1 : 0;
     product->matvecs    = 0;
@@ -185,7 +186,7 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductApply - y = A x by itself */
+/* IDRSProductApply - Computes y = A x, without a projection */
 PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
 {
   PetscFunctionBegin;
@@ -195,7 +196,7 @@ PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductUpdate - Takes values that have changed in the midst of a solve */
+/* IDRSProductUpdate - Updates the back end if values have changed during a solve */
 PetscErrorCode IDRSProductUpdate(IDRSProduct product, const IDRSProductOps *backend)
 {
   const char  *why = NULL;
@@ -203,7 +204,6 @@ PetscErrorCode IDRSProductUpdate(IDRSProduct product, const IDRSProductOps *back
 
   PetscFunctionBegin;
   PetscCall(IDRSMatGetState(product->A, &state));
-  /* new values in the midst of a solve */
   if (state.values != product->state.values) {
     PetscCall((*backend->setup)(product, PETSC_TRUE, &why));
     product->state = state;
@@ -211,12 +211,12 @@ PetscErrorCode IDRSProductUpdate(IDRSProduct product, const IDRSProductOps *back
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductProject - x = A u with the sums of its projection, on a device */
+/* IDRSProductProject - Computes x = A u and the sums of its projection on a device */
 PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *projection)
 {
   PetscFunctionBegin;
   PetscCall(IDRSProductUpdate(product, product->backend));
-  PetscCall(PetscLogEventBegin(MAT_Mult, product->A, 0, 0, 0)); /* so that the log counts it, with the inner products */
+  PetscCall(PetscLogEventBegin(MAT_Mult, product->A, 0, 0, 0)); /* the log then contains the matvec, with its inner products */
   PetscCall((*product->backend->projection->project)(product, projection));
   PetscCall(PetscLogEventEnd(MAT_Mult, product->A, 0, 0, 0));
   product->matvecs++;
@@ -226,8 +226,8 @@ PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *pro
 
 #if defined(PETSCIDRS_HAVE_CUDA)
 /*
-   IDRSProductConnect - Returns whether projections, or products of several columns, can exchange the halo of the product, which may
-   be NULL on some processes, inside their kernels; collective. Both back ends have the same halo
+   IDRSProductConnect - Returns PETSC_TRUE if projections, or products with several columns, can exchange the halo inside their
+   kernels. The product may be NULL on some processes. Collective. Both back ends have the same halo
 */
 PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool columns, PetscBool *connected)
 {

@@ -1,6 +1,5 @@
 /*
-   Products with several columns: choice of the back end, A^T as a matrix, and MatMult() of each column where A cannot be read once
-   for all
+   Products with several columns: choice of the back end, A^T as a matrix, and MatMult() of each column if no back end runs
 */
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsops.h>
@@ -8,14 +7,17 @@
 #include <petscidrs/private/idrscompat.h>
 #include "idrsrowscatter.h"
 
-/* Back ends of several columns beside those that projections have, which need no copy of A */
+/* Back ends for several columns that need no copy of A, if projections have no back end */
 #if defined(PETSCIDRS_HAVE_CUDA)
 static const IDRSProductOps *const IDRSColumnsList[] = {&IDRSProducts_CSR, &IDRSProducts_Host};
 #else
 static const IDRSProductOps *const IDRSColumnsList[] = {&IDRSProducts_Host};
 #endif
 
-/* IDRSMatHasUsualMult - Whether MatMult() is that of the type, which a user may have replaced; for the types here */
+/*
+   IDRSMatHasUsualMult - Returns PETSC_TRUE if MatMult() is the function of the type, and not of the user. PETSC_FALSE for types not
+   listed here
+*/
 PetscErrorCode IDRSMatHasUsualMult(Mat A, PetscBool *usual)
 {
   static const MatType types[]                                 = {MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE};
@@ -43,7 +45,9 @@ PetscErrorCode IDRSMatHasUsualMult(Mat A, PetscBool *usual)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first back end that runs, or why none does. What was set up for several columns alone stays where it is taken again */
+/*
+   Sets up the first back end that runs, or sets the reason why none does. The set-up is kept if the same back end is chosen again
+*/
 static PetscErrorCode IDRSProductTryColumns_Private(IDRSProduct product)
 {
   const IDRSProductOps *before = product->wide;
@@ -69,7 +73,7 @@ static PetscErrorCode IDRSProductTryColumns_Private(IDRSProduct product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if the back end of several columns can use all these vectors, which are on the side of the matrix then */
+/* Returns PETSC_TRUE if the back end for several columns can use all these vectors: if it runs on the GPU, they must be there */
 static PetscErrorCode IDRSProductTakes_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[], PetscBool *takes)
 {
   PetscFunctionBegin;
@@ -85,8 +89,8 @@ static PetscErrorCode IDRSProductTakes_Private(IDRSProduct product, PetscInt k, 
 }
 
 /*
-   The scatters of all columns at once and those of MatMult() do not meet: all processes have a back end of several columns, and
-   vectors that it takes, or none has
+   All processes must use the same scatters: either all have a back end for several columns, and vectors that it accepts, or all
+   call MatMult()
 */
 static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
@@ -102,7 +106,7 @@ static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, Petsc
   any = alone = takes ? 0 : 1;
   IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  /* all processes have a back end: one scatter of k numbers a row */
+  /* all processes have a back end: one scatter of k numbers per row */
   if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
   if (any && product->wide) {
     if (!product->backend) PetscCall(IDRSProductReset(product));
@@ -112,7 +116,7 @@ static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The back end that computes Y = A X with this operator and vectors like these, which may be MatMult() of each column */
+/* Chooses the back end that computes Y = A X with this operator and vectors like these; NULL: MatMult() of each column */
 static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
   MatInfo info;
@@ -133,7 +137,7 @@ static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if A^T can be made as a matrix whose products read it once */
+/* Returns PETSC_TRUE if A^T can be stored as a matrix, so that products read it once */
 static PetscErrorCode IDRSProductTransposes_Private(IDRSProduct product, PetscBool *can)
 {
   PetscFunctionBegin;
@@ -146,9 +150,10 @@ static PetscErrorCode IDRSProductTransposes_Private(IDRSProduct product, PetscBo
 }
 
 /*
-   A^T as the operator of a product of its own, whose values are those of A. MatTranspose() takes all processes: they agree on it at
-   the first product with this operator, and after that each sees by itself what all have changed together. It is made anew for new
-   values: after MAT_REUSE_MATRIX a MATAIJCUSPARSE has the old ones on the device, up to PETSc 3.26 at least
+   Updates A^T, which is the operator of a separate product. MatTranspose() is collective. At the first product with an operator all
+   processes agree on a reduction if A^T is still valid. Later each process decides on its own, from states that change on all
+   processes. A^T is created again for new values, because after MAT_REUSE_MATRIX a MATAIJCUSPARSE has the old values on the device,
+   up to PETSc 3.26 at least
 */
 static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
 {
@@ -163,7 +168,6 @@ static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
     product->transposed = transposed;
   }
   PetscCall(IDRSMatGetState(product->A, &state));
-  /* A^T is made again if the matrix, its pattern, its values or the product asked for have changed */
   old = !transposed->A || transposed->of.id != state.id || transposed->of.pattern != state.pattern ||
         transposed->of.collective != state.collective || transposed->kind != product->kind;
   if (!product->widechosen) {
@@ -181,7 +185,7 @@ static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By the back end, in one go */
+/* Computes Y = A X by the back end */
 static PetscErrorCode IDRSProductWide_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
   const PetscLogDouble flops = product->flops * (PetscLogDouble)k;
@@ -198,7 +202,7 @@ static PetscErrorCode IDRSProductWide_Private(IDRSProduct product, PetscInt k, V
 }
 
 /*
-   IDRSProductApplyColumns - Y_j = A X_j by itself, or A^T X_j, for several columns; collective
+   IDRSProductApplyColumns - Computes Y_j = A X_j, or A^T X_j, for several columns; collective
 
    Input Parameters:
 +  product - the product, whose operator is set
@@ -208,9 +212,9 @@ static PetscErrorCode IDRSProductWide_Private(IDRSProduct product, PetscInt k, V
    Output Parameter:
 .  Y       - other vectors
 
-   A is read once, where a back end runs and the vectors of the first product with this operator are on the side of the matrix,
-   device or host, on all processes; vectors of later products must be there, too. Then Y_j does not depend on the other columns,
-   nor on whether there are any, to the last bit. Else each column is multiplied by MatMult()
+   A is read once if, on all processes, a back end runs and the vectors of the first product with this operator are in the memory
+   of the matrix, device or host; vectors of later products must be there, too. Then the bits of Y_j do not depend on the other
+   columns, nor on their number. Otherwise MatMult() is called for each column
 */
 PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
@@ -245,8 +249,8 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
 }
 
 /*
-   IDRSProductGoesByRows - Whether products of several columns with this operator, or its transpose, may need a block by rows on a
-   device: memory that they allocate when the first of them is computed
+   IDRSProductGoesByRows - Returns PETSC_TRUE if products of several columns with this operator, or its transpose, may copy X to
+   row-major order on a device. The first such product allocates memory for the copy
 */
 PetscErrorCode IDRSProductGoesByRows(Mat A, KSPIDRSProduct kind, PetscBool *byrows)
 {

@@ -10,12 +10,13 @@ static PetscReal IDRSRootDistanceSquared(IDRSRoot a, IDRSRoot b, PetscReal large
 }
 
 /*
-   IDRSRootsLeja - Leja order: the first is the largest, each of the others the one with the largest product of distances to those
-   before it. In this order no partial product of the factors 1 - z / root becomes much larger than the others.
+   IDRSRootsLeja - Computes the Leja order: the first root has the largest modulus, and each next root has the largest product of
+   distances to the roots before it. In this order no partial product of the factors 1 - z / root becomes much larger than the
+   others.
 
-   With a floor for the distances, relative to the largest modulus, a root may be taken again: m of them, more or less than n. Its
-   product of distances is an estimate of how large a vector is in the direction that the root stands for, after the factors before
-   it. Without a floor each is taken once, and m is n
+   With a floor for the distances, relative to the largest modulus, roots may be repeated: there are m of them, more or fewer than
+   n. The product of distances estimates the component of a vector that belongs to the root, after the factors before it. Without a
+   floor there are no repetitions, and m is n
 */
 PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor, PetscInt m, IDRSRoot to[])
 {
@@ -25,7 +26,7 @@ PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor,
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(n, &measure));
   for (PetscInt i = 0; i < n; i++) {
-    measure[i] = IDRSRootModulus(from[i]); /* the first is the largest */
+    measure[i] = IDRSRootModulus(from[i]); /* the first root is the largest */
     largest    = PetscMax(largest, measure[i]);
   }
   for (PetscInt done = 0; done < m;) {
@@ -40,7 +41,7 @@ PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor,
     for (PetscInt k = 0; k < group; k++) {
       if (done + k < m) to[done + k] = from[best + k];
       for (PetscInt i = 0; i < n; i += IDRSRootGroup(from[i])) {
-        /* a root that is there twice comes late, but it comes */
+        /* multiple roots come last, but are not left out */
         if (measure[i] > -PETSC_MAX_REAL)
           measure[i] += PetscLogReal(PetscMax(IDRSRootDistanceSquared(from[i], from[best + k], largest), least * least));
       }
@@ -52,8 +53,8 @@ PetscErrorCode IDRSRootsLeja(PetscInt n, const IDRSRoot from[], PetscReal floor,
 }
 
 /*
-   IDRSRootsCreate - Roots from their real and imaginary parts (NULL: zero), in real builds with those of a pair one behind the
-   other; what they are is for errors
+   IDRSRootsCreate - Creates roots from real and imaginary parts (NULL: zero). In real builds conjugate pairs are adjacent. what:
+   name of the roots in error messages
 */
 PetscErrorCode IDRSRootsCreate(const char what[], PetscInt n, const PetscReal re[], const PetscReal im[], IDRSRoot **made)
 {

@@ -2,7 +2,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petsc/private/petscimpl.h>
 
-/* IDRSRowsGet - The rows of a sequential matrix, in the memory of the host */
+/* IDRSRowsGet - Gets the rows of a sequential matrix, in the memory of the host */
 PetscErrorCode IDRSRowsGet(Mat A, IDRSRows *rows)
 {
   PetscBool done;
@@ -35,7 +35,7 @@ PetscErrorCode IDRSRowsRestore(IDRSRows *rows)
 */
 PetscErrorCode IDRSRowsGetBlocks(Mat A, Mat *block, Mat *outer, const PetscInt *garray[])
 {
-  PetscBool parallel; /* by its type: a parallel type may live on one process */
+  PetscBool parallel; /* of a parallel type, perhaps on one process */
 
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
@@ -105,7 +105,7 @@ PetscErrorCode IDRSArraysGet(PetscObject b, PetscObject x, PetscBool device, IDR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSArraysRestore - Restores what IDRSArraysGet() has got with the same arguments */
+/* IDRSArraysRestore - Restores the arrays of IDRSArraysGet(), with the same arguments */
 PetscErrorCode IDRSArraysRestore(PetscObject b, PetscObject x, PetscBool device, IDRSArrays *arrays)
 {
   PetscFunctionBegin;

@@ -1,11 +1,11 @@
 /*
-   The scatter of several columns of X. Its roots are not the rows of X but those that travel, so that no more than these is copied
-   from columns to rows
+   The scatter of several columns of X. Its roots are only the rows that other processes need, so that no other rows are copied from
+   columns to row-major order
 */
 #include "idrsrowscatter.h"
 #include <petscidrs/private/idrscompat.h>
 
-/* The rows that are roots of a scatter from all rows of X */
+/* Finds the rows that are roots of a scatter from all rows of X */
 static PetscErrorCode IDRSRowScatterRows(PetscSF all, PetscInt n, IDRSRowScatter rowscatter)
 {
   const PetscInt *degrees;
@@ -22,7 +22,7 @@ static PetscErrorCode IDRSRowScatterRows(PetscSF all, PetscInt n, IDRSRowScatter
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same leaves, whose roots are places among the rows that travel */
+/* Sets the graph: the same leaves, with indices among the rows to send as roots */
 static PetscErrorCode IDRSRowScatterGraph(PetscSF all, PetscInt n, IDRSRowScatter rowscatter)
 {
   const PetscSFNode *from;
@@ -38,7 +38,7 @@ static PetscErrorCode IDRSRowScatterGraph(PetscSF all, PetscInt n, IDRSRowScatte
   PetscCall(PetscSFGetGraph(all, NULL, NULL, NULL, &from));
   PetscCall(PetscMalloc1(rowscatter->nghosts, &to));
   for (PetscInt i = 0; i < rowscatter->nghosts; i++) {
-    /* ghost i is row found[i] of those that travel from its process */
+    /* ghost i is row found[i] of the rows that its process sends */
     to[i].rank  = from[i].rank;
     to[i].index = found[i];
   }
@@ -49,7 +49,7 @@ static PetscErrorCode IDRSRowScatterGraph(PetscSF all, PetscInt n, IDRSRowScatte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSRowScatterCreate - For a MATMPIAIJ or MATMPIAIJCUSPARSE; collective */
+/* IDRSRowScatterCreate - Creates the scatter of a MATMPIAIJ or MATMPIAIJCUSPARSE; collective */
 PetscErrorCode IDRSRowScatterCreate(Mat A, IDRSRowScatter *newscatter)
 {
   const MPI_Comm  comm = PetscObjectComm((PetscObject)A);
@@ -77,7 +77,7 @@ PetscErrorCode IDRSRowScatterCreate(Mat A, IDRSRowScatter *newscatter)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The datatype of k scalars, which PetscSF keeps buffers for */
+/* Returns the datatype of k scalars. It is kept, because PetscSF keeps buffers for each datatype */
 static PetscErrorCode IDRSRowScatterUnit(IDRSRowScatter rowscatter, PetscInt k, MPI_Datatype *unit)
 {
   PetscFunctionBegin;
@@ -89,9 +89,7 @@ static PetscErrorCode IDRSRowScatterUnit(IDRSRowScatter rowscatter, PetscInt k, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSRowScatterBegin - k numbers of each row that travels set out, rows[] and ghosts[] being arrays by rows in this kind of memory
-*/
+/* IDRSRowScatterBegin - Begins to send k numbers of each row. rows[] and ghosts[] are row-major, in this kind of memory */
 PetscErrorCode IDRSRowScatterBegin(IDRSRowScatter rowscatter, PetscInt k, PetscMemType memory, const PetscScalar rows[],
                                    PetscScalar ghosts[])
 {

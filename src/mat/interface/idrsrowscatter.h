@@ -1,5 +1,5 @@
 /*
-   The entries of several columns that products need of other processes: k numbers a row travel together, in one scatter
+   Exchange of the entries of several columns between processes: one scatter sends k numbers per row
 */
 #pragma once
 
@@ -7,10 +7,10 @@
 #include <petscidrs/private/idrsproduct.h>
 
 typedef struct _n_IDRSRowScatter {
-  PetscSF      sf;      /* from those rows of X that other processes need to the ghosts of this one */
-  PetscInt     count;   /* of those rows, */
-  PetscInt    *rows;    /* and which ones they are, in ascending order */
-  PetscInt     nghosts; /* columns of the block outside the diagonal one */
+  PetscSF      sf;      /* from the rows of X that other processes need to the ghosts of this process */
+  PetscInt     count;   /* rows to send */
+  PetscInt    *rows;    /* their numbers, in ascending order */
+  PetscInt     nghosts; /* columns of the block outside the diagonal block */
   MPI_Datatype units[IDRS_MAX_WIDTH + 1];
 } *IDRSRowScatter;
 

@@ -6,7 +6,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsplace.h>
 
-/* Memory of the host, and of the GPU */
+/* Back ends for the memory of the host and of the GPU */
 static const IDRSMatchingOps *const IDRSMatchingBackEnds[] = {&IDRSMatchingBackEnds_Host,
 #if defined(PETSCIDRS_HAVE_CUDA)
                                                               &IDRSMatchingBackEnds_CUDA

@@ -17,7 +17,7 @@ typedef struct {
   unsigned int       changed;
 } IDRSMatchingSweep;
 
-/* Blocks for a row each thread, or for several rows */
+/* Blocks with one row per thread, or several rows */
 static unsigned int IDRSMatchingBlocks(PetscInt n)
 {
   return (unsigned int)PetscMin((n + IDRS_THREADS - 1) / IDRS_THREADS, 65535);
@@ -105,8 +105,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 }
 
 /*
-   A sweep of IDRSMatchingRescaleRows(): scalings of the rows, and of the columns from those before the sweep, unless it is the last
-   one. By a thread, for a row at a time. Bits of positive numbers have the order of the numbers
+   One sweep of IDRSMatchingRescaleRows(): computes the scalings of the rows and, unless it is the last sweep, of the columns, from
+   the scalings before the sweep. One thread per row. The bits of positive numbers have the order of the numbers
 */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSMatchingSweepKernel(IDRSCSR A, const PetscInt *column, bool last, const double *before, double *right, double *left,
@@ -242,10 +242,7 @@ static PetscErrorCode IDRSMatchingSetScalings_CUDA(IDRSMatching matching, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   a~ = Dr a Dc, in the row of A~ that the row of A becomes. By a thread, for a row at a time. Dr a is at most 1 / Dc, so it does
-   not overflow
-*/
+/* a~ = Dr a Dc, in the row of A~ that the row of A becomes. One thread per row. Dr a is at most 1 / Dc, so it does not overflow */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSMatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i,
                          PetscScalar *a)

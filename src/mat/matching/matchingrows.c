@@ -28,7 +28,7 @@
 */
 #define MATCHING_TINY 1e-300
 
-/* A column is one of these, or it has a place in the heap of the present search, which is 0 or larger */
+/* State of a column: one of these, or its place in the heap of the present search, which is 0 or larger */
 #define MATCHING_UNSEEN  -1
 #define MATCHING_SCANNED -2 /* by the present search */
 #define MATCHING_CLOSED  -3 /* by the first search without a path; MATCHING_CLOSED - k by the search after k others of these */
@@ -48,7 +48,7 @@ typedef struct {
   PetscInt  nclosed, nsearches; /* closed columns, and the searches that have closed them */
   PetscInt *from, *fromentry;   /* row and entry by which a column is reached */
   double   *distance;
-  double    entries; /* that all searches have looked at */
+  double    entries; /* read by all searches */
 } IDRSMatchingSolver;
 
 static inline double IDRSMatchingModulus(const IDRSMatchingSolver *m, PetscInt p)
@@ -262,8 +262,8 @@ static PetscBool IDRSMatchingAugment(IDRSMatchingSolver *m, PetscInt s)
 }
 
 /*
-   Raises the shifts of closed columns until the entries of row i in them are at most 1. Only columns count that one of the first
-   "searches" searches has closed
+   Raises the shifts of closed columns until the entries of row i in them are at most 1. Counts only columns that the first
+   `searches` searches have closed
 */
 static void IDRSMatchingRaiseShifts(const IDRSMatchingSolver *m, PetscInt i, PetscInt searches, double shift[])
 {

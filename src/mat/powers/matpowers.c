@@ -17,7 +17,7 @@ static PetscErrorCode IDRSPowersCheckArray(MPI_Comm comm, const char who[], cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the layout of a vector: back ends on arrays assume that it has the rows of the matrix on each process */
+/* Checks the layout of a vector, because back ends use arrays with as many entries as the matrix has rows on each process */
 static PetscErrorCode IDRSPowersCheckVec(const char who[], Mat A, const char name[], Vec v)
 {
   PetscInt N, size, n, local;
@@ -34,7 +34,7 @@ static PetscErrorCode IDRSPowersCheckVec(const char who[], Mat A, const char nam
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks an output vector, which must not be one of those that are read */
+/* Checks an output vector, which must differ from the vectors that are read */
 static PetscErrorCode IDRSPowersCheckOutput(const char who[], const IDRSPowers *powers, Vec x, const char name[], Vec v)
 {
   MPI_Comm comm = PetscObjectComm((PetscObject)powers->A);
@@ -46,7 +46,7 @@ static PetscErrorCode IDRSPowersCheckOutput(const char who[], const IDRSPowers *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the matrix, the coefficients and the vectors that are read */
+/* Checks the matrix, the coefficients and the input vectors */
 static PetscErrorCode IDRSPowersCheck(const char who[], const IDRSPowers *powers, Vec x)
 {
   const Mat A    = powers->A;
@@ -120,7 +120,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
 - mu      - array of k coefficients; the first is not used
 
   Output Parameter:
-. v - array of k vectors, none of which is x or the diagonal: v[j - 1] is $v_j$
+. v - array of k vectors, which must not contain x or the diagonal: v[j - 1] is $v_j$
 
   Level: intermediate
 
@@ -134,11 +134,11 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and
   `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
 
-  Each step takes one `MatMult()`, of any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors of
-  type `VECCUDA` one kernel makes up to 16 steps if the GPU can hold the matrix in its registers, which takes up to some 90 000
-  rows of at most 8 entries; the matrix then keeps as much memory as 32 vectors take. Otherwise one kernel makes all of a step. A
-  matrix of type `MATAIJSTREAM` is sent to the GPU once for as many steps as its memory there has room for; on several processes
-  there is one exchange before. `-info` tells which of these is not possible, and why.
+  Each step calls `MatMult()` once, with any type of matrix. Faster kernels are used on one process with a matrix of type
+  `MATSEQAIJCUSPARSE` and vectors of type `VECCUDA`. If the registers of the GPU can hold the matrix, up to some 90 000 rows of at
+  most 8 entries, one kernel computes up to 16 steps, and the matrix keeps as much memory as 32 vectors. Otherwise one kernel
+  computes one step. A matrix of type `MATAIJSTREAM` is sent to the GPU once for as many steps as its memory there permits, on
+  several processes after one exchange. If one of these methods is not possible, `-info` prints the reason.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,
 `MATAIJSTREAM`, `MatMult()`
@@ -181,14 +181,14 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
 - c       - array of k + 1 coefficients of the sum
 
   Output Parameters:
-+ y  - the sum, another vector than x and the diagonal
-- vk - the last vector of the sequence, another than x, y and the diagonal, or `NULL`
++ y  - the sum, a vector other than x and the diagonal
+- vk - the last vector of the sequence, other than x, y and the diagonal, or `NULL`
 
   Level: intermediate
 
   Note:
-  See `MatPowersMult()` for the sequence. Terms with a coefficient of zero are not added. The vectors between are not kept: the
-  matrix keeps three work vectors for them, or none if it is of type `MATAIJSTREAM` and one pass is enough.
+  See `MatPowersMult()` for the sequence. Terms with a coefficient of zero are not added. Intermediate vectors are overwritten: the
+  matrix keeps three work vectors, or none if it is of type `MATAIJSTREAM` and one pass is enough.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,
 `MATAIJSTREAM`, `MatMult()`

@@ -76,7 +76,7 @@ static PetscReal IDRSPowersCapacity(PetscInt n, const IDRSRoot shifts[])
   Level: intermediate
 
   Notes:
-  $v_j = \gamma (D^{-1}A - \theta_j) v_{j-1}$, with the shifts in Leja order, and again from the first one if k is larger than n.
+  $v_j = \gamma (D^{-1}A - \theta_j) v_{j-1}$, with the shifts in Leja order, repeated from the first one if k is larger than n.
   Good shifts are Ritz values. $1/\gamma$ is the geometric mean of the distances of the shifts from the last one, so that the
   vectors neither grow nor shrink much.
 
@@ -143,8 +143,8 @@ PetscErrorCode MatPowersSetNewton(PetscInt k, PetscInt n, const PetscReal re[], 
   v_j = T_j((D^{-1}A - center) / f) (f / (a + b))^j x, \quad f^2 = a^2 - b^2,
   $$
 
-  with the foci of the ellipse at center + f and center - f. The coefficients are real also where b is larger than a. In the ellipse
-  these polynomials are not larger than one, so the vectors do not grow where it encloses the spectrum.
+  with the foci of the ellipse at center + f and center - f. The coefficients are real even if b is larger than a. In the ellipse
+  the modulus of these polynomials is at most one, so the vectors do not grow if the ellipse encloses the spectrum.
 
 .seealso: [](ch_matrices), `MatPowersMult()`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`
 @*/

@@ -1,8 +1,8 @@
 /*
    Back end "cuda" of the matrix powers: one kernel for each step, with its recurrence and sum, on the arrays of a MATSEQAIJCUSPARSE
 
-   Reads A, D^{-1}, v_{j-1}, v_{j-2} and y once; writes v_j and y. Sums have the order of the columns, by each of the lanes that
-   share a row.
+   Reads A, D^{-1}, v_{j-1}, v_{j-2} and y once; writes v_j and y. Each of the lanes that share a row adds its entries in the order
+   of the columns.
 */
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsplace.h>
@@ -16,12 +16,12 @@
 #include "../../sys/kernels/launch.cuh"
 
 /*
-   The step of a row; before, inverse and y are NULL if there are none. With the first step first v_{j-1} is added to
-   y, too; where it begins, y is not read
+   The step of a row; before, inverse and y may be NULL. The first step also adds v_{j-1} to y, and does not read y if the sum
+   begins
 */
 typedef struct {
   PetscScalar        gamma, theta, mu, first, c;
-  PetscBool          begins; /* y */
+  PetscBool          begins; /* the sum y */
   const PetscScalar *inverse, *before, *last;
   PetscScalar       *next, *y;
 } IDRSPowersRow;
@@ -48,7 +48,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* Returns the length of the longest row of a matrix, which the matrix keeps until it changes */
+/* Returns the length of the longest row, which is stored with the matrix until it changes */
 static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *longest)
 {
   static PetscInt id = -1;
@@ -65,7 +65,7 @@ static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersAreOnGPU - Returns NULL, or why kernels cannot take the place of MatMult() */
+/* IDRSPowersAreOnGPU - Returns NULL, or the reason why kernels cannot replace MatMult() */
 PetscErrorCode IDRSPowersAreOnGPU(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
   PetscBool sequential, gpu = PETSC_TRUE;
@@ -85,7 +85,7 @@ PetscErrorCode IDRSPowersAreOnGPU(Mat A, PetscInt n, const Vec vecs[], const cha
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns NULL, or why the steps must use MatMult(), or why this is faster */
+/* Returns NULL, or the reason why steps must use MatMult(), or why MatMult() is faster */
 static PetscErrorCode IDRSPowersRuns_CUDA(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
   PetscInt longest = 0;
@@ -105,7 +105,7 @@ static PetscErrorCode IDRSPowersRuns_CUDA(Mat A, PetscInt n, const Vec vecs[], c
 static PetscErrorCode IDRSPowersStep_CUDA(const IDRSPowers *powers, PetscInt j, Vec before, Vec last, Vec next,
                                           const IDRSPowersSum *sum)
 {
-  const PetscBool two = (PetscBool)(j > 1 && powers->mu[j - 1] != 0.0); /* vectors before the next one */
+  const PetscBool two = (PetscBool)(j > 1 && powers->mu[j - 1] != 0.0); /* two vectors before the next one */
   IDRSPowersRow   step;
   IDRSCSR         csr;
   PetscLogDouble  nonzeros = 0;

@@ -22,7 +22,7 @@ static PetscErrorCode IDRSPowersStep_Mat(const IDRSPowers *powers, PetscInt j, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatMult() serves every matrix and every vector */
+/* MatMult() works for every matrix and every vector */
 static PetscErrorCode IDRSPowersRuns_Mat(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
   PetscFunctionBegin;

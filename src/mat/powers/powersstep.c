@@ -1,5 +1,5 @@
 /*
-   Matrix powers step by step, for back ends that know how to make one
+   Matrix powers step by step, for back ends that provide one step
 */
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrscompat.h>
@@ -15,7 +15,7 @@ PetscErrorCode IDRSPowersByStep(const IDRSPowers *powers, Vec x, Vec v[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPowersWorkGet - Returns three vectors like x, which belong to the matrix */
+/* IDRSPowersWorkGet - Returns three vectors like x, which the matrix owns */
 PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
 {
   const char *const names[] = {"IDRSPowersWork0", "IDRSPowersWork1", "IDRSPowersWork2"};
@@ -27,7 +27,7 @@ PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
 
     PetscCall(PetscObjectQuery((PetscObject)A, names[i], (PetscObject *)&work[i]));
     if (work[i]) PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)work[i])->type_name, &same));
-    if (same) { /* the matrix may have other rows by now */
+    if (same) { /* the matrix may have another layout now */
       PetscCall(VecGetLayout(x, &rows[0]));
       PetscCall(VecGetLayout(work[i], &rows[1]));
       PetscCall(PetscLayoutCompare(rows[0], rows[1], &same));
@@ -35,7 +35,7 @@ PetscErrorCode IDRSPowersWorkGet(Mat A, Vec x, Vec work[])
     if (same) continue;
     PetscCall(VecDuplicate(x, &work[i]));
     PetscCall(PetscObjectCompose((PetscObject)A, names[i], (PetscObject)work[i]));
-    PetscCall(PetscObjectDereference((PetscObject)work[i])); /* it is the matrix's now */
+    PetscCall(PetscObjectDereference((PetscObject)work[i])); /* the matrix owns it now */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -64,7 +64,7 @@ PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *powers, Vec x, const IDRSPo
   for (PetscInt j = 1; j <= powers->k; j++) {
     Vec next = work[j % 3];
 
-    /* v_j in the place of v_{j-3}, and y += c_j v_j */
+    /* v_j overwrites v_{j-3}; y += c_j v_j */
     PetscCall((*ops->step)(powers, j, before, last, next, sum));
     before = last;
     last   = next;

@@ -1,16 +1,17 @@
 /*
-   Back end "stream" of the matrix powers: passes of a MATAIJSTREAM, each of as many levels as the memory of the device has room for
+   Back end "stream" of the matrix powers: passes of a MATAIJSTREAM, each with as many levels as fit in the memory of the device
 
-   A pass begins with the last two vectors of the one before, in three work vectors. v_b of a pass may replace v_{a-1}, because only
-   level a + 1 of a row reads v_{a-1}, in the same row and before v_b; it must not replace v_a. A single pass needs no work vectors.
+   A pass begins with the last two vectors of the pass before, in three work vectors. v_b of a pass may overwrite v_{a-1}, because
+   only level a + 1 of a row reads v_{a-1}, in the same row and before v_b; it must not overwrite v_a. A single pass needs no work
+   vectors.
 */
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
 
 /*
-   Returns NULL, or why passes of many steps are not possible with these vectors: the same on all processes, although vectors may be
-   bound to the CPU on some of them
+   Returns NULL, or the reason why passes with many levels are not possible with these vectors. The same on all processes, although
+   vectors may be bound to the CPU on some of them
 */
 static PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
@@ -53,8 +54,8 @@ static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, V
 }
 
 /*
-   Chooses work vectors for the last two vectors of a pass: for v_b the one of v_{a-1}, if that is a work vector, and for v_{b-1}
-   another one than that of v_a
+   Chooses work vectors for the last two vectors of a pass: v_b overwrites v_{a-1} if v_{a-1} is a work vector, and v_{b-1} is not
+   the work vector of v_a
 */
 static void IDRSPowersChooseWork(const Vec work[3], Vec last, Vec before, Vec *next, Vec *nextbefore)
 {
@@ -70,8 +71,8 @@ static void IDRSPowersChooseWork(const Vec work[3], Vec last, Vec before, Vec *n
 }
 
 /*
-   Chooses vectors for the levels of a pass: work vectors for those that the next pass begins with, and in the last pass v_k and
-   then A y, if they are asked for. Other levels are in the window only
+   Chooses vectors for the levels of a pass: work vectors for the two levels that the next pass begins with, and in the last pass
+   v_k and A y, if requested. Other levels are only in the window
 */
 static void IDRSPowersChooseLevels(PetscInt k, const Vec work[3], const IDRSPowersSum *sum, IDRSStreamSequence *sequence,
                                    MatStreamVecs *vecs)

@@ -1,15 +1,15 @@
 /*
-   Back end "whole" of the matrix powers: up to 16 steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE which is so small that
-   the lanes of the GPU hold all of it. Launches of kernels take longer than products there.
+   Back end "whole" of the matrix powers: up to 16 steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE that is small enough
+   for the registers of the GPU. For such a matrix a kernel launch takes longer than a product.
 
-   A lane has up to IDRS_ROW_ATONCE entries of a row in registers, from the first step to the last. A longer row has several
-   lanes, which add up their parts. The first lane of a row keeps v_{j-1} and v_{j-2} of this row. Entries of v_{j-1} go from lane
-   to lane as marked scalars, see wait.cuh, and so do the sums of a row that is too long for one warp: no barrier is between steps.
-   Each step has places of its own in one launch. So no scalar is overwritten while another lane may read it, however far the lanes
-   are apart. There are two sets of places, and each launch clears the set of the next one.
+   A lane has up to IDRS_ROW_ATONCE entries of a row in registers, from the first step to the last. A longer row has several lanes,
+   which add up their parts. The first lane of a row has v_{j-1} and v_{j-2} of this row in registers. Lanes exchange entries of
+   v_{j-1} as marked scalars, see wait.cuh, and also the sums of a row that is too long for one warp. There is no barrier between
+   steps. Each step of a launch has separate places for its marked scalars, so none of them is overwritten while another lane may
+   still read it. There are two sets of places, and each launch clears the set of the next launch.
 
-   Reads A, D^{-1}, x, v_{-1} and y once; writes y and vectors that are asked for. The order of a sum depends on the pattern alone:
-   the same bits in every run.
+   Reads A, D^{-1}, x, v_{-1} and y once; writes y and the requested vectors. The order of a sum depends only on the pattern, so
+   results have the same bits in every run.
 */
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrspowers.h>
@@ -25,19 +25,19 @@
 #include "../matching/matchingcuda.h"
 #include "rowlanes.cuh"
 
-/* Threads of a block at most, so that each has the registers that it needs */
+/* Most threads of a block, limited by the registers that each thread needs */
 #define IDRS_POWERS_THREADS 704
 
-/* Steps of a launch at most */
+/* Most steps of a launch */
 #define IDRS_POWERS_STEPS 16
 
-/* Coefficients of a launch, and vectors, each of which may be NULL; if y begins, it is not read */
+/* Coefficients and vectors of a launch; vectors may be NULL. If begins is true, y is not read */
 typedef struct {
   IDRSCSR            A;
   const IDRSRowLane *lanes;
-  unsigned int       count; /* of them */
+  unsigned int       count; /* number of lanes */
   int                steps;
-  size_t             stride; /* places of a step: of rows, and of sums of further warps */
+  size_t             stride; /* places per step: for rows, and for sums of further warps */
   IDRSMarked        *places, *clear;
   int                cleared; /* steps whose places are cleared */
   PetscScalar        gamma[IDRS_POWERS_STEPS], theta[IDRS_POWERS_STEPS], mu[IDRS_POWERS_STEPS], c[IDRS_POWERS_STEPS], c0;
@@ -85,16 +85,16 @@ static __global__ void __launch_bounds__(IDRS_POWERS_THREADS, 1)
   if (!wait.left) *(volatile int *)powers.timedout = 1;
 }
 
-/* The data of this back end that a matrix keeps */
+/* The data of this back end that is stored with a matrix */
 typedef struct {
   bool             planned; /* for this pattern */
   PetscObjectState pattern;
   PetscInt         n, longest;
-  size_t           lanes, extra; /* lanes of all warps, and sums of further warps of a row */
-  IDRSRowLane     *lane;         /* in the memory of the GPU */
+  size_t           lanes, extra; /* lanes of all warps, and sums of further warps of rows */
+  IDRSRowLane     *lane;         /* on the GPU */
   IDRSMarked      *places[2];
   PetscInt         used[2]; /* number of steps whose places are not clear */
-  int              set;     /* of the next launch */
+  int              set;     /* set of the next launch */
   int             *timedout;
 } IDRSPowersWhole;
 
@@ -123,7 +123,7 @@ static PetscErrorCode IDRSPowersWholeDestroy(void *pointer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets what the matrix keeps, and plans the lanes if its pattern is new */
+/* Gets the data of a matrix, and plans the lanes if its pattern is new */
 static PetscErrorCode IDRSPowersWholeGet(Mat A, IDRSPowersWhole **whole)
 {
   PetscObjectState pattern;
@@ -184,7 +184,7 @@ static PetscErrorCode IDRSPowersWholeSetUp(Mat A, IDRSPowersWhole *whole, cudaSt
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int set = 0; set < 2; set++) {
     if (!whole->places[set]) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, &whole->places[set]));
-    PetscCallCUDA(cudaMemsetAsync(whole->places[set], 0xff, count * sizeof(IDRSMarked), stream)); /* IDRS_ABSENT */
+    PetscCallCUDA(cudaMemsetAsync(whole->places[set], 0xff, count * sizeof(IDRSMarked), stream)); /* sets all to IDRS_ABSENT */
     whole->used[set] = 0;
   }
   PetscCallCUDA(cudaMallocHost(&whole->timedout, sizeof(*whole->timedout)));
@@ -196,7 +196,7 @@ static PetscErrorCode IDRSPowersWholeSetUp(Mat A, IDRSPowersWhole *whole, cudaSt
 
 static PetscInt IDRSPowersMostRows = PETSC_MAX_INT;
 
-/* IDRSPowersSetMostRows - Sets how many rows a matrix of this back end may have, 0 for no such matrix: for tests of the others */
+/* IDRSPowersSetMostRows - Sets the largest number of rows for this back end, 0 to disable it: for tests of other back ends */
 PetscErrorCode IDRSPowersSetMostRows(PetscInt rows)
 {
   PetscFunctionBegin;
@@ -204,7 +204,7 @@ PetscErrorCode IDRSPowersSetMostRows(PetscInt rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns NULL, or why the steps cannot be in one kernel, or had better not */
+/* Returns NULL, or the reason why the steps cannot be in one kernel, or should not be */
 static PetscErrorCode IDRSPowersRuns_Whole(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
   IDRSPowersWhole *whole;
@@ -228,7 +228,7 @@ static PetscErrorCode IDRSPowersRuns_Whole(Mat A, PetscInt n, const Vec vecs[], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Launches the steps from `begin` on, whose coefficients, vectors of the caller and x are set */
+/* Launches the steps from `begin` on. Their coefficients of the sum, and vectors, are set */
 static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt begin, IDRSPowersSteps *steps)
 {
   IDRSPowersWhole *whole;
@@ -262,7 +262,7 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
     steps->theta[j] = powers->theta[begin + j];
     steps->mu[j]    = begin + j ? powers->mu[begin + j] : (PetscScalar)0.0;
   }
-  /* as few threads of a block as use all multiprocessors, whole blocks of lanes */
+  /* the smallest blocks that use all multiprocessors, with whole warps */
   warps   = (unsigned int)(whole->lanes / IDRS_WARP);
   threads = (warps + multiprocessors - 1) / multiprocessors * IDRS_WARP;
   PetscCall(PetscLogGpuTimeBegin());
@@ -277,8 +277,8 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
 }
 
 /*
-   Makes the steps of a launch from v_begin = x and v_{begin-1}; v: vectors for their results, each of which may be NULL. x and
-   v_{begin-1} may be among them, because a thread reads its entries of both before it writes any
+   Runs the steps of a launch from v_begin = x and v_{begin-1}; v: vectors for the results, which may be NULL. x and v_{begin-1} may
+   be among them, because a thread reads its entries of both before it writes any
 */
 static PetscErrorCode IDRSPowersWholeSteps(const IDRSPowers *powers, PetscInt begin, PetscInt count, Vec before, Vec x,
                                            const Vec v[], const IDRSPowersSum *sum)
@@ -335,7 +335,7 @@ static PetscErrorCode IDRSPowersSum_Whole(const IDRSPowers *powers, Vec x, const
     Vec v[IDRS_POWERS_STEPS] = {};
 
     count = PetscMin(IDRS_POWERS_STEPS, k - begin);
-    /* the last v, or the two with which the next launch begins */
+    /* the last vector, or the two vectors that the next launch begins with */
     if (begin + count == k) v[count - 1] = sum->vk;
     else {
       v[count - 1] = work[0];

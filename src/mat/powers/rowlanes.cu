@@ -3,7 +3,7 @@
 #include "../../sys/device/stream.h"
 #include "../../sys/device/target.cuh"
 
-/* Entries of a row; of two matrices the longer row counts */
+/* Returns the number of entries of a row; of two matrices the longer row counts */
 static PetscInt IDRSRowLength(const PetscInt i[], const PetscInt other[], PetscInt row)
 {
   const PetscInt length = i[row + 1] - i[row];
@@ -12,8 +12,8 @@ static PetscInt IDRSRowLength(const PetscInt i[], const PetscInt other[], PetscI
 }
 
 /*
-   Gives each lane a part of a row: rows in their order, none of them in two warps unless it is too long for one. lane may be NULL.
-   Returns the number of lanes, which includes those that fill up warps. *extra is the number of sums of further warps
+   Assigns a part of a row to each lane. Rows are in order, and a row is in two warps only if it is too long for one. lane may be
+   NULL. Returns the number of lanes, with those that fill up warps. *extra is the number of sums of further warps
 */
 static size_t IDRSPlanRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[], IDRSRowLane lane[], size_t *extra)
 {
@@ -39,16 +39,16 @@ static size_t IDRSPlanRowLanes(PetscInt n, const PetscInt i[], const PetscInt ot
 }
 
 /*
-   IDRSCountRowLanes - Returns the number of lanes that have all rows
+   IDRSCountRowLanes - Returns the number of lanes for all rows
 
    Input Parameters:
 +  n     - number of rows
-.  i     - where they begin
--  other - the same of another matrix of this size, whose rows the same lanes have, or `NULL`
+.  i     - first entry of each row
+-  other - the same for another matrix of this size whose rows are in the same lanes, or `NULL`
 
    Output Parameters:
-+  extra   - sums of further warps of a row, which are added to that of the first one
--  longest - entries of the longest row; if they are more than `IDRS_ROW_LONGEST`, the lanes cannot have them
++  extra   - sums of further warps of a row, which are added to the sum of the first warp
+-  longest - entries of the longest row; at most `IDRS_ROW_LONGEST`, else the row is too long for the lanes
 */
 size_t IDRSCountRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[], size_t *extra, PetscInt *longest)
 {
@@ -57,7 +57,7 @@ size_t IDRSCountRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[],
   return IDRSPlanRowLanes(n, i, other, NULL, extra);
 }
 
-/* IDRSUploadRowLanes - Copies the plan of so many lanes to memory of the GPU, which is allocated unless there is some */
+/* IDRSUploadRowLanes - Copies the plan of this many lanes to the GPU, and allocates memory if *lane is NULL */
 PetscErrorCode IDRSUploadRowLanes(PetscInt n, const PetscInt i[], const PetscInt other[], size_t count, IDRSRowLane **lane)
 {
   PetscDeviceContext dctx;

@@ -1,7 +1,7 @@
 /*
-   A product by lanes that together hold all of a matrix, each up to IDRS_ROW_ATONCE entries of a row in registers: see rowlanes.h.
-   The lanes of a row add up their parts. Entries of the vector go from lane to lane as marked scalars, see wait.cuh, and so do the
-   sums of a row that is too long for one warp. No PETSc call.
+   A matvec by lanes that hold the whole matrix, each up to IDRS_ROW_ATONCE entries of a row in registers, see rowlanes.h. The lanes
+   of a row add up their parts. Lanes exchange entries of the vector as marked scalars, see wait.cuh, and also the sums of a row
+   that is too long for one warp. No PETSc call.
 */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "../../sys/kernels/wait.cuh"
 #include "rowlanes.h"
 
-/* By a warp: entries of v_{j-1} in these columns, -1 for none */
+/* Waits for the entries of v_{j-1} in these columns, -1 for none. One warp */
 template <int count>
 static __device__ __forceinline__ void IDRSPowersGather(const IDRSMarked *places, const PetscInt column[count],
                                                         IDRSMarked marked[count], IDRSWaitPolls *wait)
@@ -27,9 +27,9 @@ static __device__ __forceinline__ void IDRSPowersGather(const IDRSMarked *places
 
 /* The entries of a lane, and the lanes and warps of its row */
 typedef struct {
-  PetscInt    row, place; /* place of what the lane stores in a step: an entry, or the sum of a further warp; -1 for nothing */
+  PetscInt    row, place; /* place of the entry or the sum that the lane stores in a step; -1 for none */
   int         last;       /* the last lane of the row in this warp */
-  int         most;       /* lanes of a row in this warp at most */
+  int         most;       /* most lanes of a row in this warp */
   int         warps;      /* of the row of the first lane */
   PetscInt    extra;      /* place of the sum of the second warp */
   bool        first;      /* the lane is the first one of a row */
@@ -47,7 +47,7 @@ static __device__ __forceinline__ void IDRSPowersLoad(const IDRSCSR &A, IDRSRowL
   entries.row   = mine.row;
   entries.first = there && mine.part == 0;
   entries.extra = (PetscInt)A.n + mine.extra;
-  entries.warps = IDRSShuffle((mine.lanes + IDRS_WARP - 1) / IDRS_WARP, 0); /* no other row is in them if they are several */
+  entries.warps = IDRSShuffle((mine.lanes + IDRS_WARP - 1) / IDRS_WARP, 0); /* if there are several, the warp has only this row */
   entries.last  = lane - mine.part % IDRS_WARP + own - 1;
   entries.most  = (int)~IDRSWarpMin(~(unsigned int)(there ? own : 1));
   entries.place = entries.first ? mine.row : (there && warp && lane == 0 ? entries.extra + warp - 1 : -1);
@@ -60,7 +60,7 @@ static __device__ __forceinline__ void IDRSPowersLoad(const IDRSCSR &A, IDRSRowL
   }
 }
 
-/* By a warp: (A u)_row for the first lane of each row. A further warp of a row stores its sum */
+/* Returns (A u)_row in the first lane of each row. A further warp of a row stores its sum. One warp */
 static __device__ __forceinline__ PetscScalar IDRSPowersProduct(const IDRSPowersEntries &entries, IDRSMarked *places,
                                                                 IDRSWaitPolls *wait)
 {

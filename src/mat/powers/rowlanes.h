@@ -1,18 +1,18 @@
 /*
-   The part of a matrix that each lane of a kernel has, where the lanes together have all of it
+   The part of a matrix that each lane of a kernel has, if the lanes hold the whole matrix
 */
 #pragma once
 
 #include <petscmat.h>
 
-/* Entries of a row that a lane has at most */
+/* Most entries of a row in one lane */
 #define IDRS_ROW_ATONCE 8
 
-/* Warps of a row at most: each lane of the first one adds the sum of one further warp. And entries of such a row */
+/* Most warps of a row, because each lane of the first warp adds the sum of one further warp; and most entries of such a row */
 #define IDRS_ROW_WARPS   33
 #define IDRS_ROW_LONGEST (IDRS_ROW_WARPS * 32 * IDRS_ROW_ATONCE)
 
-/* Part `part` of a row that so many lanes share; row -1: none. extra: number of sums of further warps of the rows before it */
+/* Part `part` of a row that several lanes share; row -1: none. extra: sums of further warps of the rows before it */
 typedef struct {
   int row, part, lanes, extra;
 } IDRSRowLane;

@@ -1,9 +1,9 @@
 /*
-   The arrays that the kernels of a work read, and the host's wait for what they write.
+   The arrays that the kernels of a work read, and the waits of the host for results of kernels.
 
-   Synchronization. All kernels are on PETSc's stream. Where a kernel is launched early, it waits for the others itself: see
-   launch.cuh. What is written for the host, sums or a result, is followed by the number of its projection, with a fence between the
-   two; the host polls that number, and reads after an acquiring fence. Numbers only grow, and no more than IDRS_MAX_IN_FLIGHT
+   Synchronization. All kernels are on PETSc's stream. A kernel that is launched early waits for the kernels before it, see
+   launch.cuh. A kernel writes sums or a result for the host, then executes a fence, and then writes the number of the projection.
+   The host polls this number, and reads the results after an acquire fence. Numbers only increase, and at most IDRS_MAX_IN_FLIGHT
    results are outstanding.
 */
 #include <atomic>
@@ -11,7 +11,7 @@
 #include "../../sys/device/timeout.h"
 #include "../../sys/nccl/idrsnccl.h"
 
-/* The diagonal of B^{-1} for a pass that applies it, or NULL */
+/* Gets the diagonal of B^{-1} if the pass applies it, else NULL */
 PetscErrorCode IDRSGetDiagonal_CUDA(IDRSWork work, bool applies, const PetscScalar **array)
 {
   PetscFunctionBegin;
@@ -27,7 +27,7 @@ PetscErrorCode IDRSRestoreDiagonal_CUDA(IDRSWork work, const PetscScalar **array
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A column is read through its panel; one that somebody has written on the host is copied up first */
+/* Kernels read a column through its panel. If the host has written the column, it is copied to the device first */
 PetscErrorCode IDRSColumnRead_CUDA(Vec column)
 {
   const PetscScalar *array;
@@ -51,8 +51,8 @@ PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
 }
 
 /*
-   IDRSCheckOthers_CUDA - Called while the host has waited so long for what may depend on other processes: an error once they are
-   not to be waited for any more
+   IDRSCheckOthers_CUDA - Called while the host waits for results that may depend on other processes, with the seconds so far;
+   reports an error after the timeout, or if a process has failed
 */
 PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
 {
@@ -61,7 +61,7 @@ PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
   PetscFunctionBegin;
   if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersCheck(work->comm, seconds));
   else if (work->queue == &IDRSQueue_NCCL && seconds > IDRSGetTimeout()) {
-    /* sums may be behind messages of a preconditioner, and NCCL cannot end before these */
+    /* sums may be queued after messages of a preconditioner, and NCCL cannot end before these */
     PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, PETSC_TRUE));
   }
   PetscCall(IDRSNCCLCheck(work->comm, seconds));
@@ -69,8 +69,8 @@ PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
 }
 
 /*
-   IDRSWaitNumber_CUDA - Waits for a projection: for its number, which comes after its sums or its result, as the end of a kernel is
-   known much later
+   IDRSWaitNumber_CUDA - Waits for the number of a projection, which is written after its sums or its result. The end of the kernel
+   would be visible much later
 */
 PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
 {
@@ -80,7 +80,7 @@ PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint6
 
   PetscFunctionBegin;
   for (unsigned int polls = 1; *(const volatile uint64_t *)arrived < sequence; polls++) {
-    if (polls % 65536 == 0) { /* a kernel that failed sends nothing */
+    if (polls % 65536 == 0) { /* if a kernel has failed, the number never arrives */
       if (began == 0) began = MPI_Wtime();
       PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
       PetscCall(IDRSStream_CUDA(&stream));

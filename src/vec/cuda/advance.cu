@@ -1,6 +1,6 @@
 /*
-   advance:  z += omega p + U beta(0:s),  r -= omega t,  partial sums of r^H r,  p = B^{-1}r for the r before,
-   and then combine of step 0
+   advance: z += omega p + U beta(0:s), r -= omega t, partial sums of r^H r, p = B^{-1}r with the r before, and then combine of step
+   0
 
    Reads z, p, t, r, U and, for the combine, G, each once; writes z, r, and v or U_0.
 */

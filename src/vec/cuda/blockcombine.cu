@@ -1,26 +1,27 @@
 /*
-   block combine:  Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that, for one sum after another. Reads
-                   X and D, or Y, too, writes Y, a column of which may be one of X.
+   block combine: Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += the same, for a sequence of sums
 
-   One thread owns a pack of rows and makes all sums of a launch on it: what a sum has written is in the cache where the next one
-   reads it. It has all columns of Y, whose entries are in registers while the columns of X stream by: each operand of a sum is read
-   once. Coefficients, and pointers to the columns, as there may be hundreds, come through shared memory, in parts. Without tensor
-   cores: up to 16 columns it is the memory that takes the time.
+   Reads X and D, or also Y; writes Y. A column of Y may also be a column of X.
+
+   One thread owns a pack of rows and computes all sums of a launch on it, so the next sum finds the results of the last one in the
+   cache. The thread keeps the entries of all columns of Y in registers and loops over the columns of X, so each operand of a sum is
+   read once. Coefficients, and pointers to columns, of which there may be hundreds, are loaded to shared memory in parts. Tensor
+   cores are not used, because up to 16 columns the memory bandwidth is the limit.
 */
 #include "idrscudaimpl.cuh"
 
-/* Columns of X whose coefficients are in shared memory at a time, and those that a thread loads at a time */
+/* Columns of X whose coefficients are in shared memory at the same time, and columns that a thread loads at the same time */
 #define IDRS_BLOCK_PART  64
 #define IDRS_BLOCK_LOADS 8
 
-/* Launches of the size of the largest one so far whose operands have room at the same time */
+/* The memory for operands is for this many launches of the largest size so far */
 #define IDRS_BLOCK_ROOM 16
 
-/* Sums of a launch, at most, as arguments of the kernel */
+/* Most sums of a launch, because they are arguments of the kernel */
 #define IDRS_BLOCK_SUMS 16
 
 typedef struct {
-  const PetscScalar *const *X; /* pointers to columns, and coefficients, M for each, on the device */
+  const PetscScalar *const *X; /* on the device: pointers to columns, and M coefficients for each */
   const PetscScalar        *C;
   PetscScalar              *y[IDRS_MAX_WIDTH];
   int                       nx, ny, scaled;
@@ -34,7 +35,7 @@ typedef struct {
 
 static_assert(sizeof(IDRSChain) <= 3584, "all arguments of a kernel fit into 4096 bytes, as CUDA before 12.1 wants it");
 
-/* Rows [i, i+W) of x, all of which are there where WHOLE says so: without a branch, so that many loads are under way at once */
+/* Loads rows [i, i+W) of x. If WHOLE, all of them exist, and no branch prevents concurrent loads */
 template <int W, bool WHOLE>
 static __device__ __forceinline__ IDRSPack<W> IDRSBlockLoad(const PetscScalar *x, size_t i, size_t n)
 {
@@ -63,7 +64,7 @@ static __device__ __forceinline__ void IDRSBlockAddPart(size_t i, size_t n, int 
   }
 }
 
-/* y += X C, for the columns of X from first to end - 1. By all threads of a block */
+/* y += X C, for the columns of X from first to end - 1. Called by all threads of a block */
 template <int M, int W>
 static __device__ __forceinline__ void IDRSBlockAdd(size_t i, size_t n, int first, int end, const PetscScalar *const *X,
                                                     const PetscScalar *C, IDRSPack<W> y[M])
@@ -83,7 +84,7 @@ static __device__ __forceinline__ void IDRSBlockAdd(size_t i, size_t n, int firs
   }
 }
 
-/* One sum, on the rows of this thread. Y is asked for first, where nothing is scaled that it is not to be scaled with */
+/* Computes one sum on the rows of this thread. Y is loaded first, unless D must be applied before Y is added */
 template <int M, int W>
 static __device__ __forceinline__ void IDRSBlockMake(size_t i, size_t n, const IDRSChainSum &sum, const PetscScalar *diagonal)
 {
@@ -108,7 +109,7 @@ static __device__ __forceinline__ void IDRSBlockMake(size_t i, size_t n, const I
   }
 }
 
-/* stopped: where the device does the algebra, and may have stopped, else NULL */
+/* stopped: the flag of the device if it does the algebra, else NULL */
 template <int M, int W>
 static __global__ void __launch_bounds__(IDRS_THREADS, 2)
   IDRSBlockCombineKernel(size_t n, const PetscScalar *diagonal, const PetscBool *stopped, const __grid_constant__ IDRSChain chain)
@@ -148,8 +149,8 @@ PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *memory)
 }
 
 /*
-   IDRSBlockGetOperands_CUDA - Room for so many bytes of operands, a multiple of 16, on the device, and for these in pinned memory,
-   from which they go there. What earlier launches have got stays until the stream has been waited for
+   IDRSBlockGetOperands_CUDA - Returns memory for this many bytes of operands, a multiple of 16, on the device and in pinned memory.
+   The memory of earlier launches stays valid until the stream is synchronized
 */
 PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStream_t stream, char **host, char **device)
 {
@@ -177,7 +178,7 @@ PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of a sum are read, and written */
+/* Prepares the columns of a sum for reading and writing */
 static PetscErrorCode IDRSBlockTouch_CUDA(const IDRSBlockAxpy *sum)
 {
   PetscFunctionBegin;
@@ -189,7 +190,7 @@ static PetscErrorCode IDRSBlockTouch_CUDA(const IDRSBlockAxpy *sum)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A sum as the kernel takes it, with its operands on the device; tells whether all arrays can be accessed in packs */
+/* Returns a sum as an argument of the kernel, with operands on the device; *packed: all arrays can be accessed in packs */
 static IDRSChainSum IDRSBlockGetSum(const IDRSBlockAxpy *sum, bool diagonal, const PetscScalar *const *X, const PetscScalar *C,
                                     bool *packed)
 {
@@ -210,7 +211,8 @@ static IDRSChainSum IDRSBlockGetSum(const IDRSBlockAxpy *sum, bool diagonal, con
 }
 
 /*
-   Launches sums whose operands are on the device: pointers of one sum after those of another, and coefficients, M for each of them
+   Launches sums whose operands are on the device: the pointers of all sums, one sum after another, and M coefficients for each
+   pointer
 */
 template <int M>
 static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[],
@@ -243,7 +245,7 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if a block of columns fits into the L2 cache */
+/* Returns true if the columns of Y of a sum fit in the L2 cache */
 static PetscErrorCode IDRSBlockIsCached(IDRSWork work, const IDRSBlockAxpy *sum, bool *cached)
 {
   int device, bytes;
@@ -255,18 +257,19 @@ static PetscErrorCode IDRSBlockIsCached(IDRSWork work, const IDRSBlockAxpy *sum,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Coefficients of a column of X for sums with so many columns of Y */
+/* Returns the number of coefficients per column of X, for sums with this many columns of Y */
 PetscInt IDRSBlockWidth_CUDA(PetscInt ny)
 {
   return ny <= 4 ? 4 : (ny <= 8 ? 8 : 16);
 }
 
 /*
-   IDRSBlockCombinePrepared_CUDA - Sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), M the width of all of
-   them
+   IDRSBlockCombinePrepared_CUDA - Computes sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), where M is
+   width
 
-   If a block of columns fits into the L2 cache, one launch makes all sums, which find there what those before them have
-   read. If not, each sum has a launch: 4 096 000 rows, s = 4 took 473 us a matvec and column in one launch, 261 in one for each sum
+   If the columns of a sum fit in the L2 cache, one launch computes all sums, and later sums find their operands in the cache. If
+   not, each sum has its own launch: with 4 096 000 rows, s = 4, a matvec and column took 473 us in one launch, 261 us with one per
+   sum
 */
 PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[],
                                              const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped)
@@ -285,7 +288,6 @@ PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, Pets
   }
   PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
   for (PetscInt first = 0; first < count; first += some) {
-    /* one launch for all sums whose common columns stay in the cache, else one for each */
     some = cached ? PetscMin(count - first, IDRS_BLOCK_SUMS) : 1;
     if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, diagonal, stopped, stream));
     else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, diagonal, stopped, stream));
@@ -313,7 +315,7 @@ PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBl
     nx += (size_t)sums[i].nx;
     width = PetscMax(width, IDRSBlockWidth_CUDA(sums[i].ny));
   }
-  begin = (nx * sizeof(*x) + 15) / 16 * 16; /* of the coefficients */
+  begin = (nx * sizeof(*x) + 15) / 16 * 16; /* offset of the coefficients */
   bytes = begin + (nx * (size_t)width * sizeof(*c) + 15) / 16 * 16;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSBlockGetOperands_CUDA((IDRS_CUDA *)work->data, bytes, stream, &host, &device));
@@ -328,7 +330,7 @@ PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBl
         c[l * (size_t)width + (size_t)j] = j < sum->ny ? sum->C[k + j * sum->ld] : (PetscScalar)0.0;
     }
   }
-  /* pointers and coefficients of all sums in one copy */
+  /* one copy for the pointers and coefficients of all sums */
   if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
   PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device,
                                           (const PetscScalar *)(device + begin), NULL));

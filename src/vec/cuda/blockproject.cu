@@ -1,46 +1,46 @@
 /*
-   block project:  P^H X and W^H X for many tasks. Reads W and X once each, where a task has up to 128 columns on the left.
+   block project: P^H X and W^H X for many tasks. Reads W and X once each, if a task has up to 128 columns on the left.
 
-   The blocks (x, y, z) of threads with the same y work for a task and share its rows, and z says which strips of 16 columns on its
-   left they have. Rows come through shared memory, slab after slab: while one is multiplied others are on their way. A warp has one
-   strip, of P or of W, and multiplies it by all columns of X, 16 rows at a time, with the matrix units, in double precision
-   whatever the scalars are: see IDRSMatrixMultiplyAdd(). Where there are few strips, warps with the same strip take turns at the
-   rows. Entries of P follow from the hash where they are used, once each.
+   The thread blocks (x, y, z) with the same y work on one task and share its rows; z selects the strips of 16 columns on the left.
+   Rows are copied to shared memory in slabs, and the copies of the next slabs overlap with the products of the present one. A warp
+   has one strip, of P or of W, and multiplies it by all columns of X, 16 rows at a time, with the tensor cores, always in double
+   precision, see IDRSMatrixMultiplyAdd(). If there are few strips, several warps have the same strip and share the rows. Each entry
+   of P is computed from the hash once, where it is used.
 
-   Sums of warps are added up in a fixed order, and those of blocks of threads by a second kernel, which leaves them on the device,
-   for what follows in the stream, and in the memory of the host.
+   The sums of warps are added in a fixed order. A second kernel adds the sums of thread blocks, and writes them to the memory of
+   the device, for kernels that follow in the stream, and to the memory of the host.
 */
 #include <petscidrs/private/idrsshadow.h>
 #include "idrscudaimpl.cuh"
 
 #define IDRS_STRIP       16
-#define IDRS_TILE        8 /* columns of X that are multiplied at a time */
+#define IDRS_TILE        8 /* columns of X that are multiplied at the same time */
 #define IDRS_DOTS_ROWS   16
 #define IDRS_DOTS_STAGES 3     /* slabs in shared memory */
-#define IDRS_DOTS_BYTES  32768 /* of a slab, at most, where it has more than IDRS_DOTS_FEWEST rows */
+#define IDRS_DOTS_BYTES  32768 /* most bytes of a slab that has more than IDRS_DOTS_FEWEST rows */
 #define IDRS_DOTS_FEWEST 64
-/* slabs of a multiprocessor, at least, where they have more than the fewest rows: it waits for the first one */
+/* fewest slabs per multiprocessor if they have more than the fewest rows, because the wait for the first slab is not hidden */
 #define IDRS_DOTS_FILLS    12
 #define IDRS_DOTS_MOST     512
-#define IDRS_DOTS_WARPS    8  /* of a block of threads, at most */
-#define IDRS_DOTS_RESIDENT 2  /* blocks of threads on a multiprocessor */
-#define IDRS_DOTS_TASKS    64 /* of a launch, at most, as arguments of the kernel */
-/* of these, whose pointers are arguments, too; more are in the memory of the device */
+#define IDRS_DOTS_WARPS    8  /* of a thread block, at most */
+#define IDRS_DOTS_RESIDENT 2  /* thread blocks per multiprocessor */
+#define IDRS_DOTS_TASKS    64 /* of a launch, at most, because they are arguments of the kernel */
+/* of a launch whose pointers are arguments, too; more pointers are in the memory of the device */
 #define IDRS_DOTS_COLUMNS 128
-#define IDRS_PARTS_OF     (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers of a scalar */
-#define IDRS_PARTIALS     (1 << 22)                           /* sums of blocks of threads, at most */
+#define IDRS_PARTS_OF     (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers per scalar */
+#define IDRS_PARTIALS     (1 << 22)                           /* most sums of thread blocks */
 
 typedef struct {
   int  rows, nw, nx;
-  int  column, columns; /* the first of its columns, and how many: those of W, then those of X, or the latter alone where W is X */
-  int  sum;             /* the first of its sums */
+  int  column, columns; /* first of its columns, and their number: columns of W, then of X; only of X if W is X */
+  int  sum;             /* first of its sums */
   bool hermitian;
 } IDRSDotsTask;
 
 typedef struct {
   size_t                    n;
   uint64_t                  key, rstart;
-  const PetscScalar *const *columns; /* of all tasks; NULL: they are in column[] */
+  const PetscScalar *const *columns; /* of all tasks; NULL: in column[] */
   double                   *partials;
   int                       sums, slab; /* of all tasks; rows of a slab */
   const PetscScalar        *column[IDRS_DOTS_COLUMNS];
@@ -49,7 +49,7 @@ typedef struct {
 
 static_assert(sizeof(IDRSDotsArguments) <= 3584, "all arguments of a kernel fit into 4096 bytes, as CUDA before 12.1 wants it");
 
-/* Strips of a task, those of P first */
+/* Returns the number of strips of a task; strips of P come first */
 static __host__ __device__ inline int IDRSDotsStrips(int columns)
 {
   return (columns + IDRS_STRIP - 1) / IDRS_STRIP;
@@ -60,7 +60,7 @@ static __host__ __device__ inline int IDRSDotsShare(const IDRSDotsTask *task, in
   return (IDRSDotsStrips(task->rows) + IDRSDotsStrips(task->nw) + shares - 1) / shares;
 }
 
-/* Warps that take turns at the rows, for each of so many strips; so many warps and steps of IDRS_DOTS_ROWS rows are there */
+/* Returns the number of warps that share the rows of each strip, for this many strips, warps, and steps of IDRS_DOTS_ROWS rows */
 static __host__ __device__ inline int IDRSDotsTurns(int strips, int warps, int steps)
 {
   int turns = 1;
@@ -69,13 +69,13 @@ static __host__ __device__ inline int IDRSDotsTurns(int strips, int warps, int s
   return turns;
 }
 
-/* Bytes from a column of a slab to the next one: the lanes of a warp then find their rows in different banks */
+/* Returns the bytes between columns of a slab, chosen so that the lanes of a warp access different banks */
 static __host__ __device__ inline size_t IDRSDotsColumnBytes(int rows)
 {
   return (size_t)rows * sizeof(PetscScalar) + 64;
 }
 
-/* Rows of a slab, as the multiplications take them: 4 of each 16 for a lane, which are in packs of 16 bytes */
+/* Returns row l of this lane within a slab: a lane has 4 of each 16 rows, in packs of 16 bytes */
 static __device__ __forceinline__ int IDRSDotsRow(int l)
 {
   return l / IDRS_PACK * 4 * IDRS_PACK + (int)threadIdx.x % 4 * IDRS_PACK + l % IDRS_PACK;
@@ -92,7 +92,7 @@ static __device__ __forceinline__ void IDRSDotsLoad(const PetscScalar *rows, Pet
   }
 }
 
-/* Starts to copy a slab, from row `first` on; zeros where there are no rows. By all threads of a block */
+/* Starts to copy a slab, from row `first` on, padded with zeros. Called by all threads of a block */
 template <int W>
 static __device__ __forceinline__ void IDRSDotsCopy(const IDRSDotsArguments &dots, const PetscScalar *const *columns, int count,
                                                     size_t first, char *slab)
@@ -110,7 +110,7 @@ static __device__ __forceinline__ void IDRSDotsCopy(const IDRSDotsArguments &dot
   }
 }
 
-/* The entries of P of a lane, over 32: in its 4 rows, and in two columns, which follow from one multiplier */
+/* Computes the entries of P of a lane, divided by 32: in its 4 rows, and in two columns, which have one multiplier */
 static __device__ __forceinline__ void IDRSDotsShadow(const uint2 *states, uint32_t multiplier, double a[8])
 {
 #pragma unroll
@@ -123,7 +123,7 @@ static __device__ __forceinline__ void IDRSDotsShadow(const uint2 *states, uint3
   }
 }
 
-/* c += a^T b, where a is real, a real and an imaginary part being apart */
+/* c += a^T b for a real a; real and imaginary parts are separate */
 static __device__ __forceinline__ void IDRSDotsMultiply(double (*c)[4], const double a[8], const PetscScalar b[4])
 {
   double part[4];
@@ -138,7 +138,7 @@ static __device__ __forceinline__ void IDRSDotsMultiply(double (*c)[4], const do
   }
 }
 
-/* c += (-i a)^T b, where a is real: what the imaginary part a of the left side adds */
+/* c += (-i a)^T b for a real a, which is the imaginary part of the left side */
 static __device__ __forceinline__ void IDRSDotsMultiplyImaginary(double (*c)[4], const double a[8], const PetscScalar b[4])
 {
   double part[4];
@@ -152,15 +152,15 @@ static __device__ __forceinline__ void IDRSDotsMultiplyImaginary(double (*c)[4],
 }
 
 /*
-   The work of a warp: its strip of the left side, or none, and its turn at the rows. The sum of a column that is not there is
-   not used: another one stands for it
+   The work of a warp: its strip of the left side, or none, and its share of the rows. Columns beyond the last one are replaced by
+   the last one, and their sums are not used
 */
 template <int B>
 struct IDRSDotsWarp {
-  int      strip, slot, turn, turns; /* slot: counted from the first strip of this block of threads */
+  int      strip, slot, turn, turns; /* slot: number within the thread block */
   bool     works, shadow;
-  uint32_t multiplier;        /* of two columns of P */
-  int      left[2], right[B]; /* where columns of this lane begin in a slab, in bytes */
+  uint32_t multiplier;        /* for two columns of P */
+  int      left[2], right[B]; /* bytes at which the columns of this lane begin in a slab */
 };
 
 template <int B>
@@ -185,7 +185,7 @@ static __device__ __forceinline__ IDRSDotsWarp<B> IDRSDotsGetWarp(const IDRSDots
   return mine;
 }
 
-/* The products of a strip of P with all tiles of X, on the steps of a slab whose turn it is */
+/* Multiplies a strip of P by all tiles of X, on the steps of a slab that belong to this warp */
 template <int B>
 static __device__ __forceinline__ void IDRSDotsShadowSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab,
                                                           const uint2 *states, double c[B][IDRS_PARTS_OF][4])
@@ -235,7 +235,7 @@ static __device__ __forceinline__ void IDRSDotsExplicitSlab(const IDRSDotsWarp<B
   }
 }
 
-/* Sums of the warps that take turns, one after another, to total: 16 of a strip for each column of X */
+/* Adds the sums of the warps that share a strip to total, one warp after another: 16 sums of a strip for each column of X */
 template <int B>
 static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &mine, const double c[B][IDRS_PARTS_OF][4],
                                                         double *total)
@@ -264,8 +264,8 @@ static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &m
 }
 
 /*
-   The sums of this block of threads to those of all, where they are what the contract has; those below the diagonal of a Hermitian
-   product follow from those above it
+   Stores the sums of this thread block in the order of the contract. If the product is Hermitian, the sums below the diagonal are
+   copied from those above it
 */
 template <int B>
 static __device__ __forceinline__ void IDRSDotsStore(const IDRSDotsArguments &dots, const IDRSDotsTask &task, int firststrip,
@@ -293,7 +293,7 @@ static __device__ __forceinline__ void IDRSDotsStore(const IDRSDotsArguments &do
   }
 }
 
-/* B: tiles of X, W: entries that are copied at a time */
+/* B: tiles of X, W: entries per copy */
 template <int B, int W>
 static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PARTS_OF <= 4 ? IDRS_DOTS_RESIDENT : 1)
   IDRSBlockProjectKernel(const __grid_constant__ IDRSDotsArguments dots)
@@ -303,7 +303,7 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
   const int                    share = IDRSDotsShare(&task, (int)gridDim.z), firststrip = (int)blockIdx.z * share,
             strips          = min(share, IDRSDotsStrips(task.rows) + IDRSDotsStrips(task.nw) - firststrip);
   const size_t        stage = (size_t)task.columns * IDRSDotsColumnBytes(dots.slab), stride = (size_t)gridDim.x * (size_t)dots.slab;
-  uint2              *states  = (uint2 *)memory; /* of two slabs */
+  uint2              *states  = (uint2 *)memory; /* for two slabs */
   const PetscScalar **columns = (const PetscScalar **)(states + 2 * dots.slab);
   char  *slabs = (char *)memory + (2 * (size_t)dots.slab * sizeof(uint2) + (size_t)task.columns * sizeof(*columns) + 15) / 16 * 16;
   double c[B][IDRS_PARTS_OF][4] = {};
@@ -329,7 +329,7 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
       here[i] = make_uint2(state.z0, state.z1);
     }
     IDRSCopyWait<IDRS_DOTS_STAGES - 2>();
-    __syncthreads(); /* this slab is there, and the one before it has been used */
+    __syncthreads(); /* this slab has arrived, and the slab before it has been used */
     if (next < dots.n)
       IDRSDotsCopy<W>(dots, columns, task.columns, next,
                       slabs + (size_t)((turn + IDRS_DOTS_STAGES - 1) % IDRS_DOTS_STAGES) * stage);
@@ -348,10 +348,7 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
   IDRSDotsStore<B>(dots, task, firststrip, strips, (double *)memory);
 }
 
-/*
-   Adds up the sums of blocks of threads, 32 of them in a block; the last block tells the host that all have come, if hostsums is
-   not NULL
-*/
+/* Adds the sums of thread blocks, 32 sums per block. If hostsums is not NULL, the last block writes the number for the host */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSBlockTotalKernel(IDRSOverlap<true, true> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums,
                        PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
@@ -382,12 +379,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* The shape of the launches of a call, the same for all of its tasks */
+/* The shape of the launches of a call, the same for all tasks */
 typedef struct {
-  PetscInt     columns, tasks; /* columns of all tasks; tasks of a launch */
+  PetscInt     columns, tasks; /* columns of all tasks; tasks per launch */
   int          sums, tiles, slab, warps, shares;
-  unsigned int blocks; /* that share the rows of a task */
-  size_t       shared; /* bytes of shared memory */
+  unsigned int blocks; /* thread blocks that share the rows of a task */
+  size_t       shared; /* bytes */
   bool         packed;
 } IDRSDotsPlan;
 
@@ -457,7 +454,7 @@ static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory for the sums of blocks of threads, and for all */
+/* Allocates memory for the sums of thread blocks, and for the final sums */
 static PetscErrorCode IDRSDotsGetMemory_CUDA(IDRSBlockMemory *memory, const IDRSDotsPlan *plan)
 {
   const size_t       partials = (size_t)plan->sums * IDRS_PARTS_OF * plan->blocks, sums = (size_t)plan->sums;
@@ -482,13 +479,13 @@ static PetscErrorCode IDRSDotsGetMemory_CUDA(IDRSBlockMemory *memory, const IDRS
   if (!memory->arrived) {
     PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &memory->done));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, 1, &memory->arrived));
-    /* not by PetscDeviceCalloc(), which lets the stream do it: the host may find the number that another work has left */
+    /* not PetscDeviceCalloc(), which clears it in the stream: until then the host might read an old number */
     *memory->arrived = 0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of tasks; tells whether all can be copied in packs */
+/* Gets the columns of tasks; *packed: all can be copied in packs */
 static PetscErrorCode IDRSDotsGetColumns_CUDA(PetscInt count, const IDRSBlockDots tasks[], const PetscScalar *columns[],
                                               bool *packed)
 {
@@ -511,7 +508,7 @@ template <int B, int W>
 static PetscErrorCode IDRSDotsLaunch_CUDA(const IDRSDotsPlan *plan, int count, const IDRSDotsArguments &dots, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  /* More shared memory than 48 KiB is to be asked for on every device that a process uses */
+  /* more than 48 KiB of shared memory must be requested on each device that a process uses */
   if (plan->shared > 49152)
     PetscCallCUDA(
       cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
@@ -521,7 +518,7 @@ static PetscErrorCode IDRSDotsLaunch_CUDA(const IDRSDotsPlan *plan, int count, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* As many tasks at a time as the arguments of a kernel hold */
+/* Launches as many tasks at a time as the arguments of a kernel can hold */
 static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], const IDRSDotsPlan *plan,
                                              IDRSDotsArguments *dots, cudaStream_t stream)
 {
@@ -556,10 +553,10 @@ static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, cons
    IDRSBlockProjectLaunch_CUDA - Launches the projections of tasks
 
    Input Parameter:
-.  tohost - the sums go to the host, too, where IDRSBlockProjectWait_CUDA() gets them
+.  tohost - true to write the sums also to the host, for IDRSBlockProjectWait_CUDA()
 
    Output Parameter:
-.  sums - where the sums of this process are on the device, for what follows in the stream, until the next projection
+.  sums - the sums of this process on the device, for kernels that follow in the stream; valid until the next projection
 */
 PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], bool tohost,
                                            const PetscScalar **sums)
@@ -607,14 +604,14 @@ PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockProjectWait_CUDA - The so many sums of the last projection launched */
+/* IDRSBlockProjectWait_CUDA - Waits for the sums of the last projection */
 PetscErrorCode IDRSBlockProjectWait_CUDA(IDRSWork work, PetscInt count, PetscScalar sums[])
 {
   IDRSBlockMemory *memory = &((IDRS_CUDA *)work->data)->block;
 
   PetscFunctionBegin;
   PetscCall(IDRSWaitNumber_CUDA(work, memory->arrived, memory->sequence));
-  memory->operandsused = 0; /* what came before the sums has been done */
+  memory->operandsused = 0; /* all copies before the sums have ended */
   PetscCall(PetscArraycpy(sums, memory->hostsums, count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

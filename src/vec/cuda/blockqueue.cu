@@ -1,16 +1,16 @@
 /*
-   The queue of block recurrences on the device: a kernel of one block of threads, behind the projection of a step, does the algebra
-   of idrsblockscalars.h, and writes the coefficients of the combines of this step as these take them. The host waits for the norms
-   of a step when it collects them. Where the device has stopped, this kernel and the combines return at once.
+   The queue of block recurrences on the device. After the projection of a step, a kernel with one thread block does the algebra of
+   idrsblockscalars.h, and writes the coefficients of the combines of this step in the order of their operands. The host waits for
+   the norms of a step when it collects them. After the device has stopped, this kernel and the combines return at once.
 
-   The numbers of the recurrence are in the memory of the device. The kernel works with a copy in shared memory, where they fit.
+   The numbers of the recurrence are in the memory of the device. The kernel works on a copy in shared memory if they fit.
 */
 #include "idrscudaimpl.cuh"
 
-/* Operands of the sums of a combine, with the coefficients that the algebra writes, and what has been sent there */
+/* Operands of the sums of a combine, with the coefficients from the algebra; host: the operands that were copied last */
 typedef struct {
-  PetscInt            nx, room;      /* columns of X in all sums, and what there is memory for */
-  ulonglong2         *device, *host; /* rows, then pointers to columns; pinned on the host */
+  PetscInt            nx, room;      /* columns of X in all sums, and the number that fits in the memory */
+  ulonglong2         *device, *host; /* rows, then pointers to columns; host is pinned */
   IDRSBlockRow       *rows;
   const PetscScalar **X;
   PetscScalar        *C;
@@ -18,19 +18,19 @@ typedef struct {
 
 struct _n_IDRSBlockQueue {
   PetscInt           s, m, width;
-  size_t             shared, largest; /* bytes of the copy in shared memory, 0 where there is none; and what there is of it */
-  PetscScalar       *storage, *kept;  /* the numbers; the sums of the step in which the device has stopped */
+  size_t             shared, largest; /* bytes of the copy in shared memory, 0 without a copy; and bytes available */
+  PetscScalar       *storage, *kept;  /* the numbers; the sums of the step in which the device stopped */
   size_t             storagesize, keptsize;
-  IDRSBlockNorms    *norms; /* of the last step, on the device; and, pinned, those of step i at i % IDRS_MAX_IN_FLIGHT */
+  IDRSBlockNorms    *norms; /* norms: of the last step, on the device. results: pinned, of step i at i % IDRS_MAX_IN_FLIGHT */
   IDRSBlockNorms    *results;
-  uint64_t          *arrived;  /* pinned: the last step whose norms have come */
+  uint64_t          *arrived;  /* pinned: the last step whose norms have arrived */
   uint64_t           sequence; /* of the last step launched */
   PetscInt           steps;
   IDRSBlockOperands *operands;                  /* of each combine of each step of a cycle */
   IDRSBlockOperands *last[IDRS_BLOCK_COMBINES]; /* of the last step launched */
 };
 
-/* The operands of a combine, for the kernel */
+/* The operands of a combine for the kernel */
 typedef struct {
   int                 count; /* rows of coefficients */
   const IDRSBlockRow *rows;
@@ -38,7 +38,7 @@ typedef struct {
 } IDRSBlockCoefficients;
 
 typedef struct {
-  int                   s, m, k, widthbits; /* of coefficients: 4, 8 or 16 of them for each column of X */
+  int                   s, m, k, widthbits; /* widthbits: 2, 3 or 4 for 4, 8 or 16 coefficients per column of X */
   PetscScalar          *storage, *kept;
   const PetscScalar    *sums;
   IDRSBlockNorms       *norms, *result;
@@ -47,7 +47,7 @@ typedef struct {
   IDRSBlockCoefficients coefficients[IDRS_BLOCK_COMBINES];
 } IDRSBlockAlgebra;
 
-/* By all threads of a block: the coefficients of a combine, zeros beyond m columns */
+/* Writes the coefficients of a combine, zeros beyond m columns. Called by all threads of a block */
 static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBlockScalars *block, int widthbits,
                                                                   const IDRSBlockCoefficients &to)
 {
@@ -60,14 +60,14 @@ static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBloc
   }
 }
 
-/* By all threads of a block: so many numbers from one place to another */
+/* Copies numbers. Called by all threads of a block */
 static __device__ __forceinline__ void IDRSBlockCopy(int count, const PetscScalar *from, PetscScalar *to)
 {
 #pragma unroll 8
   for (int i = (int)threadIdx.x; i < count; i += IDRS_THREADS) to[i] = from[i];
 }
 
-/* By all threads of a block: what a step has changed of the numbers that are kept */
+/* Writes the numbers that a step has changed back to the memory of the device. Called by all threads of a block */
 static __device__ __forceinline__ void IDRSBlockStore(const IDRSBlockScalars *block, const IDRSBlockScalars *kept, int k)
 {
   const int m = block->m, q = block->q;
@@ -81,7 +81,7 @@ static __device__ __forceinline__ void IDRSBlockStore(const IDRSBlockScalars *bl
   IDRSBlockCopy(q * m, block->f, kept->f);
 }
 
-/* The norms of a step go to the host, by all threads of a block: they are on their way while the coefficients are written */
+/* Writes the norms of a step to the host, before the coefficients are written. Called by all threads of a block */
 static __device__ __forceinline__ void IDRSBlockSend(const IDRSBlockNorms &norms, const IDRSBlockAlgebra &algebra)
 {
   for (int j = (int)threadIdx.x; j < (int)algebra.bounds.count; j += IDRS_THREADS)
@@ -95,7 +95,7 @@ static __device__ __forceinline__ void IDRSBlockSend(const IDRSBlockNorms &norms
   }
 }
 
-/* The host may take them, by all threads of a block, each of which has sent some */
+/* Reports the norms, after all threads of a block have written theirs */
 static __device__ __forceinline__ void IDRSBlockReport(const IDRSBlockAlgebra &algebra)
 {
   __threadfence_system();
@@ -104,8 +104,8 @@ static __device__ __forceinline__ void IDRSBlockReport(const IDRSBlockAlgebra &a
 }
 
 /*
-   The numbers have been left by this kernel in the step before, or by the host: long before the projection began, and so they are
-   copied before its sums are there
+   This kernel wrote the numbers in the step before, or the host did, in both cases before the projection began. So they are copied
+   before the sums of the projection are complete
 */
 template <bool SHARED>
 static __global__ void __launch_bounds__(IDRS_THREADS)
@@ -167,7 +167,7 @@ PetscErrorCode IDRSBlockQueueDestroy_CUDA(IDRSBlockQueue *queue)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The queue of a work, without memory that depends on s and m */
+/* Returns the queue of a work, without the memory that depends on s and m */
 static PetscErrorCode IDRSBlockQueueGet_CUDA(IDRSWork work, IDRSBlockQueue *queue)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
@@ -179,7 +179,7 @@ static PetscErrorCode IDRSBlockQueueGet_CUDA(IDRSWork work, IDRSBlockQueue *queu
     PetscCall(PetscNew(&cuda->blockqueue));
     PetscCallCUDA(cudaGetDevice(&device));
     PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    cuda->blockqueue->largest = (size_t)bytes - 2048; /* but for what the kernel has by itself */
+    cuda->blockqueue->largest = (size_t)bytes - 2048; /* except for the static shared memory of the kernel */
     PetscCallCUDA(cudaFuncSetAttribute(IDRSBlockAlgebraKernel<true>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                        (int)cuda->blockqueue->largest));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
@@ -192,7 +192,7 @@ static PetscErrorCode IDRSBlockQueueGet_CUDA(IDRSWork work, IDRSBlockQueue *queu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for numbers, on the device */
+/* Allocates memory for numbers on the device */
 static PetscErrorCode IDRSBlockQueueGrow_CUDA(size_t count, PetscScalar **numbers, size_t *size)
 {
   PetscDeviceContext dctx;
@@ -237,7 +237,7 @@ static PetscErrorCode IDRSBlockQueueBegin_CUDA(IDRSWork work, const IDRSBlockSca
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory for so many columns of X */
+/* Allocates memory for this many columns of X */
 static PetscErrorCode IDRSBlockOperandsGrow_CUDA(PetscInt nx, IDRSBlockOperands *operands)
 {
   const size_t       bytes = (size_t)nx * (sizeof(IDRSBlockRow) + sizeof(PetscScalar *));
@@ -255,8 +255,8 @@ static PetscErrorCode IDRSBlockOperandsGrow_CUDA(PetscInt nx, IDRSBlockOperands 
 }
 
 /*
-   The operands of a combine to the device, unless they are there: from one cycle to the next they change only as long as columns of
-   G and U are zero. The host has collected the step that was sent them last
+   Copies the operands of a combine to the device if they have changed. From one cycle to the next they change only while columns of
+   G and U are zero. The host has already collected the step for which they were copied last
 */
 static PetscErrorCode IDRSBlockSendOperands_CUDA(PetscInt count, const IDRSBlockAxpy sums[], IDRSBlockOperands *operands,
                                                  cudaStream_t stream)

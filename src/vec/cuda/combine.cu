@@ -1,7 +1,7 @@
 /*
-   combine:  v = r - G(:,k:s) c,   U_k = omega v + U(:,k:s) c,   and for the omega step  r = r - G c
+   combine: v = r - G(:,k:s) c, U_k = omega v + U(:,k:s) c, and for the omega step r = r - G c
 
-   Reads r, or t for U_k alone, G(:,k:s) and U(:,k:s); writes v, U_k or r.
+   Reads r, or t if only U_k is computed, G(:,k:s) and U(:,k:s); writes v, U_k or r.
 */
 #include "groups.cuh"
 

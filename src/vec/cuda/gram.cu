@@ -1,19 +1,19 @@
 /*
    The inner products of a set of vectors with each other on the device, k_i^H k_j for i <= j.
 
-   Vectors are taken in groups. A warp takes a chunk of rows of a pair of groups, and a lane adds up the products of all vectors of
-   the one with all of the other, row by row. The warps of a block have the same rows and other pairs, so that most of what they
-   read is in the L1 cache; where there are more warps than pairs, they have several chunks. The sums of the chunks are added up in
-   a fixed order by a second kernel.
+   Vectors are divided into groups. A warp has a chunk of rows of a pair of groups, and a lane adds the products of all vectors of
+   one group with all vectors of the other, row by row. The warps of a block have the same rows and different pairs, so most loads
+   hit the L1 cache; if there are more warps than pairs, a pair has several chunks. A second kernel adds the sums of the chunks in a
+   fixed order.
 */
 #include "idrscudaimpl.cuh"
 
 #define IDRS_GRAM_GROUP  (PetscDefined(USE_COMPLEX) ? 3 : 4) /* vectors */
 #define IDRS_GRAM_MAX    136                                 /* vectors of one call */
 #define IDRS_GRAM_SUMS   (IDRS_GRAM_GROUP * IDRS_GRAM_GROUP)
-#define IDRS_GRAM_WARPS  32  /* of a block */
-#define IDRS_GRAM_ROWS   256 /* of a chunk, at least */
-#define IDRS_GRAM_BLOCKS 256 /* that share the rows, at most: as many on every device, so that the sums are the same */
+#define IDRS_GRAM_WARPS  32  /* per block */
+#define IDRS_GRAM_ROWS   256 /* per chunk, at least */
+#define IDRS_GRAM_BLOCKS 256 /* most blocks that share the rows; the same on all devices, so sums are the same */
 
 typedef struct {
   const PetscScalar *a[IDRS_GRAM_MAX];
@@ -21,7 +21,7 @@ typedef struct {
   int                count;
 } IDRSGramVectors;
 
-/* Pair number of groups first <= second; groups are numbered from 0 */
+/* Finds pair `number` of groups first <= second; groups are numbered from 0 */
 static __device__ __forceinline__ void IDRSGramPair(int number, int *first, int *second)
 {
   *second = 0;
@@ -36,7 +36,7 @@ static __device__ __forceinline__ void IDRSGramLoad(const IDRSGramVectors &K, in
   for (int i = 0; i < IDRS_GRAM_GROUP; i++) a[i] = first + i < K.count ? IDRSLoadConstant(K.a[first + i] + row) : (PetscScalar)0.0;
 }
 
-/* chunks: of a block, whose first index tells which pairs it has */
+/* chunks: per block. The first block index selects the pairs */
 static __global__ void __launch_bounds__(IDRS_GRAM_WARPS *IDRS_WARP)
   IDRSGramKernel(const __grid_constant__ IDRSGramVectors K, int pairs, int chunks, size_t rows, PetscScalar *partials)
 {
@@ -76,7 +76,7 @@ static __global__ void __launch_bounds__(IDRS_GRAM_WARPS *IDRS_WARP)
   }
 }
 
-/* A thread for each product; W has leading dimension count */
+/* One thread per product; W has leading dimension count */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSGramTotalKernel(int count, int pairs, int chunks, const PetscScalar *partials, PetscScalar *W)
 {
@@ -93,7 +93,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   W[first + second * count] = total;
 }
 
-/* IDRSVecGram_CUDA - The products of the rows of this process, W[i + j n] = k_i^H k_j for i <= j; the host waits for them */
+/* IDRSVecGram_CUDA - Computes W[i + j n] = k_i^H k_j for i <= j over the rows of this process; the host waits */
 PetscErrorCode IDRSVecGram_CUDA(PetscInt n, Vec v[], PetscScalar W[])
 {
   IDRSGramVectors    K = {};

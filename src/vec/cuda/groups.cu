@@ -1,9 +1,9 @@
 /*
-   The operands of the columns of a group, and the memory of the device that they share
+   The operands of the columns of a group, and the device memory that the columns share
 */
 #include "groups.cuh"
 
-/* The vector of a work, or its diagonal, which may be missing: then nothing is done with it */
+/* Returns a vector of a work, or its diagonal. If there is none, sets its access to none */
 static Vec IDRSOperand(IDRSWork work, int which, IDRSAccess *access)
 {
   const Vec x[IDRS_OPERANDS] = {work->r, work->z, work->v, work->t, work->diagonal};
@@ -36,7 +36,7 @@ static PetscErrorCode IDRSOperandRestore_CUDA(IDRSWork work, int which, IDRSAcce
 }
 
 /*
-   IDRSColumnsGet_CUDA - What a pass works on, with an access for each vector; copies: it is the one that copies the result of the
+   IDRSColumnsGet_CUDA - Gets the operands of a pass, with an access for each vector; copies: this pass copies the result of the
    last projection to the host
 */
 PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *group, const IDRSAccess access[], bool copies, IDRSColumn columns[])
@@ -66,7 +66,10 @@ PetscErrorCode IDRSColumnsRestore_CUDA(const IDRSGroup *group, const IDRSAccess 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSGetShared_CUDA - Memory for a group whose first work this is. Most works are never the first of several, and have none */
+/*
+   IDRSGetShared_CUDA - Returns the memory for a group whose first work this is. It is allocated on demand, because most works are
+   never the first of several
+*/
 PetscErrorCode IDRSGetShared_CUDA(IDRSWork work, IDRSShared **shared)
 {
   IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;

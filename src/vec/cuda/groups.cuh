@@ -1,5 +1,5 @@
 /*
-   Combine, update and advance for the columns of a group, which make the same step: one launch for all of them
+   Combine, update and advance for the columns of a group that have the same step: one launch for all of them
 */
 #pragma once
 
@@ -15,7 +15,7 @@ enum {
   IDRS_OPERANDS
 };
 
-/* The access of a pass to one of them */
+/* The access of a pass to a vector */
 typedef enum {
   IDRS_NOTHING,
   IDRS_READ,
@@ -23,10 +23,7 @@ typedef enum {
   IDRS_CHANGE
 } IDRSAccess;
 
-/*
-   The operands of a pass: the panels of a column, its vectors, NULL if the pass does nothing with them, and where the blocks leave
-   their parts of r^H r
-*/
+/* The operands of a pass: the panels of a column, its vectors, NULL if the pass does not use them, and the partial sums of r^H r */
 typedef struct {
   IDRSPanels        panels;
   IDRSDeviceScalars device;
@@ -34,7 +31,7 @@ typedef struct {
   PetscReal        *rr;
 } IDRSColumn;
 
-/* Coefficients that the host has computed: an argument of the kernel for one column, in the memory of the device for several */
+/* Coefficients from the host: an argument of the kernel for one column, in the memory of the device for several */
 template <int S, int N>
 struct IDRSHostCoefficients {
   const IDRSCoefficients<S> *c;
@@ -52,7 +49,7 @@ struct IDRSHostCoefficients<S, 1> {
 PETSC_INTERN PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *, const IDRSAccess[], bool, IDRSColumn[]);
 PETSC_INTERN PetscErrorCode IDRSColumnsRestore_CUDA(const IDRSGroup *, const IDRSAccess[], IDRSColumn[]);
 
-/* Coefficients for update of step k, or with k = -1 for the other passes; unless they are on the device */
+/* Gets the coefficients for update of step k, or with k = -1 for the other passes, unless they are on the device */
 template <int S, int N>
 static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k, cudaStream_t stream,
                                               IDRSHostCoefficients<S, N> *fromhost)
@@ -77,7 +74,7 @@ static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k
 
 /*
    Calls launch(S, W, N, columns, coefficients, stream), which launches the kernel of a pass with these S, W and N: see
-   IDRSDispatch() and IDRSMembers. W is that of one column, so that its sums are added up in the same order
+   IDRSDispatch() and IDRSMembers. W is the same as for one column, so that sums are added in the same order
 */
 template <typename L>
 static PetscErrorCode IDRSLaunchColumns(const IDRSGroup *group, PetscInt s, PetscInt k, const IDRSColumn columns[], L &&launch)

@@ -1,12 +1,12 @@
 /*
-   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. Here are the panels, the buffers and the arrays of vectors;
-   the kernels are in a file for each pass, and the queues that leave the algebra to the device in idrsqueue.cu.
+   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the panels, the buffers and the arrays of
+   vectors. Each pass has its own file, and the queues that do the algebra on the device are in idrsqueue.cu.
 
-   The way of the scalars. In lockstep the sums of a projection arrive in pinned memory, where the host waits for them; it does the
-   algebra, and the coefficients travel as kernel arguments. Between begin and end of a queue the scalars are in the memory of the
-   device: the projection, or the algebra kernel behind it, does the algebra there, and the other kernels take their coefficients
-   from there. The result of a projection is copied to pinned memory by the update or advance after it, where the host collects it
-   later.
+   Scalars. With the queue of the host the sums of a projection are written to pinned memory, where the host waits for them. The
+   host does the algebra, and passes the coefficients as kernel arguments. Between begin and end of a queue on the device the
+   scalars are in the memory of the device: the projection, or the algebra kernel after it, does the algebra, and the other kernels
+   read their coefficients there. The next update or advance copies the result of a projection to pinned memory, where the host
+   collects it later.
 */
 #include "idrscudaimpl.cuh"
 #include "../../sys/nccl/idrsnccl.h"
@@ -31,8 +31,8 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 }
 
 /*
-   A panel of zeros, or how much was asked for and how much there is. With cudaMalloc(), as the arrays of VECCUDA: a GPU-aware MPI
-   cannot send from the pool that PetscDeviceMalloc() takes memory from, and PETSc never gives the memory of the pool back.
+   Allocates a panel of zeros, or sets lacking to the requested and the free bytes. Uses cudaMalloc(), like the arrays of VECCUDA: a
+   GPU-aware MPI cannot send from the memory pool of PetscDeviceMalloc(), and PETSc never releases the memory of the pool.
 */
 static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, PetscScalar **panel, PetscLogDouble lacking[])
 {
@@ -51,7 +51,7 @@ static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries from the beginning of a column to that of the next one: columns begin on 512 bytes */
+/* Returns the entries from one column to the next; columns are aligned to 512 bytes */
 static size_t IDRSColumnStride(PetscInt n)
 {
   return ((size_t)n * sizeof(PetscScalar) / 512 + 1) * 512 / sizeof(PetscScalar);
@@ -74,7 +74,7 @@ static PetscErrorCode IDRSColumnCreate_CUDA(Vec like, const PetscScalar *array, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In one piece of memory, as each piece takes 0.2 ms to allocate and to free */
+/* Allocates one array for all vectors, because each allocation and each free takes 0.2 ms */
 static PetscErrorCode IDRSVecsCreate_CUDA(Vec like, PetscInt count, Vec vecs[], void **memory)
 {
   size_t   ld;
@@ -160,7 +160,7 @@ static PetscErrorCode IDRSCreate_CUDA(const IDRSGroup *group, Vec like)
 
 static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
 {
-  const PetscBool    failed = (PetscBool)(work->failed && work->queue != &IDRSQueue_Host); /* on the device sums may be under way */
+  const PetscBool    failed = (PetscBool)(work->failed && work->queue != &IDRSQueue_Host); /* the device may still compute sums */
   IDRS_CUDA         *cuda   = (IDRS_CUDA *)work->data;
   PetscDeviceContext dctx;
   cudaStream_t       stream;

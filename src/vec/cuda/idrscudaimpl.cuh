@@ -1,5 +1,5 @@
 /*
-   Back end "cuda" as its files share it
+   Declarations that the files of back end "cuda" share
 */
 #pragma once
 
@@ -18,28 +18,28 @@
 typedef struct _n_IDRSWhole      *IDRSWhole;
 typedef struct _n_IDRSBlockQueue *IDRSBlockQueue;
 
-/* Memory of the device for the columns of a group, which its first work owns */
+/* Device memory for the columns of a group; the first work of the group owns it */
 typedef struct {
-  IDRSCoefficients<0> *coefficients; /* that the host has computed, of all columns */
-  PetscScalar         *localsums;    /* of this process, those of one column after those of another */
+  IDRSCoefficients<0> *coefficients; /* from the host, of all columns */
+  PetscScalar         *localsums;    /* of this process, one column after another */
   PetscScalar         *sums;         /* of all processes */
 } IDRSShared;
 
-/* Memory for the operations of block IDR(s), which grows with them */
+/* Memory for the operations of block IDR(s), allocated on demand */
 typedef struct {
   /*
-     on the device: pointers to columns, and coefficients; of a type that is aligned as complex numbers are, as PetscDeviceMalloc()
-     goes by the type
+     on the device: pointers to columns, and coefficients. The type has the alignment of complex numbers, because
+     PetscDeviceMalloc() aligns for the type
   */
   ulonglong2  *operands;
-  ulonglong2  *hostoperands;    /* pinned: these on their way */
+  ulonglong2  *hostoperands;    /* pinned: copy of the operands */
   double      *partials;        /* on the device: sums of thread blocks */
   PetscScalar *sums, *hostsums; /* on the device; pinned */
-  /* on the device: thread blocks that have left their sums there, zero between projections */
+  /* on the device: thread blocks that have stored their sums, zero between projections */
   unsigned int *done;
-  uint64_t     *arrived;                                            /* pinned: the last projection whose sums have come */
+  uint64_t     *arrived;                                            /* pinned: the last projection whose sums have arrived */
   uint64_t      sequence;                                           /* of the last projection launched */
-  size_t        operandbytes, operandsused, partialcount, sumcount; /* operandsused: since the host has waited for the stream */
+  size_t        operandbytes, operandsused, partialcount, sumcount; /* operandsused: since the host last synchronized the stream */
 } IDRSBlockMemory;
 
 typedef struct {
@@ -47,24 +47,24 @@ typedef struct {
   int             multiprocessors;
   IDRSPartials    partials;
   PetscScalar    *storage;     /* of IDRSScalars */
-  IDRSResult     *result;      /* of the last projection that the device has not stopped before */
-  PetscScalar    *localsums;   /* of this process, before those of others are added */
+  IDRSResult     *result;      /* of the last projection before which the device had not stopped */
+  PetscScalar    *localsums;   /* of this process, before the reduction */
   PetscScalar    *hostsums;    /* pinned */
-  PetscScalar    *hoststorage; /* pinned: storage on its way */
+  PetscScalar    *hoststorage; /* pinned: copy of storage */
   IDRSResult     *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
-  uint64_t       *arrived;     /* pinned: the last projection whose sums or result have come */
+  uint64_t       *arrived;     /* pinned: the last projection whose sums or result have arrived */
   uint64_t        sequence;    /* of the last projection launched */
-  PetscInt        channel;     /* of the mailboxes that connect the devices of several processes, or -1 */
-  IDRSWhole       whole;       /* for steps in one kernel; NULL until there were some */
-  IDRSShared     *shared;      /* NULL until this was the first of several works that needed it */
+  PetscInt        channel;     /* of the mailboxes between the devices of processes, or -1 */
+  IDRSWhole       whole;       /* for many steps in one kernel; NULL until it is used */
+  IDRSShared     *shared;      /* NULL until this is the first work of a group that needs it */
   IDRSBlockMemory block;
-  IDRSBlockQueue  blockqueue; /* for block recurrences whose algebra is done here; NULL until there were some */
+  IDRSBlockQueue  blockqueue; /* for block recurrences with their algebra on the device; NULL until it is used */
 } IDRS_CUDA;
 
 /*
-   For all rows in packs of width, and so many columns, each of which has blocks of its own; returns how many. They are as many as
-   the device holds of the kernel for one column, so that the sums of a column do not depend on which others there are. The device
-   does not hold those of many columns at once: it takes those of one column after those of another
+   Launches a kernel for all rows in packs of width, with separate blocks for each column, and returns the number of blocks per
+   column. The number is limited to the resident blocks of the kernel for one column, so that the sums of a column do not depend on
+   other columns. With many columns the blocks are not all resident; columns then run one after another
 */
 template <auto kernel, auto alone, typename... Arguments>
 static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt columns, cudaStream_t stream,
@@ -78,21 +78,21 @@ static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt co
 }
 
 /*
-   Returns PETSC_TRUE if rows can be taken in packs, provided that the arrays can, of one column or of several. Not if there are so
-   few of them that some multiprocessors would be idle then; projections, whose packs are twice as large, gain by them all the same
+   Returns true if passes should access rows in packs, provided that arrays are aligned. With few rows some multiprocessors would be
+   idle, so passes do not use packs; projections, with packs twice as large, are faster with packs even then
 */
 static inline bool IDRSPacked(const IDRS_CUDA *cuda)
 {
   return cuda->panels.n >= (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors);
 }
 
-/* The number of the next launch whose blocks post messages: never 0, which is what memory holds before any */
+/* Increases the number of the launch whose blocks post messages. It is never 0, which is the initial value of the memory */
 static inline void IDRSCountLaunch(IDRSPartials *partials)
 {
   if (++partials->launch == 0) partials->launch = 1;
 }
 
-/* The scalars for a pass; copies: it is the one that copies the result of the last projection to the host */
+/* Returns the scalars for a pass; copies: this pass copies the result of the last projection to the host */
 static inline IDRSDeviceScalars IDRSGetDeviceScalars(IDRSWork work, bool copies)
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;

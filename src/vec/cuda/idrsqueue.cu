@@ -1,18 +1,18 @@
 /*
-   The queues on the device. One process: the projection does the algebra itself. Several: it also adds up the sums of all processes
-   before; or it leaves that to NCCL, and a kernel does the algebra. The host waits for results only when it collects them. Where
-   the device has stopped, the kernels return at once.
+   The queues on the device. With one process the projection kernel does the algebra. With several processes and peer access it also
+   adds the sums of all processes; with NCCL a reduction and an algebra kernel follow the projection. The host waits for results
+   only when it collects them. After the device has stopped, the kernels return at once.
 */
 #include "idrscudaimpl.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
-/* Algebra by itself, from sums that may be in the storage already */
+/* Arguments of a separate algebra kernel; the sums may already be in the storage */
 typedef struct {
   IDRSAlgebra        algebra;
   const PetscScalar *sums;
 } IDRSReduced;
 
-/* A block for each column */
+/* One block per column */
 template <int S, int N>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSAlgebraKernel(IDRSOverlap<false, true> overlap, const __grid_constant__ IDRSMembers<N, IDRSReduced> columns, int s)
@@ -60,7 +60,7 @@ static PetscErrorCode IDRSQueueHalo_Peer(const IDRSGroup *group, PetscBool autom
   PetscBool      halo  = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLRenew(first->comm)); /* where scatters remain */
+  PetscCall(IDRSNCCLRenew(first->comm)); /* for scatters that still use NCCL */
   PetscCall(IDRSPeersConnect(first->comm, automatic, NULL, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSProductConnect(first->product, first->comm, group->count > 1 ? PETSC_TRUE : PETSC_FALSE, &halo));
@@ -68,14 +68,14 @@ static PetscErrorCode IDRSQueueHalo_Peer(const IDRSGroup *group, PetscBool autom
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scalars of a column on their way to the device, with a result that has not stopped, or to the host, without one */
+/* Copies of the scalars of a column: to the device, with a result that has not stopped, or to the host, without a result */
 typedef struct {
   const PetscScalar *from;
   PetscScalar       *to;
   IDRSResult        *result;
 } IDRSMoved;
 
-/* A block for each column. What is on the host is pinned, and the kernel takes it from there, or brings it */
+/* One block per column. The kernel accesses pinned memory of the host directly */
 template <int N>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSMoveScalarsKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSMoved> columns, int count)
@@ -96,7 +96,7 @@ static PetscErrorCode IDRSMoveScalars(const IDRSGroup *group, PetscBool tohost, 
   for (PetscInt i = 0; i < group->count; i++) {
     const IDRS_CUDA *cuda = (const IDRS_CUDA *)group->work[i]->data;
 
-    /* to the host after everything that has been launched; to the device with a result that has not stopped */
+    /* to the host after all kernels that have been launched; to the device with a result that has not stopped */
     if (tohost) moved[i] = {cuda->storage, cuda->hoststorage, NULL};
     else moved[i] = {cuda->hoststorage, cuda->storage, cuda->result};
   }
@@ -109,8 +109,8 @@ static PetscErrorCode IDRSMoveScalars(const IDRSGroup *group, PetscBool tohost, 
 }
 
 /*
-   The storage, without the sums, to the device, which has not stopped. Since it came from there last, the host has waited for the
-   device
+   Copies the storage, without the sums, to the device, which has not stopped. The host has waited for the device since the last
+   copy to the host
 */
 static PetscErrorCode IDRSQueueBegin_CUDA(const IDRSGroup *group)
 {
@@ -125,7 +125,7 @@ static PetscErrorCode IDRSQueueBegin_CUDA(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The algebra that follows the sums of a step */
+/* Returns the algebra that follows the sums of a step */
 static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
@@ -133,7 +133,7 @@ static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDR
   return {cuda->storage, cuda->result, *step, *bounds, work->scalars.pivotscale, {}};
 }
 
-/* Launches the projections, together for works that make the same step with the same shadow space */
+/* Launches the projections, one launch for all works that have the same step and shadow space */
 static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSStep steps[], const IDRSAlgebra algebra[],
                                             PetscScalar *const sums[])
 {
@@ -157,7 +157,7 @@ static PetscErrorCode IDRSLaunchProjections(const IDRSGroup *group, const IDRSSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The projections do the algebra, and add up the sums of all processes before, where they are connected so */
+/* Launches projections that also do the algebra. With peer access they first add the sums of all processes */
 static PetscErrorCode IDRSQueueLaunch_CUDA(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
   IDRSAlgebra  algebra[IDRS_MAX_WIDTH];
@@ -186,9 +186,8 @@ static void IDRSLaunchAlgebra(PetscInt count, PetscInt s, cudaStream_t stream, c
 }
 
 /*
-   The projections leave the sums of this process, NCCL adds up those of all columns, and the algebra kernel follows. After the
-   device has stopped for a column, those of the last projection before are added up again, or those of another column, and its
-   storage keeps the same sums
+   Launches projections that store the sums of this process, one NCCL reduction for all columns, and the algebra kernel. If the
+   device has stopped for a column, old sums are reduced again, or those of another column, and its storage is not changed
 */
 static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
@@ -219,7 +218,6 @@ static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSSte
     project[i].storage = NULL;
   }
   PetscCall(IDRSStream_CUDA(&stream));
-  /* sums of this process, sums of all processes, algebra: one kernel after the other */
   PetscCall(IDRSLaunchProjections(group, steps, project, sums));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSNCCLAllreduce(first->comm, local, global, length, stream));
@@ -243,7 +241,7 @@ static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Kernels that have been launched may wait for the sums of other processes, and the host not longer than the timeout */
+/* Waits for all kernels, because they may wait for sums of other processes; the host waits at most until the timeout */
 static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
 {
   const IDRSWork       first = group->work[0];
@@ -254,7 +252,6 @@ static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  /* the stream may contain kernels that wait for other processes */
   while (first->size > 1 && !idle) {
     PetscCall(IDRSCheckOthers_CUDA(first, MPI_Wtime() - began));
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
@@ -266,7 +263,7 @@ static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host launches so many projections before it waits for the first of them */
+/* Projections that the host launches before it waits for the first of them */
 #define IDRS_CUDA_DEPTH 2
 
 // clang-format off

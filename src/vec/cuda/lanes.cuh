@@ -1,19 +1,18 @@
 /*
-   The algebra of a step after the start, by a warp whose lane i has row i of M: what IDRSScalarsContinue() does, but with little to
-   do once the sums have come. What it takes for that is made while the sums of a step are on their way:
+   The algebra of a step after the start, by a warp whose lane i has row i of M. The results are those of IDRSScalarsContinue(), but
+   little work remains after the sums have arrived. The following is computed while the sums of a step are being reduced:
 
-     E    maps d = P^H g to alpha_i, i < k, and to the new column M_ik, i >= k:  a product, where IDRSScalarsOrthogonalize() solves.
-          With a new column, one row of E is divided by its pivot and taken from those below, as in the elimination of d. At the end
-          of a cycle E is the inverse of M.
-     N    the inverse of M as the cycle began with it. Below and right of entry k it belongs to the columns that are still of the
-          cycle before, so that c is a product, too:
+     E    maps d = P^H g to alpha_i, i < k, and to the new column M_ik, i >= k: a matrix product instead of the solve of
+          IDRSScalarsOrthogonalize(). With a new column, one row of E is divided by its pivot and subtracted from the rows below,
+          as in the elimination of d. At the end of a cycle E is the inverse of M.
+     N    the inverse of M at the begin of the cycle. Below and right of entry k it belongs to the columns of the last cycle,
+          so that c is also a matrix product:
 
             c = N (f - beta M_k) = N f - beta N M_k,   of rows and columns k+1 ... s-1,
 
-          where N f is there before the sums, and N M_k is made while M_kk is divided by.
+          where N f is computed before the sums arrive, and N M_k during the division by M_kk.
 
-   The numbers of IDRSScalars follow when the coefficients have been handed out, before the sums of the next step are taken. No
-   PETSc call.
+   The numbers of IDRSScalars are updated after the coefficients, before the sums of the next step are used. No PETSc call.
 */
 #pragma once
 
@@ -21,40 +20,40 @@
 #include "../../sys/kernels/coefficients.cuh"
 #include "../../sys/device/target.cuh"
 
-/* In shared memory, by rows, which begin in different banks. N has zeros instead of its columns up to k */
+/* In shared memory, by rows, which begin in different banks. Columns of N up to k are zero */
 template <int S>
 struct alignas(16) IDRSInverses {
   PetscScalar E[S][S + 2], N[S][S + 2];
 };
 
 /*
-   Those of a step k after the start are a = alpha(0:k) and b = c(k+1:s) with zeros for all other columns, so that passes need not
-   ask which column they have
+   Coefficients of a step k after the start: a = alpha(0:k) and b = c(k+1:s), with zeros for all other columns, so that passes need
+   no tests
 */
 template <int S>
 struct IDRSLanesCoefficients : IDRSCoefficients<S> {
-  PetscScalar beta; /* of such a step */
+  PetscScalar beta; /* of the same step */
 };
 
-/* The work of the lanes before the next step */
+/* Work of the lanes that precedes the next step */
 enum {
-  IDRS_LANES_BEGIN = -2, /* E and N from M */
+  IDRS_LANES_BEGIN = -2, /* compute E and N from M */
   IDRS_LANES_NOTHING
 };
 
-/* The registers of lane i for row i. The lane reads the row before the sums come. IDRSLanesPrepare() of the next step writes it */
+/* Registers of lane i, for row i. The lane reads the row before the sums arrive. IDRSLanesPrepare() of the next step writes it */
 template <int S>
 struct IDRSLane {
-  int         last; /* the step that has not been written to E, N and the scalars yet, or one of the values above */
+  int         last; /* the step that is not yet in E, N and the scalars, or one of the values above */
   PetscScalar e[S], n[S], f, fk, Nf;
   PetscScalar left, c, inverse, beta; /* of the last step; left: alpha_i or M_ik; beta: or omega */
-  /* its r^H r; and bounds of this one, which are empty where the host is to continue in any case */
+  /* its r^H r; and bounds of this step, an empty interval if the host must continue in any case */
   PetscReal rr, low, high;
 };
 
 /*
-   N = M^{-1}, a column a lane, and E for step k: the rows of N before k, and what the elimination of the first k columns has made
-   of the other rows of the identity
+   Computes N = M^{-1}, one column per lane, and E for step k: rows of N before k, and for the other rows the identity after the
+   elimination of the first k columns
 */
 template <int S>
 static __device__ __forceinline__ void IDRSLanesBegin(const IDRSScalars *scalars, IDRSInverses<S> *inverses, int k)
@@ -85,7 +84,7 @@ static __device__ __forceinline__ void IDRSLanesBegin(const IDRSScalars *scalars
   IDRS_SYNC_WARP();
 }
 
-/* The last step: its numbers go to where the host would have them, and its column into E, or after an omega step E becomes N */
+/* Completes the last step: writes its numbers to the scalars, and its column to E. After an omega step E becomes N */
 template <int S>
 static __device__ __forceinline__ void IDRSLanesFollow(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSLane<S> &lane)
 {
@@ -131,8 +130,8 @@ static __device__ __forceinline__ void IDRSLanesFollow(IDRSScalars *scalars, IDR
 }
 
 /*
-   By a warp, before the sums of step k have come, or with k = s of the omega step: what is left to do of the last step, and what
-   this one takes. lane.last is IDRS_LANES_NOTHING then
+   Called by a warp before the sums of step k have arrived, or with k = s of the omega step: completes the last step, and loads the
+   data of this step. lane.last becomes IDRS_LANES_NOTHING
 */
 template <int S>
 static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, int k, IDRSLane<S> *lane,
@@ -155,7 +154,7 @@ static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, ID
   }
 }
 
-/* IDRSScalarsAreFinite() of sums with a y, in a loop whose length is known: a rolled one costs 2 to 7 % of a step with s = 1 */
+/* IDRSScalarsAreFinite() for sums with a y, in an unrolled loop: a rolled loop costs 2 to 7 % of a step with s = 1 */
 template <int S>
 static __device__ __forceinline__ bool IDRSLanesAreFinite(const IDRSScalars *scalars, bool rr)
 {
@@ -172,9 +171,9 @@ static __device__ __forceinline__ bool IDRSLanesAreFinite(const IDRSScalars *sca
 }
 
 /*
-   Step k, from d = P^H g: the coefficients of its passes. Returns to all lanes whether M_kk can be divided by, see
-   IDRSScalarsIsPivot(): not if any number of d is infinite or a NaN, as the terms are then. *lane has what follows for the scalars,
-   which are as they were. With fewer than S columns E and N have zeros where d and f have none
+   Computes the coefficients of step k from d = P^H g. Returns to all lanes true if M_kk is a usable pivot, see
+   IDRSScalarsIsPivot(); false if an entry of d is infinite or NaN, because the terms are then not finite. The scalars are not
+   changed; *lane has the numbers for them. With fewer than S columns E and N are padded with zeros
 */
 template <int S>
 static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars, int k, IDRSLane<S> *lane,
@@ -194,7 +193,7 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
   }
   lane->left = left[0] + left[1];
   pivot      = IDRSShuffle(lane->left, k);
-  /* not after the division, which can do nothing else meanwhile */
+  /* before the division, so that both overlap */
   pivots        = IDRSScalarsIsPivot(scalars, PetscAbsScalar(pivot), IDRSShuffle(terms, k));
   lane->inverse = (PetscScalar)1.0 / pivot;
   lane->beta    = lane->fk * lane->inverse;
@@ -210,10 +209,7 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
   return pivots;
 }
 
-/*
-   The omega step, where omega is known to be usable: f = P^H (r - omega t) and c = N f, for the coefficients of its passes. E is
-   the inverse of M here
-*/
+/* Computes the coefficients of the omega step for a usable omega: f = P^H (r - omega t) and c = N f. E is the inverse of M here */
 template <int S>
 static __device__ __forceinline__ void IDRSLanesOmega(const IDRSScalars *scalars, PetscScalar omega, IDRSLane<S> *lane,
                                                       IDRSLanesCoefficients<S> *coefficients)

@@ -1,16 +1,16 @@
 /*
-   The rows of combine, update and advance, as a kernel of one pass and a kernel of many steps call them. One thread owns a pack of
-   rows, and takes the same rows in all passes: of all blocks, or of those that its block has for itself.
+   The rows of combine, update and advance, for kernels of one pass and for kernels of many steps. One thread owns a pack of rows,
+   and has the same rows in all passes: of all blocks, or of its own block.
 
-   All of them end with the next direction, from r - G c and U c of a row in registers:
+   All passes end with the next direction, from r - G c and U c of a row in registers:
 
      v = r - G c,   or   U_column = omega (r - G c) + U c,
 
-   where B^{-1}(r - G c) takes the place of r - G c if B^{-1} is diagonal. What is to be done with it besides comes as a function of
-   row and entries.
+   where B^{-1}(r - G c) replaces r - G c if B^{-1} is diagonal. A function with the row and its entries as arguments can publish
+   the direction.
 
-   The columns come in a loop unrolled for S >= s columns (S = 0: not unrolled), whose loads are all under way at once. No PETSc
-   call.
+   The loop over the columns is unrolled for S >= s columns (S = 0: not unrolled), and all its loads are issued at the same time. No
+   PETSc call.
 */
 #pragma once
 
@@ -24,17 +24,14 @@ typedef struct {
   int          s;
 } IDRSPanels;
 
-/*
-   The direction that a pass computes besides what it is named after: v, or column U_column; neither: d = r - G c is the direction
-   that is told
-*/
+/* The direction that a pass computes in addition: v, or column U_column. If neither is wanted, d = r - G c is published */
 typedef struct {
   bool               wantv, wantu;
   const PetscScalar *diagonal; /* of B^{-1}, or NULL */
   PetscScalar       *v;
 } IDRSDirection;
 
-/* Nobody else is told of the direction */
+/* The direction is not published */
 struct IDRSNotPublished {
   template <int W>
   __device__ __forceinline__ void operator()(size_t, const IDRSPack<W> &) const
@@ -62,7 +59,7 @@ static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, cons
   }
 }
 
-/* Columns k ... end - 1. x is r, or B^{-1}v where direction.wantv is false */
+/* Columns k ... end - 1. x is r, or B^{-1}v if direction.wantv is false */
 template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
                                                        const IDRSDirection &direction, int k, int end, const PetscScalar *x,
@@ -89,7 +86,8 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
 }
 
 /*
-   The combine ends before column end, which is k + 1 in the start and where there is none. Returns the part of r^H r of this thread
+   Update. The combine ends before column end, which is k + 1 in the start and without a combine. Returns the part of r^H r of this
+   thread
 */
 template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
@@ -105,9 +103,9 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
                 Uc = IDRSZero<W>();
 
     if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
-    /* start: r -= beta_k G_k comes before G_k is made orthogonal */
+    /* start: r -= beta_k G_k with the G_k before orthogonalization */
     if (start) IDRSAdd<W>(rr, -c.b[k], g);
-    /* one sweep over the columns: those before k for this step, those after it for the next */
+    /* one loop over the columns: before k for this step, after k for the next step */
 #pragma unroll
     for (int j = 0; j < (S ? S : panels.s); j++) {
       if (j < k) {
@@ -144,7 +142,7 @@ typedef struct {
   PetscScalar       *z, *r;
 } IDRSAdvanced;
 
-/* The combine ends before column end, which is 0 where there is none. Returns the part of r^H r of this thread */
+/* Advance. The combine ends before column end, which is 0 without a combine. Returns the part of r^H r of this thread */
 template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
                                                             const IDRSDirection &direction, int end, const IDRSAdvanced &x,

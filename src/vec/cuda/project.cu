@@ -1,9 +1,9 @@
 /*
-   project:  P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and the r^H r of the last
-   update or advance, and writes them where the host can read them, or does the algebra that follows.
+   project: P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and the r^H r of the last
+   update or advance. It writes the sums to the memory of the host, or does the algebra of the step.
 
    One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors.
-   If x = A u must still be computed, a product of src/mat does so, and adds up the same sums in the same kernel.
+   If x = A u is not computed yet, a product of src/mat computes it and the same sums in one kernel.
 */
 #include "idrscudaimpl.cuh"
 #include "../../sys/kernels/project.cuh"
@@ -16,7 +16,7 @@ typedef struct {
   IDRSAlgebra        algebra;
 } IDRSProjected;
 
-/* For at most S of the shadow vectors, and with a y or without */
+/* For at most S shadow vectors, with a y or without */
 template <int S, int W, int N, bool Y, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSProjectKernel(IDRSOverlap<true, true> overlap, size_t n, IDRSShadow<S> P,
@@ -40,7 +40,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSProjectEnd<S, Y, HASHED>(dots, P, mine.out, mine.algebra);
 }
 
-/* Of vectors that are there, in so many columns */
+/* Launches projections of vectors that have been computed, for several columns */
 static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count, const IDRSProjection projections[])
 {
   bool          packed = IDRSPacked(cuda);
@@ -53,7 +53,7 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
   }
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    constexpr int W      = 2 * IDRS_PACK; /* one vector is little to read: more of it at once */
+    constexpr int W      = 2 * IDRS_PACK; /* larger packs, because few vectors are read */
     auto          launch = [&](auto width, auto N) {
       (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>, IDRSProjectKernel<S, width, 1, Y, HASHED>>(
         cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns));
@@ -77,7 +77,7 @@ static bool IDRSReadsColumn(IDRSWork work, const IDRSStep *step)
 }
 
 /*
-   Arrays of a projection, which also computes x where `fused` is set, and whose sums go there. Columns of G are read through the
+   Gets the arrays of a projection; fused: it also computes x. sums: destination of the sums. Columns of G are read through the
    panel
 */
 static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums,
@@ -129,7 +129,7 @@ static PetscErrorCode IDRSProjectionRestore_CUDA(IDRSWork work, IDRSProjection *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The launches of projections, and which of them is the last: it takes the shadow vectors in parts */
+/* Launches the parts of projections; each part has some of the shadow vectors */
 static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, IDRSProjection projections[])
 {
   const PetscInt s = group->work[0]->s;
@@ -145,22 +145,22 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
       projections[i].first        = first;
       projections[i].out.partials = *partials;
       projections[i].out.sequence = first + IDRS_COLUMNS_AT_ONCE < s ? 0 : sequence[i];
-      /* a product of several processes ends with another kernel */
+      /* with several processes a product ends with a second kernel */
       projections[i].out.ends = !(fused && !first && group->work[i]->size > 1);
     }
     /* the first launch computes x = A u, the others read x */
     if (fused && !first) PetscCall(IDRSProductProject(group->work[0]->product, &projections[0]));
     else
       PetscCall(IDRSProjectRows_CUDA((const IDRS_CUDA *)group->work[0]->data, group->count,
-                                     projections)); /* the other parts find x in memory */
+                                     projections)); /* the other parts read x from memory */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSProjectLaunch_CUDA - Launches the projections of works that make the same step, and numbers them. The algebra of each says
-   what follows from its sums; where it is not done by the projection itself, the sums go to where sums[] says. More than
-   IDRS_COLUMNS_AT_ONCE shadow vectors take several launches, the last of which ends the projection.
+   IDRSProjectLaunch_CUDA - Launches the projections of works that have the same step, and numbers them. The algebra follows in the
+   same kernel; without algebra the sums are written to sums[]. More than IDRS_COLUMNS_AT_ONCE shadow vectors need several launches,
+   and the last one ends the projection.
 */
 PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *group, const IDRSAlgebra algebra[], PetscScalar *const sums[])
 {
@@ -184,7 +184,7 @@ PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *group, const IDRSAlgebra 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host waits for the sums and does the algebra */
+/* The host waits for the sums, and does the algebra */
 PetscErrorCode IDRSProject_CUDA(const IDRSGroup *group, const IDRSStep *step)
 {
   IDRSAlgebra  algebra[IDRS_MAX_WIDTH] = {};

@@ -1,5 +1,5 @@
 /*
-   The iterate, residuals and norms that are computed beside the steps, for the columns of a group in one launch:
+   The iterate, residuals and norms outside of the steps, for the columns of a group in one launch:
 
      x += z + U(:,0:columns) beta,     y = b - t,  copy = y,  z = 0,     v^H v
 
@@ -14,7 +14,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 {
   __shared__ IDRSCoefficients<0> c;
   const IDRSColumn              &mine   = columns.Mine();
-  const IDRSPanels              &panels = mine.panels; /* of so many columns */
+  const IDRSPanels              &panels = mine.panels; /* with this many columns */
 
   overlap.Begin();
   (void)IDRSLoadCoefficients<0>(&c, fromhost.Mine(), mine.device, -1, panels.s);
@@ -56,7 +56,7 @@ PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *group, const PetscInt count[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arrays of a residual; t and copy may be NULL, and others be the same */
+/* Arrays of a residual; t and copy may be NULL, and some of the others may be equal */
 typedef struct {
   const PetscScalar *b, *t;
   PetscScalar       *y, *copy, *z;
@@ -80,7 +80,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* Calls launch with the width of packs, of so many entries or of one, and the number of columns that a kernel is for, as types */
+/* Calls launch with the width of packs, PACK entries or one, and the number of columns of a kernel as types */
 template <int PACK, typename L>
 static void IDRSDispatchRows(bool packed, PetscInt count, L &&launch)
 {
@@ -94,8 +94,8 @@ static void IDRSDispatchRows(bool packed, PetscInt count, L &&launch)
 }
 
 /*
-   The array of a vector that a kernel reads, or writes, before anybody else asks for it: where it is does not change when it is
-   given back
+   Returns the array of a vector that a kernel reads or writes. The array is restored before the launch, because its address does
+   not change
 */
 static PetscErrorCode IDRSLookUp(Vec x, bool writes, PetscScalar **array)
 {
@@ -145,7 +145,7 @@ PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *group, Vec b[], Vec t[], Vec y
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector, and where its square goes: partials as of a projection, and then the memory of the host */
+/* A vector, its partial sums as in a projection, and the place of its square in the memory of the host */
 typedef struct {
   const PetscScalar *v;
   IDRSBlockMessage  *messages;
@@ -154,7 +154,7 @@ typedef struct {
   uint64_t          *arrived, sequence;
 } IDRSSquared;
 
-/* The first block adds up, as in a projection */
+/* The first block adds the sums, as in a projection */
 template <int W, int N>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSSquaresKernel(IDRSOverlap<false, false> overlap, size_t n, const __grid_constant__ IDRSMembers<N, IDRSSquared> columns)

@@ -1,6 +1,6 @@
 /*
-   update:  G_k -= G(:,0:k) alpha,  U_k -= U(:,0:k) alpha,  r -= beta G_k,  partial sums of r^H r,
-   and then combine of step k+1; in the start r -= beta G_k comes first, and then v = r - G(:,0:k+1) c
+   update: G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta G_k, partial sums of r^H r, and then combine of step k+1; in the
+   start first r -= beta G_k, and last v = r - G(:,0:k+1) c
 
    Reads G(:,0:k+1), U(:,0:k+1), r, and the columns k+1:s for the combine, each once; writes G_k, U_k, r, and v or U_{k+1}.
 */

@@ -1,8 +1,8 @@
 /*
-   Many steps in one kernel, from a direction that is there until the host is to continue: for systems so small that launches would
-   take longer than the work. Here are the host's part, and the kernel whose blocks have their rows in global memory: a thread has
-   the same rows in all passes, and the panels, r, z, v and t are read and written by their own thread only. What goes from block to
-   block, and why in order, is in whole.cuh.
+   Many steps in one kernel, until the host must continue: for systems so small that launches would take longer than the work. This
+   file has the part of the host, and the kernel whose blocks have their rows in global memory. A thread has the same rows in all
+   passes, and only this thread accesses these rows of the panels, r, z, v and t. The exchange between blocks and its
+   synchronization are described in whole.cuh.
 */
 #include "wholegrid.cuh"
 #include "wholelayout.h"
@@ -10,14 +10,14 @@
 #include "../../sys/device/timeout.h"
 
 struct _n_IDRSWhole {
-  IDRSWholeLayout     alone, sidebyside; /* for one solve on the device, and for several, of which this is the first */
-  IDRSBlockMessage   *entries;           /* of u, or of what becomes of it, in even steps and in odd ones */
+  IDRSWholeLayout     alone, sidebyside; /* for one solve on the device, and for several, if this is the first of them */
+  IDRSBlockMessage   *entries;           /* of u, or of its exchange with other blocks, in even and in odd steps */
   IDRSWholeResult    *result;            /* pinned */
-  size_t              places;            /* for an application of a polynomial, and again as many for the next one */
-  IDRSMarked         *products;          /* at these */
-  size_t              slots, entriesofu; /* of U: what the next member has room for */
+  size_t              places;   /* of one application of a polynomial; there are twice as many, for two applications in turn */
+  IDRSMarked         *products; /* places of products */
+  size_t              slots, entriesofu; /* room in the next member: slots, and entries of U */
   IDRSClusteredMemory global;
-  cudaStream_t        stream; /* of a solve beside others, as all below; NULL until there were some */
+  cudaStream_t        stream; /* of one of several concurrent solves, like the members below; NULL until it is used */
   cudaEvent_t         begun, ended;
 };
 
@@ -39,7 +39,7 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
 
   PetscFunctionBegin;
   if (!*whole) PetscFunctionReturn(PETSC_SUCCESS);
-  if ((*whole)->stream) PetscCallCUDA(cudaStreamSynchronize((*whole)->stream)); /* after an error a kernel may run */
+  if ((*whole)->stream) PetscCallCUDA(cudaStreamSynchronize((*whole)->stream)); /* after an error a kernel may still run */
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, (*whole)->entries));
   PetscCall(PetscDeviceFree(dctx, (*whole)->products));
@@ -56,7 +56,7 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the layout of the work's solve, or of `asked` solves side by side, the first of which the work belongs to */
+/* Returns the layout of the solve of a work, or of `asked` concurrent solves; the work belongs to the first of them */
 static PetscErrorCode IDRSWholeGetLayout(IDRSWork work, PetscInt asked, const IDRSWholeLayout **layout)
 {
   IDRS_CUDA       *cuda = (IDRS_CUDA *)work->data;
@@ -85,7 +85,8 @@ static PetscErrorCode IDRSWholeCalloc(size_t count, T **memory)
 }
 
 /*
-   The memory of a solve with this layout: messages, the result, and what of the system is in global memory in the order of blocks
+   Allocates the memory of a solve with this layout: messages, the result, and the parts of the system that are in global memory in
+   the order of blocks
 */
 static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *layout)
 {
@@ -125,7 +126,7 @@ static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *l
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The stream of a solve beside others, which begins when these do */
+/* Creates the stream of one of several concurrent solves */
 static PetscErrorCode IDRSWholeGetStream(IDRSWhole whole)
 {
   PetscFunctionBegin;
@@ -136,13 +137,13 @@ static PetscErrorCode IDRSWholeGetStream(IDRSWhole whole)
 }
 
 /*
-   With more nonzeros than this the work of a step takes longer than its launches, if not in shared memory; and with more turns
-   others wait too long for a long row. For the automatic choice
+   Limits of the automatic choice. With more nonzeros the work of a step takes longer than its launches, if the system is not in
+   shared memory. With more turns the other rows wait too long for a long row
 */
 #define IDRS_WHOLE_NONZEROS 1048576
 #define IDRS_WHOLE_TURNS    8
 
-/* Returns the reason why the steps cannot run in one kernel, or had better not if the choice is automatic, or NULL */
+/* Returns the reason why the steps cannot run in one kernel, or should not if the choice is automatic, or NULL */
 static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
 {
   const IDRSWholeLayout *layout;
@@ -169,8 +170,8 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
 }
 
 /*
-   Returns how many of `asked` solves fit on the device side by side, if one of them runs. 0: one runs, but shared memory has no
-   room for all its vectors
+   Returns how many of `asked` solves can run concurrently on the device, if one of them can. 0: one can, but its vectors do not all
+   fit in shared memory
 */
 static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *solves)
 {
@@ -184,7 +185,7 @@ static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *sol
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks with their rows in global memory */
+/* Launches blocks with their rows in global memory */
 static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
 {
   const PetscInt wanted = PetscMax((work->n + IDRS_THREADS - 1) / IDRS_THREADS, 1), /* a row for each thread */
@@ -197,7 +198,7 @@ static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The report of the kernel, and the step in which the host continues */
+/* Sets the report of the kernel, and the step in which the host continues */
 static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWholeReport *report)
 {
   for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
@@ -209,7 +210,7 @@ static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWhol
     step->matvec};
 }
 
-/* Numbers of messages begin again, and nothing in memory is to bear one of them */
+/* Restarts the numbers of messages, and clears the memory so that it has no old number */
 static PetscErrorCode IDRSWholeRenumber(IDRSWork work, cudaStream_t stream)
 {
   IDRS_CUDA   *cuda  = (IDRS_CUDA *)work->data;
@@ -224,7 +225,8 @@ static PetscErrorCode IDRSWholeRenumber(IDRSWork work, cudaStream_t stream)
 }
 
 /*
-   The arguments of the kernel for a solve, and its scalars on their way. The arrays stay where they are until the kernel has ended
+   Sets the arguments of the kernel for a solve, and stores its scalars for the kernel. The addresses of arrays do not change until
+   the kernel has ended
 */
 static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWholeLayout *layout, cudaStream_t stream,
                                         IDRSWholeSteps *steps)
@@ -246,7 +248,7 @@ static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWho
   steps->own        = (int)layout->own;
   steps->entries    = cuda->whole->entries;
   steps->partials   = cuda->partials;
-  steps->storage    = cuda->whole->result->storage; /* every block has read it before the first one can end */
+  steps->storage    = cuda->whole->result->storage; /* all blocks read it before the first block can end */
   steps->pivotscale = work->scalars.pivotscale;
   steps->step       = task->outcome.step;
   steps->limits     = task->limits;
@@ -286,8 +288,8 @@ static PetscErrorCode IDRSWholeLaunch(IDRSWork work, const IDRSWholeLayout *layo
 }
 
 /*
-   The same for several solves side by side, each on a stream of its own, from what is on PETSc's stream, which goes on when all
-   kernels have ended, after an error, too
+   Launches several concurrent solves, each on its own stream, after the work on PETSc's stream. PETSc's stream waits until all
+   kernels have ended, also after an error
 */
 static PetscErrorCode IDRSWholeLaunchAll(PetscInt count, const IDRSWholeTask tasks[], const IDRSWholeLayout *layout,
                                          const IDRSWholePolynomial *polynomial, const IDRSWholeSteps steps[], cudaStream_t stream)
@@ -317,7 +319,7 @@ static PetscErrorCode IDRSWholeLaunchAll(PetscInt count, const IDRSWholeTask tas
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Waits for the kernel of a solve, and takes what it leaves to the host */
+/* Waits for the kernel of a solve, and copies its results to the work */
 static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
 {
   IDRS_CUDA       *cuda   = (IDRS_CUDA *)task->work->data;
@@ -335,9 +337,9 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
 }
 
 /*
-   Makes steps and updates of each task, from its step, whose direction is there, until the host is to continue with the sums of the
-   step that is then in its place. The scalars go to the device and come back. first: the work that IDRSWholeFits() was called with,
-   for `asked` solves
+   Runs steps and updates of each task, from its first step, whose direction has been computed, until the host must continue. The
+   step of the task is then the step whose sums the host must use. Scalars are copied to the device and back. first: the work that
+   IDRSWholeFits() was called with, for `asked` solves
 */
 static PetscErrorCode IDRSWholeMakeSteps(IDRSWork first, PetscInt asked, PetscInt count, IDRSWholeTask tasks[])
 {

@@ -1,25 +1,26 @@
 /*
-   Many steps in one kernel, as blocks make them that have their rows in global memory, whole.cu, or in their own shared memory,
-   wholecluster.cu: what both have in common.
+   Many steps in one kernel: the code that blocks with their rows in global memory, whole.cu, and in their own shared memory,
+   wholecluster.cu, have in common.
 
-   Two things go from block to block in a step:
+   Blocks exchange two things in a step:
 
      the direction u    each entry, for the rows of A u that need it
-     the sums           of each block, which all blocks add up, in the same order
+     the sums           of each block, which all blocks add, in the same order
 
-   Then every block does the algebra of the step for itself, with the same outcome. No barrier between blocks and no fence is
-   needed: what goes from block to block is in messages, as in finish.cuh, each word of which carries the number of its step.
-   Whoever reads the number has the value.
+   Then each block does the algebra of the step, with the same result. No barrier between blocks and no fence is needed, because
+   blocks exchange messages, as in finish.cuh: each word of a message carries the number of its step, so a reader that finds the
+   number also has the value. Messages are not overwritten before they are read:
 
-     entries of u       A block writes those of step j+1 once it has the sums of all blocks of step j. The sums of a block depend on
-                        all that it has read of u in step j. So nobody reads u of step j any more.
-     sums               Those of steps j and j+1 are in two places. A block writes those of step j+2 over those of step j once it
-                        has the sums of all blocks of step j+1, and a block leaves these after it has read all sums of step j.
+     entries of u       A block writes the entries of step j+1 after it has the sums of all blocks of step j. The sums of a block
+                        depend on everything that it has read of u in step j. So no block reads u of step j any more.
+     sums               Sums of steps j and j+1 are in two places. A block overwrites its sums of step j by those of step j+2
+                        after it has the sums of all blocks of step j+1. A block writes its sums of step j+1 after it has read
+                        all sums of step j.
 
-   Reliable updates are made between steps, see wholeupdate.cuh.
+   Reliable updates happen between steps, see wholeupdate.cuh.
 
-   A block that waits for another one too long gives up, and so do all others: then the host is reported, and the solve ends with an
-   error.
+   If a block waits too long for another block, it gives up, and then all other blocks also give up. The kernel reports this to the
+   host, and the solve ends with an error.
 */
 #pragma once
 
@@ -27,30 +28,30 @@
 #include "wholeupdate.cuh"
 
 /*
-   The blocks and their rows, a class each:
+   The blocks and their rows. Each kind of blocks is a class with these members:
 
-     Rows            those of a thread, as in rows.cuh
+     Rows            rows of a thread, as in rows.cuh
      A, u            the matrix, and the operand of its rows: u() publishes an entry of the next direction, u.number is the
                      number of the step, u.wait the limit of its waits
-     poly            true if a polynomial is the preconditioner, see wholepoly.cuh; Product(A, u) is then A u for the row of this
-                     thread, by a warp
-     halo            true if a block also has rows of others, and makes the passes for them: they are behind its own rows, where the
-                     product ends. r^H r is the sum over own rows only
-     Publish()       publishes an entry of the product for other blocks that have this row, too
-     PostSums()      posts the sums of this block for all blocks; returns true if a message has not come before that
-     AddSums()       adds up the sums of all blocks, with a y or without, at least for the first warp; returns true there if a
-                     message has not come. Meanwhile that warp runs a function, and published entries of other blocks are stored
-                     in the vector
+     poly            true if the preconditioner is a polynomial, see wholepoly.cuh; then a warp calls Product(A, u) for A u in the
+                     row of each thread
+     halo            true if a block also computes the passes for rows of other blocks. These halo rows follow its own rows. The
+                     product and r^H r are for own rows only
+     Publish()       publishes an entry of the product for other blocks that have this row in their halo
+     PostSums()      posts the sums of this block for all blocks; returns true if a wait before it has timed out
+     AddSums()       adds the sums of all blocks, with a y or without, at least in the first warp; returns true there if a wait
+                     has timed out. During the wait the first warp calls a function, and other warps store published entries of
+                     other blocks in the vector
      Synchronize()   a barrier of the block after the direction has been published
 */
 
 /*
-   Computes the product and the projection of a step, and posts the sums for all blocks
+   Computes the product and the projection of a step, and posts the sums for all blocks. Returns true if a wait has timed out
 
    Input Parameters:
 +  first  - the state of the hash in the first row of this thread
-.  rr     - the part of r^H r of this thread,
--  square - unless it is computed here from the present r
+.  rr     - the part of r^H r of this thread
+-  square - true to add r^H r here from the present r
 */
 template <int S, bool Y, typename Blocks>
 static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P,
@@ -79,15 +80,15 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
   return blocks.template PostSums<S, Y>(dots);
 }
 
-/* Returns true if the host must continue, whatever the sums are. updates: made so far, or -1 if the host makes them */
+/* Returns true if the host must continue, whatever the sums are. updates: number so far, or -1 if the host makes updates */
 static __device__ __forceinline__ bool IDRSWholeIsLast(const IDRSLimits &limits, PetscInt completed, PetscInt updates)
 {
   return limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
 }
 
 /*
-   By a warp, before the sums of a step after the start have come: all that can be done without them. limits.peak is the largest r^H
-   r so far
+   Called by a warp before the sums of a step after the start have arrived: does everything that does not depend on them.
+   limits.peak is the largest r^H r so far
 */
 template <int S>
 static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSStep &step,
@@ -101,7 +102,7 @@ static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, ID
   lane->high = step.unreported ? limits.bounds.high : PETSC_MAX_REAL;
 }
 
-/* By a warp: what follows from the sums of step k after the start, with its coefficients unless that is left to the host */
+/* Called by a warp: computes the coefficients of step k after the start from its sums, unless the host must continue */
 template <int S>
 static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalars *scalars, int k, IDRSLane<S> *lane,
                                                                       IDRSLanesCoefficients<S> *c)
@@ -115,8 +116,8 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalar
 }
 
 /*
-   By a warp: the same for a step of the start or an omega step. *square is r^H r at its begin, and *next after it where an update
-   follows; shared.limits.peak, of squares as they all are, the largest one so far
+   Called by a warp: the same for a step of the start or an omega step. *square is r^H r before the step, and *next r^H r after it
+   if an update follows. shared.limits contains squares; limits.peak is the largest one so far
 */
 template <int S>
 static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step,
@@ -135,7 +136,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
   if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL)) IDRSWholeSetAnchor(limits, now);
   IDRS_SYNC_WARP();
-  /* the test of the host, on squares */
+  /* the same test as on the host, with squares */
   due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
   if (due && updates < 0) return IDRS_WHOLE_ENDS;
   if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
@@ -157,7 +158,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   return due && IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm) ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
 }
 
-/* The passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
+/* Runs the passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
 template <int S, typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step,
                                                             const IDRSLanesCoefficients<S> &c, const Publish &next)
@@ -176,7 +177,7 @@ static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps
   return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, nobody);
 }
 
-/* The omega step that ends the start begins with r = r - G c, and its direction is r or B^{-1}r */
+/* The omega step that ends the start: r = r - G c, with direction r or B^{-1}r */
 template <int S, typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
                                                          const Publish &next)
@@ -192,7 +193,7 @@ static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &s
   });
 }
 
-/* The part of r^H r of this thread, of so many rows */
+/* Returns the part of r^H r of this thread, over n rows */
 template <typename Rows>
 static __device__ __forceinline__ PetscReal IDRSWholeSquare(const PetscScalar *r, size_t n)
 {
@@ -203,8 +204,8 @@ static __device__ __forceinline__ PetscReal IDRSWholeSquare(const PetscScalar *r
 }
 
 /*
-   Tells of the direction to begin with, which is there, or with step.wantu r or B^{-1}r, and becomes U_k, unless B is a polynomial.
-   Returns the part of r^H r of this thread, of so many rows
+   Publishes the first direction, which has been computed. With step.wantu the direction is r or B^{-1}r, which is also stored as
+   U_k, unless B is a polynomial. Returns the part of r^H r of this thread, over `own` rows
 */
 template <typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Publish &publish)
@@ -229,8 +230,8 @@ static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps 
 }
 
 /*
-   The steps, by all threads of all blocks. r, the panels and the direction to begin with are where steps points to. Returns the
-   step in which the host continues; the first block tells the host the rest
+   Runs the steps. Called by all threads of all blocks. r, the panels and the first direction are in the arrays of steps. Returns
+   the step in which the host continues; the first block writes all other results for the host
 */
 template <int S, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
@@ -265,7 +266,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     for (;; completed++) {
       PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
 
-      /* the end of the start changes r after its norm has been taken */
+      /* the end of the start changes r after its norm has been computed */
       const bool y = step.start || step.k == s, square = Blocks::halo && !(step.start && step.k == s);
 
       if (square) rr = 0.0;
@@ -290,7 +291,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         if (threadIdx.x == 0) {
           shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
           shared.promised = after;
-          if (blockIdx.x == 0) steps.result->squares[reported] = square; /* counts if the kernel goes on */
+          if (blockIdx.x == 0) steps.result->squares[reported] = square; /* overwritten if the kernel ends here */
         }
       }
       __syncthreads();
@@ -304,7 +305,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
         __syncthreads();
         for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);
         __syncthreads();
-        /* r = r - G c follows, and its norm is reported as it was before */
+        /* the norm that is reported is the norm before r = r - G c */
         if (Blocks::halo) rr = IDRSWholeSquare<typename Blocks::Rows>(steps.r, blocks.A.n);
         IDRSWholeEndStart<S, typename Blocks::Rows, Blocks::poly>(steps, shared.c, blocks.u);
       }

@@ -1,28 +1,29 @@
 /*
-   Many steps in one kernel, for systems that fit into the shared memory of all multiprocessors: the panels, r, t, the matrix and u
-   of its rows are in the shared memory of a block from the first step to the last, and go back to global memory at the end, where
-   the host continues. A block has neighbouring rows, so that it needs little of the u of others, and a multiprocessor for itself.
-   The entries that it needs come into its shared memory before the product, each entry once, and the columns of the matrix are
-   places there. A matrix that has no room in shared memory is in global memory, in the same order, and so is t; and then U, if that
-   has no room.
+   Many steps in one kernel, for systems that fit in the shared memory of all multiprocessors. The panels, r, t, the matrix, and u
+   of its rows are in the shared memory of a block from the first step to the last. At the end they are copied to global memory,
+   where the host continues. A block has neighbouring rows, so that it needs few entries of u of other blocks, and each block has
+   its own multiprocessor. It copies each entry that it needs to its shared memory once before the product, and the columns of the
+   matrix are places there. If the matrix does not fit in shared memory, the matrix and t are in global memory, in the same order;
+   and U also, if it does not fit.
 
-   If a block needs u of few rows of others, it has these rows, too: G, U, r, z and t of them behind those of its
-   own rows, and makes the passes for them as their own blocks do, from the same numbers to the same bits. Then u is there when its
-   own passes have ended, and nobody waits for it. What a block cannot make for such a row is its entry of the product: that is in a
-   message, which others take while the sums are on their way.
+   If a block needs u of few rows of other blocks, it has these rows as a halo: G, U, r, z and t of the halo rows follow those of
+   its own rows, and the block computes the passes for them with the same numbers, and the same bits, as the block that owns them.
+   So u of the halo is complete after the passes, without a wait. Only the entry of the product must come from the owner: as a
+   message, which other blocks read during the reduction of the sums.
 
-   Blocks are in clusters, and the sums of a step are made in three parts. Sum i is that of rank i mod size in each cluster:
+   Blocks are in clusters, and the sums of a step are computed in three stages. Sum i belongs to rank i mod size in each cluster:
 
-     of a block           by its warps; then to the rank that has sum i, into its shared memory
-     of a cluster         by a warp of that rank, in a fixed order of the ranks; then to all clusters, into a mailbox for each in
-                          global memory
+     of a block           by its warps; then stored in the shared memory of the rank that sum i belongs to
+     of a cluster         by a warp of that rank, in a fixed order of the ranks; then stored for all clusters, in one mailbox for
+                          each cluster in global memory
      of all               by the first warp of each block, from the mailbox of its cluster, in a fixed order of the clusters
 
-   Meanwhile the first warp prepares the algebra. Where there is one cluster no sum goes through global memory: a block leaves its
-   sums to all others, which add them up. Nor does u, which a block without rows of others asks for in their shared memory.
+   Meanwhile the first warp prepares the algebra. If there is only one cluster, no sum is stored in global memory: a block stores
+   its sums in all other blocks, which add them. u is not in global memory either: a block without a halo reads the entries in the
+   shared memory of other blocks.
 
-   Blocks exchange messages. The reason why none is overwritten before it is read is in whole.cuh for u, and for
-   sums that go from each block to all. Here they go through the rank that has them:
+   Blocks exchange messages. whole.cuh explains why no message is overwritten before it is read, for u, and for sums that go from
+   each block to all others. Here sums go through the rank that they belong to:
 
      to a rank            Sums of steps j and j+1 have two places. A block stores its sums of step j+2 over those of step j after
                           it has the sums of all clusters of step j+1. The sums of step j+1 include the part of that rank, which
@@ -31,72 +32,74 @@
                           of step j+2, which each does after it has the sums of all clusters of step j+1. These include the parts
                           of the blocks that read this mailbox, which they store after they have read it in step j.
 
-   Entries of u that come into shared memory are stored there by the thread that has read them, and a barrier is between that and
-   the product: so the sums of a block depend on all of them.
+   The thread that reads an entry of u from another block also stores it in shared memory, and a barrier separates this store from
+   the product. So the sums of a block depend on all entries of u that it has read.
 
-     entries of a product   Those of steps j and j+1 are in two places, as nobody waits for a reader before the sums of step j are
-                            there. A block writes those of step j+2 over those of step j once it has the sums of all blocks of step
-                            j+1. A block leaves these after it has read all that it needs of step j, and met its threads: the passes
-                            of step j are between the two.
+     entries of a product   Entries of steps j and j+1 are in two places, because no block waits for their readers before it has the
+                            sums of step j. A block overwrites its entries of step j by those of step j+2 after it has the sums of
+                            all blocks of step j+1. A block posts these sums only after it has read all entries that it needs of
+                            step j and passed a barrier, because the passes of step j are in between.
 
-   A block reads its own mailboxes only, and every store and load is of the same words, relaxed, in the order that data depends on:
-   no fence is needed. No block ends before all of its cluster have come to the end, as they might still write to it.
+   A block reads only its own mailboxes. All stores and loads of a message are relaxed, of the same words, and ordered by data
+   dependences, so no fence is needed. No block ends before all blocks of its cluster have finished, because they might still store
+   to its shared memory.
 
-   A message of a block to itself goes the same way. compute-sanitizer's racecheck knows barriers and no messages: it names these
-   stores of PostSums() with the loads that wait for them.
+   A message of a block to itself takes the same path. The racecheck tool of compute-sanitizer understands barriers, but not
+   messages: it reports these stores of PostSums() and the loads that wait for them as hazards.
 */
-/* Threads of a block at most; a thread has several rows then. With more of them a thread has not the registers that it needs */
+/* Most threads of a block, which may have several rows each. With more threads there are too few registers per thread */
 #define IDRS_THREADS 384
 #include "wholecluster.h"
 #include "../../sys/device/cluster.cuh"
 
-/* The least blocks of a cluster */
+/* Fewest blocks of a cluster */
 #define IDRS_CLUSTER_LEAST 4
 
-/* Rows of a block that are not too few for one more cluster, or for a larger one */
+/* Rows per block that justify one more cluster, or a larger one */
 #define IDRS_RESIDENT_ROWS 128
 
 /*
-   Rows of a block and of others, all of which a block has vectors of: three of a thread. With more of them the passes take longer
-   than the entries of u, which nobody waits for then
+   Most own and halo rows of a block: three per thread. With more of them the passes take longer than the exchange of u that the
+   halo replaces
 */
 #define IDRS_HALO_ROWS (3 * IDRS_THREADS)
 
-/* Lanes that add up a sum over the blocks of a cluster */
+/* Lanes that add one sum over the blocks of a cluster */
 #define IDRS_CLUSTER_LANES 4
 
 /*
-   If the matrix is in global memory: rows of a block at most, as with more of them launches take no longer; and shadow vectors
-   at most of a solve that has a panel there, too. And so many solves side by side at least have the matrix there: with fewer of
-   them other ways are faster
+   Limits if the matrix is in global memory: most rows of a block, because with more rows separate launches are as fast; most shadow
+   vectors of a solve that also has a panel in global memory; and fewest concurrent solves, because with fewer of them other methods
+   are faster
 */
 #define IDRS_GLOBAL_ROWS   (9 * IDRS_THREADS)
 #define IDRS_GLOBAL_S      8
 #define IDRS_GLOBAL_SOLVES 4
 
-/* Entries of other blocks that a thread asks for at once */
+/* Entries of other blocks that a thread loads at the same time */
 #define IDRS_SHARED_ATONCE 6
 
-/* The first thread that takes rows of others while the first warp prepares the algebra, and the second one passes sums on */
+/* First thread that reads halo rows. Meanwhile the first warp prepares the algebra, and the second one forwards sums */
 #define IDRS_HALO_FIRST (2 * IDRS_WARP)
 
 /*
-   Rows of a matrix, with columns that are places in shared memory, where the matrix is itself if it fits. The first entries of 32
-   neighbouring rows are a slice: those of the same number side by side, so that lanes meet in no bank, or read what is side by
-   side, and zeros behind the shorter rows. What is left of long rows follows row by row
+   Rows of a matrix whose columns are places in shared memory; the matrix is also in shared memory if it fits. The first entries of
+   32 neighbouring rows are a slice: entries with the same number are adjacent, so that lanes have no bank conflicts in shared
+   memory, and coalesced loads from global memory; shorter rows are padded with zeros. The remaining entries of long rows follow row
+   by row
 */
 typedef struct {
   const PetscScalar *a;
   const uint16_t    *j;
-  const uint32_t    *slice;  /* where slices begin, and the end of the last */
-  const uint32_t    *rest;   /* where the rest of each row begins, and the end of the last, */
-  bool               isrest; /* unless no row is so long */
+  const uint32_t    *slice;  /* begins of slices, and the end of the last one */
+  const uint32_t    *rest;   /* begins of the remaining entries of rows, and the end of the last one */
+  bool               isrest; /* false if no row is so long */
   uint32_t           n;
 } IDRSSharedMatrix;
 
 /*
-   The u of a step: in shared memory for the rows of this block, and behind them for those of others that it needs, which come
-   before the product
+   The u of a step in shared memory: rows of this block, then the entries of other blocks that it needs, which are read before the
+   product
 */
 struct IDRSSharedEntries {
   IDRSBlockMessage *entries; /* of all rows, in global memory */
@@ -104,13 +107,13 @@ struct IDRSSharedEntries {
   IDRSIndex         first, n; /* own rows */
   uint32_t          number;
   IDRSWaitPolls    *wait;
-  const PetscInt   *others; /* their rows */
+  const PetscInt   *others; /* their row numbers */
   IDRSIndex         count;
-  IDRSIndex         rows; /* of each block, but for the last ones */
-  /* where there is one cluster: messages of own rows, in shared memory, where others ask for them; else NULL */
+  IDRSIndex         rows; /* per block, except for the last blocks */
+  /* with one cluster: messages of own rows in shared memory, which other blocks read; else NULL */
   IDRSBlockMessage *incluster;
-  uint32_t          rank; /* of this block in it */
-  /* what this thread asks for first: rows, or if they are incluster the rank and the row of that block in the lower half */
+  uint32_t          rank; /* of this block in the cluster */
+  /* first entries that this thread loads: row numbers, or with incluster the rank in the upper and the row in the lower half */
   uint32_t from[IDRS_SHARED_ATONCE];
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
@@ -126,9 +129,7 @@ struct IDRSSharedEntries {
   }
 };
 
-/*
-   Sets the places from which a thread loads the entries at begin, begin + blockDim.x, ...; the last place if there are no more
-*/
+/* Sets the places from which a thread loads the entries at begin, begin + blockDim.x, ...; the last place if there are no more */
 static __device__ __forceinline__ void IDRSSetFrom(const IDRSSharedEntries &u, IDRSIndex begin, uint32_t from[IDRS_SHARED_ATONCE])
 {
 #pragma unroll
@@ -140,8 +141,8 @@ static __device__ __forceinline__ void IDRSSetFrom(const IDRSSharedEntries &u, I
 }
 
 /*
-   Entries p, p + stride, ... before end. All loads are made at once, as none of them depends on a test: what follows on the entries
-   of a row counts as zero, and is there behind the last row, too
+   Adds entries p, p + stride, ... before end. All loads are issued at the same time, because none depends on a test: entries after
+   the end are loaded, and multiplied by zero; after the last row there is padding
 */
 static __device__ __forceinline__ PetscScalar IDRSSharedSum(const IDRSSharedMatrix &A, const IDRSSharedEntries &u, uint32_t begin,
                                                             uint32_t end)
@@ -166,7 +167,7 @@ static __device__ __forceinline__ PetscScalar IDRSSharedSum(const IDRSSharedMatr
   return sum[0] + sum[1];
 }
 
-/* By a warp: entry of A u for row + (this lane), where row is the first of 32, as in rowsum.cuh */
+/* Returns the entry of A u in row + lane, where row is the first of 32 rows, as in rowsum.cuh. One warp */
 template <int ATONCE, typename Entries>
 static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSSharedMatrix &A, const Entries &u, IDRSIndex row, int)
 {
@@ -190,8 +191,8 @@ static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const IDRSSharedM
 }
 
 /*
-   Entries of others, number begin, begin + stride, ..., all of which are asked for before one is looked at, with load(which of
-   them, part). A lane that has no more of them asks for the last one
+   Reads entries begin, begin + stride, ... of other blocks by load(entry, part). All loads are issued before the first value is
+   tested. A lane without a further entry loads the last one
 */
 template <int ATONCE, typename Load>
 static __device__ __forceinline__ void IDRSReadEntries(const IDRSSharedEntries &u, PetscScalar *to, IDRSIndex begin,
@@ -213,7 +214,7 @@ static __device__ __forceinline__ void IDRSReadEntries(const IDRSSharedEntries &
   }
 }
 
-/* Own entries and those of others */
+/* Waits until own entries and those of other blocks are in shared memory */
 static __device__ __forceinline__ void IDRSMeetEntries(const IDRSSharedEntries &u)
 {
   uint32_t from[IDRS_SHARED_ATONCE];
@@ -234,28 +235,28 @@ static __device__ __forceinline__ void IDRSMeetEntries(const IDRSSharedEntries &
   __syncthreads();
 }
 
-/* Entries of others that a thread asks for at once where nobody waits for them */
+/* Entries of other blocks that a thread loads at the same time, outside of the critical path */
 #define IDRS_HALO_ATONCE 2
 
 /*
-   The same if a block has the rows of others, too, and their u: it gets their entries of the product instead, while it waits for
-   sums. Even and odd steps have places of their own
+   The same for a block with a halo. The block has u of the halo rows, and reads their entries of the product while it waits for
+   sums. Even and odd steps have separate places
 */
 struct IDRSHaloEntries : IDRSSharedEntries {
-  size_t messages; /* in one of them */
+  size_t messages; /* per place */
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const { own[i] = u.v[0]; }
 
   __device__ __forceinline__ IDRSBlockMessage *Place() const { return entries + (number % 2 ? messages : 0); }
 };
 
-/* Own entries are there for all threads of the block */
+/* Makes own entries visible to all threads of the block */
 static __device__ __forceinline__ void IDRSMeetEntries(const IDRSHaloEntries &)
 {
   __syncthreads();
 }
 
-/* By the warps after the first two: x of the rows of others */
+/* Reads x of the halo rows. Called by all warps except the first two */
 static __device__ __forceinline__ void IDRSReadHalo(const IDRSHaloEntries &u, PetscScalar *x)
 {
   const IDRSIndex         stride = blockDim.x - IDRS_HALO_FIRST;
@@ -273,32 +274,32 @@ static __device__ __forceinline__ void IDRSReadHalo(const IDRSHaloEntries &u, Pe
   }
 }
 
-/* Messages for the sums that a rank has, from all ranks, in one step */
+/* Messages for the sums that belong to a rank, from all ranks, in one step */
 template <int S>
 static constexpr int IDRSClusterMessages = IDRSRealSums<S, true, true> + IDRS_CLUSTER_BLOCKS;
 
-/* Messages for the sums of a block where there is one cluster, for even steps and for odd ones */
+/* Messages for the sums of a block with one cluster, for even and odd steps */
 template <int S>
 static constexpr unsigned int IDRSInClusterSums = 2 * IDRSRealSums<S, true, true>;
 
-/* Sums of a warp, with room for as many as are made at once */
+/* Sums that IDRSWarpTotals() computes at the same time; the sums of a warp are padded to a multiple */
 #define IDRS_TOTALS 8
 
 template <int S>
 static constexpr int IDRSWarpRoom = (IDRSRealSums<S, true, true> + IDRS_TOTALS - 1) / IDRS_TOTALS * IDRS_TOTALS;
 
-/* Memory of a block for the sums of its step and of its cluster */
+/* Memory of a block for its own sums and for those of its cluster */
 template <int S>
 struct IDRSClusteredSums {
-  IDRSBlockMessage messages[2][IDRSClusterMessages<S>]; /* from the blocks of the cluster, for odd and even steps */
+  IDRSBlockMessage messages[2][IDRSClusterMessages<S>]; /* from the blocks of the cluster, for even and odd steps */
   PetscReal        warps[IDRS_WARPS][IDRSWarpRoom<S>];
   int              places[2][IDRSRealSums<S, true, true>]; /* of the sums, without a y and with it */
 };
 
 /*
-   Sums of values over the lanes of a warp. Fewer instructions than IDRSWarpSums() has, which counts where one warp works at a time:
-   in double precision the matrix unit adds, as a product of ones and values has in each column the sum over 4 lanes. Two columns
-   are added; then the lanes of column i have a fourth of value i, and another product adds the fourths
+   Sums values over the lanes of a warp, with fewer instructions than IDRSWarpSums(), which matters if only one warp works. In
+   double precision the tensor core adds: in a product of ones and values each column is the sum over 4 lanes. Two columns are
+   added; then the lanes of column i have a fourth of value i, and a second product adds the fourths
 */
 template <int count>
 static __device__ __forceinline__ void IDRSWarpTotals(PetscReal values[count], PetscReal *to)
@@ -329,7 +330,7 @@ static __device__ __forceinline__ void IDRSWarpTotals(PetscReal values[count], P
   } else IDRSWarpSums<count>(values, [&](int i, PetscReal sum) { to[i] = sum; });
 }
 
-/* A sum over the warps of a block, whose rest are zeros: there is no test between two of them but one */
+/* Returns a sum over the warps of a block; entries of unused warps are zero, so that one test is enough */
 template <int room>
 static __device__ __forceinline__ PetscReal IDRSWarpsTree(const PetscReal (*warp)[room], int i, int warps)
 {
@@ -353,11 +354,11 @@ struct IDRSClusteredBlocks {
   Entries                  u;
   IDRSCluster              cluster;
   IDRSClusteredSums<SMAX> *shared;
-  IDRSBlockMessage        *mailboxes, *second; /* of all clusters, for even steps and for odd ones */
-  /* where there is one cluster: sums of all its blocks, in shared memory, for even steps and then for odd ones; else NULL */
+  IDRSBlockMessage        *mailboxes, *second; /* of all clusters, for even and odd steps */
+  /* with one cluster: sums of all its blocks, in shared memory, for even and odd steps; else NULL */
   IDRSBlockMessage *all;
 
-  /* The place for the sums of a step */
+  /* Returns the place for the sums of a step */
   template <int S>
   __device__ __forceinline__ IDRSBlockMessage *Slots() const
   {
@@ -365,15 +366,15 @@ struct IDRSClusteredBlocks {
   }
 
   /*
-     By all threads: the sums of this block, to the ranks that have them, or to all of them where there is one cluster. Returns
-     whether a message has not come
+     Stores the sums of this block in the ranks that they belong to, or with one cluster in all ranks. Called by all threads.
+     Returns true if a wait has timed out
   */
   template <int S, bool Y>
   __device__ __forceinline__ bool PostSums(const IDRSDots<S, Y, true> &block)
   {
     IDRSBlockMessage *slots = Slots<S>();
     constexpr int     dots = IDRSDots<S, Y, true>::count, count = IDRSRealSums<S, Y, true>;
-    /* the others have nothing */
+    /* the other warps have no rows */
     const int warps = (int)min((unsigned int)(A.n + IDRS_WARP - 1), blockDim.x) / IDRS_WARP, mine = threadIdx.x / IDRS_WARP;
     PetscReal values[count];
 
@@ -385,7 +386,7 @@ struct IDRSClusteredBlocks {
 #pragma unroll
     for (int i = dots * IDRS_PARTS; i < count; i++) values[i] = block.square[i - dots * IDRS_PARTS];
     if (mine < warps) IDRSWarpTotals<count>(values, shared->warps[mine]);
-    if (__syncthreads_or(!u.wait->left)) return true; /* nobody gets sums of which a part has not come */
+    if (__syncthreads_or(!u.wait->left)) return true; /* no sums are posted if a part is missing */
     if (all) {
       for (unsigned int k = threadIdx.x; k < count * cluster.size; k += blockDim.x) {
         const unsigned int i = k >> (__ffs(cluster.size) - 1);
@@ -402,8 +403,8 @@ struct IDRSClusteredBlocks {
   }
 
   /*
-     By a warp, some lanes for a sum: the sums of the cluster that this rank has, to all clusters. Nobody gets one of which a part
-     has not come
+     Adds the sums of the cluster that belong to this rank, with several lanes per sum, and posts them for all clusters. Called by a
+     warp. No sum is posted if a part is missing
   */
   __device__ __forceinline__ void Pass(unsigned int count, const IDRSBlockMessage *slots, IDRSBlockMessage *boxes)
   {
@@ -439,7 +440,7 @@ struct IDRSClusteredBlocks {
     }
   }
 
-  /* By a warp, a lane for a sum: adds up so many messages for each, which load(sum, number) asks for */
+  /* Adds `messages` messages for each sum, which load(sum, number) loads, with one lane per sum. Called by a warp */
   template <int S, typename Load>
   __device__ __forceinline__ void ReadSums(bool y, int count, unsigned int messages, PetscScalar *sums, const Load &load)
   {
@@ -474,7 +475,7 @@ struct IDRSClusteredBlocks {
     }
   }
 
-  /* By all threads: the sums of all blocks, by the first warp */
+  /* Adds the sums of all blocks in the first warp. Called by all threads */
   template <int S, typename Meanwhile>
   __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &, PetscScalar *x, PetscScalar *sums,
                                           const Meanwhile &meanwhile)
@@ -514,7 +515,7 @@ static __device__ __forceinline__ void IDRSCopyEntries(T *to, const T *from, siz
   for (size_t i = threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
 }
 
-/* The same from rows that a block has: own ones, and then those of others */
+/* Copies rows of a block: own rows, then halo rows */
 template <typename T>
 static __device__ __forceinline__ void IDRSCopyRows(T *to, const T *from, size_t first, size_t n, const PetscInt *others,
                                                     size_t count)
@@ -640,7 +641,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   IDRSClusterBarrier();
 }
 
-/* Bytes of shared memory for such blocks */
+/* Returns the bytes of shared memory per block */
 static size_t IDRSClusteredBytes(PetscInt s, bool diagonal, const IDRSClustered *clustered, size_t slots, size_t others, bool rest)
 {
   /* with own entries of u */
@@ -654,13 +655,13 @@ static size_t IDRSClusteredBytes(PetscInt s, bool diagonal, const IDRSClustered 
   return bytes + ((rows + IDRS_WARP - 1) / IDRS_WARP + 1 + (rest ? rows + 1 : 0)) * sizeof(uint32_t);
 }
 
-/* The matrix as blocks have it, on the host */
+/* The matrix as blocks store it, on the host */
 typedef struct {
-  PetscInt *first, *rows; /* of each block the rows of others that it needs, in ascending order */
+  PetscInt *first, *rows; /* rows of other blocks that each block needs, in ascending order */
   PetscInt *place;        /* of each row; -1 between two blocks */
-  /* of each nonzero: its slot, and that of the entry of u, of which a block that fits has at most 65536 each */
+  /* for each nonzero its slot, and the place of its entry of u; a block that fits has at most 65536 of each */
   uint32_t *places;
-  uint32_t *slice, *rest; /* as in IDRSSharedMatrix, of one block after another */
+  uint32_t *slice, *rest; /* as in IDRSSharedMatrix, one block after another */
   size_t    others, slots;
   bool      isrest;
 } IDRSSharedPlan;
@@ -683,7 +684,7 @@ static PetscErrorCode IDRSSharedPlanDestroy(IDRSSharedPlan *plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows from begin to end - 1: which of others they need, and where each nonzero finds its entry of u */
+/* Finds the rows of other blocks that rows begin to end - 1 need, and for each nonzero the place of its entry of u */
 static PetscErrorCode IDRSSharedPlanColumns(const PetscInt *i, const PetscInt *j, PetscInt begin, PetscInt end, PetscInt *mine,
                                             PetscInt *count, IDRSSharedPlan *plan)
 {
@@ -702,7 +703,7 @@ static PetscErrorCode IDRSSharedPlanColumns(const PetscInt *i, const PetscInt *j
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Slots for their nonzeros, of which so many are in slices; returns how many slots */
+/* Assigns slots to the nonzeros; the first `own` entries of a row are in slices. Returns the number of slots */
 static size_t IDRSSharedPlanSlots(const PetscInt *i, PetscInt begin, PetscInt end, PetscInt rows, PetscInt own, uint32_t *slice,
                                   uint32_t *rest, IDRSSharedPlan *plan)
 {
@@ -749,7 +750,7 @@ static PetscErrorCode IDRSSharedPlanFind(PetscInt n, const PetscInt *i, const Pe
                                                              plan->rest + block * (rows + 1), plan));
   }
   plan->first[blocks] = total;
-  plan->slots += (IDRS_WHOLE_ATONCE - 1) * IDRS_WARP + 1; /* which lanes load, and do not use */
+  plan->slots += (IDRS_WHOLE_ATONCE - 1) * IDRS_WARP + 1; /* padding, which lanes load but do not use */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -780,7 +781,7 @@ PetscErrorCode IDRSClusteredDestroy_CUDA(IDRSClustered *clustered)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix as all blocks have it, to the device */
+/* Copies the matrix of all blocks to the device */
 static PetscErrorCode IDRSClusteredUploadPlan(const PetscInt *i, PetscInt n, const IDRSSharedPlan *plan, IDRSClustered *clustered)
 {
   const size_t blocks = (size_t)clustered->clusters * clustered->size;
@@ -810,8 +811,8 @@ static cudaError_t IDRSClusteredDispatch(IDRSClusteredLayout layout, L &&launch)
 }
 
 /*
-   As many clusters as the device holds of the kernel for a system that lies so, and bytes of shared memory for a block; *sums:
-   messages there for its sums, where there is one cluster
+   Returns the number of clusters of the kernel that can be resident, and the shared memory of a block in bytes; *sums: messages for
+   its sums in shared memory, if there is one cluster
 */
 static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustered *clustered, int *clusters, size_t *shared,
                                                size_t *sums)
@@ -823,11 +824,11 @@ static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustere
       return IDRSGetClusters(kernel, clustered->size, IDRS_THREADS, clusters, shared);
     });
   }));
-  *clusters = PetscMin(*clusters, IDRS_WARP); /* mailboxes that there is room for */
+  *clusters = PetscMin(*clusters, IDRS_WARP); /* limited by the number of mailboxes */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The data of each block, and PETSC_TRUE if so many solves fit */
+/* Sets the sizes for each block, and *fits to true if this many solves fit */
 static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *plan, PetscInt solves, IDRSClustered *clustered,
                                         bool *fits)
 {
@@ -846,14 +847,12 @@ static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *pla
                                               (size_t)IDRS_THREADS);
   clustered->slots   = plan->slots;
   clustered->others  = plan->others;
-  clustered->bytes   = PetscMax(bytes, shared / 2 + 1); /* no two blocks on a multiprocessor */
+  clustered->bytes   = PetscMax(bytes, shared / 2 + 1); /* at most one block per multiprocessor */
   *fits              = bytes <= shared && (PetscInt)clustered->clusters * solves <= most && plan->slots <= (size_t)UINT16_MAX + 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Returns PETSC_TRUE if a system with this layout can fit: from the needs of the block in the middle, before all blocks are counted
-*/
+/* Returns true if a system with this layout may fit, from the needs of the block in the middle, before all blocks are counted */
 static PetscErrorCode IDRSClusteredCanFit(IDRSWork work, const PetscInt *i, const PetscInt *j, const IDRSClustered *clustered,
                                           size_t shared, IDRSSharedPlan *plan, bool *can)
 {
@@ -869,8 +868,8 @@ static PetscErrorCode IDRSClusteredCanFit(IDRSWork work, const PetscInt *i, cons
 }
 
 /*
-   The system in clusters of such a size, if so many solves fit on the device side by side: with this layout, or if that has the
-   matrix in shared memory with the rows of others, too, if these are not too many
+   Places the system in clusters of this size, if this many solves fit on the device concurrently. If the layout has the matrix in
+   shared memory, tries it first with the halo rows, if these are not too many
 */
 static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, PetscInt solves,
                                        IDRSClusteredLayout layout, unsigned int size, IDRSClustered *clustered)
@@ -893,7 +892,7 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
                                           (size_t)1);
   tried.rows     = PetscMax((n + tried.clusters * size - 1) / (tried.clusters * size), (size_t)1);
   if (layout < IDRS_MATRIX_SHARED && tried.rows > IDRS_GLOBAL_ROWS) PetscFunctionReturn(PETSC_SUCCESS);
-  /* at least */
+  /* a lower bound */
   if (IDRSClusteredBytes(work->s, work->diagonal, &tried, (size_t)i[n] / (tried.clusters * size), 0, false) > shared)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSSharedPlanCreate(work->n, i, (PetscInt)(tried.clusters * size), (PetscInt)tried.rows, &plan));
@@ -913,16 +912,18 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
     *clustered = tried;
     ierr       = IDRSClusteredUploadPlan(i, work->n, &plan, clustered);
   }
-  PetscCall(IDRSSharedPlanDestroy(&plan)); /* after an error, too */
+  PetscCall(IDRSSharedPlanDestroy(&plan)); /* also after an error */
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSClusteredSetUp_CUDA - Decides how the system is placed in shared memory, so that so many solves run side by side: with the
-   matrix if that fits, in clusters as large as possible, and in as few of them as leave each thread a row. A single cluster is as
-   small as leaves each thread one row. The GPU has fewer multiprocessors for larger clusters. So clusters are smaller without the
-   matrix, which all of them read then. A panel is in global memory if nothing else fits, and only for a single solve
+   IDRSClusteredSetUp_CUDA - Decides how the system is placed in shared memory, so that this many solves can run concurrently
+
+   If the matrix fits, it is in shared memory, in clusters as large as possible, and in as few of them as give each thread a row. A
+   single cluster is as small as gives each thread one row. With larger clusters the GPU can use fewer multiprocessors. So if the
+   matrix is in global memory, which all clusters read, clusters are smaller. A panel is in global memory only if nothing else fits,
+   and only for a single solve
 */
 PetscErrorCode IDRSClusteredSetUp_CUDA(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, PetscInt solves,
                                        IDRSClustered *clustered)
@@ -934,7 +935,7 @@ PetscErrorCode IDRSClusteredSetUp_CUDA(IDRSWork work, const PetscInt *i, const P
   PetscFunctionBegin;
   if (solves > 1 && solves < IDRS_GLOBAL_SOLVES) least = IDRS_MATRIX_SHARED;
   PetscCall(IDRSClusteredDestroy_CUDA(clustered));
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSClusteredKernel<1, IDRS_MATRIX_SHARED>, &can)); /* the same devices */
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSClusteredKernel<1, IDRS_MATRIX_SHARED>, &can)); /* as for clusters */
   if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   while (size < IDRS_CLUSTER_BLOCKS && (size_t)work->n > size * IDRS_RESIDENT_ROWS) size *= 2;
   for (; size <= IDRS_CLUSTER_BLOCKS && !clustered->clusters; size *= 2)

@@ -1,11 +1,11 @@
 /*
-   Many steps in one kernel: blocks that have their rows in global memory, and what goes from one to the other
+   Many steps in one kernel: blocks with their rows in global memory, and the exchange between them
 */
 #pragma once
 
 #include "whole.cuh"
 
-/* The u of a step, on its way to the rows that need it */
+/* The u of a step, which is exchanged between blocks */
 struct IDRSEntries {
   IDRSBlockMessage *entries;
   uint32_t          number;
@@ -18,18 +18,15 @@ struct IDRSEntries {
 };
 
 /*
-   The lanes of a warp go on together: one that waits by itself leaves a warp whose shuffles each take hundreds of cycles, until the
-   next barrier
+   The lanes of a warp wait until all of them can continue. If one lane waited separately, the warp would diverge until the next
+   barrier, and each of its shuffles would take hundreds of cycles
 */
 static __device__ __forceinline__ bool IDRSGoesOn(const IDRSEntries &, bool left)
 {
   return !IDRSWarpAll(!left);
 }
 
-/*
-   By a warp: entries in these columns, -1 for none. All are on their way before one is looked at, and none is asked for again once
-   it has come
-*/
+/* Waits for the entries in these columns, -1 for none. All loads are issued before the first value is tested. One warp */
 template <int ATONCE>
 static __device__ __forceinline__ void IDRSGather(const IDRSEntries &u, const PetscInt column[ATONCE], PetscScalar entry[ATONCE])
 {
@@ -56,7 +53,7 @@ struct IDRSGridBlocks {
   const IDRSPartials   &messages;
   IDRSEntries           u;
 
-  /* Sums of even and odd steps are in two places */
+  /* Sums of even and odd steps have two places */
   __device__ __forceinline__ IDRSPartials Partials() const
   {
     IDRSPartials partials = messages;
@@ -67,7 +64,7 @@ struct IDRSGridBlocks {
     return partials;
   }
 
-  /* By all threads, as the next one. Nobody gets sums of which a part has not come */
+  /* PostSums() and AddSums() are called by all threads. No sums are posted if a part is missing */
   template <int S, bool Y>
   __device__ __forceinline__ bool PostSums(IDRSDots<S, Y, true> &dots)
   {

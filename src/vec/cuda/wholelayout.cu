@@ -1,13 +1,12 @@
 /*
-   Distribution of a system among the blocks of kernels of many steps: properties of its rows, the number of solves that fit on the
-   device side by side, and whether each of them is in shared memory. It is found out once for a nonzero pattern and a number of
-   solves
+   Distribution of a system among the blocks of kernels of many steps: properties of its rows, the number of concurrent solves on
+   the device, and whether each of them is in shared memory. Computed once for a nonzero pattern and a number of solves
 */
 #include "wholelayout.h"
 
 /*
-   Entries of its row that a lane takes, twice as many as there are in the mean; and how often the lanes of a warp ask for entries
-   of u, at most, where all of them share the rest of a row, as in IDRSRowSumShared()
+   Computes the entries of a row that its own lane adds, about twice the average; and the largest number of batches of entries of u
+   that the lanes of a warp load, where all lanes share the rest of a long row, as in IDRSRowSumShared()
 */
 static void IDRSWholeShareRows(PetscInt n, const PetscInt *i, PetscInt *own, PetscInt *turns)
 {
@@ -27,9 +26,9 @@ static void IDRSWholeShareRows(PetscInt n, const PetscInt *i, PetscInt *own, Pet
 }
 
 /*
-   Finds how many solves fit on the device side by side: `asked` of them, or half as many, and so on. With a polynomial
-   preconditioner each row of each solve needs a thread; otherwise each solve must fit into shared memory. A single solve fits in
-   any case, because its rows can be in global memory; with a polynomial it may not, and lanes.count is 0 then
+   Finds how many solves can run concurrently on the device: `asked` of them, or half as many, and so on. With a polynomial
+   preconditioner each row of each solve needs a thread; otherwise each solve must fit in shared memory. A single solve always fits,
+   because its rows can be in global memory; but with a polynomial it may not fit, and lanes.count is then 0
 */
 static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const PetscInt *j, const PetscInt *other, PetscInt asked,
                                      IDRSWholeLayout *layout)
@@ -40,7 +39,7 @@ static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const Pet
   PetscCall(IDRSClusteredDestroy_CUDA(&layout->clustered));
   PetscCall(IDRSWholeLanesDestroy_CUDA(&layout->lanes));
   for (layout->solves = asked;; layout->solves = (layout->solves + 1) / 2) {
-    if (asked > 1 && layout->solves == 1) break; /* there is another layout for that */
+    if (asked > 1 && layout->solves == 1) break; /* there is a separate layout for one solve */
     if (other)
       PetscCall(IDRSWholeLanesSetUp_CUDA(work->n, i, other, PetscMax(multiprocessors / layout->solves, 1), &layout->lanes));
     else PetscCall(IDRSClusteredSetUp_CUDA(work, i, j, layout->own, layout->solves, &layout->clustered));
@@ -49,7 +48,7 @@ static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The parts that are not in shared memory */
+/* Parts that are not in shared memory */
 static const char *const IDRSWholeButFor[] = {" but for a panel and the matrix", " but for the matrix", "", ""};
 
 static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeLayout *layout)
@@ -94,7 +93,7 @@ static PetscErrorCode IDRSWholeLayOutMats(IDRSWork work, Mat A, Mat B, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The memory that vectors and matrix are in, for -ksp_view */
+/* Returns the memory that vectors and matrix are in, for -ksp_view */
 static const char *IDRSWholeWhere(IDRSWork work, const IDRSClustered *clustered)
 {
   if (work->polynomial) return "vectors and matrix are in global memory, and PCPOLY is applied inside the kernel";
@@ -105,7 +104,7 @@ static const char *IDRSWholeWhere(IDRSWork work, const IDRSClustered *clustered)
   return "vectors and matrix are in shared memory";
 }
 
-/* IDRSWholeLayOut_CUDA - Computes the layout of `asked` solves, unless it is known. work belongs to the first of them */
+/* IDRSWholeLayOut_CUDA - Computes the layout of `asked` solves if it has changed. work belongs to the first of them */
 PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayout *layout)
 {
   PetscObjectId    id[2]      = {0, 0};
@@ -113,14 +112,14 @@ PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayo
   Mat              mat[2]     = {NULL, work->polynomial ? work->polynomial->powers.A : NULL};
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(work->product->A, &mat[0], NULL)); /* a matrix of a parallel type on one process has nothing outside */
+  PetscCall(IDRSGetBlocks(work->product->A, &mat[0], NULL)); /* on one process a parallel matrix has only its diagonal block */
   for (int m = 0; m < 2 && mat[m]; m++) {
     PetscCall(PetscObjectGetId((PetscObject)mat[m], &id[m]));
     PetscCall(MatGetNonzeroState(mat[m], &pattern[m]));
   }
   if (id[0] != layout->id[0] || id[1] != layout->id[1] || pattern[0] != layout->pattern[0] || pattern[1] != layout->pattern[1] ||
       (asked != layout->asked && asked != layout->solves) || layout->diagonal != (work->diagonal != NULL)) {
-    layout->id[0] = 0; /* until all is known of it */
+    layout->id[0] = 0; /* until the layout is complete */
     PetscCall(IDRSWholeLayOutMats(work, mat[0], mat[1], asked, layout));
     PetscCall(PetscArraycpy(layout->id, id, 2));
     PetscCall(PetscArraycpy(layout->pattern, pattern, 2));

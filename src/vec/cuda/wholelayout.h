@@ -5,23 +5,23 @@
 
 #include "wholecluster.h"
 
-/* With a polynomial preconditioner: the lanes that have the rows, see rowlanes.h, on the device */
+/* The lanes of rows with a polynomial preconditioner, on the device, see rowlanes.h */
 typedef struct {
-  unsigned int count;  /* 0: there are too few, or a row is too long */
-  size_t       places; /* of a product, for entries and sums of further warps of a row */
+  unsigned int count;  /* 0: too few lanes, or a row is too long */
+  size_t       places; /* per product: entries, and sums of further warps */
   IDRSRowLane *lane;
 } IDRSWholeLanes;
 
 /* The distribution of a system among the blocks of kernels: its vectors and its matrices, the operator and that of a polynomial */
 typedef struct {
-  PetscObjectId    id[2]; /* of matrices whose rows are known; 0: no polynomial */
+  PetscObjectId    id[2]; /* of the matrices of this layout; 0: no polynomial */
   PetscObjectState pattern[2];
-  PetscInt         asked, solves; /* side by side: so many were asked for, and there is room for so many */
+  PetscInt         asked, solves; /* concurrent solves: requested, and possible */
   PetscInt         nonzeros;      /* of the operator */
-  PetscInt         own;           /* entries of a row of the operator that its lane takes */
-  PetscInt         turns;         /* of a warp at most */
+  PetscInt         own;           /* entries of a row of the operator that its own lane adds */
+  PetscInt         turns;         /* most batches of loads of a warp */
   bool             diagonal;
-  IDRSClustered    clustered; /* how the system lies in shared memory, with a diagonal or without */
+  IDRSClustered    clustered; /* placement of the system in shared memory, with a diagonal or without */
   IDRSWholeLanes   lanes;     /* with a polynomial: the system is in global memory */
 } IDRSWholeLayout;
 

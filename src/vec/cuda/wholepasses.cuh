@@ -1,7 +1,7 @@
 /*
-   The passes of steps after the start, in a kernel of many steps: what update and advance of passes.cuh do with a row, in an order
-   in which little is waited for. All columns of a row are asked for before the first is used, others are reported of the direction
-   before anything else is written, and what no other row waits for comes last. No PETSc call.
+   The passes of steps after the start, in a kernel of many steps: update and advance of passes.cuh for one row, ordered for short
+   waits. All columns of a row are loaded before the first one is used, the direction is published before anything else is written,
+   and values that no other row waits for are written last. No PETSc call.
 */
 #pragma once
 
@@ -14,7 +14,7 @@ static __device__ __forceinline__ PetscReal IDRSAbsSquare(PetscScalar x)
   return PetscRealPart(x) * PetscRealPart(x) + PetscImaginaryPart(x) * PetscImaginaryPart(x);
 }
 
-/* The inner products of a row, as in dots.cuh; state: of the hash for it, which is there before x is */
+/* Adds the inner products of a row, as in dots.cuh; state: of the hash for this row, computed before x */
 template <int S, bool Y>
 static __device__ __forceinline__ void IDRSWholeDotsAdd(IDRSDots<S, Y, true> &sums, const IDRSShadowRow &state, PetscScalar x,
                                                         PetscScalar y)
@@ -47,8 +47,8 @@ static __device__ __forceinline__ void IDRSLoadColumns(const PetscScalar *panel,
 }
 
 /*
-   Step k: with G_k and U_k as the step leaves them r = r - beta g_k, and the direction of step k+1, or r or B^{-1}r after the last
-   one. With a polynomial preconditioner, POLY, v = r - G c and U_{k+1} = U c instead. Returns the part of r^H r of this thread
+   Step k: with the new G_k and U_k, r = r - beta G_k, and the direction of step k+1, or r or B^{-1}r after the last step. With a
+   polynomial preconditioner, POLY, v = r - G c and U_{k+1} = U c instead of the direction. Returns the part of r^H r of this thread
 */
 template <int S, typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c,
@@ -100,8 +100,8 @@ static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeS
 }
 
 /*
-   The omega step: r = r - omega t, the direction of step 0, and z = z + omega p + U beta, where p is r or B^{-1}r as they were.
-   With a polynomial preconditioner v = r - G c and U_0 = U c instead of the direction. Returns the part of r^H r of this thread
+   The omega step: r = r - omega t, the direction of step 0, and z = z + omega p + U beta, where p is the old r or B^{-1}r. With a
+   polynomial preconditioner v = r - G c and U_0 = U c instead of the direction. Returns the part of r^H r of this thread
 */
 template <int S, typename Rows, bool POLY, typename Publish>
 static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,

@@ -1,5 +1,5 @@
 /*
-   Many steps in one kernel with a polynomial preconditioner: blocks whose lanes together hold the polynomial's matrix, and have
+   Many steps in one kernel with a polynomial preconditioner: the lanes of all blocks hold the matrix of the polynomial, and have
    the same rows of the operator
 */
 #include "wholegrid.cuh"
@@ -7,10 +7,10 @@
 #include "../../mat/matching/matchingcuda.h"
 #include "../../sys/device/cooperative.cuh"
 
-/* More than any row */
+/* More than the number of rows */
 #define IDRS_LANE_ROWS ((size_t)1 << 30)
 
-/* A thread has the row of which its lane is the first one, or none: row n */
+/* A thread has the row whose first lane it is, or none: row n */
 struct IDRSLaneRows {
   static __device__ __forceinline__ IDRSIndex &Mine()
   {
@@ -25,7 +25,7 @@ struct IDRSLaneRows {
     return Mine();
   }
 
-  /* there is no other one */
+  /* a thread has no second row */
   template <int W>
   static __device__ __forceinline__ size_t Stride()
   {
@@ -39,9 +39,9 @@ struct IDRSPolyBlocks : IDRSGridBlocks {
   typedef IDRSLaneRows       Rows;
   static constexpr bool      poly = true;
   const IDRSWholePolynomial &polynomial;
-  int                        set; /* of places of the next application */
+  int                        set; /* of places, for the next application */
   IDRSRowLane                mine;
-  IDRSPowersEntries          entries; /* of the polynomial's matrix */
+  IDRSPowersEntries          entries; /* of the matrix of the polynomial */
 
   __device__ __forceinline__ IDRSPolyBlocks(const IDRSGridBlocks &blocks, const IDRSWholePolynomial &p)
     : IDRSGridBlocks(blocks), polynomial(p), set(0), mine{-1, 0, 0, 0}
@@ -53,7 +53,7 @@ struct IDRSPolyBlocks : IDRSGridBlocks {
     IDRSLaneRows::Mine() = (IDRSIndex)(entries.first ? entries.row : A.n);
   }
 
-  /* Only the first warp of a row has entries of the operator, which it reads */
+  /* Only the first warp of a row reads entries of the operator */
   template <typename Operand>
   __device__ __forceinline__ PetscScalar Product(const IDRSCSR &M, const Operand &x) const
   {
@@ -99,7 +99,7 @@ PetscErrorCode IDRSWholeLanesDestroy_CUDA(IDRSWholeLanes *lanes)
 }
 
 /*
-   IDRSWholeLanesSetUp_CUDA - Distributes the rows of both matrices among the lanes of so many blocks at most. Sets count = 0 if
+   IDRSWholeLanesSetUp_CUDA - Distributes the rows of both matrices among the lanes of at most this many blocks. Sets count = 0 if
    there are too few lanes, or a row is too long for them
 */
 PetscErrorCode IDRSWholeLanesSetUp_CUDA(PetscInt n, const PetscInt i[], const PetscInt other[], PetscInt blocks,
@@ -118,7 +118,7 @@ PetscErrorCode IDRSWholeLanesSetUp_CUDA(PetscInt n, const PetscInt i[], const Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSWholeGetPolynomial_CUDA - Returns the polynomial preconditioner for all solves. Its arrays stay where they are */
+/* IDRSWholeGetPolynomial_CUDA - Returns the polynomial preconditioner for all solves. The addresses of its arrays do not change */
 PetscErrorCode IDRSWholeGetPolynomial_CUDA(IDRSWork work, const IDRSWholeLanes *lanes, IDRSWholePolynomial *poly)
 {
   const IDRSPolynomial *polynomial = work->polynomial;
@@ -142,7 +142,7 @@ PetscErrorCode IDRSWholeGetPolynomial_CUDA(IDRSWork work, const IDRSWholeLanes *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSWholePolyLaunch_CUDA - Launches the kernel of a solve, which has places of its own */
+/* IDRSWholePolyLaunch_CUDA - Launches the kernel of a solve, with separate places */
 PetscErrorCode IDRSWholePolyLaunch_CUDA(IDRSWork work, const IDRSWholePolynomial *polynomial, IDRSMarked *places,
                                         const IDRSWholeSteps *steps, cudaStream_t stream)
 {
@@ -151,7 +151,7 @@ PetscErrorCode IDRSWholePolyLaunch_CUDA(IDRSWork work, const IDRSWholePolynomial
   IDRSWholePolynomial poly   = *polynomial;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cudaMemsetAsync(places, 0xff, 2 * count * sizeof(*places), stream)); /* IDRS_ABSENT */
+  PetscCallCUDA(cudaMemsetAsync(places, 0xff, 2 * count * sizeof(*places), stream)); /* sets all to IDRS_ABSENT */
   poly.places[0] = places;
   poly.places[1] = places + count;
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {

@@ -1,13 +1,13 @@
 /*
-   A polynomial preconditioner in a kernel of many steps, whose lanes hold all of the polynomial's matrix. Between the passes of a
-   step and the next direction all threads apply it: its products are steps of matrix powers, see idrspowers.h and rowlanes.cuh.
+   A polynomial preconditioner in a kernel of many steps, whose lanes hold the matrix of the polynomial. Between the passes of a
+   step and the next direction all threads apply it. Its products are steps of matrix powers, see idrspowers.h and rowlanes.cuh:
 
-   Each product of an application has places of its own for the entries of its vector. So no entry is overwritten while another
-   block may read it. Applications use two sets of places in turn, and each of them clears the set of the one before: all blocks
-   have read it, because the sums of all blocks have come in between. The sums of the step after it come from threads that have met
-   those that have cleared, whose last store waits for all others. So whoever has these sums finds the set clear.
+     y = output v_k,   v_0 = input P x,   v_j = gamma_j (D^{-1}A~ - theta_j) v_{j-1} - mu_j v_{j-2}
 
-   y = output v_k,   v_0 = input P x,   v_j = gamma_j (D^{-1}A~ - theta_j) v_{j-1} - mu_j v_{j-2}
+   Each product of an application has separate places for the entries of its vector, so no entry is overwritten while another block
+   may still read it. Applications use two sets of places in turn, and each application clears the other set. All blocks have read
+   that set, because the sums of all blocks have been exchanged since then. The threads that clear a set pass a barrier, with a
+   release by the last store, before their block posts its sums. So the set is clear for each block that has these sums.
 
    No PETSc call.
 */
@@ -16,23 +16,23 @@
 #include "wholesteps.cuh"
 #include "../../mat/powers/rowlanes.cuh"
 
-/* Products of an application at most */
+/* Most products of an application */
 #define IDRS_WHOLE_PRODUCTS 32
 
-/* Each of the vectors may be NULL */
+/* The vectors may be NULL */
 typedef struct {
   IDRSCSR            A;
   const IDRSRowLane *lanes;
   unsigned int       count; /* lanes of all blocks */
   int                steps; /* products */
   const PetscScalar *inverse, *input, *output;
-  const PetscInt    *row; /* P x has entry x_row(i) in place i */
+  const PetscInt    *row; /* entry i of P x is x_row(i) */
   PetscScalar        gamma[IDRS_WHOLE_PRODUCTS], theta[IDRS_WHOLE_PRODUCTS], mu[IDRS_WHOLE_PRODUCTS];
-  size_t             stride;    /* places of a product: of rows, and of sums of further warps */
+  size_t             stride;    /* places per product: for rows, and for sums of further warps */
   IDRSMarked        *places[2]; /* of all products, and of x before them */
 } IDRSWholePolynomial;
 
-/* By all threads: the entry of B^{-1}x for the row of this thread, which has written its entry of x */
+/* Computes the entry of B^{-1}x for the row of this thread, which has written its entry of x. Called by all threads */
 template <typename Blocks>
 static __device__ __forceinline__ PetscScalar IDRSWholeApply(Blocks &blocks, const PetscScalar *x)
 {
@@ -74,8 +74,8 @@ static __device__ __forceinline__ PetscScalar IDRSWholeApply(Blocks &blocks, con
 }
 
 /*
-   By all threads: the direction from B^{-1}x, where x is v, or r before an omega step, and from U c, which is in U_k but for the
-   start
+   Computes the direction from B^{-1}x, where x is v, or r before an omega step, and from U c, which is in U_k except in the start.
+   Called by all threads
 
      U_k = omega B^{-1}v + U c,   in the start U_k = B^{-1}v,   in the omega step p = B^{-1}r
 */
@@ -95,11 +95,11 @@ static __device__ __forceinline__ void IDRSWholeDirect(const IDRSWholeSteps &ste
     } else steps.v[i] = y;
     blocks.u(i, IDRSPack<1>{{y}});
   }
-  /* the set is clear before this thread meets the others for the sums of the step */
+  /* the set is clear before this thread passes the barrier before the sums of the step */
   if (blocks.entries.place >= 0) IDRSMarkedClearRelease(blocks.polynomial.places[blocks.set] + blocks.entries.place);
 }
 
-/* v = r - G c and U_0 = U c, by the thread of each row */
+/* Computes v = r - G c and U_0 = U c. Each thread has one row */
 template <int S, typename Rows>
 static __device__ __forceinline__ void IDRSWholeSplitRows(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c)
 {

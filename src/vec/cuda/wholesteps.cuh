@@ -1,4 +1,4 @@
-/* Many steps in one kernel: what it takes and leaves, and how long it waits. See whole.cuh */
+/* Many steps in one kernel: its arguments, results and limits. See whole.cuh */
 #pragma once
 
 #include "lanes.cuh"
@@ -7,44 +7,44 @@
 #include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/rowsum.cuh"
 
-/* Steps of one kernel, so that it ends within some ten milliseconds */
+/* Most steps of one kernel, so that it ends within some ten milliseconds */
 #define IDRS_WHOLE_STEPS 2048
 
-/* Entries of u that a lane asks for at once */
+/* Entries of u that a lane loads at the same time */
 #define IDRS_WHOLE_ATONCE 8
 
 /* The outcome of the steps, on the host */
 typedef struct {
-  /* of IDRSScalars, with the sums of the last step; also on its way to the device */
+  /* of IDRSScalars, with the sums of the last step; also the copy for the device */
   PetscScalar      storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)];
-  PetscReal        squares[IDRS_WHOLE_STEPS]; /* r^H r, see IDRSWholeReport, which the host makes of it */
-  IDRSWholeUpdated updated[IDRS_WHOLE_STEPS]; /* with r^H r, too */
+  PetscReal        squares[IDRS_WHOLE_STEPS]; /* r^H r; the host computes the norms of IDRSWholeReport */
+  IDRSWholeUpdated updated[IDRS_WHOLE_STEPS]; /* also with r^H r */
   PetscInt         completed, count, updates;
   int              k, start, unreported; /* the step in which the host continues, or k = IDRS_RESIDUAL */
-  int              timedout;             /* a message has not come */
+  int              timedout;             /* a wait has timed out */
 } IDRSWholeResult;
 
 typedef struct {
   IDRSPanels         panels;
   IDRSCSR            A;
-  int                own; /* entries of a row that its lane takes */
+  int                own; /* entries of a row that its own lane adds */
   IDRSBlockMessage  *entries;
   IDRSPartials       partials; /* launch: number of the first step */
   const PetscScalar *diagonal;
   PetscScalar       *r, *z, *v, *t;
-  PetscScalar       *x, *anchor; /* for updates; x = NULL: the host makes them */
+  PetscScalar       *x, *anchor; /* for updates; x = NULL: the host makes updates */
   const PetscScalar *storage;
   PetscReal          pivotscale;
   IDRSStep           step;
   IDRSLimits         limits;
   IDRSWholeResult   *result;
   uint64_t          *arrived, sequence;
-  unsigned int       polls; /* of a thread that waits, at most */
+  unsigned int       polls; /* most polls of a thread that waits */
 } IDRSWholeSteps;
 
-/* The algebra that follows the sums of a step */
+/* The continuation after the sums of a step */
 typedef enum {
-  IDRS_WHOLE_ENDS, /* the host continues with them */
+  IDRS_WHOLE_ENDS, /* the host continues with these sums */
   IDRS_WHOLE_STEP,
   IDRS_WHOLE_UPDATE /* an omega step, and a reliable update after it */
 } IDRSWholeNext;
@@ -62,8 +62,8 @@ struct IDRSWholeShared {
 };
 
 /*
-   x in a register from here on: what the compiler knows to be an argument of the kernel, or to follow from some, it fetches and
-   computes again where it is used, while one warp works and all others wait
+   Keeps x in a register from here on. If the compiler knows that a value is an argument of the kernel, or follows from one, it
+   loads and computes it again at each use, which is slow if one warp works while all others wait
 */
 static __device__ __forceinline__ unsigned int IDRSKeep(unsigned int x)
 {
@@ -71,7 +71,7 @@ static __device__ __forceinline__ unsigned int IDRSKeep(unsigned int x)
   return x;
 }
 
-/* A scalar to whoever needs it, a message for each of its parts */
+/* Posts a scalar, with one message for each of its parts */
 static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages, PetscScalar x, uint32_t number)
 {
   const PetscReal part[2] = {PetscRealPart(x), PetscImaginaryPart(x)};
@@ -80,7 +80,7 @@ static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages
   for (int k = 0; k < IDRS_PARTS; k++) IDRSPostMessage(messages + k, part[k], number);
 }
 
-/* By a warp: (A u)_i for the row i of each thread. Unless there is a polynomial, the lanes of a warp have neighbouring rows */
+/* Returns (A u)_i for the row i of each thread. One warp. Without a polynomial the lanes of a warp have neighbouring rows */
 template <typename Blocks>
 static __device__ __forceinline__ PetscScalar IDRSWholeProduct(const IDRSWholeSteps &steps, const Blocks &blocks, size_t i)
 {

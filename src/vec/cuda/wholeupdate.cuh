@@ -1,6 +1,6 @@
 /*
-   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrsstep.h: what the host does between two kernels,
-   but for rounding errors.
+   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrsstep.h. The results are those of an update on the
+   host, except for rounding errors.
 
      z = z + omega p + U beta       the rest of an omega step after which an update is due
      r = anchor - A z,  anchor = r
@@ -8,16 +8,16 @@
      f = P^H r,  r^H r              one reduction
      v = r - G c,  U_0 = omega B^{-1}v + U c,  where M c = f
 
-   To what goes from block to block an update is a step of its own, with a number of its own: entries of z take the place of those
-   of u, and P^H r and r^H r that of the sums. A block writes entries of z once it has the sums of all blocks of the omega step, and
-   entries of the next u once it has those of the update. So the argument of whole.cuh and wholecluster.cu about steps j, j+1 and
-   j+2 includes updates. x, z, r and the anchor of a row are read and written by the thread of that row only.
+   In the exchange between blocks an update is a separate step with its own number: entries of z replace those of u, and P^H r and
+   r^H r replace the sums. A block writes entries of z after it has the sums of all blocks of the omega step, and entries of the
+   next u after it has the sums of the update. So the explanation in whole.cuh and wholecluster.cu for steps j, j+1 and j+2 includes
+   updates. x, z, r and the anchor of a row are accessed only by the thread of that row.
 
-   If blocks have rows of others, too, they have z of them, and r of the update comes in the place of the product: the threads
-   that take it meet those of the passes.
+   If blocks have a halo, they have z of the halo rows, and read r of the update instead of the product. A barrier is between the
+   threads that read it and the threads of the passes.
 
-   The host decides where it might do something else: before the omega step where its norm may end the solve, or is not known well
-   enough; and after an update whose r does not confirm the norm that the recurrence had.
+   The host takes over if it might act differently: before the omega step if its norm may end the solve or is not accurate enough;
+   and after an update whose r does not confirm the norm of the recurrence.
 */
 #pragma once
 
@@ -25,10 +25,10 @@
 #include "passes.cuh"
 #include "wholepoly.cuh"
 
-/* Limits are shrunk by this much: the kernel ends too early rather than too late, and the host tests again */
+/* Limits are reduced by this factor, so that the kernel never ends too late; the host repeats the test */
 #define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)
 
-/* The limits for r^H r, so that no step takes a root */
+/* Returns the squares of the limits, so that no step computes a root */
 static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &limits)
 {
   IDRSLimits squares = limits;
@@ -44,7 +44,7 @@ static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &
   return squares;
 }
 
-/* The recurrence has begun, or begun again, with a residual of this r^H r */
+/* Sets the limits for a recurrence that has begun, or restarted, with a residual of this r^H r */
 static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, PetscReal square)
 {
   squares.anchornorm  = square;
@@ -52,7 +52,10 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
   squares.bounds.high = min(squares.tested, IDRSGrowthLimit(square, squares.growth));
 }
 
-/* By a warp, before an update that may be due: returns true if the norm after the omega step is known, and within the bounds */
+/*
+   Called by a warp, before an update that may be due: returns true if the norm after the omega step is accurate and within the
+   bounds
+*/
 static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *scalars, const IDRSLimits &squares)
 {
   PetscScalar omega;
@@ -64,8 +67,8 @@ static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *sca
 }
 
 /*
-   By a warp: takes P^H r and r^H r of an update, where r^H r was *promised*. Whether the kernel goes on, with the coefficients of
-   the next direction
+   Called by a warp: uses P^H r and r^H r of an update, where the recurrence had r^H r = *promised*. Returns true if the kernel
+   continues, with the coefficients of the next direction
 */
 template <int S>
 static __device__ __forceinline__ bool IDRSWholeAcceptUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised,
@@ -82,7 +85,7 @@ static __device__ __forceinline__ bool IDRSWholeAcceptUpdate(IDRSScalars *scalar
   return true;
 }
 
-/* Others are reported of another vector than the one that a pass has made: of what this thread has written to it */
+/* Publishes entries of another vector than the one that a pass computes, after this thread has written them */
 template <typename Publish>
 struct IDRSPublishOther {
   const Publish     &publish;
@@ -93,8 +96,8 @@ struct IDRSPublishOther {
 };
 
 /*
-   r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread, which has r^H r in *rr, too. A z comes as that
-   of u in IDRSWholeProject()
+   Computes r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread; *rr is the part of r^H r. A z is
+   computed like the product in IDRSWholeProject()
 */
 template <int S, typename Blocks>
 static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
@@ -124,9 +127,9 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
 }
 
 /*
-   The rest of the omega step and the update, by all threads of all blocks, with two numbers: that of blocks.u, and the next one for
-   the direction. scalars are in shared memory, too. Returns the part of r^H r of this thread; shared.goeson says
-   whether the kernel goes on, and *timedout, to the first warp, whether a message has not come
+   The rest of the omega step, and the update. Called by all threads of all blocks. Uses two numbers: blocks.u, and the next one for
+   the direction. scalars are in shared memory. Returns the part of r^H r of this thread; shared.goeson is true if the kernel
+   continues, and *timedout, in the first warp, is true if a wait has timed out
 */
 template <int S, typename Blocks>
 static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,

@@ -90,8 +90,8 @@ IDRS_VECTORISED static PetscReal IDRSAdvancePass(const IDRSLoop_Host *loop)
 }
 
 /*
-   Computes the sums of a projection over the rows of this process, except r^H r. P has explicit shadow vectors, or is NULL for
-   the hashed space. `both` says that there is a y, because y is NULL without local rows
+   Computes the sums of a projection over the rows of this process, except r^H r. P has explicit shadow vectors, or is NULL for the
+   hashed space. `both`: there is a y, although y may be NULL without local rows
 */
 IDRS_VECTORISED static void IDRSProjectPass(IDRSWork work, const PetscScalar *P[], const PetscScalar *x, const PetscScalar *y,
                                             PetscBool both, PetscScalar sums[])
@@ -245,7 +245,7 @@ static PetscErrorCode IDRSRestoreV_Host(IDRSWork work, IDRSLoop_Host *loop)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Increases the state of a column whose values have been written through the panel */
+/* Increases the state of a column that was written through the panel */
 static PetscErrorCode IDRSChanged_Host(Vec column)
 {
   PetscScalar *array;

@@ -1,11 +1,11 @@
 /*
-   The operations of block IDR(s) as the solver calls them: logging, the back end, and the one reduction. What they compute is
-   stated in idrsops.h
+   The operations of block IDR(s) as the solver calls them: logging, the back end, and the reduction. idrsops.h states what they
+   compute
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* IDRSBlockVecSet - A column of blocks that stays where it is as long as it is used as one */
+/* IDRSBlockVecSet - Sets a column of blocks, whose array must not move while the column is used */
 PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
 {
   PetscFunctionBegin;
@@ -14,7 +14,7 @@ PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockCombineBegin - Checks sums, and begins the pass that makes them with what they move and take */
+/* IDRSBlockCombineBegin - Checks sums, and begins the pass that computes them, with its traffic and flops */
 PetscErrorCode IDRSBlockCombineBegin(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscInt vectors = 0, flops = 0;
@@ -36,9 +36,9 @@ PetscErrorCode IDRSBlockCombineBegin(IDRSWork work, PetscInt count, const IDRSBl
 }
 
 /*
-   IDRSBlockCombine - Block DAXPY, for one sum after another: a sum finds what those before it have written. Back ends make all of
-   them on some rows before they go on to the next rows, so that a vector that several sums have is in a cache. It is counted once
-   for each of these
+   IDRSBlockCombine - Block DAXPY, for a sequence of sums: each sum uses the results of the sums before it. Back ends compute all
+   sums on some rows before they continue with the next rows, so that vectors of several sums stay in a cache. The traffic of such a
+   vector is counted once per sum
 */
 PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
@@ -49,7 +49,7 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAx
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockEachTask - The sums of one task after another, for back ends that have nothing to gain from many */
+/* IDRSBlockEachTask - Computes the sums of one task after another, for back ends without a faster way */
 PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[],
                                  PetscErrorCode (*project)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar sums[])
 {
@@ -62,8 +62,8 @@ PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockD
 }
 
 /*
-   IDRSBlockProjectBegin - Checks tasks, and begins the pass that takes them with what they move and take. Returns the number of
-   sums, too
+   IDRSBlockProjectBegin - Checks tasks, and begins the pass that computes them, with its traffic and flops. Returns the number of
+   sums
 */
 PetscErrorCode IDRSBlockProjectBegin(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
 {
@@ -89,12 +89,12 @@ PetscErrorCode IDRSBlockProjectBegin(IDRSWork work, PetscInt count, const IDRSBl
    IDRSBlockProject - Block DOT, many tasks in one reduction over all processes
 
    Input Parameters:
-+  work  - the work, which gives the seed of the shadow space
++  work  - the work, with the seed of the shadow space
 .  count - the number of tasks
--  tasks - what is to be multiplied
+-  tasks - the tasks
 
    Output Parameter:
-.  sums - P^H X, then W^H X, of one task after another
+.  sums - P^H X, then W^H X, for one task after another
 */
 PetscErrorCode IDRSBlockProject(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {

@@ -1,17 +1,17 @@
 /*
-   The queue of block IDR(s) as the solver calls it: from the launch of a projection to what follows from its sums on a device. What
-   it computes is stated in idrsops.h and idrsblockscalars.h
+   The queue of block IDR(s) as the solver calls it: the launch of a projection, the algebra and the combines on a device. idrsops.h
+   and idrsblockscalars.h state what it computes
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* IDRSBlockQueueRuns - Whether a device can do the algebra of a block recurrence */
+/* IDRSBlockQueueRuns - Returns PETSC_TRUE if a device can do the algebra of a block recurrence */
 PetscBool IDRSBlockQueueRuns(IDRSWork work)
 {
   return (PetscBool)(work->passes->blockqueue && work->size == 1);
 }
 
-/* IDRSBlockQueueBegin - Gives the numbers of a recurrence to the device, with the largest norm since the last reliable update */
+/* IDRSBlockQueueBegin - Copies the numbers of a recurrence to the device, with the largest norm since the last reliable update */
 PetscErrorCode IDRSBlockQueueBegin(IDRSWork work, const IDRSBlockScalars *scalars, PetscReal peak)
 {
   PetscFunctionBegin;
@@ -19,7 +19,7 @@ PetscErrorCode IDRSBlockQueueBegin(IDRSWork work, const IDRSBlockScalars *scalar
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockQueueLaunch - The projection of a step, and what follows from its sums, but for the combines */
+/* IDRSBlockQueueLaunch - Launches the projection of a step and its algebra, without the combines */
 PetscErrorCode IDRSBlockQueueLaunch(IDRSWork work, const IDRSBlockStep *step)
 {
   PetscInt nsums;
@@ -32,7 +32,7 @@ PetscErrorCode IDRSBlockQueueLaunch(IDRSWork work, const IDRSBlockStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockQueueCombine - One of the combines of the last step that has been launched */
+/* IDRSBlockQueueCombine - Launches one of the combines of the last step that was launched */
 PetscErrorCode IDRSBlockQueueCombine(IDRSWork work, const IDRSBlockStep *step, IDRSBlockCombines which)
 {
   PetscFunctionBegin;
@@ -42,7 +42,7 @@ PetscErrorCode IDRSBlockQueueCombine(IDRSWork work, const IDRSBlockStep *step, I
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockQueueCollect - Waits for the oldest one of so many steps in flight */
+/* IDRSBlockQueueCollect - Waits for the oldest of `inflight` steps */
 PetscErrorCode IDRSBlockQueueCollect(IDRSWork work, PetscInt inflight, IDRSBlockNorms *norms)
 {
   PetscFunctionBegin;
@@ -51,8 +51,7 @@ PetscErrorCode IDRSBlockQueueCollect(IDRSWork work, PetscInt inflight, IDRSBlock
 }
 
 /*
-   IDRSBlockQueueEnd - After the device has stopped: the numbers, and so many sums of the step in which it has done so, come to the
-   host
+   IDRSBlockQueueEnd - Copies the numbers to the host after the device has stopped, and `count` sums of the step in which it stopped
 */
 PetscErrorCode IDRSBlockQueueEnd(IDRSWork work, const IDRSBlockScalars *scalars, PetscInt count, PetscScalar sums[])
 {

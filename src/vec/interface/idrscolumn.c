@@ -1,6 +1,5 @@
 /*
-   Columns of the panels as vectors and their memory, and the shadow space in vectors: the only file that sets private fields of a
-   Vec
+   Columns of the panels as vectors, their memory, and the shadow space in vectors: the only file that sets private fields of a Vec
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
@@ -31,8 +30,8 @@ PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
 }
 
 /*
-   Gives a column, which was made around its array, what VecDuplicate() would have given it: the layout with its local to global
-   mapping, what is composed with the vector (operators may ask for the DM), and how values are set in it
+   Sets the properties of a column that VecDuplicate() would set: the layout with its local to global mapping, composed objects
+   (operators may ask for the DM), and how values are inserted
 */
 PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 {
@@ -46,8 +45,8 @@ PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 }
 
 /*
-   Columns are written through the panel, on a device: PETSc is told that their new values are there. VecGetArrayWriteAndMemType()
-   and its end do the same, but take so long that those of many right-hand sides would take longer than the device
+   Marks a column as changed on the device, after it was written through the panel. VecGetArrayWriteAndMemType() and its restore do
+   the same, but with many right-hand sides these calls would take longer than the device
 */
 PetscErrorCode IDRSColumnWritten(Vec column)
 {
@@ -58,8 +57,8 @@ PetscErrorCode IDRSColumnWritten(Vec column)
 }
 
 /*
-   IDRSVecOnArray - A vector on the array of another one, which may go away, like these vectors; NULL, on all processes or none,
-   where it would not be like them
+   IDRSVecOnArray - Creates a vector with the properties of `like` on the array of `other`, which may be destroyed before its array.
+   The vector is NULL, on all processes or none, if the types do not permit this
 */
 PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
 {
@@ -90,9 +89,9 @@ PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
 }
 
 /*
-   Ends with the same error on all processes if there is not enough memory for the panels on the device of one of them, so that they
-   may go on with fewer columns. Called by all back ends that may run beside one on a device, between the panels and their columns.
-   Memory lacks here where lacking[0] is not zero: bytes of a panel, and how many are free.
+   Reports the same error on all processes if one of their devices has not enough memory for the panels, so that all can continue
+   with fewer columns. All back ends that can run together with a device back end call it between the panels and their columns.
+   lacking: bytes of a panel, or 0 if there is enough memory, and free bytes.
 */
 PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[])
 {
@@ -108,8 +107,8 @@ PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[]
 }
 
 /*
-   Vectors that so many right-hand sides at the same time take beside the first one, and with a block by rows, whose width is a
-   power of 2
+   Returns the vectors that `width` concurrent right-hand sides need in addition to the first one, and with X by rows, whose width
+   is a power of 2
 */
 static PetscLogDouble IDRSRoomFor(PetscInt width, PetscInt vectors, PetscBool byrows)
 {
@@ -120,14 +119,14 @@ static PetscLogDouble IDRSRoomFor(PetscInt width, PetscInt vectors, PetscBool by
 }
 
 /*
-   IDRSCheckRoom - Ends with the same error on all processes if the device of one of them has no room for so many right-hand sides
-   at the same time, each of which takes so many vectors beside those of the first one, which are there; byrows: products go through
-   a block by rows. On the host only an allocation tells
+   IDRSCheckRoom - Reports the same error on all processes if one of their devices has not enough memory for `width` concurrent
+   right-hand sides. Each of them needs `vectors` vectors; those of the first one are allocated. byrows: products copy X to
+   row-major order. On the host nothing is checked, because only an allocation can fail
 */
 PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBool byrows)
 {
-  const MPI_Comm comm      = PetscObjectComm((PetscObject)like);
-  PetscLogDouble lacking[] = {0, 0, 0}; /* bytes needed, minus those free, minus the width that fits, where there is no room */
+  const MPI_Comm       comm      = PetscObjectComm((PetscObject)like);
+  PetscLogDouble       lacking[] = {0, 0, 0}; /* if memory is short: bytes needed, minus bytes free, minus the width that fits */
   const IDRSDeviceOps *device;
   IDRSPlace            place;
   PetscInt             n;
@@ -162,7 +161,7 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Destroys vectors that were created, or referenced, one by one; some may be missing after an error */
+/* Destroys vectors that were created, or referenced, one by one; after an error some may be NULL */
 PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
 {
   PetscFunctionBegin;
@@ -173,7 +172,7 @@ PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Random numbers of the same seed, for vectors that have no array, such as the vectors of SLEPc that consist of others */
+/* Sets random numbers with the same seed, for vectors without an array, such as composite vectors of SLEPc */
 static PetscErrorCode IDRSVecSetRandom_Private(Vec v, uint64_t seed, PetscInt column)
 {
   MPI_Comm    comm;
@@ -187,7 +186,7 @@ static PetscErrorCode IDRSVecSetRandom_Private(Vec v, uint64_t seed, PetscInt co
   PetscCall(PetscRandomCreate(comm, &random));
   PetscCall(PetscRandomSetType(random, PETSCRANDER48));
   PetscCall(PetscRandomSetInterval(random, -1.0, 1.0));
-  /* of which the low bits count */
+  /* the generator uses the low bits */
   PetscCall(PetscRandomSetSeed(random, (unsigned long)(IDRSShadowKey(seed * (uint64_t)size + (uint64_t)rank) +
                                                        IDRSShadowMultiplier((uint32_t)column))));
   PetscCall(PetscRandomSeed(random));

@@ -6,8 +6,8 @@
 #include <petscidrs/private/idrsworkimpl.h>
 
 /*
-   IDRSVecsCreate - Vectors like this one, whose values are not set. On a GPU they are in one piece of memory: each piece takes 0.2
-   ms, to have and to give back. memory belongs to them
+   IDRSVecsCreate - Creates vectors like this one, without values. On a GPU they share one allocation, *memory, because each
+   allocation and each free takes 0.2 ms
 */
 PetscErrorCode IDRSVecsCreate(Vec like, PetscInt count, Vec *vecs[], void **memory)
 {
@@ -43,11 +43,11 @@ PetscErrorCode IDRSVecsDestroy(PetscInt count, Vec *vecs[], void **memory)
 {
   PetscFunctionBegin;
   PetscCall(VecDestroyVecs(count, vecs));
-  if (*memory) PetscCall((*IDRSGetDevice(IDRS_PLACE_CUDA)->free)(memory)); /* only a device has given some */
+  if (*memory) PetscCall((*IDRSGetDevice(IDRS_PLACE_CUDA)->free)(memory)); /* only devices allocate it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSVecGram - W[i + j n] = k_i^H k_j for i <= j < n, in one reduction where the vectors allow it */
+/* IDRSVecGram - Computes W[i + j n] = k_i^H k_j for i <= j < n, in one reduction if the vectors support it */
 PetscErrorCode IDRSVecGram(PetscInt n, Vec K[], PetscScalar W[])
 {
   const PetscBool split = (PetscBool)(K[0]->ops->mdot_local != NULL);

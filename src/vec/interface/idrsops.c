@@ -1,6 +1,6 @@
 /*
-   The passes of IDR(s) as the solver calls them: checks, logging, and the back end. What a pass reads and writes is stated here
-   once, for the log and for the tests.
+   The passes of IDR(s) as the solver calls them: checks, logging, and the back end. The vectors that a pass reads and writes are
+   stated here once, for the log and for the tests.
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -21,7 +21,7 @@ PetscErrorCode IDRSRegisterEvents(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Time that PETSc has measured on a GPU so far, with -log_view_gpu_time */
+/* Returns the time that PETSc has measured on a GPU so far, with -log_view_gpu_time */
 PetscLogDouble IDRSGpuSeconds(void)
 {
 #if PetscDefined(HAVE_DEVICE)
@@ -32,9 +32,9 @@ PetscLogDouble IDRSGpuSeconds(void)
 }
 
 /*
-   IDRSGroupNext - Takes those works of a group that make the same step, but for `unreported`, as the first one that has not been
-   taken, and have their scalars in the same place; for projections also the same shadow space, which is another one after a
-   restart. taken has a bit for each work. False, where all have been taken
+   IDRSGroupNext - Selects the works of a group that have the same step, apart from `unreported`, as the first work that is not
+   taken, and their scalars in the same place; for projections also the same shadow space, which changes at a restart. taken has one
+   bit per work. Returns PETSC_FALSE if all are taken
 */
 PetscBool IDRSGroupNext(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same,
                         const IDRSStep **step)
@@ -46,7 +46,7 @@ PetscBool IDRSGroupNext(const IDRSGroup *group, const IDRSStep steps[], PetscBoo
     const IDRSStep *s    = &steps[i];
     const IDRSWork  work = group->work[i];
 
-    /* works with another step, another place of the scalars or another shadow space make the pass later */
+    /* works with another step, place of the scalars or shadow space are selected later */
     if (*taken & (UINT32_C(1) << i)) continue;
     if (!first) {
       first = work;
@@ -61,7 +61,7 @@ PetscBool IDRSGroupNext(const IDRSGroup *group, const IDRSStep steps[], PetscBoo
   return first ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* IDRSEachWork - Makes a pass for one work after another */
+/* IDRSEachWork - Runs a pass for one work after another */
 PetscErrorCode IDRSEachWork(const IDRSGroup *group, const IDRSStep *step, PetscErrorCode (*pass)(IDRSWork, const IDRSStep *))
 {
   PetscFunctionBegin;
@@ -69,7 +69,7 @@ PetscErrorCode IDRSEachWork(const IDRSGroup *group, const IDRSStep *step, PetscE
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The calls and the time of a pass are those of the first work of its group */
+/* The calls and the time of a pass belong to the first work of its group */
 PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
 {
   PetscFunctionBegin;
@@ -79,8 +79,8 @@ PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
 }
 
 /*
-   IDRSPassCount - Counts what a fused pass moves and does for one work: vectors read and written, flops a row, the way PETSc counts
-   them (a complex operation is one). Back ends made of Vec calls move more, and the calls log their own flops.
+   IDRSPassCount - Counts the traffic and flops of a fused pass for one work: vectors read and written, flops per row, as PETSc
+   counts them (a complex operation is one). Back ends made of Vec calls have more traffic, and their calls log their own flops.
 */
 PetscErrorCode IDRSPassCount(IDRSWork work, IDRSPass pass, PetscInt vectors, PetscInt flops)
 {
@@ -102,8 +102,8 @@ PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass)
 }
 
 /*
-   The vectors that a combine with so many columns reads and writes beyond r, v or t, or beyond the operands of the update or
-   advance before it
+   Returns the vectors that a combine with this many columns reads and writes in addition to r, v or t, or to the operands of the
+   update or advance before it
 */
 static PetscInt IDRSCombineVectors_Private(IDRSWork work, const IDRSStep *step, PetscInt columns)
 {
@@ -123,7 +123,7 @@ typedef struct {
   void (*count)(IDRSWork, const IDRSStep *, PetscInt *vectors, PetscInt *flops);
 } IDRSPassRules;
 
-/* Makes a pass for the works of a group: together for those that make the same step */
+/* Runs a pass for the works of a group, in one call for works that have the same step */
 static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep steps[], const IDRSPassRules *rules)
 {
   uint32_t        taken = 0;
@@ -182,7 +182,7 @@ static void IDRSCountCombine_Private(IDRSWork work, const IDRSStep *step, PetscI
   *flops   = IDRSCombineFlops_Private(work, step, columns) - diagonal;
 }
 
-/* IDRSCombine - v and U_k as idrsops.h says; in the omega step r, which it reads and writes */
+/* IDRSCombine - Computes v and U_k as idrsops.h states; in the omega step r, which it reads and writes */
 PetscErrorCode IDRSCombine(const IDRSGroup *group, const IDRSStep steps[])
 {
   static const IDRSPassRules rules = {IDRS_COMBINE, IDRSCheckCombine_Private, IDRSCountCombine_Private};
@@ -193,8 +193,8 @@ PetscErrorCode IDRSCombine(const IDRSGroup *group, const IDRSStep steps[])
 }
 
 /*
-   After update and advance a preconditioner may stand between v and U; v for the omega step is p, where the passes apply the
-   preconditioner
+   After update and advance a preconditioner may have to be applied between v and U. v for the omega step is p if the passes apply
+   the preconditioner
 */
 static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step)
 {
@@ -219,7 +219,7 @@ static void IDRSCountUpdate_Private(IDRSWork work, const IDRSStep *step, PetscIn
                         : IDRSCombineFlops_Private(work, step, columns));
 }
 
-/* IDRSUpdate - update of step k, and combine of step k+1; in the start r moves before G_k is made orthogonal */
+/* IDRSUpdate - Runs update of step k, and combine of step k+1; in the start r changes before G_k is made orthogonal */
 PetscErrorCode IDRSUpdate(const IDRSGroup *group, const IDRSStep steps[])
 {
   static const IDRSPassRules rules = {IDRS_UPDATE, IDRSCheckNext_Private, IDRSCountUpdate_Private};
@@ -229,7 +229,7 @@ PetscErrorCode IDRSUpdate(const IDRSGroup *group, const IDRSStep steps[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The columns of U and the diagonal that the combine needs have been read for z */
+/* The combine uses columns of U and the diagonal that have already been read for z */
 static void IDRSCountAdvance_Private(IDRSWork work, const IDRSStep *step, PetscInt *vectors, PetscInt *flops)
 {
   const PetscInt s = work->s;
@@ -240,7 +240,7 @@ static void IDRSCountAdvance_Private(IDRSWork work, const IDRSStep *step, PetscI
   *flops = 2 * s + (work->diagonal ? 7 : 6) + IDRSCombineFlops_Private(work, step, s);
 }
 
-/* IDRSAdvance - advance of the omega step, k = s, and combine of step 0 */
+/* IDRSAdvance - Runs advance of the omega step, k = s, and combine of step 0 */
 PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
 {
   static const IDRSPassRules rules = {IDRS_ADVANCE, IDRSCheckNext_Private, IDRSCountAdvance_Private};
@@ -251,8 +251,8 @@ PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
 }
 
 /*
-   IDRSStreamJoin - Lets matvecs and preconditioners, which come between the passes and may run on another stream of the device,
-   wait for the passes, and the other way round: called before and after each of them
+   IDRSStreamJoin - Orders the passes and the matvecs and preconditioners between them, which may run on another stream of the
+   device; called before and after each of them
 */
 PetscErrorCode IDRSStreamJoin(IDRSWork work)
 {

@@ -1,9 +1,9 @@
 /*
-   The queue: from the launch of a projection to what follows from its sums. Devices have queues of their own. The queue of the host
-   is here: the one reduction over processes, and the algebra of idrsscalars.h.
+   The queue: the launch of a projection, the reduction, and the algebra. Devices have their own queues. This file has the queue of
+   the host: one reduction over processes, and the algebra of idrsscalars.h.
 
-   With bounds:     launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect
-   Without bounds:  launch -> sums -> reduction;   collect;   continue -> algebra, on the host
+   With bounds: launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect Without bounds:
+   launch -> sums -> reduction; collect; continue -> algebra, on the host
 */
 #include <petsc/private/vecimpl.h>
 #include <petsc/private/matimpl.h>
@@ -21,7 +21,7 @@ PetscBool IDRSQueueOnDevice(IDRSWork work)
   return work->ondevice;
 }
 
-/* The queue of the host runs everywhere */
+/* The queue of the host always runs */
 static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
@@ -29,7 +29,7 @@ static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool autom
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueNoHalo - For queues that do no more for the product than its scatter does */
+/* IDRSQueueNoHalo - For queues that use the scatter of the product */
 PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
@@ -37,14 +37,14 @@ PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *group, PetscBool automatic, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueReduced - For queues whose launch has added up the sums of all processes */
+/* IDRSQueueReduced - For queues whose launch also does the reduction over processes */
 PetscErrorCode IDRSQueueReduced(const IDRSGroup *group, const IDRSStep steps[])
 {
   PetscFunctionBegin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scalars are where the algebra is done, so begin and end have nothing to move */
+/* The scalars are on the host, so begin and end copy nothing */
 static PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
 {
   PetscFunctionBegin;
@@ -67,7 +67,7 @@ static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSSum - Sums over all processes, in place */
+/* IDRSSum - Computes sums over all processes, in place */
 PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
 {
   PetscMPIInt length;
@@ -80,11 +80,11 @@ PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums of one work over all processes, in place. The array has room for the deferred dots behind them */
+/* Computes the sums of one work over all processes, in place. The array has room for the deferred dots after them */
 static PetscErrorCode IDRSReduce_Private(IDRSWork work, PetscInt count, PetscScalar sums[])
 {
   PetscFunctionBegin;
-  /* x^H x, x^H y, y^H y of IDRSDeferDots() travel with the sums */
+  /* x^H x, x^H y, y^H y of IDRSDeferDots() are part of this reduction */
   if (work->deferred) PetscCall(PetscArraycpy(sums + count, work->dots, IDRS_DOTS));
   PetscCall(IDRSSum(work->comm, count + (work->deferred ? IDRS_DOTS : 0), sums));
   if (work->deferred) PetscCall(PetscArraycpy(work->dots, sums + count, IDRS_DOTS));
@@ -92,7 +92,7 @@ static PetscErrorCode IDRSReduce_Private(IDRSWork work, PetscInt count, PetscSca
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sums of all works in one reduction */
+/* Computes the sums of all works in one reduction */
 static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSStep steps[])
 {
   IDRSWork     first = group->work[0];
@@ -100,14 +100,14 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   PetscScalar *all;
 
   PetscFunctionBegin;
-  /* VecMDot() has reduced them already */
+  /* VecMDot() has already reduced them */
   if (first->passes->composed) PetscFunctionReturn(PETSC_SUCCESS);
   if (group->count == 1) {
     PetscCall(IDRSReduce_Private(first, IDRS_SUMS(first->s, IDRSStepHasY(&first->scalars, steps)), first->scalars.sums));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (first->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  /* the sums of one work after those of another */
+  /* concatenates the sums of all works */
   place[0] = 0;
   for (PetscInt i = 0; i < group->count; i++) {
     PetscCheck(!group->work[i]->deferred, first->comm, PETSC_ERR_PLIB, "Inner products are deferred by one right-hand side alone");
@@ -143,7 +143,7 @@ const IDRSQueueOps IDRSQueue_Host = {
   .end     = IDRSQueueStay_Host,
 };
 
-/* The works are ready for the projections of their steps by this queue: where that is on a device, the scalars go there */
+/* Prepares works for projections of this queue: if it is on a device, the scalars are copied there */
 static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDRSStep steps[], const IDRSQueueOps *queue)
 {
   IDRSGroup begin = {.count = 0};
@@ -158,14 +158,13 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
     PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "No product has been given to compute A u");
     if (queue != &IDRSQueue_Host && !work->ondevice) begin.work[begin.count++] = work;
   }
-  /* scalars that are on the host go to the device */
   if (begin.count) PetscCall((*queue->begin)(&begin));
   for (PetscInt i = 0; i < begin.count; i++) begin.work[i]->ondevice = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSQueueLaunch - Launches the projections of a group, one for each work. With bounds, one for each, a device also does the
+   IDRSQueueLaunch - Launches the projections of a group, one for each work. With bounds, one for each work, a device also does the
    algebra
 */
 PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
@@ -191,7 +190,7 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The outcome of a step whose sums are on the host */
+/* Sets the outcome of a step whose sums are on the host */
 static void IDRSQueueContinues(IDRSWork work, IDRSOutcome *outcome)
 {
   const IDRSScalars *scalars = &work->scalars;
@@ -203,8 +202,8 @@ static void IDRSQueueContinues(IDRSWork work, IDRSOutcome *outcome)
 }
 
 /*
-   IDRSQueueCollect - Waits for the oldest projection in flight. Where a device has stopped there, or the host has the queue, the
-   scalars and the sums are on the host now, and nothing is in flight any more
+   IDRSQueueCollect - Waits for the oldest projection in flight. If the device has stopped in it, or if the queue is on the host,
+   the scalars and the sums are now on the host, and no projection is in flight
 */
 PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
 {
@@ -230,8 +229,8 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
 }
 
 /*
-   IDRSQueueWholeRuns - Sets the string to NULL, or to the reason why the device cannot make many steps at once, or had better not
-   if the choice is automatic
+   IDRSQueueWholeRuns - Sets the string to NULL, or to the reason why the device cannot run many steps at once, or should not if the
+   choice is automatic
 */
 PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
 {
@@ -244,9 +243,9 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 }
 
 /*
-   IDRSQueueWholeFits - Returns how many of so many solves like that of the work fit on the device at the same time, if
-   IDRSQueueWhole() makes the steps of each, and IDRSQueueWholeRuns() has found no reason against it. 0: one runs, but does not fit
-   into the fastest memory
+   IDRSQueueWholeFits - Returns how many of `asked` solves like that of the work can run concurrently on the device, if
+   IDRSQueueWhole() runs their steps and IDRSQueueWholeRuns() has found no reason against it. 0: one can, but it does not fit in the
+   fastest memory
 */
 PetscErrorCode IDRSQueueWholeFits(IDRSWork work, PetscInt asked, PetscInt *solves)
 {
@@ -255,14 +254,14 @@ PetscErrorCode IDRSQueueWholeFits(IDRSWork work, PetscInt asked, PetscInt *solve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The counts that follow from the steps of a task that a device has made */
+/* Updates the counts after the steps of a task that a device has made */
 static PetscErrorCode IDRSQueueWholeCount(IDRSWholeTask *task)
 {
   IDRSWork       work    = task->work;
   const PetscInt matvecs = task->report.matvecs;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < matvecs; i++) { /* so that the log counts them */
+  for (PetscInt i = 0; i < matvecs; i++) { /* the log then contains them */
     PetscCall(PetscLogEventBegin(MAT_Mult, work->product->A, 0, 0, 0));
     PetscCall(PetscLogEventEnd(MAT_Mult, work->product->A, 0, 0, 0));
   }
@@ -274,14 +273,14 @@ static PetscErrorCode IDRSQueueWholeCount(IDRSWholeTask *task)
 }
 
 /*
-   IDRSQueueWhole - Makes steps on the device for each task, from its first step, whose direction is there, until the host is to
-   continue, and reliable updates x += z, r = anchor - A z, anchor = r, z = 0. All tasks at the same time
+   IDRSQueueWhole - Runs steps on the device for each task, from its first step, whose direction has been computed, until the host
+   must continue, and reliable updates x += z, r = anchor - A z, anchor = r, z = 0. All tasks run concurrently
 
    Input Parameters:
-+  first - the work that IDRSQueueWholeFits() was called with, or for one solve its work
-.  asked - how many solves there are at the same time, at most as many as fit
++  first - the work that IDRSQueueWholeFits() was called with; for one solve its work
+.  asked - number of concurrent solves, at most as many as fit
 .  count - the number of tasks, at most `asked`
--  tasks - the tasks; an x that is not in the memory of the device becomes NULL: the device stops before an update
+-  tasks - the tasks; an x that is not in the memory of the device becomes NULL, and the device stops before an update
 */
 PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, IDRSWholeTask tasks[])
 {
@@ -320,7 +319,7 @@ PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueEnd - Returns the scalars of the works to the host; the results of projections in flight are dropped */
+/* IDRSQueueEnd - Copies the scalars of the works to the host; the results of projections in flight are discarded */
 PetscErrorCode IDRSQueueEnd(const IDRSGroup *group)
 {
   IDRSGroup there = {.count = 0};
@@ -337,7 +336,7 @@ PetscErrorCode IDRSQueueEnd(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSDeferDots - Inner products of x and y, which nothing needs before the next reduction: IDRSGetDots() */
+/* IDRSDeferDots - Computes local inner products of x and y, which the next reduction adds: IDRSGetDots() */
 PetscErrorCode IDRSDeferDots(IDRSWork work, Vec x, Vec y)
 {
   Vec          both[2] = {x, y};
@@ -366,7 +365,7 @@ PetscErrorCode IDRSGetDots(IDRSWork work, const PetscScalar *dots[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSNorm - ||r|| of each work by itself, after an update or advance: where it cannot wait for the next projection */
+/* IDRSNorm - Computes ||r|| of each work after an update or advance, if the solver cannot wait for the next projection */
 PetscErrorCode IDRSNorm(const IDRSGroup *group, PetscReal norms[])
 {
   const IDRSWork first = group->work[0];

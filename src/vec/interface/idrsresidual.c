@@ -1,13 +1,16 @@
 /*
-   Operations at the begin and end of a solve, and of corrections in between: the iterate, residuals that are computed afresh, and
-   norms, for the right-hand sides of a group together. On a device each is one kernel for all of them. With Vec calls each
-   right-hand side has its own, and norms have one reduction over processes
+   Operations at the begin and end of a solve, and at updates: the iterate, residuals computed from x, and norms, for all right-hand
+   sides of a group. On a device each operation is one kernel for all of them. With Vec calls each right-hand side has its own
+   calls, and norms have one reduction over processes
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* The back end of operations on these vectors, or NULL for none, which may be in another place than those of the works */
+/*
+   Gets the back end of operations on these vectors, or NULL if there is none. The vectors may be in another memory than those of
+   the works
+*/
 static PetscErrorCode IDRSBackEndFor_Private(const IDRSGroup *group, Vec x[], const IDRSPassOps **passes)
 {
   PetscFunctionBegin;
@@ -22,11 +25,11 @@ static PetscErrorCode IDRSBackEndFor_Private(const IDRSGroup *group, Vec x[], co
 }
 
 /*
-   IDRSAddIterate - x += z + U(:,0:columns) beta: what the recurrence has not added to x yet
+   IDRSAddIterate - Computes x += z + U(:,0:columns) beta, the part of the iterate that is not in x yet
 
    Input Parameters:
 +  group   - the works, whose scalars are on the host
--  columns - of each, as many as have a beta that is not in z
+-  columns - for each work the number of columns whose beta is not in z yet
 
    Output Parameter:
 .  x - for each work the vector that the iterate is added to
@@ -55,12 +58,12 @@ PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *group, const PetscInt columns
 }
 
 /*
-   IDRSResidual - y = b - t,  z = 0: the residual of an iterate that is all in one vector
+   IDRSResidual - Computes y = b - t,  z = 0: the residual of an iterate x with z = 0
 
    Input Parameters:
 +  group - the works
 .  b     - for each work a vector, which may be y or the copy
--  t     - A x for each, which may be y, or NULL where x = 0
+-  t     - A x for each, which may be y, or NULL if x = 0
 
    Output Parameters:
 +  y    - the residuals
@@ -91,7 +94,7 @@ PetscErrorCode IDRSResidual_Vec(const IDRSGroup *group, Vec b[], Vec t[], Vec y[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSLocalSquares - v_i^H v_i over the rows of this process, for vectors like those of the works */
+/* IDRSLocalSquares - Computes v_i^H v_i over the rows of this process, for vectors like those of the works */
 PetscErrorCode IDRSLocalSquares(const IDRSGroup *group, Vec v[], PetscReal squares[])
 {
   const IDRSPassOps *passes;
@@ -114,7 +117,7 @@ PetscErrorCode IDRSLocalSquares_Vec(const IDRSGroup *group, Vec v[], PetscReal s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norms from sums of squares on the devices of all processes; those whose squares overflow are left to VecNorm() */
+/* Computes norms from sums of squares on the devices of all processes; VecNorm() computes those whose squares overflow */
 static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
   const IDRSWork first = group->work[0];
@@ -133,9 +136,9 @@ static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[]
 }
 
 /*
-   IDRSNorms - ||v_i|| for vectors like those of the works, in one reduction if the vectors allow it; collective. A norm that PETSc
-   keeps with a vector is not used: it may be the norm of a vector that this one was copied from, before a failed preconditioner
-   flagged it
+   IDRSNorms - Computes ||v_i|| for vectors like those of the works, in one reduction if the vectors support it; collective. A norm
+   that PETSc has stored with a vector is not used: it may belong to a vector that was copied to this one before a failed
+   preconditioner flagged it
 */
 PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
@@ -145,7 +148,7 @@ PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscObjectStateIncrease((PetscObject)v[i]));
-  /* the same on all processes: these are vectors of the solver */
+  /* the same on all processes, because the vectors belong to the solver */
   if (first->alldevice) PetscCall(IDRSBackEndFor_Private(group, v, &passes));
   if (passes && passes->device) {
     PetscCall(IDRSNormsOnDevices_Private(group, v, norms));

@@ -1,5 +1,5 @@
 /*
-   Life of an IDRSWork: the choice of the back ends, the panels, and what the solver may ask of it
+   Creation and destruction of an IDRSWork, the choice of the back ends, and the functions that the solver calls
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -15,7 +15,10 @@ static const IDRSPassOps *IDRSPassList[] = {
 #endif
   &IDRSPasses_Host, &IDRSPasses_Vec};
 
-/* IDRSWorkRegisterPasses - Registers a back end in place of the one of the same name, which is returned: an emulated device, say */
+/*
+   IDRSWorkRegisterPasses - Registers a back end instead of the one with the same name, which is returned; for example an emulated
+   device
+*/
 PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *passes, const IDRSPassOps **replaced)
 {
   PetscFunctionBegin;
@@ -31,10 +34,10 @@ PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *passes, const IDRSPassO
 }
 
 /*
-   IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the one asked for, or an error that says why it cannot
-   run; with auto, the first of the list that can, and in *slower why those before it cannot. Fused back ends may differ between
-   processes, some of whose vectors may be bound to the host; one that is made of Vec calls runs on all or none. alldevice tells
-   whether the back ends of all processes run on a device.
+   IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the requested one, or an error with the reason why it
+   cannot run; with auto, the first of the list that runs, and in *slower the reason why those before it do not. Fused back ends may
+   differ between processes, because vectors of some processes may be bound to the host; the back end with Vec calls runs on all
+   processes or on none. alldevice: the back ends of all processes run on a device.
 */
 static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes,
                                              PetscBool *alldevice, const char *slower[])
@@ -42,7 +45,7 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
   const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
   const char     *why       = NULL;
-  PetscMPIInt     trouble[3]; /* nothing can run; nothing but Vec calls; not on a device */
+  PetscMPIInt     trouble[3]; /* no back end runs; only Vec calls run; not on a device */
   PetscBool       built = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -70,7 +73,7 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   *alldevice = trouble[2] ? PETSC_FALSE : PETSC_TRUE;
   PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)",
              KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
-  /* Vec calls reduce by themselves, so that no process may run fused passes beside them */
+  /* Vec calls contain reductions, so no process may run fused passes at the same time */
   if (trouble[1] && !(*passes)->composed) {
     *passes = &IDRSPasses_Vec;
     *slower = "another process can run nothing else";
@@ -78,7 +81,7 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The members of a work without its panels */
+/* Initializes a work without its panels */
 static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscInt s, Vec P[])
 {
   PetscFunctionBegin;
@@ -90,7 +93,7 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
   work->hashed = P ? PETSC_FALSE : PETSC_TRUE;
   work->queue  = &IDRSQueue_Host;
 
-  PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* sums come last in it, and deferred dots after them */
+  PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* the sums are last, followed by the deferred dots */
   IDRSScalarsSetPointers(&work->scalars, s, work->storage);
   work->scalars.pivotscale = IDRS_HASHED_PIVOTSCALE;
   if (P) {
@@ -120,8 +123,8 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
 +  like           - a vector with the layout and type of the solution
 .  s              - number of columns
 .  P              - s explicit shadow vectors, referenced here, or NULL for the hashed shadow space of seed 0
-.  implementation - the back end asked for
--  count          - number of works, which are destroyed together
+.  implementation - the requested back end
+-  count          - number of works, which must be destroyed together
 
    Output Parameter:
 .  works - the panels with their back end; free with IDRSWorkDestroy()
@@ -149,7 +152,7 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Destroys works that were created together; some, or what they have, may be missing after an error */
+/* Destroys works that were created together; after an error some, or parts of them, may be NULL */
 PetscErrorCode IDRSWorkDestroy(PetscInt count, IDRSWork works[])
 {
   IDRSGroup group = {0};
@@ -172,7 +175,7 @@ PetscErrorCode IDRSWorkDestroy(PetscInt count, IDRSWork works[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tells that a solve has ended with an error, on all processes: sums that have not come do not come any more */
+/* Notes that a solve has ended with an error on all processes: missing sums will not arrive */
 PetscErrorCode IDRSWorkSetFailed(IDRSWork work)
 {
   PetscFunctionBegin;
@@ -180,7 +183,7 @@ PetscErrorCode IDRSWorkSetFailed(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the passes the solver's vectors, see idrsops.h */
+/* Sets the vectors of the solver for the passes, see idrsops.h */
 PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
 {
   PetscFunctionBegin;
@@ -191,7 +194,7 @@ PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the product with which projections compute A u, or which a kernel with many steps reads; NULL where neither can be */
+/* Sets the product that projections compute A u with, or that a kernel with many steps reads; NULL if neither is possible */
 PetscErrorCode IDRSWorkSetProduct(IDRSWork work, IDRSProduct product)
 {
   PetscFunctionBegin;
@@ -207,7 +210,7 @@ PetscErrorCode IDRSWorkGetColumns(IDRSWork work, Vec *G[], Vec *U[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scalars on the host, which are old while IDRSQueueOnDevice() */
+/* Returns the scalars on the host, which are out of date while IDRSQueueOnDevice() */
 PetscErrorCode IDRSWorkGetScalars(IDRSWork work, IDRSScalars **scalars)
 {
   PetscFunctionBegin;
@@ -234,7 +237,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes the hashed shadow space of another seed; explicit shadow vectors stay */
+/* Sets the seed of the hashed shadow space; explicit shadow vectors are kept */
 PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
 {
   PetscFunctionBegin;
@@ -245,7 +248,7 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The queue of works whose passes are made together, and whether it brings their product what it needs of other processes */
+/* The queue of works whose passes are made together, and whether it exchanges the halo of their product */
 typedef struct {
   const IDRSQueueOps *queue;
   const char         *throughhost;
@@ -253,8 +256,8 @@ typedef struct {
 } IDRSConnection;
 
 /*
-   Takes a queue on the device if it runs, else throughhost says why not. With needshalo it must also bring the product what it
-   needs of other processes
+   Chooses a queue on the device if it runs; otherwise throughhost is the reason why not. With needshalo it must also exchange the
+   halo of the product
 */
 static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt where, PetscBool automatic, PetscBool needshalo,
                                                IDRSConnection *connection)
@@ -266,7 +269,7 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
   PetscFunctionBegin;
   if (first->size > 1) {
     PetscCall((*queue->halo)(group, automatic, &why));
-    /* reductions between devices gain nothing if the halo passes through the hosts */
+    /* reductions between devices are not faster if the halo goes through the hosts */
     connection->throughhost = needshalo ? why : NULL;
     if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -278,7 +281,8 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
 }
 
 /*
-   Several processes, on devices of their own: mapped memory where all that travels goes that way; NCCL where the scatters do
+   Chooses a queue for several processes with their own devices: mapped memory if it can be used for all communication; NCCL if the
+   scatters use it
 */
 static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *group, PetscBool scatters, IDRSConnection *connection)
 {
@@ -290,16 +294,16 @@ static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *grou
 }
 
 /*
-   IDRSWorkConnect - Chooses the queue: on the device where the passes run on one, and, with several processes, where reductions go
-   from device to device
+   IDRSWorkConnect - Chooses the queue: on the device if the passes run there and, with several processes, if reductions are between
+   devices
 
    Collective
 
    Input Parameters:
-+  group         - the works, for which passes are to be made together, and which have their product
-.  communication - how reductions are to travel between devices
--  scatters      - whether the scatters of the operator go from device to device: automatically no reductions do that leave the
-  hosts scatters to wait for
++  group         - the works whose passes are made together, with their product
+.  communication - the requested communication between devices
+-  scatters      - PETSC_TRUE if the scatters of the operator are between devices. If the hosts must wait for scatters, the
+                   automatic choice has no reductions between devices
 */
 PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
 {
@@ -328,15 +332,17 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSWorkSetPolynomial - Sets the preconditioner that many steps at once apply, until the next call; NULL for none */
+/*
+   IDRSWorkSetPolynomial - Sets the polynomial preconditioner that kernels with many steps apply, until the next call; NULL for none
+*/
 void IDRSWorkSetPolynomial(IDRSWork work, const IDRSPolynomial *polynomial)
 {
   work->polynomial = polynomial;
 }
 
 /*
-   Begins a solve: no traffic has been counted, and no inner product is deferred. With a preconditioner p is v, else r itself. The
-   passes apply a diagonal preconditioner
+   Begins a solve: no traffic has been counted, and no inner product is deferred. With a preconditioner p is v, else r. The passes
+   apply a diagonal preconditioner
 */
 PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned, Vec diagonal)
 {

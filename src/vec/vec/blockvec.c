@@ -16,7 +16,7 @@ static void IDRSBlockList(PetscInt count, const IDRSBlockVec columns[], Vec list
   for (PetscInt i = 0; i < count; i++) list[i] = columns[i].vec;
 }
 
-/* Computes the columns of Y in other vectors first, as they may be among those of X */
+/* Computes the columns of Y in other vectors first, because they may be among the columns of X */
 static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWork work, const IDRSBlockAxpy *sum, Vec x[], Vec y[])
 {
   const PetscInt scaled = sum->scaled;

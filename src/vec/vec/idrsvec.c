@@ -109,8 +109,8 @@ static PetscErrorCode IDRSCombineWork_Vec(IDRSWork work, const IDRSStep *step)
 }
 
 /*
-   Begins or ends the split reduction of all sums. It does not call VecNormBegin(), because the norm may be stored with the vector:
-   then VecNormEnd() fails and leaves the split reduction unfinished
+   Begins or ends the split reduction of all sums. VecNormBegin() is not used: if the norm is stored with the vector, VecNormEnd()
+   fails and does not end the split reduction
 */
 static PetscErrorCode IDRSProjectSplit_Vec(IDRSWork work, const IDRSStep *step,
                                            PetscErrorCode (*mdot)(Vec, PetscInt, const Vec[], PetscScalar[]),

@@ -9,7 +9,7 @@
 
 static const char *const orderings[] = {"natural", "rcm", "MatStreamOrdering", "MAT_STREAM_ORDERING_", NULL};
 
-/* Unregisters the arrays. The pattern of the stream is kept until the nonzeros of the matrix are others */
+/* Unregisters the arrays. The pattern of the stream is kept until the nonzeros of the matrix change */
 static PetscErrorCode MatStreamUnpin(Mat A)
 {
   IDRSStream stream;
@@ -45,7 +45,7 @@ static PetscErrorCode MatAssemblyEnd_AIJStream(Mat A, MatAssemblyType mode)
   /* on several processes it inserts the values of other processes, which may move the arrays */
   PetscCall(MatStreamUnpin(A));
   PetscCall((*MatStreamData(A)->parent.assemblyend)(A, mode));
-  A->ops->mult = mult; /* which some releases set */
+  A->ops->mult = mult; /* some releases set it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,7 +70,7 @@ static PetscErrorCode MatRetrieveValues_AIJStream(Mat A)
 
   PetscFunctionBegin;
   PetscCall((*MatStreamData(A)->retrievevalues)(A));
-  /* which some releases do not */
+  /* some releases do not */
   PetscCall(PetscObjectStateIncrease((PetscObject)A));
   if (!MatStreamData(A)->parallel) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatMPIAIJGetSeqAIJ(A, &block, &outside, NULL));
@@ -79,7 +79,7 @@ static PetscErrorCode MatRetrieveValues_AIJStream(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By MatDestroy(), and by MatHeaderMerge(), which replaces the data of the matrix by those of another one of this type */
+/* Called by MatDestroy(), and by MatHeaderMerge(), which replaces the data of the matrix by those of another matrix of this type */
 static PetscErrorCode MatDestroy_AIJStream(Mat A)
 {
   PetscErrorCode (*const destroy)(Mat) = MatStreamData(A)->parent.destroy;
@@ -177,7 +177,7 @@ static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
     PetscCall((*MatStreamData(A)->parent.multadd)(A, x, y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  /* product = A x by the operation: MatMult() would refuse vectors of several processes, which MATMPIAIJ gives to its block */
+  /* product = A x by the operation: MatMult() would reject the parallel vectors that MATMPIAIJ passes to its block */
   if (y == z) PetscCall(VecDuplicate(z, &product));
   ierr = (*A->ops->mult)(A, x, product);
   if (!ierr) ierr = VecAXPY(z, 1.0, y == z ? product : y);
@@ -289,7 +289,7 @@ static PetscErrorCode MatConvertFrom_AIJStream(Mat, MatType, MatReuse, Mat *);
   set(convert, MatConvert_AIJStream); \
   set(convertfrom, MatConvertFrom_AIJStream)
 
-/* Makes a MATSEQAIJ or MATMPIAIJ from a matrix of this type */
+/* Converts a matrix of this type to MATSEQAIJ or MATMPIAIJ */
 static PetscErrorCode MatStreamEnd(Mat A)
 {
   Mat_AIJStream  *data     = MatStreamData(A);
@@ -322,7 +322,7 @@ static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatF
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes a matrix of this type from a MATSEQAIJ or MATMPIAIJ */
+/* Converts a MATSEQAIJ or MATMPIAIJ to this type */
 static PetscErrorCode MatStreamBegin(Mat A)
 {
   Mat_AIJStream *data;
@@ -408,26 +408,26 @@ static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reu
   Notes:
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. With one process it
   is `MATSEQAIJSTREAM`, else `MATMPIAIJSTREAM`, with all operations of `MATSEQAIJ` and `MATMPIAIJ`. Without a GPU, or bound to the
-  CPU by `MatBindToCPU()`, it is one of those.
+  CPU by `MatBindToCPU()`, it behaves like `MATSEQAIJ` or `MATMPIAIJ`.
 
   `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()`
-  and `MatPowersSum()` send it once for as many steps as the memory has room for; on several processes each
-  sends its rows. All else runs on the host; with vectors on the GPU, `MatMultTranspose()` copies them there and back.
+  and `MatPowersSum()` send it once for as many steps as fit in the memory; on several processes each process sends its rows. All
+  other operations run on the host; `MatMultTranspose()` copies vectors on the GPU to the host and back.
 
   Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new
-  preallocation, a conversion or `MatDestroy()`. What the product needs besides of the memory of the GPU keeps chunks there for
-  good, spread evenly. These are sent again when values change.
+  preallocation, a conversion or `MatDestroy()`. Memory of the GPU that products do not need keeps chunks permanently, evenly
+  spread over the matrix. They are sent again when values change.
 
   A matrix that is factored in place is a `MATSEQAIJ`.
 
-  With `-mat_stream_ordering rcm` chunks that have columns in each other come after each other: where rows are numbered far from
-  their neighbours, and chunks are small, matrix powers then need less memory for the same number of steps. Values stay where they
-  are, and results have the same bits. Two vectors more come out of `-mat_stream_memory`.
+  With `-mat_stream_ordering rcm` chunks that have columns in each other are adjacent in the order. If the matrix has a large
+  bandwidth and chunks are small, matrix powers then need less memory for the same number of steps. Values are not moved, and
+  results have the same bits. Two more vectors are part of `-mat_stream_memory`.
 
-  It is an error if `-mat_stream_memory` has no room for two chunks, or one if there is no other; the message tells the least number
-  of bytes. A process has at most $2^{31}$ rows.
+  It is an error if `-mat_stream_memory` is too small for two chunks, or for one if there is only one. The message states the least
+  number of bytes. A process has at most $2^{31}$ rows.
 
-  `-mat_view ::ascii_info_detail` tells how many bytes have been sent and at which speed.
+  `-mat_view ::ascii_info_detail` prints the number of bytes that have been sent, and the speed.
 
 .seealso: [](ch_matrices), `Mat`, `MATAIJ`, `MATAIJCUSPARSE`, `MatPowersMult()`, `MatPowersSum()`, `KSPIDRSRegister()`
 M*/

@@ -1,5 +1,5 @@
 /*
-   Settings of a streamed matrix, its memory on the device, and where its products are computed
+   Settings of a streamed matrix, its memory on the device, and the choice of the device for products
 */
 #include "matstream.h"
 #include <petscidrs/private/idrsplace.h>
@@ -18,13 +18,13 @@ PetscErrorCode MatStreamReset_Private(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamLimit_Private - Returns the bytes of the device for the stream; 0: half of what is free */
+/* MatStreamLimit_Private - Returns the bytes of the device for the stream; 0: half of the free memory */
 size_t MatStreamLimit_Private(Mat A)
 {
   const Mat_AIJStream *data   = MatStreamData(A);
   const size_t         memory = data->settings.memory > 0.0 ? (size_t)data->settings.memory : data->share;
 
-  /* one byte is too little for any stream, and is an error there */
+  /* 1 byte is too small for any stream, and causes an error there */
   return memory > data->copybytes ? memory - data->copybytes : memory ? 1 : 0;
 }
 
@@ -45,7 +45,7 @@ PetscErrorCode MatStreamGetSettings_Private(Mat A, MatStreamSettings *settings)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamCopySettings_Private - Copies the settings of A to B, both of which are of this type */
+/* MatStreamCopySettings_Private - Copies the settings of A to B; both have this type */
 PetscErrorCode MatStreamCopySettings_Private(Mat A, Mat B)
 {
   PetscFunctionBegin;
@@ -53,7 +53,7 @@ PetscErrorCode MatStreamCopySettings_Private(Mat A, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns if a vector is of the type that the device computes with, which holds on all processes or on none, and if it is there */
+/* Returns if a vector has the type that the device computes with, which is the same on all processes, and if it is on the device */
 static PetscErrorCode MatStreamVecWhere(Mat A, Vec x, PetscBool *type, PetscBool *device)
 {
   const IDRSStreamDeviceOps *ops   = MatStreamData(A)->ops;

@@ -1,12 +1,12 @@
 /*
-   MATAIJSTREAM: a MATAIJ in the memory of the host that multiplies vectors on the GPU. Other directories use what idrsstream.h
-   declares. A file calls only files below it:
+   MATAIJSTREAM: a MATAIJ in the memory of the host that multiplies vectors on the GPU. Other directories use the declarations of
+   idrsstream.h. A file calls only files below it:
 
-     aijstream.c         the types: creation, conversion, options, view, operations of both that are not those of MATAIJ
+     aijstream.c         the types: creation, conversion, options, view, operations that differ from MATAIJ
      matstreampass.c     passes with several levels
-     mpiaijstream.c      several processes: the diagonal block and what is outside
+     mpiaijstream.c      several processes: the diagonal block, and the block outside
      seqaijstream.c      one process: the stream and its products
-     matstream.c         settings, memory, and where products are computed
+     matstream.c         settings, memory, and the device of products
      matstreamghosts.c   ghosts of passes on several processes
      streampass.c        passes of a stream
      streamcuda.cu       a GPU as its device
@@ -33,8 +33,8 @@ typedef enum {
 } MatStreamFunction;
 
 /*
-   On several processes a pass has no more levels, which are those of PCPOLY with degree 32 and the product. With more levels it
-   would wait for the GPU, and have many more ghosts
+   Most levels of a pass on several processes: enough for PCPOLY with degree 32 and the product. A pass with more levels would wait
+   for the GPU, and have many more ghosts
 */
 #define MATSTREAM_MAX_LEVELS 33
 
@@ -74,7 +74,7 @@ typedef struct {
   IDRSStream       stream; /* NULL: no product yet */
   PetscObjectState state, nonzerostate;
   size_t           copybytes; /* of the memory, for copies of the matrix */
-  /* Several: the block outside the diagonal, where the vectors are, and the entries of other processes that it multiplies */
+  /* Several: the block outside the diagonal, in the memory of the vectors, and the entries of other processes that it multiplies */
   Mat              off;
   PetscObjectId    offid; /* the block on the host, and its state */
   PetscObjectState offstate;

@@ -1,8 +1,8 @@
 /*
-   Ghosts of a MATMPIAIJSTREAM: the rows of other processes that a pass with several levels computes besides the own ones
+   Ghosts of a MATMPIAIJSTREAM: rows of other processes that a pass with several levels computes in addition to the own rows
 
-   A pass of L levels needs its first two vectors, D^{-1} and y of all ghosts within distance L. Ghosts are looked for distance
-   after distance, until their rows are more than those of the process, or its memory does not hold them beside the window. All
+   A pass of L levels needs its first two vectors, D^{-1} and y of all ghosts within distance L. Ghosts are searched with increasing
+   distance, until there are more rows of ghosts than own rows, or until they do not fit in the memory with the window. All
    processes agree on the distance
 */
 #include "matstream.h"
@@ -68,8 +68,8 @@ static PetscErrorCode MatStreamOverlapSelectNew(const MatStreamOverlap *overlap,
 }
 
 /*
-   Returns if so many ghosts with rows are too many on this process for passes with so many levels: more than own rows, or more than
-   the memory of a pass holds
+   Returns if this number of ghosts with rows is too large on this process for passes with this number of levels: more than own
+   rows, or more than the memory of a pass holds
 */
 static PetscErrorCode MatStreamGhostsAreTooMany(IDRSStream stream, PetscInt count, PetscInt levels, PetscBool *too)
 {
@@ -110,7 +110,7 @@ static PetscErrorCode MatStreamOverlapFind(Mat A, IDRSStream stream, PetscInt co
     IS        is;
 
     PetscCall(MatStreamGhostsAreTooMany(stream, overlap->ncolumns, ghosts->depth + 1, &too));
-    /* all processes end together: too many ghosts on any of them, or none found on all of them */
+    /* all processes stop at the same distance: too many ghosts on any of them, or none found on all of them */
     any[0] = too ? 1 : 0;
     any[1] = count > 0;
     IDRSCallAllreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
@@ -136,7 +136,7 @@ typedef struct {
   PetscScalar *a;
 } MatStreamGhostRows;
 
-/* Gets the rows of ghosts from their processes. Entries of the diagonal blocks there come first */
+/* Gets the rows of ghosts from their processes. In each row, entries of the diagonal block of the owner are first */
 static PetscErrorCode MatStreamGetGhostRows(Mat A, const MatStreamOverlap *overlap, MatStreamGhostRows *ghosts)
 {
   PetscInt begin, end, n, low = 0, *all, filled = 0;
@@ -147,7 +147,7 @@ static PetscErrorCode MatStreamGetGhostRows(Mat A, const MatStreamOverlap *overl
   PetscFunctionBegin;
   PetscCall(MatGetOwnershipRangeColumn(A, &begin, &end));
   n = end - begin;
-  /* columns of the submatrix: those of ghosts with the own ones between them, in ascending order */
+  /* columns of the submatrix: columns of ghosts and the own columns between them, in ascending order */
   PetscCall(PetscMalloc1(n + overlap->ncolumns, &all));
   while (low < overlap->ncolumns && overlap->columns[low] < begin) low++;
   for (PetscInt l = 0; l < overlap->ncolumns; l++) all[l < low ? l : l + n] = overlap->columns[l];
@@ -189,7 +189,7 @@ static PetscErrorCode MatStreamGetGhostRows(Mat A, const MatStreamOverlap *overl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the stream the ghosts of the overlap */
+/* Sets the ghosts of the overlap in the stream */
 static PetscErrorCode MatStreamSetGhosts(Mat A, Mat outside, const PetscInt columns[], const MatStreamOverlap *overlap,
                                          IDRSStream stream, PetscInt depth)
 {
@@ -223,8 +223,8 @@ static PetscErrorCode MatStreamSetGhosts(Mat A, Mat outside, const PetscInt colu
 }
 
 /*
-   MatStreamGhostsCreate_Private - Gives the stream of the diagonal block ghosts up to the distance wanted, or to the largest one
-   that is possible, for the block outside the diagonal and its columns
+   MatStreamGhostsCreate_Private - Sets ghosts of the stream of the diagonal block up to the distance wanted, or to the largest
+   possible one, for the block outside the diagonal and its columns
 */
 PetscErrorCode MatStreamGhostsCreate_Private(Mat A, Mat outside, const PetscInt columns[], IDRSStream stream, PetscInt wanted,
                                              MatStreamGhosts **newghosts)
@@ -250,7 +250,7 @@ PetscErrorCode MatStreamGhostsCreate_Private(Mat A, Mat outside, const PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes a vector for the ghosts of x, of the type that x has on one process */
+/* Creates a vector for the ghosts of x, with the type of x on one process */
 static PetscErrorCode MatStreamGhostsCreateVec(const MatStreamGhosts *ghosts, Vec x, Vec *newvec)
 {
   Vec local;
@@ -264,7 +264,7 @@ static PetscErrorCode MatStreamGhostsCreateVec(const MatStreamGhosts *ghosts, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the scatter from x to the ghosts within this distance */
+/* Creates the scatter from x to the ghosts within this distance */
 static PetscErrorCode MatStreamGhostsCreateScatter(const MatStreamGhosts *ghosts, PetscInt distance, Vec x, Vec to,
                                                    VecScatter *scatter)
 {

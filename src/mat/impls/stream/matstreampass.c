@@ -52,7 +52,10 @@ static PetscErrorCode MatStreamFitAll(Mat A, const MatStreamVersion *version, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes ghosts for passes of so many levels again until these fit, with fewer of them if they do not, and returns the levels */
+/*
+   Creates ghosts for passes with this number of levels, halves their distance until at least one level fits in the memory, and
+   returns the levels
+*/
 static PetscErrorCode MatStreamFitGhosts(Mat A, Vec inverse, PetscInt asked, PetscInt *levels)
 {
   MatStreamGhosts **ghosts  = &MatStreamData(A)->passghosts;
@@ -76,7 +79,7 @@ static PetscErrorCode MatStreamFitGhosts(Mat A, Vec inverse, PetscInt asked, Pet
       if (reach < asked) (*ghosts)->limited = PETSC_TRUE;
     }
     PetscCall(MatStreamFitAll(A, &version, PetscMin(asked, (*ghosts)->depth), levels));
-    /* if not even one level fits beside these ghosts, the next trial has half the distance */
+    /* if no level fits in the memory with these ghosts, the next trial has half the distance */
     PetscCheck(*levels || (*ghosts)->depth > 1, PetscObjectComm((PetscObject)A), PETSC_ERR_MEM,
                "-mat_stream_memory is too small for the chunks of this matrix on some process; -mat_stream_chunk makes smaller "
                "ones of rows that are not longer");
@@ -86,12 +89,12 @@ static PetscErrorCode MatStreamFitGhosts(Mat A, Vec inverse, PetscInt asked, Pet
 }
 
 /*
-   MatStreamReserve_Private - Reserves memory for passes of the levels wanted, 1 or more, or of as many as possible, and returns the
-   most that a pass can have, on all processes. The values of D^{-1}, or NULL, are those of all passes until the next call
+   MatStreamReserve_Private - Reserves memory for passes with the levels wanted, 1 or more, or with as many as possible, and returns
+   the largest number of levels of a pass, on all processes. All passes until the next call use these values of D^{-1}, or NULL
 */
 PetscErrorCode MatStreamReserve_Private(Mat A, Vec inverse, PetscInt wanted, PetscInt *levels)
 {
-  /* on several processes: as many levels in all passes */
+  /* on several processes all passes have the same number of levels */
   const PetscInt         passes = (wanted + MATSTREAM_MAX_LEVELS - 1) / MATSTREAM_MAX_LEVELS;
   const MatStreamGhosts *ghosts;
   IDRSStream             stream;

@@ -1,6 +1,6 @@
 /*
    MATMPIAIJSTREAM: each process streams its diagonal block, which is a MATSEQAIJSTREAM. The block outside the diagonal and the
-   entries of other processes stay where the vectors are
+   entries of other processes are in the memory of the vectors
 */
 #include "matstream.h"
 #include <petscidrs/private/idrsplace.h>
@@ -51,7 +51,7 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the scatter to the columns of the block outside */
+/* Creates the scatter to the columns of the block outside */
 static PetscErrorCode MatStreamSetUpScatter(Mat A, Mat outside, const PetscInt columns[], Vec x)
 {
   Mat_AIJStream *data = MatStreamData(A);
@@ -71,7 +71,7 @@ static PetscErrorCode MatStreamSetUpScatter(Mat A, Mat outside, const PetscInt c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Puts the block outside where the vectors are */
+/* Copies the block outside to the memory of the vectors */
 static PetscErrorCode MatStreamSetUpOutside(Mat A, Mat outside)
 {
   Mat_AIJStream *data = MatStreamData(A);
@@ -89,7 +89,7 @@ static PetscErrorCode MatStreamSetUpOutside(Mat A, Mat outside)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the scatter and the block outside again if they have changed */
+/* Creates the scatter and the block outside again if they have changed */
 static PetscErrorCode MatStreamSetUpProduct(Mat A, Mat outside, const PetscInt columns[], Vec x)
 {
   Mat_AIJStream   *data = MatStreamData(A);
@@ -100,7 +100,7 @@ static PetscErrorCode MatStreamSetUpProduct(Mat A, Mat outside, const PetscInt c
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)outside, &id));
   PetscCall(PetscObjectStateGet((PetscObject)outside, &state));
-  /* another object or another nonzero state has changed on all processes, which make the scatter together */
+  /* another object or another nonzero state is the same on all processes, which create the scatter together */
   changed = (PetscBool)(data->offid != id || data->nonzerostate != A->nonzerostate || !data->scatter);
   if (changed) PetscCall(MatStreamSetUpScatter(A, outside, columns, x));
   if (changed || data->offstate != state) PetscCall(MatStreamSetUpOutside(A, outside));
@@ -111,8 +111,8 @@ static PetscErrorCode MatStreamSetUpProduct(Mat A, Mat outside, const PetscInt c
 }
 
 /*
-   MatStreamGetOutside_Private - Returns the block outside where vectors like x are, the scatter to the entries that it multiplies,
-   and these entries; they belong to the matrix
+   MatStreamGetOutside_Private - Returns the block outside in the memory of vectors like x, the scatter to the entries that it
+   multiplies, and these entries; they belong to the matrix
 */
 PetscErrorCode MatStreamGetOutside_Private(Mat A, Vec x, Mat *off, VecScatter *scatter, Vec *ghosts)
 {
@@ -152,7 +152,7 @@ static PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
   if (device[0] && device[1]) outside = data->off;
   PetscCall(VecBindToCPU(data->ghosts, (PetscBool)(!device[0] || !device[1])));
   PetscCall(VecScatterBegin(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));
-  /* y = A_diagonal x while the ghosts travel; the operations of blocks accept vectors of several processes, as in MATMPIAIJ */
+  /* y = A_diagonal x during the scatter of ghosts; the operations of blocks accept parallel vectors, as in MATMPIAIJ */
   ierr = (*block->ops->mult)(block, x, y);
   /* also after an error, because the next product could not begin the scatter otherwise */
   PetscCall(VecScatterEnd(data->scatter, x, data->ghosts, INSERT_VALUES, SCATTER_FORWARD));

@@ -1,6 +1,6 @@
 /*
    MATSEQAIJSTREAM: the stream of a matrix on one process, and products with it. Copies may be made from the arrays of the matrix
-   only while these are registered, so functions that free or move them come here first
+   only while the arrays are registered, so this file wraps the functions that free or move them
 */
 #include "matstream.h"
 #include <petscidrs/private/idrsrows.h>
@@ -8,7 +8,7 @@
   #include "streamcuda.h"
 #endif
 
-/* Makes the stream for the nonzeros of the matrix */
+/* Creates the stream for the nonzeros of the matrix */
 static PetscErrorCode MatStreamCreateStream(Mat A, const IDRSRows *rows)
 {
   Mat_AIJStream    *data   = MatStreamData(A);
@@ -120,7 +120,10 @@ static PetscErrorCode MatMult_SeqAIJStream(Mat A, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Defines a function that destroys the stream, because the arrays of the matrix are replaced, and calls that of MATSEQAIJ */
+/*
+   Defines a function that destroys the stream, because the arrays of the matrix are replaced, and then calls the function of
+   MATSEQAIJ
+*/
 #define MATSTREAM_WRAP(name, index, parameters, arguments) \
   static PetscErrorCode name##_SeqAIJStream parameters \
   { \

@@ -1,5 +1,5 @@
 /*
-   A GPU as the device of streamed matrices: copies on a stream of their own, computations on that of PETSc, events between them
+   A GPU as the device of streamed matrices: copies on a separate stream, computations on PETSc's stream, and events between them
 */
 #include <petscidrs/private/idrscompat.h>
 #include "../../../sys/device/memory.h"
@@ -8,7 +8,7 @@
 #include "streamlevel.cuh"
 #include <unistd.h>
 
-/* The whole pages inside some memory of the host, because those at its borders may contain other data */
+/* The whole pages inside a range of host memory, because pages at its ends may contain other data */
 typedef struct {
   const char *memory, *begin, *end;
 } IDRSStreamPinned;
@@ -153,7 +153,7 @@ static PetscErrorCode IDRSStreamDeviceReuse_CUDA(void *ctx, PetscInt slot)
 
   PetscFunctionBegin;
   PetscCall(IDRSStreamDeviceSetUp(device));
-  /* at once where it was never recorded */
+  /* returns at once if the event was never recorded */
   if (slot < device->nslots) PetscCallCUDA(cudaStreamWaitEvent(device->copies, device->released[slot], 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -197,7 +197,7 @@ static PetscErrorCode IDRSStreamDeviceArrived_CUDA(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ghosts: of rows that are those of ghosts */
+/* Ghosts: the rows are ghosts */
 template <typename Code, bool Ghosts>
 static PetscErrorCode IDRSStreamLaunchLevel(const IDRSStreamTask *task, cudaStream_t stream)
 {

@@ -4,7 +4,7 @@
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* Ghosts as they are made, with arrays by the numbers that they were given */
+/* Ghosts during creation; arrays are indexed by the input numbers */
 typedef struct {
   IDRSStreamPattern          pattern;
   IDRSStreamGhosts           ghosts;
@@ -14,7 +14,7 @@ typedef struct {
   PetscInt                  *number;   /* in the new order */
 } IDRSStreamGhostPlan;
 
-/* The position of a ghost is the mean of those of the rows that it was found from; the position of an own row is the row */
+/* The position of a ghost is the mean of the positions of the rows that it was found from; the position of an own row is the row */
 typedef struct {
   int64_t *sum, *count;
 } IDRSStreamPositions;
@@ -59,7 +59,7 @@ static PetscErrorCode IDRSStreamGhostsLocate(IDRSStreamGhostPlan *plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Orders ghosts by chunks, in a chunk by distances, and otherwise as they were given, without those that are too distant */
+/* Orders ghosts by chunks, in a chunk by distances, and otherwise as in the input, without those that are too distant */
 static PetscErrorCode IDRSStreamGhostsOrder(IDRSStreamGhostPlan *plan)
 {
   IDRSStreamGhosts ghosts = plan->ghosts;
@@ -89,7 +89,7 @@ static PetscErrorCode IDRSStreamGhostsOrder(IDRSStreamGhostPlan *plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the place of so many bytes in the memory of the ghosts */
+/* Allots this many bytes in the memory of the ghosts, and returns their place */
 static size_t IDRSStreamGhostsAllot(IDRSStreamGhosts ghosts, size_t bytes)
 {
   const size_t place = ghosts->bytes;
@@ -129,7 +129,7 @@ static void IDRSStreamGhostChunkMeasure(IDRSStreamGhostPlan *plan, PetscInt c)
   IDRSStreamOutsideAllot(ghosts, mine->inner.rows, outer, &mine->outer);
 }
 
-/* Entries of rows as they were given: those of row r are begin[which[r]] to end[which[r]]. Column ghostcolumn + g is ghost g */
+/* Entries of rows in input order: those of row r are begin[which[r]] to end[which[r]]. Column ghostcolumn + g is ghost g */
 typedef struct {
   PetscInt           rows;
   const PetscInt    *which, *begin, *end, *j; /* which NULL: row r */
@@ -157,7 +157,7 @@ static void IDRSStreamFillRows(const IDRSStreamGhostPlan *plan, const IDRSStream
   }
 }
 
-/* Fills in entries of a chunk: those of its own rows outside the diagonal block, and both parts of the rows of its ghosts */
+/* Fills in entries of a chunk: its own rows outside the diagonal block, and both parts of the rows of its ghosts */
 static void IDRSStreamGhostChunkFill(IDRSStreamGhostPlan *plan, PetscInt c)
 {
   const IDRSStreamGhostRows  *rows   = plan->rows;
@@ -204,12 +204,12 @@ static void IDRSStreamGhostsFindFrontiers(IDRSStreamGhostPlan *plan)
       IDRSStreamWidenFrontiers(&chunks[plan->chunk[g]], rows->j[p] < pattern->n ? IDRSStreamChunkOf(pattern, rows->j[p])
                                                                                 : plan->chunk[rows->j[p] - pattern->n]);
   }
-  /* a level of a chunk is computed after those of all chunks before it */
+  /* a level of a chunk is computed after the same level of all chunks before it */
   for (PetscInt c = 1; c < pattern->nchunks; c++) chunks[c].most = PetscMax(chunks[c].most, chunks[c - 1].most);
   for (PetscInt c = pattern->nchunks - 2; c >= 0; c--) chunks[c].least = PetscMin(chunks[c].least, chunks[c + 1].least);
 }
 
-/* IDRSStreamGhostsCreate - Gives a pattern the ghosts up to distance depth from the own rows, 1 or more */
+/* IDRSStreamGhostsCreate - Adds ghosts up to distance depth from the own rows, 1 or more, to a pattern */
 PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern pattern, PetscInt depth, const IDRSStreamGhostRows *rows)
 {
   IDRSStreamGhostPlan plan = {.pattern = pattern, .rows = rows};

@@ -1,11 +1,11 @@
 /*
-   The kernel for one level of one chunk. A thread has a row. A block reads the entries of its rows to shared memory in tiles, one
-   after another in the order of memory, and each thread adds those of its row. So the sum of a row has the order of its columns,
-   whatever the tiles are. A block with a row of more than IDRS_STREAM_LONG entries uses no tiles: all its threads share such a row,
-   in a way that depends on the row alone.
+   The kernel for one level of one chunk, with one thread per row. A block reads the entries of its rows to shared memory in tiles,
+   in the order of memory, and each thread adds the entries of its row. So a sum has the order of the columns, independent of the
+   tiles. A block with a row of more than IDRS_STREAM_LONG entries uses no tiles: all its threads share such a row, in a way that
+   depends only on the row.
 
-   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. Entries outside of the diagonal block, where there are ghosts,
-   are added by the thread of the row. No PETSc call.
+   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. If there are ghosts, the thread of a row adds its entries
+   outside of the diagonal block. No PETSc call.
 */
 #pragma once
 
@@ -35,7 +35,7 @@ struct IDRSStreamRows {
   }
 };
 
-/* Entries of a tile: those of a block's rows, if they are of the average length, rounded up */
+/* Entries of a tile: the rows of a block if they have the average length, rounded up */
 template <typename Code, typename Value>
 static inline uint32_t IDRSStreamTile(const IDRSStreamChunk &chunk)
 {
@@ -45,7 +45,7 @@ static inline uint32_t IDRSStreamTile(const IDRSStreamChunk &chunk)
   return (uint32_t)PetscMin(PetscMax(average, 1) * IDRS_STREAM_THREADS, most);
 }
 
-/* Returns a column. The table is in shared memory for codes of 8 bits, in that of the device for 16 bits, and unused for 32 bits */
+/* Returns a column. The table is in shared memory for codes of 8 bits, in global memory for 16 bits, and unused for 32 bits */
 template <typename Code>
 static __device__ __forceinline__ int32_t IDRSStreamColumn(const int32_t *table, int32_t row, Code code)
 {
@@ -60,7 +60,7 @@ static __device__ __forceinline__ size_t IDRSStreamPlace(const IDRSStreamLevel &
   return (size_t)(place >= level.rows ? place - level.rows : place);
 }
 
-/* An entry of a level; ghosts: it may be that of a ghost */
+/* An entry of a level; ghosts: it may be a ghost */
 template <bool Ghosts>
 static __device__ __forceinline__ PetscScalar *IDRSStreamEntry(const IDRSStreamLevel &level, int32_t row)
 {
@@ -84,7 +84,7 @@ static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows
   for (; p < end; p += stride) IDRSStreamAdd<Ghosts>(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
 }
 
-/* By a block: the sum of a long row, for all threads */
+/* Computes the sum of a long row, for all threads of the block */
 template <bool Ghosts, typename Code, typename Value>
 static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value> &A, const int32_t *table,
                                                 const IDRSStreamLevel &last, int32_t r)
@@ -102,10 +102,7 @@ static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value
   return sum;
 }
 
-/*
-   By a block: the sum of the entries of each thread's row, first row of the block plus the thread; memory is shared, for so many
-   entries of a tile
-*/
+/* Computes the sums of the rows of a block: thread t has the first row plus t. memory: shared, for this many entries of a tile */
 template <bool Ghosts, typename Code, typename Value>
 static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code, Value> &A, const IDRSStreamLevel &lastlevel,
                                                             uint32_t tile, unsigned char *memory)

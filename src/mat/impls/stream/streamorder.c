@@ -1,7 +1,6 @@
 /*
-   The order of the chunks: that of reverse Cuthill and McKee for the graph of the chunks, in which two chunks are neighbours if one
-   has columns in the other. Values stay where they are, and fewer chunks are in use at a time if the rows of the matrix are in an
-   order of large bandwidth
+   The order of the chunks: reverse Cuthill-McKee for the graph of the chunks, in which two chunks are neighbours if one has columns
+   in the other. Values are not moved. If the order of the rows has a large bandwidth, fewer chunks are in use at a time
 */
 #include <petscidrs/private/idrsstream.h>
 #include <petscidrs/private/idrscompat.h>

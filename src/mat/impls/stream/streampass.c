@@ -6,8 +6,8 @@
 #include <petscidrs/private/idrscompat.h>
 
 /*
-   IDRSStreamCreate - Creates a stream, which owns the pattern and the device from now on, but not the values, which may change
-   between passes. limit are bytes of the device's memory, or 0: half of what is free at the first pass
+   IDRSStreamCreate - Creates a stream, which owns the pattern and the device, but not the values, which may change between passes.
+   limit: bytes of the device's memory, or 0: half of the free memory at the first pass
 */
 PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar values[], size_t limit, const IDRSStreamDeviceOps *ops,
                                 void *device, IDRSStream *newstream)
@@ -115,7 +115,7 @@ PetscErrorCode IDRSStreamSetGhosts(IDRSStream stream, PetscInt depth, const IDRS
 }
 
 /*
-   IDRSStreamSetLimit - Sets the bytes of the device's memory for passes from now on, or 0: half of what is free at the next one.
+   IDRSStreamSetLimit - Sets the bytes of the device's memory for later passes, or 0: half of the free memory at the next pass.
    Removes the ghosts, which may be too many now
 */
 PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
@@ -166,7 +166,7 @@ PetscErrorCode IDRSStreamGetLimit(IDRSStream stream, size_t *limit)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamReduceLimit - Reduces the limit by so many bytes if the rest is enough for passes with one level */
+/* IDRSStreamReduceLimit - Reduces the limit by this number of bytes if the rest is enough for passes with one level */
 PetscErrorCode IDRSStreamReduceLimit(IDRSStream stream, size_t bytes, PetscBool *reduced)
 {
   IDRSStreamLayout layout;
@@ -430,7 +430,7 @@ static PetscErrorCode IDRSStreamRunSteps(IDRSStream stream, const IDRSStreamSequ
       IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
   schedule = stream->schedules[sequence->levels];
   if (sequence->ghosts) PetscCall(IDRSStreamSendGhosts(stream));
-  /* v_0 and y are read by columns; a product with y alone has no x */
+  /* v_0 and y are read by columns; a product with only y has no x */
   if (stream->pattern->ordered && sequence->x)
     PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
   if (sum && (sequence->begin || sequence->adds || sequence->levels == 1))

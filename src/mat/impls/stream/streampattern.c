@@ -86,7 +86,7 @@ static void IDRSStreamCodesCollect(IDRSStreamCodes *codes, const IDRSStreamChunk
   }
 }
 
-/* Returns the number of rows of the chunk of so many bytes, with columns of 32 bits, that begins with this row; at least one */
+/* Returns the number of rows, at least 1, of a chunk of this many bytes with columns of 32 bits that begins with this row */
 static PetscInt IDRSStreamChunkRows(PetscInt row, PetscInt n, const PetscInt i[], size_t bytes)
 {
   PetscInt end = row + 1;
@@ -148,7 +148,7 @@ static void IDRSStreamChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk
   uint32_t *column  = (uint32_t *)code8;
 
   IDRSStreamCodesClear(codes);
-  /* the table of differences fills up in the order in which the codes are given out */
+  /* the table of differences fills up in the order of the codes */
   offsets[0] = 0;
   for (PetscInt r = 0; r < chunk->rows; r++) {
     const PetscInt *i = entries->i + chunk->origin + r;
@@ -193,8 +193,8 @@ static PetscErrorCode IDRSStreamOrderChunks(IDRSStreamPattern pattern, IDRSStrea
 }
 
 /*
-   IDRSStreamPatternCreate - Makes chunks of about so many bytes on the device from n rows, and packs their columns. If ordered, the
-   chunks have an order of their own, if there are as many columns as rows. The pattern keeps neither i nor j
+   IDRSStreamPatternCreate - Creates chunks of about this many bytes on the device from n rows, and packs their columns. If
+   `ordered`, and if there are as many columns as rows, the chunks are reordered. The pattern keeps neither i nor j
 */
 PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes,
                                        PetscBool ordered, IDRSStreamPattern *newpattern)

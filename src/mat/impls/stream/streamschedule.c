@@ -50,9 +50,9 @@ static void IDRSStreamAddStep(IDRSStreamScheduler *scheduler, PetscInt chunk, Pe
 }
 
 /*
-   Sends one chunk after another, with all steps that each of them makes possible, the highest level first: then the fewest rows are
-   live, also at the end, where all levels become possible one after another. If the schedule has no steps yet, finds the most slots
-   and rows at a time
+   Sends one chunk after another, each followed by all steps that it makes possible, the highest level first. So the fewest rows are
+   live, also at the end, where all levels become possible one after another. If the schedule has no steps yet, finds the largest
+   number of slots and rows at a time
 */
 static void IDRSStreamMakeSteps(IDRSStreamScheduler *scheduler)
 {
@@ -83,7 +83,7 @@ static void IDRSStreamMakeSteps(IDRSStreamScheduler *scheduler)
           schedule->rows = PetscMax(schedule->rows,
                                     pattern->starts[chunk + 1] - pattern->starts[IDRSStreamFirstLive(scheduler, j)]);
         IDRSStreamAddStep(scheduler, chunk, j);
-        done[j++]++; /* which may make the next level possible, and no other */
+        done[j++]++; /* only the next level may become possible */
       } else j--;
     }
     released = complete;
@@ -91,7 +91,7 @@ static void IDRSStreamMakeSteps(IDRSStreamScheduler *scheduler)
   schedule->slots = slots;
 }
 
-/* IDRSStreamScheduleCreate - Makes the order of a pass with 1 to IDRS_STREAM_LEVELS levels and so many resident chunks */
+/* IDRSStreamScheduleCreate - Creates the order of a pass with 1 to IDRS_STREAM_LEVELS levels and this many resident chunks */
 PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern pattern, PetscInt levels, PetscInt residents,
                                         IDRSStreamSchedule *newschedule)
 {
@@ -118,7 +118,7 @@ PetscErrorCode IDRSStreamScheduleDestroy(IDRSStreamSchedule *schedule)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the layout with so many levels and resident chunks */
+/* Computes the layout with this number of levels and resident chunks */
 static void IDRSStreamMeasure(IDRSStreamPattern pattern, PetscInt levels, PetscInt residents, IDRSStreamLayout *layout)
 {
   struct _n_IDRSStreamSchedule schedule  = {.levels = levels, .residents = residents};

@@ -1,13 +1,12 @@
 /*
-   Scatters of vectors from GPU to GPU, by NCCL. What is not of that kind is left to the type basic, which this one is made of.
+   Scatters of vectors between GPUs by NCCL. All other scatters use type basic, which this type is derived from.
 
      begin   array --pack--> buffer     on the stream of the array, x or, in reverse, the vector with the ghosts
-             buffer --NCCL--> buffer    on a stream beside it, behind what has just been packed
-     end     buffer --unpack--> array   on the stream of the array, behind the messages
+             buffer --NCCL--> buffer    on a separate stream, after the pack
+     end     buffer --unpack--> array   on the stream of the array, after the messages
 
-   Between begin and end the stream of the array is free, for the product with the diagonal block for instance, and the host waits
-   for nothing. Where what goes to or comes from each process lies one after another in the array, it travels without pack and
-   unpack.
+   Between begin and end the stream of the array is free, for example for the product with the diagonal block, and the host does not
+   wait. If the items for each process are contiguous in the array, they are sent or received without pack and unpack.
 */
 #include <petsc/private/sfimpl.h>
 #include <petscdevice_cuda.h>
@@ -18,32 +17,32 @@
 #include "sfnccl.h"
 #include "sfpack.cuh"
 
-#define SF_BLOCKS 1024 /* at most, in one pack */
+#define SF_BLOCKS 1024 /* per pack, at most */
 
-/* The roots of this process that others have leaves of, or its leaves. The first four belong to the graph */
+/* The roots of this process that have leaves on others, or its leaves. The first four members belong to the graph */
 typedef struct {
   IDRSRankCount      nranks;
   const PetscMPIInt *ranks;
-  const PetscInt    *offset; /* [nranks+1] of the items of a process */
-  const PetscInt    *index;  /* where the items are in the array */
-  PetscInt          *known;  /* index[] as the following was made of it */
+  const PetscInt    *offset; /* [nranks+1] first item of each process */
+  const PetscInt    *index;  /* places of the items in the array */
+  PetscInt          *known;  /* index[] from which the following was computed */
   PetscInt           items;
-  PetscBool          direct; /* the items of each process lie one after another */
-  PetscInt           places; /* how many different ones are among index[], and for SFUnpack(): */
+  PetscBool          direct; /* the items of each process are contiguous */
+  PetscInt           places; /* number of different places in index[], and for SFUnpack(): */
   PetscInt          *place, *first, *item;
   PetscInt          *index_d, *place_d, *first_d, *item_d; /* the same on the device */
 } SFSide;
 
-/* A scatter between its begin and its end, or what is left for the next one */
+/* A scatter between begin and end, or its memory for the next one */
 typedef struct _n_SFExchange *SFExchange;
 struct _n_SFExchange {
   PetscBool    inuse;
-  const void  *rootdata, *leafdata; /* which scatter it is */
-  PetscInt     bs;                  /* scalars an item */
+  const void  *rootdata, *leafdata; /* identify the scatter */
+  PetscInt     bs;                  /* scalars per item */
   PetscScalar *rootbuffer, *leafbuffer;
-  PetscScalar *roothost, *leafhost; /* buffers in pinned memory, once an array has been on the host */
+  PetscScalar *roothost, *leafhost; /* pinned buffers, allocated for arrays on the host */
   IDRSMessage *rootmessages, *leafmessages;
-  PetscBool    received; /* everything is where it belongs as soon as it has arrived */
+  PetscBool    received; /* the messages are received in place */
   PetscMemType to;
   cudaEvent_t  packed, arrived;
   SFExchange   next;
@@ -51,13 +50,13 @@ struct _n_SFExchange {
 
 typedef struct {
   struct _PetscSFOps basic;
-  PetscBool          agreed; /* the processes have agreed on the following */
-  PetscBool          active; /* scatters go from GPU to GPU; else all are left to the type basic */
+  PetscBool          agreed; /* the processes have agreed on `active` */
+  PetscBool          active; /* scatters are between GPUs; else all use type basic */
   SFSide             roots, leaves;
   SFExchange         exchanges;
 } SF_NCCL;
 
-/* Under which this type's own data is kept with a PetscSF, whose field for it is taken by the type basic */
+/* The data of this type are composed with a PetscSF, because type basic uses the field for them */
 static const char SFKey[] = "PetscSF_NCCL";
 
 static PetscErrorCode SFGet_NCCL(PetscSF sf, SF_NCCL **nccl)
@@ -71,7 +70,7 @@ static PetscErrorCode SFGet_NCCL(PetscSF sf, SF_NCCL **nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSScatterIsNCCL - Whether a scatter is of this type, which has the name of the type basic */
+/* IDRSScatterIsNCCL - Returns PETSC_TRUE if a scatter is of this type, although its type name is basic */
 PetscErrorCode IDRSScatterIsNCCL(PetscSF sf, PetscBool *is)
 {
   PetscObject container;
@@ -146,7 +145,7 @@ static PetscErrorCode SFRootsCreate_NCCL(PetscSF sf, SF_NCCL *nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The roots are made anew where VecScatterRemap() has changed index[] in place, which takes the graph from the scatter */
+/* Sets up the roots again if VecScatterRemap() has changed index[] in place, which also removes the graph of the scatter */
 static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
 {
   PetscBool same = PETSC_TRUE;
@@ -160,7 +159,7 @@ static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Buffers for items of bs scalars; the buffers of a scatter that is over serve again */
+/* Returns buffers for items of bs scalars; buffers of a finished scatter are reused */
 static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange *found)
 {
   SFExchange exchange = nccl->exchanges;
@@ -177,13 +176,13 @@ static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange 
     PetscCall(PetscMalloc2(nccl->roots.nranks, &exchange->rootmessages, nccl->leaves.nranks, &exchange->leafmessages));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->packed, cudaEventDisableTiming));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->arrived, cudaEventDisableTiming));
-    exchange->bs = bs; /* it is complete */
+    exchange->bs = bs; /* the exchange is complete */
   }
   *found = exchange;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scatter that has begun with these arrays, or NULL if it is not one of ours */
+/* Finds the scatter that has begun with these arrays; NULL if it does not use this type */
 static PetscErrorCode SFExchangeFind_NCCL(SF_NCCL *nccl, const void *rootdata, const void *leafdata, SFExchange *found)
 {
   SFExchange exchange = nccl->exchanges;
@@ -196,9 +195,9 @@ static PetscErrorCode SFExchangeFind_NCCL(SF_NCCL *nccl, const void *rootdata, c
 }
 
 /*
-   A scatter that has begun with these arrays and not ended, as after an error, must not be found by the end of the next one. Its
-   buffers are free once its messages have arrived. Of arrays that are both empty there may be several under way, in which this
-   process has no part
+   Discards a scatter that has begun with these arrays and not ended, for example after an error, so that the end of the next
+   scatter does not find it. Its buffers are reused after its messages have arrived. If both arrays are empty, there may be several
+   such scatters, and this process sends and receives nothing in them
 */
 static PetscErrorCode SFExchangeAbandon_NCCL(SF_NCCL *nccl, const void *rootdata, const void *leafdata)
 {
@@ -215,7 +214,7 @@ static PetscErrorCode SFExchangeAbandon_NCCL(SF_NCCL *nccl, const void *rootdata
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Pinned memory beside a buffer of the device */
+/* Allocates pinned memory for a buffer of the device */
 static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
 {
   PetscFunctionBegin;
@@ -224,9 +223,9 @@ static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
 }
 
 /*
-   The scalars of a unit where a scatter of such units goes from GPU to GPU, else 0. That depends on nothing that is different on
-   another process. Whether there are arrays on a device at all is agreed on in the first such scatter; where an array is on the
-   host all the same, it goes through the device.
+   Returns the scalars per unit if a scatter of such units is between GPUs, else 0. The result is the same on all processes. In the
+   first such scatter the processes agree whether any array is on a device; if an array is on the host later, it is copied through
+   the device.
 */
 static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype unit, MPI_Op op, PetscMemType rootmtype,
                                       PetscMemType leafmtype, PetscInt *bs)
@@ -281,7 +280,7 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One message a process, from or to the array itself or a buffer */
+/* Sends one message to, or receives one from, each process; in the array or a buffer */
 static PetscErrorCode SFMessages_NCCL(const SFSide *side, PetscInt bs, PetscScalar *array, PetscScalar *buffer,
                                       IDRSMessage *messages)
 {
@@ -318,7 +317,7 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   if (!PetscMemTypeDevice(frommtype)) {
     direct = PETSC_FALSE;
     PetscCall(SFHostBuffer_NCCL(n, host));
-    PetscCall(IDRSNCCLWait(comm, stream)); /* what was sent from there last time has left */
+    PetscCall(IDRSNCCLWait(comm, stream)); /* the last messages from this buffer have been sent */
     for (size_t i = 0; i < n; i++) SFPack(i, bs, from->index, x, *host);
     PetscCallCUDA(cudaMemcpyAsync(send, *host, n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   } else if (!direct) {
@@ -332,7 +331,7 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   PetscCallCUDA(cudaEventRecord(exchange->packed, stream));
   PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
 
-  /* where one place gets items from several processes, the unpacking orders them */
+  /* if one place receives items of several processes, unpack adds them in a fixed order */
   exchange->received = to->direct && to->places == to->items && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE
                                                                                                                  : PETSC_FALSE;
   sends              = reverse ? exchange->leafmessages : exchange->rootmessages;
@@ -434,7 +433,7 @@ static PetscErrorCode PetscSFReduceEnd_NCCL(PetscSF sf, MPI_Datatype unit, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc makes a copy of the type that is named: see PetscSFCreate_NCCL() */
+/* PETSc duplicates with the type name of type basic, see PetscSFCreate_NCCL() */
 static PetscErrorCode PetscSFDuplicate_NCCL(PetscSF sf, PetscSFDuplicateOption option, PetscSF copy)
 {
   PetscFunctionBegin;
@@ -462,7 +461,7 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
     PetscCallCUDA(cudaFree(exchange->leafbuffer));
     PetscCallCUDA(cudaFreeHost(exchange->roothost));
     PetscCallCUDA(cudaFreeHost(exchange->leafhost));
-    if (exchange->packed) PetscCallCUDA(cudaEventDestroy(exchange->packed)); /* one that memory has run out for may be incomplete */
+    if (exchange->packed) PetscCallCUDA(cudaEventDestroy(exchange->packed)); /* an exchange may be incomplete after an error */
     if (exchange->arrived) PetscCallCUDA(cudaEventDestroy(exchange->arrived));
     nccl->exchanges = exchange->next;
     PetscCall(PetscFree(exchange));
@@ -511,34 +510,33 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
 }
 
 /*MC
-   PETSCSFNCCL - A `PetscSF` that sends the entries of vectors from GPU to GPU by NCCL, in the order of the stream: the host waits
-   for nothing, MPI need not know of GPUs, and work on the stream goes on beside the messages
+   PETSCSFNCCL - A `PetscSF` that sends entries of vectors between GPUs by NCCL, in the order of the stream: the host does not
+   wait, MPI need not be GPU-aware, and work on the stream overlaps with the messages
 
    Options Database Keys:
 +  -sf_type nccl                     - for all scatters of vectors, also in `MatMult()`
-- -petscidrs_nccl_timeout <seconds> - how long the host waits for messages or sums of other processes before it gives up, by default
-600
+- -petscidrs_nccl_timeout <seconds> - timeout of the host for messages or sums of other processes, by default 600
 
    Level: intermediate
 
    Notes:
-   It is registered by libpetscidrs when PETSc has CUDA; a library that was built without NCCL says so in the first scatter of
-   arrays on a device. It serves every `KSP` and `MatMult()` whose scatters read the option, for instance with `MATMPIAIJCUSPARSE`
-   and `DMDA`.
+   libpetscidrs registers this type if PETSc has CUDA. If the library was built without NCCL, the first scatter of arrays on a
+   device reports it as an error. The type works with every `KSP` and `MatMult()` whose scatters read the option, for example with
+   `MATMPIAIJCUSPARSE` and `DMDA`.
 
-   Of the operations, `PetscSFBcastBegin()` and `PetscSFReduceBegin()` with units of `MPIU_SCALAR`, or a contiguous type of them,
-   that insert or add go from GPU to GPU; all else is done as by the type basic. So are these if no process has an array on a device
-   in the first of them, which is collective; after that, arrays of processes that do have theirs on the host go through the device.
-   Sums are in a fixed order: the results are the same bits each time.
+   `PetscSFBcastBegin()` and `PetscSFReduceBegin()` send between GPUs if they insert or add, with units of `MPIU_SCALAR` or a
+   contiguous type of `MPIU_SCALAR`. All other operations work as in the type basic. The first scatter of this kind is collective.
+   If no process has an array on a device in it, all such scatters work as in the type basic. Otherwise arrays on the host are
+   copied through the device. Sums are in a fixed order, so the results have the same bits each time.
 
-   Each process needs a GPU of its own; where two share one, the first scatter is an error that says so.
+   Each process needs its own GPU. If two processes share one, the first scatter reports an error.
 
-   `PetscSFGetType()` returns `PETSCSFBASIC`, which `VecScatterRemap()` asks for, and `PetscSFView()` says how the scatters go.
+   `PetscSFGetType()` returns `PETSCSFBASIC`, because `VecScatterRemap()` requires it. `PetscSFView()` shows how scatters are sent.
 
-   A process that is killed or aborts ends the others by way of MPI. Where one leaves a solve with an error and goes on, the others
-   wait for its messages, as they do with the type basic. `KSPIDRS`, scatters of arrays on the host and `PetscSFDestroy()` give up
-   after the seconds of `-petscidrs_nccl_timeout`; where PETSc itself waits for the device, in a norm of another solver for
-   instance, it waits on.
+   If a process is killed or aborts, MPI ends the others. If a process returns from a solve with an error and continues, the others
+   wait for its messages, as with the type basic. `KSPIDRS`, scatters of arrays on the host and `PetscSFDestroy()` report an error
+   after `-petscidrs_nccl_timeout` seconds. If PETSc itself waits for the device, for example in a norm of another solver, there is
+   no timeout.
 
 .seealso: `KSPIDRS`, `KSPIDRSSetCommunication()`, `PetscSF`, `PetscSFSetType()`, `VecScatterCreate()`
 M*/
@@ -548,7 +546,7 @@ PetscErrorCode PetscSFCreate_NCCL(PetscSF sf)
   PetscContainer container;
 
   PetscFunctionBegin;
-  PetscCall(PetscSFSetType(sf, PETSCSFBASIC)); /* keeps this name: VecScatterRemap() refuses others */
+  PetscCall(PetscSFSetType(sf, PETSCSFBASIC)); /* the type name stays basic, because VecScatterRemap() rejects others */
   PetscCall(PetscNew(&nccl));
   nccl->basic = *sf->ops;
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
@@ -563,7 +561,7 @@ PetscErrorCode PetscSFCreate_NCCL(PetscSF sf)
   sf->ops->BcastEnd    = PetscSFBcastEnd_NCCL;
   sf->ops->ReduceBegin = PetscSFReduceBegin_NCCL;
   sf->ops->ReduceEnd   = PetscSFReduceEnd_NCCL;
-  if (sf->setupcalled) { /* as another type, or as this one, which PETSc does not know by its name */
+  if (sf->setupcalled) { /* as another type, or as this type, which PETSc does not know by name */
     PetscCall(PetscFree4(sf->ranks, sf->roffset, sf->rmine, sf->rremote));
     sf->setupcalled = PETSC_FALSE;
     PetscCall(PetscSFSetUp(sf));

@@ -1,5 +1,5 @@
 /*
-   The type of PetscSF that sends from GPU to GPU
+   A type of PetscSF that sends between GPUs
 */
 #pragma once
 

@@ -1,9 +1,7 @@
 /*
-   The entries that a message takes from an array and brings into it, on the device and, where the array is there, on the host. No
-   PETSc call.
+   Pack and unpack of the entries of a message, on the device and, if the array is there, on the host. No PETSc call.
 
-   b   items of a message, one after another, bs scalars each
-   x   the array; item i of the message is item index[i] of x
+   b items of a message, contiguous, bs scalars each x the array; item i of the message is item index[i] of x
 */
 #pragma once
 
@@ -20,7 +18,7 @@ static __host__ __device__ __forceinline__ void SFPack(size_t i, size_t bs, cons
 
 /*
    Scalar i of x_place(t) = the last, or += the sum, of the b_j with index(j) = place(t). These are in item[first[t]], ...,
-   item[first[t+1]-1], in the order of the message: added up one after another, so that the result is the same bits each time.
+   item[first[t+1]-1], in the order of the message, and are added in this order, so results have the same bits each time.
 */
 static __host__ __device__ __forceinline__ void SFUnpack(size_t i, size_t bs, const PetscInt *place, const PetscInt *first,
                                                          const PetscInt *item, bool add, const PetscScalar *b, PetscScalar *x)

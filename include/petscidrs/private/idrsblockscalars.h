@@ -1,7 +1,7 @@
 /*
    The algebra of block IDR(s) on small matrices, see idrsblock.c: everything that follows from the sums of one reduction. Blocks
-   have m columns, and q = s m is the number of shadow vectors. Matrices are stored by columns; rows k m ... (k + 1) m - 1 of
-   those with q rows belong to step k.
+   have m columns, and q = s m is the number of shadow vectors. Matrices are stored by columns. In a matrix with q rows, rows k m
+   ... (k + 1) m - 1 belong to step k.
 
      M    q x q, P^H G, block lower triangular;  inverse_k = M_kk^{-1}
      f    q x m, P^H R
@@ -24,8 +24,8 @@
 #endif
 
 /*
-   Threads of a block are in columns of 16. Loops are unrolled only as far as loads of a product overlap: a device runs this code
-   once in a launch, and must load the code, too
+   The threads of a block are arranged in columns of 16. Loops are unrolled only as far as needed to overlap the loads of a product,
+   because a device runs this code once per launch and must also load it
 */
 #if defined(__CUDA_ARCH__)
   #define IDRS_MEMBER         ((int)threadIdx.x)
@@ -47,7 +47,7 @@
   #define IDRS_ROLLED
 #endif
 
-/* Loops over the entries of a matrix that are the work of this member */
+/* Loops over the entries of a matrix that this member computes */
 #define IDRS_FOR_MY(i, begin, end, step) IDRS_ROLLED for (int i = (begin); i < (end); i += (step))
 #define IDRS_FOR_MY_ENTRIES(i, j, rows, columns) \
   IDRS_FOR_MY(j, IDRS_MEMBER / IDRS_MEMBER_ROWS, columns, IDRS_MEMBERS / IDRS_MEMBER_ROWS) \
@@ -79,13 +79,13 @@ typedef struct {
   PetscScalar *S;     /* m x IDRS_MAX_WIDTH: r_j = R S_j */
   PetscScalar *omega; /* one number; a pointer, as C and CUDA do not agree on how a complex number is aligned inside a struct */
   PetscScalar *c, *T;
-  PetscScalar *d; /* q x m: P^H G_k, or f T, as it is worked on */
+  PetscScalar *d; /* q x m: P^H G_k, or f T, overwritten by the computation */
   PetscScalar *scratch;
 } IDRSBlockScalars;
 
 /*
-   The row of coefficients of a column in a sum of block combine: entries at, at + ld, ... of the array of all numbers, times a
-   sign, and times omega
+   A row of coefficients in a sum of block combine: entries at, at + ld, ... of the array of all numbers, times a sign, and times
+   omega
 */
 typedef struct {
   int32_t at, ld, sign, omega;
@@ -94,23 +94,23 @@ typedef struct {
 /* The bounds within which a device continues */
 typedef struct {
   PetscInt count; /* right-hand sides */
-  /* ||r_j|| that the host is to look at, if they are not larger; PETSC_MAX_REAL for one that is done */
+  /* the host must decide about right-hand side j if ||r_j|| is not larger; PETSC_MAX_REAL for a completed one */
   PetscReal low[IDRS_MAX_WIDTH];
   PetscReal high;             /* of the Frobenius norm of R */
-  PetscReal fall, anchornorm; /* a reliable update may be due where ||R|| < fall peak and ||R|| < anchornorm; fall = 0: never */
+  PetscReal fall, anchornorm; /* a reliable update may be due if ||R|| < fall peak and ||R|| < anchornorm; fall = 0: never */
   PetscReal cosine;           /* for omega */
   PetscBool stop;             /* the host continues in any case */
 } IDRSBlockBounds;
 
-/* Norms of the R that a step began with. `peak` is the largest norm since the last reliable update */
+/* Norms of R at the beginning of a step. `peak` is the largest norm since the last reliable update */
 typedef struct {
   PetscReal norms[IDRS_MAX_WIDTH]; /* ||r_j|| */
   PetscReal rnorm, peak;           /* Frobenius norms */
-  PetscBool finite;                /* all sums */
+  PetscBool finite;                /* all sums are finite */
   PetscBool stopped;               /* the host continues */
 } IDRSBlockNorms;
 
-/* Returns the number of sums of step k: P^H G_k and R^H R, or, k = s, P^H T, P^H R and the Gram matrix of T and R */
+/* Returns the number of sums of step k: P^H G_k and R^H R; if k = s, P^H T, P^H R and the Gram matrix of T and R */
 IDRS_BLOCK_FUNCTION PetscInt IDRSBlockSumCount(PetscInt s, PetscInt m, PetscInt k)
 {
   return (k < s ? s + 1 : 2 * s + 4) * m * m;
@@ -150,7 +150,7 @@ static inline void IDRSBlockScalarsReset(IDRSBlockScalars *block)
   *block->omega = 1.0;
 }
 
-/* Returns an entry of A B, the product of `inner` numbers of a row of A and a column of B */
+/* Returns an entry of A B, the product of a row of A and a column of B, both of length `inner` */
 IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsDot(int inner, const PetscScalar *a, int lda, const PetscScalar *b)
 {
   PetscScalar even = 0.0, odd = 0.0;
@@ -179,8 +179,8 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, 
 }
 
 /*
-   Computes inverse_k = M_kk^{-1} by Gauss-Jordan elimination with row pivoting, from one half of the scratch to the other in
-   each step. Returns PETSC_FALSE if a pivot is rounding error of numbers of this size, or NaN
+   Computes inverse_k = M_kk^{-1} by Gauss-Jordan elimination with row pivoting. Each step reads one half of the scratch array and
+   writes the other. Returns PETSC_FALSE if a pivot is rounding error of numbers of this size, or NaN
 */
 IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *block, int k, PetscReal size)
 {
@@ -265,7 +265,7 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *b
     C[i + j * m] = i == j ? di : (PetscReal)0.0;
   }
   IDRS_SYNC_MEMBERS();
-  if (!(all > 0.0 && all < PETSC_MAX_REAL)) { /* there is nothing to be orthogonalized: the sums of the step tell why */
+  if (!(all > 0.0 && all < PETSC_MAX_REAL)) { /* nothing to orthogonalize; the sums of the step show the reason */
     IDRS_FOR_MY_ENTRIES(i, j, m, m) block->T[i + j * m] = i == j ? 1.0 : 0.0;
     IDRS_SYNC_MEMBERS();
     return;
@@ -352,7 +352,7 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *blo
   }
   IDRS_FOR_MY_ENTRIES(i, j, q - k * m, m) Mk[i + k * m + j * q] = d[i + k * m + j * q];
   IDRS_SYNC_MEMBERS();
-  if (!IDRSBlockScalarsInvert(block, k, size)) return PETSC_FALSE; /* f is as it was */
+  if (!IDRSBlockScalarsInvert(block, k, size)) return PETSC_FALSE; /* f is unchanged */
   IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + k * m * m, m, block->f + k * m, q, block->beta + k * m, q);
   if (k + 1 < block->s)
     IDRSBlockScalarsMultiply(PETSC_TRUE, q - (k + 1) * m, m, m, Mk + (k + 1) * m, q, block->beta + k * m, q, block->f + (k + 1) * m,
@@ -396,7 +396,7 @@ IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsGet(const IDRSBlockScalars *bloc
   return row->omega ? *block->omega * entry : entry;
 }
 
-/* Computes ||r_j||^2 = S_j^H (R^H R) S_j and the Frobenius norm of R from the sums of step k, and whether all sums are finite */
+/* Computes ||r_j||^2 = S_j^H (R^H R) S_j and the Frobenius norm of R from the sums of step k, and sets norms->finite */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, int k, int count, const PetscScalar sums[],
                                                IDRSBlockNorms *norms)
 {
@@ -449,8 +449,8 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirect(const IDRSBlockScalars *block, P
 }
 
 /*
-   Returns PETSC_TRUE if the device continues with these norms: not if all remaining right-hand sides meet their bounds, or, at
-   the begin of a cycle, some of them
+   Returns PETSC_TRUE if the device continues with these norms. It stops if all remaining right-hand sides have reached their
+   bounds; at the beginning of a cycle, if one of them has
 */
 IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, int k, const IDRSBlockBounds *bounds)
 {
@@ -465,9 +465,8 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, 
 }
 
 /*
-   Does the work of a device with the sums of step k. It stops if the norms say so, if M_kk cannot be inverted, or if a reliable
-   update is due after an omega step. M, f, alpha and beta are then unchanged, or are computed from the same sums again by the
-   host
+   Does the algebra of step k on a device. The device stops if the norms require it, if M_kk cannot be inverted, or if a reliable
+   update is due after an omega step. Then M, f, alpha and beta are unchanged, or the host computes them again from the same sums
 */
 IDRS_BLOCK_FUNCTION void IDRSBlockScalarsContinue(const IDRSBlockScalars *block, int k, const IDRSBlockBounds *bounds,
                                                   const PetscScalar sums[], IDRSBlockNorms *norms)

@@ -15,8 +15,8 @@
 #endif
 
 /*
-   Back end cuda is compiled in. It needs PetscDeviceContextGetStreamHandle(), which is public from 3.20 on; the makefile leaves out
-   the same
+   Defined if back end cuda is compiled in. It needs PetscDeviceContextGetStreamHandle(), which is public from 3.20 on; the makefile
+   has the same condition
 */
 #if PetscDefined(HAVE_CUDA) && PETSC_VERSION_GE(3, 20, 0)
   #define PETSCIDRS_HAVE_CUDA 1
@@ -41,7 +41,7 @@ typedef PetscOptionItems IDRSOptionItems;
   #define IDRSCallAllreduce(...) PetscCallMPI(MPIU_Allreduce(__VA_ARGS__))
 #endif
 
-/* The destructor of a PetscContainer gets its pointer, and from 3.23 on the address of its pointer */
+/* The destructor of a PetscContainer has the pointer as its argument, from 3.23 on the address of the pointer */
 #if PETSC_VERSION_LT(3, 23, 0)
   #define IDRSContainerData(pointer)            (pointer)
   #define IDRSContainerSetDestroy(container, f) PetscContainerSetUserDestroy(container, f)
@@ -58,8 +58,8 @@ typedef PetscMPIInt IDRSRankCount;
 #endif
 
 /*
-   The viewer of -ksp_converged_reason: from 3.22 on the KSP keeps it; before that every KSPSolve() looks for the option, which it
-   does not find among the empty options of this function
+   Suppresses -ksp_converged_reason. From 3.22 on the KSP stores its viewer. Before 3.22 every KSPSolve() reads the option, and does
+   not find it among the empty options of this function
 */
 #if PETSC_VERSION_LT(3, 22, 0)
 typedef PetscOptions IDRSReasonViewer;
@@ -98,14 +98,14 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
 }
 #endif
 
-/* -ksp_monitor_short has a function of its own up to 3.25 */
+/* Up to 3.25 -ksp_monitor_short has a separate function */
 #if PETSC_VERSION_LT(3, 26, 0)
   #define IDRSMonitorShort KSPMonitorResidualShort
 #else
   #define IDRSMonitorShort KSPMonitorResidual
 #endif
 
-/* Diagonal scaling of the system inside the PC, which Krylov methods had to support or refuse, is gone from 3.26 on */
+/* Before 3.26 Krylov methods had to support or refuse diagonal scaling inside the PC */
 #if PETSC_VERSION_LT(3, 26, 0)
   #define IDRSCheckDiagonalScale(ksp) \
     do { \
@@ -120,7 +120,7 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
     } while (0)
 #endif
 
-/* Infinity in the part of this process, where the flag is set; VecFlag() came with 3.22 */
+/* Sets the entries of this process to infinity if the flag is set; VecFlag() came with 3.22 */
 #if PETSC_VERSION_LT(3, 22, 0)
   #define IDRSVecFlag(v, flag) \
     do { \
@@ -137,7 +137,7 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
   #define IDRSMinimumIterations(ksp) (ksp)->min_it
 #endif
 
-/* Diagonal scaling of the system by the KSP, KSPSetDiagonalScale(), is gone from 3.26 on */
+/* KSPSetDiagonalScale() was removed in 3.26 */
 #if PETSC_VERSION_LT(3, 26, 0)
   #define IDRSHasDiagonalScale(ksp) ((ksp)->dscale)
 #else
@@ -145,8 +145,8 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
 #endif
 
 /*
-   Returns PETSC_TRUE if KSPMatSolve() solves transposed systems. Before 3.19 it cannot, and leaves what the last
-   KSPSolveTranspose() has set; from 3.26 on a transpose that is assembled is noted elsewhere
+   Returns PETSC_TRUE if KSPMatSolve() solves transposed systems. Before 3.19 it cannot, and does not reset the flag of the last
+   KSPSolveTranspose(). From 3.26 on an assembled transpose has another flag
 */
 #if PETSC_VERSION_LT(3, 19, 0)
   #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve = PETSC_FALSE)
@@ -156,7 +156,7 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
   #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose.solve_requested)
 #endif
 
-/* The block of right-hand sides of KSPMatSolve(), whose norm KSPConvergedDefault() would take; from 3.26 on */
+/* From 3.26 on KSPConvergedDefault() would use the norm of the dense matrix of right-hand sides of KSPMatSolve() */
 #if PETSC_VERSION_LT(3, 26, 0)
   #define IDRSForgetBlock(ksp) \
     do { \
@@ -165,7 +165,7 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
   #define IDRSForgetBlock(ksp) (ksp)->mat_rhs = NULL
 #endif
 
-/* KSPMatSolveTranspose() came with 3.19; before there is one direction only */
+/* KSPMatSolveTranspose() came with 3.19 */
 #if PETSC_VERSION_LT(3, 19, 0)
   #define IDRS_MATSOLVE_DIRECTIONS         1
   #define IDRSMatSolveTranspose(ksp, B, X) PETSC_ERR_SUP
@@ -174,7 +174,7 @@ static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
   #define IDRSMatSolveTranspose(ksp, B, X) KSPMatSolveTranspose(ksp, B, X)
 #endif
 
-/* The number of solvers that this one is inside of, from 3.20 on */
+/* Returns the number of outer solvers, from 3.20 on */
 static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
 {
   PetscFunctionBegin;
@@ -186,7 +186,7 @@ static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The nest level of a preconditioner inside of another one, from 3.20 on */
+/* Sets the nest level of an inner preconditioner, from 3.20 on */
 #if PETSC_VERSION_LT(3, 20, 0)
   #define IDRSSetNestLevelOfPC(pc, inner) \
     do { \
@@ -196,8 +196,8 @@ static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
 #endif
 
 /*
-   Another default of the divergence tolerance: for a KSP that has the old one, and, where PETSc keeps defaults, from 3.22 on, as
-   its default
+   Changes the default of the divergence tolerance: the value, if it is the old default, and from 3.22 on the default that PETSc
+   stores
 */
 static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
 {
@@ -216,7 +216,7 @@ typedef int IDRSMatIndex;
 typedef PetscInt IDRSMatIndex;
 #endif
 
-/* The scatter of MatMult(), or NULL; MatGetMultPetscSF() came with 3.26, and is an error for matrices without one */
+/* Returns the scatter of MatMult(), or NULL. MatGetMultPetscSF() came with 3.26, and fails for matrices without a scatter */
 static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
 {
 #if PETSC_VERSION_GE(3, 26, 0)
@@ -233,8 +233,8 @@ static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
 }
 
 /*
-   y = d x, entry by entry; y may be x. In 3.26 VecPointwiseMult() of VECCUDA in place takes the entries that the GPU has of y, even
-   if the host has newer entries, as after MatMult() of a MATAIJ: y goes to the GPU first
+   Computes y = d x, entry by entry; y may be x. In 3.26 VecPointwiseMult() of VECCUDA in place uses the entries of y on the GPU
+   even if the host has newer entries, as after MatMult() of a MATAIJ. So y is copied to the GPU first
 */
 static inline PetscErrorCode IDRSVecPointwiseMult(Vec y, Vec d, Vec x)
 {
@@ -256,8 +256,8 @@ static inline PetscErrorCode IDRSVecPointwiseMult(Vec y, Vec d, Vec x)
 }
 
 /*
-   PETSc remembers the norm of a vector. If the squares of the entries underflow, it remembers 0: then VecSet(v, 0) keeps the entries,
-   and VecScale() scales the 0
+   PETSc caches the norm of a vector. If the squares of the entries underflow, the cached norm is 0: then VecSet(v, 0) keeps the
+   entries, and VecScale() scales the 0
 */
 #define IDRSVecForgetNorm(v) PetscObjectStateIncrease((PetscObject)(v))
 

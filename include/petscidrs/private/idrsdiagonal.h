@@ -1,6 +1,6 @@
 /*
-   The scale of the rows of a matrix in PCPOLY and PCBJIDRS: the inverse of the diagonal entry, or, in rows whose diagonal entry is
-   zero or small, of the largest entry
+   The scale of the rows of a matrix in PCPOLY and PCBJIDRS: the inverse of the diagonal entry, or, if the diagonal entry is zero or
+   small, of the largest entry of the row
 */
 #pragma once
 

@@ -2,13 +2,13 @@
    A preconditioner and the product after it in one operation, if that costs less than two operations. A PC that supports it
    composes two functions by these names:
 
-     IDRS_JOINT_RUNS    PETSC_TRUE if it pays now, for vectors like this one; the same on all processes
+     IDRS_JOINT_RUNS    PETSC_TRUE if it is faster now, for vectors like this one; the same on all processes
      IDRS_JOINT_APPLY   u = c B^{-1}v, or u + c B^{-1}v if "adds", and then g = A u, where A is the operator of the PC. v, u and
                         g are different vectors
 
-   Or a preconditioner that kernels of a solver can apply themselves. Such a PC composes
+   If kernels of a solver can apply the preconditioner themselves, the PC composes
 
-     IDRS_POLYNOMIAL    the polynomial that B^{-1} is, until its next set-up, or NULL if no kernel can apply it to vectors like this
+     IDRS_POLYNOMIAL    the polynomial B^{-1}, until its next set-up, or NULL if no kernel can apply it to vectors like this
 */
 #pragma once
 

@@ -3,7 +3,7 @@
 
 #include <petscidrs/private/idrsscalars.h>
 
-/* The loops are compiled for the vector units that this family of processors may have, and chosen when the library is loaded */
+/* The loops are compiled for several vector instruction sets, one of which is chosen when the library is loaded */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
   #define IDRS_VECTORISED __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
@@ -12,7 +12,7 @@
 #define IDRS_INLINE static inline __attribute__((always_inline)) IDRS_HOST_DEVICE
 
 #if PetscDefined(USE_COMPLEX)
-  #define IDRS_PARTS 2 /* reals a scalar */
+  #define IDRS_PARTS 2 /* reals per scalar */
   #if defined(__CUDACC__)
     #define IDRS_SCALAR(re, im) PetscScalar(re, im) /* PetscCMPLX() is a function of the host */
   #else
@@ -86,8 +86,8 @@ IDRS_INLINE void IDRSLoopShadowRows(PetscInt m, uint64_t key, uint64_t row, uint
 }
 
 /*
-   Returns the entry of P of a field, in units of 2^-16. A GPU adds doubles faster than it converts integers: 2^52 + 2 field is
-   made of its bits, and the constant is subtracted exactly
+   Returns the entry of P of a field, in units of 2^-16. A GPU adds doubles faster than it converts integers, so 2^52 + 2 field is
+   composed from bits, and the constant is subtracted exactly
 */
 IDRS_INLINE PetscReal IDRSShadowReal(uint32_t field)
 {

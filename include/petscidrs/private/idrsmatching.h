@@ -11,28 +11,28 @@
 #include <petscmat.h>
 #include <petscidrs/private/idrsrows.h>
 
-/* A matching is kept for new values if its scalings, adapted to them, leave no entry larger than this */
+/* A matching is kept for new values if no entry is larger than this with adapted scalings */
 #define MATCHING_KEEP 2.0
 
 /*
-   The entries of the matrix at which the searches of a matching may look before they give up: any number, or
-   5e7 + 5 nz of the nz entries of this process. On one core that takes 5 seconds, and half a microsecond for each entry
+   Limit of the number of entries that the searches of a matching visit: none, or 5e7 + 5 nz for nz entries on this process. On one
+   core this takes 5 seconds, and half a microsecond per entry
 */
 #define MATCHING_UNLIMITED PETSC_INFINITY
 #define MATCHING_LIMITED   (-1.0)
 
-/* The sweeps that adapt the scalings to new values, and what counts as 1 there */
+/* Number of sweeps that adapt the scalings to new values, and the tolerance for 1 */
 #define MATCHING_SWEEPS 4
 #define MATCHING_ONE    (1.0 + 1e-10)
 
-/* The largest scaling: a real number can hold it and its inverse */
+/* The largest scaling: it and its inverse are finite real numbers */
 #define MATCHING_LARGEST           ((double)PETSC_MAX_REAL / 4.0)
 #define IDRSMatchingLimit(scaling) ((PetscReal)PetscMax(1.0 / MATCHING_LARGEST, PetscMin(MATCHING_LARGEST, scaling)))
 
 typedef struct _n_IDRSMatching {
   PetscInt  n, N;     /* rows of this process, of all */
   PetscInt  rank;     /* sum of the structural ranks of the diagonal blocks */
-  PetscInt  moved;    /* rows of all processes that are not in their place */
+  PetscInt  moved;    /* rows of all processes that P moves */
   PetscInt  badrow;   /* first row with an infinite entry or NaN, or -1; if there is one, there is no matching */
   PetscInt *column;   /* P moves local row i to local row column[i] */
   PetscInt *row;      /* the inverse: P moves local row row[i] to local row i */
@@ -45,10 +45,10 @@ typedef struct _n_IDRSMatching {
 } *IDRSMatching;
 
 /*
-   Back ends. A rescale computes scalings for new values as IDRSMatchingRescaleRows() does, in memory of the back end, with the
-   largest modulus of a scaled entry; it is infinite if a row has a zero in its column, an infinite entry or NaN. setscalings makes
-   them those of the matching if its second argument is PETSC_TRUE, and frees them. A fill computes the values of a block of A~,
-   whose pattern is known, from the same block of A and the scalings of its columns. A reset frees the permutation
+   Back ends. rescale computes scalings for new values as IDRSMatchingRescaleRows() does, in memory of the back end, and the largest
+   modulus of a scaled entry, which is infinite if a matched entry is zero or a row has an infinite entry or NaN. setscalings copies
+   them to the matching if its second argument is PETSC_TRUE, and frees them. fill computes the values of a block of A~ with a known
+   pattern from the block of A and the scalings of its columns. reset frees the permutation
 */
 typedef struct {
   PetscErrorCode (*permute)(IDRSMatching, PetscBool, Vec, Vec, Vec);

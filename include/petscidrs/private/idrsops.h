@@ -1,6 +1,6 @@
 /*
-   The contract between the solver and its back ends: passes over the rows, and the queue that takes projections from their launch
-   to what follows from their sums. Vectors and panels have n local rows:
+   The interface between the solver and its back ends: passes over the rows, and the queue of projections, from their launch to the
+   outcome that follows from their sums. Vectors and panels have n local rows:
 
      G, U         panels of s columns, G = A U
      r, z         residual, and the iterate since the last reliable update
@@ -10,71 +10,69 @@
    pass         computes                                                     reads                 writes
    combine V    v   = r - G(:,k:s) c(k:s)                                    r, G(:,k:s)           v
      omega step r   = r - G c                                                r, G                  r
-   combine U    U_k = omega t + U(:,k:s) c(k:s),  t = B^{-1}v by now         t, U(:,k:s)           U_k
+   combine U    U_k = omega t + U(:,k:s) c(k:s),  with t = B^{-1}v           t, U(:,k:s)           U_k
    combine VU   U_k = omega (r - G(:,k:s) c(k:s)) + U(:,k:s) c(k:s)          r, G(:,k:s), U(:,k:s) U_k
    project      P^H x, x^H x, and r^H r of the last update or advance        x                     -
-   project      P^H x, x^H x, that r^H r, P^H y, x^H y, y^H y                x, y                  -
+   project      P^H x, x^H x, r^H r, P^H y, x^H y, y^H y                     x, y                  -
    update       G_k -= G(:,0:k) alpha,  U_k -= U(:,0:k) alpha,
                 r -= beta_k G_k,  partial r^H r                              G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
      k = 0      r -= beta_0 G_0,  partial r^H r                              G_0, r                r
-     start      the same, with G_k as it was in  r -= beta_k G_k             G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
+     start      the same, but  r -= beta_k G_k  with the old G_k             G(:,0:k+1), U(:,0:k+1), r    G_k, U_k, r
    advance      z += omega p + U beta(0:s),  r -= omega t,  partial r^H r    z, p, U, t, r         z, r
 
-   If B^{-1} is diagonal, the passes apply it: combine V is v = B^{-1}(r - G(:,k:s) c), and in the same way for VU and the start,
-   where d, the diagonal, is read besides. The update of step s-1 then makes V for the omega step: v = p = B^{-1}r; advance reads d
-   instead of p.
+   If B^{-1} is diagonal, the passes apply it and also read its diagonal d: combine V computes v = B^{-1}(r - G(:,k:s) c), and VU
+   and the start do likewise. The update of step s-1 then computes v = p = B^{-1}r for the omega step, and advance reads d instead
+   of p.
 
-   Besides, where a solve begins and ends and where r is computed afresh, IDRSAddIterate() and IDRSResidual() compute x += z +
-   U(:,0:columns) beta and y = b - t, z = 0, and IDRSNorms() norms.
+   At the beginning and end of a solve, and when r is recomputed, IDRSAddIterate() computes x += z + U(:,0:columns) beta,
+   IDRSResidual() y = b - t and z = 0, and IDRSNorms() norms.
 
-   A pass is given the step that it belongs to, and takes its coefficients from IDRSScalars. Combine makes V with step.wantv, U with
-   step.wantu. Update and advance go straight on to combine V or VU of the next step (k+1, or 0 after advance), with the same two:
-   what they hold already is not read again. In the start, when there are no columns from k+1 on, that is v = r - G(:,0:k+1)
-   c(0:k+1), or U_{k+1} = that.
+   The argument of a pass is its step; the coefficients are in IDRSScalars. Combine computes V if step.wantv is set, and U if
+   step.wantu is set. With these flags update and advance also compute combine V or VU of the next step (k+1, or 0 after advance),
+   and do not read again what is in registers. In the start there are no columns from k+1 on: combine V is v = r - G(:,0:k+1)
+   c(0:k+1), and combine VU stores this v in U_{k+1}.
 
-   A projection has the x of its step, and a y, which is r, in the start and in the omega step: see IDRSStepVecs(). There y^H y may
-   stand for r^H r of the last pass, but for the omega step that ends the start, where r has changed in between.
+   A projection has the x of its step. In the start and in the omega step it also has y = r, see IDRSStepVecs(). Then y^H y replaces
+   r^H r of the last pass, except in the omega step that ends the start, because r has changed in between.
 
-   With step.matvec the projection also computes x = A u, which a product of idrsproduct.h does in the same pass: x is not read
-   then.
+   With step.matvec a product of idrsproduct.h also computes x = A u in the same pass, so x is not read.
 
-   Many columns. Each right-hand side, a column, has an IDRSWork of its own: panels, vectors, scalars, queue of results. Passes and
-   projections are given a group of works, with the step of each; one right-hand side is a group of one. Works that make the same
-   step, and whose scalars are in the same place, are given to the back end together, which launches once for all of them;
-   projections of works with the same seed, as the hash of a row is the same for these. All projections of a group have one
-   reduction.
+   Several columns. Each right-hand side, a column, has its own IDRSWork: panels, vectors, scalars, queue of results. The arguments
+   of passes and projections are a group of works and the step of each. The back end launches one kernel for all works with the same
+   step whose scalars are in the same memory. In projections they must also have the same seed, because they share the hash of a
+   row. All projections of a group have one reduction.
 
-   The queue. IDRSQueueLaunch() launches the projections of a group, IDRSQueueCollect() returns the outcome of the oldest one in
-   flight of a work. With bounds, a queue on a device does the algebra of idrsscalars.h there, and the host may launch further steps
-   before it collects. The device stops, and all passes after that do nothing, where a norm is outside its bounds, a sum is not
-   finite or the algebra fails: the scalars then return to the host, and the outcome is that the host continues. Without bounds, or
-   with the queue of the host, it is always the host that continues.
+   The queue. IDRSQueueLaunch() launches the projections of a group. IDRSQueueCollect() returns the outcome of the oldest projection
+   of a work in flight. With bounds, a queue on a device does the algebra of idrsscalars.h there, and the host may launch further
+   steps before it collects. If a norm is outside its bounds, a sum is not finite or the algebra fails, the device stops: later
+   passes do nothing, the scalars return to the host, and the outcome is that the host continues. Without bounds, or with the queue
+   of the host, the host always continues.
 
-   IDRSQueueWhole() makes many steps at once on a device, from one whose direction is there: U_k, or p in the omega step; or, with
-   step.wantu, from the first one of the start, U_0 = B^{-1}r. The device stops where the host is to continue, as above, and before
-   the last iteration. G_k, or t, of that step is there then. The device also makes reliable updates, by the rules of idrsstep.h,
-   and stops after an update that does not confirm r.
+   IDRSQueueWhole() makes many steps at once on a device. The direction of the first step, U_k or p, has been computed before. With
+   step.wantu the device begins with the start and U_0 = B^{-1}r. It stops for the reasons above, and before the last iteration;
+   G_k, or t, of this step has been computed then. The device also makes reliable updates by the rules of idrsstep.h, and stops
+   after an update that does not confirm r.
 
-   Without a preconditioner a cycle of s+1 matvecs then moves 2s^2 + 8s + 4 vectors, besides the 2s+2 of the matvecs.
+   Without a preconditioner a cycle of s+1 matvecs moves 2s^2 + 8s + 4 vectors, and the matvecs another 2s+2.
 
    Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and
-   coefficients are m x m matrices, see idrsblockscalars.h. Two operations make all of it; D is diagonal, and may be missing.
+   coefficients are m x m matrices, see idrsblockscalars.h. Two operations compute everything. D is diagonal, or the identity.
 
    block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that
 
-                   Block DAXPY: reads X, D, or Y, too, writes Y; a column of Y may be one of X. One such sum after another, each
-                   with its own Y, X and C, which finds what those before it have written. All are made on some rows before the
-                   next rows, so that memory is read and written once for a vector of several sums
+                   Block DAXPY: reads X, D, and Y if it adds; writes Y. A column of Y may be a column of X. Several sums, each with
+                   its own Y, X and C, are computed in order, and a sum reads the results of earlier ones. All sums are computed on
+                   a chunk of rows before the next chunk, so a vector of several sums is read and written once
 
    block project   P^H X  and  W^H X
 
-                   Block DOT, where P has the first columns of the hashed shadow space, as many as asked for; reads W and X. Many
-                   such tasks, each with its own W and X, in one reduction. W may be X
+                   Block DOT, where P has the first columns of the hashed shadow space; reads W and X. Several tasks, each with its
+                   own W and X, have one reduction. W may be X
 
    If a device has the queue of blocks, IDRSBlockQueueLaunch() projects, does the algebra of the step there, and prepares the
-   coefficients of its combines, which IDRSBlockQueueCombine() makes. The host collects the norms of a step after it has launched
-   the next one. The device stops as above: combines that have been launched then do nothing. What a product, or a preconditioner,
-   does in vain is to be harmless to the solver.
+   coefficients of the combines, which IDRSBlockQueueCombine() launches. The host collects the norms of a step after it has launched
+   the next step. The device stops as above, and later combines do nothing. The solver must allow for products and preconditioners
+   that run after the stop.
 */
 #pragma once
 
@@ -88,16 +86,16 @@
 
 typedef struct _n_IDRSWork *IDRSWork;
 
-/* Works, of one communicator and with vectors of one layout and type, for which passes are made together */
+/* Works of one communicator that share passes. Their vectors have the same layout and type */
 typedef struct {
   PetscInt count;
   IDRSWork work[IDRS_MAX_WIDTH];
 } IDRSGroup;
 
-/* The group of one work */
+/* A group of one work */
 #define IDRSGroupOfOne(work) (&(const IDRSGroup){1, {work}})
 
-/* A reliable update of a device: the norm of the new r, and how many of the reported norms come before it */
+/* A reliable update of a device: the norm of the new r, and the number of norms reported before it */
 typedef struct {
   PetscInt  after;
   PetscReal rnorm;
@@ -105,36 +103,36 @@ typedef struct {
 
 /* The report of a device that makes many steps at once */
 typedef struct {
-  PetscInt completed, matvecs; /* steps; their matvecs, with those of updates and of the step after them */
+  PetscInt completed, matvecs; /* steps; matvecs, including those of updates and of the next step */
   PetscInt count, updates;
-  /* of the residuals that steps began with. The first step has one if it is a step of the start or its norm is unreported */
+  /* ||r|| at the beginning of each step. The first step has a norm only if it belongs to the start or its norm is unreported */
   const PetscReal        *norms;
-  const IDRSWholeUpdated *update; /* in their order */
+  const IDRSWholeUpdated *update; /* in the order of the updates */
 } IDRSWholeReport;
 
 /* The outcome of a step */
 typedef struct {
   IDRSStep    step;
   IDRSVerdict verdict;
-  /* of the r that the step began with, where it is unreported, or where the recurrence starts; of IDRS_RESIDUAL */
+  /* ||r|| at the beginning of the step, if it is unreported or the step belongs to the start; or after IDRS_RESIDUAL */
   PetscReal rnorm;
-  /* a device has stopped here: what has been launched since did nothing, but G, U and t of matvecs in vain may have been written */
+  /* a device has stopped in this step: later passes did nothing, but later matvecs may have overwritten G, U and t */
   PetscBool stopped;
 } IDRSOutcome;
 
 /*
-   Steps of one solve, which a device makes at once. Before the call outcome.step is the first step. After the call it is the step
-   in which the host continues, or IDRS_RESIDUAL if a reliable update has not confirmed r: then r has been projected
+   Steps of one solve that a device makes at once. Before the call outcome.step is the first step. After the call it is the step in
+   which the host continues, or IDRS_RESIDUAL if a reliable update did not confirm r, which has then been projected
 */
 typedef struct {
-  IDRSWork        work;      /* whose scalars are on the host */
-  IDRSLimits      limits;    /* until when the device may go on */
-  Vec             x, anchor; /* what updates add z to, and its residual; NULL: the host makes the updates */
-  IDRSWholeReport report;    /* what the device has done; its arrays are there until the next call */
+  IDRSWork        work;      /* its scalars are on the host */
+  IDRSLimits      limits;    /* the device stops at these limits */
+  Vec             x, anchor; /* updates compute x += z; anchor: residual of x. NULL: the host makes the updates */
+  IDRSWholeReport report;    /* its arrays are valid until the next call */
   IDRSOutcome     outcome;
 } IDRSWholeTask;
 
-/* Inner products that travel with the sums of the next projection: x^H x, x^H y, y^H y */
+/* Inner products that are reduced with the sums of the next projection: x^H x, x^H y, y^H y */
 enum {
   IDRS_DOT_XX,
   IDRS_DOT_XY,
@@ -142,7 +140,7 @@ enum {
   IDRS_DOTS
 };
 
-/* The passes that PETSc logs, and what they have moved and taken */
+/* The passes that PETSc logs, and their traffic and time */
 typedef enum {
   IDRS_COMBINE,
   IDRS_PROJECT,
@@ -154,41 +152,40 @@ typedef enum {
 
 typedef struct {
   PetscLogDouble calls, vectors; /* vectors of length n, read and written */
-  PetscLogDouble seconds;        /* on a device, where PETSc measures them */
+  PetscLogDouble seconds;        /* on a device, if PETSc measures them */
 } IDRSTraffic;
 
-/* Many steps at once on a device, from one whose direction is there, to the one in which the host continues */
+/* Many steps at once on a device: IDRSQueueWhole() */
 typedef struct {
-  /* sets the string to NULL, or to the reason why the work cannot, or had better not if the choice is automatic */
+  /* sets the string to NULL, or to the reason why the work cannot run, or, if the choice is automatic, would be slower */
   PetscErrorCode (*runs)(IDRSWork, PetscBool, const char *[]);
-  /* returns how many of `asked` solves fit on the device at the same time, for a work that runs; 0: one runs, but does not fit */
+  /* returns how many of `asked` solves fit on the device at the same time; 0: one solve runs, but does not fit */
   PetscErrorCode (*fits)(IDRSWork, PetscInt, PetscInt *);
-  /* makes the tasks of simultaneous solves; `fits` was called with this work for as many solves */
+  /* runs the tasks of simultaneous solves; `fits` has been called with this work and their number */
   PetscErrorCode (*run)(IDRSWork, PetscInt, PetscInt, IDRSWholeTask[]);
 } IDRSWholeOps;
 
 /*
-   Back ends of the queue: where the sums of projections are reduced, and the algebra is done. The steps of a group have the same k
-   and matvec
+   Back ends of the queue, which reduce the sums of projections and do the algebra. The steps of a group have the same k and matvec
 */
 typedef struct {
   const char *name;
   PetscInt    depth; /* projections in flight that the host does not wait for */
   /*
-     sets the string to NULL, or to the reason why not between these processes, or why not by itself if the choice is automatic.
-     Collective, at the begin of every solve
+     sets the string to NULL, or to the reason why it cannot run between these processes, or is not an automatic choice. Collective,
+     at the beginning of every solve
   */
   PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]);
-  /* the same string: why the entries of u that the product needs of other processes do not go from device to device; collective */
+  /* the same for the halo exchange of the product from device to device; collective */
   PetscErrorCode (*halo)(const IDRSGroup *, PetscBool, const char *[]);
-  PetscErrorCode (*begin)(const IDRSGroup *); /* the scalars go to where the algebra is done */
-  /* the projections, and what follows from them */
+  PetscErrorCode (*begin)(const IDRSGroup *); /* copies the scalars to the memory of the algebra */
+  /* launches the projections and the algebra */
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
-  /* adds up their sums over all processes, unless the launch has done so */
+  /* reduces their sums over all processes, unless the launch has done so */
   PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);
-  /* of the oldest one in flight: ||r||, and whether the host continues */
+  /* returns ||r|| of the oldest projection in flight, and PETSC_TRUE if the host must continue */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *);
-  /* the scalars come to the host, after everything that has been launched */
+  /* copies the scalars to the host, after all earlier launches */
   PetscErrorCode (*end)(const IDRSGroup *);
   const IDRSWholeOps *whole; /* NULL: each step is launched */
 } IDRSQueueOps;
@@ -201,28 +198,28 @@ enum {
   IDRS_QUEUES
 };
 
-/* A column of a block. Its array on a device is looked up once, as a pass may have hundreds of columns */
+/* A column of a block. Its device array is stored, because a pass may have hundreds of columns */
 typedef struct {
   Vec          vec;
   PetscScalar *array; /* NULL on the host */
 } IDRSBlockVec;
 
 /*
-   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that, where D is the diagonal of the work, if it has
-   one
+   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += ... if `add` is set. D is the diagonal of the work, or
+   the identity
 */
 typedef struct {
   PetscInt            nx, ny, scaled;
   const IDRSBlockVec *x, *y;
-  const PetscScalar  *C; /* nx x ny, by columns, which begin ld entries apart */
+  const PetscScalar  *C; /* nx x ny, by columns, with leading dimension ld */
   PetscInt            ld;
-  const IDRSBlockRow *rows; /* where the algebra of a recurrence has C, which is to be filled, or NULL */
+  const IDRSBlockRow *rows; /* the places of the rows of C in the algebra of a recurrence, or NULL */
   PetscBool           add;
 } IDRSBlockAxpy;
 
 /*
-   P^H X, rows x nx, then W^H X, nw x nx, both by columns; rows: columns of the hashed shadow space. The product is taken as
-   Hermitian where w is x, the same list
+   P^H X, rows x nx, then W^H X, nw x nx, both by columns; rows: number of columns of the hashed shadow space. If w and x are the
+   same list, the product is computed as a Hermitian matrix
 */
 typedef struct {
   PetscInt            rows, nw, nx;
@@ -234,98 +231,98 @@ static inline PetscBool IDRSBlockDotsHermitian(const IDRSBlockDots *dots)
   return (PetscBool)(dots->w == dots->x && dots->nw == dots->nx);
 }
 
-/* The sums of a task */
+/* Returns the number of sums of a task */
 static inline PetscInt IDRSBlockDotsCount(const IDRSBlockDots *dots)
 {
   return (dots->rows + dots->nw) * dots->nx;
 }
 
-/* Combines that follow from the sums of a step of a block recurrence */
+/* Combines after the sums of a step of a block recurrence */
 typedef enum {
-  /* what ends the step, and the direction of the next one, or what a preconditioner is applied to for it */
+  /* the end of the step, and the next direction, or, with a preconditioner, the vectors that it is applied to */
   IDRS_BLOCK_FINISH,
-  IDRS_BLOCK_PRECONDITIONED, /* the direction, from what the preconditioner has made of that */
+  IDRS_BLOCK_PRECONDITIONED, /* the direction, from the preconditioned vectors */
   IDRS_BLOCK_COMBINES
 } IDRSBlockCombines;
 
 /*
-   A step of a block recurrence that a device finishes: its projection, and the sums of its combines, whose coefficients come from
-   rows
+   A step of a block recurrence that a device finishes: its projection, and the sums of its combines, with the places of their
+   coefficients in `rows`
 */
 typedef struct {
   PetscInt             k, tasks;
-  const IDRSBlockDots *dots; /* so many tasks */
+  const IDRSBlockDots *dots; /* `tasks` of them */
   IDRSBlockBounds      bounds;
   PetscInt             count[IDRS_BLOCK_COMBINES];
   const IDRSBlockAxpy *sums[IDRS_BLOCK_COMBINES];
 } IDRSBlockStep;
 
 /*
-   Back ends of the queue of block recurrences: the device does the algebra behind the projection. The combines of a step come
-   before the projection of the next one
+   Back ends of the queue of block recurrences: the device does the algebra after the projection. The combines of a step are
+   launched before the projection of the next step
 */
 typedef struct {
-  /* the numbers go to the device, which has not stopped */
+  /* copies the scalars to the device, and clears its stop */
   PetscErrorCode (*begin)(IDRSWork, const IDRSBlockScalars *, PetscReal peak);
   PetscErrorCode (*launch)(IDRSWork, const IDRSBlockStep *);
-  /* of the last step that has been launched */
+  /* launches combines of the last launched step */
   PetscErrorCode (*combine)(IDRSWork, const IDRSBlockStep *, IDRSBlockCombines);
-  /* of the oldest one of so many in flight */
+  /* returns the norms of the oldest of `inflight` steps */
   PetscErrorCode (*collect)(IDRSWork, PetscInt inflight, IDRSBlockNorms *);
-  /* the numbers come to the host, and so many sums of the step in which the device has stopped */
+  /* copies the scalars to the host, and this number of sums of the step in which the device has stopped */
   PetscErrorCode (*end)(IDRSWork, const IDRSBlockScalars *, PetscInt, PetscScalar sums[]);
 } IDRSBlockQueueOps;
 
 /* Back ends of the passes */
 typedef struct {
   const char *name;
-  /* made of Vec calls: its sums are over all processes already, and the calls log themselves */
+  /* consists of Vec calls, whose sums are over all processes, and which log themselves */
   PetscBool composed;
-  /* NULL: on the host. On a device r^H r of an update stays there until the next projection */
+  /* NULL for the host. On a device r^H r of an update stays on the device until the next projection */
   const IDRSDeviceOps *device;
-  /* for one process; for several, with each way of the reductions between devices */
+  /* for one process, and for each kind of reductions between devices */
   const IDRSQueueOps *queue[IDRS_QUEUES];
   /* sets the string to NULL, or to the reason why it cannot run on such vectors */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]);
-  /* the panels, with a Vec for each column; those of a group are destroyed together, too */
+  /* creates the panels, with a Vec for each column; `destroy` gets the same group */
   PetscErrorCode (*create)(const IDRSGroup *, Vec);
   PetscErrorCode (*destroy)(const IDRSGroup *); /* projections may still be in flight after an error */
   /*
-     all works of the group make this step, but for `unreported`, and their scalars are in the same place; in projections they have
-     the same shadow space
+     All works of the group make this step, which may differ in `unreported`. Their scalars are in the same memory, and in
+     projections they have the same shadow space
   */
   PetscErrorCode (*combine)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
-  /* beside the steps, with vectors in the same place as those of the works: IDRSAddIterate(), IDRSResidual(), IDRSLocalSquares() */
+  /* outside of steps, with vectors in the memory of the works: IDRSAddIterate(), IDRSResidual(), IDRSLocalSquares() */
   PetscErrorCode (*additerate)(const IDRSGroup *, const PetscInt[], Vec[]);
   PetscErrorCode (*residual)(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
   PetscErrorCode (*squares)(const IDRSGroup *, Vec[], PetscReal[]);
-  /* of blocks, whose columns belong to any works; the work gives diagonal and seed */
+  /* operations on blocks, whose columns may belong to several works; the diagonal and the seed are those of `work` */
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-  /* sums of this process, those of one task after those of another */
+  /* sums of this process, task by task */
   PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
-  /* for one process; NULL where the host does the algebra */
+  /* for one process; NULL if the host does the algebra */
   const IDRSBlockQueueOps *blockqueue;
 } IDRSPassOps;
 
-/* The choice, and the reason why nothing faster was chosen; for -ksp_view */
+/* The chosen back ends, and the reasons why no faster ones were chosen; for -ksp_view */
 typedef struct {
   const char *passes; /* back end of the passes */
-  const char *slower; /* why no faster one runs; NULL when none is faster */
-  /* why the host has the queue although the passes run on a device; NULL where it does not, or there is no device */
+  const char *slower; /* why no faster one runs, or NULL */
+  /* why the host has the queue although the passes run on a device, or NULL */
   const char    *throughhost;
   PetscBool      composed, device;
   const char    *queue;
   PetscInt       depth; /* of the queue */
-  PetscBool      halo;  /* what the product needs of other processes comes the same way as the sums */
+  PetscBool      halo;  /* the halo exchange of the product uses the same communication as the sums */
   PetscInt       n;     /* local rows */
   PetscMPIInt    size;  /* processes */
   PetscLogDouble reductions;
   IDRSTraffic    traffic[IDRS_PASSES]; /* of fused passes */
-  const char    *whole;                /* where a kernel with many steps has vectors and matrix; NULL where there was none */
+  const char    *whole;                /* the memory of vectors and matrix in a kernel with many steps, or NULL */
 } IDRSWorkInfo;
 
 PETSC_EXTERN PetscErrorCode IDRSWorkCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, PetscInt, IDRSWork[]);

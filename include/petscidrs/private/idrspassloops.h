@@ -1,6 +1,6 @@
 /*
-   The passes of idrsops.h on m consecutive rows, for back end host and for the systems of idrssystem.h. Arrays begin at the first
-   of these rows. Column j of G begins at G + j ld. No PETSc call: compiled for host and device.
+   The passes of idrsops.h on m consecutive rows, for back end host and for the systems of idrssystem.h. Arrays begin with the first
+   row. Column j of G begins at G + j ld. No PETSc call: compiled for host and device.
 */
 #pragma once
 

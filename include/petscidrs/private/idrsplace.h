@@ -1,6 +1,6 @@
 /*
-   The memory in which vectors and matrices are, and the operations of a device on vectors. The host has PETSc's own operations
-   instead of a table
+   The memory of vectors and matrices, host or device, and a table of vector operations of a device. The host uses PETSc's
+   operations
 */
 #pragma once
 
@@ -17,9 +17,9 @@ PETSC_INTERN PetscErrorCode IDRSMatBindLike(Mat, Mat);
 
 typedef struct {
   PetscErrorCode (*getfree)(PetscLogDouble *bytes); /* bytes of its memory that are free */
-  PetscErrorCode (*join)(void); /* brings the streams of PETSc and of its matrices into the order of the calls */
+  PetscErrorCode (*join)(void); /* orders work on the streams of PETSc and of its matrices like the calls */
   PetscErrorCode (*onarray)(Vec like, const PetscScalar *, Vec *); /* a vector like this one on an array of the device */
-  /* vectors like this one in one piece of memory, and how that is freed */
+  /* creates vectors like this one in one allocation, which is returned as well */
   PetscErrorCode (*create)(Vec like, PetscInt, Vec[], void **memory);
   PetscErrorCode (*free)(void **memory);
   PetscErrorCode (*gram)(PetscInt, Vec[], PetscScalar[]);   /* IDRSVecGram() for the rows of this process */

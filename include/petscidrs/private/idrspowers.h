@@ -1,10 +1,10 @@
 /*
-   Matrix powers: the contract of their back ends
+   Matrix powers: the interface of their back ends
 
      v_0 = x,   v_j = gamma_j (D^{-1}A - theta_j) v_{j-1} - mu_j v_{j-2},   j = 1 ... k,   mu_1 v_{-1} = 0
 
    powers   v_1 ... v_k
-   sum      y = c_0 v_0 + ... + c_k v_k, or with b that is in y already y = b + ...; v_k and z = A y, where they are asked for
+   sum      y = c_0 v_0 + ... + c_k v_k, or y += ...; optionally v_k and z = A y
 
    Terms of a sum with c_j = 0 are not added.
 
@@ -13,9 +13,9 @@
      mat    MatMult() and operations of Vec, for every matrix: the reference for all others
      cuda   a kernel for each step, on the arrays of a MATSEQAIJCUSPARSE
      whole  up to 16 steps in one kernel, on the same arrays, if the registers of the GPU hold the matrix
-     stream passes over a MATAIJSTREAM, each of many steps, of which the product with y is the last; its sum may be without y
+     stream passes over a MATAIJSTREAM, each with many steps; the product with y is the last step, and y may be NULL
 
-   The first two go step by step: powersstep.c. For PCPOLY back end whole makes
+   The first two compute one step at a time: powersstep.c. For PCPOLY back end whole computes
 
      v_0 = input P x   with the permutation of a matching,   and output v_k
 */
@@ -26,8 +26,9 @@
 typedef struct _n_IDRSPowers IDRSPowers;
 
 /*
-   Results of a sum: y, v_k and z, each of which may be NULL. If it adds, b is in y. Only back end stream adds, and computes z. Only
-   back end whole uses the members after z, diagonals and a matching, each of which may be NULL. Both compute sums without y
+   Results of a sum: y, v_k and z, each of which may be NULL. If `adds` is set, the sum is added to y. Only back end stream supports
+   this, and computes z. Only back end whole uses the members after z, diagonals and a matching, each of which may be NULL. Both
+   compute sums with y = NULL
 */
 typedef struct {
   const PetscScalar *c;
@@ -36,7 +37,7 @@ typedef struct {
   IDRSMatching       matching;
 } IDRSPowersSum;
 
-/* v_j from v_{j-2} and v_{j-1}, and in a sum c_j v_j, with the first step also c_0 v_0. v_{-1} is not read */
+/* Computes v_j from v_{j-2} and v_{j-1}, and adds c_j v_j to a sum, in the first step also c_0 v_0. v_{-1} is not read */
 typedef PetscErrorCode IDRSPowersStep(const IDRSPowers *, PetscInt, Vec before, Vec last, Vec next, const IDRSPowersSum *);
 
 typedef struct {
@@ -46,7 +47,7 @@ typedef struct {
   PetscErrorCode (*powers)(const IDRSPowers *, Vec, Vec[]);
   PetscErrorCode (*sum)(const IDRSPowers *, Vec, const IDRSPowersSum *);
   IDRSPowersStep *step;   /* for powersstep.c; NULL if the back end makes several steps at once */
-  PetscBool       scales; /* it uses the last members of IDRSPowersSum */
+  PetscBool       scales; /* the back end uses the last members of IDRSPowersSum */
 } IDRSPowersOps;
 
 /* D is NULL where it is the identity; the coefficients of step j are those with index j - 1 */
@@ -58,7 +59,7 @@ struct _n_IDRSPowers {
   const PetscScalar   *gamma, *theta, *mu;
 };
 
-/* A polynomial as a sum with v_k alone, for kernels that apply it as a preconditioner between products of their own */
+/* A polynomial whose result is v_k, for kernels that apply it as a preconditioner between their products */
 typedef struct {
   IDRSPowers    powers;
   IDRSPowersSum sum;

@@ -1,40 +1,40 @@
 /*
-   The contract of products: x = A u, or A^T u. PETSc's MatMult() computes it for every operator. The back ends here compute it
-   together with the projection of x, on a device, so that x is not read again: see idrsops.h.
+   The interface of products: x = A u, or A^T u. PETSc's MatMult() computes it for every operator. On a device the back ends here
+   compute it in the same kernel as the projection of x, so that x is not read again: see idrsops.h.
 
      csr      the arrays of the matrix as they are
      sliced   a copy made for the device, see src/mat/cuda/sliced.cuh
 
-   Y_j = A X_j for several columns reads A once, with these, and with
+   Y_j = A X_j for several columns reads A once, with these back ends and with
 
      host     the arrays of the matrix in the memory of the host
 
-   The solver creates a product, tells it the operator at the begin of every solve, and lets the projections compute A u where a
-   back end runs. b - A x is always computed by MatMult(), so that what verifies a solution does not depend on the kernels that it
-   came from. csr and sliced look for dense blocks of the block size of A: see src/mat/cuda/tileindex.h.
+   The solver creates a product, and sets the operator at the beginning of every solve. If a back end runs, the projections compute
+   A u. MatMult() always computes b - A x, so that the verification of a solution does not depend on these kernels. csr and sliced
+   search for dense blocks of the block size of A: see src/mat/cuda/tileindex.h.
 
-   Columns are vectors of their own, each with an array of its own. A back end that projections have is that of several columns,
-   too; else the first of csr and host that runs on all processes, with vectors that are on the device on all of them where it is
-   csr. A^T X takes A^T as a matrix, which is made at the first such product with these values of A. All processes agree on that
-   once an operator has been set, at the first product of several columns; after that, those with A^T see new values that all
-   processes have set, and not those that one of them has written to its blocks alone.
+   Columns are separate vectors, each with its own array. If the projections have a back end, it also multiplies several columns.
+   Otherwise the first of csr and host that runs on all processes does; csr needs vectors on the device on all processes. A^T X uses
+   A^T as a matrix, which is created at the first such product with these values of A. All processes agree on the back end and on
+   A^T at the first product of several columns after an operator has been set. Later products with A^T see new values that all
+   processes have set, but not values that one process has written only to its own blocks.
 */
 #pragma once
 
 #include <petscmat.h>
 #include <petscidrs.h>
 
-/* Columns that a product takes at once, at most */
+/* Largest number of columns of a product */
 #define IDRS_MAX_WIDTH 16
 
 typedef struct _n_IDRSProduct   *IDRSProduct;
-typedef struct _n_IDRSProjection IDRSProjection; /* of the back end that launches it */
+typedef struct _n_IDRSProjection IDRSProjection; /* defined by the back end */
 
 /* The matvec in a projection, on a device */
 typedef struct {
-  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* x = A u with its sums */
+  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* computes x = A u and the sums */
   /*
-     whether the kernels can exchange the halo themselves, of 1 column or of up to IDRS_MAX_WIDTH columns. The product may be NULL
+     sets PETSC_TRUE if the kernels can exchange the halo of 1 column, or of up to IDRS_MAX_WIDTH columns. The product may be NULL
      on this process. Collective, between processes whose devices map each other's memory
   */
   PetscErrorCode (*connect)(IDRSProduct, MPI_Comm, PetscInt, PetscBool *);
@@ -44,53 +44,53 @@ typedef struct {
   const char *name;
   /* sets the string to NULL, or to the reason why it cannot run on A */
   PetscErrorCode (*runs)(IDRSProduct, const char *[]);
-  /* at the begin of a solve, for an A that has changed or not; the reason why it had better not run on A, or found no memory */
+  /* at the beginning of a solve; sets the reason why it would be slower on A, or found no memory, or NULL */
   PetscErrorCode (*setup)(IDRSProduct, PetscBool, const char *[]);
   const IDRSProjectOps *projection; /* NULL: only several columns */
-  /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, where vectors are on the side of the matrix */
+  /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, if vectors and matrix are in the same memory */
   PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);
-  /* whether that may take memory for a block by rows, with this operator or its transpose */
+  /* sets PETSC_TRUE if `columns` may need memory for a row-major copy, with this operator or its transpose */
   PetscErrorCode (*byrows)(Mat, PetscBool *);
-  PetscErrorCode (*reset)(IDRSProduct); /* frees what setup and columns have made */
+  PetscErrorCode (*reset)(IDRSProduct); /* frees the data of setup and columns */
 } IDRSProductOps;
 
 /*
-   The state of a matrix as a process has seen it; states only grow. A process that writes to its blocks alone finds another
-   state of the values than other processes do
+   The state of a matrix as seen by a process; states only grow. If a process writes only to its own blocks, its state of the values
+   differs from the state on other processes
 */
 typedef struct {
   PetscObjectId    id;
   PetscObjectState values, pattern;
-  PetscObjectState collective; /* of values that all processes have changed */
+  PetscObjectState collective; /* state of values that all processes have changed */
 } IDRSMatState;
 
 struct _n_IDRSProduct {
   const IDRSProductOps      *backend; /* of the projections; NULL: MatMult() */
-  const IDRSProductOps      *wide;    /* of several columns: the same where there is one; NULL: MatMult() for each */
+  const IDRSProductOps      *wide;    /* of several columns: `backend` if there is one; NULL: MatMult() for each */
   Mat                        A;       /* of this solve, referenced */
   PetscBool                  transpose;
-  KSPIDRSProduct             kind;        /* asked for */
+  KSPIDRSProduct             kind;        /* requested */
   IDRSMatState               state;       /* of A when the back end was set up */
-  void                      *data;        /* the back end's own */
-  struct _n_IDRSOffDiagonal *offdiagonal; /* what a process needs of others, on several processes */
-  /* what several columns need of other processes; like wide, all processes have it or none */
+  void                      *data;        /* data of the back end */
+  struct _n_IDRSOffDiagonal *offdiagonal; /* data for the halo exchange, on several processes */
+  /* data for the halo exchange of several columns, on all processes or on none */
   struct _n_IDRSRowScatter *rowscatter;
-  struct _n_IDRSColumns    *columns;    /* what several columns need on a device, from their first product on */
-  IDRSProduct               transposed; /* of A^T as a matrix, from the first product of several columns with A^T on */
-  IDRSMatState              of;         /* of the matrix whose transpose A is, where this is such a product */
+  struct _n_IDRSColumns    *columns;    /* data for several columns on a device, from their first product on */
+  IDRSProduct               transposed; /* the product with A^T, from the first product of several columns with A^T on */
+  IDRSMatState              of;         /* if A is a transposed matrix: the state of the original */
   /* all processes have agreed on wide for this operator and its vectors, or on the transpose */
   PetscBool      widechosen;
   PetscBool      halo;           /* the kernels for several columns exchange the halo in this solve, on all processes */
-  PetscBool      byrows;         /* several columns go through a block by rows */
-  PetscInt       tilesize;       /* of the blocks of A that have one column index then; 0 or 1: there are none */
+  PetscBool      byrows;         /* several columns are copied to row-major order */
+  PetscInt       tilesize;       /* size of dense blocks of A with one column index in this case; 0 or 1: none */
   const char    *notiles;        /* why the block size of A is not used, or NULL */
   const char    *bycolumn;       /* why wide is NULL, or NULL */
   const char    *slower;         /* why no faster one runs, or NULL */
-  const char    *declined[2];    /* why set-up has declined for this pattern, for each of the back ends */
+  const char    *declined[2];    /* why the set-up of a back end has declined for this pattern */
   PetscLogDouble flops;          /* of a matvec */
-  PetscLogDouble bytes, seconds; /* that the copy of the matrix holds, and that it took */
+  PetscLogDouble bytes, seconds; /* size and set-up time of the copy of the matrix */
   PetscInt       matvecs;        /* with the present values of A */
-  PetscInt       shortlived;     /* values of A in a row that were changed after few matvecs */
+  PetscInt       shortlived;     /* consecutive values of A that were changed after few matvecs */
 };
 
 PETSC_INTERN const IDRSProductOps IDRSProducts_Host;

@@ -5,7 +5,7 @@
 
 #include <petscsys.h>
 
-/* In real builds a pair of conjugates are neighbours, the root with the positive imaginary part first */
+/* In real builds the roots of a conjugate pair are adjacent, the root with the positive imaginary part first */
 typedef struct {
   PetscReal re, im;
 } IDRSRoot;
@@ -21,7 +21,7 @@ static inline PetscReal IDRSRootModulus(IDRSRoot root)
   return PetscHypotReal(root.re, root.im);
 }
 
-/* a / b, also if the square of |b| overflows or vanishes */
+/* Returns a / b, also if the square of |b| overflows or underflows */
 static inline IDRSRoot IDRSRootQuotient(IDRSRoot a, IDRSRoot b)
 {
   const PetscReal modulus = IDRSRootModulus(b);
@@ -31,7 +31,7 @@ static inline IDRSRoot IDRSRootQuotient(IDRSRoot a, IDRSRoot b)
   return (IDRSRoot){a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im};
 }
 
-/* A root that is no half of a pair */
+/* Returns a root that does not belong to a pair */
 static inline PetscScalar IDRSRootScalar(IDRSRoot root)
 {
 #if PetscDefined(USE_COMPLEX)

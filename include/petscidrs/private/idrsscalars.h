@@ -21,23 +21,24 @@
 #define IDRS_SUM_XY(s) (2 * (s) + 2) /* x^H y */
 #define IDRS_SUM_YY(s) (2 * (s) + 3) /* y^H y */
 
-/* Length of the array, with a y or without */
+/* Length of the array, with or without a y */
 #define IDRS_SUMS(s, y) ((y) ? 2 * (s) + 4 : (s) + 2)
 
 /*
-   Returns which sum is ||r||^2: r^H r of the last pass, or y^H y with y = r. The start reports a norm before any iteration is
-   unreported. If all norms are reported at once, the omega step that ends the start has changed r after the last pass
+   Returns the index of ||r||^2 in the sums: r^H r of the last pass, or y^H y with y = r. The first norm of the start is reported
+   although no iteration is unreported. If all norms are reported at once, the omega step that ends the start changes r after the
+   last pass
 */
 static inline IDRS_HOST_DEVICE PetscInt IDRSNormSum(PetscInt s, PetscBool y, PetscBool unreported)
 {
   return unreported || !y ? IDRS_SUM_RR(s) : IDRS_SUM_YY(s);
 }
 
-/* All numbers are in one array, so that one copy takes them to a device or back */
+/* All numbers are in one array, so that one copy moves them to a device or back */
 #define IDRS_STORAGE_SUMS(s) ((s) * (s) + 5 * (s) + 1)
 #define IDRS_STORAGE(s)      (IDRS_STORAGE_SUMS(s) + IDRS_SUMS(s, 1))
 
-/* A column of the hashed space counts as one of norm 1 */
+/* For a column of the hashed space, whose norm counts as 1 */
 #define IDRS_HASHED_PIVOTSCALE (1 / PETSC_MACHINE_EPSILON)
 
 typedef struct {
@@ -107,8 +108,8 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, Pet
 }
 
 /*
-   Returns PETSC_TRUE unless M_kk is NaN, or rounding error of the terms that it is the difference of or of p_k^H g. It compares
-   squares, so that no step takes a root
+   Returns PETSC_TRUE unless M_kk is NaN, or rounding error of p_k^H g or of the terms whose difference it is. Compares squares, so
+   that no square root is needed
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *scalars, PetscReal pivot, PetscReal terms)
 {
@@ -222,14 +223,14 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscS
    made orthogonal to p_0 ... p_{k-1} afterwards. In the new columns the step omega u is U(:,0:k+1) (omega alpha, omega), which
    is added to beta.
 
-   The next direction is v = r - G(:,0:k+1) c. Any c gives the same spaces. c = 0 and v = r, except:
+   The next direction is v = r - G(:,0:k+1) c. Any c gives the same spaces. c = 0 and v = r, except in two cases:
 
-     - if the angle of g and r is wide, r hardly changes, and A r would be g once more: v is then the r that the enlarged omega
-       would have made, r - (enlarged - minimal) g
-     - if the columns are nearly parallel (IDRS_SCALARS_PIVOT), and after the last step: M(0:k+1,0:k+1) c = f(0:k+1), so P^H v = 0
-       for the columns that there are
+     - if the angle between g and r is wide, r hardly changes, and A r would be nearly g again: then v = r - (enlarged - minimal) g,
+     the r of the enlarged omega
+     - if the columns are nearly parallel (IDRS_SCALARS_PIVOT), and after the last step: M(0:k+1,0:k+1) c = f(0:k+1), so p_i^H v = 0
+     for i <= k
 
-   A column that is half rounding error ends the start: the space before it is nearly invariant, and contains x.
+   If half of the digits of a column are rounding errors, the start ends: the space before it is nearly invariant, and contains x.
 */
 static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsStartStep(IDRSScalars *scalars, PetscInt k, PetscReal cosine, PetscReal *rr)
 {
@@ -251,7 +252,7 @@ static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsStartStep(IDRSScalars *sca
     scalars->c[k]       = enlarged - minimal;
   }
   IDRS_SYNC_WARP();
-  if (k + 1 == s || share < IDRS_SCALARS_PIVOT) IDRSScalarsCombine(scalars, 0); /* its first entries need no other column */
+  if (k + 1 == s || share < IDRS_SCALARS_PIVOT) IDRSScalarsCombine(scalars, 0); /* its first entries depend on no later column */
   *rr = IDRSScalarsNormSquared(scalars, minimal);
   return IDRS_CONTINUES;
 }
@@ -263,7 +264,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsEndStart(IDRSScalars *scalars, Pe
   IDRS_SYNC_WARP();
 }
 
-/* Makes the omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2 */
+/* Computes the omega step, from the sums of x = t = A B^{-1}r and y = r; *rr = ||r - omega t||^2 */
 static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsOmegaStep(IDRSScalars *scalars, PetscReal cosine, PetscReal *rr)
 {
   PetscScalar omega;
@@ -276,7 +277,7 @@ static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsOmegaStep(IDRSScalars *sca
   return IDRS_CONTINUES;
 }
 
-/* Sets f = P^H r, from the sums of x = r, for an r that no step has made */
+/* Sets f = P^H r, from the sums of x = r, for an r that no step has computed */
 static inline IDRS_HOST_DEVICE void IDRSScalarsSetResidual(IDRSScalars *scalars)
 {
   const PetscInt     s  = scalars->s;
@@ -286,7 +287,7 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetResidual(IDRSScalars *scalars)
   IDRS_SYNC_WARP();
 }
 
-/* Returns PETSC_TRUE if all sums are finite, r^H r only if it is asked for. On a device: the sums of this lane */
+/* Returns PETSC_TRUE if all sums are finite; r^H r is tested only on request. On a device: the sums of this lane */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsAreFinite(const IDRSScalars *scalars, PetscBool y, PetscBool rr)
 {
   PetscBool finite = PETSC_TRUE;
@@ -323,8 +324,8 @@ static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsContinue(IDRSScalars *scal
 }
 
 /*
-   Decides whether the recurrence continues with step k, whose sums are there, and computes its coefficients. If `tested` is set,
-   `norm`, which is the norm of r, must be within the bounds. y is true if the projection of the step has a y, which is r
+   Decides whether the recurrence continues with step k, whose sums have been computed, and computes its coefficients. If `tested`
+   is set, `norm`, which is the norm of r, must be within the bounds. y is true if the projection of the step has a y, which is r
 */
 static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsDecide(IDRSScalars *scalars, PetscInt k, PetscBool start, PetscBool y,
                                                              PetscBool tested, PetscReal norm, const IDRSBounds *bounds)

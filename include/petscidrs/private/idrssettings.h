@@ -14,7 +14,9 @@
 /* The prefix of the options of an object, for errors that name an option */
 #define IDRSPrefix(object) (((PetscObject)(object))->prefix ? ((PetscObject)(object))->prefix : "")
 
-/* In a setter: gets the data of an object of this type; if its type is another one, ends the setter, as PetscTryMethod() does */
+/*
+   In a setter: gets the data of an object of this type. If the object has another type, the setter ends, as with PetscTryMethod()
+*/
 #define IDRSTryData(object, type, to) \
   do { \
     PetscBool same; \
@@ -39,7 +41,7 @@
 #define IDRSCompose(object, compose, function) \
   PetscCall(PetscObjectComposeFunction((PetscObject)(object), #function "_C", (compose) ? (function) : NULL))
 
-/* An option of type PetscInt, PetscReal or PetscBool (kind Int, Real, Bool), for which its setter is called */
+/* Calls the setter of an option of type PetscInt, PetscReal or PetscBool (kind Int, Real, Bool) */
 #define IDRSOption(kind, object, option, text, setter, now) \
   do { \
     Petsc##kind given; \

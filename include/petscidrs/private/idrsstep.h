@@ -1,7 +1,7 @@
 /*
-   A step of IDR(s), and the decisions about it. The executors make this step, and decide by these functions: the solver with its
-   passes and queues, the kernels that make many steps, block recurrences and PCBJIDRS. A device only decides whether it continues.
-   If it does not, it stops, and the host finds the reason from the same sums.
+   A step of IDR(s), and the decisions about it. These functions are used by the solver with its passes and queues, the kernels that
+   make many steps, block recurrences and PCBJIDRS. A device only decides whether it continues. If it stops, the host finds the
+   reason from the same sums.
 
      step k = 0 ... s-1                                               omega step, k = s
        U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c                  p = B^{-1}r
@@ -14,14 +14,14 @@
    vec_sol is the iterate of the last reliable update. With several right-hand sides in one block recurrence the coefficients are
    matrices, see idrsblockscalars.h.
 
-   No PETSc call: compiled for host and device. A kernel that takes no roots passes the squares of all norms and factors.
+   No PETSc call: compiled for host and device. A kernel that avoids square roots passes the squares of all norms and factors.
 */
 #pragma once
 
 #include <petscsys.h>
 #include <petscidrs/private/idrsshadow.h>
 
-/* If r has been replaced, a projection of r alone has this value in the place of k */
+/* The value of k for a projection of r without a step, after r has been replaced */
 #define IDRS_RESIDUAL (-1)
 
 /* The step of the recurrence that a pass belongs to */
@@ -29,7 +29,7 @@ typedef struct {
   PetscInt  k;            /* 0 ... s-1, s for the omega step, or IDRS_RESIDUAL */
   PetscBool start;        /* in the start of the recurrence, which ends with its omega step */
   PetscBool unreported;   /* r^H r belongs to an iteration that has not been reported */
-  PetscBool wantv, wantu; /* of the direction: v; U_k, or U_{k+1} in update, U_0 in advance */
+  PetscBool wantv, wantu; /* compute v; compute U_k, or U_{k+1} in update, U_0 in advance */
   /* the projection computes its x as A u first, with the product of IDRSWorkSetProduct(): G_k = A U_k, or t = A p */
   PetscBool matvec;
 } IDRSStep;
@@ -50,10 +50,10 @@ static inline IDRS_HOST_DEVICE void IDRSStepNext(IDRSStep *step, PetscInt s)
 
 /* The decision about a step */
 typedef enum {
-  IDRS_CONTINUES,  /* the coefficients of its passes are there, on the device or on the host */
+  IDRS_CONTINUES,  /* the coefficients of its passes have been computed, on the device or on the host */
   IDRS_UNDECIDED,  /* its sums are on the host, which continues with IDRSQueueContinue() */
   IDRS_TOLERANCE,  /* ||r|| is at most the lower bound */
-  IDRS_GROWTH,     /* ||r|| is not below the upper bound, of the growth of r or of the test for divergence */
+  IDRS_GROWTH,     /* ||r|| is not below the upper bound: limit of the growth of r, or divergence tolerance */
   IDRS_NOT_FINITE, /* a sum is infinite or NaN */
   IDRS_NO_PIVOT,   /* M_kk is rounding error */
   IDRS_NO_OMEGA    /* omega is zero, infinite or NaN, or t = 0 */
@@ -90,8 +90,8 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSIsFinite(PetscScalar x)
 }
 
 /*
-   Returns PETSC_TRUE unless a pivot of M is rounding error of the terms that it is the difference of, or NaN. A block recurrence
-   decides by this alone
+   Returns PETSC_TRUE unless a pivot of M is NaN, or rounding error of the terms whose difference it is. This is the only test in a
+   block recurrence
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSIsPivot(PetscReal pivot, PetscReal terms)
 {
@@ -114,7 +114,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSDecideOmega(PetscScalar tr, PetscRe
 
   if (!(tt > 0.0)) return PETSC_FALSE;
   *minimal = *enlarged = tr / tt;
-  /* No roots are taken where |<t,r>|^2 / <t,t> is so large that the test below does not hold */
+  /* The roots below are needed only if |<t,r>|^2 / <t,t> is small enough for the test with roots to hold */
   if (!(PetscAbsScalar(*minimal) * size > ((PetscReal)1.0 + 16 * PETSC_MACHINE_EPSILON) * cosine * cosine * rr)) {
     const PetscReal tnorm = PetscSqrtReal(tt), rnorm = PetscSqrtReal(rr);
 
@@ -130,8 +130,8 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSIsOmega(PetscScalar enlarged)
 }
 
 /*
-   Returns PETSC_TRUE if the square of a norm, computed as a difference of squares, has at least half of its digits; `before` is
-   the square that it began with. Otherwise r is nearly parallel to t, and the norm must be computed from the vector
+   Returns PETSC_TRUE if the square of a norm, computed as the difference of `before` and other squares, has at least half of its
+   digits. Otherwise r is nearly parallel to t, and the norm must be computed from the vector
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSIsSharp(PetscReal square, PetscReal before)
 {
@@ -141,44 +141,44 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSIsSharp(PetscReal square, PetscReal
 /* A device makes many steps without the host, and reliable updates between them, until one of these limits is reached */
 typedef struct {
   IDRSBounds bounds;
-  PetscInt   its, maxits;      /* iterations that have been made, and that may be made: the host makes the last one */
-  PetscReal  fall, anchornorm; /* an update may be due where ||r|| < fall peak and ||r|| < anchornorm; fall = 0: never */
+  PetscInt   its, maxits;      /* completed iterations, and their maximum; the host makes the last one */
+  PetscReal  fall, anchornorm; /* an update may be due if ||r|| < fall peak and ||r|| < anchornorm; fall = 0: never */
   PetscReal  peak;             /* largest ||r|| since the last update */
-  PetscReal  tested, growth;   /* bounds.high is the smaller one of IDRSGrowthLimit(anchornorm, growth) and `tested`, of the
+  PetscReal  tested, growth;   /* bounds.high is the minimum of IDRSGrowthLimit(anchornorm, growth) and `tested`, from the
                                    test for divergence */
 } IDRSLimits;
 
-/* Returns PETSC_TRUE if r must be computed afresh: it has fallen from the peak since the last update, and below the anchor */
+/* Returns PETSC_TRUE if r must be recomputed: it has fallen far below its peak since the last update, and below the anchor */
 static inline IDRS_HOST_DEVICE PetscBool IDRSUpdateIsDue(PetscReal rnorm, PetscReal fall, PetscReal peak, PetscReal anchornorm)
 {
   return rnorm < fall * peak && rnorm < anchornorm ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* An updated r that is at most this much larger than the r of the recurrence is no sign of the attainable accuracy */
+/* If an updated r is larger than the r of the recurrence by more than this factor, the attainable accuracy may be reached */
 #define IDRS_UPDATE_CONFIRMS ((PetscReal)2.0)
 
-/* A residual that has grown by this factor has cost x most of its digits: it is epsilon^(-3/4) */
+/* If a residual has grown by this factor, most digits of x are lost: epsilon^(-3/4) */
 #define IDRS_MAX_GROWTH PetscPowReal(PETSC_MACHINE_EPSILON, -0.75)
 
-/* Returns the norm beyond which r is too large for a recurrence that began with a residual of the norm `begin` */
+/* Returns the limit of ||r|| for a recurrence that began with a residual of norm `begin` */
 static inline IDRS_HOST_DEVICE PetscReal IDRSGrowthLimit(PetscReal begin, PetscReal growth)
 {
   return growth < PETSC_MAX_REAL && begin < PETSC_MAX_REAL ? growth * begin : PETSC_MAX_REAL;
 }
 
-/* Returns PETSC_TRUE if a start that broke down in step k goes on with the k columns that it has: see KSPIDRSRestart_Private() */
+/* Returns PETSC_TRUE if a start that broke down in step k continues with its k columns: see KSPIDRSRestart_Private() */
 static inline IDRS_HOST_DEVICE PetscBool IDRSStartIsKept(PetscBool start, PetscInt k, PetscInt s)
 {
   return start && k > 0 && k < s ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* The least norm of b - A x at the times when r was computed afresh, and the number of failures to halve it since then */
+/* The least norm of b - A x when r was recomputed, and the number of failures to halve it since then */
 typedef struct {
   PetscReal least;
   PetscInt  failures;
 } IDRSProgress;
 
-/* Returns PETSC_TRUE, and begins to count again, if the norm is at most half of the least one */
+/* Returns PETSC_TRUE, and resets the count, if the norm is at most half of the least one */
 static inline IDRS_HOST_DEVICE PetscBool IDRSProgressHalves(IDRSProgress *progress, PetscReal norm)
 {
   if (!(norm <= (PetscReal)0.5 * progress->least)) return PETSC_FALSE;

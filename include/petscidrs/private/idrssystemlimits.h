@@ -10,7 +10,7 @@
 typedef struct {
   PetscReal rtol, abstol; /* rtol < 0: all steps are made, without a test */
   PetscReal cosine;
-  PetscReal growth; /* of the norm of r over that at the begin of a recurrence, at most */
+  PetscReal growth; /* largest ||r|| relative to ||r|| at the beginning of a recurrence */
   PetscInt  s, maxits, maxrestarts;
   uint64_t  seed;
 } IDRSSystemLimits;

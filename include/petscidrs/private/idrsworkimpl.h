@@ -10,7 +10,7 @@
 
 PETSC_INTERN const IDRSPassOps   IDRSPasses_Vec, IDRSPasses_Host;
 PETSC_INTERN const IDRSQueueOps  IDRSQueue_Host;
-PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;                                /* where PETSCIDRS_HAVE_CUDA says so */
+PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;                                /* if PETSCIDRS_HAVE_CUDA is true */
 PETSC_INTERN const IDRSQueueOps  IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer; /* for those passes */
 PETSC_INTERN const IDRSDeviceOps IDRSDevice_CUDA;
 
@@ -21,31 +21,31 @@ struct _n_IDRSWork {
   const char         *slower, *throughhost; /* as in IDRSWorkInfo */
   PetscBool           alldevice;            /* the passes run on a device on all processes */
   PetscBool           halo;                 /* as in IDRSWorkInfo */
-  void               *data;                 /* the back end's own */
+  void               *data;                 /* data of the back end */
 
   MPI_Comm              comm;
   PetscMPIInt           size;
   PetscInt              s, n, rstart;   /* columns, local rows, global index of the first */
   Vec                  *G, *U;          /* columns of the panels */
-  Vec                   r, z, v, t;     /* the solver's */
-  IDRSProduct           product;        /* the solver's, where projections compute x = A u with it, else NULL */
+  Vec                   r, z, v, t;     /* of the solver */
+  IDRSProduct           product;        /* of the solver, if projections compute x = A u, else NULL */
   PetscBool             preconditioned; /* p is v, else r itself */
-  Vec                   diagonal;       /* of B^{-1}, where the passes apply it, else NULL */
-  const IDRSPolynomial *polynomial;     /* B^{-1}, where many steps at once apply it, else NULL */
-  /* shadow vectors where they are stored: explicit ones, or the hashed ones of a back end that needs them so */
+  Vec                   diagonal;       /* of B^{-1}, if the passes apply it, else NULL */
+  const IDRSPolynomial *polynomial;     /* B^{-1}, if kernels with many steps apply it, else NULL */
+  /* stored shadow vectors: explicit ones, or hashed ones if the back end needs them in memory */
   Vec      *P;
-  PetscBool hashed; /* P, if stored at all, holds the hash */
+  PetscBool hashed; /* the shadow space is hashed; P is NULL or has its entries */
   uint64_t  seed;
 
   IDRSScalars  scalars;
   PetscScalar *storage;                   /* of scalars */
-  PetscBool    ondevice;                  /* the scalars are on the device, and those here are old */
+  PetscBool    ondevice;                  /* the scalars are on the device; the copy on the host is outdated */
   IDRSStep     steps[IDRS_MAX_IN_FLIGHT]; /* of the projections in flight */
   PetscInt     oldest, inflight;          /* of these */
-  PetscBool    failed;                    /* a solve has ended with an error: sums in flight are not waited for any more */
-  /* this process's part of r^H r after the last update or advance; in the memory of the host */
+  PetscBool    failed;                    /* a solve has ended with an error: do not wait for sums in flight */
+  /* the part of r^H r of this process after the last update or advance; in host memory */
   PetscReal rr;
-  /* dots[] are this process's parts, and to be added up with the next sums; else over all processes */
+  /* dots[] are the parts of this process, to be reduced with the next sums; else they are over all processes */
   PetscBool deferred;
 
   PetscLogDouble reductions; /* over processes */
@@ -53,7 +53,7 @@ struct _n_IDRSWork {
   const char    *whole; /* as in IDRSWorkInfo */
 };
 
-/* x and y of the projection of a step */
+/* Returns x and y of the projection of a step */
 static inline void IDRSStepVecs(IDRSWork work, const IDRSStep *step, Vec *x, Vec *y)
 {
   const PetscBool omega = (PetscBool)(step->k == work->s);
@@ -62,7 +62,7 @@ static inline void IDRSStepVecs(IDRSWork work, const IDRSStep *step, Vec *x, Vec
   *y = step->k != IDRS_RESIDUAL && (omega || step->start) ? work->r : NULL;
 }
 
-/* u of the matvec of a step */
+/* Returns u of the matvec of a step */
 static inline Vec IDRSStepOperand(IDRSWork work, const IDRSStep *step)
 {
   return step->k < work->s ? work->U[step->k] : (work->preconditioned ? work->v : work->r);
@@ -74,7 +74,7 @@ static inline PetscBool IDRSStepHasY(const IDRSScalars *scalars, const IDRSStep 
   return (PetscBool)(step->k != IDRS_RESIDUAL && (step->start || step->k == scalars->s));
 }
 
-/* Returns which sum is ||r||^2, also of a projection of r alone */
+/* Returns the index of ||r||^2 in the sums, also for a projection of r without a step */
 static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSStep *step)
 {
   if (step->k == IDRS_RESIDUAL) return IDRS_SUM_XX(scalars->s);

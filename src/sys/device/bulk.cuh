@@ -1,6 +1,6 @@
 /*
-   Copies from memory to shared memory that a warp begins, goes on with other work, and awaits: bulk copies of sm_90 on a barrier of
-   their own. On older devices the lanes copy at once. No PETSc call.
+   Asynchronous copies from global to shared memory by a warp: bulk copies of sm_90, each with its own mbarrier. On older devices
+   the lanes copy synchronously. No PETSc call.
 */
 #pragma once
 
@@ -15,7 +15,7 @@ static __device__ __forceinline__ uint32_t IDRSSharedAddress(const void *p)
   return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-/* By one lane, for each barrier before its first use; the warp meets after the last one */
+/* Called by one lane for each barrier, before its first use. The warp must synchronize after the last call */
 static __device__ __forceinline__ void IDRSBulkInit(uint64_t *barrier)
 {
 #if defined(IDRS_BULK_COPIES)
@@ -24,7 +24,7 @@ static __device__ __forceinline__ void IDRSBulkInit(uint64_t *barrier)
 #endif
 }
 
-/* The use of the L2 cache by the copies: data that are read once in a pass longer than the cache need not stay */
+/* Returns the L2 cache policy of the copies: data that are read once, in a pass larger than the cache, are evicted first */
 static __device__ __forceinline__ uint64_t IDRSBulkPolicy(bool once)
 {
   uint64_t policy = 0;
@@ -36,7 +36,7 @@ static __device__ __forceinline__ uint64_t IDRSBulkPolicy(bool once)
   return policy;
 }
 
-/* By all lanes, with addresses and a number of bytes that are multiples of 16 */
+/* Called by all lanes. Addresses and the number of bytes must be multiples of 16 */
 static __device__ __forceinline__ void IDRSBulkBegin(void *to, const void *from, uint32_t bytes, uint64_t *barrier, uint64_t policy)
 {
 #if defined(IDRS_BULK_COPIES)
@@ -52,7 +52,7 @@ static __device__ __forceinline__ void IDRSBulkBegin(void *to, const void *from,
 #endif
 }
 
-/* By all lanes; parity is 0 for the first copy on a barrier, 1 for the second, and so on */
+/* Called by all lanes. parity is 0 for the first copy on a barrier, 1 for the second, 0 for the third, and so on */
 static __device__ __forceinline__ void IDRSBulkAwait(uint64_t *barrier, uint32_t parity)
 {
 #if defined(IDRS_BULK_COPIES)

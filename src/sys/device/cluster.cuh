@@ -1,11 +1,11 @@
 /*
-   Blocks in clusters, which write into each other's shared memory: devices of compute capability 9.0 and later. No PETSc call.
+   Thread block clusters, whose blocks write into each other's shared memory: compute capability 9.0 and later. No PETSc call.
 */
 #pragma once
 
 #include "target.cuh"
 
-/* Largest number of blocks in a cluster, beyond the 8 that every such device has */
+/* Largest number of blocks in a cluster; every such device supports 8 */
 #define IDRS_CLUSTER_BLOCKS 16
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -14,9 +14,9 @@
   #define IDRS_CLUSTER_CODE(...) (void)0
 #endif
 
-/* The place of a block */
+/* The position of a block */
 typedef struct {
-  unsigned int rank, size, index, count; /* in its cluster, of so many blocks, a power of 2; of which of the clusters */
+  unsigned int rank, size, index, count; /* rank in its cluster of `size` blocks, a power of 2; index among `count` clusters */
 } IDRSCluster;
 
 static __device__ __forceinline__ IDRSCluster IDRSGetCluster()
@@ -30,15 +30,15 @@ static __device__ __forceinline__ IDRSCluster IDRSGetCluster()
   return cluster;
 }
 
-/* All threads of all blocks of a cluster meet, and see what has been written to shared memory before */
+/* Synchronizes all threads of a cluster, and makes their earlier writes to shared memory visible */
 static __device__ __forceinline__ void IDRSClusterBarrier()
 {
   IDRS_CLUSTER_CODE("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" :: : "memory");
 }
 
 /*
-   Two words of 64 bits, each in one access, into the shared memory of a block of the cluster, at the place that *to is at in this
-   one
+   Stores two 64-bit words, each in one access, in the shared memory of block `rank` of the cluster, at the offset of *to in this
+   block
 */
 static __device__ __forceinline__ void IDRSStoreCluster(ulonglong2 *to, unsigned int rank, ulonglong2 words)
 {
@@ -49,7 +49,7 @@ static __device__ __forceinline__ void IDRSStoreCluster(ulonglong2 *to, unsigned
                     "l"(words.y) : "memory");
 }
 
-/* Loads a value that another block has stored here, without an order between accesses */
+/* Loads a value that another block has stored in this block, without an order between accesses */
 static __device__ __forceinline__ ulonglong2 IDRSLoadCluster(const ulonglong2 *from)
 {
   ulonglong2 words = {0, 0};
@@ -59,7 +59,7 @@ static __device__ __forceinline__ ulonglong2 IDRSLoadCluster(const ulonglong2 *f
   return words;
 }
 
-/* The same from the shared memory of a block of the cluster, from the place that *from is at in this one */
+/* Loads from the shared memory of block `rank` of the cluster, at the offset of *from in this block */
 static __device__ __forceinline__ ulonglong2 IDRSLoadRank(const ulonglong2 *from, unsigned int rank)
 {
   unsigned int place = (unsigned int)__cvta_generic_to_shared(from);
@@ -71,7 +71,7 @@ static __device__ __forceinline__ ulonglong2 IDRSLoadRank(const ulonglong2 *from
   return words;
 }
 
-/* A launch of blocks in clusters, all of them resident at once, so that they may wait for each other */
+/* Returns the configuration of a launch in clusters. All blocks are resident at once, so they may wait for each other */
 static inline cudaLaunchConfig_t IDRSClusterConfig(unsigned int clusters, unsigned int size, unsigned int threads, size_t shared,
                                                    cudaStream_t stream, cudaLaunchAttribute attributes[2])
 {
@@ -92,8 +92,8 @@ static inline cudaLaunchConfig_t IDRSClusterConfig(unsigned int clusters, unsign
 }
 
 /*
-   As many clusters of such a size as the device holds of a kernel, whose blocks have a multiprocessor each; *shared: bytes of
-   shared memory that the kernel leaves to a block
+   Returns the number of clusters of this size that are resident at once, if each block has all dynamic shared memory of a
+   multiprocessor, which is *shared bytes
 */
 template <typename... Parameters>
 static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int size, unsigned int threads, int *clusters,
@@ -113,7 +113,7 @@ static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int s
   if (error == cudaSuccess) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
   config          = IDRSClusterConfig(1, size, threads, *shared, NULL, launch);
   config.numAttrs = 1;
-  /* a size that the device does not have */
+  /* the device does not support this size */
   if (error == cudaSuccess && cudaOccupancyMaxActiveClusters(clusters, kernel, &config) != cudaSuccess) {
     (void)cudaGetLastError();
     *clusters = 0;

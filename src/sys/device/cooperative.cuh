@@ -1,5 +1,5 @@
 /*
-   Launches of kernels whose blocks are all resident at once, so that they may wait for each other. No PETSc call.
+   Cooperative launches: all blocks are resident at once, so they may wait for each other. No PETSc call.
 */
 #pragma once
 

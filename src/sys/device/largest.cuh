@@ -1,11 +1,11 @@
 /*
-   The largest of many numbers. The bits of doubles that are not negative have the order of the numbers. No PETSc call.
+   The maximum of many numbers. The bits of nonnegative doubles are in the order of the numbers. No PETSc call.
 */
 #pragma once
 
 #include "target.cuh"
 
-/* By a warp: *largest = max(*largest, the numbers of all lanes), as bits */
+/* Called by a warp. Computes *largest = max(*largest, numbers of all lanes), as bits */
 static __device__ __forceinline__ void IDRSKeepLargest(unsigned long long mine, unsigned long long *largest)
 {
 #pragma unroll

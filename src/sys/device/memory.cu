@@ -2,7 +2,7 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* IDRSGetFreeMemory_CUDA - Bytes of the device's memory that are free */
+/* IDRSGetFreeMemory_CUDA - Returns the number of free bytes in the memory of the device */
 PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *bytes)
 {
   size_t available, total;
@@ -13,15 +13,15 @@ PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device of a process, and what is free there */
+/* The device of a process, and its free bytes */
 typedef struct {
   cudaUUID_t     uuid;
   PetscLogDouble available;
 } Place;
 
 /*
-   IDRSDeviceGetSharers - How many processes have the device of this one, itself included, and the least number of free bytes that
-   they see there, unless it is NULL; collective
+   IDRSDeviceGetSharers - Returns the number of processes on the device of this process, including this one, and the least number of
+   free bytes that they see, unless `available` is NULL. Collective
 */
 PetscErrorCode IDRSDeviceGetSharers(MPI_Comm comm, PetscMPIInt *sharers, PetscLogDouble *available)
 {
@@ -52,7 +52,7 @@ PetscErrorCode IDRSDeviceGetSharers(MPI_Comm comm, PetscMPIInt *sharers, PetscLo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSDeviceShared - Whether another process has the device of this one, somewhere: the answer is the same on all */
+/* IDRSDeviceShared - Returns PETSC_TRUE on all processes if any two of them use the same device. Collective */
 PetscErrorCode IDRSDeviceShared(MPI_Comm comm, PetscBool *shared)
 {
   PetscMPIInt sharers;
@@ -64,7 +64,7 @@ PetscErrorCode IDRSDeviceShared(MPI_Comm comm, PetscBool *shared)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arrays of a vector on the device; the back end was chosen for such vectors */
+/* Return the array of a vector on the device. The vectors of this back end are on the device */
 PetscErrorCode IDRSGetArray_CUDA(Vec x, PetscErrorCode (*get)(Vec, PetscScalar **, PetscMemType *), PetscScalar **array)
 {
   PetscMemType type;
@@ -87,7 +87,7 @@ PetscErrorCode IDRSGetArrayRead_CUDA(Vec x, const PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The array in the memory of the GPU of a vector that is read; NULL if there is no vector */
+/* Returns the device array of a vector for reading, or NULL if there is no vector */
 PetscErrorCode IDRSFindArrayRead_CUDA(Vec x, const PetscScalar **array)
 {
   const PetscScalar *got;
@@ -101,7 +101,7 @@ PetscErrorCode IDRSFindArrayRead_CUDA(Vec x, const PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory of the device; where there is none, NULL, and why */
+/* Allocates device memory. If the device has too little, the memory is NULL and `why` is the reason */
 PetscErrorCode IDRSMalloc_CUDA(size_t bytes, void *memory, const char *why[])
 {
   const cudaError_t error = cudaMalloc((void **)memory, PetscMax(bytes, 1));

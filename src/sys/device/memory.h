@@ -1,5 +1,5 @@
 /*
-   Memory of the device: allocation, what is free, arrays of vectors, and whether processes share a device
+   Memory of the device: allocation, free bytes, arrays of vectors, and processes that share a device
 */
 #pragma once
 

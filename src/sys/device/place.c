@@ -3,8 +3,8 @@
 #include <petscidrs/private/idrscompat.h>
 
 /*
-   IDRSVecWhere - Returns where the array of a vector is; a vector without an array counts as one of the host. Its array is looked
-   up, as duplicates of a vector that is bound to the CPU do not all know that they are
+   IDRSVecWhere - Returns the memory of the array of a vector; the host, if a vector has no array. The function gets the array,
+   because some duplicates of a vector bound to the CPU are not marked as bound
 */
 PetscErrorCode IDRSVecWhere(Vec x, IDRSPlace *place)
 {
@@ -20,7 +20,7 @@ PetscErrorCode IDRSVecWhere(Vec x, IDRSPlace *place)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatWhere - Returns where the arrays of a matrix are that its products read */
+/* IDRSMatWhere - Returns the memory of the arrays that the products of a matrix read */
 PetscErrorCode IDRSMatWhere(Mat A, IDRSPlace *place)
 {
   PetscBool cuda, bound;

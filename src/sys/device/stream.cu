@@ -1,7 +1,7 @@
 #include "stream.h"
 #include <petscidrs/private/idrscompat.h>
 
-/* Work on one of these streams from now on waits for what is on the other */
+/* Makes later work on `stream` wait for earlier work on `other` */
 static PetscErrorCode IDRSStreamWait_CUDA(cudaStream_t stream, cudaStream_t other)
 {
   cudaEvent_t event;
@@ -17,9 +17,9 @@ static PetscErrorCode IDRSStreamWait_CUDA(cudaStream_t stream, cudaStream_t othe
 /*
    IDRSStreamJoin_CUDA - Puts the work on PETSc's stream and on the legacy stream of CUDA in the order of the host's calls
 
-   MATAIJCUSPARSE takes the stream that is PETSc's default when the matrix is made, which is the legacy stream if no
-   PetscDeviceContext has been set up by then. Only a stream that does not wait for that one by itself (with
-   -root_device_context_stream_type nonblocking) needs this.
+   MATAIJCUSPARSE uses PETSc's default stream of the time when the matrix was created, which is the legacy stream if no
+   PetscDeviceContext was set up by then. Only a stream that does not synchronize with the legacy stream
+   (-root_device_context_stream_type nonblocking) needs this call.
 */
 PetscErrorCode IDRSStreamJoin_CUDA(void)
 {

@@ -1,5 +1,5 @@
 /*
-   The stream that PETSc works on at this moment, its order with the legacy stream, and whether a stream has done its work
+   PETSc's current stream, its order with the legacy stream, and a query of completion
 */
 #pragma once
 
@@ -20,7 +20,9 @@ static inline PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* That the stream still works must not be what the next cudaGetLastError() returns */
+/*
+   Returns PETSC_TRUE if the stream has completed its work. Clears cudaErrorNotReady, which the next cudaGetLastError() would return
+*/
 static inline PetscErrorCode IDRSStreamIdle_CUDA(cudaStream_t stream, PetscBool *idle)
 {
   const cudaError_t error = cudaStreamQuery(stream);

@@ -1,6 +1,6 @@
 /*
-   The device that the kernels are written for: width of a warp, shuffles, and launches that overlap. Another kind of device would
-   also change the lanes of idrsscalars.h, the members of idrsblockscalars.h, and files with PTX. No PETSc call.
+   Properties of the target device: warp size, shuffles, and launches that overlap. Another kind of device also needs changes to the
+   lanes of idrsscalars.h, the members of idrsblockscalars.h, and files with PTX. No PETSc call.
 */
 #pragma once
 
@@ -13,7 +13,7 @@
 /* The widest access to memory, in bytes */
 #define IDRS_ACCESS_BYTES 16
 
-/* Threads that a multiprocessor has room for */
+/* Largest number of resident threads of a multiprocessor */
 #define IDRS_THREADS_PER_SM 2048
 
 static __device__ __forceinline__ PetscReal IDRSShuffleDown(PetscReal x, int offset)
@@ -26,7 +26,7 @@ static __device__ __forceinline__ PetscReal IDRSShuffleXor(PetscReal x, int mask
   return __shfl_xor_sync(IDRS_ALL_LANES, x, mask);
 }
 
-/* x of another lane: a number, or an index */
+/* Returns x of another lane, a number or an index */
 template <typename T, std::enable_if_t<std::is_arithmetic<T>::value, int> = 0>
 static __device__ __forceinline__ T IDRSShuffle(T x, int lane)
 {
@@ -50,7 +50,7 @@ static __device__ __forceinline__ PetscScalar IDRSShuffle(PetscScalar x, int lan
 }
 #endif
 
-/* Sum over the lanes of a warp, or over each part of it of so many lanes; valid in the first of them */
+/* Returns the sum over each group of `lanes` lanes of a warp; valid in the first lane of a group */
 template <int lanes, typename T>
 static __device__ __forceinline__ T IDRSWarpSum(T x)
 {
@@ -60,9 +60,9 @@ static __device__ __forceinline__ T IDRSWarpSum(T x)
 }
 
 /*
-   Sums of several values over the lanes of a warp: store(i, sum) is called for each of them by one lane. A lane gives half of its
-   values to the lane at the distance offset, and adds what that one gives to the other half. So there are little more than count
-   shuffles, where one sum after the other takes 5 count. The lane has the values from first to end - 1, and values is overwritten
+   Computes the sums of several values over the lanes of a warp. One lane calls store(i, sum) for each value i. Each lane sends half
+   of its values to the lane at the distance `offset`, and adds the values that it receives to its other half. This takes little
+   more than count shuffles instead of 5 count. The lane has the values first to end - 1, and `values` is overwritten
 */
 template <int count, int offset = IDRS_WARP / 2, typename T, typename Store>
 static __device__ __forceinline__ void IDRSWarpSums(T *values, Store &&store, int first = 0, int end = count)
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void IDRSWarpSums(T *values, Store &&store, in
   }
 }
 
-/* The smallest x of the warp, in all lanes */
+/* Returns the smallest x of the warp in all lanes */
 static __device__ __forceinline__ uint32_t IDRSWarpMin(uint32_t x)
 {
 #pragma unroll
@@ -99,7 +99,7 @@ static __device__ __forceinline__ uint32_t IDRSWarpMin(uint32_t x)
   return x;
 }
 
-/* Two words of 64 bits, each in one access, which other blocks see, or see of other blocks, without an order between accesses */
+/* Store or load two 64-bit words, each in one access, visible to all blocks of the device, without an order between accesses */
 static __device__ __forceinline__ void IDRSStoreRelaxed(ulonglong2 *to, ulonglong2 words)
 {
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.x), "l"(words.y) : "memory");
@@ -113,7 +113,7 @@ static __device__ __forceinline__ ulonglong2 IDRSLoadRelaxed(const ulonglong2 *f
   return words;
 }
 
-/* The same, which kernels on other devices see */
+/* The same, visible to kernels on other devices */
 static __device__ __forceinline__ void IDRSStoreSystem(ulonglong2 *to, ulonglong2 words)
 {
   asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(words.x), "l"(words.y) : "memory");
@@ -127,7 +127,7 @@ static __device__ __forceinline__ ulonglong2 IDRSLoadSystem(const ulonglong2 *fr
   return words;
 }
 
-/* An entry that nothing writes in this kernel, through the cache for such data */
+/* Loads an entry that this kernel does not write, through the read-only data cache */
 static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar *x)
 {
 #if PetscDefined(USE_COMPLEX) && PetscDefined(USE_REAL_SINGLE)
@@ -145,7 +145,7 @@ static __device__ __forceinline__ PetscScalar IDRSLoadConstant(const PetscScalar
 
 /*
    C += A B by a warp, A 8 x 4, B 4 x 8, in double precision: a lane has A(lane / 4, lane % 4), B(lane % 4, lane / 4), and C(lane /
-   4, 2 (lane % 4)) with the entry beside it
+   4, 2 (lane % 4) + i), i = 0, 1
 */
 static __device__ __forceinline__ void IDRSMatrixMultiplyAddSmall(double c[2], double a, double b)
 {
@@ -165,8 +165,8 @@ static __device__ __forceinline__ void IDRSMatrixMultiplyAddSmall(double c[2], d
 }
 
 /*
-   The same where A is 16 x 16, B 16 x 8: a lane has a[2 l + h] = A(lane / 4 + 8 h, lane % 4 + 4 l), b[l] = B(lane % 4 + 4 l, lane /
-   4), and c[2 h + i] = C(lane / 4 + 8 h, 2 (lane % 4) + i)
+   The same for A 16 x 16, B 16 x 8: a lane has a[2 l + h] = A(lane / 4 + 8 h, lane % 4 + 4 l), b[l] = B(lane % 4 + 4 l, lane / 4),
+   and c[2 h + i] = C(lane / 4 + 8 h, 2 (lane % 4) + i)
 */
 static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[4], const double a[8], const double b[4])
 {
@@ -186,8 +186,8 @@ static __device__ __forceinline__ void IDRSMatrixMultiplyAdd(double c[4], const 
 }
 
 /*
-   Copies so many bytes, 4, 8 or 16, from global to shared memory, while the thread goes on; those that a thread has started up to a
-   commit are one group, and a wait ends when no more than so many groups of it are under way
+   Copies 4, 8 or 16 bytes from global to shared memory asynchronously. The copies of a thread before a commit are one group. A wait
+   ends when at most `groups` groups of the thread are in flight
 */
 template <int bytes>
 static __device__ __forceinline__ void IDRSCopyAsync(void *to, const void *from)
@@ -223,15 +223,15 @@ static __device__ __forceinline__ bool IDRSWarpAll(bool mine)
   return __all_sync(IDRS_ALL_LANES, mine);
 }
 
-/* The lanes of the warp that say so, a bit each */
+/* Returns one bit per lane: set if the condition holds in that lane */
 static __device__ __forceinline__ unsigned int IDRSWarpBallot(bool mine)
 {
   return __ballot_sync(IDRS_ALL_LANES, mine);
 }
 
 /*
-   0, as if it depended on i: an index into shared memory that a loop over i adds it to is one that the compiler does not take out
-   of the loop. What is read from there then needs no registers between its uses, which leaves room for more threads.
+   Returns 0, which the compiler assumes to depend on i. If a loop over i adds it to an index into shared memory, the compiler does
+   not hoist the load out of the loop. The loaded value then needs no register between its uses, so more threads are resident.
 */
 static __device__ __forceinline__ int IDRSOpaqueZero(size_t i)
 {
@@ -241,10 +241,7 @@ static __device__ __forceinline__ int IDRSOpaqueZero(size_t i)
   return zero;
 }
 
-/*
-   Ends when all kernels ahead of this one in the stream have ended, and their results are in memory: for a kernel that was launched
-   early
-*/
+/* Waits until all earlier kernels in the stream have ended and their results are in memory: for a kernel that was launched early */
 static __device__ __forceinline__ void IDRSAwaitPrevious()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -252,10 +249,7 @@ static __device__ __forceinline__ void IDRSAwaitPrevious()
 #endif
 }
 
-/*
-   The next kernel in the stream may be launched, if it is one that is launched early, as soon as all blocks of this one have come
-   here
-*/
+/* Allows the next kernel in the stream to be launched early, once all blocks of this kernel have called this function */
 static __device__ __forceinline__ void IDRSAdmitNext()
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -278,7 +272,7 @@ static inline cudaError_t IDRSCanLaunchEarly(const void *kernel, bool *can)
   return error;
 }
 
-/* The attribute of a launch that makes it early: the kernel may begin before those ahead of it in the stream have ended */
+/* Returns the attribute of an early launch: the kernel may begin before earlier kernels in the stream have ended */
 static inline cudaLaunchAttribute IDRSEarlyAttribute()
 {
   cudaLaunchAttribute attribute = {};

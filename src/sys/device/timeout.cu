@@ -3,7 +3,7 @@
 static PetscReal IDRSTimeout = 600.0;
 
 /*
-   IDRSSetTimeout - Sets how many seconds the host waits for the sums and messages of other processes before it gives up, for all
+   IDRSSetTimeout - Sets the time in seconds after which the host stops waiting for sums and messages of other processes, for all
    communicators
 */
 PetscErrorCode IDRSSetTimeout(PetscReal seconds)
@@ -18,7 +18,7 @@ PetscReal IDRSGetTimeout(void)
   return IDRSTimeout;
 }
 
-/* IDRSGetPolls - Returns how often a thread of a kernel polls within the timeout, from 1.6 million loads a second on an H100 */
+/* IDRSGetPolls - Returns the number of polls of a thread within the timeout, from 1.6 million loads per second on an H100 */
 unsigned int IDRSGetPolls(void)
 {
   return (unsigned int)PetscMin(PetscMax(1.6e6 * (PetscLogDouble)IDRSTimeout, 1.0), 4294967295.0);

@@ -1,5 +1,5 @@
 /*
-   The timeout of -petscidrs_nccl_timeout: of the host, which waits for sums and messages of other processes, and of threads that
+   The timeout of -petscidrs_nccl_timeout, for the host, which waits for sums and messages of other processes, and for threads that
    wait inside kernels
 */
 #pragma once

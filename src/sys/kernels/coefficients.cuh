@@ -1,15 +1,15 @@
 /*
-   Coefficients of a pass: from the host, as an argument of the kernel, or from IDRSScalars in the memory of the device, where a
-   projection or the algebra kernel after it has left them. No PETSc call.
+   Coefficients of a pass: from the host, as an argument of the kernel, or from IDRSScalars in device memory, where a projection or
+   the algebra kernel after it has stored them. No PETSc call.
 */
 #pragma once
 
 #include <petscidrs/private/idrsscalars.h>
 
-/* Largest s of the back end: what fits into the arguments of a kernel */
+/* Largest s of the back end, limited by the size of kernel arguments */
 #define IDRS_CUDA_MAX_S 64
 
-/* For up to S columns, or with S = 0 for as many as there may be */
+/* For up to S columns; S = 0 stands for IDRS_CUDA_MAX_S */
 template <int S>
 struct IDRSCoefficients {
   PetscScalar omega;
@@ -17,15 +17,15 @@ struct IDRSCoefficients {
   PetscScalar b[S ? S : IDRS_CUDA_MAX_S]; /* c(0:k) and beta_k for update, beta for advance */
 };
 
-/* Result of a projection: the norm of r, and whether the device has stopped there */
+/* Result of a projection: the norm of r, and a flag that is set if the device has stopped in this step */
 typedef struct {
   PetscReal rnorm;
   int       stopped;
 } IDRSResult;
 
 /*
-   The scalars on the device, storage = NULL where they are on the host. The pass after a projection copies its result to the host,
-   which would otherwise lengthen the projection, and then sets arrived to sequence.
+   The scalars on the device; storage is NULL if they are on the host. The pass after a projection copies the result of the
+   projection to the host, because the copy would lengthen the projection, and then sets arrived to sequence.
 */
 typedef struct {
   PetscScalar *storage;
@@ -35,7 +35,7 @@ typedef struct {
   uint64_t     sequence;
 } IDRSDeviceScalars;
 
-/* Entry j of them, for update of step k, or with k = -1 for the other passes */
+/* Sets entry j of the coefficients for the update of step k, or, if k = -1, for the other passes */
 template <int S>
 static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSScalars *scalars, PetscInt k, PetscInt j, IDRSCoefficients<S> *c)
 {
@@ -44,7 +44,7 @@ static inline IDRS_HOST_DEVICE void IDRSGetCoefficient(const IDRSScalars *scalar
   if (j == 0) c->omega = scalars->omega[0];
 }
 
-/* Into shared memory, by all threads of a block; false where the device has stopped */
+/* Called by all threads of a block. Copies the coefficients to shared memory. Returns false if the device has stopped */
 template <int S>
 static __device__ __forceinline__ bool IDRSLoadCoefficients(IDRSCoefficients<S> *c, const IDRSCoefficients<S> *fromhost,
                                                             const IDRSDeviceScalars &device, int k, int s)
@@ -56,7 +56,7 @@ static __device__ __forceinline__ bool IDRSLoadCoefficients(IDRSCoefficients<S> 
     IDRSScalars scalars;
 
     IDRSScalarsSetPointers(&scalars, s, device.storage);
-    stopped = device.result->stopped; /* on its way together with the coefficients */
+    stopped = device.result->stopped; /* the load overlaps with those of the coefficients */
     if (j < s) IDRSGetCoefficient<S>(&scalars, k, j, c);
   } else if (j < s) {
     c->a[j] = fromhost->a[j];

@@ -1,5 +1,5 @@
 /*
-   The arrays of a MATSEQAIJCUSPARSE on the device, and what is known of its rows
+   The arrays of a MATSEQAIJCUSPARSE on the device, and the lengths of its rows
 */
 #pragma once
 
@@ -12,12 +12,12 @@ typedef struct {
   PetscInt            n;
 } IDRSCSR;
 
-/* Long rows are those of more entries than a limit */
+/* Rows with more entries than a limit are long */
 typedef struct {
-  unsigned long long places;      /* slices of 32 neighbouring rows times their longest row that is not long times 32 */
+  unsigned long long places;      /* sum over slices of 32 rows: 32 times the largest length of a row that is not long */
   unsigned long long longentries; /* in long rows */
   unsigned int       longrows;
-  unsigned int       longest; /* row of all */
+  unsigned int       longest; /* largest number of entries in a row */
 } IDRSRowLengths;
 
 PETSC_INTERN PetscErrorCode IDRSGetBlocks(Mat, Mat *, Mat *);

@@ -4,7 +4,7 @@
 #include "csr.h"
 #include "launch.cuh"
 
-/* By a warp, for 32 rows at a time */
+/* A warp processes 32 rows at a time */
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSRowLengthsKernel(IDRSCSR A, unsigned int limit, IDRSRowLengths *lengths)
 {
   const size_t       lane    = threadIdx.x % IDRS_WARP;
@@ -26,7 +26,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSRowLengthsKernel(IDRS
   atomicMax(&lengths->longest, longest);
 }
 
-/* The host waits */
+/* Computes the lengths of the rows on the device. The host waits for the result */
 PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, unsigned int limit, IDRSRowLengths *lengths)
 {
   IDRSRowLengths    *counted;
@@ -46,7 +46,7 @@ PetscErrorCode IDRSGetRowLengths(const IDRSCSR *A, unsigned int limit, IDRSRowLe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if so many bytes, read once in a matvec, do not stay in the L2 cache until the next one */
+/* Returns PETSC_TRUE if data of this size, read once per matvec, do not stay in the L2 cache until the next matvec */
 PetscErrorCode IDRSExceedsCache(PetscLogDouble bytes, PetscBool *exceeds)
 {
   int device, cache;
@@ -68,7 +68,7 @@ PetscErrorCode IDRSGetNonzeros(Mat A, PetscLogDouble *nonzeros)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lanes of a warp that are to share a row: a power of 2, for a dozen entries each */
+/* Returns the number of lanes that share a row: a power of 2, for about 12 entries per lane */
 PetscErrorCode IDRSGetRowLanes(Mat A, int *lanes)
 {
   PetscLogDouble nonzeros = 0;
@@ -82,7 +82,7 @@ PetscErrorCode IDRSGetRowLanes(Mat A, int *lanes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays, up to date. They stay where they are until the matrix changes */
+/* Returns the current arrays. Their addresses are valid until the matrix changes */
 PetscErrorCode IDRSGetCSR(Mat A, IDRSCSR *csr)
 {
   const IDRSMatIndex *i, *j;
@@ -101,7 +101,7 @@ PetscErrorCode IDRSGetCSR(Mat A, IDRSCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The diagonal block, or the matrix itself on one process, and the block outside, or NULL */
+/* Returns the diagonal block, or the matrix itself on one process, and the off-diagonal block, or NULL */
 PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 {
   PetscBool sequential;
@@ -118,8 +118,8 @@ PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 }
 
 /*
-   Returns the reason why MatMult() is faster if a lane takes so many entries of the longest row one after the other, or NULL. On an
-   H200 a warp takes about 0.7 us for 8 of them, which is the time of 80 000 entries of all rows together
+   Returns the reason why MatMult() is faster if one lane processes this many entries of the longest row, or NULL. On an H200 a warp
+   needs about 0.7 us for 8 of them; in the same time the device processes 80 000 entries of all rows
 */
 const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
 {
@@ -127,9 +127,8 @@ const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
 }
 
 /*
-   Returns the reason why the automatic choice is MatMult() with such rows, or NULL; shared: lanes of a warp share a row. Entries of
-   u are read as often as there are entries in rows without blocks, and where these rows are long that decides: there cuSPARSE is
-   faster.
+   Returns the reason why the automatic choice is MatMult() for rows of this length, or NULL; shared: lanes of a warp share a row.
+   Without dense blocks an entry of u is read for each matrix entry. If rows are long, these reads dominate, and cuSPARSE is faster.
 */
 PetscErrorCode IDRSDeclineRows(Mat A, unsigned int entries, PetscBool shared, const char *why[])
 {

@@ -1,7 +1,7 @@
 /*
    The inner products of a row: P^H x, x^H x and, with a y, P^H y, x^H y, y^H y.
 
-   The hashed shadow space is computed where it is used: the 16 bits of an entry go into the mantissa of a number between 1 and 2,
+   The hashed shadow space is computed when it is used. The 16 bits of an entry become mantissa bits of a number between 1 and 2,
    from which a constant is subtracted, so that no integer is converted. The sums are scaled once, at the end, and exactly. No PETSc
    call.
 */
@@ -10,7 +10,7 @@
 #include <petscidrs/private/idrsshadow.h>
 #include "rows.cuh"
 
-/* Columns that one launch takes; the first column is then known to the compiler unless there are more */
+/* Columns per launch. If there are no more columns, the index of the first column is a compile-time constant */
 #define IDRS_COLUMNS_AT_ONCE 16
 
 /*
@@ -38,8 +38,8 @@ static __device__ __forceinline__ void IDRSPair(const IDRSShadowRow &row, uint32
 #endif
 
 /*
-   Columns first ... first + S - 1 of the s shadow vectors: explicit ones are at a, the hashed ones follow from key and the global
-   row
+   Columns first ... first + S - 1 of the s shadow vectors. `a` has the arrays of explicit ones; hashed ones are computed from the
+   key and the global row
 */
 template <int S>
 struct IDRSShadow {
@@ -51,7 +51,7 @@ struct IDRSShadow {
 };
 
 /*
-   Sums of a thread, later of a block: P^H x, then P^H y and x^H y; x^H x, then y^H y, and with RR the r^H r of the last update or
+   Sums of a thread, later of a block. dot: P^H x, P^H y, x^H y; square: x^H x, y^H y, and with RR the r^H r of the last update or
    advance
 */
 template <int S, bool Y, bool RR = false>

@@ -1,9 +1,9 @@
 /*
-   Sums over a grid in a fixed order: each block posts its own, and the first block waits for them and adds them up. They are the
-   same bits run after run on the same device, as no floating-point atomics are used. No PETSc call.
+   Sums over a grid in a fixed order. Each block posts its sums, and the first block waits for them and adds them up. On the same
+   device the bits are the same in every run, because no floating-point atomics are used. No PETSc call.
 
-   The first block waits while others still run, or have not begun. They do not depend on it, and the kernel behind it, whose blocks
-   could take their place, is admitted when all blocks have begun.
+   The first block may wait for blocks that have not begun. This cannot deadlock: the other blocks do not depend on it, and the next
+   kernel, whose blocks could occupy the multiprocessors, is admitted only when all blocks have begun.
 */
 #pragma once
 
@@ -11,14 +11,14 @@
 #include "dots.cuh"
 #include "wait.cuh"
 
-/* By a warp: the sum of each value over its lanes goes to shared[i * IDRS_WARPS + warp] */
+/* Called by a warp. Stores the sum of value i over the lanes in shared[i * IDRS_WARPS + warp] */
 template <int count, typename T>
 static __device__ __forceinline__ void IDRSWarpSumsShared(T values[count], T *shared)
 {
   IDRSWarpSums<count>(values, [&](int i, const T &sum) { shared[i * IDRS_WARPS + threadIdx.x / IDRS_WARP] = sum; });
 }
 
-/* The sum over the block of value i, once all warps have left theirs; a block may have fewer of them than there is room for */
+/* Returns the sum of value i over the `warps` warps of a block, after a barrier */
 template <typename T>
 static __device__ __forceinline__ T IDRSWarpsTotal(const T *shared, int i, int warps = IDRS_WARPS)
 {
@@ -31,7 +31,7 @@ static __device__ __forceinline__ T IDRSWarpsTotal(const T *shared, int i, int w
   return sum;
 }
 
-/* Sums a value over the block; partials[blockIdx.x] gets it */
+/* Stores the sum of a value over the block in partials[blockIdx.x] */
 static __device__ __forceinline__ void IDRSBlockSum(PetscReal value, PetscReal *shared, PetscReal *partials)
 {
   IDRSWarpSumsShared<1>(&value, shared);
@@ -39,10 +39,10 @@ static __device__ __forceinline__ void IDRSBlockSum(PetscReal value, PetscReal *
   if (threadIdx.x == 0) partials[blockIdx.x] = IDRSWarpsTotal(shared, 0);
 }
 
-/* Sums of a grid, and of r^H r from the grid of the last update or advance */
+/* Partial sums of a grid, and of r^H r from the grid of the last update or advance */
 typedef struct {
-  IDRSBlockMessage *messages; /* one for each real number of a sum, and each block */
-  IDRSBlockMessage *second;   /* of so many blocks of an earlier kernel, whose sums are added; or room for them */
+  IDRSBlockMessage *messages; /* one for each real number of a sum and each block */
+  IDRSBlockMessage *second;   /* messages of the `earlier` blocks of an earlier kernel, whose sums are added */
   unsigned int      earlier;
   uint32_t          launch;
   PetscReal        *rr; /* rrblocks */
@@ -56,12 +56,12 @@ typedef struct {
 template <int S, bool Y, bool RR>
 static constexpr int IDRSRealSums = IDRSDots<S, Y, RR>::count * IDRS_PARTS + IDRSDots<S, Y, RR>::squares;
 
-/* Messages or numbers that a lane asks for at once */
+/* Messages or numbers that a lane loads at once */
 #define IDRS_LOADS_AT_ONCE 8
 
 /*
-   Sum over blocks of messages, by so many lanes, in a fixed order; valid in the first of them. All lanes of a warp take part. None
-   of the loads is in a branch, so that all are under way at once
+   Returns the sum of the messages of all blocks, computed by `lanes` lanes in a fixed order; valid in the first of them. All lanes
+   of a warp must call it. No load is in a branch, so all loads are in flight at once
 */
 template <int lanes, typename Wait>
 static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessage *messages, uint32_t launch, unsigned int blocks,
@@ -88,10 +88,7 @@ static __device__ __forceinline__ PetscReal IDRSMessagesSum(const IDRSBlockMessa
   return IDRSWarpSum<lanes>(sum);
 }
 
-/*
-   Leaves the sums of this block; true in the block that adds up those of all blocks. The others go on meanwhile: it is one that is
-   sure to run
-*/
+/* Posts the sums of this block. Returns true in the first block, which adds up the sums of all blocks */
 template <int S, bool Y, bool RR>
 static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y, RR> &block, const IDRSPartials &partials)
 {
@@ -113,7 +110,7 @@ static __device__ __forceinline__ bool IDRSDotsFinish(IDRSDots<S, Y, RR> &block,
   return blockIdx.x == 0;
 }
 
-/* r^H r over the blocks of the last update or advance, by a warp; valid in its first lane */
+/* Called by a warp. Returns r^H r from the blocks of the last update or advance; valid in the first lane */
 static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &partials)
 {
   const unsigned int lane = threadIdx.x % IDRS_WARP, blocks = partials.rrblocks;
@@ -131,8 +128,8 @@ static __device__ __forceinline__ PetscReal IDRSLastSquare(const IDRSPartials &p
 }
 
 /*
-   The index of real number i of the sums over all blocks in sums as laid out in idrsscalars.h, counted in real numbers; -1: it is
-   of a column that is not there. With RR, r^H r of the last pass is among them
+   Returns the index of real number i of the sums in the layout of idrsscalars.h, counted in real numbers, or -1 for a column beyond
+   the last one. With RR the sums include r^H r of the last pass
 */
 template <int S, bool Y, bool RR>
 static __device__ __forceinline__ int IDRSSumPlace(const IDRSShadow<S> &P, int i)
@@ -149,7 +146,7 @@ static __device__ __forceinline__ int IDRSSumPlace(const IDRSShadow<S> &P, int i
   return place * IDRS_PARTS + (i < dots ? i % IDRS_PARTS : 0);
 }
 
-/* Sums with the hashed shadow space are in units of its fields */
+/* Returns the unit of a sum: sums with the hashed shadow space are in units of its fields */
 template <int S, bool Y, bool HASHED>
 static __device__ __forceinline__ PetscReal IDRSSumScale(int i)
 {
@@ -157,8 +154,8 @@ static __device__ __forceinline__ PetscReal IDRSSumScale(int i)
 }
 
 /*
-   The sums over all blocks, into sums as laid out in idrsscalars.h, by all threads of a block; yisr: y is r as the last pass has
-   left it, and r^H r is y^H y. Some lanes make a sum, of a real number
+   Called by all threads of a block. Computes the sums over all blocks in the layout of idrsscalars.h. yisr: y is the r of the last
+   pass, so r^H r is y^H y. A group of lanes computes the sum of one real number
 */
 template <int S, bool Y, bool HASHED, bool RR, typename Wait>
 static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr,
@@ -177,7 +174,7 @@ static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partial
     const bool mine  = begin + (int)threadIdx.x / lanes < count && threadIdx.x % lanes == 0;
     PetscReal  total = IDRSMessagesSum<lanes>(partials.messages + (size_t)i * gridDim.x, partials.launch, gridDim.x, wait);
 
-    /* the sums of the rows that an earlier kernel has finished */
+    /* the sums over the rows of an earlier kernel */
     if (partials.earlier)
       total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, wait);
     total *= IDRSSumScale<S, Y, HASHED>(i);

@@ -1,17 +1,17 @@
 /*
-   Launches of kernels, each of which overlaps with its neighbours in the stream: the first argument of a kernel, whose Begin()
-   it calls before it touches memory.
+   Launches of kernels that overlap with their neighbours in the stream. The first argument of a kernel states how; the kernel calls
+   its Begin() before it accesses memory.
 
-     EARLY    it may be launched before the kernels ahead of it have ended, and waits for all of them itself
-     ADMITS   the next kernel may be launched, if it is one that is launched early, as soon as all blocks of this one have begun
+     EARLY    the kernel may be launched before earlier kernels have ended, and waits for all of them itself
+     ADMITS   a next kernel that is EARLY may be launched as soon as all blocks of this kernel have begun
 
-   The kernels whose first block works on alone, projection and algebra, admit the pass behind them; projection, update and advance,
-   which are in every step, are launched early. A combine by itself is neither. As Begin() and IDRSLaunch() read the same trait, no
-   kernel is launched early that does not wait.
+   Projection and algebra, whose first block continues after the others have ended, admit the next pass. Projection, update and
+   advance, which are in every step, are launched early. A separate combine is neither. Begin() and IDRSLaunch() read the same
+   trait, so every kernel that is launched early waits.
 
-   Update and advance also admit what follows. A product is launched early only where the system fits into the L2 cache: there it
-   wins 0.7 to 1 us a matvec on an H200. On large systems its blocks would take memory of the multiprocessor from blocks that still
-   run, and a matvec of 8 000 000 rows would take 320 us instead of 274.
+   Update and advance also admit the next kernel. A product is launched early only if the system fits into the L2 cache, which saves
+   0.7 to 1 us per matvec on an H200. On large systems its blocks would occupy on-chip memory while blocks of the kernel before
+   still run: a matvec with 8 000 000 rows would take 320 us instead of 274.
 */
 #pragma once
 
@@ -41,8 +41,8 @@ static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
 }
 
 /*
-   Launches so many blocks, with so many bytes of dynamic shared memory; early only where it may, and no process on the same device
-   waits for sums of this one. The error is what cudaGetLastError() returns
+   Launches a kernel with `shared` bytes of dynamic shared memory. The launch is early only if `may` is set and no process on the
+   same device waits for sums of this process. cudaGetLastError() returns the error
 */
 template <auto kernel, typename... Arguments>
 static void IDRSLaunchShared(dim3 blocks, size_t shared, bool may, cudaStream_t stream, const Arguments &...arguments)
@@ -68,7 +68,7 @@ static void IDRSLaunch(dim3 blocks, cudaStream_t stream, const Arguments &...arg
   IDRSLaunchShared<kernel>(blocks, 0, true, stream, arguments...);
 }
 
-/* As many blocks as the device holds of a kernel at once, or fewer where so many are enough; 0 after an error */
+/* Returns the number of blocks of a kernel that are resident at once, at most `enough`; 0 after an error */
 template <auto kernel>
 static unsigned int IDRSResidentBlocks(int multiprocessors, size_t enough, size_t shared)
 {
@@ -81,7 +81,7 @@ static unsigned int IDRSResidentBlocks(int multiprocessors, size_t enough, size_
   return (unsigned int)PetscMax(PetscMin(enough, (size_t)(resident * multiprocessors)), (size_t)1);
 }
 
-/* Launches so many blocks, and returns how many */
+/* Launches this number of blocks, and returns it */
 template <auto kernel, typename... Arguments>
 static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_t shared, bool may, cudaStream_t stream,
                                        const Arguments &...arguments)
@@ -92,12 +92,12 @@ static unsigned int IDRSLaunchResident(int multiprocessors, size_t enough, size_
   return blocks;
 }
 
-/* Blocks that a multiprocessor may hold of any kernel */
+/* Largest number of resident blocks of a multiprocessor, for any kernel */
 #define IDRS_BLOCKS_PER_SM (IDRS_THREADS_PER_SM / IDRS_THREADS)
 
 /*
-   Arguments of each column of a launch, N columns at most, as an argument of the kernel: the blocks (x, y) of the grid work for
-   column y. There is a kernel for one column, and one for up to IDRS_MAX_WIDTH of them
+   The arguments for at most N columns, as one argument of a kernel. The blocks (x, y) of the grid process column y. Each kernel is
+   compiled for one column and for up to IDRS_MAX_WIDTH columns
 */
 template <int N, typename Member>
 struct IDRSMembers {
@@ -116,15 +116,15 @@ static IDRSMembers<N, Member> IDRSGetMembers(PetscInt count, const Member member
   return all;
 }
 
-/* Returns true if an array can be accessed in packs, from its begin on */
+/* Returns true if an array is aligned for access in packs */
 static inline bool IDRSAligned(const void *array)
 {
   return (uintptr_t)array % IDRS_ACCESS_BYTES == 0;
 }
 
 /*
-   Calls launch with the S and W of a kernel as types: S the number of columns to unroll for, 0 for more than 16; W the width of a
-   pack
+   Calls launch with S and W of a kernel as types: S is the number of columns for which loops are unrolled, 0 for more than 16; W is
+   the width of a pack
 */
 template <int N>
 using IDRSInt = std::integral_constant<int, N>;

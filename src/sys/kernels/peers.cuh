@@ -1,7 +1,7 @@
 /*
    Adds up sums over the devices of several processes, inside a kernel: see idrspeers.h. Each process writes its sums into the
-   mailboxes of all, and adds up what has come into its own, in the order of the processes: the same bits on all devices. No PETSc
-   call.
+   mailboxes of all processes, and adds up the sums in its own mailbox in the order of the processes. So all devices get the same
+   bits. No PETSc call.
 */
 #pragma once
 
@@ -14,8 +14,8 @@
 static_assert(IDRS_SUMS(IDRS_CUDA_MAX_S, 1) * IDRS_PARTS <= IDRS_PEER_MESSAGES, "a mailbox holds all sums");
 
 /*
-   By all threads of a block: replaces so many scalars by their sums over all processes; without an exchange it leaves them. False
-   where the host has given up
+   Called by all threads of a block. Replaces the scalars by their sums over all processes; without an exchange it does nothing.
+   Returns false if the host has stopped the wait
 */
 static __device__ __forceinline__ bool IDRSPeersAdd(const IDRSPeerExchange &exchange, int scalars, PetscScalar *sums)
 {

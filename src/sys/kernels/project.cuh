@@ -1,6 +1,5 @@
 /*
-   Common parts of the projections of x, which is there already, or is A u, computed row by row by a product: their end, and
-   their launches
+   Common parts of projections: their end and their launches. x has been computed before, or a product computes x = A u row by row
 */
 #pragma once
 
@@ -8,42 +7,42 @@
 #include "launch.cuh"
 #include "peers.cuh"
 
-/* The place for the sums */
+/* The location of the sums */
 typedef struct {
   IDRSPartials partials;
   PetscScalar *sums;     /* on the host, or on the device */
   uint64_t    *arrived;  /* on the host, set to sequence once the sums are there */
   uint64_t     sequence; /* 0: more launches follow */
-  bool         ends;     /* else another kernel adds sums of further rows to these */
+  bool         ends;     /* else another kernel adds the sums of other rows to these */
 } IDRSSums;
 
-/* One launch of a projection, for the columns of the shadow space from first on, IDRS_COLUMNS_AT_ONCE at most */
+/* One launch of a projection, for at most IDRS_COLUMNS_AT_ONCE columns of the shadow space from `first` on */
 struct _n_IDRSProjection {
   int                       multiprocessors;
   cudaStream_t              stream;
   PetscInt                  n, s, first;
   uint64_t                  key, rstart; /* of the hashed shadow space */
   const PetscScalar *const *P;           /* the arrays of explicit shadow vectors, else NULL */
-  Vec                       operand;     /* u where x = A u is to be computed, or NULL: x is there */
+  Vec                       operand;     /* u if the kernel computes x = A u, or NULL */
   bool                      halo;        /* as in IDRSWorkInfo */
   const PetscScalar        *u;
   PetscScalar              *x;
   const PetscScalar        *y;
-  bool                      both; /* there is a y, whose array is NULL where a process has no rows */
+  bool                      both; /* there is a y, whose array is NULL if this process has no rows */
   IDRSSums                  out;
   IDRSAlgebra               algebra;
 };
 
 /*
-   Blocks that a multiprocessor is to hold, for kernels of so many inner products: the algebra that the first block alone does must
-   not take registers from the many
+   Returns the number of blocks per multiprocessor for a kernel with this number of inner products. The algebra, which only the
+   first block does, must not reduce the occupancy
 */
 static constexpr int IDRSBlocksAtOnce(int products)
 {
   return sizeof(PetscScalar) > 8 || products > 16 ? 1 : (products > 8 ? 3 : 4);
 }
 
-/* The scalars, without the sums, in shared memory */
+/* Returns shared memory for the scalars and their sums */
 template <int S>
 static __device__ __forceinline__ PetscScalar *IDRSSharedStorage()
 {
@@ -53,8 +52,8 @@ static __device__ __forceinline__ PetscScalar *IDRSSharedStorage()
 }
 
 /*
-   By all threads, before the rows: the scalars, on their way while the rows are; whether the device has stopped. A product does not
-   wait for the answer: A u is not used then
+   Called by all threads before the rows. Begins to load the scalars, and returns true if the device has stopped. A product does not
+   wait for this result: after a stop A u is not used
 */
 template <int S>
 static __device__ __forceinline__ bool IDRSProjectBegin(const IDRSShadow<S> &P, const IDRSAlgebra &algebra)
@@ -64,7 +63,8 @@ static __device__ __forceinline__ bool IDRSProjectBegin(const IDRSShadow<S> &P, 
 }
 
 /*
-   By all threads: what follows from the sums of the rows of each thread. The first block adds up, and does the algebra if it is to
+   Called by all threads after the rows. The first block adds up the sums of all blocks, and does the algebra if algebra.storage is
+   set
 */
 template <int S, bool Y, bool HASHED>
 static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, const IDRSShadow<S> &P, const IDRSSums &out,
@@ -79,22 +79,22 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
     storage = P.s > S ? algebra.storage : IDRSSharedStorage<S>();
     sums    = storage + IDRS_STORAGE_SUMS(P.s);
   }
-  /* only the first block is here: the sums of all blocks */
+  /* only in the first block */
   IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, wait);
   if (algebra.result) {
     if (algebra.storage && out.sequence && IDRSPeersAdd(algebra.exchange, IDRS_SUMS(P.s, Y), sums))
       IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
     return;
   }
-  /* the host does the algebra: sums first, then their number */
+  /* the host does the algebra: the sums must be visible before the sequence number */
   __threadfence_system();
   __syncthreads();
   if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;
 }
 
 /*
-   Calls launch with S, Y and HASHED of a kernel as types, and the shadow vectors that it takes. There is one kernel for any number
-   of explicit shadow vectors, which few solves have
+   Calls launch with S, Y and HASHED of a kernel as types, and with its shadow vectors. All numbers of explicit shadow vectors share
+   one kernel, because few solves have them
 */
 template <typename L>
 static cudaError_t IDRSDispatchProjection(const IDRSProjection &projection, L &&launch)

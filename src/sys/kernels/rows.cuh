@@ -1,6 +1,6 @@
 /*
-   Access of kernels to memory: packs of as many scalars as the widest access holds, or of twice as many; one scalar at a time
-   where an array does not begin at a multiple of that width. No PETSc call.
+   Access of kernels to memory in packs, which have the width of the widest access or twice that width. If an array is not aligned
+   to this width, scalars are accessed one by one. No PETSc call.
 */
 #pragma once
 
@@ -18,7 +18,7 @@ struct alignas(W * sizeof(PetscScalar) < IDRS_ACCESS_BYTES ? W * sizeof(PetscSca
   PetscScalar v[W];
 };
 
-/* The first row of this thread, and how far it is to its next one */
+/* The first row of this thread, and the distance to its next row */
 template <int W>
 static __device__ __forceinline__ size_t IDRSFirstRow()
 {
@@ -31,7 +31,10 @@ static __device__ __forceinline__ size_t IDRSRowStride()
   return (size_t)gridDim.x * IDRS_THREADS * W;
 }
 
-/* Rows that the threads of all blocks take in turn. InWarp: whether a lane of this warp has a row, where this one has i */
+/*
+   Rows distributed over the threads of all blocks. InWarp() returns true if any lane of this warp has a row < n, where this lane
+   has row i
+*/
 struct IDRSGridRows {
   template <int W>
   static __device__ __forceinline__ size_t First()
@@ -48,7 +51,7 @@ struct IDRSGridRows {
   static __device__ __forceinline__ bool InWarp(size_t i, size_t n) { return i - threadIdx.x % IDRS_WARP < n; }
 };
 
-/* Rows that a block has for itself, and counts from 0 */
+/* Rows of one block, counted from 0 */
 struct IDRSBlockRows {
   template <int W>
   static __device__ __forceinline__ size_t First()
@@ -65,7 +68,7 @@ struct IDRSBlockRows {
   static __device__ __forceinline__ bool InWarp(size_t i, size_t n) { return i - threadIdx.x % IDRS_WARP < n; }
 };
 
-/* Rows [i, i+W) of x, zeros from row n on */
+/* Returns rows [i, i+W) of x, with zeros from row n on */
 template <int W>
 static __device__ __forceinline__ IDRSPack<W> IDRSLoad(const PetscScalar *x, size_t i, size_t n)
 {
@@ -117,7 +120,7 @@ static __device__ __forceinline__ IDRSPack<W> IDRSZero()
   return p;
 }
 
-/* Sum of |x_i|^2 over the pack */
+/* Returns the sum of |x_i|^2 over the pack */
 template <int W>
 static __device__ __forceinline__ PetscReal IDRSSquare(const IDRSPack<W> &x)
 {

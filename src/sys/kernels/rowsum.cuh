@@ -1,5 +1,5 @@
 /*
-   (A u)_row from the arrays of a CSR matrix, by one lane or several. No PETSc call.
+   Computes (A u)_row from the arrays of a CSR matrix, with one lane or several. No PETSc call.
 */
 #pragma once
 
@@ -7,10 +7,10 @@
 #include <type_traits>
 #include "csr.h"
 
-/* Indices that do not overflow beyond the last one */
+/* Indices beyond the last one do not overflow in this type */
 typedef std::make_unsigned<PetscInt>::type IDRSIndex;
 
-/* Entries of a vector that nothing writes in this kernel; of column -1 there is none */
+/* Loads entries of a vector that this kernel does not write; 0 for column -1 */
 template <int ATONCE>
 static __device__ __forceinline__ void IDRSGather(const PetscScalar *u, const PetscInt column[ATONCE], PetscScalar entry[ATONCE])
 {
@@ -18,21 +18,21 @@ static __device__ __forceinline__ void IDRSGather(const PetscScalar *u, const Pe
   for (int l = 0; l < ATONCE; l++) entry[l] = column[l] >= 0 ? IDRSLoadConstant(u + column[l]) : (PetscScalar)0.0;
 }
 
-/* Returns true if this lane goes on because it has entries left: each by itself */
+/* Returns true if this lane has more entries; each lane decides independently */
 static __device__ __forceinline__ bool IDRSGoesOn(const PetscScalar *, bool left)
 {
   return left;
 }
 
-/* Value q of a matrix in global memory, which nothing writes in this kernel */
+/* Returns value q of a matrix in global memory, which this kernel does not write */
 static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSCSR &A, IDRSIndex q)
 {
   return IDRSLoadConstant(A.a + q);
 }
 
 /*
-   Entries p, p + stride, ... before end. A lane reads ATONCE entries before it uses one of them, and takes those of u with
-   IDRSGather()
+   Returns the sum of a_q u_q over the entries q = p, p + stride, ... before end. A lane loads ATONCE entries before it uses one of
+   them, and loads entries of u with IDRSGather()
 */
 template <int ATONCE, typename Matrix, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const Matrix &A, const Operand &u, IDRSIndex p, IDRSIndex end,
@@ -60,7 +60,7 @@ static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const Matrix &A, co
   return sum;
 }
 
-/* By lane of so many: the part of this lane of (A u)_row */
+/* Returns the part of (A u)_row of this lane, of `lanes` lanes that share the row */
 template <int ATONCE, typename Matrix, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSRowPart(const Matrix &A, const Operand &u, IDRSIndex row, int lane, int lanes)
 {
@@ -69,13 +69,13 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const Matrix &A, const
   return IDRSEntriesSum<ATONCE>(A, u, there ? A.i[row] + lane : 0, there ? A.i[row + 1] : 0, lanes);
 }
 
-/* The arrays of a CSR matrix with dense blocks, and the index of these: see tileindex.h */
+/* The arrays of a CSR matrix with dense blocks, and the column indices of the blocks: see tileindex.h */
 struct IDRSTiledCSR : IDRSCSR {
   const PetscInt *blocks;
   int             bs;
 };
 
-/* The same with blocks, of which a lane takes those number lane, lane + lanes, ... of a row */
+/* The same with dense blocks. This lane processes blocks lane, lane + lanes, ... of the row */
 template <int ATONCE>
 static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSTiledCSR &A, const PetscScalar *u, IDRSIndex row, int lane,
                                                           int lanes)
@@ -105,14 +105,14 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSTiledCSR &A,
   return sum;
 }
 
-/* By a warp: (A u)_row, for its first lane */
+/* Called by a warp. Returns (A u)_row in the first lane */
 template <int ATONCE, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, const Operand &u, IDRSIndex row)
 {
   return IDRSWarpSum<IDRS_WARP>(IDRSRowPart<ATONCE>(A, u, row, threadIdx.x % IDRS_WARP, IDRS_WARP));
 }
 
-/* By a warp: entry of A u for row + (this lane), where row is the first of 32 */
+/* Called by a warp for 32 rows from `row` on. Returns (A u)_i with i = row + (this lane) */
 template <int ATONCE, typename Matrix, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSRowSum(const Matrix &A, const Operand &u, IDRSIndex row, int lanes)
 {
@@ -131,7 +131,7 @@ static __device__ __forceinline__ PetscScalar IDRSRowSum(const Matrix &A, const 
   return mine;
 }
 
-/* The same, where each lane has a row, but for entries beyond so many: those of one row after another are shared by all lanes */
+/* The same with the first `own` entries of each row processed by one lane. All lanes share the other entries, row by row */
 template <int ATONCE, typename Matrix, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const Matrix &A, const Operand &u, IDRSIndex row, int own)
 {

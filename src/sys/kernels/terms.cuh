@@ -5,7 +5,7 @@
 
 #include <petscsys.h>
 
-/* y + first u + c v, without the terms whose coefficient is zero */
+/* Returns y + first u + c v, without terms whose coefficient is zero */
 static __device__ __forceinline__ PetscScalar IDRSAddTerms(PetscScalar y, PetscScalar first, PetscScalar u, PetscScalar c,
                                                            PetscScalar v)
 {

@@ -1,16 +1,16 @@
 /*
-   Waiting inside kernels. A thread reads a place in memory again and again until it finds what another thread stores there. There
-   are three kinds of places:
+   Waiting inside kernels. A thread polls a memory location until another thread has stored a value there. There are three kinds of
+   locations:
 
      message   a real number with the number of its launch or exchange, stored in one access
      marked    a scalar; a NaN with all bits set marks each real that has not been stored yet
-     number    of the last phase that a row has been through, stored with release and loaded with acquire
+     number    the last phase that a row has completed, stored with release and loaded with acquire
 
    and three limits:
 
-     IDRSWaitUnlimited   for blocks that do not depend on the waiting one, so that they store their part in any case
-     IDRSWaitPolls       for blocks that must all be resident: a number of loads that follows from the timeout, see timeout.h
-     IDRSWaitPeers       for other devices: until the host, which has the same timeout, sets a flag
+     IDRSWaitUnlimited   for blocks that do not depend on the waiting block, so they always store their value
+     IDRSWaitPolls       for blocks that must all be resident: a number of loads, computed from the timeout, see timeout.h
+     IDRSWaitPeers       for other devices: until the host sets a flag, after the same timeout
 
    No PETSc call.
 */
@@ -26,8 +26,8 @@ struct IDRSWaitUnlimited {
 };
 
 /*
-   left: loads that are left to this thread in this kernel. If each lane calls Ends() whenever one of them does, all lanes of a warp
-   reach the limit together
+   left: remaining polls of this thread in this kernel. All lanes of a warp must call Ends() equally often, so that they reach the
+   limit at the same time
 */
 struct IDRSWaitPolls {
   unsigned int left;
@@ -41,7 +41,7 @@ struct IDRSWaitPolls {
   }
 };
 
-/* The flag is in the memory of the host: one load in 1024 looks at it */
+/* The flag is in host memory: it is read at every 1024th poll */
 struct IDRSWaitPeers {
   const volatile int *givenup;
   unsigned int        polls;
@@ -57,9 +57,8 @@ struct IDRSWaitPeers {
 };
 
 /*
-   A sum of a block on its way to the block that adds up: each half of a double, or a float twice, goes in one access with the
-   number of the launch, so that the reader sees when it has come, and no fence is needed. Memory holds 0 at first, and launches
-   count from 1
+   A sum of a block, for the block that adds up the sums. Each half of a double, or a float twice, is stored in one access with the
+   number of the launch. The reader compares this number, so no fence is needed. Memory is 0 at first, and launches count from 1
 */
 typedef ulonglong2 IDRSBlockMessage;
 
@@ -88,7 +87,7 @@ static __device__ __forceinline__ void IDRSPostMessage(IDRSBlockMessage *message
 }
 #endif
 
-/* Bits in which its numbers differ from the one that is waited for */
+/* Returns the bits in which the launch numbers of the message differ from `launch` */
 static __device__ __forceinline__ uint32_t IDRSMessageLacks(const IDRSBlockMessage &message, uint32_t launch)
 {
   return ((uint32_t)(message.x >> 32) ^ launch) | ((uint32_t)(message.y >> 32) ^ launch);
@@ -108,7 +107,7 @@ static __device__ __forceinline__ PetscReal IDRSMessageValue(const IDRSBlockMess
 #endif
 }
 
-/* The scalar whose parts are in so many messages */
+/* Returns the scalar whose real parts are in IDRS_PARTS messages */
 static __device__ __forceinline__ PetscScalar IDRSMessagesScalar(const IDRSBlockMessage *message)
 {
 #if PetscDefined(USE_COMPLEX)
@@ -127,8 +126,8 @@ typedef unsigned long long IDRSBits;
 #endif
 
 /*
-   NaNs are replaced by another one before they are stored. A real is stored and loaded in one access, so that a thread which does
-   not find the mark has the number, and neither fence nor flag is needed. Numbers stay as they are until the next kernel begins
+   A NaN is replaced by another NaN than the mark before it is stored. A real is stored and loaded in one access, so a value other
+   than the mark is the number, and neither a fence nor a flag is needed. Numbers do not change until the next kernel begins
 */
 typedef struct {
   IDRSBits part[IDRS_PARTS];
@@ -158,7 +157,9 @@ static __device__ __forceinline__ void IDRSMarkedClear(IDRSMarked *marked)
   for (int k = 0; k < IDRS_PARTS; k++) marked->part[k] = IDRS_ABSENT;
 }
 
-/* The same for the first part, once the device sees all that this thread has stored. A fence would empty the L1 cache, too */
+/*
+   Clears the first part with release semantics, after all earlier stores of this thread. A fence would also invalidate the L1 cache
+*/
 static __device__ __forceinline__ void IDRSMarkedClearRelease(IDRSMarked *marked)
 {
 #if PetscDefined(USE_REAL_SINGLE)
@@ -182,7 +183,7 @@ static __device__ __forceinline__ void IDRSMarkedStore(IDRSMarked *marked, Petsc
   }
 }
 
-/* Asks for a marked, or does not: a load without a branch, so that those of other markeds are under way, too */
+/* Loads a marked scalar if `ask` is set, with a predicated load instead of a branch, so that several loads are in flight at once */
 static __device__ __forceinline__ void IDRSMarkedLoadIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
 {
 #pragma unroll
@@ -228,8 +229,8 @@ struct IDRSMarkedInGlobal {
 };
 
 /*
-   By a warp: the lanes get the scalars that they want. None is asked for again once it has come: too many loads hold up those that
-   others wait for
+   Called by a warp. Waits for the wanted scalars of each lane. A scalar that has arrived is not loaded again, because many loads
+   delay the loads of other warps
 */
 template <int count, typename Memory = IDRSMarkedInGlobal>
 static __device__ __forceinline__ void IDRSWaitForMarked(const IDRSMarked *const from[count], const bool wanted[count],
@@ -248,7 +249,7 @@ static __device__ __forceinline__ void IDRSWaitForMarked(const IDRSMarked *const
   } while (!IDRSWarpAll(!missing) && !wait->Ends());
 }
 
-/* By a warp: waits until the number of a row is that of the phase. What its warp has stored before can be read then */
+/* Called by a warp. Waits until the number of a row equals the phase. Earlier stores of the warp of that row are then visible */
 static __device__ __forceinline__ void IDRSWaitForNumber(const unsigned int *done, unsigned int phase, IDRSWaitPolls *wait)
 {
   unsigned int number;
@@ -259,7 +260,7 @@ static __device__ __forceinline__ void IDRSWaitForNumber(const unsigned int *don
   __syncwarp();
 }
 
-/* By a warp, whose lanes have all stored their part of the row */
+/* Called by a warp after all its lanes have stored their parts of the row */
 static __device__ __forceinline__ void IDRSStoreNumber(unsigned int *done, unsigned int phase)
 {
   __syncwarp();

@@ -1,13 +1,13 @@
 /*
-   Marked scalars in the shared memory of a cluster: each block has all of them. A thread that has computed one stores it into all
-   blocks, and a thread that waits for one looks at its own block only. No PETSc call.
+   Marked scalars in the shared memory of a cluster. Each block has a copy of all of them. A thread stores a computed scalar in all
+   blocks, and a waiting thread polls only the copy in its own block. No PETSc call.
 */
 #pragma once
 
 #include "wait.cuh"
 #include "../device/cluster.cuh"
 
-/* Asks for a marked in the shared memory of this block, or does not, see IDRSMarkedLoadIf() */
+/* Loads a marked scalar from the shared memory of this block if `ask` is set, see IDRSMarkedLoadIf() */
 static __device__ __forceinline__ void IDRSMarkedLoadClusterIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
 {
   const unsigned int place = (unsigned int)__cvta_generic_to_shared(from);
@@ -26,7 +26,7 @@ static __device__ __forceinline__ void IDRSMarkedLoadClusterIf(bool ask, const I
   }
 }
 
-/* Stores a scalar into the same place of all blocks of a cluster of so many */
+/* Stores a scalar at the same offset in all `blocks` blocks of a cluster */
 static __device__ __forceinline__ void IDRSMarkedStoreCluster(IDRSMarked *marked, unsigned int blocks, PetscScalar x)
 {
   const PetscReal    real[2] = {PetscRealPart(x), PetscImaginaryPart(x)};

@@ -9,8 +9,8 @@
   #include <nccl.h>
 
 typedef struct {
-  ncclComm_t   comm;   /* NULL once something has failed */
-  cudaStream_t stream; /* of the messages, beside PETSc's, which goes on meanwhile */
+  ncclComm_t   comm;   /* NULL after a failure */
+  cudaStream_t stream; /* for messages, concurrent with PETSc's stream */
   PetscMPIInt  rank;
 } IDRSNCCL;
 
@@ -20,16 +20,16 @@ typedef struct {
     #define IDRS_NCCL_REAL ncclDouble
   #endif
 
-/* Under which communicators are kept with those of MPI */
+/* The attribute of an MPI communicator that has its NCCL communicator */
 static PetscMPIInt IDRSNCCLKeyval = MPI_KEYVAL_INVALID;
 
 /*
-   PETSc's own communicator of PETSC_COMM_WORLD, once it has one of NCCL: without this reference it would go whenever no PETSc
-   object is left on it
+   A reference to PETSc's inner communicator of PETSC_COMM_WORLD, once it has an NCCL communicator. Without it PETSc would free the
+   inner communicator with the last PETSc object on it
 */
 static MPI_Comm IDRSNCCLWorld = MPI_COMM_NULL;
 
-/* Called by MPI when the communicator goes */
+/* Called by MPI when the communicator is freed */
 static int MPIAPI IDRSNCCLFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
 {
   IDRSNCCL *nccl = (IDRSNCCL *)attribute;
@@ -49,7 +49,7 @@ static PetscErrorCode IDRSNCCLFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the data that are kept with the communicator, or NULL */
+/* Returns the data of the communicator, or NULL */
 static PetscErrorCode IDRSNCCLFind_Private(MPI_Comm comm, IDRSNCCL **nccl)
 {
   PetscMPIInt found = 0;
@@ -60,7 +60,7 @@ static PetscErrorCode IDRSNCCLFind_Private(MPI_Comm comm, IDRSNCCL **nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for a call that NCCL has to be there for */
+/* The same, but an error if NCCL does not connect these processes */
 static PetscErrorCode IDRSNCCLGet_Private(MPI_Comm comm, IDRSNCCL **nccl)
 {
   PetscFunctionBegin;
@@ -71,7 +71,7 @@ static PetscErrorCode IDRSNCCLGet_Private(MPI_Comm comm, IDRSNCCL **nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ends what is under way, on this device; other processes are not told */
+/* Aborts operations in flight on this device, without a message to other processes */
 static PetscErrorCode IDRSNCCLAbort_Private(IDRSNCCL *nccl)
 {
   PetscFunctionBegin;
@@ -80,7 +80,7 @@ static PetscErrorCode IDRSNCCLAbort_Private(IDRSNCCL *nccl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of a call of NCCL: after an error nothing more is expected of the communicator */
+/* Checks the result of an NCCL call. After an error the communicator is aborted */
 static PetscErrorCode IDRSNCCLResult_Private(IDRSNCCL *nccl, ncclResult_t result)
 {
   PetscFunctionBegin;
@@ -89,7 +89,7 @@ static PetscErrorCode IDRSNCCLResult_Private(IDRSNCCL *nccl, ncclResult_t result
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB, "NCCL: %s", ncclGetErrorString(result));
 }
 
-/* A communicator of NCCL for these processes; where it cannot be, it stays NULL on all of them */
+/* Creates an NCCL communicator for these processes; if that fails on one process, it is NULL on all */
 static PetscErrorCode IDRSNCCLInit_Private(MPI_Comm comm, IDRSNCCL *nccl)
 {
   PetscMPIInt  size, failed;
@@ -109,8 +109,8 @@ static PetscErrorCode IDRSNCCLInit_Private(MPI_Comm comm, IDRSNCCL *nccl)
 }
 
 /*
-   IDRSNCCLConnect - Connects the devices of a communicator of PETSc's own, or says why they cannot be connected. Collective, and
-   the same on all processes. Where NCCL has failed on one of them since the last time, all begin anew.
+   IDRSNCCLConnect - Connects the devices of an inner communicator of PETSc, or returns the reason why they cannot be connected, the
+   same on all processes. Collective. If NCCL has failed on one process since the last call, all processes connect again.
 */
 PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 {
@@ -146,7 +146,7 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
   if (!nccl->comm) *why = "NCCL finds no way between the GPUs; the environment variable NCCL_DEBUG=INFO makes it say why";
   else if (IDRSNCCLWorld == MPI_COMM_NULL) {
     PetscCallMPI(MPI_Comm_compare(comm, PETSC_COMM_WORLD, &relation));
-    if (relation == MPI_CONGRUENT) { /* only then do all processes of the world come here */
+    if (relation == MPI_CONGRUENT) { /* only then do all processes of PETSC_COMM_WORLD call this */
       PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSNCCLWorld, NULL));
       if (IDRSNCCLWorld != comm) PetscCall(PetscCommDestroy(&IDRSNCCLWorld));
     }
@@ -169,7 +169,7 @@ PetscErrorCode IDRSNCCLRenew(MPI_Comm comm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSNCCLAllreduce - Adds up scalars of all processes, in the order of the stream; the same bits on all devices */
+/* IDRSNCCLAllreduce - Enqueues the sum of scalars over all processes on the stream; the bits are the same on all devices */
 PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
 {
   IDRSNCCL *nccl;
@@ -182,8 +182,8 @@ PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscSc
 }
 
 /*
-   IDRSNCCLExchange - Sends and receives messages, as a whole, on a stream beside PETSc's: once they are packed, up to where they
-   have arrived. One to this process itself is a copy
+   IDRSNCCLExchange - Sends and receives messages in one NCCL group on the stream for messages, after the event `packed`, and
+   records the event `arrived`. A message to this process itself is a copy
 */
 PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt sends, const IDRSMessage send[], PetscInt receives,
                                 const IDRSMessage receive[], cudaEvent_t arrived)
@@ -208,7 +208,7 @@ PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt send
       result = ncclRecv(receive[i].data, receive[i].bytes, ncclInt8, receive[i].rank, nccl->comm, nccl->stream);
     else copied = cudaMemcpyAsync(receive[i].data, own->data, own->bytes, cudaMemcpyDeviceToDevice, nccl->stream);
   }
-  ended = ncclGroupEnd(); /* in any case, or the group would stay open */
+  ended = ncclGroupEnd(); /* also after an error, because the group would stay open */
   PetscCall(IDRSNCCLResult_Private(nccl, result == ncclSuccess ? ended : result));
   PetscCallCUDA(copied);
   PetscCallCUDA(cudaEventRecord(arrived, nccl->stream));
@@ -216,9 +216,9 @@ PetscErrorCode IDRSNCCLExchange(MPI_Comm comm, cudaEvent_t packed, PetscInt send
 }
 
 /*
-   IDRSNCCLCheck - Called while the host has waited so long: ends what is under way, so that the device can be used again, after an
-   error that no call has returned, or after so long a time that a process must have gone another way, which NCCL does not see on
-   one host. Where nothing can be under way, it does nothing.
+   IDRSNCCLCheck - Called repeatedly while the host waits. After an asynchronous NCCL error or the timeout it aborts operations in
+   flight, so that the device can be used again. NCCL does not detect on one host that a process no longer takes part, so the
+   timeout is needed. Without a communicator this function does nothing.
 */
 PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
 {
@@ -240,9 +240,8 @@ PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
 }
 
 /*
-   IDRSNCCLFinish - Called before memory of the device is freed, which waits for all that is under way there. After an error these
-   may be sums and messages in which no other process takes part any more: what has not come within the timeout is given up, and at
-   once where that is known.
+   IDRSNCCLFinish - Called before device memory is freed, which waits for all work on the device. After an error other processes may
+   no longer take part in the sums and messages in flight. They are aborted after the timeout, or at once if `failed` is set.
 */
 PetscErrorCode IDRSNCCLFinish(MPI_Comm comm, cudaStream_t stream, PetscBool failed)
 {
@@ -301,7 +300,7 @@ PetscErrorCode IDRSNCCLFinish(MPI_Comm comm, cudaStream_t stream, PetscBool fail
 }
 #endif
 
-/* IDRSNCCLWait - Waits until the stream has done its work, with an error after the timeout */
+/* IDRSNCCLWait - Waits until the stream has completed its work. Reports an error after the timeout */
 PetscErrorCode IDRSNCCLWait(MPI_Comm comm, cudaStream_t stream)
 {
   const PetscLogDouble began = MPI_Wtime();

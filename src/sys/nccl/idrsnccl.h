@@ -1,14 +1,13 @@
 /*
-   Sums over the devices of several processes, and messages between them, from device to device, by NCCL where the library was built
-   with it. A communicator of NCCL is made once for an MPI communicator of PETSc's own, and kept with it. It serves reductions and
-   scatters alike.
+   Sums over the devices of several processes, and messages from device to device, by NCCL if the library was built with it. Each
+   inner MPI communicator of PETSc has one NCCL communicator, as an attribute, for reductions and scatters.
 */
 #pragma once
 
 #include <petscsys.h>
 #include <cuda_runtime.h>
 
-/* In the memory of the device, to or from the process of that rank */
+/* A message in device memory, to or from the process with this rank */
 typedef struct {
   PetscMPIInt  rank;
   PetscScalar *data;

@@ -1,11 +1,10 @@
 /*
-   The mailboxes of a communicator: made by all processes together, mapped by CUDA's interprocess communication, and divided into
-   channels.
+   The mailboxes of a communicator: created collectively, mapped by CUDA's interprocess communication, and divided into channels.
 
-   A channel has room for two exchanges, which take turns. Exchange e + 2 may overwrite what exchange e has left: a process sends
-   e + 2 once its kernel with e + 1 has ended, for which the message e + 1 of each other process has come, and a process sends that
-   after its kernel with e has read everything. So the kernels of a channel are to run one after another on each device, which those
-   of a solver do.
+   A channel has memory for two exchanges. Exchange e + 2 overwrites the messages of exchange e. This is safe: a process sends e + 2
+   after its kernel with exchange e + 1 has ended, so it has received message e + 1 of every other process, and each of them sent e
+   + 1 after its kernel with exchange e had read all messages. Therefore the kernels of a channel must run one after another on each
+   device, as the kernels of a solver do.
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
@@ -15,14 +14,13 @@
 #include "../device/timeout.h"
 
 /*
-   Channels of a communicator, for solvers and for each of the right-hand sides that a solver takes at the same time: as many as a
-   mask of 64 bits has places for
+   Channels of a communicator: one for each simultaneous right-hand side of a solver. Their number is the number of bits of `taken`
 */
 #define IDRS_CHANNELS 64
 
 /*
-   Shares of a communicator, and what their sizes are multiples of, as other allocations of a process would be mapped with smaller
-   ones
+   Largest number of shares of a communicator, and the unit of their sizes. Smaller allocations would be mapped together with other
+   allocations of the process
 */
 #define IDRS_SHARES      64
 #define IDRS_SHARE_BYTES ((size_t)1 << 21)
@@ -30,12 +28,12 @@
 typedef struct {
   PetscMPIInt    rank, size;
   const char    *why;                      /* these processes cannot be connected, or NULL */
-  void          *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here; NULL where they have not been made */
+  void          *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here, or NULL */
   IDRSPeers     *peers;                    /* the same for kernels */
   int           *givenup;                  /* pinned */
-  uint32_t       exchanges[IDRS_CHANNELS]; /* how many there have been in each channel */
-  uint64_t       taken;                    /* channels that solvers of this process have, a bit each */
-  PetscBool      isBroken;                 /* an exchange was not made: channels may disagree about their number */
+  uint32_t       exchanges[IDRS_CHANNELS]; /* number of the last one in each channel */
+  uint64_t       taken;                    /* channels that solvers of this process use, one bit each */
+  PetscBool      isBroken;                 /* an exchange failed: processes may have different exchange numbers */
   PetscBool      shared;                   /* some of these processes are on the same device */
   IDRSPeersShare share[IDRS_SHARES];       /* in the same order on all processes */
   PetscInt       shares;
@@ -44,9 +42,9 @@ typedef struct {
 static PetscMPIInt IDRSPeersKeyval = MPI_KEYVAL_INVALID;
 
 /*
-   True if mailboxes connect this process with others on the same device. A block that waits for other processes must
-   then leave room for their kernels: those that would follow it early, and fill the multiprocessors while they wait themselves, are
-   launched after it
+   True if mailboxes connect this process with others on the same device. A block that waits for other processes must not keep their
+   kernels from running. So the next kernels are not launched early then, because they would occupy the multiprocessors while they
+   wait
 */
 static bool IDRSPeersShared = false;
 
@@ -55,13 +53,13 @@ bool IDRSPeersShareDevice(void)
   return IDRSPeersShared;
 }
 
-/* Messages of an exchange in the mailbox of a process */
+/* Returns the number of messages of an exchange in the mailbox of a process */
 static size_t IDRSPeersRoom(const IDRSMailboxes *boxes)
 {
   return (size_t)IDRS_PEER_MESSAGES * (size_t)boxes->size;
 }
 
-/* Returns the data that are kept with the communicator, or NULL */
+/* Returns the data of the communicator, or NULL */
 static PetscErrorCode IDRSPeersFind_Private(MPI_Comm comm, IDRSMailboxes **boxes)
 {
   PetscMPIInt found = 0;
@@ -72,7 +70,7 @@ static PetscErrorCode IDRSPeersFind_Private(MPI_Comm comm, IDRSMailboxes **boxes
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The memory of other processes is not mapped any more. That of this one must stay as long as they may have it mapped */
+/* Unmaps memory of other processes. The memory of this process must not be freed while they may have it mapped */
 static void IDRSPeersUnmap(const IDRSMailboxes *boxes, void *memory[])
 {
   for (PetscMPIInt p = 0; p < boxes->size; p++) {
@@ -82,7 +80,7 @@ static void IDRSPeersUnmap(const IDRSMailboxes *boxes, void *memory[])
   (void)cudaGetLastError();
 }
 
-/* Shares that somebody has are returned later */
+/* Unmaps all shares. A share in use is deleted later, by IDRSPeersDestroyShare() */
 static void IDRSPeersDropShares(IDRSMailboxes *boxes, bool frees)
 {
   for (PetscInt i = 0; i < boxes->shares; i++) {
@@ -139,7 +137,7 @@ static PetscErrorCode IDRSPeersNode_Private(MPI_Comm comm, PetscBool *node)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory of this process, of zeros, and how others map it. Returns whether CUDA can do so */
+/* Allocates memory of zeros on this process, with a handle for other processes. *made is set if CUDA supports this */
 static PetscErrorCode IDRSPeersMake_Private(size_t bytes, void **memory, cudaIpcMemHandle_t *handle, PetscBool *made)
 {
   cudaStream_t stream;
@@ -156,7 +154,7 @@ static PetscErrorCode IDRSPeersMake_Private(size_t bytes, void **memory, cudaIpc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes memory and maps that of all, on all processes or on none */
+/* Allocates memory and maps the memory of the other processes, on all processes or on none */
 static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *boxes, size_t bytes, void *memory[],
                                            PetscBool *mapped)
 {
@@ -191,14 +189,14 @@ static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *b
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the mailboxes and maps them, on all processes or on none */
+/* Creates the mailboxes and maps them, on all processes or on none */
 static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscBool *opened)
 {
   IDRSPeers    peers = {};
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  *(volatile int *)boxes->givenup = 1; /* kernels of a solve that has ended with an error may wait still */
+  *(volatile int *)boxes->givenup = 1; /* kernels of a solve that ended with an error may still wait */
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   IDRSPeersUnmap(boxes, boxes->mailbox);
@@ -220,7 +218,7 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A channel that no solver has on any process; -1 where there is none */
+/* Returns a channel that no solver uses on any process, or -1 */
 static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscInt *channel)
 {
   uint64_t available = ~boxes->taken;
@@ -236,15 +234,15 @@ static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes,
 }
 
 /*
-   IDRSPeersConnect - Connects the devices of a communicator of PETSc's own, and gives a solver a channel between them, if it has
-   none (-1) and wants one (not NULL), or says why that cannot be. Collective, and the same on all processes. If an exchange has
+   IDRSPeersConnect - Connects the devices of an inner communicator of PETSc, and assigns a channel to a solver if *channel is -1;
+   channel may be NULL. If that fails, `why` is the reason. Collective, with the same result on all processes. If an exchange has
    failed on one of them since the last call, all connect again. If automatic, processes that share a device are not connected,
    because each would wait for kernels of the others that cannot be resident
 */
 PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
   IDRSMailboxes *boxes;
-  PetscMPIInt    states[2]; /* all begin anew; a process shares its device, in this communicator or in another one */
+  PetscMPIInt    states[2]; /* all connect again; a process shares its device, in this communicator or in another one */
   PetscBool      node = PETSC_FALSE, opened = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -287,7 +285,7 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPeersNext - The next exchange of a channel, for the next kernel */
+/* IDRSPeersNext - Returns the next exchange of a channel, for the next kernel */
 PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *exchange)
 {
   IDRSMailboxes *boxes;
@@ -308,9 +306,9 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
 
 /*
    IDRSPeersCreateShare - Allocates bytes of zeros on this process, which the other processes map; NULL if that fails. Collective on
-   connected processes, and the same result on all. Messages of earlier kernels have arrived before all processes are here, and are
-   cleared, because after 2^31 exchanges they would count as later ones. So a process must not send to another one before it has
-   received a message of it
+   connected processes, with the same result on all. Messages of earlier kernels have arrived before the processes agree here, and
+   are cleared, because after 2^31 exchanges they would count as later ones. So a process must not send to another process before it
+   has received a message from it
 */
 PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare *newshare)
 {
@@ -353,7 +351,7 @@ PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSPeersNextOfShare - The number of the next exchange through a share */
+/* IDRSPeersNextOfShare - Returns the number of the next exchange through a share */
 PetscErrorCode IDRSPeersNextOfShare(MPI_Comm comm, IDRSPeersShare share, uint32_t *number)
 {
   IDRSMailboxes *boxes;
@@ -380,8 +378,8 @@ PetscErrorCode IDRSPeersDestroyShare(IDRSPeersShare *share)
 }
 
 /*
-   IDRSPeersCheck - Called while the host has waited so long. After the timeout kernels stop waiting, and the host reports an error.
-   Without mailboxes it does nothing
+   IDRSPeersCheck - Called repeatedly while the host waits. After the timeout kernels stop waiting, and the host reports an error.
+   Without mailboxes this function does nothing
 */
 PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 {
@@ -399,9 +397,9 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 }
 
 /*
-   IDRSPeersFinish - Returns a channel, if there is one, before memory of the device is freed, which waits for all that is under way
-   there. After an error these may be exchanges in which no other process takes part any more, those of a preconditioner, too:
-   kernels do not wait for them from now on, and all processes begin anew the next time
+   IDRSPeersFinish - Releases the channel of a solver, before device memory is freed, which waits for all work on the device. After
+   an error other processes may no longer take part in the exchanges in flight, also those of a preconditioner. Then kernels stop
+   waiting, and all processes connect again in the next call of IDRSPeersConnect()
 */
 PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool failed)
 {

@@ -1,7 +1,7 @@
 /*
-   Sums over the devices of the processes of one node inside a kernel: each process maps the mailboxes of the others into its own
-   address space, and kernels write there. The mailboxes are made once for an MPI communicator of PETSc's own, and kept with it.
-   They are divided into channels, one for each solver.
+   Sums over the devices of the processes of one node inside a kernel. Each process maps the mailboxes of the others into its own
+   address space, and kernels write there. Each inner MPI communicator of PETSc has mailboxes, as an attribute, which are divided
+   into channels.
 */
 #pragma once
 
@@ -10,19 +10,19 @@
 
 #define IDRS_MAX_PEERS 32
 
-/* Messages that a process sends to each of the others at once, at most */
+/* Largest number of messages of an exchange, from a process to each other process */
 #define IDRS_PEER_MESSAGES 320
 
-/* The mailboxes, in the memory of the device */
+/* The mailboxes, in device memory */
 typedef struct {
   ulonglong2 *mailbox[IDRS_MAX_PEERS]; /* of each process */
-  const int  *givenup;                 /* on the host, nonzero: kernels are not to wait any longer */
+  const int  *givenup;                 /* on the host; nonzero: kernels must stop waiting */
   int         rank, size;
 } IDRSPeers;
 
 /*
-   One exchange: the message i of process p is at  first + i size + p  of a mailbox, and carries the number of the exchange.
-   peers = NULL: no exchange
+   One exchange: message i of process p is at first + i size + p of a mailbox, and has the number of the exchange. peers = NULL: no
+   exchange
 */
 typedef struct {
   const IDRSPeers *peers;
@@ -31,15 +31,16 @@ typedef struct {
 } IDRSPeerExchange;
 
 /*
-   Memory of each process that kernels of the others write to, beside the mailboxes: as much as each of them has asked for. It is
-   kept with the communicator, and serves again once it is given back, so that nobody frees what another process may have mapped
+   Memory of each process, besides the mailboxes, that kernels of other processes write to. Sizes may differ between processes. A
+   released share belongs to the communicator and is used again, so that memory is not freed while another process may have it
+   mapped
 */
 typedef struct _n_IDRSPeersShare *IDRSPeersShare;
 struct _n_IDRSPeersShare {
   void      *memory[IDRS_MAX_PEERS]; /* of each process, as mapped here */
   size_t     bytes;                  /* of this process */
   const int *givenup;                /* as in IDRSPeers */
-  uint32_t   exchanges;              /* how many there have been */
+  uint32_t   exchanges;              /* number of the last one */
   PetscBool  taken;
   PetscBool  isBroken; /* an exchange has failed, and the memory is no longer mapped */
 };

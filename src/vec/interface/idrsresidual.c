@@ -89,7 +89,7 @@ PetscErrorCode IDRSResidual_Vec(const IDRSGroup *group, Vec b[], Vec t[], Vec y[
     else if (t && t[i] == y[i]) PetscCall(VecAYPX(y[i], -1.0, b[i]));
     else if (t) PetscCall(VecWAXPY(y[i], -1.0, t[i], b[i]));
     if (copy && copy[i]) PetscCall(VecCopy(y[i], copy[i]));
-    PetscCall(VecSet(group->work[i]->z, 0.0));
+    PetscCall(IDRSVecZero(group->work[i]->z));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -25,7 +25,7 @@ static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWork work, const IDRSBlockAxpy *sum,
   for (PetscInt j = 0; j < sum->ny; j++) {
     const PetscScalar *c = sum->C + j * sum->ld;
 
-    PetscCall(VecSet(y[j], 0.0));
+    PetscCall(IDRSVecZero(y[j]));
     PetscCall(VecMAXPY(y[j], scaled, (PetscScalar *)c, x));
     if (scaled && work->diagonal) PetscCall(VecPointwiseMult(y[j], y[j], work->diagonal));
     if (sum->add) PetscCall(VecAXPY(y[j], 1.0, sum->y[j].vec));

@@ -416,7 +416,7 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
   }
   PetscCall(VecCopy(col->v, col->r));
   PetscCall(KSPIDRSAddIterate_Private(ksp, &one)); /* vec_sol += z + U beta */
-  PetscCall(VecSet(col->z, 0.0));
+  PetscCall(IDRSVecZero(col->z));
   PetscCall(KSPIDRSAnchor_Private(col));
   PetscCall(PetscInfo(ksp, "The U of the last solve are dropped: %s, by a factor of %g\n", why, (double)growth));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));

@@ -115,8 +115,8 @@ PetscErrorCode KSPIDRSSmoothBegin_Private(KSP ksp)
 
   PetscFunctionBegin;
   if (!idrs->d) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecSet(idrs->d, 0.0));
-  PetscCall(VecSet(idrs->e, 0.0));
+  PetscCall(IDRSVecZero(idrs->d));
+  PetscCall(IDRSVecZero(idrs->e));
   idrs->sigma = 1.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

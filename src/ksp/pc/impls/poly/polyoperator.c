@@ -27,7 +27,7 @@ static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
   if (!*known) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetDiagonal(A, poly->op.t));
   PetscCall(IDRSRowsLargest(A, 0, NULL, poly->op.w, &largest));
-  if (!largest) PetscCall(VecSet(poly->op.w, 0.0));
+  if (!largest) PetscCall(IDRSVecZero(poly->op.w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

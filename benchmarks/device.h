@@ -1,5 +1,5 @@
 /*
-   Times on a device: it goes on with what it has been asked for while the host does
+   Waits for a GPU before a time is taken, because the host does not wait for the kernels that it launches
 */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
-   Matrices that are timed
+   Matrices of the benchmarks: convection-diffusion in 3-D, recirculating convection in 2-D, and rows of different lengths
 */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
-   Preconditioners by their names in the option -pcs of the benchmarks: "jacobi"; "poly:8" with a degree; "poly:8:matching" with a
-   degree and a scaling; "matching:ilu" with the preconditioner of the permuted matrix
+   Sets a preconditioner by its name in the option -pcs of the benchmarks: "jacobi"; "poly:8" with a degree; "poly:8:matching" with
+   a degree and a scaling; "matching:ilu" with the preconditioner of the permuted and scaled matrix
 */
 #pragma once
 

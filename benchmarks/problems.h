@@ -1,5 +1,5 @@
 /*
-   Hard systems that need no file: five points on a square grid, with what makes Krylov solvers fail
+   Generated systems on which Krylov solvers often fail: five-point stencils on a square grid
 */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
-   Progress of a benchmark, in one line of the standard error that is overwritten; nothing is printed unless that is a terminal.
-   The standard output does not tell: mpiexec may give a process a terminal of its own there.
+   Prints the progress of a benchmark in one line of the standard error, which the next text overwrites. Prints nothing if the
+   standard error is not a terminal. The standard output is not tested, because mpiexec may connect it to a terminal of its own
 */
 #pragma once
 

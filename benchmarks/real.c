@@ -12,7 +12,8 @@ many systems are solved and wrong, and matvecs and milliseconds for those solved
                        1.1)\n\
   -verbose             print a line for every run: reason, iterations, true residual, milliseconds of set-up and solve\n\
   -repeat n            solves of each run: the median of their times counts (default 1). The first one allocates\n\
-Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000). On a GPU: -mat_type aijcusparse -vec_type cuda.\n\n";
+Tolerance and maximum number of iterations: -ksp_rtol, -ksp_max_it (default 1e-8, 5000). On a GPU: -mat_type aijcusparse\n\
+-vec_type cuda.\n\n";
 
 #include <petscksp.h>
 #include <petsctime.h>

@@ -8,8 +8,7 @@ tolerance.\n\
   -solvers a,b:4,c     methods, each with an optional s (default\n\
                        idrs:1,idrs:2,idrs:4,idrs:8,idrs:16,idr:1,idr:4,idr:8,idr:16,bcgs,gmres)\n\
   -pcs a,b:8,c         preconditioners, poly with an optional degree (default none,jacobi,ilu; ilu is bjacobi on several\n\
-                       processes); one that cannot be\n\
-                       set up for a matrix is told of, and left out\n\
+                       processes); if the set-up fails for a matrix, a line says so\n\
   -seeds k             number of seeds of the shadow space and of poly; idrs runs once with each (default 1)\n\
   -columns a,b,c       KSPMatSolve() with so many right-hand sides, of idrs only, of seven kinds: random solutions, points,\n\
                        sines, nearly equal ones, equal ones,\n\

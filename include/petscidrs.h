@@ -1,6 +1,6 @@
 /*
    Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the preconditioners PCPOLY (polynomials),
-   PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the factorisation package MATSOLVERPETSCIDRS,
+   PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the factorization package MATSOLVERPETSCIDRS,
    matrices MATAIJSTREAM that are streamed from host memory, matrix powers, and scatters PETSCSFNCCL from GPU to GPU
 */
 #pragma once
@@ -45,11 +45,11 @@ typedef enum {
 PETSC_EXTERN const char *const KSPIDRSImplementations[];
 
 /*E
-  KSPIDRSCommunication - How the reductions of `KSPIDRS` travel between GPUs
+  KSPIDRSCommunication - The communication of the reductions of `KSPIDRS` between GPUs
 
   Values:
-+ `KSP_IDRS_COMMUNICATION_AUTO` - mapped memory if each process has a GPU of its own, else NCCL if the scatter of the operator uses
-                                  it, else MPI; the default
++ `KSP_IDRS_COMMUNICATION_AUTO` - mapped memory if each process has its own GPU, else NCCL if the scatter of the operator uses it,
+                                  else MPI; the default
 . `KSP_IDRS_COMMUNICATION_MPI`  - through the hosts, by MPI
 . `KSP_IDRS_COMMUNICATION_NCCL` - from GPU to GPU, by NCCL
 - `KSP_IDRS_COMMUNICATION_PEER` - from GPU to GPU on one node, inside the kernels of the projections
@@ -67,19 +67,19 @@ typedef enum {
 PETSC_EXTERN const char *const KSPIDRSCommunications[];
 
 /*E
-  KSPIDRSProduct - What computes the matvecs of the iterations of `KSPIDRS`
+  KSPIDRSProduct - The back end that computes the matvecs of the iterations of `KSPIDRS`
 
   Values:
 + `KSP_IDRS_PRODUCT_AUTO`   - `KSP_IDRS_PRODUCT_SLICED` or `KSP_IDRS_PRODUCT_CSR` if they can run and are expected to be faster,
   else `KSP_IDRS_PRODUCT_MAT`, the default
 . `KSP_IDRS_PRODUCT_MAT`    - PETSc's `MatMult()`, for every type of operator
 . `KSP_IDRS_PRODUCT_CSR`    - kernels that also compute the inner products of the projection, on the arrays of `MATSEQAIJCUSPARSE`
-- `KSP_IDRS_PRODUCT_SLICED` - the same on a copy of the matrix in a sliced format with columns of 16 bits
+- `KSP_IDRS_PRODUCT_SLICED` - the same on a copy of the matrix in a sliced format with 16-bit column indices
 
   Level: intermediate
 
   Note:
-  Simultaneous right-hand sides use products with several columns, which read the operator once, of the same kind. With
+  Simultaneous right-hand sides use products of the same kind with several columns, which read the operator once. With
   `KSP_IDRS_PRODUCT_AUTO` there are also products for `MATAIJ` on the host, and for `MATAIJCUSPARSE` if a single column would use
   `MatMult()`. With `KSP_IDRS_PRODUCT_MAT` each column has its own `MatMult()`.
 
@@ -94,11 +94,11 @@ typedef enum {
 PETSC_EXTERN const char *const KSPIDRSProducts[];
 
 /*E
-  KSPIDRSRun - What runs the iterations of `KSPIDRS`
+  KSPIDRSRun - The back end that runs the iterations of `KSPIDRS`
 
   Values:
 + `KSP_IDRS_RUN_AUTO`  - `KSP_IDRS_RUN_WHOLE` if it can run and is expected to be faster, else `KSP_IDRS_RUN_STEPS`, the default
-. `KSP_IDRS_RUN_STEPS` - step by step, with one or more kernels for each on a GPU
+. `KSP_IDRS_RUN_STEPS` - step by step, with one or more kernels per step on a GPU
 - `KSP_IDRS_RUN_WHOLE` - many steps in one kernel, for small systems on one GPU
 
   Level: intermediate
@@ -113,7 +113,7 @@ typedef enum {
 PETSC_EXTERN const char *const KSPIDRSRuns[];
 
 /*E
-  KSPIDRSRecycle - When a solve with `KSPIDRS` begins with the panels of the solve before
+  KSPIDRSRecycle - The rule by which a solve with `KSPIDRS` begins with the panels of the previous solve
 
   Values:
 + `KSP_IDRS_RECYCLE_NEVER`  - never, the default: a solve does not depend on earlier ones
@@ -132,19 +132,19 @@ typedef enum {
 PETSC_EXTERN const char *const KSPIDRSRecycles[];
 
 /*E
-  PCPolyRootsType - Where the roots of the residual polynomial of `PCPOLY` come from
+  PCPolyRootsType - The source of the roots of the residual polynomial of `PCPOLY`
 
   Values:
 + `PC_POLY_ROOTS_GMRES`     - harmonic Ritz values of a Krylov space, the roots of the residual polynomial of GMRES, the default
 . `PC_POLY_ROOTS_CHEBYSHEV` - the Chebyshev polynomial of the interval that the real parts of the Ritz values span, for operators
   with a real and positive spectrum
-. `PC_POLY_ROOTS_NEUMANN`   - a number of ones, the truncated Neumann series of the operator that is scaled by its diagonal
-- `PC_POLY_ROOTS_USER`      - those given with `PCPolySetRoots()`
+. `PC_POLY_ROOTS_NEUMANN`   - all roots are one: the truncated Neumann series of the operator scaled by its diagonal
+- `PC_POLY_ROOTS_USER`      - the roots set with `PCPolySetRoots()`
 
   Level: intermediate
 
   Note:
-  Chebyshev polynomials and the Neumann series diverge where convection is strong.
+  Chebyshev polynomials and the Neumann series diverge if convection is strong.
 
 .seealso: `PCPOLY`, `PCPolySetRootsType()`, `PCPolyGetRootsType()`, `PCPolySetRoots()`
 E*/
@@ -179,11 +179,11 @@ typedef enum {
 PETSC_EXTERN const char *const PCPolyPrecisions[];
 
 /*E
-  PCPolyScaling - How `PCPOLY` scales and permutes the matrix
+  PCPolyScaling - The scaling and permutation of the matrix in `PCPOLY`
 
   Values:
-+ `PC_POLY_SCALING_AUTO`     - by the diagonal, or if the diagonal is weak by a matching, whichever polynomial reduces a random
-  vector more; the default
++ `PC_POLY_SCALING_AUTO`     - by the diagonal; if the diagonal is weak, by the diagonal or by a matching, from the polynomial
+  that reduces a random vector more; the default
 . `PC_POLY_SCALING_NONE`     - not at all
 . `PC_POLY_SCALING_DIAGONAL` - rows by the inverse of the diagonal entry
 - `PC_POLY_SCALING_MATCHING` - permutes the rows, and scales rows and columns, by a maximum product matching

@@ -17,7 +17,7 @@ PETSC_INTERN PetscErrorCode IDRSMatBindLike(Mat, Mat);
 
 typedef struct {
   PetscErrorCode (*getfree)(PetscLogDouble *bytes); /* bytes of its memory that are free */
-  PetscErrorCode (*join)(void); /* orders work on the streams of PETSc and of its matrices like the calls */
+  PetscErrorCode (*join)(void);                     /* orders work on the streams of PETSc and of its matrices like the calls */
   PetscErrorCode (*onarray)(Vec like, const PetscScalar *, Vec *); /* a vector like this one on an array of the device */
   /* creates vectors like this one in one allocation, which is returned as well */
   PetscErrorCode (*create)(Vec like, PetscInt, Vec[], void **memory);

@@ -2,7 +2,7 @@
    The interface of products: x = A u, or A^T u. PETSc's MatMult() computes it for every operator. On a device the back ends here
    compute it in the same kernel as the projection of x, so that x is not read again: see idrsops.h.
 
-     csr      the arrays of the matrix as they are
+     csr      the arrays of the matrix itself
      sliced   a copy made for the device, see src/mat/cuda/sliced.cuh
 
    Y_j = A X_j for several columns reads A once, with these back ends and with

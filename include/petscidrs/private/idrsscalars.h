@@ -226,9 +226,9 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscS
    The next direction is v = r - G(:,0:k+1) c. Any c gives the same spaces. c = 0 and v = r, except in two cases:
 
      - if the angle between g and r is wide, r hardly changes, and A r would be nearly g again: then v = r - (enlarged - minimal) g,
-     the r of the enlarged omega
+       the r of the enlarged omega
      - if the columns are nearly parallel (IDRS_SCALARS_PIVOT), and after the last step: M(0:k+1,0:k+1) c = f(0:k+1), so p_i^H v = 0
-     for i <= k
+       for i <= k
 
    If half of the digits of a column are rounding errors, the start ends: the space before it is nearly invariant, and contains x.
 */

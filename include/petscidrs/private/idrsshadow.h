@@ -5,8 +5,9 @@
      P_ij = q / 2^16,   q odd, -2^16 < q < 2^16,   real in complex builds too
 
    A 16-bit field of a stateless hash selects q. The 64-bit global row and the seed give one pair of 32-bit numbers (z0,z1) for
-   all columns. Columns 2m and 2m+1 share one multiply-add, w = z0 * multiplier(m) + z1, and take the upper half of w, and the
-   upper half xor the lower half. Random signs would not suffice: their columns coincide on a sparse right-hand side.
+   all columns. Columns 2m and 2m+1 share one multiply-add, w = z0 * multiplier(m) + z1. The even column uses the upper half of w,
+   the odd column the upper half xor the lower half. Random signs would not suffice: their columns coincide on a sparse right-hand
+   side.
 
    No PETSc call: compiled for host and device.
 */

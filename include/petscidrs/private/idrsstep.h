@@ -10,7 +10,7 @@
        alpha, M_k, beta_k, f, c                     idrsscalars.h       omega, f, c
        G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k    z += omega p + U beta, r -= omega t
 
-   The start, the steps of the first cycle, is stated in idrsscalars.h. The solution is x = vec_sol + z + U(:,0:k) beta, where
+   The steps of the first cycle, the start, are described in idrsscalars.h. The solution is x = vec_sol + z + U(:,0:k) beta, where
    vec_sol is the iterate of the last reliable update. With several right-hand sides in one block recurrence the coefficients are
    matrices, see idrsblockscalars.h.
 

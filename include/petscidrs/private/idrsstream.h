@@ -1,33 +1,32 @@
 /*
    A matrix in the memory of the host that is streamed to a device. Parts, in src/mat/impls/stream:
 
-     pattern    rows in chunks, the columns of each chunk packed, and the chunks that it has columns in: streampattern.c
-     order      of the chunks, other than that of the matrix: streamorder.c
+     pattern    chunks of rows with packed columns, and the chunks in which a chunk has columns: streampattern.c
+     order      a better order of the chunks than the order of the matrix: streamorder.c
      ghosts     on several processes, rows and entries outside the diagonal block that passes with many levels need: streamghosts.c
-     schedule   the order of a pass: which chunk is sent, which level of which chunk is computed, in how much memory:
-                streamschedule.c
+     schedule   the sequence of copies and computed levels of a pass, and its memory: streamschedule.c
      stream     memory of the device, and the passes: streampass.c
      device     copies, computations, and events between them: streamcuda.cu on GPUs, an emulation in tests
      MATAIJSTREAM: the other files, in the order of matstream.h
 
-   A pass sends each chunk once and computes some levels, v_1 ... v_levels from v_0, as idrspowers.h defines them: the window. Level
-   j of a chunk can be computed when level j - 1 is there for all chunks that it has columns in. The chunks are sent in their order
-   and each level is computed in this order, so the chunks in use are neighbours at any time, and so are the live rows of a level:
+   A pass sends each chunk once and computes the levels v_1 ... v_levels of idrspowers.h from v_0. Level j of a chunk can be
+   computed when level j - 1 is available for all chunks in which it has columns. Chunks are sent in order, and each level is
+   computed in this order, so at any time the chunks in use are consecutive, and so are the live rows of a level:
 
      chunk    0 1 2 3 4 5 6 7 ...
      level 1  x x x x x x           chunks 3, 4, 5 are on the device
      level 2  x x x x x
      level 3  x x x x               chunk 3 may be overwritten by chunk 6
 
-   On several processes each one has its own rows, and columns of other processes, the ghosts. Before a pass of L levels it gets v_0
-   of all ghosts within distance L of its rows. Then it also computes level j of the ghosts within distance L - j, which is all that
-   level L of its own rows needs. Rows of ghosts, and entries of its own rows in columns of ghosts, stay on the device. Each ghost
-   is computed with a chunk of own rows.
+   On several processes the rows of a process have columns on other processes, the ghosts. Before a pass of L levels the process
+   receives v_0 of all ghosts within distance L of its rows. Then it also computes level j of the ghosts within distance L - j,
+   which level L of its own rows depends on. Rows of ghosts, and entries of own rows in columns of ghosts, stay on the device. Each
+   ghost is computed with a chunk of own rows.
 
-   Chunks may be ordered, so that those with columns in each other follow each other. Then rows are counted in this order, within a
-   chunk as in the matrix: in packed columns, schedules and rings. Vectors and values stay as they are: what is read by columns is
-   copied to the order of the chunks on the device, chunk by chunk, and the rest is found from the origin of the chunk. The sum of a
-   row has the order of the matrix.
+   Chunks may be ordered, so that chunks with columns in each other are close together. Packed columns, schedules and rings then
+   count rows in this order, within a chunk as in the matrix. Vectors and values keep the order of the matrix. A vector that is read
+   by columns is copied to the order of the chunks on the device, chunk by chunk; other accesses use the origin of the chunk. The
+   sum of a row has the order of the matrix.
 
    Only streamcuda.cu uses CUDA.
 */
@@ -36,36 +35,35 @@
 #include <petscidrs.h>
 #include <stdint.h>
 
-/* The most levels of a pass. Beyond 32 a pass waits for the GPU instead of the copies */
+/* Largest number of levels of a pass. With more than 32 a pass is limited by the GPU instead of the copies */
 #define IDRS_STREAM_LEVELS 64
 
-/* Pieces of the memory of the device are aligned to so many bytes */
+/* Alignment of parts of the device memory, in bytes */
 #define IDRS_STREAM_ALIGNMENT 256
 
 /*
-   Rows row ... row + rows - 1. Packed, they are
+   A chunk has rows row ... row + rows - 1. In packed form:
 
      uint32_t offsets[rows + 1]      of the entries of each row, from 0
-     int32_t  table[differences]     of (column - row), none with columns of 4 bytes
-     codes[entries]                  width bytes each: a place in the table, or with 4 bytes the column
+     int32_t  table[differences]     of (column - row), empty with 4-byte columns
+     codes[entries]                  width bytes each: an index into the table, or, with 4 bytes, the column
 
    followed by the values on the device
 */
 typedef struct {
   PetscInt row, rows;
   PetscInt origin;         /* the first row in the matrix: row, unless chunks are ordered */
-  size_t   entry, entries; /* the first one, and how many */
+  size_t   entry, entries; /* index of the first one, and their number */
   PetscInt width;          /* 1, 2 or 4 */
   PetscInt differences;
-  size_t   packed; /* where the packed part begins in the pattern's memory */
+  size_t   packed; /* offset of the packed part in the memory of the pattern */
   size_t   packedbytes;
-  PetscInt least; /* this chunk and all behind it have no columns in chunks before this one */
-  PetscInt most;  /* this chunk and all before it have no columns in chunks behind this one */
+  PetscInt least; /* this chunk and all later ones have no columns in chunks before chunk `least` */
+  PetscInt most;  /* this chunk and all earlier ones have no columns in chunks after chunk `most` */
 } IDRSStreamChunk;
 
 /*
-   Entries of rows in columns that are not in the diagonal block of the process that has the rows. In the memory of the ghosts they
-   are
+   Entries outside the diagonal block of the process that owns the rows. In the memory of the ghosts:
 
      uint32_t offsets[rows + 1]    of the entries of each row, from 0
      uint32_t columns[entries]     ghost g is column n + g
@@ -78,51 +76,51 @@ typedef struct {
 } IDRSStreamOutside;
 
 /*
-   The ghosts of a chunk, in the order of their distances: row is n plus the number of the first one. All ghosts have rows, except
-   those of the largest distance
+   The ghosts of a chunk, ordered by distance: `row` is n plus the number of the first ghost. All ghosts have rows, except ghosts at
+   the largest distance
 */
 typedef struct {
-  IDRSStreamChunk   inner; /* entries of their rows in the diagonal blocks of their processes, with columns of 4 bytes */
+  IDRSStreamChunk   inner; /* entries of their rows in the diagonal blocks of their processes, with 4-byte columns */
   IDRSStreamOutside outer;
   IDRSStreamOutside own; /* of the rows of the chunk */
 } IDRSStreamGhostChunk;
 
 typedef struct _n_IDRSStreamGhosts *IDRSStreamGhosts;
 struct _n_IDRSStreamGhosts {
-  PetscInt  depth, count; /* the largest distance, ghosts */
-  PetscInt *source;       /* the number that ghost g was given */
+  PetscInt  depth, count; /* largest distance, number of ghosts */
+  PetscInt *source;       /* number of ghost g in IDRSStreamGhostRows */
   PetscInt *distance;     /* of ghost g */
-  /* first[c * depth + d]: the number of ghosts of chunks before c, and of those of chunk c within distance d */
+  /* first[c * depth + d]: number of ghosts of chunks before c, plus ghosts of chunk c within distance d */
   PetscInt             *first;
   IDRSStreamGhostChunk *chunks;       /* as many as the pattern has */
   PetscInt             *least, *most; /* of the chunks of the pattern without ghosts */
   char                 *memory;
-  size_t                bytes; /* of it */
+  size_t                bytes; /* of the memory */
 };
 
 /*
-   Rows to make ghosts from: columns 0 to n - 1 are those of the own rows, and column n + g is that of ghost g. Entries of a row are
-   i[row] to i[row + 1]; of ghosts those before split[row] are in the diagonal block
+   The rows of ghosts as input: columns 0 to n - 1 belong to own rows, and column n + g to ghost g. Entries of a row are i[row] to
+   i[row + 1]; in rows of ghosts the entries before split[row] are in the diagonal block of their process
 */
 typedef struct {
   PetscInt           count;           /* ghosts */
-  const PetscInt    *outeri, *outerj; /* the own rows outside of the diagonal block */
+  const PetscInt    *outeri, *outerj; /* entries of own rows outside the diagonal block */
   const PetscScalar *outera;
-  const PetscInt    *i, *split, *j; /* rows of ghosts; those at the largest distance have none */
+  const PetscInt    *i, *split, *j; /* rows of ghosts; ghosts at the largest distance have none */
   const PetscScalar *a;
 } IDRSStreamGhostRows;
 
 typedef struct _n_IDRSStreamPattern *IDRSStreamPattern;
 struct _n_IDRSStreamPattern {
   PetscInt         n, columns, nchunks;
-  PetscBool        ordered; /* n columns, and no ghosts */
+  PetscBool        ordered; /* chunks are ordered; requires n columns and no ghosts */
   size_t           entries;
   IDRSStreamChunk *chunks;
-  PetscInt        *starts; /* their first rows, and n */
+  PetscInt        *starts; /* first rows of the chunks, and n */
   char            *packed;
   size_t           packedbytes;
-  size_t           slotbytes; /* the largest chunk takes on the device */
-  size_t           bytes;     /* all chunks take on the device */
+  size_t           slotbytes; /* size of the largest chunk on the device */
+  size_t           bytes;     /* size of all chunks on the device */
   IDRSStreamGhosts ghosts;    /* or NULL */
 };
 
@@ -154,7 +152,7 @@ static inline PetscInt IDRSStreamChunkOf(IDRSStreamPattern pattern, PetscInt row
   return IDRSStreamSearch(pattern->nchunks, pattern->starts, row);
 }
 
-/* Bytes of a chunk on the device, and the place of its values in them */
+/* Return the bytes of a chunk on the device, and the offset of its values */
 static inline size_t IDRSStreamAlign(size_t bytes)
 {
   return (bytes + IDRS_STREAM_ALIGNMENT - 1) / IDRS_STREAM_ALIGNMENT * IDRS_STREAM_ALIGNMENT;
@@ -170,7 +168,7 @@ static inline size_t IDRSStreamChunkBytes(const IDRSStreamChunk *chunk)
   return IDRSStreamAlign(IDRSStreamValuesPlace(chunk) + chunk->entries * sizeof(PetscScalar));
 }
 
-/* The place of the values of these entries, and their bytes */
+/* Return the offset of the values of these entries, and their bytes */
 static inline size_t IDRSStreamOutsideHead(const IDRSStreamOutside *outside)
 {
   return IDRSStreamAlign(((size_t)outside->rows + 1 + outside->entries) * sizeof(uint32_t));
@@ -181,19 +179,19 @@ static inline size_t IDRSStreamOutsideBytes(const IDRSStreamOutside *outside)
   return outside->rows ? IDRSStreamOutsideHead(outside) + outside->entries * sizeof(PetscScalar) : 0;
 }
 
-/* Returns how many ghosts of a chunk are within this distance; they are the first ones */
+/* Returns the number of ghosts of a chunk within this distance; they are the first ones */
 static inline PetscInt IDRSStreamGhostsWithin(IDRSStreamGhosts ghosts, PetscInt chunk, PetscInt distance)
 {
   return ghosts->first[chunk * ghosts->depth + distance] - ghosts->first[chunk * ghosts->depth];
 }
 
-/* Returns how many of the chunks before this one stay on the device permanently, if so many of all do, spread evenly */
+/* Returns the number of resident chunks before this one, if `residents` chunks stay on the device, spread evenly */
 static inline PetscInt IDRSStreamResidentsBefore(IDRSStreamPattern pattern, PetscInt residents, PetscInt chunk)
 {
   return (PetscInt)((int64_t)chunk * residents / pattern->nchunks);
 }
 
-/* Returns if this chunk stays on the device */
+/* Returns PETSC_TRUE if this chunk stays on the device */
 static inline PetscBool IDRSStreamResident(IDRSStreamPattern pattern, PetscInt residents, PetscInt chunk)
 {
   return (PetscBool)(IDRSStreamResidentsBefore(pattern, residents, chunk + 1) >
@@ -201,19 +199,19 @@ static inline PetscBool IDRSStreamResident(IDRSStreamPattern pattern, PetscInt r
 }
 
 /*
-   Level 0 sends the chunk, to the slot if it is not resident. For other levels live is the first row of the level below that is
-   still in memory
+   Level 0 sends the chunk, to the slot if it is not resident. For other levels `live` is the first row of level - 1 that is still
+   in memory
 */
 typedef struct {
   PetscInt  chunk, level;
   PetscInt  slot; /* -1 for a resident chunk */
   PetscInt  live;
-  PetscBool last; /* of this chunk, after which its slot is free */
+  PetscBool last; /* last step of this chunk, after which its slot is free */
 } IDRSStreamStep;
 
 /*
-   A pass. A chunk is sent while the steps that the chunk before made possible are computed. Levels 1 ... levels - 1 are in rings of
-   so many rows: row i is in place i mod rows
+   A pass. While a chunk is sent, the steps that became possible with the chunk before are computed. Levels 1 ... levels - 1 are in
+   rings of `rows` rows: row i is at index i mod rows
 */
 typedef struct _n_IDRSStreamSchedule *IDRSStreamSchedule;
 struct _n_IDRSStreamSchedule {
@@ -223,8 +221,8 @@ struct _n_IDRSStreamSchedule {
 
 /* Use of the memory of the device */
 typedef struct {
-  PetscInt levels, residents; /* of a pass; resident chunks */
-  PetscInt slots, rows;       /* at the most, as in the schedules */
+  PetscInt levels, residents; /* levels of a pass; resident chunks */
+  PetscInt slots, rows;       /* maxima over the schedules */
   size_t   slotbytes, ringbytes, residentbytes, ghostbytes;
   size_t   orderbytes; /* two vectors in the order of the chunks */
 } IDRSStreamLayout;
@@ -239,17 +237,17 @@ PETSC_EXTERN PetscErrorCode IDRSStreamScheduleDestroy(IDRSStreamSchedule *);
 PETSC_EXTERN PetscErrorCode IDRSStreamFit(IDRSStreamPattern, size_t, PetscInt, IDRSStreamLayout *);
 
 /*
-   A level on the device: row i is in place i - begin, minus rows if that is not smaller than rows, as in a ring. Rows from n on are
+   A level on the device: row i is at index i - begin, or i - begin - rows if that is not negative, as in a ring. Rows from n on are
    ghosts
 */
 typedef struct {
   PetscScalar *array; /* NULL: the level is not stored */
   PetscInt     begin, rows;
-  PetscScalar *ghosts; /* NULL: as array */
+  PetscScalar *ghosts; /* NULL: in `array` */
   PetscInt     n;
 } IDRSStreamLevel;
 
-/* Entries of rows outside the diagonal block, on the device; without offsets there are none */
+/* Entries of rows outside the diagonal block, on the device; offsets = NULL: none */
 typedef struct {
   const uint32_t    *offsets, *columns;
   const PetscScalar *values;
@@ -260,17 +258,17 @@ typedef struct {
 
      product   next_i = (A last)_i, and nothing else
      else      next_i = gamma (inverse_i (A last)_i - theta last_i) - mu before_i,
-               y_i += first last_i + c next_i, or y_i = ... if it begins
+               y_i += first last_i + c next_i, or y_i = ... if `begins`
 
    Terms of y with coefficients 0 are not added. next, before, inverse and y may be NULL. The sum of a row has the order of its
-   columns, or for long rows that of the lanes that share them, and does not depend on the chunk. Entries outside the diagonal block
-   are last, so a row of a ghost has the same bits as on its own process
+   columns, or, in long rows, the order of the lanes that share the row, and does not depend on the chunk. Entries outside the
+   diagonal block come last, so a row of a ghost has the same bits as on its own process
 */
 typedef struct {
   const IDRSStreamChunk *chunk;
-  PetscInt               rows;   /* the first so many of the chunk's */
+  PetscInt               rows;   /* number of rows, from the first row of the chunk on */
   const char            *memory; /* of the chunk, on the device */
-  PetscBool              ghosts; /* its rows are those of ghosts; inverse and y are of them alone */
+  PetscBool              ghosts; /* the rows are ghosts; inverse and y have only ghosts */
   IDRSStreamOutsideRows  outside;
   PetscBool              product, begins;
   PetscScalar            gamma, theta, mu, first, c;
@@ -280,16 +278,16 @@ typedef struct {
 } IDRSStreamTask;
 
 /*
-   A device has two queues, of copies and of computations, each in its order. Slots are numbers
+   A device has two queues, for copies and for computations, each executed in order. A slot is a number
 
-     available   bytes of its memory that are free, in equal parts for those processes of a communicator that share the device
-     malloc      memory of the device, or an error; free frees it once both queues are empty
-     pin         memory of the host that copies are made from: until it is unpinned it is neither freed nor moved
-     reuse       copies from now on wait until the slot is free
-     copy        from the host, in the queue of copies
-     arrived     computations from now on wait for all earlier copies, the last of which are to this slot
-     compute     in the queue of computations
-     move        from one place on the device to another one, in the queue of computations
+     available   free bytes of its memory, divided by the number of processes of the communicator that share the device
+     malloc      allocates device memory, or reports an error; free frees it once both queues are empty
+     pin         pins host memory for copies, which must be neither freed nor moved until it is unpinned
+     reuse       later copies wait until the slot is free
+     copy        copies from the host, in the queue of copies
+     arrived     later computations wait for all earlier copies, the last of which are to this slot
+     compute     computes a task, in the queue of computations
+     move        copies on the device, in the queue of computations
      release     the slot is free once all earlier computations are done
      finish      the host waits for the copies
 */
@@ -314,7 +312,7 @@ typedef struct {
 /* Totals of all passes */
 typedef struct {
   PetscInt64     passes, sends;
-  PetscLogDouble bytes, seconds; /* sent; of the passes, as seen by the host */
+  PetscLogDouble bytes, seconds; /* bytes sent; time of the passes, measured by the host */
 } IDRSStreamCounts;
 
 typedef struct _n_IDRSStream *IDRSStream;
@@ -322,16 +320,16 @@ struct _n_IDRSStream {
   IDRSStreamPattern          pattern;
   const PetscScalar         *values; /* of the matrix, on the host */
   const IDRSStreamDeviceOps *ops;
-  void                      *device; /* the device's own */
-  size_t                     limit;  /* bytes of the device's memory, or 0: half of what is free at the first pass */
+  void                      *device; /* data of the device */
+  size_t                     limit;  /* bytes of device memory, or 0: half of the free memory at the first pass */
   PetscBool                  pinned;
-  PetscInt                   wanted; /* the most levels that were asked for */
+  PetscInt                   wanted; /* largest requested number of levels */
   IDRSStreamLayout           layout;
-  IDRSStreamSchedule         schedules[IDRS_STREAM_LEVELS + 1]; /* for so many levels, or NULL */
+  IDRSStreamSchedule         schedules[IDRS_STREAM_LEVELS + 1]; /* schedules[l] has l levels, or is NULL */
   char                      *memory;                            /* slots, rings, resident chunks */
   size_t                    *places;                            /* of resident chunks in the memory */
   PetscBool                 *present;       /* a resident chunk is on the device, with the values of the matrix */
-  PetscBool                  ghostspresent; /* as are rows and entries of ghosts */
+  PetscBool                  ghostspresent; /* the same for rows and entries of ghosts */
   IDRSStreamCounts           counts;
 };
 
@@ -339,18 +337,18 @@ struct _n_IDRSStream {
    A pass: levels begin + 1 ... begin + levels of a sequence, from level begin and, if begin > 0, the level before it
 */
 typedef struct {
-  PetscBool          product; /* the last level is A y, or without y A times the level before it, and nothing else */
-  PetscBool          adds;    /* the sum to what is in y */
+  PetscBool          product; /* the last level is A y, or, without y, A times the level before it */
+  PetscBool          adds;    /* the sum is added to y */
   PetscInt           begin, levels;
-  const PetscScalar *gamma, *theta, *mu; /* of the sequence: step j at j - 1 */
-  const PetscScalar *c;                  /* c_j at j, where there is a y */
+  const PetscScalar *gamma, *theta, *mu; /* of step j, at index j - 1 */
+  const PetscScalar *c;                  /* c_j at index j, if there is a y */
   const PetscScalar *inverse, *before, *x;
   PetscScalar       *v[IDRS_STREAM_LEVELS]; /* level begin + 1 + j, all of it, or NULL */
   PetscScalar       *y;
-  PetscBool          ghosts; /* with those of the pattern, whose vectors are: */
+  PetscBool          ghosts; /* also computes the ghosts of the pattern, with the vectors: */
   const PetscScalar *ghostinverse, *ghostbefore, *ghostx;
   PetscScalar       *ghosty;
-  /* called for each chunk, of a pass with one level, instead of the computation; or NULL */
+  /* in a pass with one level, called for each chunk instead of the computation; or NULL */
   PetscErrorCode (*visit)(void *, const IDRSStreamTask *);
   void *visitor;
 } IDRSStreamSequence;
@@ -375,9 +373,9 @@ PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence 
 /* Values of -mat_stream_... */
 typedef struct {
   PetscReal chunk;    /* bytes */
-  PetscReal memory;   /* bytes, or 0: half of what is free at the first product, shared by the processes on a device */
-  PetscBool pageable; /* the memory of the host is not registered */
-  PetscBool ordered;  /* the order of chunks is their own */
+  PetscReal memory;   /* bytes, or 0: half of the free memory at the first product, divided by the processes on a device */
+  PetscBool pageable; /* the host memory is not pinned */
+  PetscBool ordered;  /* chunks are ordered */
 } MatStreamSettings;
 
 /* The vectors of a pass, as in IDRSStreamSequence, or NULL. One of v may be before */
@@ -396,7 +394,7 @@ PETSC_INTERN PetscErrorCode MatStreamUsesDevice_Private(Mat, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
 PETSC_EXTERN PetscErrorCode MatStreamGetOutside_Private(Mat, Vec, Mat *, VecScatter *, Vec *);
 
-/* Of a sequential matrix: its stream, and memory of the GPU for a copy, out of that of the stream */
+/* Of a sequential matrix: its stream, and GPU memory for a copy, taken from the memory of the stream */
 PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
 PETSC_EXTERN PetscErrorCode MatStreamReserveCopy_Private(Mat, size_t, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamReleaseCopy_Private(Mat, size_t);

@@ -1,46 +1,43 @@
 /*
-   IDR(s) for one system, a diagonal block of a matrix, by one team: all threads of a block of threads on a GPU, a single thread on
-   the host
+   IDR(s) for one system, a diagonal block of a matrix, by one team: the threads of a thread block on a GPU, one thread on the host
 
-     A    the entries of rows first ... first + n - 1 that are in these columns; others do not belong to the system
-     B    a diagonal, on the right; NULL where it is the identity
-     x    0 at first, then the last iterate that has been verified
+     A    the entries of rows first ... first + n - 1 in these columns; other entries do not belong to the system
+     B    a diagonal, on the right; NULL for the identity
+     x    0 at first, then the best verified iterate
      y    x + z, the iterate at the last omega step; the present one is y + U(:,0:columns) beta
 
-   The steps are those of idrscycle.c, with the algebra of idrsscalars.h, and the shadow space is the hashed one with rows counted
-   from the first row of the system. So a system has the same bits wherever its rows are in the matrix. A member of the team has
-   the same rows in all passes. It reads rows of others in products only, and a barrier stands before and after them.
+   The steps are those of idrscycle.c, with the algebra of idrsscalars.h, and the hashed shadow space with rows counted from the
+   first row of the system. So the bits of a solution do not depend on the place of the system in the matrix. A member of the team
+   has the same rows in all passes. It reads rows of other members only in products, between two barriers.
 
-   A recurrence ends if its residual meets the tolerance, if it breaks down, or if the residual has grown so much that x has lost
-   its digits. Then b - A x is computed. If b - A x does not meet the tolerance, another recurrence starts from the better x, with
-   the seed after this one.
+   A recurrence ends if its residual meets the tolerance, if it breaks down, or if the residual grows beyond the limit. Then b - A x
+   is computed. If b - A x does not meet the tolerance, another recurrence starts from the better x, with the next seed.
 
-   The file that includes this one has defined its team:
+   The file that includes this file must define its team:
 
-     IDRS_TEAM_FUNCTION                      how these functions are declared
+     IDRS_TEAM_FUNCTION                      specifiers of these functions
      IDRS_TEAM_ROWS                          consecutive rows that a member computes at once
-     IDRS_TEAM_ENTRIES                       entries of a row that it asks for at once
+     IDRS_TEAM_ENTRIES                       entries of a row that it loads at once
      IDRSTeamIndex                           type of the row offsets and columns of the matrix
      IDRSTeam                                type that identifies a team
-     IDRSTeamMember(team)                    number of this thread in it
-     IDRSTeamMembers(team)                   how many there are
+     IDRSTeamMember(team)                    number of this thread in the team
+     IDRSTeamMembers(team)                   number of members
      IDRSTeamSync(team)                      a barrier of all members
      IDRSTeamSum(team, part, count, sums)    adds up the parts of all members, and overwrites them; the lanes of the first warp
                                              have the sums after a barrier of the warp, all members after a barrier of the team
 
-   IDRSSystem, limits and results are those of a member, with the same contents in all of them. No PETSc call: compiled for
-   host and device.
+   Each member has its own IDRSSystem, limits and results, with the same contents. No PETSc call: compiled for host and device.
 */
 #pragma once
 
 #include <petscidrs/private/idrspassloops.h>
 #include <petscidrs/private/idrssystemlimits.h>
 
-/* Smaller norms of b are scaled, once or twice, as the squares of their residuals lose digits, or vanish */
+/* If the norm of b is smaller, b is scaled, once or twice, because squares of residuals would lose digits or underflow */
 #define IDRS_SYSTEM_SMALL_NORM (PetscSqrtReal(1 / (PETSC_MAX_REAL * PETSC_MACHINE_EPSILON)) / PETSC_MACHINE_EPSILON)
 #define IDRS_SYSTEM_SCALE      (PetscSqrtReal(PETSC_MAX_REAL) * PETSC_MACHINE_EPSILON)
 
-/* The rows b ... b + m - 1 of this member, again and again until it has had all of its own */
+/* Loops over the rows of this member, b ... b + m - 1 at a time */
 #define IDRS_FOR_MY_ROWS(b, m, system) \
   for (PetscInt b = IDRS_TEAM_ROWS * IDRSTeamMember((system)->team), m; \
        b < (system)->A.n && ((m = IDRS_TEAM_ROWS == 1 ? 1 : PetscMin(IDRS_TEAM_ROWS, (system)->A.n - b)), 1); \
@@ -53,15 +50,15 @@ typedef struct {
   const PetscScalar   *inverse; /* diagonal of B^{-1}, of the whole matrix, or NULL */
 
   /*
-     A copy in the memory of the team: entry l of row i stands at l n + i, so that neighbouring members read neighbours. width:
-     entries of a row, at most, which all rows fill up to; 0: no copy
+     A copy in the memory of the team: entry l of row i is at l n + i, so that adjacent members read adjacent entries. width:
+     largest number of entries of a row, to which all rows are padded; 0: no copy
   */
   PetscInt        width;
   PetscScalar    *values;
   unsigned short *columns;
 } IDRSSystemMatrix;
 
-/* In the memory that the team shares */
+/* Data in the shared memory of the team */
 typedef struct {
   PetscScalar storage[IDRS_STORAGE(IDRS_SYSTEM_MAX_S)];
   PetscScalar square;
@@ -69,29 +66,29 @@ typedef struct {
   IDRSVerdict why;
 } IDRSSystemWork;
 
-/* The end of a recurrence, IDRS_CONTINUES at the limit of iterations, and how many columns of U belong to the iterate */
+/* The end of a recurrence: the reason, or IDRS_CONTINUES at the limit of iterations, and the columns of U of the iterate */
 typedef struct {
   IDRSVerdict why;
   PetscInt    columns;
-  PetscBool   ontrial; /* the start has broken down: beta is beta + c, which is dropped if b - A x is not smaller with it */
+  PetscBool   ontrial; /* the start has broken down: beta includes c, which is removed if it does not make b - A x smaller */
   PetscReal   norm;    /* of r, without a c on trial */
 } IDRSSystemOutcome;
 
-/* A system as a member of the team has it */
+/* The system of a member of the team */
 typedef struct {
   IDRSTeam                team;
   IDRSSystemMatrix        A;
   const IDRSSystemLimits *limits;
   const PetscScalar      *b;
   PetscScalar            *x, *y;
-  PetscScalar            *G, *U, *r, *v, *t; /* of the team too; G and U have s columns of n entries */
+  PetscScalar            *G, *U, *r, *v, *t; /* shared by the team; G and U have s columns of n entries */
   IDRSSystemWork         *work;
   IDRSScalars             scalars;
   uint64_t                key;   /* of the shadow space */
   PetscReal               scale; /* of b, and of x until the end */
 } IDRSSystem;
 
-/* Entries of the panels and vectors of a system, for each of its rows */
+/* Entries of the panels and vectors of a system per row */
 #define IDRS_SYSTEM_ENTRIES(s) (2 * (s) + 3)
 
 IDRS_TEAM_FUNCTION void IDRSSystemSetPanels(IDRSSystem *system, PetscInt s, PetscScalar *memory)
@@ -103,7 +100,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemSetPanels(IDRSSystem *system, PetscInt s, Pets
   system->t = system->v + system->A.n;
 }
 
-/* The norm of a vector of which this member has part of the square */
+/* Returns the norm of a vector; part: sum of squares of the rows of this member */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemNorm(const IDRSSystem *system, PetscReal part)
 {
   PetscScalar square = part;
@@ -113,9 +110,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemNorm(const IDRSSystem *system, PetscReal 
   return PetscSqrtReal(PetscRealPart(system->work->square));
 }
 
-/*
-   Makes the copy. Rows are padded with zeros on the diagonal. A member reads its own rows only, so no barrier is needed
-*/
+/* Creates the copy. Rows are padded with zeros on the diagonal. A member reads only its own rows, so no barrier is needed */
 IDRS_TEAM_FUNCTION void IDRSSystemPack(const IDRSSystem *system)
 {
   const IDRSSystemMatrix *A = &system->A;
@@ -141,7 +136,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemPack(const IDRSSystem *system)
   }
 }
 
-/* Entry i of A u, from the copy */
+/* Returns entry i of A u, from the copy */
 IDRS_TEAM_FUNCTION PetscScalar IDRSSystemPackedRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
 {
   PetscScalar sum = 0.0;
@@ -163,7 +158,7 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSSystemPackedRow(const IDRSSystemMatrix *A, Pe
   return sum;
 }
 
-/* Entry i of A u, from the matrix. No load is in a branch, so that all that are asked for at once are under way at once */
+/* Returns entry i of A u, from the matrix. No load is in a branch, so that IDRS_TEAM_ENTRIES loads are in flight at once */
 IDRS_TEAM_FUNCTION PetscScalar IDRSSystemUnpackedRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
 {
   const IDRSTeamIndex begin = A->i[A->first + i], end = A->i[A->first + i + 1];
@@ -192,8 +187,8 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSSystemRow(const IDRSSystemMatrix *A, PetscInt
 }
 
 /*
-   The direction of step k: u = omega B^{-1}v + U(:,k:s) c in the place of U_k, but u = B^{-1}v in the start and in the omega step.
-   The omega step of the start also sets r = v = r - G c
+   Computes the direction of step k: U_k = omega B^{-1}v + U(:,k:s) c, but u = B^{-1}v in the start and in the omega step. The omega
+   step of the start also sets r = v = r - G c
 */
 IDRS_TEAM_FUNCTION void IDRSSystemDirection(const IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
 {
@@ -215,8 +210,8 @@ IDRS_TEAM_FUNCTION void IDRSSystemDirection(const IDRSSystem *system, PetscInt s
 }
 
 /*
-   x = A u, and the sums of the step, with those of r where it is one of the start or an omega step; rr is this member's part of r^H
-   r
+   Computes x = A u and the sums of the step; in the start and in the omega step also the sums with r. rr is the part of r^H r of
+   this member
 */
 IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, PetscBool withr, PetscReal rr,
                                           const PetscScalar u[], PetscScalar x[])
@@ -239,8 +234,8 @@ IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, 
 }
 
 /*
-   Computes what follows from the sums of a step: ||r||, and whether the recurrence continues, or why not. The first warp computes
-   it, and the others wait for it at one barrier
+   Computes ||r|| from the sums of a step, and the coefficients, or the reason why the recurrence ends. The first warp computes
+   them, and the other warps wait at one barrier
 */
 IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, const IDRSBounds *bounds,
                                            IDRSSystemOutcome *outcome)
@@ -254,7 +249,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, Petsc
     norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[IDRSNormSum(s, y, PETSC_FALSE)]));
     why  = IDRSIsFinite(norm) ? IDRSDecideNorm(norm, bounds) : IDRS_NOT_FINITE;
     if (why == IDRS_CONTINUES) why = IDRSScalarsContinue(&system->scalars, k, start, bounds->cosine, &rr);
-    /* with an infinite sum or NaN there is no pivot and no omega, so that other steps need not look for one */
+    /* an infinite sum or NaN also yields a breakdown, so the sums are tested only after a breakdown */
     if (IDRSIsBreakdown(why) && !IDRS_AND_LANES(IDRSScalarsAreFinite(&system->scalars, y, PETSC_TRUE))) why = IDRS_NOT_FINITE;
     if (IDRS_LANE == 0) {
       system->work->norm = norm;
@@ -266,7 +261,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, Petsc
   outcome->why  = system->work->why;
 }
 
-/* G_k, U_k and r after step k: returns this member's part of r^H r */
+/* Updates G_k, U_k and r after step k. Returns the part of r^H r of this member */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemUpdate(const IDRSSystem *system, PetscInt k, PetscBool start)
 {
   const PetscInt n  = system->A.n;
@@ -279,7 +274,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemUpdate(const IDRSSystem *system, PetscInt
   return rr;
 }
 
-/* y and r after an omega step, where v = B^{-1}r: returns this member's part of r^H r */
+/* Updates y and r after an omega step, with v = B^{-1}r. Returns the part of r^H r of this member */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemAdvance(const IDRSSystem *system)
 {
   const PetscInt n  = system->A.n;
@@ -292,7 +287,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemAdvance(const IDRSSystem *system)
   return rr;
 }
 
-/* v = y + U(:,0:columns) beta and t = b - A v: returns ||t|| */
+/* Computes v = y + U(:,0:columns) beta and t = b - A v. Returns ||t|| */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemTrueResidual(const IDRSSystem *system, PetscInt columns)
 {
   const PetscInt n  = system->A.n;
@@ -313,7 +308,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemTrueResidual(const IDRSSystem *system, Pe
   return IDRSSystemNorm(system, tt);
 }
 
-/* beta = beta + sign c, of the columns of a start that has broken down: r - G c is orthogonal to all columns of P that there are */
+/* Computes beta += sign c for the columns of a start that has broken down; r - G c is orthogonal to p_0 ... p_{columns-1} */
 IDRS_TEAM_FUNCTION void IDRSSystemCombineStart(IDRSSystem *system, PetscInt columns, PetscReal sign)
 {
   if (IDRSTeamMember(system->team) == IDRS_LANE) {
@@ -343,9 +338,9 @@ IDRS_TEAM_FUNCTION void IDRSSystemResetColumns(IDRSSystem *system, PetscInt s, P
 }
 
 /*
-   Runs a recurrence from the present r to its end. its counts the steps that the iterate has made. With kept = 0 the recurrence
-   begins with a start. With kept > 0 a start has broken down after so many columns, and the recurrence begins with an omega step,
-   see KSPIDRSContinueStart_Private()
+   Runs a recurrence from the present r to its end. `its` counts the completed iterations. With kept = 0 the recurrence begins with
+   a start. With kept > 0 a start has broken down after `kept` columns, and the recurrence begins with an omega step, see
+   KSPIDRSContinueStart_Private()
 */
 IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, PetscInt s, PetscInt kept, const IDRSBounds *bounds,
                                                           IDRSSystemResult *result)
@@ -355,7 +350,7 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
   IDRSStep          step    = {0, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE};
   PetscReal         rr      = 0.0;
 
-  /* M = I, or the columns that are kept */
+  /* M = I, or the kept columns */
   if (kept) {
     step.k     = s;
     step.start = PETSC_FALSE;
@@ -380,14 +375,14 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
     IDRSStepNext(&step, s);
     outcome.columns = step.k;
   }
-  /* in the omega step of the start r is r - G c already, and beta + c belongs to it */
+  /* in the omega step of the start r and beta already include c */
   outcome.ontrial = (PetscBool)(step.start && IDRSIsBreakdown(outcome.why) && step.k < s);
   if (outcome.ontrial || (step.start && outcome.why != IDRS_CONTINUES && step.k == s))
     IDRSSystemCombineStart(system, outcome.columns, 1.0);
   return outcome;
 }
 
-/* y is the iterate of which v = y and t = b - A y are there: the begin of the next recurrence */
+/* Sets x = y = v and r = t, where t = b - A v, for the next recurrence */
 IDRS_TEAM_FUNCTION void IDRSSystemAccept(const IDRSSystem *system)
 {
   IDRS_FOR_MY_ROWS(b, m, system)
@@ -399,20 +394,20 @@ IDRS_TEAM_FUNCTION void IDRSSystemAccept(const IDRSSystem *system)
   }
 }
 
-/* Verifies where a recurrence has ended, and keeps the better of x and its iterate. Returns ||b - A x|| */
+/* Verifies the iterate of a recurrence, and keeps the better of x and this iterate. Returns ||b - A x|| */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemVerify(IDRSSystem *system, const IDRSSystemOutcome *outcome, PetscReal before,
                                               IDRSSystemResult *result)
 {
   PetscReal norm = IDRSSystemTrueResidual(system, outcome->columns);
 
   result->products++;
-  /* beta + c has not made the residual smaller: beta without c */
+  /* c has not made the residual smaller: remove it */
   if (outcome->ontrial && !(norm <= outcome->norm)) {
     IDRSSystemCombineStart(system, outcome->columns, -1.0);
     norm = IDRSSystemTrueResidual(system, outcome->columns);
     result->products++;
   }
-  /* the iterate before this recurrence is better */
+  /* x is better than the iterate of this recurrence */
   if (!(norm <= before)) {
     IDRS_FOR_MY_ROWS(b, m, system)
     {
@@ -425,7 +420,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemVerify(IDRSSystem *system, const IDRSSyst
   return norm;
 }
 
-/* x = 0 and r = b, scaled where it is very small: returns ||r|| */
+/* Sets x = 0 and r = b, scaled if it is very small. Returns ||r|| */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemBegin(IDRSSystem *system)
 {
   PetscReal norm = 0.0;
@@ -448,7 +443,7 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemBegin(IDRSSystem *system)
   return norm;
 }
 
-/* Returns the reason that the norm of b - A x and the number of iterations give, or KSP_CONVERGED_ITERATING */
+/* Returns the reason from the norm of b - A x and the number of iterations, or KSP_CONVERGED_ITERATING */
 IDRS_TEAM_FUNCTION KSPConvergedReason IDRSSystemTest(const IDRSSystemLimits *limits, PetscReal begin, PetscReal tolerance,
                                                      PetscReal abstol, const IDRSSystemResult *result)
 {
@@ -483,7 +478,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
   progress.least    = begin;
   progress.failures = 0;
   while (!result->reason) {
-    /* a residual that grows by more than limits->growth has cost x its digits */
+    /* if a residual grows by more than limits->growth, the digits of x are lost */
     const IDRSBounds  bounds = {tolerance, IDRSGrowthLimit(result->norm, limits->growth), limits->cosine};
     IDRSSystemOutcome outcome;
 
@@ -494,7 +489,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
     (void)IDRSProgressHalves(&progress, result->norm);
     result->reason = outcome.why == IDRS_NOT_FINITE ? KSP_DIVERGED_NANORINF
                                                     : IDRSSystemTest(limits, begin, tolerance, abstol, result);
-    /* without a test a small residual is all that a preconditioner needs */
+    /* without a test a small residual suffices for a preconditioner */
     if (!result->reason && !kept && !IDRSProgressRestarts(&progress, (PetscBool)(outcome.why == IDRS_GROWTH), limits->maxrestarts))
       result->reason = limits->rtol < 0.0 && result->norm <= PETSC_SQRT_MACHINE_EPSILON * begin ? KSP_CONVERGED_HAPPY_BREAKDOWN
                                                                                                 : KSP_DIVERGED_BREAKDOWN;

@@ -17,7 +17,7 @@
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Registers scatters from GPU to GPU, and reads the time limit of scatters and reductions once */
+/* Registers scatters from GPU to GPU, and reads the timeout of scatters and reductions */
 static PetscErrorCode KSPIDRSRegisterNCCL_Private(void)
 {
   PetscReal seconds;
@@ -41,8 +41,8 @@ static PetscErrorCode KSPIDRSFinalize(void)
 }
 
 /*
-   Checks that this is the PETSc that the library was compiled for: sizes and structures differ. The types are compared first,
-   because a larger integer would be written past its end
+   Checks that the library was compiled for this PETSc, because sizes and structures differ between versions. The types are compared
+   first, because a function of PETSc with larger integers would write beyond an integer of this library
 */
 static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 {
@@ -79,14 +79,14 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   Level: beginner
 
   Notes:
-  Programs that link libpetscidrs call this function after `PetscInitialize()`, once or more often. Other programs load the library
-  with the option `-dll_append path/libpetscidrs.so`, which calls this function.
+  Programs that link libpetscidrs call this function after `PetscInitialize()`, at least once. Other programs load the library with
+  the option `-dll_append path/libpetscidrs.so`, which calls this function.
 
-  The library works with the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with.
-  With others this function reports an error.
+  The library requires the minor release of PETSc, the scalars, the precision and the size of integers that it was compiled with.
+  Otherwise this function reports an error.
 
-  The time limit is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a
-  larger limit if a process may reach a matvec that much later than the others.
+  The timeout is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a larger
+  timeout if a process may reach a matvec much later than the others.
 
 .seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
 @*/

@@ -56,7 +56,7 @@ static __device__ __forceinline__ bool IDRSLoadCoefficients(IDRSCoefficients<S> 
     IDRSScalars scalars;
 
     IDRSScalarsSetPointers(&scalars, s, device.storage);
-    stopped = device.result->stopped; /* the load overlaps with those of the coefficients */
+    stopped = device.result->stopped; /* the load overlaps with the loads of the coefficients */
     if (j < s) IDRSGetCoefficient<S>(&scalars, k, j, c);
   } else if (j < s) {
     c->a[j] = fromhost->a[j];

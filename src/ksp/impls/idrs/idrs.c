@@ -4,7 +4,7 @@
 #include "idrsimpl.h"
 #include <petscidrs/private/idrssettings.h>
 
-/* Divergence tolerance where the user has set none, PETSc's and ours: the residual of IDR(s) may rise far before it falls */
+/* Default divergence tolerance, of PETSc and of KSPIDRS: the residual of IDR(s) may rise far before it falls */
 #define KSP_DIVTOL  ((PetscReal)1e4)
 #define IDRS_DIVTOL ((PetscReal)1e30)
 
@@ -12,8 +12,8 @@
 static _Thread_local PetscInt KSPIDRSNesting = 0;
 
 /*
-   Frees what KSPSetUp_IDRS() has made. After an error it also calls PCPostSolve(), because PETSc allows two unfinished
-   PCPreSolve()
+   Frees the data of KSPSetUp_IDRS(). After an error it also calls PCPostSolve(), because PETSc allows at most two unfinished calls
+   of PCPreSolve()
 */
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
@@ -23,7 +23,7 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
     if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
   }
-  if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() removes the PC before */
+  if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() has removed the PC */
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
   PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
@@ -127,7 +127,7 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
+/* Prepares everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
 static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -153,7 +153,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   idrs->counts.before = info.reductions;
-  /* PETSc counts solvers that its preconditioners nest; KSPIDRSNesting also those in an operator or PCSHELL of the user */
+  /* PETSc counts the nesting by its preconditioners; KSPIDRSNesting also counts solvers in an operator or PCSHELL of the user */
   PetscCall(IDRSGetNestLevel(ksp, &level));
   idrs->nesting = PetscMax(level, KSPIDRSNesting);
   PetscCall(KSPIDRSSetRun_Private(ksp));
@@ -161,17 +161,17 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   If one right-hand side has room in run "whole", but not two side by side, KSPMatSolve() solves for one after another where s is
-   at least KSPIDRS_SEQUENTIAL_S and n s is above KSPIDRS_SEQUENTIAL_ENTRIES. On an H200 solving step by step at the same time took
+   If one right-hand side fits in run "whole", but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and n s is
+   above KSPIDRS_SEQUENTIAL_ENTRIES, KSPMatSolve() solves for one after another. On an H200 simultaneous solves step by step took
    1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
 */
 #define KSPIDRS_SEQUENTIAL_S       4
 #define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
 
 /*
-   Reduces *active, the number of simultaneous right-hand sides. If two or more of them can run side by side, each in one kernel,
-   *active becomes their number. If one after another is faster, *active becomes 1, and idrs->sequential is set. The caller has
-   prepared the solve for one right-hand side
+   Reduces *active, the number of simultaneous right-hand sides. If two or more of them can run at the same time, each in one
+   kernel, *active becomes their number. If one after another is faster, *active becomes 1, and idrs->sequential is set. The caller
+   has prepared the solve for one right-hand side
 */
 static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
 {
@@ -193,7 +193,7 @@ static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares a solve for `active` simultaneous right-hand sides, or for fewer of them if these are solved for faster */
+/* Prepares a solve for `active` simultaneous right-hand sides, or for fewer if that is faster */
 static PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
 {
   const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
@@ -268,9 +268,9 @@ static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 }
 
 /*
-   Solves for several right-hand sides at the same time. Set-up looks at the memory of the solution of the KSP. Until the first
-   right-hand side has a slot, this solution is a vector on the array of a column of X, because a GPU needs 0.2 ms to allocate and
-   free memory. KSPMatSolve() does not call PCPreSolve(), so this function does
+   Solves for several right-hand sides at the same time. The set-up depends on the memory of the solution of the KSP. Until the
+   first right-hand side has a slot, this solution is a vector on the array of a column of X, because a GPU needs 0.2 ms to allocate
+   and free memory. KSPMatSolve() does not call PCPreSolve(), so this function does
 */
 static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
 {
@@ -355,14 +355,14 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_cosine cosine                         - smallest cosine for omega (default 0.5, 0 = off)
 . -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none)
 . -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10)
-. -ksp_idrs_smoothing (true|false)                - whether the residual is smoothed (default false)
+. -ksp_idrs_smoothing (true|false)                - residual smoothing (default false)
 . -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto)
-. -ksp_idrs_communication (auto|mpi|nccl|peer)    - how reductions travel between GPUs (default auto)
-. -ksp_idrs_product (auto|mat|csr|sliced)         - what computes the matvecs of the iterations (default auto)
-. -ksp_idrs_run (auto|steps|whole)                - what runs the iterations (default auto)
-. -ksp_idrs_recycle (never|auto|always)           - when a solve begins with the panels of the solve before (default never)
+. -ksp_idrs_communication (auto|mpi|nccl|peer)    - communication of reductions between GPUs (default auto)
+. -ksp_idrs_product (auto|mat|csr|sliced)         - back end of the matvecs of the iterations (default auto)
+. -ksp_idrs_run (auto|steps|whole)                - back end of the iterations (default auto)
+. -ksp_idrs_recycle (never|auto|always)           - use of the panels of the previous solve (default never)
 . -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16)
-- -ksp_idrs_block (true|false)                    - whether these have one block recurrence (default false)
+- -ksp_idrs_block (true|false)                    - one block recurrence for these right-hand sides (default false)
 
   Level: beginner
 
@@ -390,12 +390,12 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   applications. From the left, with `KSPSetPCSide()`, it must be fixed, and the norm is the norm of the preconditioned residual.
   With `KSP_NORM_NONE`, on both sides, no reduction is made for norms, and s iterations make s reductions.
 
-  With `KSPConvergedDefault()` a residual norm that meets the tolerance counts only if b - A x, computed afresh, meets it as well.
+  With `KSPConvergedDefault()` a residual norm that meets the tolerance counts only if a newly computed b - A x meets it as well.
   Otherwise the solve continues from b - A x. History and monitors get the norm of b - A x for such an iteration. If b - A x stops
-  falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` report that the
-  attainable accuracy has been reached. Another convergence test is called once an iteration, and once more before a solve ends
-  with a breakdown; b - A x is not verified. Verification and reliable updates are off if matvecs are inexact: for operators of
-  type `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
+  falling above the tolerance, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info` report that the attainable
+  accuracy has been reached. Another convergence test is called once an iteration, and once more before a solve ends with a
+  breakdown; b - A x is not verified. Verification and reliable updates are off if matvecs are inexact: for operators of type
+  `MATMFFD`, and of type `MATSCHURCOMPLEMENT` with an inner solver other than `KSPPREONLY`.
 
   The method restarts after a breakdown of the recurrence. Unless there are explicit shadow vectors, it also restarts once the
   residual norm has grown by the power 3/4 of 1 / (machine precision), 5e11 in double precision. A restart uses the shadow space
@@ -415,11 +415,11 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   many applications of the preconditioner. While the scalars are on the device, operators and preconditioners cannot call
   `KSPBuildSolution()`; monitors and convergence tests can.
 
-  After an error in `KSPSolve()` on one process the next one sets the solver up again. On several processes call `KSPReset()`, on
-  all of them, and `KSPSetOperators()`, or change a setting that needs a new set-up, such as `s`.
+  On one process, the `KSPSolve()` after an error sets the solver up again. On several processes, call `KSPReset()` on all of them
+  and `KSPSetOperators()`, or change a setting that needs a new set-up, such as `s`.
 
   For sequences of systems with the same or a similar operator, `KSPIDRSSetRecycle()` lets each solve begin with the panels of the
-  solve before.
+  previous solve.
 
   References:
   P. Sonneveld and M.B. van Gijzen, IDR(s): a family of simple and fast algorithms for solving large nonsymmetric systems of linear

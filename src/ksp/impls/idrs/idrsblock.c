@@ -15,19 +15,20 @@
    T makes the columns of R T nearly orthogonal. In exact arithmetic it changes nothing. Without it the recurrence loses its
    digits when columns of R become nearly parallel, as they do if some converge first.
 
-   The solution of right-hand side j is x_j + (Z + U beta) S_j, and ||r_j|| follows from R^H R. Reports and verification are those
-   of single recurrences. Reliable updates and the limit of growth are decided by the same functions, from the Frobenius norm of R.
+   The solution of right-hand side j is x_j + (Z + U beta) S_j, and ||r_j|| follows from R^H R. Reports and verification are the
+   same as in single recurrences. Reliable updates and the limit of growth use the same functions, with the Frobenius norm of R.
    After a breakdown, too much growth, or IDRS_BLOCK_MAX_STAGNATION steps without a smaller residual, the remaining right-hand sides
    continue with single recurrences.
 */
 #include "idrsblock.h"
 
-/* Steps without a smaller residual, after which single recurrences are tried */
+/* Number of steps without a smaller residual after which single recurrences are tried */
 #define IDRS_BLOCK_MAX_STAGNATION 100
 
 /*
-   Sets the norms of a step, and returns PETSC_TRUE if all are finite. Else the recurrence ends. In a step k > 0 the iterate before
-   the last update remains, because its beta is not in Z yet; at the begin of a cycle the iterate of the last reliable update
+   Sets the norms of a step, and returns PETSC_TRUE if all are finite. Else the recurrence ends. In a step k > 0 the result is the
+   iterate before the last update, whose beta is not in Z yet; at the beginning of a cycle it is the iterate of the last reliable
+   update
 */
 static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run, const IDRSBlockNorms *norms)
 {
@@ -82,8 +83,8 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, 
 }
 
 /*
-   Computes b - A x of a column that is ending, and compares its norm with the tolerances. If it meets them, the column is done;
-   else it has no reason any more. z, a column of Z, is kept
+   Computes b - A x of a column that is ending, and compares its norm with the tolerances. If the norm meets them, the column is
+   done; else its reason is cleared. z, a column of Z, is kept
 */
 static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -117,8 +118,8 @@ static PetscErrorCode KSPIDRSBlockUpdate_Private(KSP ksp, KSPIDRSBlockRun *run, 
 }
 
 /*
-   Completes the solutions of right-hand sides that have a reason to end. If one misses its tolerance, R is recomputed and a
-   cycle begins, or, after too many misses, the recurrence ends. v and t are overwritten
+   Completes the solutions of right-hand sides that have a reason to end. If one does not meet its tolerance, R is recomputed and a
+   cycle begins, or, after too many failures, the recurrence ends. v and t are overwritten
 */
 static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *missed)
 {
@@ -165,8 +166,8 @@ static PetscErrorCode KSPIDRSBlockConcludeReports_Private(KSP ksp, const KSPIDRS
 }
 
 /*
-   Launches the projection of this step, and reports the norms of all steps but the last one on a device. *stopped is set if the
-   host must finish this step. If the host must decide about a step that the device has not stopped in, the device stops in the
+   Launches the projection of this step, and reports the norms of all steps except the last one on a device. *stopped is set if the
+   host must finish this step. If the host must decide about a step in which the device has not stopped, the device stops in the
    next step
 */
 static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending, PetscBool *stopped)
@@ -201,8 +202,8 @@ static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run,
 }
 
 /*
-   Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences. Right-hand sides end at
-   the begin of a cycle, or if all of them do
+   Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences. Right-hand sides end at the
+   beginning of a cycle, or in any step if all of them end
 */
 static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *ends)
 {
@@ -292,7 +293,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *run,
 
 /*
    KSPIDRSBlockSolve_Private - Solves for several right-hand sides, whose first residuals have been reported, by one block
-   recurrence. Each then has a reason, or is at the begin of a single recurrence
+   recurrence. Each then has a reason, or is at the beginning of a single recurrence
 */
 PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
 {

@@ -73,7 +73,7 @@ typedef struct {
   KSPIDRSTrust         trust;      /* Frobenius norms of R, and failed verifications */
   PetscReal            smallest;   /* Frobenius norm of R so far, */
   PetscInt             stagnation; /* and the steps since then */
-  KSPIDRSReason        why;        /* why the others continue with single recurrences, or NULL */
+  KSPIDRSReason        why;        /* why remaining right-hand sides continue with single recurrences, or NULL */
 } KSPIDRSBlockRun;
 
 /* Reasons to end */

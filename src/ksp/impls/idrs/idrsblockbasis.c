@@ -1,6 +1,6 @@
 /*
-   Operations that several right-hand sides need besides the recurrence: a basis of their residuals, by Cholesky factorisation of
-   Gram matrices with pivoting. The rank is the number of its columns
+   Operations of several right-hand sides outside the recurrence: a basis of their residuals, by Cholesky factorization of Gram
+   matrices with pivoting. The rank is the number of its columns
 
      Q S = B - A X       m columns;  R = Q at first
      r_j = R S_j         for right-hand side j, in each step

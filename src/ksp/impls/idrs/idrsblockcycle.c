@@ -1,6 +1,6 @@
 /*
-   The steps of block IDR(s), see idrsblock.c. The sums of the combines of a step are stated once, with the places of their
-   coefficients. Host or device fill in the coefficients.
+   The steps of block IDR(s), see idrsblock.c. The sums of the combines of a step are set up once, with the places of their
+   coefficients. The host or the device sets the coefficients.
 
      host      matvec, projection -> sums; norms;  algebra, coefficients -> combine
      device    matvec, projection -> algebra, coefficients -> combine, next matvec and projection;  the norms of the step before

@@ -1,13 +1,13 @@
 /*
-   KSPMatSolve(). `width` right-hand sides at a time have slots, each with a recurrence of its own. They make the same step k
-   together, with one product and one reduction:
+   KSPMatSolve(). `width` right-hand sides at a time have slots, each with its own recurrence. Their step k has one product and one
+   reduction:
 
      until all right-hand sides are done
        completed right-hand sides release their slots to the next ones
        verification, restarts and reliable updates, with one product for all columns that need them
        a cycle; suspended columns leave the cycle and wait for the others
 
-   Settings that need the iterate of each right-hand side go through KSPSolve(), one right-hand side after another
+   With settings that need the iterate of each right-hand side, KSPSolve() solves for one right-hand side after another
 */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrssettings.h>
@@ -17,7 +17,7 @@
 /* The dense matrices of this solve, and its results */
 typedef struct {
   Mat             B, X;
-  KSPIDRSReported outer;     /* the members of the KSP before */
+  KSPIDRSReported outer;     /* the members of the KSP before this solve */
   PCFailedReason  failed;    /* of the set-up of the preconditioner on this process */
   PetscReal     **histories; /* of right-hand sides that are done, or NULL */
   PetscInt64     *lengths;
@@ -49,7 +49,7 @@ static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the rows of B or X on all processes, which KSPMatSolve() does not */
+/* Checks the row layout of B or X on all processes, which KSPMatSolve() does not check */
 static PetscErrorCode KSPIDRSCheckDense_Private(KSP ksp, Mat dense, const char name[])
 {
   PetscLayout ours, theirs;
@@ -90,7 +90,7 @@ static void KSPIDRSSetResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep
   results->norms[index]   = rep->rnorm;
 }
 
-/* KSPIDRSConclude_Private - Gives the KSP the worst reason, and the largest number of iterations and norm */
+/* KSPIDRSConclude_Private - Sets the worst reason, and the largest number of iterations and norm, in the KSP */
 PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
 {
   KSP_IDRS             *idrs    = (KSP_IDRS *)ksp->data;
@@ -109,7 +109,7 @@ PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
   if (results->count) ksp->reason = results->reasons[worst];
   idrs->results.latest = PETSC_TRUE;
   PetscCall(IDRSGetNestLevel(ksp, &level));
-  /* as KSPSolve() does; KSPMatSolve() looks at the last batch only, and not at all before 3.26 */
+  /* as KSPSolve() does; KSPMatSolve() checks only the last batch, and before 3.26 none */
   PetscCheck(!ksp->errorifnotconverged || ksp->reason >= 0 || (ksp->reason == KSP_DIVERGED_ITS && level > 0),
              PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED,
              "KSPMatSolve() has not converged: right-hand side %" PetscInt_FMT ", reason %s", worst,
@@ -140,7 +140,7 @@ static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat
   PCFailedReason failed;
 
   PetscFunctionBegin;
-  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may leave this to the first solve */
+  PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may postpone this to the first solve */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   for (PetscInt j = 0; j < count; j++) {
     KSPIDRSReported rep;
@@ -158,7 +158,7 @@ static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSolveSequentially_Private - Solves for one right-hand side after another, without what KSPMatSolve() prints at its end */
+/* KSPIDRSSolveSequentially_Private - Solves for one right-hand side after another, without the final output of KSPMatSolve() */
 PetscErrorCode KSPIDRSSolveSequentially_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
   PetscBool *const views[] = {&ksp->view,    &ksp->viewRate, &ksp->viewMat,     &ksp->viewPMat,
@@ -184,8 +184,7 @@ PetscErrorCode KSPIDRSSolveSequentially_Private(KSP ksp, PetscBool transpose, Ma
 }
 
 /*
-   Creates a vector of a slot for a column of B or X: on the array of the column if its type is that of the work vectors, else a
-   copy
+   Creates a vector of a slot for a column of B or X: on the array of the column if it has the type of the work vectors, else a copy
 */
 static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, PetscBool *copied)
 {
@@ -201,7 +200,7 @@ static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Removes from the right-hand side what is not in the range of the operator, if its null space is attached */
+/* Removes the null space of the transposed operator from the right-hand side, if it is attached */
 static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
 {
   Mat          A;
@@ -253,7 +252,7 @@ static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Empties a slot, and the members of the KSP that may be those of its column */
+/* Empties a slot, and clears members of the KSP that may refer to its column */
 static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSReported none = {0};
@@ -394,7 +393,7 @@ static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
       PetscCall(KSPIDRSPrepareCycle_Private(ksp, &cols));
       KSPIDRSColumnsRemoveDone(&cols);
     } while (cols.count < present);
-    if (!cols.count) break; /* no column has been assigned, so none is left */
+    if (!cols.count) break; /* no right-hand side remains */
     PetscCall((*idrs->run->run)(ksp, &cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

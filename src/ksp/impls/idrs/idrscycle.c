@@ -3,8 +3,7 @@
    and an omega step. B is the preconditioner on the right; on the left A stands for B^{-1}A and b for B^{-1}b.
 
    The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008). Their residuals do not grow, so a
-   solve that ends before its first omega step has reduced the residual. An r that replaces another one during the start restarts
-   it.
+   solve that ends before its first omega step has reduced the residual. If r is replaced during the start, the start begins again.
 
      start step k = 0 ... s-1
        U_k, G_k     B^{-1}v, A U_k,  v = r at first
@@ -228,8 +227,8 @@ static IDRSBounds KSPIDRSGetBounds(KSP ksp, const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSLaunch_Private - Launches the projections of the step, with bounds if a device continues. The host continues a replaced
-   r, and a start with recycled U, after which it decides whether they are of use
+   KSPIDRSLaunch_Private - Launches the projections of the step, with bounds if a device continues. The host continues after a
+   replacement of r, and in a start with recycled U, at whose end it decides whether to keep them
 */
 PetscErrorCode KSPIDRSLaunch_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -317,7 +316,7 @@ IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col)
   return task;
 }
 
-/* KSPIDRSTakeWhole - Takes what a kernel has done. The host must finish the step in its outcome, or project an updated r */
+/* KSPIDRSTakeWhole - Adopts the results of a kernel. The host must finish the step in its outcome, or project an updated r */
 void KSPIDRSTakeWhole(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task)
 {
   KSP_IDRS              *idrs    = (KSP_IDRS *)ksp->data;
@@ -338,7 +337,7 @@ void KSPIDRSTakeWhole(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task)
   rec->stage   = updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
 }
 
-/* KSPIDRSProject_Private - Launches f = P^H r and ||r|| for an r that no step has made */
+/* KSPIDRSProject_Private - Launches f = P^H r and ||r|| for an r that no step has computed */
 PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   const IDRSGroup group = KSPIDRSGetGroup(cols);
@@ -394,7 +393,7 @@ static IDRSStep KSPIDRSGetFinish(KSP ksp, const KSPIDRSColumn *col, PetscBool du
 
 /*
    Moves the smoothed iterate by a vector that the pass will change. *due is set if a reliable update may be due after the omega
-   step, which the sums cannot tell if the norm is not sharp, or a decision of the guard of recycling
+   step, also if rounding makes the norm from the sums inaccurate, or if the guard of recycling must decide
 */
 static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, PetscBool *due)
 {
@@ -416,7 +415,7 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Follows the pass of a step k < s */
+/* Updates the state after the pass of a step k < s */
 static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -430,14 +429,14 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, Pet
   IDRSStepNext(&rec->step, idrs->set.s);
   if (rec->residual != KSPIDRS_RECURRED) PetscFunctionReturn(PETSC_SUCCESS);
   rec->columns = rec->step.k;
-  /* The omega step that ends the start changes r before its reduction, with which the norm would come */
+  /* The omega step that ends the start changes r before its reduction, which would include the norm */
   if (last || !idrs->lagged || (rec->step.start && rec->step.k == idrs->set.s && lockstep))
     *norm = rec->step.start && lockstep && idrs->lagged && !idrs->d && IDRSScalarsIsSharp(col->scalars, rr) ? KSPIDRS_NORM_FROM_SUMS
                                                                                                             : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Follows the pass of the omega step */
+/* Updates the state after the pass of the omega step */
 static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *step, PetscReal rr, KSPIDRSNorm *norm)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;

@@ -1,5 +1,5 @@
 /*
-   The data and the internal functions of KSPIDRS. Calls point one way: a file calls only files after it
+   The data and the internal functions of KSPIDRS. A file calls only later files of this list
 
      idrs.c, idrsview.c, idrsset.c;  idrscolumns.c;  idrsblock.c, idrsblockcycle.c, idrsblockbasis.c;  idrsrun.c;  idrsrecycle.c;
      idrstrust.c and idrscycle.c, which do not call each other;  idrssmooth.c;  idrsoperator.c;  idrspc.c;  idrsplacement.c;
@@ -66,7 +66,7 @@ typedef enum {
   KSPIDRS_PC_DENSE_CHECKED /* by PCMatApply(); after a failure one after another */
 } KSPIDRSPCMatApply;
 
-/* Kernels that read the matrix, besides those of MatMult() */
+/* Kernels that read the matrix, besides MatMult() */
 typedef enum {
   KSPIDRS_READ_BY_NONE,
   KSPIDRS_READ_BY_RUN, /* of run "whole" */
@@ -127,7 +127,7 @@ typedef struct {
   KSPIDRSOmega      omega;
   PetscInt          columns; /* columns of U whose beta has not been added to z */
   PetscInt          its;     /* completed iterations; rep.its of them have been reported */
-  PetscBool         given;   /* U_k is that of the last solve, and is not computed */
+  PetscBool         given;   /* U_k is kept from the last solve, and is not computed */
   PetscBool         added;   /* the solve has ended, and vec_sol is complete */
 } KSPIDRSRecurrence;
 
@@ -137,12 +137,12 @@ typedef struct {
   PetscReal    rnorm;        /* of r, at the last report */
   PetscReal    anchornorm;   /* of the residual of vec_sol, or PETSC_MAX_REAL */
   PetscReal    peak;         /* largest norm of r since the last reliable update */
-  IDRSProgress replacements; /* of r that the host has verified or updated: IDRS_MAX_STAGNATIONS failures end the solve */
+  IDRSProgress replacements; /* of r by the host, after verifications and updates: IDRS_MAX_STAGNATIONS failures end the solve */
   IDRSProgress breakdowns;   /* restarts: maxrestarts failures end the solve */
   PetscInt     restarts;     /* all restarts: each has its own shadow space */
 } KSPIDRSTrust;
 
-/* Right-hand side, solution and report of a column, which have the meaning of the members of a KSP: see idrsreport.c */
+/* Right-hand side, solution and report of a column, with the meaning of members of a KSP: see idrsreport.c */
 typedef struct {
   Vec                rhs, sol;
   PetscInt           its;
@@ -152,7 +152,7 @@ typedef struct {
   PetscInt64         historymax, historylen;
 } KSPIDRSReported;
 
-/* Data that a solve takes from the solve before it */
+/* Data that a solve reuses from the previous solve */
 typedef enum {
   KSPIDRS_TAKES_NOTHING, /* the start computes U and G; the least of these values */
   KSPIDRS_TAKES_U,       /* the U of the last solve: A may have changed, so the start computes G = A U */
@@ -164,7 +164,7 @@ typedef enum {
 typedef struct {
   uint64_t         seed;      /* of the hashed shadow space, without restarts */
   PetscObjectState shadow;    /* sum of the states of explicit shadow vectors, or -1 */
-  PetscObjectId    A;         /* 0 for an operator whose state does not tell whether it has changed */
+  PetscObjectId    A;         /* 0 for an operator whose state does not show a change */
   PetscObjectState state;     /* of A */
   PetscObjectId    nullspace; /* that is removed from each column of G, or 0 */
 } KSPIDRSPanelKey;
@@ -176,15 +176,15 @@ typedef struct {
 typedef struct {
   KSPIDRSReason   why; /* the panels cannot be taken, or NULL */
   KSPIDRSPanelKey key;
-  PetscInt        restarts; /* the seed of P is that of the key, plus this number */
+  PetscInt        restarts; /* the seed of P is the seed of the key plus this number */
   PetscInt        k;        /* the step in which the solve has ended */
   KSPIDRSStage    stage;    /* of this step: with KSPIDRS_HAVE_U or KSPIDRS_PROJECTED it must be finished */
-  PetscScalar    *storage;  /* IDRS_STORAGE(s) scalars: M, and the sums of this step; NULL before a solve leaves panels */
-  PetscInt        its;      /* of the last solve that took nothing and converged, or 0 */
-  PetscReal       digits;   /* log10 of the fall of ||r|| in it */
+  PetscScalar    *storage;  /* IDRS_STORAGE(s) scalars: M, and the sums of this step; NULL before a solve has kept panels */
+  PetscInt        its;      /* iterations of the last solve that converged without recycling, or 0 */
+  PetscReal       digits;   /* log10 of the reduction of ||r|| in this solve */
   PetscReal       half;     /* the fraction of its iterations after which half of these digits were reached */
-  PetscInt        row;      /* solves since then that have recycled */
-  PetscBool       worse;    /* the last solve that recycled has taken more iterations than expected */
+  PetscInt        row;      /* recycled solves since then */
+  PetscBool       worse;    /* the last recycled solve needed more iterations than expected */
   PetscInt        off;      /* solves that must not recycle now */
   PetscInt        pause;    /* solves that must not recycle after the next failure; 0 stands for KSPIDRS_RECYCLE_PAUSE */
 } KSPIDRSPanel;
@@ -195,7 +195,7 @@ typedef struct {
 /* The guard of recycling in one solve */
 typedef struct {
   KSPIDRSPanelKey key;   /* of the panels that the solve makes */
-  KSPIDRSTakes    takes; /* what it has begun with */
+  KSPIDRSTakes    takes; /* data with which it began */
   PetscBool       begun; /* its first residual has not ended it */
   PetscInt        whole; /* the iteration from which no column of G is zero, as after a start that has broken down */
   PetscReal       first; /* first norm */
@@ -256,12 +256,12 @@ typedef struct {
   PetscInt       wholes, wholematvecs;     /* kernels that made many steps, and their matvecs */
   PetscLogDouble norms, before;            /* norms of b - A x; reductions of the work before this solve */
   PetscLogDouble matvecseconds, pcseconds; /* on a GPU, if PETSc measures them */
-  PetscInt      recycled, given, dropped; /* right-hand sides that began with panels; those with U alone; those that dropped them */
-  PetscInt      refused;                  /* right-hand sides that began without */
-  KSPIDRSReason refusal;                  /* the reason of the last of them */
-  PetscReal     growth;                   /* largest ||r - G c|| / ||r|| of panels that were taken */
-  PetscReal     expected;                 /* iterations of these right-hand sides without recycling, or 0 */
-  PetscInt      spent;                    /* and with it */
+  PetscInt       recycled, given, dropped; /* right-hand sides that began with panels; with U only; that dropped them */
+  PetscInt       refused;                  /* right-hand sides that began without */
+  KSPIDRSReason  refusal;                  /* the reason of the last of them */
+  PetscReal      growth;                   /* largest ||r - G c|| / ||r|| of recycled panels */
+  PetscReal      expected;                 /* iterations of these right-hand sides without recycling, or 0 */
+  PetscInt       spent;                    /* iterations of these right-hand sides with recycling */
 } KSPIDRSCounts;
 
 typedef struct _KSPIDRSRunOps KSPIDRSRunOps;
@@ -339,7 +339,7 @@ static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSColumns *cols)
   return group;
 }
 
-/* At the begin of a solve there are no norms */
+/* Returns the state at the beginning of a solve, without norms */
 static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
 {
   return (KSPIDRSTrust){.replacements.least = PETSC_MAX_REAL, .breakdowns.least = PETSC_MAX_REAL};
@@ -352,8 +352,8 @@ static inline PetscBool KSPIDRSUpdateDue(const KSP_IDRS *idrs, const KSPIDRSColu
 }
 
 /*
-   Returns the largest growth of r that leaves some digits of the first x. There is no limit with explicit shadow vectors, as a
-   restart would repeat the growth
+   Returns the limit of the growth of r, at which some digits of the first x are still accurate. With explicit shadow vectors there
+   is no limit, because a restart would repeat the growth
 */
 static inline PetscReal KSPIDRSGrowth(const KSP_IDRS *idrs)
 {
@@ -366,7 +366,7 @@ static inline PetscReal KSPIDRSGrowthLimit(const KSP_IDRS *idrs, PetscReal begin
   return IDRSGrowthLimit(begin, KSPIDRSGrowth(idrs));
 }
 
-/* Sets the norm of an r that has been computed afresh */
+/* Sets the norm of a recomputed r */
 static inline void KSPIDRSSetReplacedNorm(KSPIDRSTrust *trust, PetscReal rnorm)
 {
   trust->rnorm = trust->anchornorm = trust->peak = rnorm;
@@ -396,7 +396,7 @@ static inline uint64_t KSPIDRSGetSeed(const KSP_IDRS *idrs)
   return (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32);
 }
 
-/* Notes that a recurrence that has taken something from the last solve begins again without */
+/* Records that a recurrence with data of the last solve begins again without them */
 static inline void KSPIDRSRecycleDrop(KSP ksp, KSPIDRSColumn *col)
 {
   KSPIDRSGuard *guard = &col->guard;

@@ -1,10 +1,10 @@
 /* Products with A, counted and timed */
 #include "idrsimpl.h"
 
-/* If rows are long, MatMult() is faster. With more entries than this it saves more than the launches that run "whole" saves */
+/* If rows are long, MatMult() is faster. Above this number of entries it saves more time than run "whole" does */
 #define IDRS_WHOLE_ENTRIES 524288
 
-/* KSPIDRSSetProduct_Private - Sets the operator of this solve, what computes its matvecs, and whether run "whole" may read it */
+/* KSPIDRSSetProduct_Private - Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it */
 PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
@@ -73,7 +73,7 @@ PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 
 /*
    KSPIDRSMatMultColumns_Private - Computes y_j = A x_j for all columns, with one product unless the preconditioner is on the left.
-   Then a column has the same bits for any number of columns
+   The bits of a column of this product do not depend on the number of columns
 */
 PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols, Vec x[], Vec y[], Vec w[])
 {

@@ -61,8 +61,8 @@ PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 }
 
 /*
-   *mixed is set if a CUDA solution is bound to the CPU and the matrix is not: MatMult() would leave its result on the device,
-   where such a vector is not read
+   *mixed is set if a CUDA solution is bound to the CPU and the matrix is not: the result of MatMult() would be on the device, where
+   such a vector is not read
 */
 static PetscErrorCode KSPIDRSBoundOnlySolution_Private(KSP ksp, PetscBool device, PetscBool *mixed)
 {

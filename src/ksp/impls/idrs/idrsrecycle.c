@@ -1,34 +1,33 @@
 /*
-   Recycling: a solve begins with the panels G and U, the matrix M and the shadow space P that the solve before has left. After
-   J cycles G lies in the Sonneveld space G_J(A, P), so that the next residual converges as after the plateau of a solve that takes
-   nothing.
+   Recycling: a solve begins with the panels G and U, the matrix M and the shadow space P of the previous solve. After J cycles G
+   lies in the Sonneveld space G_J(A, P), so that the next residual converges as after the plateau of a solve without recycling.
 
      the same A      f = P^H r,  M c = f;   r - G c,  x + U c;   then the omega step that ends a start
      a changed A     start steps with the U_k that are there, in place of B^{-1}v:  G_k = A U_k;   then the same c
 
-   The solve before may have ended inside a step: its G_k = A U_k has not been made orthogonal to p_0 ... p_{k-1}, or not even
-   computed. The next solve finishes this step first, with beta_k = 0, which does not move r and x.
+   The previous solve may have ended inside a step: its G_k = A U_k has not been made orthogonal to p_0 ... p_{k-1}, or not even
+   computed. The next solve finishes this step first, with beta_k = 0, which does not change r and x.
 
    The guard of -ksp_idrs_recycle auto:
 
-     before a solve   is the last record that of a solve with a plateau?  half is the fraction of its iterations after which half of
-                      the digits were reached, 1/2 for linear convergence
-     at its begin     ||r - G c|| / ||r||, because P^H G is small in deep panels
-     once in it       at 0.6 of the expected iterations: a quarter of the digits must have been reached. If not, the solve restarts
-                      with the next seed: r lies deep in the spaces of this one, where P^H r is rounding error
+     before a solve   does the last record have a plateau?  half is the fraction of its iterations after which half of the digits
+                      were reached, 1/2 for linear convergence
+     at the beginning ||r - G c|| / ||r||, because P^H G is small in deep panels
+     once during it   at 0.6 of the expected iterations: a quarter of the digits must have been reached. If not, the solve restarts
+                      with the next seed: r lies deep in the spaces of this seed, where P^H r is rounding error
      after it         pauses if recycling has taken more iterations, or if the recurrence has begun again for any reason
 */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrssettings.h>
 
-/* Least `half` of a record, if A is the same or has changed, and its least number of iterations as a multiple of s */
+/* Smallest `half` of a record, if A is the same or has changed, and smallest number of its iterations as a multiple of s */
 #define KSPIDRS_RECYCLE_HALF         0.65
 #define KSPIDRS_RECYCLE_HALF_CHANGED 0.70
 #define KSPIDRS_RECYCLE_ITS          4
 #define KSPIDRS_RECYCLE_ITS_CHANGED  5
 /* Number of solves after which a record is too old if A changes */
 #define KSPIDRS_RECYCLE_ROW 16
-/* The test: after this fraction of the expected iterations this fraction of the digits, seen in the last tenth of them */
+/* The test: iteration, fraction of the digits, and window of norms; the first and the last relative to the expected iterations */
 #define KSPIDRS_RECYCLE_TEST   0.6
 #define KSPIDRS_RECYCLE_DIGITS 0.25
 #define KSPIDRS_RECYCLE_WINDOW 0.1
@@ -41,14 +40,14 @@
 #define KSPIDRS_RECYCLE_GROWTH      PetscPowReal(PETSC_MACHINE_EPSILON, -0.32)
 #define KSPIDRS_RECYCLE_GROWTH_MOST PetscPowReal(PETSC_MACHINE_EPSILON, -0.575)
 
-/* The part of the tolerance of divergence that the begin of a solve may take */
+/* Largest part of the divergence tolerance that the beginning of a solve may reach */
 #define KSPIDRS_RECYCLE_DIVERGES 1e-3
 
 const char *const KSPIDRSRecycles[] = {"never", "auto", "always", "KSPIDRSRecycle", "KSP_IDRS_RECYCLE_", NULL};
 
 /*
-   Returns PETSC_TRUE if every change of the operator changes its state. Types that consist of other matrices do not know, nor does
-   an AIJ matrix what a MatMult() of the user computes
+   Returns PETSC_TRUE if every change of the operator changes its state. This does not hold for types that consist of other
+   matrices, and for AIJ matrices with a MatMult() of the user
 */
 static PetscErrorCode KSPIDRSStateTells_Private(KSP ksp, Mat A, PetscBool *tells)
 {
@@ -65,7 +64,7 @@ static PetscErrorCode KSPIDRSStateTells_Private(KSP ksp, Mat A, PetscBool *tells
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the key of panels that this solve makes. Only from the left a null space is removed from products */
+/* Returns the key of the panels of this solve. A null space is removed from products only with preconditioning from the left */
 static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
 {
   KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
@@ -97,7 +96,7 @@ static PetscBool KSPIDRSKeyHasOperator(const KSPIDRSPanelKey *panel, const KSPID
   return (PetscBool)(panel->A && panel->A == key->A && panel->state == key->state);
 }
 
-/* Returns the reason of the guard not to recycle in this solve, or NULL. A pause gets shorter by one solve */
+/* Returns the reason of the guard not to recycle in this solve, or NULL. Shortens a pause by one solve */
 static KSPIDRSReason KSPIDRSGuardRefuses(KSP ksp, KSPIDRSPanel *panel, PetscBool same)
 {
   const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
@@ -133,7 +132,7 @@ static KSPIDRSReason KSPIDRSRefuses(KSP ksp, KSPIDRSPanel *panel, const KSPIDRSP
                                                       : KSPIDRSGuardRefuses(ksp, panel, KSPIDRSKeyHasOperator(&panel->key, key));
 }
 
-/* The right-hand side begins without panels, for this reason */
+/* Makes the right-hand side begin without panels, for this reason */
 static PetscErrorCode KSPIDRSRefuse_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRSReason why)
 {
   KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
@@ -147,8 +146,8 @@ static PetscErrorCode KSPIDRSRefuse_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRS
 }
 
 /*
-   KSPIDRSRecycleChoose_Private - Decides what each right-hand side takes from the solve before, and takes its shadow space. States
-   of vectors and matrices may differ between processes, which must decide alike
+   KSPIDRSRecycleChoose_Private - Chooses the data that each right-hand side reuses from the previous solve, and sets its shadow
+   space. States of vectors and matrices may differ between processes, which must make the same choice
 */
 PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -181,8 +180,8 @@ PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
 }
 
 /*
-   Finishes the step in which the last solve has ended. Its sums d = P^H G_k are there, or U_k is, and G_k = A U_k is not. If that
-   fails, the recurrence is suspended
+   Finishes the step in which the last solve ended. Either its sums d = P^H G_k have been computed, or U_k has been computed and G_k
+   = A U_k has not. If the step fails, the recurrence is suspended
 */
 static PetscErrorCode KSPIDRSFinishOpenStep_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -204,7 +203,7 @@ static PetscErrorCode KSPIDRSFinishOpenStep_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Begins without panels after all, from r and x, which have not moved */
+/* Begins again without panels, from r and x, which have not changed */
 static PetscErrorCode KSPIDRSBeginAgain_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRSReason why)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
@@ -219,8 +218,8 @@ static PetscErrorCode KSPIDRSBeginAgain_Private(KSP ksp, KSPIDRSColumn *col, KSP
 }
 
 /*
-   Returns the reason why a solve does not go on with ||r - G c|| / ||r|| = growth, which may be NaN, or NULL. Steps after it may
-   let r grow further, and must not end the solve as diverged either
+   Returns the reason why a solve does not continue with ||r - G c|| / ||r|| = growth, which may be NaN, or NULL. Later steps may
+   let r grow further, and must not exceed the divergence tolerance either
 */
 static KSPIDRSReason KSPIDRSRefusesGrowth(KSP ksp, const KSPIDRSColumn *col, PetscReal growth)
 {
@@ -234,7 +233,7 @@ static KSPIDRSReason KSPIDRSRefusesGrowth(KSP ksp, const KSPIDRSColumn *col, Pet
   return NULL;
 }
 
-/* Computes r = r - G c for all columns, and the growth ||r - G c|| / ||r||; v = r as it was */
+/* Computes r = r - G c for all columns, and the growth ||r - G c|| / ||r||; v is a copy of the old r */
 static PetscErrorCode KSPIDRSApplyPanels_Private(KSP ksp, const KSPIDRSColumns *cols, PetscReal growth[])
 {
   const IDRSGroup group = KSPIDRSGetGroup(cols);
@@ -264,15 +263,15 @@ static PetscReal KSPIDRSExpectedIterations(KSP ksp, const KSPIDRSColumn *col, Pe
   *digits = panel->digits;
   if (!panel->its) return 0.0;
   if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE) {
-    if (!(col->rep.ttol > 0.0)) return 0.0; /* no residual but zero meets the tolerances */
+    if (!(col->rep.ttol > 0.0)) return 0.0; /* only a zero residual meets the tolerances */
     *digits = PetscLog10Real(col->guard.first / col->rep.ttol);
   }
   return (PetscReal)panel->its * *digits / panel->digits;
 }
 
 /*
-   The solve goes on with panels, after r has become r - G c. The guard tests it once, if it could restart with another seed, and
-   not after max_it
+   Continues the solve with panels, after r has become r - G c. The guard schedules its test if the solve could restart with another
+   seed, and if the test comes before max_it
 */
 static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscReal growth)
 {
@@ -345,8 +344,8 @@ static PetscErrorCode KSPIDRSProjectOnPanels_Private(KSP ksp, KSPIDRSColumns *co
 }
 
 /*
-   KSPIDRSRecycleBegin_Private - Begins the recurrence of columns that take something from the last solve, after their first
-   residuals have been reported. The next step of those that take panels is the omega step that ends a start
+   KSPIDRSRecycleBegin_Private - Begins the recurrence of columns with data of the last solve, after their first residuals have been
+   reported. With panels, the next step is the omega step that ends a start
 */
 PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -396,8 +395,8 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 }
 
 /*
-   KSPIDRSRecycleEndStart_Private - Follows the last step of a start with given U. If r - G c is too large, the recurrence begins
-   again, from the present x and r
+   KSPIDRSRecycleEndStart_Private - Called after the last step of a start with recycled U. If r - G c is too large, the recurrence
+   begins again, from the present x and r
 */
 PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -423,7 +422,7 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSGuardReport - Notes the norm of an iteration */
+/* KSPIDRSGuardReport - Records the norm of an iteration */
 void KSPIDRSGuardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
   KSPIDRSGuard *guard = &col->guard;
@@ -436,7 +435,7 @@ void KSPIDRSGuardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
   guard->above[(PetscInt)PetscMin(level, (PetscReal)(KSPIDRS_GUARD_LEVELS - 1))] = its;
 }
 
-/* KSPIDRSGuardDecide_Private - Suspends the recurrence if the panels it has begun with are of no use */
+/* KSPIDRSGuardDecide_Private - Suspends the recurrence if it fails the test of the guard */
 PetscErrorCode KSPIDRSGuardDecide_Private(KSP ksp, KSPIDRSColumn *col)
 {
   KSPIDRSGuard *guard = &col->guard;
@@ -450,7 +449,7 @@ PetscErrorCode KSPIDRSGuardDecide_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Writes the record of a solve that has taken nothing and has converged */
+/* Writes the record of a solve that converged without recycling */
 static void KSPIDRSRecordPlain(KSPIDRSColumn *col)
 {
   const KSPIDRSGuard *guard = &col->guard;
@@ -469,7 +468,7 @@ static void KSPIDRSRecordPlain(KSPIDRSColumn *col)
   panel->half = (PetscReal)its / (PetscReal)panel->its;
 }
 
-/* Judges a solve that has recycled. Without an expectation it is judged by its end alone */
+/* Judges a recycled solve by its iterations, or, if their expected number is unknown, by its convergence */
 static void KSPIDRSRecordRecycled(KSPIDRSColumn *col, PetscBool converged)
 {
   const KSPIDRSGuard *guard = &col->guard;
@@ -487,7 +486,7 @@ static void KSPIDRSRecordRecycled(KSPIDRSColumn *col, PetscBool converged)
   }
 }
 
-/* Returns the reason why the panels that this solve leaves cannot be recycled, or NULL */
+/* Returns the reason why the panels of this solve cannot be recycled, or NULL */
 static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscBool ondevice)
 {
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
@@ -496,7 +495,7 @@ static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscB
   if (col->rep.reason < 0 && col->rep.reason != KSP_DIVERGED_ITS) return "the last solve has failed";
   if (idrs->active > 1 && idrs->set.block) return "the last solve had a block recurrence";
   if (rec->suspended) return "the last solve ended in a breakdown";
-  /* panels that a solve has taken stay complete in the omega step after that */
+  /* recycled panels are still complete in the omega step that follows */
   if (rec->step.start && !(col->guard.takes == KSPIDRS_TAKES_PANELS && rec->step.k == col->scalars->s))
     return "the last solve ended in its start";
   if (rec->its < col->guard.whole) return "the last solve ended in its first cycle, after a start that broke down";
@@ -504,7 +503,7 @@ static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscB
   return NULL;
 }
 
-/* Keeps what the next solve needs besides G and U */
+/* Stores the data that the next solve needs besides G and U */
 static PetscErrorCode KSPIDRSKeepPanels_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec   = &col->rec;
@@ -534,7 +533,7 @@ PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool 
 
   PetscFunctionBegin;
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
-  /* the first residual has ended the solve, and the panels are as they were */
+  /* the first residual has ended the solve, and the panels have not changed */
   if (!col->guard.begun) PetscFunctionReturn(PETSC_SUCCESS);
   if (col->guard.takes == KSPIDRS_TAKES_NOTHING) {
     if (col->rep.reason > 0) KSPIDRSRecordPlain(col);

@@ -34,7 +34,7 @@ void KSPIDRSSetReported(KSP ksp, const KSPIDRSReported *rep)
   ksp->res_hist_len = rep->historylen;
 }
 
-/* Sets the members of the KSP to those of the column, until KSPIDRSGetMembers() */
+/* Copies the members of the column to the KSP, until KSPIDRSGetMembers() */
 static PetscErrorCode KSPIDRSSetMembers_Private(KSP ksp, KSPIDRSColumn *col)
 {
   PetscFunctionBegin;

@@ -69,7 +69,7 @@ static PetscBool KSPIDRSContinues(const KSPIDRSColumn *col)
   return (PetscBool)(!col->rep.reason && !col->rec.suspended);
 }
 
-/* Checks the sums of a projection, and reports the norm of the iteration before it */
+/* Checks the sums of a projection, and reports the norm of the previous iteration */
 static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, const IDRSOutcome *outcome)
 {
   PetscFunctionBegin;
@@ -102,8 +102,8 @@ static PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, Pe
 }
 
 /*
-   Reports the present iteration for all columns whose norm does not come with the next reduction, after all projections in
-   flight. With KSP_NORM_NONE no reduction is made for norms that only the next step would need
+   Reports the present iteration for all columns whose norm is not part of the next reduction, after all projections in flight. With
+   KSP_NORM_NONE no reduction is made for norms that only the next step would need
 */
 static PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSColumns *cols, const KSPIDRSNorm norm[], PetscReal rnorm[])
 {
@@ -179,7 +179,7 @@ static PetscErrorCode KSPIDRSStepColumns_Private(KSP ksp, KSPIDRSColumns *cols)
   cols->count = left;
   if (!left) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSFinish_Private(ksp, cols, norm, rnorm));    /* alpha, M_k, beta_k, f;  G_k, U_k, r */
-  PetscCall(KSPIDRSReportNow_Private(ksp, cols, norm, rnorm)); /* ||r|| that does not come with the next reduction */
+  PetscCall(KSPIDRSReportNow_Private(ksp, cols, norm, rnorm)); /* ||r|| that is not part of the next reduction */
   for (PetscInt i = 0; i < cols->count; i++) {
     const KSPIDRSRecurrence *rec = &cols->column[i]->rec;
 
@@ -224,7 +224,7 @@ static PetscBool KSPIDRSRunContinues(KSP ksp, const KSPIDRSColumn *col)
                      !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col) && !KSPIDRSAtGuard(col));
 }
 
-/* Finishes the replacement of r after its projection f = P^H r, and reports the iteration whose norm it is. A cycle begins */
+/* Finishes the replacement of r after its projection f = P^H r, and reports the norm of its iteration. A cycle begins */
 static PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *col, IDRSOutcome *outcome, PetscBool updated)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -323,7 +323,7 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reports what a kernel has done. *updated is set if it has replaced r */
+/* Reports the results of a kernel. *updated is set if it has replaced r */
 static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task, PetscBool *updated)
 {
   const IDRSStep first = {.start = col->rec.step.start, .unreported = col->rec.step.unreported};
@@ -392,7 +392,7 @@ static const KSPIDRSRunOps *const KSPIDRSRunList[] = {&KSPIDRSRun_AtOnce, &KSPID
 
 const char *const KSPIDRSRuns[] = {"auto", "steps", "whole", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
 
-/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if no monitor can ask for the solution, as all are monitors of PETSc for the norm */
+/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if all monitors are PETSc's monitors of the norm, which do not need the solution */
 PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 {
   typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
@@ -408,8 +408,8 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 }
 
 /*
-   KSPIDRSSetRun_Private - Chooses what runs the recurrence, and how many steps the host launches before it waits for a device:
-   none if a monitor or test may ask for the solution of every iteration, or a matvec is much longer than the wait
+   KSPIDRSSetRun_Private - Chooses the back end of the iterations, and the number of steps that the host launches before it waits
+   for a device: 0 if a monitor or test may need the solution of every iteration, or if a matvec takes much longer than the wait
 */
 PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
 {
@@ -451,7 +451,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Asserts what holds between two runs, and what the parts of a step rely on */
+/* Asserts the invariants between two runs, on which the parts of a step rely */
 static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
@@ -484,7 +484,7 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     r[i]      = cols->column[i]->r;
     anchor[i] = cols->column[i]->anchor;
   }
-  /* The set-up of a preconditioner may have failed on some of the processes: all learn of it by the first norm */
+  /* The set-up of a preconditioner may have failed on some processes: an infinite first norm stops all processes */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor)); /* r = b - A x */
   for (PetscInt i = 0; i < cols->count; i++) {
@@ -605,8 +605,8 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp)
 }
 
 /*
-   KSPIDRSPrepareCycle_Private - Brings all columns that have no reason to the begin of a cycle. If a device has stopped in a
-   cycle, this column ends the cycle by itself
+   KSPIDRSPrepareCycle_Private - Brings all columns that have no reason to the beginning of a cycle. If a device has stopped in a
+   cycle of a column, the column finishes this cycle separately
 */
 PetscErrorCode KSPIDRSPrepareCycle_Private(KSP ksp, const KSPIDRSColumns *cols)
 {

@@ -333,9 +333,9 @@ PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
   Level: intermediate
 
   Note:
-  One more breakdown ends the solve with `KSP_DIVERGED_BREAKDOWN`. If the residual norm at a restart is at most half of that at
-  all earlier restarts, the count begins again, so `KSPIDRSGetCounts()` may return a larger number. Restarts after too much growth
-  of the residual norm, see `KSPIDRS`, are not limited, but n = 0 allows no restart at all.
+  One more breakdown ends the solve with `KSP_DIVERGED_BREAKDOWN`. If the residual norm at a restart is at most half of the smallest
+  norm at earlier restarts, the count begins again, so `KSPIDRSGetCounts()` may return a larger number. Restarts after too much
+  growth of the residual norm, see `KSPIDRS`, are not limited, but n = 0 allows no restart at all.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMaxRestarts()`, `KSPIDRSGetCounts()`
 @*/
@@ -394,7 +394,7 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
   Residuals and iterates of IDR(s) may grow far before they decrease. Smoothing adds a second iterate: the one with the smallest
   residual norm on the line through its predecessor and the iterate of the recurrence. The second iterate is monitored, tested and
   returned; the recurrence does not change. Use smoothing for convergence histories without peaks, for solves with few iterations,
-  and for tests that examine the iterate, such as the one of `SNESNEWTONTR`.
+  and for tests that examine the iterate, such as the test of `SNESNEWTONTR`.
 
   Smoothing needs three more vectors, and about twelve more vector reads or writes per matvec. Its sums are part of the reductions
   of the recurrence; with the implementation vec they take two more reductions. A norm that rounding makes inaccurate is recomputed
@@ -496,7 +496,7 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
 }
 
 /*@
-  KSPIDRSSetCommunication - Sets how the reductions of `KSPIDRS` travel between GPUs
+  KSPIDRSSetCommunication - Sets the communication of the reductions of `KSPIDRS` between GPUs
 
   Logically Collective
 
@@ -505,27 +505,27 @@ PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implemen
 - communication - MPI, NCCL, mapped memory, or automatic choice (default `KSP_IDRS_COMMUNICATION_AUTO`)
 
   Options Database Key:
-. -ksp_idrs_communication (auto|mpi|nccl|peer) - how reductions travel between GPUs
+. -ksp_idrs_communication (auto|mpi|nccl|peer) - communication of reductions between GPUs
 
   Level: intermediate
 
   Notes:
-  With NCCL the sums of a reduction go from GPU to GPU and the scalars stay there, so the host launches matvecs ahead as on one GPU.
-  NCCL needs one GPU for each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait for them in
-  every iteration. The setting has no effect on one process.
+  With NCCL the sums of a reduction go from GPU to GPU and the scalars stay on the GPUs, so the host launches matvecs ahead as on
+  one GPU. NCCL needs one GPU for each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait
+  for them in every iteration. On one process the setting has no effect.
 
   `KSP_IDRS_COMMUNICATION_PEER` is for processes of one node, at most 32, whose GPUs can map each other's memory (NVLink, or PCI
-  Express with peer access). The kernel of a projection then writes its sums into the memory of all GPUs and adds up what comes:
-  there is no kernel for the reduction. With the products `KSP_IDRS_PRODUCT_CSR` and `KSP_IDRS_PRODUCT_SLICED` the kernels of a
-  matvec also write the entries of the vector that other processes need into their memory, and no scatter is made. Processes may
-  share a GPU, but then each of them waits in turn; share it through CUDA's MPS.
+  Express with peer access). The kernel of a projection then writes its sums into the memory of all GPUs and adds up the sums that
+  it receives, without a kernel for the reduction. With the products `KSP_IDRS_PRODUCT_CSR` and `KSP_IDRS_PRODUCT_SLICED` the
+  kernels of a matvec also do the halo exchange in this way, without a scatter. If processes share a GPU, use CUDA's MPS; without it
+  their kernels run in turn.
 
   If NCCL or mapped memory is set by name and cannot be used on several processes, the solver reports an error.
 
-  `KSP_IDRS_COMMUNICATION_AUTO` uses mapped memory where it serves reductions and matvecs, and each process has a GPU of its own.
-  Else it asks the scatter of the operator, with PETSc 3.26 and `MatGetMultPetscSF()`: it uses NCCL if the scatter is of type
-  `PETSCSFNCCL` (option `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. Operators
-  without such a scatter, for example shell matrices, and older releases of PETSc need `KSP_IDRS_COMMUNICATION_NCCL`.
+  `KSP_IDRS_COMMUNICATION_AUTO` uses mapped memory if reductions and matvecs can use it and each process has its own GPU. Otherwise,
+  with PETSc 3.26, it uses NCCL if the scatter of the operator, from `MatGetMultPetscSF()`, is of type `PETSCSFNCCL` (option
+  `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. For NCCL with operators without such
+  a scatter, for example shell matrices, and with older releases of PETSc, set `KSP_IDRS_COMMUNICATION_NCCL`.
 
   The option `-petscidrs_nccl_timeout <600>` of the library bounds the seconds that the host waits for other GPUs, see
   `KSPIDRSRegister()`.
@@ -546,7 +546,7 @@ PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communicati
 }
 
 /*@
-  KSPIDRSGetCommunication - Gets how the reductions of `KSPIDRS` travel between GPUs, as set with `KSPIDRSSetCommunication()`
+  KSPIDRSGetCommunication - Gets the communication of reductions between GPUs set with `KSPIDRSSetCommunication()`
 
   Not Collective
 
@@ -554,7 +554,7 @@ PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communicati
 . ksp - the Krylov solver context
 
   Output Parameter:
-. communication - how reductions travel between GPUs
+. communication - MPI, NCCL, mapped memory, or automatic choice
 
   Level: intermediate
 
@@ -569,7 +569,7 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
 }
 
 /*@
-  KSPIDRSSetProduct - Sets what computes the matvecs of the iterations of `KSPIDRS`
+  KSPIDRSSetProduct - Sets the back end that computes the matvecs of the iterations of `KSPIDRS`
 
   Logically Collective
 
@@ -578,7 +578,7 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
 - product - PETSc's `MatMult()`, a product of this library, or automatic choice (default `KSP_IDRS_PRODUCT_AUTO`)
 
   Options Database Key:
-. -ksp_idrs_product (auto|mat|csr|sliced) - what computes the matvecs
+. -ksp_idrs_product (auto|mat|csr|sliced) - back end of the matvecs
 
   Level: intermediate
 
@@ -593,14 +593,14 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
 
   `KSP_IDRS_PRODUCT_AUTO` chooses sliced, unless more than a quarter of its copy would be padding, the copy would take more than
   half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Otherwise it chooses csr. It
-  chooses `MatMult()` if neither can run, if one row is so long that the others would wait for it, or if rows have more than 12
-  entries on average and the matrix has no block size. `-ksp_view` shows the choice and the reason. A product that is set by name
+  chooses `MatMult()` if neither can run, if one row is so long that it determines the time of a product, or if rows have more than
+  12 entries on average and the matrix has no block size. `-ksp_view` shows the choice and the reason. A product that is set by name
   and cannot run is an error.
 
   If the matrix has a block size of 2 to 16, except 11 and 13 (`MatSetBlockSize()`, `-mat_block_size`), both use dense blocks: csr
-  reads one column index per block, sliced one for the entries of a row in a block. If the pattern has no such blocks, for example
-  because one entry is missing, `-ksp_view` says so. There is no `MATBAIJ` for GPUs; `MatConvert()` to `MATAIJ`, and then in place
-  to `MATAIJCUSPARSE`, keeps the block size and stores full blocks.
+  reads one column index per block, sliced one column index for the entries of a row in a block. If the pattern has no such blocks,
+  for example because one entry is missing, `-ksp_view` says so. There is no `MATBAIJ` for GPUs; `MatConvert()` to `MATAIJ`, and
+  then in place to `MATAIJCUSPARSE`, keeps the block size and stores full blocks.
 
   Simultaneous right-hand sides use products with several columns, see `KSPIDRSProduct`.
 
@@ -623,7 +623,7 @@ PetscErrorCode KSPIDRSSetProduct(KSP ksp, KSPIDRSProduct product)
 }
 
 /*@
-  KSPIDRSGetProduct - Gets what computes the matvecs of `KSPIDRS`, as set with `KSPIDRSSetProduct()`
+  KSPIDRSGetProduct - Gets the back end of the matvecs set with `KSPIDRSSetProduct()`
 
   Not Collective
 
@@ -631,7 +631,7 @@ PetscErrorCode KSPIDRSSetProduct(KSP ksp, KSPIDRSProduct product)
 . ksp - the Krylov solver context
 
   Output Parameter:
-. product - what computes the matvecs
+. product - the back end
 
   Level: intermediate
 
@@ -646,7 +646,7 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
 }
 
 /*@
-  KSPIDRSSetRun - Sets what runs the iterations of `KSPIDRS`
+  KSPIDRSSetRun - Sets the back end that runs the iterations of `KSPIDRS`
 
   Logically Collective
 
@@ -655,7 +655,7 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
 - run - step by step, many steps in one kernel, or automatic choice (default `KSP_IDRS_RUN_AUTO`)
 
   Options Database Key:
-. -ksp_idrs_run (auto|steps|whole) - what runs the iterations
+. -ksp_idrs_run (auto|steps|whole) - back end of the iterations
 
   Level: intermediate
 
@@ -669,16 +669,15 @@ PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
   from the right, at most 16 hashed shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or
   `KSPConvergedSkip()`, and monitors that do not ask for the solution.
 
-  On GPUs of compute capability 9.0 a system that fits stays in shared memory while the kernel runs, which is faster. If it does not
-  fit, the matrix is in global memory. If the vectors do not fit either, one panel is in global memory, too, with at most 8 shadow
-  vectors. `-ksp_view` shows this.
+  On GPUs of compute capability 9.0 the system stays in shared memory while the kernel runs if it fits, which is faster. If it does
+  not fit, the matrix is in global memory. If the vectors do not fit either, one panel is also in global memory, with at most 8
+  shadow vectors. `-ksp_view` shows this.
 
-  `KSPMatSolve()` runs several such kernels side by side, see `KSPIDRSSetWidth()`.
+  `KSPMatSolve()` runs several such kernels at the same time, see `KSPIDRSSetWidth()`.
 
   `KSP_IDRS_RUN_AUTO` chooses it for systems that fit in shared memory, and for other matrices with up to 1048576 nonzeros
-  (524288 if their rows are so long that `MatMult()` is faster), if it can run and no row is so long that the others would wait
-  for it. `-ksp_view` shows the choice and the reason. If
-  `KSP_IDRS_RUN_WHOLE` is set and cannot run, the solve is an error.
+  (524288 if their rows are so long that `MatMult()` is faster), if it can run and no row is so long that it determines the time of
+  a product. `-ksp_view` shows the choice and the reason. If `KSP_IDRS_RUN_WHOLE` is set and cannot run, the solve is an error.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRun()`, `KSPIDRSRun`, `KSPIDRSSetProduct()`
 @*/
@@ -696,7 +695,7 @@ PetscErrorCode KSPIDRSSetRun(KSP ksp, KSPIDRSRun run)
 }
 
 /*@
-  KSPIDRSGetRun - Gets what runs the iterations of `KSPIDRS`, as set with `KSPIDRSSetRun()`
+  KSPIDRSGetRun - Gets the back end of the iterations set with `KSPIDRSSetRun()`
 
   Not Collective
 
@@ -704,7 +703,7 @@ PetscErrorCode KSPIDRSSetRun(KSP ksp, KSPIDRSRun run)
 . ksp - the Krylov solver context
 
   Output Parameter:
-. run - what runs the iterations
+. run - the back end
 
   Level: intermediate
 
@@ -719,7 +718,7 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 }
 
 /*@
-  KSPIDRSSetRecycle - Sets when a solve with `KSPIDRS` begins with the panels of the solve before
+  KSPIDRSSetRecycle - Sets when a solve with `KSPIDRS` begins with the panels of the previous solve
 
   Logically Collective
 
@@ -734,14 +733,14 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 
   Notes:
   Time steps, Newton iterations and adjoints solve a sequence of systems. With this setting a solve begins with U, G = A U and the
-  shadow space of the solve before. If the residual norm falls slowly at first and then faster, the solves after the first take 0.3
-  to 0.7 of the matvecs. If it falls at an even rate, as on three-dimensional convection and diffusion, recycling costs matvecs.
-  Choose s = 8.
+  shadow space of the previous solve. If the residual norm falls slowly at first and then faster, later solves need 0.3 to 0.7 times
+  as many matvecs as the first solve. If it falls at an even rate, as on three-dimensional convection and diffusion, recycling needs
+  more matvecs. Choose s = 8.
 
   `KSP_IDRS_RECYCLE_AUTO` decides from the convergence of the last solve that began without panels, and from the growth of the
   residual norm when the panels are applied to the new right-hand side. After 0.6 of the expected iterations it looks at the norm
   once more. If the norm has not fallen by a quarter of the expected digits, the solve restarts with the next seed. After such a
-  failure, or another restart, the next 10 solves do not recycle, after another one the next 20, and so on. It needs s >= 2 and
+  failure, or another restart, the next 10 solves do not recycle, after a second failure the next 20, and so on. It needs s >= 2 and
   residual norms, so it does nothing with `KSP_NORM_NONE`. With explicit shadow vectors, or with 0 in `KSPIDRSSetMaxRestarts()`, it
   does not restart. `-ksp_view` and `-info` show the decisions.
 
@@ -759,16 +758,15 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
   with the blocks that `MatMPIAIJGetSeqAIJ()` returns, convergence is delayed, and b - A x is verified as in every solve.
 
   The result of a solve depends on the solves before it. `KSPIDRSResetRecycle()`, `KSPReset()`, another seed, another s and other
-  shadow vectors make the next solve independent, and `KSP_IDRS_RECYCLE_NEVER` forgets the panels. A solve that fails leaves no
-  panels, except with `KSP_DIVERGED_ITS`. A solve that ends in its first s iterations leaves none either, nor does one that ends
-  at the maximum number of iterations while a GPU makes more steps. If the first residual ends a solve, it leaves the panels as
-  they were.
+  shadow vectors make the next solve independent, and `KSP_IDRS_RECYCLE_NEVER` discards the panels. The panels of a solve cannot be
+  recycled if it fails, except with `KSP_DIVERGED_ITS`, if it ends in its first s iterations, or if it ends at the maximum number of
+  iterations while a GPU makes more steps. If the first residual ends a solve, the panels do not change.
 
-  Recycling needs no vectors, except if solves with A and with its transpose take turns: each direction has panels of its own, 2s
-  vectors more, or 3s with implementation vec. In `KSPMatSolve()` a right-hand side begins with the panels of the right-hand side
-  before it in the same slot. Block recurrences do not recycle.
+  Recycling needs no additional vectors, except if solves with A and with its transpose alternate: each direction has its own
+  panels, 2s more vectors, or 3s with implementation vec. In `KSPMatSolve()` a right-hand side begins with the panels of the
+  previous right-hand side in the same slot. Block recurrences do not recycle.
 
-  In single precision it has not been measured.
+  Recycling in single precision has not been measured.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRecycle()`, `KSPIDRSResetRecycle()`, `KSPIDRSRecycle`, `KSPSetInitialGuessNonzero()`,
           `KSPGuess`
@@ -790,8 +788,7 @@ PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
 }
 
 /*@
-  KSPIDRSGetRecycle - Gets when a solve with `KSPIDRS` begins with the panels of the solve before, as set with
-  `KSPIDRSSetRecycle()`
+  KSPIDRSGetRecycle - Gets when a solve with `KSPIDRS` recycles, as set with `KSPIDRSSetRecycle()`
 
   Not Collective
 
@@ -824,8 +821,8 @@ PetscErrorCode KSPIDRSGetRecycle(KSP ksp, KSPIDRSRecycle *recycle)
   Level: intermediate
 
   Note:
-  Also forgets what `KSP_IDRS_RECYCLE_AUTO` knows of earlier solves, and frees the panels of the other direction if solves with A
-  and with its transpose have taken turns.
+  Also discards the records of `KSP_IDRS_RECYCLE_AUTO` of earlier solves. If solves with A and with its transpose have alternated,
+  the panels of the other direction are freed.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetRecycle()`, `KSPReset()`
 @*/
@@ -852,7 +849,7 @@ PetscErrorCode KSPIDRSResetRecycle(KSP ksp)
 
   Output Parameters:
 + matvecs    - matvecs, multiplications of a vector by the operator, also those of reliable updates and verifications, or `NULL`
-. reductions - global reductions, on one process the projections that would need them, or `NULL`
+. reductions - global reductions, or, on one process, projections that would need a reduction, or `NULL`
 . updates    - reliable updates, or `NULL`
 - restarts   - restarts after breakdowns, or `NULL`
 
@@ -878,7 +875,7 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
 }
 
 /*@
-  KSPIDRSSetWidth - Sets how many right-hand sides `KSPMatSolve()` solves at the same time with `KSPIDRS`
+  KSPIDRSSetWidth - Sets the number of right-hand sides for which `KSPMatSolve()` solves at the same time with `KSPIDRS`
 
   Logically Collective
 
@@ -893,22 +890,22 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
 
   Notes:
   Each right-hand side has its own recurrence, tolerance and restarts, and needs 2s+5 vectors. Simultaneous right-hand sides share
-  products, which read the operator once, reductions, and on a GPU kernels. A completed right-hand side is replaced by the next
-  one. The first `KSPMatSolve()` allocates the memory, and `KSPReset()` frees it. On a GPU products of a matrix with more than 12
-  entries per row need one more vector each, rounded up to a power of two. If the memory of the GPU does not suffice, the error
-  states the largest width that fits. If GPUs map each other's memory, there are also 32 messages of 16 bytes for each entry that
-  comes from another GPU, whatever the width.
+  products, which read the operator once, reductions, and, on a GPU, kernels. The next right-hand side replaces a completed one. The
+  first `KSPMatSolve()` allocates the memory, and `KSPReset()` frees it. On a GPU products of a matrix with more than 12 entries per
+  row need one more vector each, rounded up to a power of two. If the GPU runs out of memory, the error message states the largest
+  width that fits. If GPUs map each other's memory, there are also 32 messages of 16 bytes for each entry of the halo, for any
+  width.
 
   With a width of 1 `KSPSolve()` solves for one right-hand side after another. The same happens if the iterate of each is needed:
   with a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor` and
   `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions that are called before or after each solve, or an operator of
   type `MATMFFD`. `-ksp_view` shows the reason.
 
-  With one process and one GPU small systems run side by side: each right-hand side has one kernel for many iterations, see
-  `KSPIDRSSetRun()`, on its share of the multiprocessors. There are as many right-hand sides at the same time as fit, of `width`,
-  half of it, and so on, and the next ones begin together when these have ended. If two do not fit, but one fits with all its
-  vectors, one right-hand side after another is solved with s >= 4 and more than 400 000 entries of a panel, since that is faster.
-  Larger systems share the kernels of each step.
+  On one process with one GPU each right-hand side of a small system has one kernel for many iterations, see `KSPIDRSSetRun()`.
+  These kernels run at the same time, each on a part of the multiprocessors. The number of simultaneous right-hand sides is the
+  first of `width`, half of it, and so on, that fits. The next ones begin when all of these have ended. If two do not fit, but one
+  fits with all its vectors, and if s >= 4 and a panel has more than 400 000 entries, one right-hand side is solved after another,
+  because that is faster. Larger systems share the kernels of each step.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
 @*/
@@ -927,7 +924,7 @@ PetscErrorCode KSPIDRSSetWidth(KSP ksp, PetscInt width)
 }
 
 /*@
-  KSPIDRSGetWidth - Gets how many right-hand sides `KSPMatSolve()` solves at the same time with `KSPIDRS`
+  KSPIDRSGetWidth - Gets the number of right-hand sides for which `KSPMatSolve()` solves at the same time with `KSPIDRS`
 
   Not Collective
 
@@ -950,8 +947,7 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 }
 
 /*@
-  KSPIDRSSetBlock - Sets whether the right-hand sides that `KSPMatSolve()` solves at the same time with `KSPIDRS` have one block
-  recurrence
+  KSPIDRSSetBlock - Sets whether simultaneous right-hand sides of `KSPMatSolve()` with `KSPIDRS` have one block recurrence
 
   Logically Collective
 
@@ -972,18 +968,17 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
   sides cost nothing. In single precision rounding errors grow too fast.
 
   Each right-hand side has its own tolerance, and converges only if its b - A x meets it. The number of its iterations depends on
-  the others, and its slot is free only when all of its block have ended. If the block recurrence breaks down, its residuals grow
-  too far, or it finds no smaller residual in 100 iterations, the remaining right-hand sides continue with single recurrences.
-  `-ksp_view` shows how many, and why.
+  the other right-hand sides, and the next right-hand sides begin when the whole block has ended. If the block recurrence breaks
+  down, its residuals grow too far, or it finds no smaller residual in 100 iterations, the remaining right-hand sides continue with
+  single recurrences. `-ksp_view` shows their number and the reason.
 
   The shadow space has s m hashed vectors, which need no memory. On one GPU the device computes the coefficients, and the host
   launches an iteration before it reads the norms of the iteration before. On several processes the host computes them, and waits
   once per iteration.
 
   `KSPMatSolve()` reports an error for a width of 1, more than 1024 shadow vectors (s times the width), residual smoothing,
-  `KSP_IDRS_RUN_WHOLE`, and explicit shadow vectors, because their number s m is known only during the solve. If
-  `KSPIDRSSetWidth()` says that right-hand sides are solved one after another, this option has no effect, and `-ksp_view` shows
-  the reason.
+  `KSP_IDRS_RUN_WHOLE`, and explicit shadow vectors, because their number s m is known only during the solve. If right-hand sides
+  are solved one after another, see `KSPIDRSSetWidth()`, this option has no effect, and `-ksp_view` shows the reason.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetBlock()`, `KSPIDRSSetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`
 @*/
@@ -1000,8 +995,7 @@ PetscErrorCode KSPIDRSSetBlock(KSP ksp, PetscBool block)
 }
 
 /*@
-  KSPIDRSGetBlock - Gets whether the right-hand sides that `KSPMatSolve()` solves at the same time with `KSPIDRS` have one block
-  recurrence
+  KSPIDRSGetBlock - Gets whether simultaneous right-hand sides of `KSPMatSolve()` with `KSPIDRS` have one block recurrence
 
   Not Collective
 
@@ -1024,7 +1018,7 @@ PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
 }
 
 /*@C
-  KSPIDRSGetColumnResults - Gets what became of each right-hand side of the last `KSPMatSolve()` with `KSPIDRS`
+  KSPIDRSGetColumnResults - Gets the results of each right-hand side of the last `KSPMatSolve()` with `KSPIDRS`
 
   Not Collective
 
@@ -1033,9 +1027,9 @@ PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
 
   Output Parameters:
 + n       - number of right-hand sides, 0 if there was no `KSPMatSolve()`, or `NULL`
-. reasons - for each, why its solve ended, or `NULL`
-. its     - for each, its number of iterations, or `NULL`
-- norms   - for each, the residual norm that was reported last, or `NULL`
+. reasons - the reason why the solve ended, for each right-hand side, or `NULL`
+. its     - numbers of iterations, or `NULL`
+- norms   - last reported residual norms, or `NULL`
 
   Level: intermediate
 

@@ -1,7 +1,7 @@
 /* Slots: the vectors of the right-hand sides that KSPMatSolve() solves at the same time */
 #include "idrsimpl.h"
 
-/* KSPIDRSSetSlot_Private - Gives a slot its vectors, r, z, v and t, and its work */
+/* KSPIDRSSetSlot_Private - Sets the vectors r, z, v and t and the work of a slot */
 PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vecs[])
 {
   PetscFunctionBegin;
@@ -46,7 +46,7 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;
   ierr             = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
-  /* what is there after an error is destroyed with the slots, too */
+  /* after an error the created works are destroyed with the slots */
   for (PetscInt i = 1; i < count; i++) idrs->slot[i].work = works[i - 1];
   PetscCall(ierr);
   for (PetscInt i = 1; i < count; i++)
@@ -55,10 +55,7 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   KSPIDRSDestroyPanels_Private - Forgets what solves have left for later ones in slots, and frees the panels of the other
-   direction
-*/
+/* KSPIDRSDestroyPanels_Private - Discards the data for later solves in slots, and frees the panels of the other direction */
 PetscErrorCode KSPIDRSDestroyPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
 {
   KSP_IDRS *idrs                  = (KSP_IDRS *)ksp->data;
@@ -88,7 +85,7 @@ PetscErrorCode KSPIDRSForgetPanels_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates panels of the other direction for slots whose panels must be kept. Works that are created together are in all of them */
+/* Creates panels of the other direction for slots whose panels must be kept, for all slots whose works were created together */
 static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
 {
   KSP_IDRS      *idrs                  = (KSP_IDRS *)ksp->data;
@@ -110,8 +107,9 @@ static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, Pe
 }
 
 /*
-   KSPIDRSTurnSlots_Private - Gives the slots the panels of the direction of this solve, with A or its transpose, if solves recycle.
-   The panels of the other direction wait for the next solve in that direction: 2s vectors each, with back end vec 3s
+   KSPIDRSTurnSlots_Private - Exchanges the panels of the slots if the direction of this solve, A or its transpose, differs from the
+   last solve and solves recycle. The panels of the other direction are kept for its next solve: 2s vectors each, with back end vec
+   3s
 */
 PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
 {

@@ -10,7 +10,7 @@
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSSmoothMove_Private - Follows a step of the recurrence, x += U a and r -= G a, with this number of columns */
+/* KSPIDRSSmoothMove_Private - Updates d and e for a step of the recurrence, x += U a and r -= G a, with this number of columns */
 PetscErrorCode KSPIDRSSmoothMove_Private(KSP ksp, PetscInt columns, const PetscScalar a[], Vec U[], Vec G[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;

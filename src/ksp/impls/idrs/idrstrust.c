@@ -2,7 +2,7 @@
    Reliable updates, verification and restarts. The iterate is kept as x = vec_sol + z + U(:,0:columns) beta.
 
      reliable update   once ||r|| has fallen: r = anchor - A z, vec_sol += z; rounding errors are relative to the present r
-     verification      an r that meets the tolerance counts only if b - A x does. Else r = b - A x, until that stops falling
+     verification      an r that meets the tolerance counts only if b - A x does. Else r = b - A x, until its norm stops falling
      restart           after a breakdown, from the present x with the shadow space of the next seed
 
    Reference: H.A. van der Vorst and Q. Ye, Residual replacement strategies for Krylov subspace iterative methods for the
@@ -158,7 +158,7 @@ static PetscErrorCode KSPIDRSReplaceResidual_Private(KSP ksp, KSPIDRSColumn *col
 /*
    KSPIDRSBeginRecurrence_Private - Starts the recurrence of each column from vec_sol, whose residual is r.
 
-   An inner solve takes another shadow space than the outer one. With the same P it would return u with P^H (v - A u) = 0 if it
+   An inner solve uses another shadow space than the outer solve. With the same P it would return u with P^H (v - A u) = 0 if it
    stops between two omega steps. Since P^H v = 0, the outer M = P^H A u would then be rounding error.
 */
 PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *cols)
@@ -199,7 +199,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes v = b - A x, with the smoothed x if there is one, and its norm for all columns */
+/* Computes v = b - A x, with the smoothed x if the residual is smoothed, and its norm for all columns */
 static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSColumns *cols, PetscReal norms[])
 {
   Vec v[IDRS_MAX_WIDTH];
@@ -438,7 +438,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!rep->reason && !IDRSProgressRestarts(&trust->breakdowns, (PetscBool)!breakdown, idrs->set.maxrestarts)) {
-    /* x has been changed by the end of the start, or of the recurrence: another convergence test has not been given this norm */
+    /* the end of the start or of the recurrence has changed x: convergence tests other than the default need its norm */
     if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall(KSPIDRSTest_Private(ksp, col, rnorm));
     if (!rep->reason) {
       PetscCall(PetscInfo(ksp, "Breakdown after %" PetscInt_FMT " restarts\n", trust->restarts));

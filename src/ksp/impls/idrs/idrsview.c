@@ -1,6 +1,6 @@
 /*
-   KSPView() of KSPIDRS: settings, how the last solve was done, and, in detail, the traffic and speed of its passes. Nothing is
-   measured
+   KSPView() of KSPIDRS: settings, choices of the last solve, and, in detail, the traffic and speed of its passes. KSPView()
+   measures nothing
 */
 #include "idrsimpl.h"
 
@@ -72,7 +72,7 @@ static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints what computes the matvecs, with passes on a device */
+/* Prints the back end of the matvecs, with passes on a device */
 static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
@@ -91,7 +91,7 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints what computes products with several columns, if there were any */
+/* Prints the back end of products with several columns, if there were any */
 static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
@@ -103,13 +103,13 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
                                    product->wide ? product->wide->name : "a MatMult() each",
                                    product->wide && product->byrows ? ", through a block by rows" : "",
                                    product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
-  /* else it has been printed */
+  /* otherwise it has been printed before */
   if (product->wide && (product != idrs->product || !product->backend)) PetscCall(KSPIDRSViewBlocks_Private(product, viewer));
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints what runs the iterations, with passes on a device */
+/* Prints the back end of the iterations, with passes on a device */
 static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
@@ -129,10 +129,10 @@ static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows from which single recurrences of several right-hand sides are no longer much faster on a GPU than a block recurrence */
+/* With more rows, single recurrences on a GPU are not much faster than a block recurrence */
 #define KSPIDRS_BLOCK_ROWS 100000
 
-/* Prints where the scalars are, and how sums travel. The lines after the one on block recurrences are about single recurrences */
+/* Prints the location of the scalars and the communication of sums, first of block recurrences, then of single recurrences */
 static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
   KSP_IDRS       *idrs   = (KSP_IDRS *)ksp->data;
@@ -204,7 +204,7 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints what the last solve has recycled, or why it has not, and what that has saved */
+/* Prints the recycled data of the last solve, or the reason why there are none, and the saved iterations */
 static PetscErrorCode KSPIDRSViewRecycle_Private(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;

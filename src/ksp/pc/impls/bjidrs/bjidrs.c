@@ -1,7 +1,7 @@
 /*
    The preconditioner PCBJIDRS: type, set-up, application, options
 
-     y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by IDR(s) of its own: idrssystem.h
+     y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by a separate IDR(s) solve: idrssystem.h
 */
 #include "bjidrs.h"
 #include "bjidrsimpl.h"
@@ -15,7 +15,7 @@ static const char *const BJIDRSSources[] = {
   [BJIDRS_SIZES]    = "of PCBJIDRSSetLocalBlocks()",
 };
 
-/* Failed systems that PetscInfo() names, at most */
+/* Largest number of failed systems that PetscInfo() lists */
 #define BJIDRS_NAMED 10
 
 /*
@@ -43,10 +43,7 @@ static PetscErrorCode BJIDRSGetDiagonal(PC_BJIDRS *bjidrs, PC diagonal, Vec work
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The diagonal of B^{-1}, as the PCJACOBI inside makes it; NULL where there is PCNONE. Nothing is done where it is there, and its
-   matrix has not changed
-*/
+/* Computes the diagonal of B^{-1} with the inner PCJACOBI; NULL with PCNONE. Does nothing if the matrix has not changed */
 static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
 {
   PC_BJIDRS     *bjidrs = (PC_BJIDRS *)pc->data;
@@ -109,7 +106,7 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for the results of an application to so many columns */
+/* Allocates the results of an application to this number of columns */
 static PetscErrorCode BJIDRSMakeRoom(PC_BJIDRS *bjidrs, PetscInt columns)
 {
   PetscInt nsystems;
@@ -127,7 +124,7 @@ static PetscErrorCode BJIDRSMakeRoom(PC_BJIDRS *bjidrs, PetscInt columns)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A failed system fails the application on this process, and is named */
+/* Sets the failure of the application if a system on this process has failed, and lists failed systems */
 static PetscErrorCode BJIDRSCheckResults(PC pc)
 {
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
@@ -166,7 +163,7 @@ static PetscErrorCode BJIDRSIsOnGPU(PetscObject object, PetscBool *gpu)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves for all columns of x, a vector or a dense matrix, by the back end where the matrix and all columns are */
+/* Solves for all columns of x, a vector or a dense matrix, with the back end for the memory of the matrix and all columns */
 static PetscErrorCode BJIDRSApply(PC pc, PetscInt columns, PetscObject x, PetscObject y)
 {
   PC_BJIDRS       *bjidrs = (PC_BJIDRS *)pc->data;
@@ -210,8 +207,8 @@ static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
 }
 
 /*
-   A failed application is in the reason of the KSP by now, or has not kept it from converging. KSPSetUp() of the next solve would
-   take the failure for one of its own, on some processes only
+   Clears the failure of an application, which the reason of the KSP reports unless the KSP has converged. Otherwise KSPSetUp() of
+   the next solve would report it as a failure of the set-up, on some processes only
 */
 static PetscErrorCode PCPostSolve_BJIDRS(PC pc, KSP ksp, Vec b, Vec x)
 {
@@ -223,7 +220,7 @@ static PetscErrorCode PCPostSolve_BJIDRS(PC pc, KSP ksp, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The blocks, and the last application, of all processes */
+/* Prints the blocks and the last application, over all processes */
 static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
 {
   PC_BJIDRS *bjidrs  = (PC_BJIDRS *)pc->data;
@@ -314,8 +311,8 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 }
 
 /*MC
-  PCBJIDRS - Solves with all diagonal blocks of the matrix, each by IDR(s) of its own: a solver for many small systems, or a block
-  Jacobi preconditioner
+  PCBJIDRS - Solves with all diagonal blocks of the matrix, each by a separate IDR(s) solve: a solver for many small systems, or a
+  block Jacobi preconditioner
 
   Options Database Keys:
 + -pc_bjidrs_blocks n                       - number of blocks of the same size on each process, see `PCBJIDRSSetLocalBlocks()`
@@ -326,7 +323,7 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 . -pc_bjidrs_ksp_idrs_s s                   - number of shadow vectors, 1 to 16 (default 4)
 . -pc_bjidrs_ksp_idrs_seed seed             - seed of the shadow space (default 0)
 . -pc_bjidrs_ksp_idrs_cosine cosine         - smallest cosine for omega (default 0.5)
-. -pc_bjidrs_ksp_idrs_max_restarts n        - restarts of a block, in a row without gain (default 10)
+. -pc_bjidrs_ksp_idrs_max_restarts n        - consecutive restarts of a block without progress (default 10)
 - -pc_bjidrs_pc_type (none|jacobi)          - preconditioner of each block, on the right (default jacobi), with the options of
     `PCJACOBI`
 
@@ -336,34 +333,34 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. The matrix is of type
   `MATAIJ`, `MATAIJCUSPARSE` or `MATAIJSTREAM`, on any number of processes.
 
-  With `MATAIJCUSPARSE` and vectors of type `VECCUDA`, or matrices of type `MATDENSECUDA`, all blocks are solved in one launch, each
-  by a block of threads, and the host waits for their results. Blocks have up to 16000 rows there. Up to about 28000/(2s + 3) rows
-  (2500 with s = 4, in double precision) their work is in shared memory. Where the largest block has more, that of all blocks is in
-  the memory of the GPU, which is slower. In all other cases blocks are solved in the memory of the host, one after another, with no
-  limit of their size.
+  With `MATAIJCUSPARSE` and vectors of type `VECCUDA`, or matrices of type `MATDENSECUDA`, one launch solves all blocks, each with
+  one thread block, and the host waits for the results. There a block has at most 16000 rows. Blocks with up to about 28000/(2s + 3)
+  rows (2500 with s = 4, in double precision) have their work space in shared memory. If the largest block has more rows, the work
+  space of all blocks is in global memory, which is slower. In all other cases blocks are solved in host memory, one after another,
+  and their size is not limited.
 
   With `-ksp_type preonly` it solves many small systems that are the diagonal blocks of one matrix. With `-ksp_type idrs`, or
-  another solver that allows for a preconditioner that is not linear, as `KSPFGMRES`, it is a block Jacobi preconditioner. Entries
-  between blocks are left out. Blocks of all sizes stand side by side; see `PCBJIDRSSetLocalBlocks()` for where they come from. For
-  blocks up to some 32 rows dense factors are faster: `PCVPBJACOBI`, `PCPBJACOBI`.
+  another solver that supports a nonlinear preconditioner, such as `KSPFGMRES`, it is a block Jacobi preconditioner. Entries between
+  blocks are ignored. Blocks may have different sizes; `PCBJIDRSSetLocalBlocks()` describes how they are found. For blocks up to
+  some 32 rows dense factors are faster: `PCVPBJACOBI`, `PCPBJACOBI`.
 
   A block counts as converged only if b - A x, computed from x, meets its tolerance. If it does not, or after a breakdown, the block
-  starts again from the better x with the next seed. A solve depends on nothing but its block and its right-hand side.
-  `PCMatApply()` solves for several right-hand sides, as `KSPMatSolve()` with `KSPPREONLY` does.
+  starts again from the better x with the next seed. A solve depends only on its block and its right-hand side. `PCMatApply()`
+  solves for several right-hand sides, as `KSPMatSolve()` with `KSPPREONLY` does.
 
-  In a row with |a_ii| <= 2e-4 max_j |a_ij|, where a_ij are the entries of its block, the diagonal entry counts as zero: the
-  `PCJACOBI` inside divides by max_j |a_ij| there, or by 1 in a row of zeros. `-ksp_view` shows the number of such rows. Other types
-  of `PCJacobiSetType()` are used as they are.
+  In a row with |a_ii| <= 2e-4 max_j |a_ij|, where a_ij are the entries of its block, the diagonal entry counts as zero: the inner
+  `PCJACOBI` divides by max_j |a_ij| instead, or by 1 in a row of zeros. `-ksp_view` shows the number of such rows. Other types of
+  `PCJacobiSetType()` are not modified.
 
-  A block that does not meet its tolerance fails the application, with `PC_SUBPC_ERROR`; the others are solved all the same. Its x
-  is the best one found. `-info` names it, and `PCBJIDRSGetResults()` has the outcome of all blocks. With PETSc 3.26 `KSPPREONLY`
-  flags the whole solution then; call `PCApply()` to keep the others. A `KSP` may converge in spite of it. After a solve the failure
-  is in `KSPGetConvergedReason()`, if anywhere, and no longer in `PCGetFailedReason()`. Without a convergence test only a breakdown
-  fails.
+  If a block does not meet its tolerance, the application fails with `PC_SUBPC_ERROR`. All other blocks are still solved, and x of
+  the failed block is the best one found. `-info` lists failed blocks, and `PCBJIDRSGetResults()` returns the results of all blocks.
+  With PETSc 3.26 `KSPPREONLY` then flags the whole solution; call `PCApply()` to keep the other blocks. Other `KSP` may converge in
+  spite of the failure. After a solve `PCGetFailedReason()` no longer returns the failure; `KSPGetConvergedReason()` does unless the
+  `KSP` has converged. Without a convergence test only a breakdown is a failure.
 
-  `PCBJIDRSGetKSP()` gets the `KSP` that carries the options with prefix pc_bjidrs_. What it asks for beyond those above is an error
-  where it would need another solve: another type or side, monitors, a guess, smoothing. Its divergence tolerance, update tolerance,
-  diagonal scaling and views are not used.
+  `PCBJIDRSGetKSP()` returns the `KSP` that has the options with prefix pc_bjidrs_. Other settings of this `KSP` that would change
+  the solves are errors: another type or side, monitors, a guess, smoothing. Its divergence tolerance, update tolerance, diagonal
+  scaling and views are not used.
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCBJACOBI`, `PCVPBJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`,
           `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetLocalBlocks()`, `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`

@@ -1,7 +1,7 @@
 /*
-   All systems in one launch: each by one block of threads, with panels and vectors in shared memory, or, where they do not fit, in
-   the memory of the GPU. Where a copy of the blocks fits there, too, and keeps no system from being resident, products read that:
-   the rows of a matrix by rows are read with many transactions by a warp
+   Solves all systems in one launch, each with one thread block. Panels and vectors are in shared memory, or, if they do not fit, in
+   global memory. If a copy of the matrix blocks also fits in shared memory and does not reduce the number of resident systems,
+   products read the copy, because a warp reads rows in CSR format with many transactions
 */
 #include "bjidrsimpl.h"
 #include "../../../../sys/kernels/csr.h"
@@ -10,16 +10,16 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrsloops.h>
 
-/* Threads of a block of threads, at most */
+/* Largest number of threads of a thread block */
 #define BJIDRS_THREADS 512
 #define BJIDRS_WARPS   (BJIDRS_THREADS / IDRS_WARP)
 
-/* Rows of a block, at most */
+/* Largest number of rows of a system */
 #define BJIDRS_ROWS 16000
 
 /*
-   The team of a system: the first threads of a block of threads, whole warps. They are as many as the rows ask for, whatever other
-   systems there are, so that sums have the same order, and a system has the same bits, in all batches
+   The team of a system: the first threads of a thread block, in whole warps. Their number depends only on the rows of the system,
+   so sums have the same order, and the solution has the same bits, in all batches
 */
 #define IDRS_TEAM_FUNCTION static __device__ __forceinline__
 #define IDRS_TEAM_ROWS     1
@@ -28,8 +28,8 @@ typedef IDRSMatIndex IDRSTeamIndex;
 typedef int          IDRSTeam; /* number of threads */
 
 /*
-   A row for each thread of small systems, two rows of larger ones: more systems are resident then, which hide the latency of each
-   other
+   Returns the number of threads: one row per thread in small systems, two rows in larger ones, so that more systems are resident
+   and hide latency
 */
 static __host__ __device__ __forceinline__ IDRSTeam BJIDRSTeam(PetscInt n)
 {
@@ -48,13 +48,13 @@ IDRS_TEAM_FUNCTION int IDRSTeamMembers(IDRSTeam team)
   return team;
 }
 
-/* A barrier of the first so many threads; the others wait at barrier 0, for the next system */
+/* A barrier of the first `team` threads; the others wait at barrier 0 for the next system */
 IDRS_TEAM_FUNCTION void IDRSTeamSync(IDRSTeam team)
 {
   asm volatile("bar.sync 1, %0;" ::"r"(team) : "memory");
 }
 
-/* Sums of a warp go to partials, in the order of the warps; each case is there for its number of sums only */
+/* Stores the sums of a warp in `partials`, in the order of the warps; one instance for each number of sums */
 template <int first, int... others>
 IDRS_TEAM_FUNCTION void BJIDRSWarpSums(PetscScalar part[], PetscInt count, PetscScalar partials[])
 {
@@ -70,7 +70,7 @@ IDRS_TEAM_FUNCTION void BJIDRSWarpSums(PetscScalar part[], PetscInt count, Petsc
   }
 }
 
-/* In the order of lanes and warps. The first warp adds them up, and goes on with them by itself */
+/* Adds up in the order of lanes and warps. The first warp computes the sums, and uses them without a barrier of the team */
 IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, PetscScalar sums[])
 {
   __shared__ PetscScalar partials[BJIDRS_WARPS * IDRS_SUMS(IDRS_SYSTEM_MAX_S, 1)];
@@ -88,46 +88,46 @@ IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt 
 
 #include <petscidrs/private/idrssystem.h>
 
-/* Bytes of a system: panels and vectors, and a copy of its block with so many entries in a row */
+/* Returns the bytes of a system: panels, vectors, and a copy of its block with `width` entries per row */
 static __host__ __device__ __forceinline__ size_t BJIDRSBytes(PetscInt s, PetscInt n, PetscInt width)
 {
   return ((size_t)(IDRS_SYSTEM_ENTRIES(s) + width) * sizeof(PetscScalar) + (size_t)width * sizeof(unsigned short)) * (size_t)n;
 }
 
-/* The arguments of the kernel; entries are those of the panels and vectors of the largest system */
+/* The arguments of the kernel; entries: size of the panels and vectors of the largest system */
 typedef struct {
   IDRSCSR            A;
   const PetscScalar *inverse, *B;
   PetscScalar       *X, *Y, *memory;
   size_t             entries;
   const PetscInt    *starts, *widths;
-  size_t             bytes; /* of shared memory that a system has */
+  size_t             bytes; /* of shared memory per system */
   PetscInt           nblocks, nsystems, rows, ldb, ldx;
   IDRSSystemLimits   limits;
-  IDRSSystemResult  *results; /* in the memory of the host */
+  IDRSSystemResult  *results; /* in host memory */
 } BJIDRSSystems;
 
 typedef void (*BJIDRSKernelPointer)(BJIDRSSystems);
 
 struct _n_BJIDRSDevice {
   PetscInt        *starts, *widths;
-  PetscInt        *width; /* entries of a row of each block, at most, on the host */
-  PetscObjectId    id;    /* of the matrix for which that was found, */
+  PetscInt        *width; /* largest number of entries of a row of each block, on the host */
+  PetscObjectId    id;    /* of the matrix of `width`, */
   PetscObjectState state; /* and of its pattern */
 
-  /* of launches for so many shadow vectors, 0 before the first */
+  /* the plan of launches with s shadow vectors; s = 0 before the first one */
   PetscInt            s;
   BJIDRSKernelPointer kernel;
-  size_t              bytes;  /* of shared memory for each system, or none: panels are in the memory of the GPU */
-  PetscInt            blocks; /* of threads at a time */
+  size_t              bytes;  /* of shared memory per system, or 0: panels are in global memory */
+  PetscInt            blocks; /* thread blocks of a launch */
 
   PetscScalar      *y, *memory;
-  size_t            ny, nmemory; /* entries of them */
+  size_t            ny, nmemory; /* their lengths */
   IDRSSystemResult *results;
   PetscInt          nresults;
 };
 
-/* MEMORY: the panels and vectors of the systems are in the memory of the GPU, a part of it for each block of threads */
+/* MEMORY: panels and vectors are in global memory, a part of it for each thread block */
 template <int S, bool MEMORY>
 static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __grid_constant__ BJIDRSSystems systems)
 {
@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __gr
     system.y      = systems.Y + (size_t)column * systems.rows + first;
     system.work   = &work;
     IDRSSystemSetPanels(&system, s, MEMORY ? systems.memory + blockIdx.x * systems.entries : (PetscScalar *)room);
-    if (!MEMORY) { /* pointers that the compiler knows to be in shared memory */
+    if (!MEMORY) { /* the compiler must know that these pointers are in shared memory */
       const PetscInt width = systems.widths[block];
 
       system.A.values  = (PetscScalar *)room + (size_t)IDRS_SYSTEM_ENTRIES(s) * n;
@@ -173,7 +173,7 @@ static BJIDRSKernelPointer BJIDRSGetKernel(PetscInt s)
   return BJIDRSKernel<0, MEMORY>;
 }
 
-/* Dynamic shared memory that a block of threads can have */
+/* Returns the largest dynamic shared memory of a thread block */
 static PetscErrorCode BJIDRSGetSharedBytes(BJIDRSKernelPointer kernel, size_t *shared)
 {
   int                device, bytes;
@@ -187,7 +187,7 @@ static PetscErrorCode BJIDRSGetSharedBytes(BJIDRSKernelPointer kernel, size_t *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory of the GPU with room for so many entries, larger than before if it must be */
+/* Allocates GPU memory for at least `needed` entries, or keeps the present memory if it suffices */
 static PetscErrorCode BJIDRSGrow(size_t needed, size_t *count, PetscScalar **memory)
 {
   PetscDeviceContext dctx;
@@ -202,7 +202,7 @@ static PetscErrorCode BJIDRSGrow(size_t needed, size_t *count, PetscScalar **mem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries of a row of each block, at most */
+/* Computes the largest number of entries of a row of each block */
 static PetscErrorCode BJIDRSFindWidths(const PC_BJIDRS *bjidrs, PetscInt width[])
 {
   const PetscInt *offsets, *columns;
@@ -227,7 +227,7 @@ static PetscErrorCode BJIDRSFindWidths(const PC_BJIDRS *bjidrs, PetscInt width[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Nothing is in the memory of the GPU yet */
+/* Creates the data of the device, without GPU memory */
 static PetscErrorCode BJIDRSDeviceCreate(const PC_BJIDRS *bjidrs, BJIDRSDevice *device)
 {
   PetscFunctionBegin;
@@ -248,7 +248,7 @@ static PetscErrorCode BJIDRSDeviceCreate(const PC_BJIDRS *bjidrs, BJIDRSDevice *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of data of all blocks */
+/* Copies data of all blocks to the device */
 static PetscErrorCode BJIDRSUpload(PetscInt n, const PetscInt data[], PetscInt **copy)
 {
   PetscDeviceContext dctx;
@@ -261,7 +261,7 @@ static PetscErrorCode BJIDRSUpload(PetscInt n, const PetscInt data[], PetscInt *
   PetscCall(PetscDeviceFree(dctx, *copy)); /* after an error */
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, n, copy));
   error = cudaMemcpyAsync(*copy, data, n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream);
-  if (error != cudaSuccess) PetscCall(PetscDeviceFree(dctx, *copy)); /* nothing without its data is used later */
+  if (error != cudaSuccess) PetscCall(PetscDeviceFree(dctx, *copy)); /* an incomplete copy must not be used later */
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -284,7 +284,7 @@ static PetscErrorCode BJIDRSReset_CUDA(PC_BJIDRS *bjidrs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The memory of an application to so many columns, but for panels */
+/* Allocates the memory of an application to this number of columns, except panels */
 static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
 {
   BJIDRSDevice     device;
@@ -294,7 +294,7 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)bjidrs->A, &id));
   PetscCall(MatGetNonzeroState(bjidrs->A, &state));
-  /* another pattern: the numbers of entries of the rows have changed */
+  /* the pattern, and so the numbers of entries of the rows, has changed */
   if (bjidrs->device && (bjidrs->device->id != id || bjidrs->device->state != state)) PetscCall(BJIDRSReset_CUDA(bjidrs));
   if (!bjidrs->device) PetscCall(BJIDRSDeviceCreate(bjidrs, &bjidrs->device));
   device = bjidrs->device;
@@ -302,7 +302,7 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
     PetscCall(BJIDRSUpload(bjidrs->nblocks + 1, bjidrs->starts, &device->starts));
     PetscCall(BJIDRSUpload(bjidrs->nblocks, device->width, &device->widths));
   }
-  /* the kernel writes results to pinned memory, which the host reads after it */
+  /* the kernel writes results to pinned host memory */
   if (bjidrs->nsystems > device->nresults) {
     if (device->results) PetscCallCUDA(cudaFreeHost(device->results));
     device->results  = NULL;
@@ -314,7 +314,7 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of threads that are resident at once, each with so much shared memory */
+/* Returns the number of resident thread blocks with this size of shared memory */
 static PetscErrorCode BJIDRSGetResident(BJIDRSKernelPointer kernel, int threads, size_t bytes, PetscInt *blocks)
 {
   int device, multiprocessors, resident;
@@ -336,7 +336,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
   size_t       shared, copies = 0;
 
   PetscFunctionBegin;
-  /* the plan depends on s and on the blocks, for which the device has been made */
+  /* the plan depends on s and on the blocks of this device data */
   if (device->s == s) PetscFunctionReturn(PETSC_SUCCESS);
   device->kernel = BJIDRSGetKernel<false>(s);
   device->bytes  = panels;
@@ -344,7 +344,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
   PetscCall(BJIDRSGetSharedBytes(device->kernel, &shared));
   for (PetscInt k = 0; k < bjidrs->nblocks; k++)
     copies = PetscMax(copies, BJIDRSBytes(s, bjidrs->starts[k + 1] - bjidrs->starts[k], device->width[k]));
-  /* panels in the memory of the GPU: only as many blocks of threads as are resident */
+  /* panels in global memory: only as many thread blocks as are resident */
   if (panels > shared) {
     device->kernel = BJIDRSGetKernel<true>(s);
     device->bytes  = 0;
@@ -354,7 +354,7 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
 
     PetscCallCUDA(cudaFuncSetAttribute((const void *)device->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
     PetscCall(BJIDRSGetResident(device->kernel, threads, panels, &without));
-    /* copies are worth it if as many systems are resident with them */
+    /* make copies if they do not reduce the number of resident systems */
     if (copies <= shared) PetscCall(BJIDRSGetResident(device->kernel, threads, copies, &with));
     if (with >= without) device->bytes = copies;
   }
@@ -363,8 +363,8 @@ static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
 }
 
 /*
-   One launch. Where panels do not fit into shared memory, blocks of threads are as many as are resident, and go on with further
-   systems
+   Launches the kernel. If panels do not fit in shared memory, there are only as many thread blocks as are resident, and each solves
+   several systems
 */
 static PetscErrorCode BJIDRSLaunch(PC_BJIDRS *bjidrs, BJIDRSSystems *systems, cudaStream_t stream)
 {
@@ -407,7 +407,7 @@ static PetscErrorCode BJIDRSSetResults(PC pc, const IDRSSystemLimits *limits)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves all systems, with arrays in the memory of the GPU. The host waits, because it must know which of them have failed */
+/* Solves all systems, with arrays in GPU memory. The host waits, because it must report failed systems */
 static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSSystemLimits *limits, const IDRSArrays *arrays)
 {
   PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;

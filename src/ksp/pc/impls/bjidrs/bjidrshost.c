@@ -1,5 +1,5 @@
 /*
-   All systems one after another, in the memory of the host
+   Solves all systems one after another, in host memory
 */
 #include "bjidrsimpl.h"
 
@@ -77,7 +77,7 @@ static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSSystemLimits *limits, co
       bjidrs->reasons[k] = result.reason;
       bjidrs->its[k]     = result.its;
       bjidrs->norms[k]   = result.norm;
-      /* on average half of the columns in direction and update, and all in the sums */
+      /* direction and update use half of the columns on average, the sums use all */
       flops += (PetscLogDouble)result.products * (2.0 * (PetscLogDouble)(rows.i[first + n] - rows.i[first]) +
                                                   6.0 * (PetscLogDouble)(limits->s + 1) * (PetscLogDouble)n);
     }

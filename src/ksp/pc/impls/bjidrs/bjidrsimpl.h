@@ -1,5 +1,5 @@
 /*
-   The data of PCBJIDRS, and what its files offer each other. Calls point one way: a file calls only files to its right
+   The data of PCBJIDRS, and the functions that its files share. A file calls only files to its right
 
      bjidrs.c   { bjidrsset.c, bjidrssystems.c, bjidrshost.c, bjidrscuda.cu }
 */
@@ -14,9 +14,9 @@
 
 typedef struct _n_PC_BJIDRS PC_BJIDRS;
 
-/* Back ends. A solve fills in the results of all systems. A reset frees the first rows of the blocks, and what is made of them */
+/* Back ends. `solve` sets the results of all systems. `reset` frees copies of the first rows of the blocks and dependent data */
 typedef struct {
-  const char *name; /* where it solves */
+  const char *name; /* memory in which it solves */
   PetscErrorCode (*solve)(PC, const IDRSSystemLimits *, const IDRSArrays *);
   PetscErrorCode (*reset)(PC_BJIDRS *);
 } BJIDRSOps;
@@ -33,20 +33,20 @@ typedef enum {
 } BJIDRSSource;
 
 struct _n_PC_BJIDRS {
-  KSP inner; /* carries options, and does not solve */
+  KSP inner; /* has the options; never solves */
 
-  PetscInt  nasked; /* blocks of this process that the user wants, or none */
-  PetscInt *sizes;  /* and their sizes, or NULL: all the same */
+  PetscInt  nasked; /* requested number of blocks of this process, or 0 */
+  PetscInt *sizes;  /* their sizes, or NULL for equal sizes */
 
-  Mat          A; /* the diagonal block of this process, which has the blocks */
+  Mat          A; /* the diagonal block of the matrix on this process */
   BJIDRSSource source;
   PetscInt     nblocks, largest;
   PetscInt    *starts;  /* nblocks + 1: first rows */
   Vec          inverse; /* diagonal of B^{-1}, or NULL */
   PetscInt     small;   /* rows that are scaled by their largest entry, see idrsdiagonal.h */
-  BJIDRSDevice device;  /* NULL before the first application on a GPU to these blocks */
+  BJIDRSDevice device;  /* NULL before the first application on a GPU with these blocks */
 
-  /* of the last application: a system for each block, and for each column of a matrix all of them */
+  /* of the last application: one system for each block and each column */
   const BJIDRSOps    *ops;
   PetscInt            nsystems, room;
   KSPConvergedReason *reasons;
@@ -66,5 +66,5 @@ PETSC_INTERN const BJIDRSOps *BJIDRSGetBackEnd_Private(PetscBool);
 /* bjidrshost.c */
 PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_Host;
 
-/* bjidrscuda.cu, where CUDA is compiled in */
+/* bjidrscuda.cu, if CUDA is compiled in */
 PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_CUDA;

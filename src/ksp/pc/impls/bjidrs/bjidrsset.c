@@ -1,10 +1,10 @@
 /*
-   Setters and getters of PCBJIDRS, and the inner KSP that carries the options of the solves
+   Setters and getters of PCBJIDRS, and the inner KSP that has the options of the solves
 */
 #include "bjidrsimpl.h"
 #include <petscidrs/private/idrsstep.h>
 
-/* Makes a KSP the inner one, before the user sets anything */
+/* Configures the inner KSP, before the user changes settings */
 static PetscErrorCode BJIDRSSetInner(PC pc, KSP inner)
 {
   const char *prefix;
@@ -21,7 +21,7 @@ static PetscErrorCode BJIDRSSetInner(PC pc, KSP inner)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that the choices that only a KSPIDRS that solves has are all auto */
+/* Checks that settings that only affect solves with KSPIDRS itself are all auto */
 static PetscErrorCode BJIDRSCheckChoices(KSP inner)
 {
   struct {
@@ -47,7 +47,7 @@ static PetscErrorCode BJIDRSCheckChoices(KSP inner)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that the inner KSP asks for nothing that the solves of the systems do not do */
+/* Checks that the inner KSP has no setting that the solves of the systems do not support */
 static PetscErrorCode BJIDRSCheckInner(KSP inner)
 {
   const char *prefix = ((PetscObject)inner)->prefix;
@@ -116,8 +116,8 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
 
   Input Parameters:
 + pc    - the preconditioner context
-. n     - number of blocks on this process; 0 with `sizes` `NULL`: they are not given here, the default
-- sizes - the number of rows of each of them, in their order, or `NULL`: all have the same
+. n     - number of blocks on this process; 0 with `sizes` `NULL` for the default
+- sizes - the number of rows of each block, or `NULL` for blocks of the same size
 
   Options Database Key:
 . -pc_bjidrs_blocks n - number of blocks of the same size on each process
@@ -125,9 +125,9 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
   Level: intermediate
 
   Note:
-  Without this call the blocks are those of `MatSetVariableBlockSizes()`; without these either, the smallest blocks of consecutive
-  rows between which the matrix has no entries. These are looked at in a set-up, so call `MatSetVariableBlockSizes()` before it.
-  The set-up checks that the sizes sum up to the rows of this process, or that `n` divides them.
+  By default the blocks are set with `MatSetVariableBlockSizes()`, before the set-up. If they are not set, the set-up finds the
+  smallest blocks of consecutive rows without matrix entries between blocks. The set-up checks that the sum of the sizes is the
+  number of rows of this process, or that `n` divides this number.
 
 .seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSGetLocalBlocks()`, `PCBJacobiSetLocalBlocks()`, `MatSetVariableBlockSizes()`
 @*/
@@ -188,7 +188,7 @@ PetscErrorCode PCBJIDRSGetLocalBlocks(PC pc, PetscInt *n, const PetscInt *starts
 }
 
 /*@
-  PCBJIDRSGetKSP - Gets the `KSP` that carries the options of the solves of `PCBJIDRS`
+  PCBJIDRSGetKSP - Gets the `KSP` that has the options of the solves of `PCBJIDRS`
 
   Not Collective
 
@@ -201,7 +201,7 @@ PetscErrorCode PCBJIDRSGetLocalBlocks(PC pc, PetscInt *n, const PetscInt *starts
   Level: intermediate
 
   Note:
-  It solves nothing itself. See `PCBJIDRS` for what it can say.
+  This `KSP` never solves. See `PCBJIDRS` for the options that it supports.
 
 .seealso: [](ch_ksp), `PCBJIDRS`, `KSPIDRS`, `KSPSetTolerances()`, `KSPIDRSSetShadowSize()`
 @*/
@@ -227,7 +227,7 @@ PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
 }
 
 /*@C
-  PCBJIDRSGetResults - Gets how the solves in the last application of `PCBJIDRS` have ended on this process
+  PCBJIDRSGetResults - Gets the results of the solves in the last application of `PCBJIDRS` on this process
 
   Not Collective
 
@@ -236,17 +236,17 @@ PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
 
   Output Parameters:
 + n       - number of systems: blocks, or blocks times columns after `PCMatApply()`, or `NULL`
-. reasons - array of `n`: why each solve has ended, or `NULL`
+. reasons - array of `n`: the reason why each solve ended, or `NULL`
 . its     - array of `n`: iterations, each of which applies the block; a verification applies it up to three times; or `NULL`
 - norms   - array of `n`: norms of b - A x, computed from x, or `NULL`
 
   Level: intermediate
 
   Notes:
-  The arrays belong to the preconditioner, and hold until its next application or set-up. System i is that of block i, or, after
-  `PCMatApply()`, that of block i modulo the number of blocks and of column i over the number of blocks.
+  The arrays belong to the preconditioner, and are valid until its next application or set-up. System i belongs to block i. After
+  `PCMatApply()` it belongs to block i % nblocks and column i / nblocks, where nblocks is the number of blocks.
 
-  The reasons are `KSP_CONVERGED_RTOL` and `KSP_CONVERGED_ATOL`, `KSP_CONVERGED_ITS` where no test was asked for,
+  The reasons are `KSP_CONVERGED_RTOL` and `KSP_CONVERGED_ATOL`, `KSP_CONVERGED_ITS` without a convergence test,
   `KSP_CONVERGED_HAPPY_BREAKDOWN`, `KSP_DIVERGED_ITS`, `KSP_DIVERGED_BREAKDOWN`, and `KSP_DIVERGED_NANORINF`.
 
 .seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSGetLocalBlocks()`, `KSPConvergedReason`

@@ -18,7 +18,7 @@ const BJIDRSOps *BJIDRSGetBackEnd_Private(PetscBool gpu)
   return BJIDRSBackEnds[gpu ? 1 : 0];
 }
 
-/* BJIDRSResetSystems_Private - Frees what belongs to the present blocks, in all back ends */
+/* BJIDRSResetSystems_Private - Frees the data of the present blocks, in all back ends */
 PetscErrorCode BJIDRSResetSystems_Private(PC_BJIDRS *bjidrs)
 {
   PetscFunctionBegin;
@@ -27,7 +27,7 @@ PetscErrorCode BJIDRSResetSystems_Private(PC_BJIDRS *bjidrs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the first rows of the blocks. If they are the same as before, back ends keep what they have made of them */
+/* Sets the first rows of the blocks. If they have not changed, back ends keep their data */
 static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const PetscInt sizes[], PetscInt size)
 {
   PetscInt *starts;
@@ -69,7 +69,7 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
       last[low] = PetscMax(last[low], PetscMax(i, columns[l]));
     }
   }
-  /* a block ends at the first row that no row of it reaches beyond */
+  /* a block ends at the first row beyond which none of its rows has an entry */
   for (PetscInt i = 0, end = 0; i < n; i++) {
     end = PetscMax(end, last[i]);
     if (i < end) continue;
@@ -132,7 +132,7 @@ PetscErrorCode BJIDRSFindSystems_Private(PC pc)
     PetscCall(BJIDRSCheckSizes(n, nvariable, variable, "MatSetVariableBlockSizes()"));
     PetscCall(BJIDRSSetStarts(bjidrs, nvariable, variable, 0));
     bjidrs->source = BJIDRS_VARIABLE;
-    /* the blocks in a pattern that has not changed are the present ones */
+    /* if the pattern has not changed, its blocks have not changed */
   } else if (!bjidrs->starts || bjidrs->source != BJIDRS_PATTERN || pc->flag != SAME_NONZERO_PATTERN) {
     PetscCall(BJIDRSFindInPattern(bjidrs));
     bjidrs->source = BJIDRS_PATTERN;

@@ -49,7 +49,7 @@ static PetscErrorCode PCMatchingReduceFailure(PC pc)
 
   PetscFunctionBegin;
   PetscCall(PCGetFailedReason(data->inner, &reason));
-  /* the largest number stands for all processes */
+  /* the maximum over all processes */
   most = (PetscInt)reason;
   IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)pc));
   data->failed = (PCFailedReason)most;
@@ -71,7 +71,7 @@ static PetscErrorCode PCMatchingCheckMat(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees the matching, A~, and all that has been made for them */
+/* Frees the matching, A~, and all data that depend on them */
 static PetscErrorCode PCMatchingResetMat(PC_Matching *data)
 {
   PetscFunctionBegin;
@@ -90,7 +90,7 @@ static PetscErrorCode PCMatchingSetUpMat(PC pc)
   PetscBool    kept = PETSC_FALSE;
 
   PetscFunctionBegin;
-  /* new values: the permutation stays if it suits them */
+  /* new values: the permutation is kept if it suits them */
   if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated)
     PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
   if (kept) {
@@ -154,7 +154,7 @@ static PetscErrorCode PCMatchingHasVec(PC_Matching *data, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An application may fail on this process only. The solvers of PETSc reduce the reason when a norm is infinite or NaN */
+/* Copies the failure of an application, possibly only on this process; PETSc's solvers reduce it if a norm is infinite or NaN */
 static PetscErrorCode PCMatchingCopyFailure(PC pc)
 {
   PC_Matching   *data = (PC_Matching *)pc->data;
@@ -166,7 +166,7 @@ static PetscErrorCode PCMatchingCopyFailure(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Applies M, or M^T, to data->w. An error leaves the vector locked: the next application makes a new one */
+/* Applies M, or M^T, to data->w. After an error the vector is still locked, and the next application creates a new one */
 static PetscErrorCode PCMatchingApplyInner(PC pc, PetscBool transpose, Vec y)
 {
   PC_Matching   *data = (PC_Matching *)pc->data;
@@ -179,7 +179,7 @@ static PetscErrorCode PCMatchingApplyInner(PC pc, PetscBool transpose, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The vectors of the solver need not have the type that belongs to the matrix: it may be on the GPU, and the vectors on the host */
+/* Applies B^{-1}, or B^{-T}. Vectors may have another type than the matrix: it may be on the GPU, and the vectors on the host */
 static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
 {
   PC_Matching *data = (PC_Matching *)pc->data;
@@ -262,7 +262,7 @@ static PetscErrorCode PCMatchingHasColumns(PC_Matching *data, Mat X, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All columns by PCMatApply() of M, or one after another if they are not of the type that belongs to the matrix */
+/* Applies PCMatApply() of M to all columns. If they do not have the type of the matrix, applies M column by column */
 static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
 {
   PC_Matching *data = (PC_Matching *)pc->data;
@@ -297,7 +297,7 @@ static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A failed application is in the reason of the KSP now. KSPSetUp() of the next solve would take it for a failure of the set-up */
+/* Clears the failure of an application, which the KSP has reported: KSPSetUp() would report it as a failure of the set-up */
 static PetscErrorCode PCPostSolve_Matching(PC pc, KSP ksp, Vec b, Vec x)
 {
   PC_Matching *data = (PC_Matching *)pc->data;
@@ -458,8 +458,8 @@ PetscErrorCode PCCreate_Matching(PC pc)
   Level: intermediate
 
   Notes:
-  All processes make the first call, or none of them before the set-up: the first call creates the inner preconditioner, with the
-  options prefix of pc at that time, followed by matching_.
+  Before the set-up of pc, the first call must be made on all processes: it creates the inner preconditioner, with the options
+  prefix of pc at that time, followed by matching_.
 
   The inner preconditioner has its matrix after the set-up of pc. See `PCMATCHING` for the matrix.
 

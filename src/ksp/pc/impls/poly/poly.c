@@ -7,14 +7,14 @@
 
      B^{-1} = Dc p(D^{-1}A~) D^{-1} P Dr,   A~ = P Dr A Dc, whose diagonal D has entries of modulus 1
 
-   A degree d is that of pi(z) = 1 - z p(z), so an application takes d - 1 products. p is applied factor by factor:
+   The degree d is the degree of pi(z) = 1 - z p(z), so an application needs d - 1 products. p is applied factor by factor:
 
      w = p(0) D^{-1}x
      w = w - D^{-1}A w / nu                                             for each root nu of p
      t = (2 Re(nu) w - D^{-1}A w) / |nu|,   w = w - D^{-1}A t / |nu|    for a pair of conjugates, in real arithmetic
 
-   Near an outlying eigenvalue p is a product of the value 1 / lambda, which rounding errors in its factors change little. So this
-   form needs no repeated roots, as the one by the factors of pi does, whose product nearly vanishes there.
+   Near an outlying eigenvalue lambda this product has the value 1 / lambda, and rounding errors in its factors change it little.
+   The product of the factors of pi nearly vanishes there and would need repeated roots; this form does not.
 */
 #include "poly.h"
 #include "polyimpl.h"
@@ -33,7 +33,7 @@ const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", 
 #define PCPOLY_GUARD_FACTOR 1.5
 #define PCPOLY_GUARD_FLOOR  0.005
 
-/* The column of the hash for the start vector, which no shadow space has */
+/* The column of the hash for the start vector. Shadow spaces do not use this column */
 #define PCPOLY_COLUMN 65536
 
 static const char *const PCPolyRemarks[] = {
@@ -48,8 +48,8 @@ static const char *const PCPolyRemarks[] = {
 };
 
 /*
-   y = d p(D^{-1}A) x, or with A^T, entry by entry; d is NULL for ones. If "scaled", PCPolyScale_Private() is applied to x first.
-   x may be y
+   Computes y = d p(D^{-1}A) x, or with A^T, entry by entry; d is NULL for ones. If "scaled", PCPolyScale_Private() is applied to x
+   first. x may be y
 */
 static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscBool transpose, PetscBool scaled,
                                              Vec x, Vec d, Vec y)
@@ -213,7 +213,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
     p->dimension = space.m;
   }
   PetscCall(PCPolyAgree_Private(pc));
-  /* ||pi(D^{-1}A) v|| must be what H predicts; otherwise more digits, and then half the degree */
+  /* if ||pi(D^{-1}A) v|| is larger than H predicts, a wider precision, and then half the degree */
   while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree &&
          !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
     const PCPolyPrecision precision = poly->op.copy ? poly->op.copy->precision : PC_POLY_PRECISION_DOUBLE;
@@ -317,11 +317,11 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscCall(PCPolySetUpRest_Private(pc));
   PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)seen,
                       (double)poly->seen));
-  /* The matching is better if its polynomial leaves a smaller ||pi v|| / ||v||, or is the only one */
+  /* The matching is better if its polynomial has a smaller ||pi v|| / ||v||, or is the only one */
   better = !p.degree || (poly->p.degree && poly->seen < seen);
   PetscCallMPI(MPI_Bcast(&better, 1, MPI_INT, 0, PetscObjectComm((PetscObject)pc)));
   if (better) PetscFunctionReturn(PETSC_SUCCESS);
-  /* Otherwise the operator, its copy and the polynomial are those of D^{-1}A again */
+  /* Otherwise restore the operator, its copy and the polynomial of D^{-1}A */
   PetscCall(PCPolySetUpOperator_Private(pc, PETSC_FALSE));
   PetscCall(PCPolySetUpCopy_Private(pc, precision));
   poly->p    = p;
@@ -358,7 +358,7 @@ static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for any vectors: the matrix may be on the GPU, and the vectors on the host */
+/* The same for vectors in any memory: the matrix may be on the GPU, and the vectors on the host */
 static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
@@ -391,7 +391,7 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets runs to PETSC_TRUE if A and the polynomial take one pass over a streamed matrix, with vectors like x */
+/* Sets runs to PETSC_TRUE if the products of A and the polynomial need one pass over a streamed matrix, with vectors like x */
 static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
 {
   PC_Poly  *poly = (PC_Poly *)pc->data;
@@ -400,7 +400,7 @@ static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
   PetscFunctionBegin;
   *runs = PETSC_FALSE;
   if (!poly->p.degree || poly->op.matching || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyIsStreamed_Private(&poly->op, x, runs)); /* not where x is bound to the CPU on some process */
+  PetscCall(PCPolyIsStreamed_Private(&poly->op, x, runs)); /* not if x is bound to the CPU on some process */
   PetscCall(PCPolyHasVec_Private(pc, x, &has));
   if (!has) *runs = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -419,7 +419,7 @@ static PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, Pets
 }
 
 /*
-   y = A B^{-1}x, where work becomes B^{-1}x, or y = B^{-1}A x: in one pass if possible, otherwise like PCApplyBAorAB() for other
+   Computes y = A B^{-1}x with work = B^{-1}x, or y = B^{-1}A x: in one pass if possible, otherwise like PCApplyBAorAB() for other
    types
 */
 static PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
@@ -449,7 +449,7 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
 {
   PC_Poly        *poly = (PC_Poly *)pc->data;
   const PetscBool had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
-  const PetscBool chose = (PetscBool)(poly->weak || had); /* between the two in the last set-up */
+  const PetscBool chose = (PetscBool)(poly->weak || had); /* the last set-up compared both scalings */
   PetscBool       streamed, kept, match;
 
   PetscFunctionBegin;
@@ -472,7 +472,7 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints how products are computed; the bytes are those of all processes */
+/* Prints the method of the products, and the bytes on all processes */
 static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
 {
   PC_Poly             *poly = (PC_Poly *)pc->data;
@@ -609,12 +609,12 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 }
 
 /*MC
-  PCPOLY - A polynomial in the matrix, scaled by its diagonal or by a matching, for nonsymmetric systems: an application takes
-  products only, no reduction and no triangular solve
+  PCPOLY - A polynomial in the matrix, scaled by its diagonal or by a matching, for nonsymmetric systems: an application consists of
+  products, without reductions and triangular solves
 
   Options Database Keys:
 + -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
-. -pc_poly_roots (gmres|chebyshev|neumann|user) - where the roots come from (default gmres), see `PCPolySetRootsType()`
+. -pc_poly_roots (gmres|chebyshev|neumann|user) - source of the roots (default gmres), see `PCPolySetRootsType()`
 . -pc_poly_seed seed                          - seed of the random start vector (default 0), see `PCPolySetSeed()`
 . -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see
     `PCPolySetPrecision()`
@@ -629,13 +629,13 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 
   With D the diagonal of the matrix A the preconditioner is $B^{-1} = p(D^{-1}A) D^{-1}$. The polynomial p is such that
   $\pi(z) = 1 - z p(z)$ is the residual polynomial of degree steps of GMRES for $D^{-1}A$ and a random start vector. Its roots, the
-  harmonic Ritz values, come from a Krylov space that has more dimensions than the degree, and that is built by matrix products and
-  two or three reductions. p is applied factor by factor, by its own roots in Leja order.
+  harmonic Ritz values, are computed from a Krylov space of larger dimension than the degree, which is built with matrix products
+  and two or three reductions. p is applied factor by factor, with its own roots in Leja order.
 
-  The set-up checks the polynomial. If $1 - \pi$ has Ritz values outside the right half plane, it takes a smaller degree. If the
-  polynomial reduces the start vector less than predicted, it takes values of a wider precision, then a smaller degree. If Ritz
-  values lie on both sides of the imaginary axis, it keeps the degree: there a polynomial may not pay. `-ksp_view` shows the degree
-  used, the range of the roots, what the polynomial makes of the start vector, and what the set-up has changed.
+  The set-up checks the polynomial. If $1 - \pi$ has Ritz values outside the right half plane, it chooses a smaller degree. If the
+  polynomial reduces the start vector less than predicted, it chooses a wider precision, then a smaller degree. If Ritz values lie
+  on both sides of the imaginary axis, it keeps the degree, but the polynomial may not save time. `-ksp_view` shows the degree used,
+  the range of the roots, the reduction of the start vector, and the changes by the set-up.
 
   If the diagonal is weak, a maximum product matching may be needed for convergence: with
   $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is
@@ -657,23 +657,23 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   matrix, on an H200 up to 33 792 rows of at most 8 entries, and an application has at most 32 products.
 
   Other matrices are multiplied by a copy, and the vector operations are in the same loops. If the vectors are in the memory of the
-  host, the copy of a `MATAIJ` has values in single precision and columns of 16 bits. If they are on the GPU, the copy of a
-  `MATAIJCUSPARSE` has values in half precision, and no columns where its entries are on diagonals. The largest value is scaled to
-  the end of the range, and rows that are much longer than the others are in double precision. `-ksp_view` shows the size of the
-  copy. Matrices without a copy, and transposed applications, take `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is
-  the transpose of `PCApply()` up to the rounding of the values; for methods that use both, as `KSPBICG`, take
+  host, the copy of a `MATAIJ` has values in single precision and 16-bit column indices. If they are on the GPU, the copy of a
+  `MATAIJCUSPARSE` has values in half precision, and no column indices if the entries are on diagonals. The largest value is scaled
+  to the end of the range, and rows that are much longer than the others are in double precision. `-ksp_view` shows the size of the
+  copy. Matrices without a copy, and transposed applications, use `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is
+  the transpose of `PCApply()` up to the rounding of the values; for methods that use both, such as `KSPBICG`, use
   `-pc_poly_precision double`.
 
-  With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and that of the operator after it take one
-  pass over the matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.
+  With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and the next product with the operator need
+  one pass over the matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.
 
   With a matching, the preconditioner keeps the permuted and scaled matrix: its pattern for new values, and its values for
   transposed applications. On a GPU new values do not go through the memory of the host if the permutation is kept.
 
-  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. A matrix whose
-  products are in one kernel keeps as much memory as 32 vectors take. The set-up takes as many more vectors as the Krylov space has
-  dimensions, at most 41 for degrees up to 40. It keeps them for new values if the products are in one kernel, and frees them
-  otherwise.
+  The preconditioner keeps three vectors, with a matching four more, and one more if an application is in place. If the products of
+  an application are in one kernel, the matrix keeps memory of the size of 32 vectors. The set-up needs one more vector for each
+  dimension of the Krylov space, at most 41 for degrees up to 40. It keeps them for new values if the products are in one kernel,
+  and frees them otherwise.
 
   References:
   J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29 (2022); N.M.

@@ -4,7 +4,7 @@
 #include "polyimpl.h"
 #include <petscidrs/private/idrsstream.h>
 
-/* A copy may have so many places for each entry, and some more for any matrix */
+/* Largest number of places of a copy per entry of the matrix, and an additional number for every matrix */
 #define PCPOLY_PADDING      1.5
 #define PCPOLY_SPARE_PLACES 1024
 
@@ -16,7 +16,7 @@ PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The back end for this matrix and vectors like this one; NULL and the reason if there is none */
+/* Returns the back end for this matrix and vectors like this one, or NULL and the reason if there is none */
 static PetscErrorCode PCPolyCopyGetOps(Mat A, Vec like, const PCPolyCopyOps **ops, const char *why[])
 {
   PetscBool   aij, host, cusparse, cuda, streamed, takes = PETSC_FALSE;
@@ -61,7 +61,7 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
                                         const char *why[])
 {
   const PCPolyCopyOps *ops = NULL;
-  PetscInt             bad[2]; /* no copy; not finite */
+  PetscInt             bad[2]; /* flags: no copy; not finite */
   PetscBool            finite = PETSC_TRUE;
   PetscMPIInt          size;
 
@@ -85,7 +85,7 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyCopyTooLarge_Private - Returns the reason why a copy with so many places for so many entries is not made, or NULL */
+/* PCPolyCopyTooLarge_Private - Returns the reason why a copy with too many places per entry is not made, or NULL */
 const char *PCPolyCopyTooLarge_Private(PetscLogDouble places, PetscLogDouble entries)
 {
   return places > PCPOLY_PADDING * entries + PCPOLY_SPARE_PLACES ? "its rows are too uneven in length, or too wide" : NULL;

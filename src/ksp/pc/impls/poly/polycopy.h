@@ -1,5 +1,5 @@
 /*
-   Copies of D^{-1}A for the products of the polynomial, in fewer bytes than A has: the contract of their back ends
+   Copies of D^{-1}A for the products of the polynomial, in fewer bytes than A: the interface of their back ends
 
      host   in the memory of the host, for MATAIJ and standard vectors: polypacked.c
      cuda   in the memory of the GPU, for MATAIJCUSPARSE and VECCUDA: polycuda.cu
@@ -26,7 +26,7 @@ typedef struct {
 } PCPolyArrays;
 
 typedef struct {
-  PCPolyPrecision narrowest; /* precision of values that it has */
+  PCPolyPrecision narrowest; /* narrowest precision of its values */
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
   /* Connects several processes, if all have a copy; collective */
   PetscErrorCode (*connect)(PCPolyCopy, Mat);
@@ -36,9 +36,9 @@ typedef struct {
 
 struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
-  PCPolyPrecision      precision; /* of the values; double is that of PetscScalar */
+  PCPolyPrecision      precision; /* of the values; double stands for PetscScalar */
   PetscLogDouble       bytes;     /* on this process */
-  void                *data;      /* the back end's own */
+  void                *data;      /* data of the back end */
 };
 
 PETSC_INTERN const char    *PCPolyCopyTooLarge_Private(PetscLogDouble, PetscLogDouble);

@@ -3,17 +3,17 @@
 
      y = d (alpha u + beta D^{-1}A z)
 
-   It is in the format of src/mat/cuda/sliced.cuh, with two rows a lane; values in half precision take 2 bytes, in single precision
-   4, each twice as many for complex numbers. Vectors stay in the precision of PetscScalar: so p(A) is linear, and its matrix is
-   perturbed, which costs hardly any iterations; if vectors were rounded it would not be linear, and IDR(s) would take up to several
-   times the iterations.
+   It has the format of src/mat/cuda/sliced.cuh, with two rows per lane. Values need 2 bytes in half and 4 bytes in single
+   precision, and twice as many for complex numbers. Vectors keep the precision of PetscScalar, so p(A) is linear with a perturbed
+   matrix, which costs hardly any iterations. With rounded vectors it would not be linear, and IDR(s) would need up to several times
+   the iterations.
 
    - If all rows are scaled, the diagonal of D^{-1}A is 1 and is not stored.
-   - If the entries of each slot are equally far from the diagonal, as those of stencils are, no columns are stored.
-   - Values are multiplied by a power of two, so that the largest is near the end of the range, and small ones keep their digits.
-   - On several processes the slices have the entries of the diagonal block. The others are in double precision, and added once
-     their part of z has come.
-   - So are long rows, which are in no slice.
+   - If the entries of each slot have the same distance from the diagonal, as in stencils, no columns are stored.
+   - Values are multiplied by a power of two, so that the largest is near the end of the range, and small values keep their digits.
+   - On several processes the slices have the entries of the diagonal block. Other entries are in double precision, and are added
+   after the halo of z has arrived.
+   - Long rows are in double precision, too, and in no slice.
 */
 #include "../../../../sys/device/memory.h"
 #include "../../../../mat/cuda/messages.cuh"
@@ -30,11 +30,11 @@ typedef struct {
   bool            columns, unit;
   PetscReal       scale; /* of the values */
   int             multiprocessors;
-  IDRSOffDiagonal off;  /* what is on other processes */
-  bool            halo; /* entries of z come inside the kernels */
+  IDRSOffDiagonal off;  /* entries outside the diagonal block */
+  bool            halo; /* the kernels exchange the halo of z */
 } PCPolyCUDA;
 
-/* Calls launch with the form of the slots */
+/* Calls launch with the format of the slots as a type */
 template <typename L>
 static PetscErrorCode PCPolyDispatch(PCPolyPrecision precision, bool columns, L &&launch)
 {
@@ -46,8 +46,8 @@ static PetscErrorCode PCPolyDispatch(PCPolyPrecision precision, bool columns, L 
 }
 
 /*
-   largest = max |entry| of the entries that are copied, as the bits of a double; NaN counts as more than all numbers. A thread
-   takes a row at a time
+   Computes largest = max |entry| over the copied entries, as the bits of a double; NaN is larger than all numbers. A thread
+   processes one row at a time
 */
 static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSSource source, unsigned long long *largest)
 {
@@ -64,7 +64,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
   IDRSKeepLargest(mine, largest);
 }
 
-/* Creates the copy of the diagonal block: without columns if that takes less memory */
+/* Creates the copy of the diagonal block, without columns if that needs less memory */
 static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream,
                                          const char *why[])
 {
@@ -87,7 +87,7 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
   if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  /* Without columns a slot has entries at one distance from the diagonal, so that there may be more slots */
+  /* Without columns all entries of a slot have the same distance from the diagonal, which may need more slots */
   PetscCall(plan(true));
   units           = sliced->units;
   slots           = sliced->slots;
@@ -95,7 +95,7 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   if (!*why) PetscCall(plan(false));
   if (!*why && sliced->units >= units) PetscCall(plan(true));
   else packed->columns = false;
-  /* Entries in the slices: neither those of long rows nor a diagonal of ones */
+  /* Entries in the slices, without long rows and a diagonal of ones */
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
   if (!*why) PetscCall(IDRSSlicedAllocate(sliced, why));
@@ -147,7 +147,7 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Connects the processes for products that follow one another without sums between them: see halo.h */
+/* Connects the processes for consecutive products without reductions between them: see halo.h */
 static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
 {
   PCPolyCUDA *packed    = (PCPolyCUDA *)copy->data;
@@ -178,7 +178,7 @@ static PetscErrorCode PCPolyCopyDestroy_CUDA(PCPolyCopy copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A ring of as many chunks as leave room for three blocks, or for one or two blocks with wide values */
+/* The length of the ring allows three resident blocks, or one or two with wide values */
 template <typename Form>
 using PCPolyRing = IDRSRing<Form, (Form::slotbytes > 512 ? 2 : 3)>;
 
@@ -191,8 +191,8 @@ typedef struct {
 } PCPolyArguments;
 
 /*
-   y = d (alpha u + beta D^{-1}A z). Reads A, u, z and d once, except for entries of z that no cache holds until their next use;
-   writes y
+   Computes y = d (alpha u + beta D^{-1}A z). Reads A, u, z and d once, except entries of z that leave the caches before their next
+   use; writes y
 */
 template <typename Form>
 static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1)
@@ -221,7 +221,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
         row[q] = IDRSSlicedRow(A.perm, place + q, A.n);
         sum[q] = 0.0;
       }
-      /* u and z of these rows are on their way while the sums are computed */
+      /* the loads of u and z overlap with the sums */
       if (pairs) {
         ui = IDRSLoad<2>(u, place, A.n);
         if (unit) zi = IDRSLoad<2>(z, place, A.n);
@@ -262,7 +262,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   }
 }
 
-/* Adds the products with the entries of other processes: y += d beta D^{-1}A_out z */
+/* Adds the products with entries outside the diagonal block: y += d beta D^{-1}A_out z */
 static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, Vec z,
                                            const PCPolyArrays *arrays)
 {

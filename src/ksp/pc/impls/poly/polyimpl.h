@@ -1,5 +1,5 @@
 /*
-   The data of PCPOLY, and the functions that its files share. Calls point one way: a file calls only files to its right
+   The data of PCPOLY, and the functions that its files share. A file calls only files to its right
 
      { poly.c, polyset.c }   polyspace.c   polypowers.c   { polyoperator.c, polyroots.c }   polycopy.c
      { polypacked.c, polycuda.cu, polystream.cu }
@@ -31,8 +31,8 @@ typedef enum {
 } PCPolyRemark;
 
 /*
-   pi(z) = 1 - z p(z) = prod (1 - z / roots_i), and p(z) = p(0) prod (1 - z / factors_i), in Leja order. The degree is that of pi;
-   it is 0 for no polynomial. Roots at infinity are left out
+   pi(z) = 1 - z p(z) = prod (1 - z / roots_i), and p(z) = p(0) prod (1 - z / factors_i), in Leja order. The degree is the degree of
+   pi, 0 for no polynomial. Roots at infinity are omitted
 */
 typedef struct {
   PetscInt    degree, nroots, nfactors;
@@ -89,15 +89,15 @@ typedef struct {
   PCPolyRootsType type;
   PetscBool       reuse;     /* keep the polynomial when A changes */
   PCPolyPrecision precision; /* of the values of the copy */
-  PCPolyScaling   scaling;   /* of the matrix, as asked for */
-  PetscInt        nuser;     /* roots that the user has given */
+  PCPolyScaling   scaling;   /* of the matrix, as requested */
+  PetscInt        nuser;     /* roots set by the user */
   IDRSRoot       *user;
   PCPolyOperator  op;         /* its A is not referenced: pc->pmat at the set-up, or matched */
   Mat             matched;    /* the permuted and scaled matrix of a matching, or NULL */
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
-  PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel, as they are small then */
+  PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel: they are small then */
   PCPolySteps     steps;      /* of the polynomial below */
   IDRSPolynomial  polynomial; /* for kernels of a solver */
   const char     *nocopy;     /* the reason why there is no copy, or NULL */

@@ -10,8 +10,8 @@
 #define PCPOLY_WEAK 10.0
 
 /*
-   Gets the diagonal into op.t, and the largest modulus of each row into op.w, or zeros if the type of the matrix does not know
-   them. known is PETSC_FALSE if the matrix has no diagonal
+   Copies the diagonal to op.t, and the largest modulus of each row to op.w, or zeros if the type of the matrix does not support it.
+   known is PETSC_FALSE if the matrix does not support MatGetDiagonal()
 */
 static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
 {
@@ -21,7 +21,7 @@ static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
 
   PetscFunctionBegin;
   PetscCall(MatHasOperation(A, MATOP_GET_DIAGONAL, known));
-  /* it has the operation, but only for functions that are given entry by entry */
+  /* MATMFFD has the operation, but it needs a function for single entries */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd));
   if (mffd) *known = PETSC_FALSE;
   if (!*known) PetscFunctionReturn(PETSC_SUCCESS);
@@ -122,8 +122,8 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 }
 
 /*
-   PCPolyScale_Private - y = D^{-1}x, with which an application begins; with a matching y = D^{-1} P Dr x, or y = D^{-1} Dc x if
-   transposed; y may be x
+   PCPolyScale_Private - Computes y = D^{-1}x, the first operation of an application; with a matching y = D^{-1} P Dr x, or y =
+   D^{-1} Dc x if transposed. y may be x
 */
 PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose, Vec x, Vec y)
 {
@@ -137,7 +137,7 @@ PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyMultiplyAdd_Private - y = d (alpha u + beta D^{-1}A z), or with A^T */
+/* PCPolyMultiplyAdd_Private - Computes y = d (alpha u + beta D^{-1}A z), or with A^T */
 PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, const PCPolyProduct *product)
 {
   const PetscScalar alpha = product->alpha, beta = product->beta;

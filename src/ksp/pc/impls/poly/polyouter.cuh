@@ -7,7 +7,7 @@
 #include "../../../../mat/cuda/compressedrows.h"
 #include "../../../../sys/kernels/rowsum.cuh"
 
-/* y += d beta times these entries, a thread a row; d is NULL for ones. ghosts: an array, or messages */
+/* Adds y += d beta A_out z, one thread per row; d is NULL for ones. ghosts: an array, or messages */
 template <typename Ghosts>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   PCPolyOuterKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, Ghosts ghosts,
@@ -18,7 +18,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
     y[rows[k]] += (d ? d[rows[k]] * beta : beta) * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
 }
 
-/* Launches the kernel with at most so many blocks */
+/* Launches the kernel with a limited number of blocks */
 template <typename Ghosts>
 static PetscErrorCode PCPolyOuterLaunch(const IDRSCompressedRows *some, int multiprocessors, size_t most, cudaStream_t stream,
                                         Ghosts ghosts, const PCPolyArrays *arrays)

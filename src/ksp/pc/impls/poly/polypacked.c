@@ -3,21 +3,20 @@
 
      y = d (alpha u + beta D^{-1}A z)
 
-   - Rows are sorted by their length within windows, and taken in slices of PCPOLY_SLICE rows. A slice is a number of slots; a slot
-     has one entry of each row, as 16 bits each for the columns, from a base of the slot on, and a value in single precision, or in
-     that of PetscScalar.
-   - The entries of a slot are those whose columns come next in their rows and are not too far from each other; rows that have none
-     get a zero there.
+   - Rows are sorted by length within windows, and divided into slices of PCPOLY_SLICE rows. A slice consists of slots. A slot has
+   one entry of each row: a column as 16 bits, relative to the base of the slot, and a value in single precision, or in the
+   precision of PetscScalar.
+   - The entries of a slot have the next columns of their rows, within the range of 16 bits. A row without such an entry has a zero.
    - If all rows are scaled, the diagonal of D^{-1}A is 1 and is not stored.
-   - On several processes the rows above have the entries of the diagonal block. The others are in lists, added once their part of z
-     has come.
+   - On several processes the slices have the entries of the diagonal block. Other entries are in lists, and are added after the
+   halo of z has arrived.
 */
 #include "polyimpl.h"
 #include <petscidrs/private/idrsrows.h>
 
 #define PCPOLY_SLICE  8
 #define PCPOLY_WINDOW 1024
-#define PCPOLY_REACH  65536 /* columns that 16 bits can tell apart */
+#define PCPOLY_REACH  65536 /* range of 16 bits */
 
 #if PetscDefined(USE_COMPLEX)
 typedef float _Complex PCPolySingle;
@@ -26,13 +25,13 @@ typedef float PCPolySingle;
 #endif
 
 typedef struct {
-  PetscBool      single; /* the values, else as PetscScalar */
+  PetscBool      single; /* values in single precision, else PetscScalar */
   PetscLogDouble bytes;  /* on this process */
   PetscBool      unit;   /* the diagonal is 1 and not stored */
   PetscInt       n, slices, nslots;
-  PetscInt      *order; /* row of each place; -1 behind the last */
-  PetscInt      *first; /* slot of each slice */
-  PetscInt      *base;  /* column of each slot */
+  PetscInt      *order; /* row of each place; -1 after the last row */
+  PetscInt      *first; /* first slot of each slice */
+  PetscInt      *base;  /* first column of each slot */
   uint16_t      *columns;
   void          *values;
   PetscInt       nouter; /* rows with entries outside the diagonal block */
@@ -54,12 +53,12 @@ static inline void PCPolyStore(PCPolyPacked *copy, void *values, PetscInt k, Pet
 }
 
 /*
-   Sorts the rows of each window by their length, longest first; rows of one length keep their order, as the key has their place
-   below the length
+   Sorts the rows of each window by length, longest first. Rows of the same length keep their order, because the low bits of the key
+   are their position
 */
 static PetscErrorCode PCPolySort(PCPolyPacked *copy, const IDRSRows *rows)
 {
-  const PetscInt longest = 1048576; /* longer ones count as this long */
+  const PetscInt longest = 1048576; /* larger lengths count as this length */
 
   PetscFunctionBegin;
   for (PetscInt begin = 0; begin < copy->n; begin += PCPOLY_WINDOW) {
@@ -76,8 +75,8 @@ static PetscErrorCode PCPolySort(PCPolyPacked *copy, const IDRSRows *rows)
 }
 
 /*
-   Fills the slots of a slice from this one on, and returns the slot after them. Without memory for values it only counts them. A
-   slot begins at the smallest column that remains in the slice
+   Fills the slots of a slice from this slot on, and returns the next slot. Without memory for values it only counts slots. A slot
+   begins at the smallest column that remains in the slice
 */
 static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const PetscScalar inverse[], PetscInt slice,
                                 PetscInt slot, PetscBool *finite)
@@ -141,7 +140,7 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies the block outside the diagonal block; its columns are those of garray in the vectors */
+/* Copies the off-diagonal block; garray has the global columns */
 static PetscErrorCode PCPolyPackOuter(PCPolyPacked *copy, Mat whole, Mat A, const PetscInt garray[], const PetscScalar inverse[],
                                       PetscBool *finite)
 {
@@ -233,7 +232,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_Host(PCPolyCopy copy, const PCPolyPr
   PetscFunctionBegin;
   if (packed->scatter) PetscCall(VecScatterBegin(packed->scatter, product->z, packed->ghosts, INSERT_VALUES, SCATTER_FORWARD));
   PetscCall(PCPolyGetArrays_Private(product, PETSC_FALSE, &arrays));
-  /* y = d (alpha u + beta D^{-1}A_in z), while the entries of z that A_out needs are on their way */
+  /* y = d (alpha u + beta D^{-1}A_in z), during the halo exchange of z */
   if (packed->single) PCPolyInnerSingle(packed, &arrays);
   else PCPolyInnerScalar(packed, &arrays);
   if (packed->scatter) {

@@ -1,6 +1,6 @@
 /*
-   p(D^{-1}A) by a back end of the matrix powers that makes many steps at once: in one kernel, or in one pass over a streamed matrix
-   if the GPU has memory for all steps. Each factor of p is one step or two
+   p(D^{-1}A) by a back end of the matrix powers that computes many steps at once: in one kernel, or in one pass over a streamed
+   matrix if the GPU has memory for all steps. Each factor of p is one or two steps
 
      v_j = gamma (D^{-1}A - theta) v_{j-1} - mu v_{j-2},   the first one times p(0)
 
@@ -19,7 +19,7 @@ static const IDRSPowersOps *const PCPolyPowersList[] = {
 #endif
   &IDRSPowers_Stream};
 
-/* PCPolyGetPowers_Private - Returns the back end that makes many steps at once with vectors like these; NULL if there is none */
+/* PCPolyGetPowers_Private - Returns the back end that computes many steps at once with vectors like these, or NULL */
 PetscErrorCode PCPolyGetPowers_Private(const PCPolyOperator *op, Vec x, Vec y, const IDRSPowersOps **powers)
 {
   const Vec vecs[] = {x, y, op->inverse};
@@ -35,7 +35,9 @@ PetscErrorCode PCPolyGetPowers_Private(const PCPolyOperator *op, Vec x, Vec y, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyIsStreamed_Private - Returns whether the matrix is streamed, with vectors like x: then steps take one pass over it */
+/*
+   PCPolyIsStreamed_Private - Sets streamed to PETSC_TRUE if the matrix is streamed with vectors like x: steps share one pass then
+*/
 PetscErrorCode PCPolyIsStreamed_Private(const PCPolyOperator *op, Vec x, PetscBool *streamed)
 {
   const IDRSPowersOps *powers;
@@ -96,7 +98,7 @@ static IDRSPowers PCPolyStepsPowers(const IDRSPowersOps *ops, const PCPolyOperat
     .ops = ops, .A = op->A, .inverse = op->inverse, .k = steps->k, .gamma = steps->gamma, .theta = steps->theta, .mu = steps->mu};
 }
 
-/* A sum that begins with PCPolyScale_Private() */
+/* Returns a sum that begins with PCPolyScale_Private() */
 static IDRSPowersSum PCPolyScaledSum(const PCPolyOperator *op)
 {
   return (IDRSPowersSum){.input    = op->input ? op->input : op->inverse,
@@ -114,7 +116,7 @@ static PetscErrorCode PCPolyStepsSum(const IDRSPowersOps *ops, const PCPolyOpera
 }
 
 /*
-   PCPolyEvaluatePowers_Private - y = d p(D^{-1}A) x, entry by entry, where p has factors; d is NULL for ones. If "scaled",
+   PCPolyEvaluatePowers_Private - Computes y = d p(D^{-1}A) x, entry by entry, where p has factors; d is NULL for ones. If "scaled",
    PCPolyScale_Private() is applied to x first. x may be y
 */
 PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *powers, const PCPolyOperator *op, const PCPolynomial *p,
@@ -141,8 +143,8 @@ PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *powers, const P
 }
 
 /*
-   PCPolyStreamRight_Private - y = c p(D^{-1}A) x, or y + c p(D^{-1}A) x if "adds", and z = A y, all in one pass; three different
-   vectors
+   PCPolyStreamRight_Private - Computes y = c p(D^{-1}A) x, or y += c p(D^{-1}A) x if "adds", and z = A y in one pass. x, y and z
+   must be different vectors
 */
 PetscErrorCode PCPolyStreamRight_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscScalar c, Vec x, PetscBool adds,
                                          Vec y, Vec z)
@@ -158,7 +160,7 @@ PetscErrorCode PCPolyStreamRight_Private(const PCPolyOperator *op, const PCPolyn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyStreamLeft_Private - y = p(D^{-1}A) D^{-1}A x in one pass, where y is another vector than x */
+/* PCPolyStreamLeft_Private - Computes y = p(D^{-1}A) D^{-1}A x in one pass. y must not be x */
 PetscErrorCode PCPolyStreamLeft_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec x, Vec y)
 {
   PCPolySteps steps = {.k = 0};

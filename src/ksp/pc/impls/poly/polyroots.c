@@ -1,17 +1,17 @@
 /*
-   The polynomial of PCPOLY: dense algebra of the size of its degree, the same on all processes.
+   The polynomial of PCPOLY: dense algebra of the size of the degree, repeated on all processes.
 
-   Every polynomial here is given in a basis q_0 = 1, q_1, ... with a recurrence, as an upper Hessenberg matrix T of one row more
-   than columns:
+   Polynomials are expressed in a basis q_0 = 1, q_1, ... with a recurrence, an upper Hessenberg matrix T with one more row than
+   columns:
 
      z [q_0 ... q_{m-1}] = [q_0 ... q_m] T
 
-   It is the Arnoldi basis, with T = H, or the Newton basis of given roots. For p = sum_j c_j q_j, j < d, the roots of p are the
-   eigenvalues of
+   The basis is the Arnoldi basis, with T = H, or the Newton basis of given roots. For p = sum_j c_j q_j, j < d, the roots of p are
+   the eigenvalues of
 
      T(0:d-1,0:d-1) - (T_{d-1,d-2} / c_{d-1}) c(0:d-1) e_{d-2}^T
 
-   as there q_{d-1} = -sum_{j<d-1} (c_j / c_{d-1}) q_j in the last column of the recurrence.
+   because q_{d-1} = -sum_{j<d-1} (c_j / c_{d-1}) q_j at a root of p, in the last column of the recurrence.
 
    References: J.A. Loe and R.B. Morgan, Toward efficient polynomial preconditioning for GMRES, Numer. Linear Algebra Appl. 29
    (2022); N.M. Nachtigal, L. Reichel and L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix

@@ -1,20 +1,20 @@
 /*
-   The scale of values in few bits: the power of two that brings the largest value to 2^14 and beyond for half precision, or to 2^96
-   for single precision
+   The scale of values in half or single precision: the power of two with which the largest value is at least 2^14, or 2^96 in
+   single precision
 */
 #pragma once
 
 #include "../../../../sys/device/largest.cuh"
 #include "polycopy.h"
 
-/* The larger of |re| and |im|, as the bits of a double: NaN counts as more than all numbers */
+/* Returns max(|re|, |im|) as the bits of a double; NaN is larger than all numbers */
 static __device__ __forceinline__ unsigned long long PCPolySizeBits(PetscScalar entry)
 {
   return max((unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))),
              (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
 }
 
-/* Calls launch with a value of the type of the copy's values */
+/* Calls launch with an argument of the type of the values */
 template <typename L>
 static PetscErrorCode PCPolyDispatchValue(PCPolyPrecision precision, L &&launch)
 {
@@ -26,8 +26,8 @@ static PetscErrorCode PCPolyDispatchValue(PCPolyPrecision precision, L &&launch)
 }
 
 /*
-   Computes the scale from the largest value, which find() keeps in the memory that it is given, as bits; finite becomes PETSC_FALSE
-   if the precision does not hold the value
+   Computes the scale from the largest value, which find() stores as bits at its argument. finite is set to PETSC_FALSE if the value
+   is not finite in this precision
 */
 template <typename L>
 static PetscErrorCode PCPolyFindScale(PCPolyPrecision precision, cudaStream_t stream, L &&find, PetscReal *scale, PetscBool *finite)
@@ -51,7 +51,7 @@ static PetscErrorCode PCPolyFindScale(PCPolyPrecision precision, cudaStream_t st
   else if (largest > 0.0) {
     (void)frexp(largest, &exponent); /* largest < 2^exponent */
     exponent = (half ? 15 : (PetscDefined(USE_REAL_SINGLE) ? 15 : 97)) - exponent;
-    exponent = PetscMax(PetscMin(exponent, 100), -100); /* of a number whose inverse a PetscReal holds */
+    exponent = PetscMax(PetscMin(exponent, 100), -100); /* the inverse of the scale must be a finite PetscReal */
     *scale   = (PetscReal)ldexp(1.0, exponent);
     if (largest * ldexp(1.0, exponent) > (half ? 65504.0 : 3e38)) *finite = PETSC_FALSE;
   }

@@ -3,7 +3,7 @@
 */
 #include "polyimpl.h"
 
-/* The polynomial is to be made again in the next set-up, also where it would be kept for another matrix */
+/* Makes the next set-up compute the polynomial again, even if it would be kept for another matrix */
 static void PCPolyChanged_Private(PC pc)
 {
   ((PC_Poly *)pc->data)->p.degree = 0;
@@ -25,9 +25,9 @@ static void PCPolyChanged_Private(PC pc)
   Level: intermediate
 
   Note:
-  An application makes degree - 1 products, and the operator of the Krylov method one more. The set-up takes a smaller degree where
-  the larger one would not be safe; `PCPolyGetDegree()` and `-ksp_view` tell it. With `PCPolySetRoots()` the degree is the number of
-  roots.
+  An application needs degree - 1 products, and the operator of the Krylov method one more. If the polynomial of this degree fails
+  the checks of the set-up, see `PCPOLY`, the set-up chooses a smaller degree, which `PCPolyGetDegree()` and `-ksp_view` show. With
+  `PCPolySetRoots()` the degree is the number of roots.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetDegree()`
 @*/
@@ -47,7 +47,7 @@ PetscErrorCode PCPolySetDegree(PC pc, PetscInt degree)
 }
 
 /*@
-  PCPolyGetDegree - Gets the degree of A p(A) of `PCPOLY`, as asked for and as used
+  PCPolyGetDegree - Gets the degree of A p(A) of `PCPOLY`, as requested and as used
 
   Not Collective
 
@@ -55,8 +55,8 @@ PetscErrorCode PCPolySetDegree(PC pc, PetscInt degree)
 . pc - the preconditioner context
 
   Output Parameters:
-+ degree - the degree asked for, or `NULL`
-- used   - the degree of the polynomial in use, 0 before the first set-up and after one that has failed, or `NULL`
++ degree - the requested degree, or `NULL`
+- used   - the degree of the polynomial in use, 0 before the first set-up and after a failed one, or `NULL`
 
   Level: intermediate
 
@@ -75,7 +75,7 @@ PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
 }
 
 /*@
-  PCPolySetRootsType - Sets where the roots of the residual polynomial of `PCPOLY` come from
+  PCPolySetRootsType - Sets the source of the roots of the residual polynomial of `PCPOLY`
 
   Logically Collective
 
@@ -89,8 +89,8 @@ PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
   Level: intermediate
 
   Note:
-  Chebyshev polynomials and the Neumann series need no more than real and positive Ritz values, and a dominant diagonal. Both
-  diverge where convection is strong. `PC_POLY_ROOTS_USER` needs a call of `PCPolySetRoots()` before.
+  Chebyshev polynomials need real and positive eigenvalues, and the Neumann series a dominant diagonal. Both diverge if convection
+  is strong. `PC_POLY_ROOTS_USER` needs an earlier call of `PCPolySetRoots()`.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyRootsType`, `PCPolyGetRootsType()`, `PCPolySetRoots()`
 @*/
@@ -112,7 +112,7 @@ PetscErrorCode PCPolySetRootsType(PC pc, PCPolyRootsType type)
 }
 
 /*@
-  PCPolyGetRootsType - Gets where the roots of `PCPOLY` come from, as set with `PCPolySetRootsType()`
+  PCPolyGetRootsType - Gets the source of the roots of `PCPOLY`, as set with `PCPolySetRootsType()`
 
   Not Collective
 
@@ -151,13 +151,13 @@ PetscErrorCode PCPolyGetRootsType(PC pc, PCPolyRootsType *type)
   Level: intermediate
 
   Notes:
-  The residual polynomial is $\pi(z) = 1 - z p(z) = \prod_i (1 - z / \theta_i)$ with the roots $\theta_i$. It is taken of $D^{-1}A$,
-  where D is the diagonal of A, with any `PCPolyScaling` but `PC_POLY_SCALING_NONE` and `PC_POLY_SCALING_MATCHING`. Roots may be
-  given more than once, in any order, and must be the same on all processes. They must be finite and must not be zero. With real
-  scalars each complex root needs its conjugate.
+  The residual polynomial is $\pi(z) = 1 - z p(z) = \prod_i (1 - z / \theta_i)$ with the roots $\theta_i$. Its argument is
+  $D^{-1}A$, where D is the diagonal of A, unless the scaling is `PC_POLY_SCALING_NONE` or `PC_POLY_SCALING_MATCHING`. Roots may be
+  repeated, may have any order, and must be the same on all processes. They must be finite and must not be zero. With real scalars
+  each complex root needs its conjugate.
 
-  The arrays are copied. The function also sets the type `PC_POLY_ROOTS_USER`. Nothing is checked with a start vector then:
-  `-ksp_view` shows its residual.
+  The arrays are copied. The function also sets the type `PC_POLY_ROOTS_USER`. The set-up does not check the polynomial then;
+  `-ksp_view` shows its residual for the start vector.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`, `PCPolySetRootsType()`
 @*/
@@ -240,7 +240,7 @@ PetscErrorCode PCPolyGetRoots(PC pc, PetscInt *n, const PetscReal *re[], const P
   Level: intermediate
 
   Note:
-  The start vector is the same on any number of processes, for vectors that show their entries.
+  The start vector is the same on any number of processes, if the type of the vectors supports `VecGetArray()`.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetSeed()`
 @*/
@@ -304,9 +304,9 @@ PetscErrorCode PCPolyGetSeed(PC pc, PetscInt *seed)
   the preconditioner stays a linear operator, and the Krylov method multiplies by the matrix itself: the solution is as accurate as
   with any other precision.
 
-  The set-up takes a wider precision where values are not finite in a narrower one, or where the polynomial reduces its start vector
-  less than predicted. On the host half precision is taken as single. Matrices and vectors for which there is no copy are multiplied
-  by `MatMult()`; `-ksp_view` tells why.
+  The set-up chooses a wider precision if values are not finite in a narrower one, or if the polynomial reduces its start vector
+  less than predicted. On the host half precision stands for single precision. If there is no copy for a matrix or its vectors,
+  `MatMult()` is used, and `-ksp_view` shows the reason.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyPrecision`, `PCPolyGetPrecision()`
 @*/
@@ -352,7 +352,7 @@ PetscErrorCode PCPolyGetPrecision(PC pc, PCPolyPrecision *precision)
 }
 
 /*@
-  PCPolySetScaling - Sets how `PCPOLY` scales and permutes the matrix
+  PCPolySetScaling - Sets the scaling and permutation of the matrix in `PCPOLY`
 
   Logically Collective
 
@@ -382,9 +382,9 @@ PetscErrorCode PCPolyGetPrecision(PC pc, PCPolyPrecision *precision)
   if the type of the matrix does not support a matching, or if the roots are given by `PCPolySetRoots()`. Otherwise the set-up
   computes the polynomials for both scalings, which takes up to three times as long. It keeps the polynomial that reduces the random
   start vector more. This choice does not always need fewer matvecs. The choice is kept for new values in the same pattern, until
-  the permutation does not suit them. `-ksp_view` shows the choice, and `-info` the two residuals. If the computation of the
-  matching takes long, as it may with random values, it is given up after about 5 seconds, in large matrices half a microsecond for
-  each entry more, and the diagonal is taken. With `PC_POLY_SCALING_MATCHING` it is not limited.
+  the permutation does not suit them. `-ksp_view` shows the choice, and `-info` the two residuals. The computation of the matching
+  may be slow, for example with random values. It is stopped after about 5 seconds plus half a microsecond per entry, and the
+  diagonal is used. With `PC_POLY_SCALING_MATCHING` the time is not limited.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolyGetScaling()`, `MatGetMatching()`, `PCMATCHING`
 @*/
@@ -404,7 +404,7 @@ PetscErrorCode PCPolySetScaling(PC pc, PCPolyScaling scaling)
 }
 
 /*@
-  PCPolyGetScaling - Gets how `PCPOLY` scales and permutes the matrix, as set with `PCPolySetScaling()` and as used
+  PCPolyGetScaling - Gets the scaling and permutation of the matrix in `PCPOLY`, as set with `PCPolySetScaling()` and as used
 
   Not Collective
 
@@ -412,7 +412,7 @@ PetscErrorCode PCPolySetScaling(PC pc, PCPolyScaling scaling)
 . pc - the preconditioner context
 
   Output Parameters:
-+ scaling - the scaling asked for, or `NULL`
++ scaling - the requested scaling, or `NULL`
 - used    - the scaling of the last set-up, `PC_POLY_SCALING_NONE` before the first one, or `NULL`
 
   Level: intermediate
@@ -448,7 +448,7 @@ PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *us
 
   Note:
   The set-up always computes the diagonal, the permutation and the scalings from the present matrix. If a new permutation is
-  computed, the roots are still kept. Another degree, type, seed or scaling makes the roots anew.
+  computed, the roots are still kept. If the degree, type, seed or scaling changes, the roots are computed again.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetReuse()`, `KSPSetReusePreconditioner()`
 @*/
@@ -491,7 +491,7 @@ PetscErrorCode PCPolyGetReuse(PC pc, PetscBool *reuse)
 }
 
 /*@
-  PCPolyGetResidual - Gets how far the polynomial of `PCPOLY` reduces its random start vector
+  PCPolyGetResidual - Gets the factor by which the polynomial of `PCPOLY` reduces its random start vector
 
   Not Collective
 
@@ -499,8 +499,8 @@ PetscErrorCode PCPolyGetReuse(PC pc, PetscBool *reuse)
 . pc - the preconditioner context
 
   Output Parameters:
-+ predicted - $\|\pi(D^{-1}A) v\| / \|v\|$ as the Krylov space has it, negative where it is not known, or `NULL`
-- computed  - the same as computed by an application, negative before the first set-up, or `NULL`
++ predicted - $\|\pi(D^{-1}A) v\| / \|v\|$ predicted by the Krylov space, negative if it is not known, or `NULL`
+- computed  - the same, computed by an application, negative before the first set-up, or `NULL`
 
   Level: intermediate
 

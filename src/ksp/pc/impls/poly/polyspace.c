@@ -1,22 +1,21 @@
 /*
-   The Krylov space of D^{-1}A that the polynomial of PCPOLY is made from, without a reduction for each vector. The products are
-   those of the polynomial. A pass computes the vectors of a basis by their recurrence, and the matrix of all inner
-   products at once:
+   The Krylov space of D^{-1}A for the polynomial of PCPOLY, without a reduction for each vector. The products are the same as in
+   the polynomial. A pass computes the vectors of a basis by their recurrence, and the matrix of all inner products at once:
 
      D^{-1}A K_m = K_{m+1} T,   K^H K = R^H R,   so with Q = K R^{-1}:   D^{-1}A Q_m = Q_{m+1} H,   H = R T R_m^{-1}
 
-   The first pass takes powers of D^{-1}A. The next ones take the Newton basis whose shifts are the eigenvalues of H from the pass
-   before, in Leja order, until the space has the dimension asked for, or does not grow.
+   The first pass computes powers of D^{-1}A. The next passes compute the Newton basis whose shifts are the eigenvalues of H from
+   the pass before, in Leja order, until the space has the requested dimension, or does not grow.
 
    Reference: Z. Bai, D. Hu and L. Reichel, A Newton basis GMRES implementation, IMA J. Numer. Anal. 14 (1994)
 */
 #include "polyimpl.h"
 #include <petscidrs/private/idrsops.h>
 
-#define PCPOLY_POWERS 8 /* of the first pass */
-#define PCPOLY_PASSES 4 /* at most */
+#define PCPOLY_POWERS 8 /* largest power in the first pass */
+#define PCPOLY_PASSES 4 /* largest number of passes */
 
-/* Relative accuracy of eigenvalues of H as those of D^{-1}A: a vector keeps this much in the direction of a shift */
+/* Relative accuracy of eigenvalues of H as eigenvalues of D^{-1}A: a vector keeps this component in the direction of a shift */
 #define PCPOLY_RESOLUTION 1e-3
 
 /* Rounding errors of inner products of vectors of norm 1 */
@@ -65,7 +64,7 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
 
     if (PetscIsInfOrNanReal(norm)) break;
     for (PetscInt i = 0; i < n; i++) R[i + j * n] = 0.0;
-    /* r = R^{-H} K^H k_j, square = 1 - r^H r: that of the part of k_j that is orthogonal to k_0 ... k_{j-1} */
+    /* r = R^{-H} K^H k_j; square = 1 - r^H r: square of the part of k_j that is orthogonal to k_0 ... k_{j-1} */
     for (PetscInt i = 0; i < j && norm > 0.0; i++) {
       PetscScalar r = W[i + j * n] / norm;
 
@@ -97,8 +96,8 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
 }
 
 /*
-   H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension rank - 1, or of dimension rank if the next vector
-   is in their span, whose column of R is then known
+   Computes H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension rank - 1, or rank if the next vector is in
+   their span, so that its column of R is known
 */
 static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[], const PetscScalar T[], PetscInt rank,
                                                PetscBool dependent, PCPolySpace *space)
@@ -156,13 +155,13 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, V
   PetscCall(PetscMalloc1(m, &space->ritz));
   PetscCall(PetscCalloc1(m, &shifts));
   /*
-     scale = ||D^{-1}A v|| / ||v||: without D nothing is known of the scale of A. By the kernel of the basis, whose bits are the
-     same in every set-up: MatMult() may add up long rows in another order each time
+     scale = ||D^{-1}A v|| / ||v||, because A without D may have any scale. The kernel of the basis yields the same bits in every
+     set-up; MatMult() may add up long rows in another order each time
   */
   PetscCall(PCPolyBasis_Private(op, 1, once, K));
   PetscCall(IDRSVecGram(2, K, W));
   scale = PetscSqrtReal(PetscRealPart(W[3]) / PetscRealPart(W[0]));
-  if (!(scale > 0.0) || PetscIsInfOrNanReal(scale)) { /* a square vanishes or overflows */
+  if (!(scale > 0.0) || PetscIsInfOrNanReal(scale)) { /* a square underflows or overflows */
     PetscReal norm[2];
 
     for (PetscInt i = 0; i < 2; i++) PetscCall(VecNorm(K[i], NORM_2, &norm[i]));

@@ -1,8 +1,7 @@
 /*
-   The copy of D^{-1}A of a MATAIJSTREAM, in the memory of the GPU: its chunks with columns packed as they are sent, and with values
-   in half or single precision, or as they are. It is made chunk by chunk in passes over the matrix, and takes its memory from that
-   of the stream. On several processes that is the diagonal block; the entries outside are in double precision, and added once their
-   part of the vector has come.
+   The copy of D^{-1}A of a MATAIJSTREAM, in GPU memory: its chunks with packed columns, and with values in half, single or full
+   precision. It is created chunk by chunk in passes over the matrix, and uses memory of the stream. On several processes it has the
+   diagonal block. Other entries are in double precision, and are added after the halo of the vector has arrived.
 
    Values are multiplied by a power of two, as in polycuda.cu; vectors keep the precision of PetscScalar.
 */
@@ -16,18 +15,18 @@
 #include "polyscale.cuh"
 
 typedef struct {
-  Mat              A;     /* the diagonal block, which gave the memory */
-  size_t           bytes; /* of it */
+  Mat              A;     /* the diagonal block, whose stream provides the memory */
+  size_t           bytes; /* of this memory */
   PetscInt         nchunks;
-  IDRSStreamChunk *chunks; /* as those of the stream */
-  size_t          *places; /* of the packed part of each; its values follow */
+  IDRSStreamChunk *chunks; /* like the chunks of the stream */
+  size_t          *places; /* of the packed part of each chunk; its values follow */
   char            *memory;
   PetscReal        scale;
   PCPolyPrecision  precision;
   /* On several processes */
   IDRSCompressedRows outer; /* rows with entries outside the diagonal block */
   VecScatter         scatter;
-  Vec                ghosts; /* the entries of the vector that they take */
+  Vec                ghosts; /* the entries of the vector that they need */
   int                multiprocessors;
   /* While the copy is made: the chunks of the stream, D^{-1}, and the largest value */
   const IDRSStreamChunk *passing;
@@ -41,7 +40,7 @@ static unsigned int PCPolyStreamBlocks(const IDRSStreamChunk *chunk)
   return (unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS);
 }
 
-/* A thread stores the entries of a row of D^{-1}A times scale, or without memory for them keeps the largest */
+/* A thread stores the entries of a row of D^{-1}A times scale, or, without memory for them, updates the largest value */
 template <typename Value>
 static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
   PCPolyStreamFillKernel(const uint32_t *offsets, const PetscScalar *a, int32_t row, int32_t rows, const PetscScalar *inverse,
@@ -61,7 +60,7 @@ static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
   if (!values) IDRSKeepLargest(mine, largest);
 }
 
-/* Copies a chunk that passes, or keeps its largest value */
+/* Copies a chunk of a pass, or updates the largest value */
 static PetscErrorCode PCPolyStreamVisit(void *ctx, const IDRSStreamTask *task)
 {
   const PCPolyStream    *copy  = (const PCPolyStream *)ctx;
@@ -125,7 +124,7 @@ static PetscErrorCode PCPolyStreamAllocate(PCPolyStream *copy, const char *why[]
     copy->places[c] = bytes;
     bytes += IDRSStreamAlign(IDRSStreamValuesPlace(&copy->chunks[c]) + copy->chunks[c].entries * valuebytes);
   }
-  /* Memory that the stream does not use, within the limit of -mat_stream_memory */
+  /* memory that the stream does not use, within the limit of -mat_stream_memory */
   PetscCall(MatStreamReserveCopy_Private(copy->A, bytes, &taken));
   if (!taken) *why = "-mat_stream_memory does not hold a copy";
   else {
@@ -221,7 +220,7 @@ static PetscErrorCode PCPolyCopyDestroy_Stream(PCPolyCopy newcopy)
 }
 
 /*
-   y = d (alpha u + beta D^{-1}A z) for the rows of a chunk, where beta is scaled for the entries of the copy, and d is NULL for
+   Computes y = d (alpha u + beta D^{-1}A z) for the rows of a chunk. beta includes the inverse scale of the copy; d is NULL for
    ones
 */
 template <typename Code, typename Value>
@@ -247,7 +246,7 @@ static PetscErrorCode PCPolyStreamLaunch(const PCPolyStream *copy, PetscInt c, c
   IDRSStreamLevel                   z     = {};
 
   PetscFunctionBegin;
-  z.array = (PetscScalar *)arrays->z; /* which is only read */
+  z.array = (PetscScalar *)arrays->z; /* z is only read */
   z.rows  = PETSC_MAX_INT;
   PetscCallCUDA(IDRSStreamAllow(PCPolyStreamKernel<Code, Value>, bytes));
   PCPolyStreamKernel<Code, Value>

@@ -1,5 +1,5 @@
 /*
-   Memory that runs out, for tests: PETSc's allocators are replaced by some of which one call fails, and which know what is in use
+   Memory that runs out, for tests: replaces PETSc's allocators by functions that fail in one call, and that list the memory in use
 */
 #pragma once
 
@@ -7,18 +7,18 @@
 
 #define MAX_BLOCKS 8192
 
-/* Memory in use that was allocated since this list began, and by whom */
+/* Memory in use that was allocated since this list began, and the functions that allocated it */
 static struct {
   void       *address;
   const char *function, *file;
 } blocks[MAX_BLOCKS];
 static PetscInt    inuse    = 0;
 static PetscBool   watching = PETSC_FALSE;
-static PetscInt    left     = 0; /* allocations until one fails, which is the last of these; 0 for none */
-static const char *failed;       /* the function whose allocation that was, and its file */
+static PetscInt    left     = 0; /* number of allocations until one fails, which is included; 0 for none */
+static const char *failed;       /* function of the failed allocation, and its file */
 static const char *failedfile;
 
-/* PETSc's allocators, which these stand before */
+/* PETSc's own allocators */
 static PetscErrorCode (*allocate)(size_t, PetscBool, int, const char[], const char[], void **);
 static PetscErrorCode (*release)(void *, int, const char[], const char[]);
 static PetscErrorCode (*resize)(size_t, int, const char[], const char[], void **);
@@ -43,10 +43,7 @@ static void Forget(const void *address)
   }
 }
 
-/*
-   PETSc with debugging keeps a stack of the functions that have begun: PetscError() takes this one off, as PetscFunctionReturn()
-   does
-*/
+/* PETSc with debugging keeps a stack of active functions: PetscError() pops this one, like PetscFunctionReturn() */
 static PetscErrorCode Fail(int line, const char function[], const char file[])
 {
   PetscFunctionBeginUser;
@@ -56,7 +53,7 @@ static PetscErrorCode Fail(int line, const char function[], const char file[])
   return PetscError(PETSC_COMM_SELF, line, function, file, PETSC_ERR_MEM, PETSC_ERROR_INITIAL, "No memory, for this test");
 }
 
-/* Memory that is not to be zero is anything but that: pointers in it lead nowhere */
+/* Fills memory with invalid pointers unless it must be zero */
 static PetscErrorCode Malloc(size_t size, PetscBool clear, int line, const char function[], const char file[], void **result)
 {
   PetscErrorCode ierr = size ? Fail(line, function, file) : PETSC_SUCCESS;

@@ -1,11 +1,9 @@
-/*
-   Blocks of right-hand sides for the tests of KSPMatSolve(), and what is asked of their solutions
-*/
+/* Blocks of right-hand sides for the tests of KSPMatSolve(), and checks of their solutions */
 #pragma once
 
 #include "systems.h"
 
-/* Right-hand sides of a block */
+/* Kinds of right-hand sides */
 typedef enum {
   BLOCK_RANDOM,
   BLOCK_POINTS, /* multiples of unit vectors */
@@ -17,7 +15,7 @@ typedef enum {
 } BlockKind;
 static const char *const BlockKinds[] = {"random", "points", "nearly equal", "equal", "some zero", "of different sizes"};
 
-/* Column j of such a block */
+/* Sets column j of such a block */
 static inline PetscErrorCode BlockColumn(BlockKind kind, PetscInt j, Vec b)
 {
   PetscInt N;
@@ -36,7 +34,7 @@ static inline PetscErrorCode BlockColumn(BlockKind kind, PetscInt j, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block of so many columns for this matrix, where its vectors are */
+/* Creates a block of so many columns for this matrix, in the memory of its vectors */
 static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
 {
   PetscInt  n;
@@ -72,7 +70,7 @@ static inline PetscErrorCode BlockSet(Mat A, BlockKind kind, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Right-hand sides and room for solutions */
+/* Creates right-hand sides and room for solutions */
 static inline PetscErrorCode BlocksCreate(Mat A, PetscInt columns, BlockKind kind, Mat *B, Mat *X)
 {
   PetscFunctionBeginUser;
@@ -83,9 +81,9 @@ static inline PetscErrorCode BlocksCreate(Mat A, PetscInt columns, BlockKind kin
 }
 
 /*
-   Every column that is said to have converged has, in the norm of the solver, by itself. The norm of one that has not is that of
-   its recurrence, which larger residuals before it have left rounding errors in: as many of them are allowed in single precision as
-   in double precision
+   Checks that every column that is reported as converged has converged in the norm of the solver. The recurrence computes the norm
+   of any other column, with rounding errors of earlier, larger residuals: the same number of them is allowed in single and in
+   double precision
 */
 static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B, Mat X, PetscBool all)
 {
@@ -135,7 +133,7 @@ static inline PetscErrorCode SolveAllColumns(const char what[], KSP ksp, Mat A, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Wherever in a cycle a limit is, all columns end there */
+/* Checks that all columns end at a limit, in any step of a cycle */
 static inline PetscErrorCode CheckLimits(KSP ksp, Mat A, Mat B, Mat X)
 {
   const KSPConvergedReason *reasons;
@@ -154,7 +152,7 @@ static inline PetscErrorCode CheckLimits(KSP ksp, Mat A, Mat B, Mat X)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of the transpose At, whose diagonal is that of A, by each direction of KSPMatSolve() that PETSc has */
+/* Solves for columns of the transpose At, which has the same diagonal as A, with each direction of KSPMatSolve() in this PETSc */
 static inline PetscErrorCode CheckTransposes(Mat A, Mat At, PetscBool block, Mat B, Mat X)
 {
   PetscFunctionBeginUser;
@@ -164,14 +162,14 @@ static inline PetscErrorCode CheckTransposes(Mat A, Mat At, PetscBool block, Mat
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
     PetscCall(KSPIDRSSetBlock(ksp, block));
     PetscCall(IDRSMatSolveTranspose(ksp, B, X));
-    PetscCall(KSPSetOperators(ksp, At, At)); /* to look at */
+    PetscCall(KSPSetOperators(ksp, At, At)); /* for the checks */
     PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
     PetscCall(KSPDestroy(&ksp));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A column that has converged solves its system, whatever the norm of the solver */
+/* Checks that a column that has converged solves its system, for any norm of the solver */
 static inline PetscErrorCode CheckColumn(const char what[], Mat A, Mat B, Mat X, PetscInt j, KSPConvergedReason reason)
 {
   PetscReal rnorm, bnorm;
@@ -188,7 +186,7 @@ static inline PetscErrorCode CheckColumn(const char what[], Mat A, Mat B, Mat X,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The view of a solver has so many lines with this key */
+/* Checks the number of lines of the view with this key */
 static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expected)
 {
   PetscInt lines;
@@ -200,8 +198,8 @@ static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expe
 }
 
 /*
-   All kinds of right-hand sides, numbers of columns, these preconditioners, sides and widths, with block recurrences or not: every
-   column is solved
+   Solves for all kinds of right-hand sides and numbers of columns, with these preconditioners, with all sides and widths, with
+   block recurrences or not, and checks that every column is solved
 */
 static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes, const char *const pctypes[])
 {
@@ -223,7 +221,7 @@ static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes,
 
         PetscCall(BlockCreate(A, counts[ic], &B));
         PetscCall(BlockSet(A, kind, B));
-        PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* what is in X before is not to matter */
+        PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* the old X must not matter */
         PetscCall(KSPIDRSSetWidth(ksp, width));
         PetscCall(KSPMatSolve(ksp, B, X));
         PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, %" INT " columns, %" INT " at a time, %s", sizes[is],
@@ -238,7 +236,7 @@ static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A diagonal matrix with few values: columns break down, or are solved, in the midst of a cycle, at different times */
+/* A diagonal matrix with few values: columns break down, or are solved, within a cycle, at different times */
 static inline PetscScalar Few(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? 1.0 + i % 5 : 0.0;

@@ -1,19 +1,19 @@
-static char help[] = "Small systems that other solvers give KSPIDRS: blocks and domains, the coarse level of multigrid, steps of\n\
-Newton's method and in time. On a GPU all of them are\n\
-solved by kernels that make many iterations, with nothing said about it; elsewhere step by step.\n\n";
+static char help[] = "Small systems that other solvers pass to KSPIDRS: blocks, subdomains, coarse levels of multigrid, Newton\n\
+steps and time steps. On a GPU the automatic choice is a kernel that makes many iterations; elsewhere the\n\
+solver runs step by step.\n\n";
 
 #include "systems.h"
 #include <petscts.h>
 
 #define ROWS (LINE * LINE)
 
-/* Options of a solver, and how many solvers of type idrs a process has in it that can make many iterations at once */
+/* Options of a solver, and the number of its idrs solvers on a process that can make many iterations in one kernel */
 typedef struct {
   const char *name, *options;
   PetscInt    alone, several; /* on one process, and on each of several */
 } Caller;
 
-/* As many solvers as expected have made many iterations in a kernel where the operator is on a GPU, and none elsewhere */
+/* Checks that the expected number of solvers made many iterations in one kernel if the operator is on a GPU, and none otherwise */
 static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
 {
   PetscInt    chosen, made, expected;
@@ -36,7 +36,7 @@ static PetscErrorCode CheckRuns(const Caller *caller, KSP ksp)
 
 #define BLOCKS "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_ksp_rtol 0.01 "
 
-/* Solvers of one matrix, twice each */
+/* Solves twice with each solver, all with the same matrix */
 static PetscErrorCode TestCallers(const char subject[], const Caller callers[], size_t count, Entry *entry)
 {
   Mat A;
@@ -65,7 +65,7 @@ static PetscErrorCode TestCallers(const char subject[], const Caller callers[], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Parts of a matrix */
+/* Solvers of parts of a matrix */
 static PetscErrorCode TestParts(void)
 {
   const Caller callers[] = {
@@ -91,7 +91,7 @@ static PetscErrorCode TestParts(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* 21 entries a row, without blocks: MatMult() is faster than our products, where it is launched by itself */
+/* 21 entries per row, no blocks: with a launch of its own, MatMult() is faster than the products of the library */
 static PetscScalar Band(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? 12.0 : (PetscAbsInt(i - j) > 10 ? 0.0 : ((i + 2 * j) % 3 ? 0.5 : -0.4));
@@ -112,7 +112,7 @@ static PetscErrorCode TestLongRows(void)
 
 #define LEVELS "-ksp_type fgmres -pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi "
 
-/* The coarse level of multigrid, and the others */
+/* Solvers of the coarse level and of other levels of multigrid */
 static PetscErrorCode TestGrids(void)
 {
   const Caller callers[] = {
@@ -183,7 +183,7 @@ static PetscErrorCode FormJacobian(TS ts, PetscReal t, Vec u, Mat J, Mat P, void
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solution after some steps, each of which is a Newton iteration with linear systems */
+/* Makes some time steps, each of which is a Newton iteration with linear systems; u is the solution */
 static PetscErrorCode Steps(const Caller *caller, Mat A, PetscBool check, Vec u)
 {
   PetscOptions       options;
@@ -223,7 +223,7 @@ static PetscErrorCode Steps(const Caller *caller, Mat A, PetscBool check, Vec u)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Steps in time, and the linear systems of their Newton iterations */
+/* Linear systems of the Newton iterations in time steps */
 static PetscErrorCode TestSteps(void)
 {
   const Caller other     = {"gmres", "-ksp_type gmres -pc_type jacobi", 0, 0};

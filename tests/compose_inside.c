@@ -1,5 +1,5 @@
-static char help[] = "KSPMatSolve() with KSPIDRS beside the rest of PETSc: null spaces, what goes column by column, what is "
-                     "printed, KSPIDRS inside of other solvers.\n\n";
+static char help[] = "KSPMatSolve() with KSPIDRS and other features of PETSc: null spaces, features for which columns are solved\n\
+one by one, output, and KSPIDRS inside other solvers.\n\n";
 
 #include "columns.h"
 
@@ -31,8 +31,8 @@ static PetscErrorCode Product(void *ctx, Vec x, Vec y)
 }
 
 /*
-   An operator of type MATMFFD: A, by differences, with vectors of the same type. It asks for its options at the first product,
-   among which -mat_type is not for it
+   Creates an operator of type MATMFFD that approximates A by differences, with vectors of the same type. It reads its options at
+   the first product, and -mat_type must not apply to it
 */
 static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
 {
@@ -55,7 +55,7 @@ static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The smallest, median and largest number of iterations, and how many have failed, as the view prints them */
+/* Checks the smallest, median and largest number of iterations, and the number of failures, in the view */
 static PetscErrorCode CheckIterationsView(KSP ksp)
 {
   const KSPConvergedReason *reasons;
@@ -76,7 +76,10 @@ static PetscErrorCode CheckIterationsView(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What needs the iterate of one right-hand side goes one by one, which is told, and is KSPSolve() to the bit */
+/*
+   If a feature needs the iterate of one right-hand side, columns are solved one by one with the same bits as KSPSolve(), and the
+   view states the reason
+*/
 static PetscErrorCode TestApart(Mat A)
 {
   enum {
@@ -88,7 +91,7 @@ static PetscErrorCode TestApart(Mat A)
     KNOLL,
     BEFORE,
     DIFFERENCES,
-    GUESS, /* of what was solved before, so that later solves are others */
+    GUESS, /* from earlier solutions, so that the results of later solves change */
     WAYS
   };
   const char *const why[WAYS] = {[TOGETHER]    = "6 right-hand sides ... at the same time",
@@ -108,11 +111,11 @@ static PetscErrorCode TestApart(Mat A)
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(x, &y));
   PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_ZERO, B)); /* so that iterations are 0, too */
+  PetscCall(BlockSet(A, BLOCK_ZERO, B)); /* so that some columns have 0 iterations */
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   PetscCall(DifferencesCreate(A, &M));
   for (PetscInt i = 0; i < WAYS; i++) {
-    const PetscBool limited = (PetscBool)(i == TOGETHER || i == WIDTH); /* so that some have not converged */
+    const PetscBool limited = (PetscBool)(i == TOGETHER || i == WIDTH); /* so that some columns do not converge */
     KSP             ksp;
 
     PetscCall(SolverCreate(i == DIFFERENCES ? M : A, 4, i == DIFFERENCES ? PCNONE : PCJACOBI, &ksp));
@@ -152,7 +155,7 @@ static PetscScalar Singular(PetscInt i, PetscInt j, PetscInt n)
   return i == j ? 3.0 : (j == (i + 1) % n ? -2.0 : (j == (i + n - 1) % n ? -1.0 : 0.0));
 }
 
-/* A matrix with a null space, and right-hand sides that are not in its range: as by KSPSolve() */
+/* A matrix with a null space, and right-hand sides outside its range: KSPSolve() has the same results */
 static PetscErrorCode TestNullSpace(void)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
@@ -198,7 +201,7 @@ static PetscErrorCode TestNullSpace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two levels of PCMG: a coarse unknown for each pair of rows of a process. The interpolation is of the type of A */
+/* Sets two levels of PCMG: a coarse unknown for each pair of rows of a process. The interpolation has the type of A */
 static PetscErrorCode SetLevels(Mat A, PC pc)
 {
   PetscInt n, begin, end, first;
@@ -224,7 +227,7 @@ static PetscErrorCode SetLevels(Mat A, PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The two fields of PCFIELDSPLIT: every other row */
+/* Sets the two fields of PCFIELDSPLIT: every other row */
 static PetscErrorCode SetFields(Mat A, PC pc)
 {
   PetscInt begin, end;
@@ -259,15 +262,15 @@ static PetscErrorCode GetBlock(PC pc, KSP *inner)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver inside of another one */
+/* A solver inside another solver */
 typedef struct {
   const char *options;
-  PetscBool   loose; /* it is not exact, so that the other one has to iterate */
+  PetscBool   loose; /* inexact, so that the outer solver must iterate */
   PetscErrorCode (*set)(Mat, PC);
-  PetscErrorCode (*get)(PC, KSP *); /* where idrs around it leads to KSPMatSolve() of it with every PETSc */
+  PetscErrorCode (*get)(PC, KSP *); /* the inner solver, if every PETSc calls its KSPMatSolve() under idrs */
 } Inside;
 
-/* idrs as the solver of a block, of levels or of fields, and of a PCKSP, which call KSPMatSolve() of it */
+/* idrs as the solver of a block, of levels, of fields and of PCKSP, which call its KSPMatSolve() */
 static PetscErrorCode TestInside(Mat A)
 {
   const char *const outer[]  = {KSPIDRS, KSPRICHARDSON, KSPPREONLY};
@@ -337,8 +340,8 @@ static PetscErrorCode TestInside(Mat A)
 #endif
 
 /*
-   What KSPMatSolve() prints at its end is printed once, whatever the number of right-hand sides, and whether they are solved
-   together or one by one; a short monitor keeps them together
+   KSPMatSolve() prints its final messages once, for any number of right-hand sides, also if they are solved one by one. With a
+   short monitor they are still solved at the same time
 */
 static PetscErrorCode TestPrinted(Mat A)
 {

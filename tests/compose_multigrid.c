@@ -1,12 +1,14 @@
-static char
-  help[] = "PCPOLY as the smoother of PCGAMG and PCMG on convection and diffusion in 3-D: the number of iterations does not "
-           "grow with the grid, whatever the method around it. Systems that are hard on coarse grids converge or fail as they "
-           "should.\n\n";
+static char help[] = "PCPOLY as the smoother of PCGAMG and PCMG for convection and diffusion in 3-D: the number of iterations\n\
+does not grow with the grid, for all outer methods. Systems with difficult coarse grids converge or fail\n\
+as expected.\n\n";
 
 #include "systems.h"
 #include <petscdmda.h>
 
-/* Convection by a recirculating wind, with this mesh Peclet number |w| h / epsilon at most on the finest grid, of `finest` cells */
+/*
+   Convection by a recirculating wind; peclet is the largest mesh Peclet number |w| h / epsilon on the finest grid, which has
+   `finest` cells
+*/
 typedef struct {
   const char *name;
   PetscReal   peclet;
@@ -14,7 +16,10 @@ typedef struct {
   PetscInt    finest;
 } Convected;
 
-/* Differences times h at the points inside the cube, which suits grids of all sizes; those at its sides have rows of the identity */
+/*
+   Computes the differences times h at the points inside the cube, which suits grids of all sizes, and rows of the identity at its
+   sides
+*/
 static PetscErrorCode ComputeOperator(KSP ksp, Mat A, Mat B, void *ctx)
 {
   const Convected *convected = (const Convected *)ctx;
@@ -54,7 +59,7 @@ static PetscErrorCode ComputeOperator(KSP ksp, Mat A, Mat B, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver of m x m x m points, with options */
+/* Creates a solver for m x m x m points, with options */
 static PetscErrorCode SolverCreateCube(Convected *convected, PetscInt m, const char options[], const char type[], KSP *ksp)
 {
   PetscOptions database;
@@ -83,8 +88,9 @@ static PetscErrorCode SolverCreateCube(Convected *convected, PetscInt m, const c
 #define SMOOTHER " -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 1 -mg_levels_pc_type poly -mg_levels_pc_poly_degree 4"
 
 /*
-   Multigrid methods; %d: the number of levels with which the coarsest grid has five points in each direction. growth: of the number
-   of iterations, in percent. Upwind differences on coarse grids have more diffusion than the fine grid
+   Multigrid methods. %d stands for the number of levels with which the coarsest grid has five points in each direction. growth is
+   the bound on the number of iterations, in percent of that with 17 points. Upwind differences on coarse grids have more diffusion
+   than on the fine grid
 */
 static const struct {
   const char *name, *options;
@@ -96,20 +102,20 @@ static const struct {
   {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER,          150}
 };
 
-/* Properties that are hard on coarse grids */
+/* Properties that are difficult on coarse grids */
 typedef enum {
   HARD_NOTHING,
   HARD_COARSEST, /* a level of one row */
   HARD_PROCESS,  /* all coarse levels on one process */
   HARD_BLOCKS,   /* two unknowns at a point */
-  HARD_NEARLY,   /* three, and a near null space */
-  HARD_DIAGONAL, /* zero diagonal entries on all levels: it need not converge */
-  HARD_NAN,      /* in one entry: it must not converge. PETSc itself refuses to smooth the prolongation then */
+  HARD_NEARLY,   /* three unknowns at a point, and a near null space */
+  HARD_DIAGONAL, /* zero diagonal entries on all levels: the solve may fail */
+  HARD_NAN,      /* a NaN in one entry: the solve must fail. PETSc itself does not smooth the prolongation then */
   HARDS
 } Hard;
 static const struct {
   const char *name, *options;
-  PetscInt    unknowns; /* at a point */
+  PetscInt    unknowns; /* per point */
 } hards[] = {
   {"nothing",                 "",                                1},
   {"a level of one row",      " -pc_gamg_coarse_eq_limit 1",     1},
@@ -120,7 +126,7 @@ static const struct {
   {"NaN",                     " -pc_gamg_agg_nsmooths 0",        1}
 };
 
-/* Convection and diffusion on m x m points, where several unknowns at a point react with each other */
+/* Creates convection and diffusion on m x m points, where several unknowns at a point react with each other */
 static PetscErrorCode HardCreate(Hard hard, PetscInt m, Mat *A)
 {
   const PetscInt bs = hards[hard].unknowns, neighbors[] = {0, 1, -1, m, -m};
@@ -154,7 +160,7 @@ static PetscErrorCode HardCreate(Hard hard, PetscInt m, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Attaches vectors that are constant in one of the unknowns and zero in the others */
+/* Attaches a near null space: vectors that are constant in one of the unknowns and zero in the others */
 static PetscErrorCode SetNearNullSpace(Mat A, PetscInt bs)
 {
   MatNullSpace space;
@@ -216,7 +222,7 @@ static PetscErrorCode TestHard(const char type[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves on so many of 17, 33 and 65 points in each direction, and compares the numbers of iterations */
+/* Solves on the first `most` of 17, 33 and 65 points in each direction, and compares the numbers of iterations */
 static PetscErrorCode TestGrids(Convected *convected, const char type[], PetscInt most)
 {
   PetscFunctionBeginUser;

@@ -1,16 +1,15 @@
-static char help[] = "KSPIDRS around and inside other solvers: as PCKSP, smoother and coarse solver of multigrid, in blocks,\n\
-domains and fields. Inner solves\n\
-are stopped long before they converge, so the preconditioner is another one each time.\n\n";
+static char help[] = "KSPIDRS around and inside other solvers: PCKSP, smoothers and coarse solvers of multigrid, blocks,\n\
+subdomains and fields. Inner solves stop long before they converge, so the preconditioner varies.\n\n";
 
 #include "systems.h"
 
 #define ROWS (LINE * LINE)
 
-/* Solvers by options: the outer, and its parts; idrs is everywhere the one of these options */
+/* An outer solver and its inner solvers, set by options */
 typedef struct {
   const char *name, *options;
-  PetscInt    most;      /* iterations */
-  PetscMPIInt processes; /* fewer cannot have it */
+  PetscInt    most;      /* bound on the iterations */
+  PetscMPIInt processes; /* least number of processes */
 } Nest;
 
 static PetscErrorCode CheckNest(const Nest *nest, PetscInt s, KSP ksp, Mat A, Vec b, Vec x)
@@ -26,7 +25,7 @@ static PetscErrorCode CheckNest(const Nest *nest, PetscInt s, KSP ksp, Mat A, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options of this nest for a while; S is the number of shadow vectors of every part */
+/* Sets the options of a nest, in which S stands for the number of shadow vectors of every solver */
 static PetscErrorCode NestPush(const Nest *nest, PetscInt s, PetscOptions *options)
 {
   char text[2048], number[16];
@@ -37,15 +36,15 @@ static PetscErrorCode NestPush(const Nest *nest, PetscInt s, PetscOptions *optio
   for (char *place = text; place; place++) {
     PetscCall(PetscStrchr(place, 'S', &place));
     if (!place) break;
-    *place = number[0]; /* of one digit */
+    *place = number[0]; /* s has one digit */
   }
   PetscCall(OptionsPush(text, options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Domains are cut without PT-Scotch: that of Debian has 32-bit integers, also for the PETSc with 64-bit ones, which takes junk from
-   it
+   Subdomains are partitioned without PT-Scotch: Debian's has 32-bit integers also for the PETSc with 64-bit integers, which reads
+   garbage from it
 */
 static PetscErrorCode TestParts(void)
 {
@@ -106,7 +105,7 @@ static PetscErrorCode TestParts(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two fields that are coupled point by point; a saddle point has nothing of the second in the second equation */
+/* Creates two fields that are coupled point by point; in a saddle point the block of the second field is zero */
 static PetscErrorCode FieldsCreate(PetscBool saddle, Mat *A, IS fields[])
 {
   const PetscInt n = 2 * ROWS;
@@ -221,13 +220,13 @@ static PetscErrorCode TestFields(void)
   "-mg_levels_ksp_convergence_test skip -mg_levels_pc_type jacobi "
 #define COARSE "-mg_coarse_ksp_type idrs -mg_coarse_ksp_idrs_s S -mg_coarse_ksp_rtol 0.1 -mg_coarse_pc_type jacobi "
 
-/* Multigrid on the grids of a DM, which makes operators and right-hand side */
+/* Multigrid on the grids of a DM, which computes operators and right-hand side */
 static PetscErrorCode TestGrids(void)
 {
   const Nest nests[] = {
     /* clang-format off */
     {"no multigrid", "-ksp_type idrs -ksp_idrs_s S -pc_type jacobi", 200, 1},
-    /* in the middle of a cycle */
+    /* smoothers end within a cycle */
     {"smoothers cut short", SMOOTHERS "-mg_levels_ksp_idrs_s S -ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 200, 1},
     {"smoothers", SMOOTHERS "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},
     {"smoothers and coarse", SMOOTHERS COARSE "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},

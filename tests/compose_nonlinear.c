@@ -24,7 +24,7 @@ static PetscErrorCode FormFunction(DMDALocalInfo *info, PetscScalar **u, PetscSc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The view tells of products that are inexact: those of a Jacobian by differences */
+/* Checks that the view reports inexact products for a Jacobian by differences */
 static PetscErrorCode CheckView(const char what[], KSP ksp)
 {
   PetscInt  lines;
@@ -40,10 +40,10 @@ static PetscErrorCode CheckView(const char what[], KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ways to have a Jacobian and to go about it */
+/* A way to compute the Jacobian and to solve */
 typedef struct {
   const char *name, *options;
-  PetscBool   may; /* fail: what newtontr looks at is the iterate, which in IDR(s) minimises nothing */
+  PetscBool   may; /* may fail: newtontr tests the iterate, which minimises nothing in IDR(s) */
 } Way;
 
 static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)

@@ -1,6 +1,6 @@
-static char help[] = "Products with the operator that KSPIDRS needs for a true residual of 1e-8 on real matrices: the median over\n\
-the seeds is within 5 %\n\
-of the counts that an independent study of the same method found, and every run that converges has the residual it claims.\n\n";
+static char help[] = "Matvecs that KSPIDRS needs for a true residual of 1e-8 on real matrices: the median over the seeds is\n\
+within 5 % of the counts of an independent study of the same method, and every run that converges has the\n\
+residual that it reports.\n\n";
 
 #include "../tutorials/matrixmarket.h"
 #include "systems.h"
@@ -41,7 +41,7 @@ static PetscErrorCode Load(const Problem *problem, Mat *A, Vec *b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Median of the products over the seeds; wrong counts the runs that say they converged and did not */
+/* Computes the median of the products over the seeds; wrong counts the runs that report convergence without it */
 static PetscErrorCode Median(KSP ksp, Mat A, Vec b, PetscInt *median, PetscInt *wrong, PetscInt *failed)
 {
   Vec       x;

@@ -1,5 +1,5 @@
-static char help[] = "Residual smoothing: against the formula applied to the iterates of a solve without it, what the solution is\n\
-worth, settings.\n\
+static char help[] = "Residual smoothing: comparison with the formula applied to the iterates of a solve without smoothing,\n\
+accuracy of the solution, settings.\n\
   -f file  Matrix Market file with the operator\n\n";
 
 #include "systems.h"
@@ -7,17 +7,17 @@ worth, settings.\n\
 
 #define MAX_ITS 120
 
-/* The smoothed residual norms that follow from the iterates of a solver that does not smooth */
+/* Smoothed residual norms, computed from the iterates of a solver without smoothing */
 typedef struct {
   Mat       A;
-  PC        pc; /* on the left, or NULL */
+  PC        pc; /* of left preconditioning, or NULL */
   Vec       b, x, r, xs, rs, w;
   PetscReal norms[MAX_ITS + 1];
-  PetscBool grown; /* has the norm of r grown, so that there is something to smooth? */
+  PetscBool grown; /* the norm of r has grown, so smoothing has an effect */
   PetscReal last;
 } Formula;
 
-/* x and r of this iteration, r preconditioned from the left */
+/* Computes x and r of this iteration; r is preconditioned on the left */
 static PetscErrorCode FormulaResidual(KSP ksp, Formula *f)
 {
   PetscFunctionBeginUser;
@@ -65,10 +65,10 @@ static PetscErrorCode SmootherCreate(Mat A, PetscInt s, PCSide side, PetscBool s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solution at each iteration is the smoothed one: its residual norm is what is reported */
+/* The solution at each iteration is the smoothed one: its residual norm is the reported norm */
 typedef struct {
   Formula  *formula;
-  PetscReal worst; /* of the ratios of the norms to the formula's, and of the residual of the solution to the norm */
+  PetscReal worst; /* largest relative deviation of the formula, and of the residual of the solution, from the reported norm */
   PetscReal last;
   PetscInt  count;
   PetscBool grown;
@@ -91,7 +91,7 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Cycle by cycle the same as the formula, with the norms of the solver and with what the solution has */
+/* In each cycle the norms of the solver and the residuals of its solution agree with the formula */
 static PetscErrorCode TestFormula(Mat A, Vec b)
 {
   const PetscReal tolerance = PETSC_SQRT_MACHINE_EPSILON;
@@ -123,7 +123,7 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
       PetscCall(ComplainIf(watch.grown, "s = %" INT ", %s: the norm has grown", s, side));
       PetscCall(ComplainIf(!(watch.worst <= tolerance), "s = %" INT ", %s: the norms differ by %g", s, left ? "left" : "right",
                            (double)watch.worst));
-      /* what is handed back is the smoothed solution, too */
+      /* the returned solution is the smoothed one */
       PetscCall(VecAXPY(formula.xs, -1.0, x));
       PetscCall(VecNorm(formula.xs, NORM_2, &difference));
       PetscCall(VecNorm(x, NORM_2, &norm));
@@ -137,8 +137,8 @@ static PetscErrorCode TestFormula(Mat A, Vec b)
 }
 
 /*
-   To the tolerance and below the attainable accuracy: the truth, and hardly more products: on a device rounding differs with
-   smoothing, and counts scatter with it
+   Solves to the tolerance and below the attainable accuracy: the reason is true, and smoothing hardly costs products. On a device
+   it changes the rounding, so that counts scatter
 */
 static PetscErrorCode TestSolves(Mat A, Vec b)
 {
@@ -182,8 +182,8 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
 }
 
 /*
-   A diagonal that a preconditioner inverts but for the square root of the precision: one step takes the residual norm so far that a
-   difference of squares keeps nothing of it
+   A diagonal that a preconditioner inverts up to the square root of the precision. One step reduces the residual norm so far that a
+   difference of squares has no digits left
 */
 static PetscScalar AlmostDiagonal(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -200,7 +200,7 @@ static PetscScalar Diagonal(PetscInt i, PetscInt j, PetscInt n)
 typedef struct {
   Mat       A;
   Vec       b, x;
-  PetscReal worst; /* difference of the norm reported and that of b - A x, of what rounding allows */
+  PetscReal worst; /* difference of the reported norm and the norm of b - A x, relative to the bound on rounding errors */
 } Drop;
 
 static PetscErrorCode DropMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
@@ -250,8 +250,8 @@ static PetscErrorCode TestDrop(void)
 }
 
 /*
-   Its sums take no reductions of their own, except with Vec calls and where a norm is computed once more, as none is here; switched
-   on and off between solves
+   The sums of smoothing need no reductions of their own, except with Vec calls and if a norm is recomputed, which does not happen
+   here. Smoothing is switched on and off between solves
 */
 static PetscErrorCode TestSettings(Mat A, Vec b)
 {
@@ -282,7 +282,7 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
     PetscCall(ComplainIf(kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates,
                          "solve %" INT ": %" INT " reductions in %" INT " iterations", i, reductions, its));
   }
-  PetscCall(KSPSetType(ksp, KSPGMRES)); /* setters are ignored by other types */
+  PetscCall(KSPSetType(ksp, KSPGMRES)); /* other types ignore the setters */
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
@@ -324,7 +324,7 @@ int main(int argc, char **argv)
        suffix: 1
        requires: double
        args: -f ${PETSCIDRS_DIR}/tutorials/matrices/orsreg_1.mtx.gz
-     # that one is too ill conditioned for single precision
+     # orsreg_1 is too ill conditioned for single precision
      test:
        suffix: single
        requires: single

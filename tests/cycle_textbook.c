@@ -7,7 +7,7 @@ and with the shadow space stored; against LAPACK; and against PETSc's own KSPIDR
 
 #define MAX_ITS 2000
 
-/* A number in the square of side 2 around 0, real in real builds */
+/* Returns a number between -1 and 1, in complex builds in the square of side 2 around 0 */
 static PetscReal Real(uint64_t x)
 {
   x = (x + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -28,8 +28,8 @@ static PetscScalar Number(PetscInt which, PetscInt index)
 }
 
 /*
-   The system that all methods solve. Dense arrays on every process, by columns; the PETSc objects share the rows. The
-   second right-hand side is the first but for rounding errors: what it changes tells how far a history is to be trusted.
+   The system that all methods solve: dense arrays by columns on every process, and PETSc objects with distributed rows. The second
+   right-hand side differs from the first one by rounding errors; the resulting differences show how far a history is reproducible.
 */
 typedef struct {
   PetscInt     n, local, begin;
@@ -47,7 +47,7 @@ typedef struct {
 } Method;
 
 typedef struct {
-  PetscInt  its, enlarged, minimised; /* how often omega was enlarged, and how often not */
+  PetscInt  its, enlarged, minimised; /* steps with an enlarged omega, and without */
   PetscReal norms[MAX_ITS + 1];
 } History;
 
@@ -78,7 +78,7 @@ static PetscBool Report(History *history, PetscInt n, const PetscScalar *r, Pets
   return history->its < MAX_ITS && norm > tolerance * history->norms[0] ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* r -= G c, x += U c with P^H r = 0, for so many columns */
+/* r -= G c, x += U c with P^H r = 0, for this number of columns */
 static void TextbookProject(PetscInt n, PetscInt s, PetscInt columns, const PetscScalar *P, const PetscScalar *M,
                             const PetscScalar *G, const PetscScalar *U, PetscScalar *r, PetscScalar *x)
 {
@@ -90,7 +90,7 @@ static void TextbookProject(PetscInt n, PetscInt s, PetscInt columns, const Pets
   }
 }
 
-/* Makes column k orthogonal to p_0 ... p_{k-1}; returns what is left of the terms of M_kk */
+/* Makes column k orthogonal to p_0 ... p_{k-1}; returns |M_kk| relative to the sum of the moduli of its terms */
 static PetscReal TextbookOrthogonalize(PetscInt n, PetscInt s, PetscInt k, const PetscScalar *P, PetscScalar *M, PetscScalar *G,
                                        PetscScalar *U)
 {
@@ -110,9 +110,9 @@ static PetscReal TextbookOrthogonalize(PetscInt n, PetscInt s, PetscInt k, const
 
 /*
    The start of Sonneveld and van Gijzen (2008): s minimal residual steps, whose directions and their products become the first
-   columns of U and G, and an r with P^H r = 0. A direction is r; where the angle of r and A r is wide, it is what r would have
-   become with the enlarged omega, and where the columns come near to each other, r as the steps after the start would have it.
-   Returns whether the tolerance has not been met.
+   columns of U and G, and r with P^H r = 0. A direction is r. If the angle between r and A r is wide, the direction is the r that
+   the enlarged omega would yield. If the columns are nearly dependent, r is projected as in the steps after the start. goeson is
+   PETSC_TRUE if the tolerance has not been met.
 */
 static PetscErrorCode TextbookStart(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa,
                                     PetscReal tolerance, PetscScalar *M, PetscScalar *G, PetscScalar *U, PetscScalar *r,
@@ -149,8 +149,8 @@ static PetscErrorCode TextbookStart(PetscInt n, const PetscScalar *A, PetscInt s
 }
 
 /*
-   Algorithm 913 for A x = r, x = 0 at first, without a preconditioner, after that start. Every inner product is made when it is
-   needed, with the stored P; f = P^H r afresh in every cycle.
+   Algorithm 913 for A x = r with x = 0 at first, without a preconditioner, after that start. Every inner product is computed from
+   the stored P when it is needed; f = P^H r is recomputed in every cycle.
 */
 static PetscErrorCode Textbook(PetscInt n, const PetscScalar *A, PetscInt s, const PetscScalar *P, PetscReal kappa,
                                PetscReal tolerance, PetscScalar *r, PetscScalar *x, History *history)
@@ -216,8 +216,8 @@ done:
 }
 
 /*
-   A random matrix with a diagonal that keeps its eigenvalues to the right of zero, far enough spread for the methods to
-   take some cycles; or, where it is to be skew, to the left of zero, with so large a skew part that omega is enlarged.
+   Creates a random matrix whose diagonal keeps its eigenvalues to the right of zero, spread so far that the methods need some
+   cycles. With skew they are to the left of zero, and the skew part is so large that omega is enlarged.
 */
 static PetscErrorCode SystemCreate(PetscInt n, PetscBool skew, System *system)
 {
@@ -288,8 +288,8 @@ static PetscErrorCode SystemDestroy(System *system)
 }
 
 /*
-   The method without a preconditioner on the system that preconditioning makes of this one: A B^{-1} y = r from the right,
-   B^{-1}A x = B^{-1}r from the left. Norms are those that the solver monitors.
+   Solves the preconditioned system with the method without a preconditioner: A B^{-1} y = r on the right, B^{-1}A x = B^{-1}r on
+   the left. Norms are those that the solver monitors.
 */
 static PetscErrorCode SolveTextbook(const System *system, Method method, const PetscScalar *P, PetscInt rhs, History *history)
 {
@@ -310,7 +310,7 @@ static PetscErrorCode SolveTextbook(const System *system, Method method, const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solver with what the two Krylov methods of PETSc have in common */
+/* Creates a solver with the settings that both Krylov methods have in common */
 static PetscErrorCode SolverCreate(const System *system, KSPType type, Method method, KSP *ksp)
 {
   PC pc;
@@ -328,7 +328,7 @@ static PetscErrorCode SolverCreate(const System *system, KSPType type, Method me
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves, and leaves the norms in history */
+/* Solves, and stores the norms in history */
 static PetscErrorCode Solve(const System *system, KSP ksp, PetscInt rhs, History *history)
 {
   const PetscReal *norms;
@@ -347,9 +347,9 @@ static PetscErrorCode Solve(const System *system, KSP ksp, PetscInt rhs, History
 }
 
 /*
-   Norms of the first five cycles, or as far as they are known: until rounding errors in the right-hand side alone make a
-   difference of 1e-8, a hundredth or less of what is tolerated, or until the last norm. They always reach into the second cycle,
-   where all columns of the panels and an omega of the method's own are in use.
+   Compares the norms of the first five cycles, or until rounding errors in the right-hand side cause a difference of 1e-8, a
+   hundredth or less of the tolerance, or until the last norm. The compared norms always include some of the second cycle, which
+   uses all columns of the panels and an omega of the method itself.
 */
 static PetscErrorCode CompareHistories(Check *check, const System *system, Method method, PetscInt from, PetscReal tolerance,
                                        const History *expected, const History *nearby, const History *found)
@@ -398,7 +398,7 @@ static PetscErrorCode CompareSolutions(Check *check, const System *system, Metho
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One method on one system: KSPIDRS with its hashed space, or with the explicit vectors, and the textbook */
+/* Compares KSPIDRS with the textbook, one method on one system, with hashed or explicit shadow vectors */
 static PetscErrorCode Test(const System *system, Method method, Check *histories, Check *solutions, PetscInt *enlarged,
                            PetscInt *minimised)
 {
@@ -449,8 +449,8 @@ static PetscErrorCode Test(const System *system, Method method, Check *histories
 
 #if PETSC_VERSION_GE(3, 26, 0)
 /*
-   PETSc's own IDR(s) fills its shadow vectors from a PetscRandom and orthonormalises them by Gram-Schmidt. A second
-   PetscRandom of the same seed gives KSPIDRS the same ones.
+   PETSc's own IDR(s) fills its shadow vectors from a PetscRandom and orthonormalises them by Gram-Schmidt. A second PetscRandom
+   with the same seed yields the same vectors for KSPIDRS.
 */
 static PetscErrorCode RandomCreate(PetscRandom *random)
 {
@@ -467,7 +467,7 @@ static PetscErrorCode RandomCreate(PetscRandom *random)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From the first omega step on the iterates are those of any first s steps, which span the same spaces */
+/* From the first omega step on the iterates are the same for any first s steps that span the same spaces */
 static PetscErrorCode TestPETSc(const System *system, PetscInt s, Check *histories)
 {
   const Method method = {.s = s, .seed = -1, .cosine = 0.7, .side = PC_RIGHT};

@@ -1,11 +1,11 @@
 static char help[] = "Memory that runs out in MATSOLVERPETSCIDRS and PCBJIDRS: each allocation of their set-up and solves fails\n\
-once, the first, the second and so on. Each failure is an error, what was allocated is freed, and the same object can be used\n\
-again. A phase that has failed leaves no factors that solves would take for good ones.\n\n";
+once. Each failure is an error, all memory is freed, and the same object can be used again. After a failed\n\
+phase no solve uses old or incomplete factors.\n\n";
 
 #include "allocators.h"
 #include "systems.h"
 
-/* Is this file one of theirs? */
+/* Returns PETSC_TRUE if the file belongs to MATSOLVERPETSCIDRS or PCBJIDRS */
 static PetscBool Ours(const char file[])
 {
   const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
@@ -14,16 +14,16 @@ static PetscBool Ours(const char file[])
 }
 
 /*
-   What is tried: a factor, or, with MAT_FACTOR_NONE, PCBJIDRS with so many shadow vectors, for blocks of one point where there are
-   several unknowns at each
+   The tested object: a factor or, with MAT_FACTOR_NONE, PCBJIDRS with `number` shadow vectors. If points have several unknowns,
+   each point is a block
 */
 typedef struct {
   MatFactorType   type;
   MatOrderingType ordering;
-  PetscInt        bs, number; /* unknowns of each point, and levels of fill, or shadow vectors */
+  PetscInt        bs, number; /* unknowns per point; levels of fill, or shadow vectors */
 } Kind;
 
-/* A matrix, right-hand sides, and the solutions of an object that nothing has happened to */
+/* A matrix, right-hand sides, and the solutions without a failure */
 #define POINTS 20
 #define SOLVES 3
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
   IS            row, col;
 } Scene;
 
-/* Points on a line with bs unknowns each, in full blocks */
+/* Creates a matrix of points on a line with bs unknowns each, in full blocks */
 static PetscErrorCode SceneCreate(const Kind *kind, Scene *scene)
 {
   const PetscInt n = POINTS, bs = kind->bs;
@@ -85,7 +85,7 @@ static PetscErrorCode ObjectCreate(Scene *scene, PetscObject *object)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All phases of a factorisation, and solves */
+/* Runs all phases of a factorisation, and solves */
 static PetscErrorCode UseFactor(Scene *scene, Mat F)
 {
   PetscFunctionBeginUser;
@@ -98,7 +98,7 @@ static PetscErrorCode UseFactor(Scene *scene, Mat F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Settings and solves */
+/* Sets the preconditioner and solves */
 static PetscErrorCode UsePC(Scene *scene, PC pc)
 {
   PetscInt sizes[POINTS];
@@ -111,7 +111,7 @@ static PetscErrorCode UsePC(Scene *scene, PC pc)
   PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPIDRSSetShadowSize(inner, scene->kind->number));
   PetscCall(KSPGetPC(inner, &none));
-  PetscCall(PCSetType(none, PCNONE)); /* PCJACOBI takes what it has half made for made, and from 3.26 on cannot be reset then */
+  PetscCall(PCSetType(none, PCNONE)); /* a PCJACOBI whose set-up has failed counts as set up, and from 3.26 on cannot be reset */
   PetscCall(KSPSetTolerances(inner, rtol, 0.0, PETSC_DEFAULT, 500));
   if (scene->kind->bs > 1) PetscCall(PCBJIDRSSetLocalBlocks(pc, POINTS, sizes));
   PetscCall(PCSetUp(pc));
@@ -121,7 +121,7 @@ static PetscErrorCode UsePC(Scene *scene, PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All of it, and a column of the last solve */
+/* Makes all calls, and copies a column of the last solve */
 static PetscErrorCode Use(Scene *scene, PetscObject object)
 {
   Vec column;
@@ -135,7 +135,7 @@ static PetscErrorCode Use(Scene *scene, PetscObject object)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory that nobody has freed; PETSc loses what it was making itself */
+/* Checks that all memory is freed. If an allocation of PETSc itself fails, PETSc leaks the object that it creates */
 static PetscErrorCode CheckMemory(const char what[])
 {
   PetscFunctionBeginUser;
@@ -146,7 +146,7 @@ static PetscErrorCode CheckMemory(const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The n-th allocation fails; then the same object is used again, or it is destroyed. Tells whether there was an n-th */
+/* Lets the n-th allocation fail, then uses the same object again, or destroys it. happened: there was an n-th allocation */
 static PetscErrorCode FailOnce(Scene *scene, PetscInt n, PetscBool again, PetscBool *happened)
 {
   PetscErrorCode ierr;
@@ -208,7 +208,7 @@ static PetscErrorCode TestAllocations(void)
 
     PetscCall(SceneCreate(&kinds[ik], &scene));
     PetscCall(ObjectCreate(&scene, &object));
-    PetscCall(Use(&scene, object)); /* and what PETSc allocates once */
+    PetscCall(Use(&scene, object)); /* also makes the allocations that PETSc makes once */
     PetscCall(PetscObjectDestroy(&object));
     for (PetscInt l = 0; l < SOLVES; l++) PetscCall(VecCopy(scene.x[l], scene.right[l]));
     PetscCall(ReplaceAllocators(PETSC_TRUE));
@@ -228,10 +228,7 @@ static PetscErrorCode TestAllocations(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A matrix without an entry on the diagonal, after one with it: no phase that follows takes the old factors, or the half made ones,
-   for those of a matrix
-*/
+/* A matrix without a diagonal entry follows a matrix with it: no later phase uses the old factors, or the incomplete ones */
 static PetscErrorCode TestFailedPhases(void)
 {
   const Kind  kind = {MAT_FACTOR_ILU, MATORDERINGNATURAL, 1, 0};
@@ -279,7 +276,7 @@ int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(TestAllocations());
   PetscCall(TestFailedPhases());
   PetscCall(PetscFinalize());

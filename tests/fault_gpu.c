@@ -1,6 +1,7 @@
 static char help[] = "Errors of the GPU: each call with which KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS allocate, launch, copy,\n\
-set or wait in a solve fails once, and the solver can be used again; or it and all calls of these after it, as when the GPU is\n\
-lost, and a new solver can. Each failure is an error with a text. That the GPU still works is none.\n\
+set or synchronize in a solve fails once, and the solver can be used again. Or all later calls fail, too,\n\
+as if the GPU were lost, and a new solver can be used. Each failure is an error with a message.\n\
+cudaErrorNotReady of a busy stream is no failure.\n\
   -missing - a kernel of many steps whose blocks wait for others in vain, and nothing else\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
@@ -9,7 +10,7 @@ lost, and a new solver can. Each failure is an error with a text. That the GPU s
 #include "faults.h"
 #include <petscdevice.h>
 
-/* The solvers, and for how many right-hand sides at the same time */
+/* The solvers, and their numbers of simultaneous right-hand sides */
 static const struct {
   const char *pctype;
   PetscInt    columns;
@@ -24,7 +25,7 @@ static const struct {
 };
 #define SOLVERS PETSC_STATIC_ARRAY_LENGTH(solvers)
 
-/* That of one integer is where a solve with factors says that it has given up */
+/* The pinned integer in which a solve with factors reports that it has given up */
 static int *givenup;
 
 PETSC_EXTERN cudaError_t cudaHostAlloc(void **, size_t, unsigned int);
@@ -40,7 +41,7 @@ cudaError_t              cudaHostAlloc(void **address, size_t size, unsigned int
   return error;
 }
 
-/* Memory that PETSc takes from its pool */
+/* Replaces PETSc's allocation from its memory pool */
 PetscErrorCode PetscDeviceAllocate_Private(PetscDeviceContext dctx, PetscBool clear, PetscMemType type, size_t size,
                                            size_t alignment, void **address)
 {
@@ -53,9 +54,9 @@ PetscErrorCode PetscDeviceAllocate_Private(PetscDeviceContext dctx, PetscBool cl
   return (*allocate)(dctx, clear, type, size, alignment, address);
 }
 
-static PetscInt working = 0; /* answers that a stream still works */
+static PetscInt working = 0; /* answers cudaErrorNotReady */
 
-/* That a stream still works is kept as an error */
+/* Keeps cudaErrorNotReady as the last error, like the runtime */
 PETSC_EXTERN cudaError_t cudaStreamQuery(cudaStream_t);
 cudaError_t              cudaStreamQuery(cudaStream_t stream)
 {
@@ -72,7 +73,7 @@ cudaError_t              cudaStreamQuery(cudaStream_t stream)
   return error;
 }
 
-/* Convection and diffusion on a line, on the GPU */
+/* Creates convection and diffusion on a line, on the GPU */
 static PetscErrorCode SystemCreate(PetscInt n, Mat *A, Vec *b, Vec *x)
 {
   PetscFunctionBeginUser;
@@ -91,7 +92,7 @@ static PetscErrorCode SystemCreate(PetscInt n, Mat *A, Vec *b, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver with this preconditioner, which is one of the library's */
+/* Creates a solver with this preconditioner, with factors of the library */
 static PetscErrorCode SolverMake(Mat A, PetscInt s, const char pctype[], KSP *ksp)
 {
   PetscBool factors, blocks;
@@ -108,7 +109,7 @@ static PetscErrorCode SolverMake(Mat A, PetscInt s, const char pctype[], KSP *ks
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves for b, or for so many columns that are b, of which the last one goes to x */
+/* Solves for b, or for `columns` copies of b; x is the solution of the last one */
 static PetscErrorCode Solve(KSP ksp, Vec b, Vec x, PetscInt columns)
 {
   PetscErrorCode ierr;
@@ -135,13 +136,13 @@ static PetscErrorCode Solve(KSP ksp, Vec b, Vec x, PetscInt columns)
     PetscCall(VecCopy(column, x));
     PetscCall(MatDenseRestoreColumnVecRead(X, columns - 1, &column));
     PetscCall(DestroyAll(&B, &X));
-  } /* else a column of them may be in use */
+  } /* otherwise a column of them may be in use */
   PetscFunctionReturn(ierr);
 }
 
 /*
-   A solve with a new solver in which the n-th of these calls fails, and one after it: with the same solver, or, where all calls
-   after that one fail, with another, once the first has been destroyed meanwhile. Tells whether there was an n-th
+   Lets the n-th call of this kind fail in a solve with a new solver, then solves again with the same solver. If all later calls
+   fail as well, another solver is used after the first one is destroyed. happened is PETSC_TRUE if there was an n-th call
 */
 static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, size_t which, Call call, PetscInt n, PetscBool all, PetscBool *happened)
 {
@@ -166,7 +167,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, size_t which, Call c
   left      = 0;
   last      = cudaSuccess;
   PetscCall(Heard());
-  /* without memory for a copy of the operator another product runs */
+  /* without memory for a copy of the operator another product is used */
   spared = (PetscBool)(call == CALL_MALLOC && !all && !ierr);
   if (spared) {
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
@@ -178,7 +179,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, size_t which, Call c
   PetscCall(ComplainIf(!*happened && ierr, "%s: has not failed, but \"%s\"", what, message));
   if (lost) {
     PetscCall(Listen());
-    (void)KSPDestroy(&ksp); /* may be an error, too */
+    (void)KSPDestroy(&ksp); /* may fail as well */
     PetscCall(Heard());
     last = cudaSuccess;
     lost = PETSC_FALSE;
@@ -195,7 +196,7 @@ static PetscErrorCode Fail(Mat A, Vec b, Vec x, PetscInt s, size_t which, Call c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All phases of a factorisation, and solves */
+/* Runs all phases of a factorisation, and solves */
 static PetscErrorCode FactorAndSolve(Mat F, Mat A, Vec b, Vec x[])
 {
   MatFactorInfo info;
@@ -211,8 +212,8 @@ static PetscErrorCode FactorAndSolve(Mat F, Mat A, Vec b, Vec x[])
 }
 
 /*
-   The n-th of these calls fails in a factorisation and solves with it, which the same factor makes again, to the bit. Tells whether
-   there was an n-th
+   Lets the n-th call of this kind fail in a factorisation and solves, then repeats them with the same factor, with the same bits.
+   happened: there was an n-th call
 */
 static PetscErrorCode FailFactor(Mat A, Vec b, Vec right[], Call call, PetscInt n, PetscBool *happened)
 {
@@ -264,7 +265,7 @@ static PetscErrorCode TestFactor(Mat A, Vec b)
     PetscInt  n        = 0;
 
     while (happened) PetscCall(FailFactor(A, b, right, call, ++n, &happened));
-    /* it takes all memory of the GPU from PETSc */
+    /* factors get all GPU memory from PETSc */
     PetscCall(ComplainIf(call != CALL_MALLOC && n == 1, "%s: no call of a factorisation has failed", calls[call]));
   }
   for (PetscInt l = 0; l < 2; l++) PetscCall(VecDestroy(&right[l]));
@@ -272,7 +273,7 @@ static PetscErrorCode TestFactor(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve that has given up is an error of the next solve or phase, once */
+/* A solve that gives up is reported once, as an error of the next solve or phase */
 static PetscErrorCode TestGivenUp(Mat A, Vec b)
 {
   PetscErrorCode ierr;
@@ -292,7 +293,7 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
     *givenup = 1;
     Try(ierr, phase ? MatLUFactorNumeric(F, A, &info) : MatSolve(F, b, x[0]));
     PetscCall(Unlock(b));
-    PetscCall(CheckError(ierr, "a solve that has given up", MATSOLVERPETSCIDRS, "do not all run"));
+    PetscCall(CheckError(ierr, "a solve that has given up", MATSOLVERPETSCIDRS, "not all of its blocks"));
     if (phase) PetscCall(MatLUFactorNumeric(F, A, &info));
     PetscCall(MatSolve(F, b, x[0]));
     PetscCall(VecEqual(x[0], right[0], &equal));
@@ -305,8 +306,8 @@ static PetscErrorCode TestGivenUp(Mat A, Vec b)
 }
 
 /*
-   A kernel of many steps whose blocks wait in vain, as part of them is not there: it ends, with an error, and the solver can be
-   used again
+   If some blocks of a kernel of many steps are missing, the others wait in vain. The kernel ends with an error, and the solver can
+   be used again
 */
 static PetscErrorCode TestMissing(void)
 {
@@ -322,8 +323,8 @@ static PetscErrorCode TestMissing(void)
   PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_WHOLE));
   withhold = PETSC_TRUE;
   Try(ierr, KSPSolve(ksp, b, x));
-  if (withhold) PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message)); /* a GPU without clusters */
-  else PetscCall(CheckError(ierr, "blocks that wait in vain", "do not all run", "-ksp_idrs_run steps"));
+  if (withhold) PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message)); /* the GPU has no clusters */
+  else PetscCall(CheckError(ierr, "blocks that wait in vain", "not all of its blocks", "-ksp_idrs_run steps"));
   withhold = PETSC_FALSE;
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
@@ -343,7 +344,7 @@ static PetscErrorCode MonitorNothing(KSP ksp, PetscInt it, PetscReal rnorm, void
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with so many rows, and a monitor, that the host waits for each product */
+/* Solves with a monitor and so many rows that the host waits for each product */
 static PetscErrorCode Wait(PetscInt n)
 {
   PetscErrorCode ierr;
@@ -380,7 +381,7 @@ int main(int argc, char **argv)
     PetscCall(PetscFinalize());
     return 0;
   }
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(PetscOptionsHasName(NULL, NULL, "-missing", &alone));
   PetscCall(TestMissing());
   if (alone) {
@@ -392,7 +393,7 @@ int main(int argc, char **argv)
   for (Call call = CALL_MALLOC; call <= CALL_WAIT; call++) {
     PetscInt total = 0;
 
-    if (call == CALL_REGISTER) continue; /* no solver does */
+    if (call == CALL_REGISTER) continue; /* no solver calls it */
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(numbers); is++) {
       for (size_t which = 0; which < SOLVERS; which++) {
         for (PetscInt all = 0; all < 2; all++) {

@@ -1,12 +1,11 @@
-static char help[] = "Solves that an error has interrupted, at every single call of the operator, the preconditioner, a monitor\n\
-and the convergence test:\n\
-the next solve, on several processes after KSPReset(), is, to the last bit, that of a new solver.\n\n";
+static char help[] = "Solves that an error interrupts in each call of the operator, the preconditioner, a monitor and the\n\
+convergence test: the next solve, on several processes after KSPReset(), has the bits of a new solver.\n\n";
 
 #include "systems.h"
 
 #define MAX_NORMS 101
 
-/* What calls the program back, and which of the calls fails */
+/* Number of calls from the solver so far, and number of the call that fails */
 static PetscInt calls, failing;
 
 static PetscErrorCode Called(void)
@@ -27,7 +26,7 @@ static PetscErrorCode Mult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for each of the vectors that one of type nest is made of; PETSc's MATNEST loses them with an error */
+/* Multiplies each part of a vector of type nest; PETSc's MATNEST leaks them after an error */
 static PetscErrorCode MultNested(Mat N, Vec x, Vec y)
 {
   PetscInt parts;
@@ -42,7 +41,7 @@ static PetscErrorCode MultNested(Mat N, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Not all of the result is written when the error comes */
+/* The error occurs before the result is complete */
 static PetscErrorCode PCApplyScaled(PC pc, Vec x, Vec y)
 {
   PetscFunctionBeginUser;
@@ -70,16 +69,16 @@ static PetscErrorCode Test(KSP ksp, PetscInt its, PetscReal rnorm, KSPConvergedR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The systems: what they make the solver do */
+/* Systems, and the operations of the solver for which they are chosen */
 typedef struct {
   const char *name;
   PetscInt    n, s, max_it;
-  PetscBool   nilpotent; /* a matrix with which the recurrence breaks down whatever is done */
-  PetscBool   sharp;     /* a tolerance near what can be attained */
-  PetscBool   nested;    /* two of them, with vectors of type nest */
-  PetscBool   tested;    /* by a convergence test of the program, with which nothing is verified */
+  PetscBool   nilpotent; /* the recurrence breaks down in any case */
+  PetscBool   sharp;     /* a tolerance near the attainable accuracy */
+  PetscBool   nested;    /* two blocks, with vectors of type nest */
+  PetscBool   tested;    /* a convergence test of the program, so that nothing is verified */
   PetscReal   updatetol, cosine;
-  PetscInt    updates, verifications, restarts; /* at least */
+  PetscInt    updates, verifications, restarts; /* least numbers */
 } System;
 
 static const System systems[] = {
@@ -99,7 +98,7 @@ static PetscScalar Upwind(PetscInt i, PetscInt j, PetscInt n)
   return i == j ? 2.2 : (j == i - 1 ? -1.8 : (j == i + 1 ? -0.2 : 0.0));
 }
 
-/* S is what products are made with; N is S, or has S twice on its diagonal */
+/* S computes the products; N is S, or has S twice on its diagonal */
 static PetscErrorCode TestedSystemCreate(const System *system, Mat *A, Mat *S, Mat *N, Vec *b, Vec *x)
 {
   const PetscInt n = system->n;
@@ -107,7 +106,7 @@ static PetscErrorCode TestedSystemCreate(const System *system, Mat *A, Mat *S, M
   PetscInt       begin, end;
 
   PetscFunctionBeginUser;
-  PetscCall(OptionsPush("", &options)); /* a matrix on the host, whose products have the same bits each time */
+  PetscCall(OptionsPush("", &options)); /* a matrix on the host, whose products are reproducible to the bit */
   PetscCall(MatCreateEntries(system->nilpotent ? Nilpotent : Upwind, n, PETSC_FALSE, A));
   PetscCall(OptionsPop(&options));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
@@ -144,7 +143,7 @@ static PetscErrorCode TestedSolverCreate(const System *system, PCSide side, Mat 
   PetscCall(KSPIDRSSetMinimumCosine(*ksp, system->cosine));
   PetscCall(KSPSetTolerances(*ksp, system->sharp ? 4 * PETSC_MACHINE_EPSILON : rtol, 0.0, PETSC_DEFAULT, system->max_it));
   PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_NORMS, PETSC_TRUE));
-  /* from the left PETSc's test of convergence would precondition b for it, and lose a vector with the error */
+  /* on the left PETSc's convergence test would precondition b, and leak a vector after the error */
   PetscCall(KSPSetInitialGuessNonzero(*ksp, (PetscBool)(side == PC_RIGHT)));
   PetscCall(KSPMonitorSet(*ksp, Monitor, NULL, NULL));
   if (system->tested) {
@@ -156,21 +155,21 @@ static PetscErrorCode TestedSolverCreate(const System *system, PCSide side, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a solve has come to; x is not part of it */
+/* Results of a solve, except x */
 typedef struct {
   KSPConvergedReason reason;
   PetscInt           its, products, reductions, updates, restarts, entries;
   PetscReal          rnorm, history[MAX_NORMS];
 } Outcome;
 
-/* A solve in which this call fails, the first being 1; 0 for none */
+/* Solves while call number `which` fails, counted from 1; 0 for none */
 static PetscErrorCode Solve(KSP ksp, PetscInt which, Vec b, Vec x, Outcome *outcome, PetscErrorCode *ierr)
 {
   const PetscReal *history;
   PetscReal        norm;
 
   PetscFunctionBeginUser;
-  /* PETSc scales one that it knows with the vector, which may round otherwise: all solves are to know it */
+  /* PETSc scales a cached norm with the vector, which may round differently: the norm is cached in all solves */
   PetscCall(VecNorm(b, NORM_2, &norm));
   PetscCall(VecSet(x, 0.7));
   PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
@@ -190,8 +189,8 @@ static PetscErrorCode Solve(KSP ksp, PetscInt which, Vec b, Vec x, Outcome *outc
 }
 
 /*
-   Does the solver go through what this system is there for? A product is that of an iteration, the residual of the guess, a
-   reliable update, a restart or a verification
+   Checks that the solver makes the operations for which the system is chosen. A product belongs to an iteration, the residual of
+   the guess, a reliable update, a restart or a verification
 */
 static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome *outcome)
 {
@@ -206,7 +205,7 @@ static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On several processes a solver that an error has left is refused until it is reset */
+/* Checks that on several processes a solver refuses to solve after an error until it is reset */
 static PetscErrorCode Refused(const char what[], KSP ksp, Vec b, Vec x)
 {
   PetscErrorCode ierr;
@@ -244,7 +243,7 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   PetscCall(ComplainIf(!(difference <= PETSC_MAX_REAL), "%s: the solution so far is not a number", what));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  for (PetscInt round = 0; round < 3; round++) { /* PETSc would refuse a preconditioner that three errors have left, for good */
+  for (PetscInt round = 0; round < 3; round++) { /* after three errors PETSc would refuse the preconditioner permanently */
     if (size > 1 && which % 2) PetscCall(Refused(what, ksp, b, x));
     if (size > 1 || which % 2) PetscCall(ResetWith(ksp, S));
     if (round == 2) break;
@@ -294,7 +293,7 @@ static PetscErrorCode TestSystem(const System *system)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Fails on the last process only, after all sums of this solve have been made */
+/* Fails on the last process only, after all sums of this solve */
 static PetscErrorCode LastMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   PetscMPIInt rank, size;
@@ -306,9 +305,9 @@ static PetscErrorCode LastMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *
 }
 
 /*
-   An error on some of the processes, after which all of them solve again; and another solver meanwhile, to which it is nothing.
-   PETSc's harness has events logged with a barrier before each that is not inside itself, as those are that the error has left:
-   hence -log_sync 0. PETSc with debugging makes sums of its own on the others even then: left out.
+   An error on some processes, after which all processes solve again; another solver, which is not affected, solves in between.
+   PETSc's log has a barrier before each event that is not inside itself. Events that the error interrupts stay open: hence
+   -log_sync 0. PETSc with debugging makes sums of its own on the other processes even then, so this test is omitted.
 */
 static PetscErrorCode TestSome(void)
 {
@@ -330,7 +329,7 @@ static PetscErrorCode TestSome(void)
   PetscCall(TestedSystemCreate(system, &A, &S, &N, &b, &x));
   for (PetscInt i = 0; i < 2; i++) {
     PetscCall(TestedSolverCreate(system, PC_RIGHT, N, &ksp[i]));
-    /* not to be met: a norm that is would be verified */
+    /* out of reach: a norm that meets the tolerance would be verified */
     PetscCall(KSPSetTolerances(ksp[i], 1e-30, PETSC_DEFAULT, PETSC_DEFAULT, fifth));
     PetscCall(Solve(ksp[i], 0, b, x, &expected[i], &ierr));
     PetscCall(ComplainIf(ierr || expected[i].its != fifth, "error \"%s\" after %" INT, message, expected[i].its));

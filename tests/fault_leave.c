@@ -1,22 +1,22 @@
-static char help[] = "A process that leaves a solve with an error, with one right-hand side or several, between GPUs that NCCL\n\
-connects: the others end with an error within the time that is set, or they\n\
-leave with one of their own in other products. Afterwards all of them solve again.\n\n";
+static char help[] = "A process that returns an error from a solve, with one right-hand side or several, between GPUs connected\n\
+by NCCL: the other processes return an error within the timeout, or errors of their own in other products.\n\
+Afterwards all processes solve again.\n\n";
 
 #include "columns.h"
 
 typedef enum {
-  LEAVE_LAST, /* the last process leaves */
-  LEAVE_ALL,  /* all leave, the last one a matvec earlier */
+  LEAVE_LAST, /* the last process returns an error */
+  LEAVE_ALL,  /* all processes return an error, the last one a matvec earlier */
   LEAVES
 } Leaves;
 static const char *const leaves[] = {"the last leaves", "all leave"};
 
 #define TIMEOUT 2.0  /* seconds, as in the options below */
-#define SLACK   20.0 /* to give up and to come back */
+#define SLACK   20.0 /* to return, in addition */
 
-static PetscInt left = 0; /* products until this process leaves in one of them; 0 for never */
+static PetscInt left = 0; /* products until one fails on this process; 0 for never */
 
-/* The product of a shell around a matrix, which may fail before others take part in it */
+/* Multiplies with the matrix of a shell, or fails before other processes take part */
 static PetscErrorCode LeaveMult(Mat S, Vec x, Vec y)
 {
   PetscFunctionBeginUser;
@@ -25,7 +25,7 @@ static PetscErrorCode LeaveMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is this so on all processes? */
+/* Sets everywhere to PETSC_TRUE if here is PETSC_TRUE on all processes */
 static PetscErrorCode Everywhere(PetscBool here, PetscBool *everywhere)
 {
   PetscMPIInt all = here ? 1 : 0;
@@ -36,7 +36,7 @@ static PetscErrorCode Everywhere(PetscBool here, PetscBool *everywhere)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One right-hand side, or, with blocks, several at the same time */
+/* A system with one right-hand side or, with blocks, several at the same time */
 typedef struct {
   Mat A, S, B, X;
   Vec b, x;
@@ -51,8 +51,8 @@ static PetscErrorCode Solve(const System *system, KSP ksp)
 }
 
 /*
-   The last process leaves in this product, and the others, if they do, in the next one; then a solve by the same solver, and by a
-   new one
+   Lets the last process fail in this product, and the others, if at all, in the next one; then solves with the same solver, and
+   with a new one
 */
 static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, Leaves who)
 {
@@ -101,7 +101,7 @@ static PetscErrorCode Leave(const System *system, PetscInt s, PetscInt product, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether NCCL connects the processes */
+/* Sets connected to PETSC_TRUE if NCCL connects the processes */
 static PetscErrorCode Connected(Mat S, Vec b, Vec x, PetscBool *connected)
 {
   PetscErrorCode ierr;
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(PetscOptionsSetValue(NULL, "-sf_type", PETSCSFNCCL));
   PetscCall(MatCreateEntries(Convection, N, PETSC_FALSE, &A));
   PetscCall(MatGetLocalSize(A, &n, NULL));

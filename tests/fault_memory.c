@@ -1,12 +1,11 @@
 static char help[] = "Memory that runs out: each allocation of the set-up, the solve, the options, the view and the setters of\n\
-KSPIDRS fails once, the first, the second and so on.\n\
-Each failure is an error, what was allocated is freed, and the solver can be used again. The same of\n\
- PCBJIDRS and MATSOLVERPETSCIDRS.\n\n";
+KSPIDRS fails once. Each failure is an error, all memory is freed, and the solver can be used again. The\n\
+same holds for PCBJIDRS and MATSOLVERPETSCIDRS.\n\n";
 
 #include "allocators.h"
 #include "columns.h"
 
-/* Is this file one of the library's? PETSc has files named factor*, too */
+/* Returns PETSC_TRUE if the file belongs to the library. PETSc has files named factor*, too */
 static PetscBool Ours(const char file[])
 {
   const char *const begins[] = {"idrs", "bjidrs", "blockvec.", "blockhost.", "hostcolumns."}, *slash = strrchr(file, '/');
@@ -18,12 +17,12 @@ static PetscBool Ours(const char file[])
   return PETSC_FALSE;
 }
 
-/* How the solver is used, and everything it is used with */
+/* Settings of the solver; a scene has the objects that it uses */
 typedef struct {
   PetscInt    s;
   PCSide      side;
   const char *pctype;
-  PetscBool   shadow; /* with explicit shadow vectors */
+  PetscBool   shadow; /* explicit shadow vectors */
 } Use;
 
 typedef struct {
@@ -34,7 +33,7 @@ typedef struct {
   PetscViewer viewer;
 } Scene;
 
-/* The solution and the residual of every iteration, as monitors ask for them */
+/* Computes the solution and the residual of every iteration, like a monitor */
 static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   Vec x, r;
@@ -76,7 +75,7 @@ static PetscErrorCode SceneCreate(const Use *use, Scene *scene)
   PetscCall(BlockCreate(scene->A, 3, &scene->B));
   PetscCall(BlockSet(scene->A, BLOCK_RANDOM, scene->B));
   PetscCall(MatDuplicate(scene->B, MAT_DO_NOT_COPY_VALUES, &scene->X));
-  /* PETSc makes the vector then, and takes one that is half made for made, too */
+  /* PETSc creates the vector here; a partially created one would be used as if it were complete */
   PetscCall(MatDenseGetColumnVec(scene->B, 0, &column));
   PetscCall(MatDenseRestoreColumnVec(scene->B, 0, &column));
   PetscCall(MatDenseGetColumnVec(scene->X, 0, &column));
@@ -90,7 +89,7 @@ static PetscErrorCode SceneCreate(const Use *use, Scene *scene)
   PetscCall(KSPGetPC(scene->ksp, &pc));
   PetscCall(PCSetType(pc, use->pctype));
   PetscCall(PCSetUp(pc));
-  PetscCall(PCApply(pc, scene->b, scene->x)); /* PCJACOBI takes what it has half made for made, when this fails, and applies it */
+  PetscCall(PCApply(pc, scene->b, scene->x)); /* PCJACOBI would apply a diagonal that is only partially created */
   PetscCall(VecSet(scene->x, 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -104,9 +103,7 @@ static PetscErrorCode SceneDestroy(Scene *scene)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   What is done with a KSP, one after the other; each can be done again
-*/
+/* Calls with a KSP, in this order; each can be repeated */
 static PetscErrorCode SetType(Scene *scene)
 {
   PetscFunctionBeginUser;
@@ -153,11 +150,11 @@ static PetscErrorCode Solve(Scene *scene)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Right-hand sides at the same time, one of which makes room for another */
+/* Solves for several right-hand sides at the same time, one of which waits for a slot */
 static PetscErrorCode SolveColumns(Scene *scene)
 {
   PetscFunctionBeginUser;
-  PetscCall(KSPMonitorCancel(scene->ksp)); /* ours asks for the solution of each */
+  PetscCall(KSPMonitorCancel(scene->ksp)); /* the monitor asks for the solution of each */
   PetscCall(KSPSetResidualHistory(scene->ksp, NULL, 100, PETSC_TRUE));
   PetscCall(KSPIDRSSetWidth(scene->ksp, 2));
   PetscCall(KSPIDRSSetBlock(scene->ksp, PETSC_FALSE));
@@ -165,10 +162,7 @@ static PetscErrorCode SolveColumns(Scene *scene)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   With block recurrences, which have a shadow space of their own, and for 16 shadow vectors would have more of them than there are
-   unknowns
-*/
+/* Solves with block recurrences, which have a shadow space of their own; 16 shadow vectors would make it larger than the system */
 static PetscErrorCode SolveBlock(Scene *scene)
 {
   PetscFunctionBeginUser;
@@ -179,7 +173,7 @@ static PetscErrorCode SolveBlock(Scene *scene)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with the transpose between two with A: each direction has panels of its own */
+/* Solves with A, its transpose and A: each direction has panels of its own */
 static PetscErrorCode SolveSequence(Scene *scene)
 {
   PetscFunctionBeginUser;
@@ -204,10 +198,10 @@ static PetscErrorCode View(Scene *scene)
 static const struct {
   const char *name;
   PetscErrorCode (*act)(Scene *);
-  PetscBool skip; /* by those that come later: KSPSolve() sets up itself */
-  /* allocations that make the objects that PETSc is making at a time: a vector, two where the residual is asked for */
+  PetscBool skip; /* skipped before later calls: KSPSolve() sets up itself */
+  /* allocations of the objects that PETSc creates at a time: a vector, or two if the residual is asked for */
   PetscInt lost;
-  PetscInt allocations; /* at least so many of them fail here in all; a view makes none */
+  PetscInt allocations; /* least number of allocations that fail here; a view makes none */
 } acts[] = {
   {"KSPSetType()",              SetType,        PETSC_FALSE, 8,  100 },
   {"setters",                   SetAll,         PETSC_FALSE, 8,  12  },
@@ -220,19 +214,19 @@ static const struct {
   {"KSPView()",                 View,           PETSC_FALSE, 8,  0   },
 };
 
-/* What is done after a failure, before everything is destroyed */
+/* Calls after a failure, before everything is destroyed */
 typedef enum {
   AFTER_NOTHING,
-  AFTER_AGAIN, /* the same once more, which a solve refuses */
-  AFTER_RESET, /* KSPReset(), the same, and whatever comes after it */
+  AFTER_AGAIN, /* the same call and all later ones */
+  AFTER_RESET, /* KSPReset(), the same call and all later ones */
   AFTERS
 } After;
 static const char *const afters[] = {"destroyed", "again", "again after KSPReset()"};
 
 /*
-   Memory that nobody has freed. PETSc loses what it was making itself when there was no more: an object, for which it makes a few
-   allocations more with debugging, or an array of VecDuplicateVecs() with its vectors. Ours must be freed always, and objects that
-   others have made for us.
+   Checks that all memory is freed. If an allocation of PETSc itself fails, PETSc leaks the object that it creates, with a few more
+   allocations with debugging, or an array of VecDuplicateVecs() with its vectors. Memory of the library, and objects that it has
+   created, must always be freed.
 */
 static PetscErrorCode CheckMemory(const char what[], PetscInt lost)
 {
@@ -250,7 +244,10 @@ static PetscErrorCode CheckMemory(const char what[], PetscInt lost)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All acts up to this one, in which the n-th allocation fails; and what comes after it. Tells whether there was an n-th */
+/*
+   Makes all calls up to this one, in which the n-th allocation fails, and the calls after it. happened: there was an n-th
+   allocation
+*/
 static PetscErrorCode FailOnce(const Use *use, size_t which, PetscInt n, After after, PetscBool *happened)
 {
   PetscErrorCode ierr;
@@ -326,17 +323,17 @@ static PetscErrorCode TestAct(size_t which)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Preconditioners of the library that solve by themselves */
+/* Preconditioners of the library */
 static const struct {
   const char *name, *type;
-  PetscInt    allocations; /* at least so many of them fail, ours */
+  PetscInt    allocations; /* least number of allocations of the library */
 } preconditioners[] = {
   {"PCBJIDRS", PCBJIDRS, 8},
   {"ILU(1)",   PCILU,    8},
   {"LU",       PCLU,     8},
 };
 
-/* Makes one of them */
+/* Creates a preconditioner */
 static PetscErrorCode PreconditionerCreate(size_t which, Mat A, PC *pc)
 {
   const PetscInt sizes[] = {4, 1, 15};
@@ -352,7 +349,7 @@ static PetscErrorCode PreconditionerCreate(size_t which, Mat A, PC *pc)
     PetscCall(PCBJIDRSGetKSP(*pc, &inner));
     PetscCall(KSPSetTolerances(inner, rtol, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
     PetscCall(KSPGetPC(inner, &innerpc));
-    PetscCall(PCSetType(innerpc, PCNONE)); /* PETSc 3.26 cannot destroy a PCJACOBI that is half made */
+    PetscCall(PCSetType(innerpc, PCNONE)); /* PETSc 3.26 cannot destroy a partially created PCJACOBI */
   } else {
     PetscCall(PCFactorSetMatSolverType(*pc, MATSOLVERPETSCIDRS));
     if (which == 1) PetscCall(PCFactorSetLevels(*pc, 1));
@@ -360,7 +357,7 @@ static PetscErrorCode PreconditionerCreate(size_t which, Mat A, PC *pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Uses it, with new values, too */
+/* Applies the preconditioner, also with new values */
 static PetscErrorCode PreconditionerUse(size_t which, PC pc, Scene *scene)
 {
   PetscFunctionBeginUser;
@@ -376,8 +373,8 @@ static PetscErrorCode PreconditionerUse(size_t which, PC pc, Scene *scene)
 }
 
 /*
-   All of it, in which the n-th allocation fails. Where it was ours, the same preconditioner does it again after PCReset(). Tells
-   whether there was an n-th, and counts ours
+   Creates and applies a preconditioner while the n-th allocation fails. If it is an allocation of the library, the preconditioner
+   is applied again after PCReset(). happened: there was an n-th allocation; ours counts allocations of the library
 */
 static PetscErrorCode FailPreconditioner(size_t which, PetscInt n, PetscBool *happened, PetscInt *ours)
 {
@@ -415,7 +412,7 @@ static PetscErrorCode FailPreconditioner(size_t which, PetscInt n, PetscBool *ha
       ierr = PCReset(pc);
       if (!ierr) ierr = PCSetOperators(pc, scene.A, scene.A);
     } else {
-      ierr = PCDestroy(&pc); /* PETSc takes a type that is half made for made, too */
+      ierr = PCDestroy(&pc); /* PETSc would use a partially created type */
       if (!ierr) ierr = PreconditionerCreate(which, scene.A, &pc);
     }
     if (!ierr && which == 0) ierr = PCBJIDRSSetLocalBlocks(pc, 1, NULL);
@@ -470,7 +467,7 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  # PETSc leaves the functions of a PCILU or PCLU that is half made, which -checkfunctionlist prints
+  # PETSc does not remove the functions of a partially created PCILU or PCLU, which -checkfunctionlist prints
   test:
     suffix: 1
     filter: grep -v "function name: PCFactor"

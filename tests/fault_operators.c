@@ -1,17 +1,17 @@
-static char help[] = "NaN, Inf and errors of the operator, the preconditioner, monitors, convergence tests and vectors of KSPIDRS: "
-                     "every solve ends with the reason that belongs to them.\n\n";
+static char help[] = "NaN, Inf and errors of the operator, the preconditioner, monitors, convergence tests and vectors of\n\
+KSPIDRS: every solve ends with the corresponding reason.\n\n";
 
 #include "columns.h"
 
 /*
-   Operators and preconditioners that go wrong at one of their applications, the first being 0, and in the part of the
-   last process: all must come to know of it
+   Operators and preconditioners that fail in one application, counted from 0, in the part of the last process: all processes must
+   detect it
 */
 typedef enum {
   FAULT_NONE,
-  FAULT_NAN,    /* one entry of the result is not a number */
+  FAULT_NAN,    /* one entry of the result is a NaN */
   FAULT_INF,    /* all entries of a process are infinite */
-  FAULT_FAILED, /* the preconditioner says that it has failed, with an infinite result */
+  FAULT_FAILED, /* the preconditioner reports a failure, with an infinite result */
   FAULT_ERROR   /* a PETSc error */
 } Fault;
 static const char *const faults[] = {"no fault", "NaN", "Inf", "failed reason", "error"};
@@ -70,7 +70,7 @@ static PetscErrorCode FaultyPCApply(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where and when a fault comes, and in which solver */
+/* A fault, its application, and the solver */
 typedef struct {
   Fault       kind;
   PetscBool   preconditioner;
@@ -79,7 +79,7 @@ typedef struct {
   KSPNormType norm;
 } Case;
 
-/* After a solve in which the fault may have happened: the reason is the one that belongs to it */
+/* Checks the reason after a solve in which the fault may have occurred */
 static PetscErrorCode CheckFault(const char what[], Fault kind, const Faulty *faulty, KSP ksp, PetscErrorCode ierr)
 {
   const KSPConvergedReason expected = kind == FAULT_FAILED ? KSP_DIVERGED_PC_FAILED : KSP_DIVERGED_NANORINF;
@@ -100,7 +100,7 @@ static PetscErrorCode CheckFault(const char what[], Fault kind, const Faulty *fa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One solve with a fault, and at every other time one without it by the same solver */
+/* Solves with a fault, and in every second case again without it, with the same solver */
 static PetscErrorCode SolveWithFault(const Case *c)
 {
   Faulty         operator= {NULL}, preconditioner = {NULL}, *faulty = c->preconditioner ? &preconditioner : &operator;
@@ -119,7 +119,7 @@ static PetscErrorCode SolveWithFault(const Case *c)
   faulty->when  = c->when;
   PetscCall(ShellCreate(A, FaultyMult, &operator, & S));
   PetscCall(SolverCreateLimited(S, c->s, c->side, c->norm, 20, PCSHELL, &ksp));
-  /* from the left PETSc's convergence test would precondition b for a nonzero guess, and take the fault */
+  /* on the left PETSc's convergence test would apply the preconditioner to b for a nonzero guess, and cause the fault */
   PetscCall(KSPSetInitialGuessNonzero(ksp, c->side == PC_RIGHT ? PETSC_TRUE : PETSC_FALSE));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCShellSetContext(pc, &preconditioner));
@@ -130,7 +130,7 @@ static PetscErrorCode SolveWithFault(const Case *c)
   Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(CheckFault(what, c->kind, faulty, ksp, ierr));
   if (c->when % 2) {
-    /* after an error PETSc leaves the vectors of the failed call locked, until they are replaced */
+    /* after an error PETSc keeps the vectors of the failed call locked until they are replaced */
     faulty->fault = FAULT_NONE;
     if (c->kind == FAULT_ERROR) PetscCall(ResetWith(ksp, S));
     PetscCall(PCSetFailedReason(pc, PC_NOERROR));
@@ -144,9 +144,8 @@ static PetscErrorCode SolveWithFault(const Case *c)
 }
 
 /*
-   NaN, Inf, a failed preconditioner or a PETSc error at one application of the operator or preconditioner. When it has
-   happened, the solve ends with the reason that belongs to it; with a PETSc error the solver can be used again, or
-   destroyed without a leak.
+   NaN, Inf, a failed preconditioner or a PETSc error in one application of the operator or preconditioner. The solve ends with the
+   corresponding reason; after a PETSc error the solver can be used again, or destroyed without a leak.
 */
 static PetscErrorCode TestFaults(void)
 {
@@ -173,8 +172,8 @@ static PetscErrorCode TestFaults(void)
 }
 
 /*
-   NaN and Inf in one entry of b and of x0; KSPSetErrorIfNotConverged() makes it an error, after which nothing leaks. PETSc with
-   debugging sees the entry before the solver does, and the error is one of that process only, for which the others wait: left out.
+   NaN and Inf in one entry of b and of x0; with KSPSetErrorIfNotConverged() this is an error, after which nothing leaks. PETSc with
+   debugging detects the entry before the solver, on one process only, for which the others would wait; the test is omitted.
 */
 static PetscErrorCode TestNotANumber(void)
 {
@@ -264,9 +263,9 @@ static PetscErrorCode TestCallbacks(void)
 }
 
 /*
-   A preconditioner that fails on one process only, in its set-up or in an application: all must agree on the reason.
-   Blocks of this matrix are regular but for the last, which has a zero row inside the block; on one process the matrix is regular,
-   and one that is not is factored.
+   A preconditioner that fails on one process only, in its set-up or in an application: all processes must agree on the reason. The
+   diagonal blocks of this matrix are regular except the last one, which has a zero row. On one process this matrix is regular, so a
+   singular one is factored.
 */
 static PetscScalar BlockSingular(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -292,7 +291,7 @@ static PetscErrorCode FailingSetUp(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All processes have the same reason, which is that the preconditioner has failed */
+/* Checks that all processes report a failed preconditioner */
 static PetscErrorCode CheckFailed(const char what[], KSPConvergedReason reason)
 {
   const PetscMPIInt mine = (PetscMPIInt)reason;
@@ -305,7 +304,7 @@ static PetscErrorCode CheckFailed(const char what[], KSPConvergedReason reason)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for each of several right-hand sides */
+/* Checks the same for each of several right-hand sides */
 static PetscErrorCode TestFailedColumns(const char what[], KSP ksp, Mat A)
 {
   const PetscInt columns = 3;

@@ -1,17 +1,17 @@
-static char help[] = "Values that KSPIDRS and MATAIJSTREAM cannot have, set by options: each is an error that names it, and the "
-                     "solver works with the next value.\n\n";
+static char help[] = "Values that KSPIDRS and MATAIJSTREAM do not allow, set by options: each is an error that names it, and the\n\
+solver works with the next value.\n\n";
 
 #include "systems.h"
 
 /*
-   Options with wrong values. PETSc leaks the texts of its option set when any option of any type is refused (try
-   -ksp_gmres_restart abc), so there is no report of leaks after this test.
+   Options with wrong values. PETSc leaks the texts of its option set whenever it refuses an option (try -ksp_gmres_restart abc), so
+   leaks are not reported after this test.
 */
 static PetscErrorCode TestOptions(void)
 {
   const struct {
     const char *name, *value, *right;
-    PetscBool   ours; /* or refused by PETSc already, in its words */
+    PetscBool   ours; /* otherwise PETSc refuses the value, with its own message */
   } options[] = {
     {"-ksp_idrs_s",              "0",      "5",     PETSC_TRUE },
     {"-ksp_idrs_s",              "-2",     "4",     PETSC_TRUE },
@@ -45,7 +45,7 @@ static PetscErrorCode TestOptions(void)
   PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
-  /* an option with the prefix of the solver is named with it */
+  /* the error names an option with the prefix of the solver */
   PetscCall(KSPSetOptionsPrefix(ksp, "inner_"));
   PetscCall(PetscOptionsSetValue(NULL, "-inner_ksp_idrs_s", "-2"));
   Try(ierr, KSPSetFromOptions(ksp));
@@ -72,7 +72,7 @@ static PetscErrorCode TestOptions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same of a matrix */
+/* The same for a matrix */
 static PetscErrorCode TestMatrix(void)
 {
   const char *const options[][2] = {
@@ -87,7 +87,7 @@ static PetscErrorCode TestMatrix(void)
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, 3, 3, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(MatSetType(A, MATAIJSTREAM));
-  PetscCall(MatSetOptionsPrefix(A, "stream_")); /* no -mat_type is for this one */
+  PetscCall(MatSetOptionsPrefix(A, "stream_")); /* -mat_type must not apply to this matrix */
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(options); i++) {
     char name[64];
 

@@ -1,5 +1,5 @@
-static char help[] = "Signals that interrupt solves of KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS again and again, while kernels "
-                     "run, too: the solutions are the same to the bit.\n\n";
+static char help[] = "Signals that repeatedly interrupt solves of KSPIDRS, PCBJIDRS and MATSOLVERPETSCIDRS, also during kernels:\n\
+the solutions have the same bits.\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for sigaction() */
 #include <petscidrs.h>
@@ -16,7 +16,7 @@ static void Interrupt(int number)
   interrupts++;
 }
 
-/* A signal every so many microseconds, or none any more; system calls that wait are not begun again */
+/* Sends a signal every so many microseconds, or none any more for 0; interrupted system calls are not restarted */
 static PetscErrorCode SetTimer(int microseconds)
 {
   const struct itimerval timer = {
@@ -31,7 +31,7 @@ static PetscErrorCode SetTimer(int microseconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves with signals, some hundred of them, as one without */
+/* Solves during some hundred signals, and compares with a solve without signals */
 static PetscErrorCode TestSolver(const char pctype[], KSP ksp, Mat A, Vec b)
 {
   const PetscInt enough = 300;

@@ -1,6 +1,6 @@
-static char help[] = "Errors of the GPU in products and matrix powers of MATAIJSTREAM: each call with which it allocates,\n\
-registers, copies, launches, records or waits fails\n\
-once. That is an error with a text; nothing is registered any more, and once the matrix has been assembled again, its products are right.\n\n";
+static char help[] = "Errors of the GPU in products and matrix powers of MATAIJSTREAM: each call that allocates, registers,\n\
+copies, launches, records or waits fails once. Each failure is an error with a message, no memory stays\n\
+registered, and after the matrix has been assembled again its products are right.\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
 #include <petscidrs.h>
@@ -10,9 +10,9 @@ once. That is an error with a text; nothing is registered any more, and once the
 #define N     1500
 #define STEPS 3
 
-static PetscInt registered = 0; /* pieces of the host's memory */
+static PetscInt registered = 0; /* registered pieces of host memory */
 
-/* Defined here as those of faults.h, and counted */
+/* Defined like the functions of faults.h, and counted */
 PETSC_EXTERN cudaError_t cudaHostRegister(void *, size_t, unsigned int);
 cudaError_t              cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
 {
@@ -38,7 +38,7 @@ cudaError_t              cudaHostUnregister(void *memory)
   return error;
 }
 
-/* In chunks, of which the memory of the GPU holds some */
+/* Creates a matrix in chunks, some of which fit into its GPU memory */
 static PetscErrorCode StreamCreate(MatType type, Mat *A)
 {
   PetscFunctionBeginUser;
@@ -57,7 +57,7 @@ static PetscErrorCode StreamCreate(MatType type, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product, or the sum of a sequence. The steps are such that all vectors have about the same size */
+/* Computes a product, or the sum of a sequence, whose coefficients keep all vectors at about the same size */
 static PetscErrorCode Multiply(Mat A, PetscBool powers, Vec x, Vec y)
 {
   const PetscScalar gamma[STEPS] = {0.5, 0.5, 0.5}, theta[STEPS] = {0.2, 0.1, 0.3}, mu[STEPS] = {0.0, 0.1, 0.1},
@@ -69,7 +69,7 @@ static PetscErrorCode Multiply(Mat A, PetscBool powers, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The n-th of these calls fails in a new matrix. Tells whether there was an n-th */
+/* Lets the n-th call of this kind fail with a new matrix. happened: there was an n-th call */
 static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, PetscBool *happened)
 {
   PetscErrorCode ierr;
@@ -100,7 +100,7 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
                        "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(ComplainIf(!*happened && ierr, "%s: has not failed, but \"%s\"", what, message));
   PetscCall(ComplainIf(*happened && registered, "%s: %" PetscInt_FMT " pieces of memory are registered", what, registered));
-  if (*happened && call == CALL_REGISTER) { /* the message tells what to do, and that helps */
+  if (*happened && call == CALL_REGISTER) { /* the option in the message avoids the error */
     PetscCall(CheckError(ierr, what, "-mat_stream_pageable", "ulimit -l"));
     PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_pageable"));
     PetscCall(MatSetFromOptions(A));
@@ -140,7 +140,7 @@ int main(int argc, char **argv)
     return 0;
   }
   PetscCall(KSPIDRSRegister());
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_chunk 8000 -s_mat_stream_memory 90000"));
   PetscCall(StreamCreate(MATAIJ, &B));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(those); i++) {

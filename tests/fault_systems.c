@@ -1,4 +1,4 @@
-static char help[] = "KSPIDRS on systems that go wrong: every solve ends with a reason that tells the truth.\n\n";
+static char help[] = "KSPIDRS on singular, indefinite and badly scaled systems: every solve ends with a true reason.\n\n";
 
 #include "systems.h"
 
@@ -17,13 +17,13 @@ static PetscScalar Diagonal(PetscInt i, PetscInt j, PetscInt n)
   return i == j ? 1.0 + i : 0.0;
 }
 
-/* The Laplacian of a line with free ends: the constants are its null space, and that of its transpose */
+/* The Laplacian of a line with free ends: the constants are its null space, and the null space of its transpose */
 static PetscScalar Neumann(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? (i == 0 || i == n - 1 ? 1.0 : 2.0) : (PetscAbsInt(i - j) == 1 ? -1.0 : 0.0);
 }
 
-/* Convection and diffusion around a circle: singular in the same way, not symmetric */
+/* Convection and diffusion around a circle: the same null spaces, not symmetric */
 static PetscScalar Circle(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? 2.0 : (j == (i + 1) % n ? -1.8 : (i == (j + 1) % n ? -0.2 : 0.0));
@@ -37,13 +37,13 @@ typedef enum {
 
 typedef enum {
   SPACE_NONE,
-  SPACE_RIGHT, /* the constants attached as null space */
-  SPACE_BOTH   /* as that of the transpose, too: KSPSolve() makes the right-hand side consistent */
+  SPACE_RIGHT, /* the constants are attached as null space */
+  SPACE_BOTH   /* also as null space of the transpose: KSPSolve() makes the right-hand side consistent */
 } Space;
 
-/* What must come of a solve that is not cut short */
+/* Required end of a solve without a limit */
 typedef enum {
-  END_ANY, /* whatever the reason says, if it is true */
+  END_ANY, /* any true reason */
   END_CONVERGED,
   END_DIVERGED
 } End;
@@ -115,7 +115,7 @@ static PetscErrorCode SystemCreate(const System *system, Mat *A, Vec *b, Vec *x0
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||b - A x|| and the norm that its tolerance is relative to, as the solver with this side of preconditioning measures them */
+/* Computes ||b - A x|| and the norm that its tolerance is relative to, both preconditioned on the left if the side is left */
 static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *norm, PetscReal *reference)
 {
   MatNullSpace space, transposed;
@@ -141,7 +141,7 @@ static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *n
     }
   }
   if (x0) {
-    /* relative to b, unless that is zero */
+    /* relative to b, unless b is zero */
     PetscCall(VecNorm(b, NORM_2, reference));
     if (*reference > 0.0) {
       PetscCall(VecCopy(b, r[1]));
@@ -161,7 +161,7 @@ static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One solve, and whether its reason tells the truth */
+/* Solves, and checks that the reason is true */
 static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Vec x0, End end)
 {
   KSPConvergedReason reason;
@@ -206,9 +206,7 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Every system, with every s, side and norm; a solve that is cut short, or knows no norm, may end as it likes if it tells the truth
-*/
+/* Solves every system with every s, side and norm. If the solve has a limit, or no norm, any true reason is allowed */
 static PetscErrorCode TestSystems(void)
 {
   const PetscInt    sizes[] = {1, 2, 4, 8}, limits[] = {0, 1, 2, 3, 6, 400};
@@ -220,7 +218,7 @@ static PetscErrorCode TestSystems(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
     const System *system = &systems[i];
-    PetscBool     lu; /* on several processes by all of them, as PETSc's LU is sequential */
+    PetscBool     lu; /* the preconditioner is LU, on several processes redundant, since PETSc's LU is sequential */
     Mat           A;
     Vec           b, x0;
 
@@ -236,7 +234,7 @@ static PetscErrorCode TestSystems(void)
             const End       end   = sides[iside] == PC_RIGHT ? system->right : system->left;
             KSP             ksp;
 
-            if (norms[inorm] == KSP_NORM_NONE && limits[il] > 50 && sizes[is] > 1) continue; /* enough of this long one */
+            if (norms[inorm] == KSP_NORM_NONE && limits[il] > 50 && sizes[is] > 1) continue; /* only for s = 1 */
             PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], limits[il],
                                           lu && size > 1 ? PCREDUNDANT : system->pc, &ksp));
             PetscCall(SolveAndCheck(ksp, system->name, A, b, system->guess == GUESS_ZERO ? NULL : x0,
@@ -253,8 +251,8 @@ static PetscErrorCode TestSystems(void)
 }
 
 /*
-   Systems of very large and very small numbers, whose squares are numbers still: as no tolerance is absolute, they are like any
-   other
+   Systems with very large and very small numbers whose squares are representable: no tolerance is absolute, so they converge like
+   others
 */
 static PetscErrorCode TestScales(void)
 {
@@ -289,15 +287,15 @@ static PetscScalar CyclicShift(PetscInt i, PetscInt j, PetscInt n)
   return j == (i + 1) % n ? 1.0 : 0.0;
 }
 
-/* A saddle point whose two parts have no diagonal, with 2 x 2 blocks of a rotation and a scaling */
+/* A saddle point whose two parts have zero diagonals, and 2 x 2 blocks of a rotation and a scaling */
 static PetscScalar Exchange(PetscInt i, PetscInt j, PetscInt n)
 {
   return j == (i ^ 1) ? 2.0 + 0.1 * (i % 5) : (PetscAbsInt(i - j) == 3 ? 0.4 : 0.0);
 }
 
 /*
-   One solve by any solver: a reason, and if that is positive, a solution; KSPPREONLY does not look at the residual, so its
-   solution only has to be a vector of numbers
+   Solves with any solver: there is a reason and, if it is positive, a solution. KSPPREONLY does not test the residual, so its
+   solution only has to be finite
 */
 static PetscErrorCode SolveTruthfully(KSP ksp, const char name[], const char options[], Mat A, Vec b)
 {
@@ -327,8 +325,8 @@ static PetscErrorCode SolveTruthfully(KSP ksp, const char name[], const char opt
 }
 
 /*
-   Only zeros on the diagonal, with each preconditioner of this library: solves that claim to have converged have a solution, and
-   all end with a reason
+   Zeros on the diagonal, with each preconditioner of this library: every solve ends with a reason and, if it is positive, with a
+   solution
 */
 static PetscErrorCode TestZeroDiagonal(void)
 {
@@ -338,8 +336,8 @@ static PetscErrorCode TestZeroDiagonal(void)
   const struct {
     const char *options;
     /*
-       fgmres takes A B^{-1} b = 0 for convergence, as after a failed block or with a polynomial that is zero, and preonly takes the
-       factors of a shifted matrix for those of A
+       fgmres accepts A B^{-1} b = 0 as convergence, for example after a failed block or with a zero polynomial, and preonly uses
+       the factors of a shifted matrix instead of A
     */
     size_t types;
   } pcs[] = {

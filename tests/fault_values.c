@@ -1,9 +1,9 @@
-static char help[] = "Values that KSPIDRS cannot have, set by functions: each is an error that names it, and the solver works with "
-                     "what it had.\n\n";
+static char help[] = "Values that KSPIDRS does not allow, set by functions: each is an error that names it, and the solver works\n\
+with its previous values.\n\n";
 
 #include "systems.h"
 
-/* The solver of these tests, of 30 rows */
+/* Creates the solver of these tests, with 30 rows */
 static PetscErrorCode TestedCreate(Mat *A, Vec *b, KSP *ksp)
 {
   PetscFunctionBeginUser;
@@ -12,7 +12,7 @@ static PetscErrorCode TestedCreate(Mat *A, Vec *b, KSP *ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every setter with wrong values, before and after a solve; then the values are the old ones, and the solver works */
+/* Calls every setter with wrong values, before and after a solve; the old values stay, and the solver works */
 static PetscErrorCode TestSetters(void)
 {
   const PetscReal zero = 0.0;
@@ -79,7 +79,7 @@ static PetscErrorCode TestSetters(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The back end for vectors in the other memory, or one that the library was built without, is refused in the set-up */
+/* The set-up refuses a back end for vectors in the other memory, or a back end that the library was built without */
 static PetscErrorCode TestImplementation(void)
 {
   PetscBool device;
@@ -98,7 +98,7 @@ static PetscErrorCode TestImplementation(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve that is refused, if it is, for the value of an option; `may`: it need not be */
+/* Checks that a solve is refused for the value of an option; with `may` it may also succeed */
 static PetscErrorCode CheckSolveRefused(KSP ksp, Vec b, PetscBool may, const char option[], const char value[])
 {
   PetscErrorCode ierr;
@@ -113,7 +113,7 @@ static PetscErrorCode CheckSolveRefused(KSP ksp, Vec b, PetscBool may, const cha
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NCCL asked for: nothing to communicate on one process, and an error where the processes have no GPU each */
+/* NCCL is requested: no communication on one process, and an error if processes share a GPU or have none */
 static PetscErrorCode TestCommunication(void)
 {
   KSPIDRSCommunication communication;
@@ -130,7 +130,7 @@ static PetscErrorCode TestCommunication(void)
   PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
   PetscCall(KSPIDRSGetCommunication(ksp, &communication));
   PetscCall(ComplainIf(communication != KSP_IDRS_COMMUNICATION_NCCL, "communication: %d", (int)communication));
-  if (size > 1) { /* processes on devices may have one each, or share it */
+  if (size > 1) { /* processes on devices may have one GPU each, or share a GPU */
     PetscCall(CheckSolveRefused(ksp, b, device, "-ksp_idrs_communication", "nccl"));
     PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_AUTO));
   }
@@ -141,7 +141,7 @@ static PetscErrorCode TestCommunication(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products that were asked for: matrices on the host have none */
+/* Requested products: matrices on the host have none of them */
 static PetscErrorCode TestProducts(void)
 {
   PetscBool cuda;
@@ -168,7 +168,7 @@ static PetscErrorCode TestProducts(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors of this local size, as shadow vectors */
+/* Creates vectors of this local size, as shadow vectors */
 static PetscErrorCode ShadowCreate(PetscInt s, PetscInt n, Vec *P[])
 {
   Vec like;
@@ -183,7 +183,7 @@ static PetscErrorCode ShadowCreate(PetscInt s, PetscInt n, Vec *P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Explicit shadow vectors of the wrong size, and a shadow size that contradicts their number */
+/* Explicit shadow vectors of the wrong size, and a shadow size that differs from their number */
 static PetscErrorCode TestShadowVecs(void)
 {
   PetscMPIInt    rank, size;
@@ -201,7 +201,7 @@ static PetscErrorCode TestShadowVecs(void)
   PetscCall(SolverCreate(A, 2, PCJACOBI, &ksp));
   PetscCall(SolveConverged("before shadow vectors", ksp, b));
 
-  /* too short everywhere; then, with two processes, of the right length in other parts */
+  /* too short everywhere; then, on two processes, of the right length with another layout */
   for (PetscInt moved = 0; moved < (size == 2 ? 2 : 1); moved++) {
     const PetscInt m = moved ? n + (rank ? 1 : -1) : n - 1;
 
@@ -230,7 +230,7 @@ static PetscErrorCode TestShadowVecs(void)
   PetscCall(ComplainIf(s != 7, "s is %" INT " after shadow vectors", s));
   PetscCall(SolveConverged("without shadow vectors", ksp, b));
 
-  /* none of these may leak when the solver goes away with them */
+  /* must not leak when the solver is destroyed */
   PetscCall(ShadowCreate(2, n - 1, &P));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
   PetscCall(VecDestroyVecs(2, &P));
@@ -241,7 +241,7 @@ static PetscErrorCode TestShadowVecs(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What PETSc lets be asked for and this type has not */
+/* Features of PETSc that this type does not support */
 static PetscErrorCode TestUnsupported(void)
 {
   PetscErrorCode ierr;

@@ -1,6 +1,6 @@
 /*
-   Errors of the GPU: functions of CUDA's runtime that fail when they are asked to. They are defined here: a program's own come
-   before those of its libraries. A program defines PETSC_DESIRE_FEATURE_TEST_MACROS before it includes anything, for RTLD_NEXT and
+   Errors of the GPU: functions of CUDA's runtime that fail on request. They are defined here, since a program's own functions take
+   precedence over its libraries. A program defines PETSC_DESIRE_FEATURE_TEST_MACROS before it includes anything, for RTLD_NEXT and
    dladdr()
 */
 #pragma once
@@ -27,11 +27,11 @@ static const char *const calls[] = {"cudaMalloc()",      "cudaMallocHost()",    
                                     "cudaEventRecord()", "cudaStreamWaitEvent()"};
 
 static Call        failing;
-static PetscInt    left = 0;           /* calls of that function until one fails, which is the last of these; 0 for none */
-static PetscBool   sticky, lost;       /* do all calls after that one fail? And have they begun to? */
-static cudaError_t last = cudaSuccess; /* of a launch that has failed, or of a stream that still works, until it is asked for */
+static PetscInt    left = 0;           /* number of calls of that function until one fails, which is included; 0 for none */
+static PetscBool   sticky, lost;       /* all calls after it are to fail; they fail now */
+static cudaError_t last = cudaSuccess; /* of a failed launch, or of a busy stream, until cudaGetLastError() returns it */
 
-/* Does this call fail? Those of PETSc's and of other libraries do not */
+/* Returns PETSC_TRUE if this call fails. Only calls of this library fail */
 static PetscBool Fails(Call call, void *from)
 {
   Dl_info info;
@@ -43,7 +43,7 @@ static PetscBool Fails(Call call, void *from)
   return PETSC_TRUE;
 }
 
-/* Defines a function of the runtime: it fails with this error, or is what it always was */
+/* Defines a function of the runtime, which fails with this error or calls the original one */
 #define RUNTIME(name, call, error, parameters, arguments) \
   PETSC_EXTERN cudaError_t name parameters; \
   cudaError_t name              parameters \
@@ -72,7 +72,7 @@ RUNTIME(__cudaLaunchKernel, CALL_LAUNCH, last = cudaErrorLaunchFailure,
         (void *kernel, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t stream),
         (kernel, grid, block, arguments, shared, stream))
 
-/* Is the next launch of blocks in clusters to be without its last cluster? The others wait for it in vain then */
+/* The next launch of blocks in clusters omits its last cluster, for which the others wait in vain */
 static PetscBool withhold = PETSC_FALSE;
 
 PETSC_EXTERN cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);
@@ -91,7 +91,7 @@ cudaError_t              cudaLaunchKernelExC(const cudaLaunchConfig_t *configura
   return (*runtime)(&config, kernel, arguments);
 }
 
-/* The error of a launch that is written with <<<>>> is asked for afterwards */
+/* Returns the error of a launch that is written with <<<>>> */
 PETSC_EXTERN cudaError_t cudaGetLastError(void);
 cudaError_t              cudaGetLastError(void)
 {
@@ -104,7 +104,7 @@ cudaError_t              cudaGetLastError(void)
   return (*runtime)();
 }
 
-/* Is there a GPU? The program is not linked to the runtime, the library is */
+/* Returns PETSC_TRUE if there is a GPU. The library, but not the program, is linked to the runtime */
 static PetscBool GPUThere(void)
 {
   cudaError_t (*runtime)(int *);

@@ -1,6 +1,6 @@
 /*
-   What a test program finds. Every process counts its comparisons and prints what is wrong; one line for each subject says whether
-   all comparisons on all processes held, so that one expected file serves all back ends. Errors that a test expects are kept, not
+   Findings of a test program. Every process counts its comparisons and prints those that fail. One line for each subject says
+   whether all comparisons on all processes held, so that one expected file serves all back ends. Expected errors are kept, not
    printed.
 */
 #pragma once
@@ -12,7 +12,7 @@
   #include <unistd.h>
 #endif
 
-/* In the texts of complaints */
+/* In the formats of complaints */
 #define INT PetscInt_FMT
 
 /* The back end of the solves, and their tolerance: 1e-5 in single precision */
@@ -29,17 +29,17 @@ static inline PetscErrorCode ImplementationFromOptions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What this process has found of a subject */
+/* Findings of this process on a subject */
 typedef struct {
   const char *name;
   PetscInt    made, wrong;
-  const char *skipped; /* why this process has skipped comparisons, or NULL */
+  const char *skipped; /* reason for skipped comparisons, or NULL */
 } Check;
 
-/* Complaints about a subject that a process prints */
+/* Largest number of complaints about a subject that a process prints */
 #define MAX_COMPLAINTS 20
 
-/* Counts a comparison, and prints the rest of the arguments where it does not hold */
+/* Counts a comparison; if it fails, prints the rest of the arguments */
 static inline PetscErrorCode Expect(Check *check, PetscBool holds, const char format[], ...)
 {
   PetscMPIInt rank;
@@ -58,8 +58,8 @@ static inline PetscErrorCode Expect(Check *check, PetscBool holds, const char fo
 }
 
 /*
-   A subject that is skipped is told in the file that tools/run-tests names and counts; the line then is the one of the expected
-   output, which does not depend on the machine
+   Appends a skipped subject to the file that tools/run-tests names and counts. Then it prints the line of the expected output,
+   which does not depend on the machine
 */
 static inline PetscErrorCode TellSkipped(const Check *check)
 {
@@ -81,7 +81,7 @@ static inline PetscErrorCode TellSkipped(const Check *check)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One line for all processes, and the check begins anew. Nothing compared and nothing skipped is not as expected */
+/* Prints one line for all processes, and resets the check. If nothing has been compared or skipped, the subject is wrong */
 static inline PetscErrorCode CheckVerdict(Check *check)
 {
   PetscInt    counts[2] = {check->made, check->wrong};
@@ -101,14 +101,12 @@ static inline PetscErrorCode CheckVerdict(Check *check)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Most programs take one subject after the other. ComplainIf(!(error <= tolerance), ...) is a comparison that a NaN does not pass
-*/
+/* Most programs test one subject after the other. ComplainIf(!(error <= tolerance), ...) is a comparison that fails for a NaN */
 static Check findings;
 #define Complain(...)          Expect(&findings, PETSC_FALSE, __VA_ARGS__)
 #define ComplainIf(wrong, ...) ((wrong) ? Complain(__VA_ARGS__) : Expect(&findings, PETSC_TRUE, NULL))
 
-/* All processes skip comparisons of the present subject, for the same reason */
+/* Skips comparisons of the present subject, on all processes for the same reason */
 static inline PetscErrorCode Skip(const char reason[])
 {
   PetscFunctionBeginUser;
@@ -116,7 +114,7 @@ static inline PetscErrorCode Skip(const char reason[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for want of a GPU, which is wrong where the tests run on one */
+/* Skips for lack of a GPU, which is wrong if the tests run on a GPU */
 static inline PetscErrorCode SkipWithoutGPU(void)
 {
   PetscEnum passes = (PetscEnum)KSP_IDRS_AUTO;
@@ -136,13 +134,13 @@ static inline PetscErrorCode Verdict(const char subject[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A test, and the subject of its verdict; NULL if it gives its own */
+/* A test, and the subject of its verdict, or NULL if it prints its own verdicts */
 typedef struct {
   PetscErrorCode (*run)(void);
   const char *subject;
 } TestCase;
 
-/* The program, of tests one after the other */
+/* The main program, which runs tests one after the other */
 #define RUN_TESTS(...) \
   int main(int argc, char **argv) \
   { \
@@ -159,7 +157,7 @@ typedef struct {
     return 0; \
   }
 
-/* The first message of an error; calls that may fail are made between Listen() and Heard(), and not with PetscCall() */
+/* The first message of an error. Calls that may fail are between Listen() and Heard(), and not inside PetscCall() */
 static char message[2048];
 
 static inline PetscErrorCode Record(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code,
@@ -184,7 +182,7 @@ static inline PetscErrorCode Heard(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* There was an error, and its message names the setting and its value */
+/* Checks that there was an error whose message names the setting and its value */
 static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], const char setting[], const char value[])
 {
   char *named, *valued;
@@ -197,7 +195,7 @@ static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The error of a call, whose message is kept */
+/* Keeps the error of a call, and its message */
 #define Try(ierr, call) \
   do { \
     PetscCall(Listen()); \
@@ -205,7 +203,7 @@ static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], 
     PetscCall(Heard()); \
   } while (0)
 
-/* The call is an error whose message has these words */
+/* Checks that the call is an error whose message has these words */
 #define CheckRefused(call, name, value) \
   do { \
     PetscErrorCode refused; \
@@ -224,7 +222,7 @@ static inline PetscErrorCode DestroyObjects(void *objects[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Duplicates of a vector */
+/* Creates duplicates of a vector */
 #define DuplicateAll(like, ...) DuplicateVecs(like, (Vec *[]){__VA_ARGS__, NULL})
 
 static inline PetscErrorCode DuplicateVecs(Vec like, Vec *vecs[])
@@ -242,7 +240,7 @@ static inline PetscErrorCode RankAndSize(PetscMPIInt *rank, PetscMPIInt *size)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solver as PETSc wants it after an error, or for a matrix of another size */
+/* Resets a solver, as PETSc requires after an error, or for a matrix of another size */
 static inline PetscErrorCode ResetWith(KSP ksp, Mat A)
 {
   PetscFunctionBeginUser;
@@ -267,7 +265,7 @@ static inline PetscErrorCode VecAssemble(Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options of their own for what follows, and an end of them */
+/* Pushes an options database of its own; OptionsPop() removes it */
 static inline PetscErrorCode OptionsPush(const char text[], PetscOptions *options)
 {
   PetscFunctionBeginUser;
@@ -285,7 +283,7 @@ static inline PetscErrorCode OptionsPop(PetscOptions *options)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error leaves the vectors locked that the failed call of PETSc was given */
+/* Unlocks a vector: after an error PETSc keeps the vectors of the failed call locked */
 static inline PetscErrorCode Unlock(Vec x)
 {
   PetscBool nest;
@@ -301,7 +299,10 @@ static inline PetscErrorCode Unlock(Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Calls of MPI_Allreduce() by PETSc so far; 0 where it does not count them, or, with debugging, makes others as well */
+/*
+   Returns the calls of MPI_Allreduce() by PETSc so far; 0 if PETSc does not count them or, with debugging, makes other calls as
+   well
+*/
 static inline PetscLogDouble Allreduces(void)
 {
 #if PetscDefined(USE_LOG)
@@ -311,7 +312,7 @@ static inline PetscLogDouble Allreduces(void)
 #endif
 }
 
-/* Ends a program that hangs before the harness does, which waits 300 seconds */
+/* Ends a program that hangs before the 300 seconds of PETSc's harness are over */
 static inline void EndAfter(unsigned int seconds)
 {
 #if PetscDefined(HAVE_UNISTD_H)
@@ -320,10 +321,11 @@ static inline void EndAfter(unsigned int seconds)
 }
 
 /*
-   Views and logs are read by keys: words that carry the meaning, so that sentences may be rewritten. A key is a text of the line,
-   or several in their order with " ... " between them. FindKey() returns what follows the last of them, or NULL.
+   Tests read views and logs by keys, which are words with the meaning, so that sentences may be rewritten. A key is a text in the
+   line, or several texts in their order with " ... " between them. FindKey() returns the rest of the line after the last text, or
+   NULL.
 
-   Keys of -ksp_view that tests ask for; # is a number before or behind them:
+   Keys of -ksp_view in the tests; # is a number before or behind them:
 
      "one by one: ... <reason>"     "# right-hand sides ... at the same time"     "smallest # ... median # ... largest #"
      "block recurrences: ... coefficients"     "block recurrences: ... on the device"     "independent residuals"
@@ -332,7 +334,7 @@ static inline void EndAfter(unsigned int seconds)
      "entries ... GPU to GPU"     "reductions by <queue>"     "inexact"     in detail "<pass> ... # calls ... # vectors ... # bytes"
 
    Of -info: "Breakdown ... iteration #".
-   Of an error they ask for the option or function and the value, by CheckError().
+   For errors tests check the option or function and the value, by CheckError().
 */
 static inline const char *FindKey(const char line[], const char key[])
 {
@@ -352,8 +354,8 @@ static inline const char *FindKey(const char line[], const char key[])
 }
 
 /*
-   The lines with this key in a file that a viewer has written on the first process, and the numbers that follow it; the file is
-   removed
+   Counts the lines with this key in a file that a viewer has written on the first process, and reads the numbers behind it; removes
+   the file
 */
 static inline PetscErrorCode FileNumbers(const char file[], const char key[], PetscInt max, PetscReal numbers[], PetscInt *lines)
 {
@@ -383,7 +385,7 @@ static inline PetscErrorCode FileNumbers(const char file[], const char key[], Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The lines with this key in the view of an object, and the numbers that follow it */
+/* Counts the lines with this key in the view of an object, and reads the numbers behind it */
 static inline PetscErrorCode FormatNumbers(PetscObject object, PetscViewerFormat format, const char key[], PetscInt max,
                                            PetscReal numbers[], PetscInt *lines)
 {
@@ -403,7 +405,7 @@ static inline PetscErrorCode FormatNumbers(PetscObject object, PetscViewerFormat
 #define ViewNumbers(object, ...)   FormatNumbers(object, PETSC_VIEWER_DEFAULT, __VA_ARGS__)
 #define DetailNumbers(object, ...) FormatNumbers(object, PETSC_VIEWER_ASCII_INFO_DETAIL, __VA_ARGS__)
 
-/* The view of an object has no line with trailing blanks, and inside other views all its lines are indented, each once */
+/* Checks that the view of an object has no trailing blanks, and that inside other views each of its lines is indented once */
 static inline PetscErrorCode CheckViewLines(const char what[], PetscObject object)
 {
   const char *const files[] = {"view.txt", "nested.txt"};
@@ -442,7 +444,7 @@ static inline PetscErrorCode CheckViewLines(const char what[], PetscObject objec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The numbers of this option, where it is given, in place of those that are in the list */
+/* Replaces the numbers of the list by the numbers of this option, if it is set */
 static inline PetscErrorCode ListFromOptions(const char option[], PetscInt most, PetscInt list[], PetscInt *length)
 {
   PetscInt  count = most;

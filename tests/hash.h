@@ -1,6 +1,6 @@
 /*
-   65536 P_ij of the hashed shadow space, once more: as it was published and not as the library organises it. The table in
-   ops_shadow.c, from a program in another language, holds both to account.
+   65536 P_ij of the hashed shadow space, implemented a second time, from its publication and not like the library. The table in
+   ops_shadow.c, from a program in another language, checks both.
 */
 #pragma once
 

@@ -1,13 +1,13 @@
-static char help[] = "KSPMatSolve() with block recurrences of KSPIDRS. Every column is held to its own system.\n\n";
+static char help[] = "KSPMatSolve() with block recurrences of KSPIDRS. Every column is compared with its own system.\n\n";
 
 #include "columns.h"
 
 #define COLUMNS 8
 
 /*
-   In single precision rounding errors of the vectors grow from cycle to cycle in a block of so many columns, also where all sums
-   and the algebra are in double precision. It saves no matvecs then, breaks down, and its columns go on by themselves. They are
-   solved all the same; what is said about counts holds for a few cycles, or with a larger bound
+   In single precision rounding errors of the vectors grow from cycle to cycle in a block of so many columns, even if all sums and
+   the algebra are in double precision. The block recurrence then saves no matvecs and breaks down, and its columns continue with
+   single recurrences. They are still solved; counts are checked for a few cycles, or with a larger bound
 */
 #define SINGLE PetscDefined(USE_REAL_SINGLE)
 
@@ -19,7 +19,7 @@ static PetscErrorCode BlockSolverCreate(Mat A, PetscInt s, const char pctype[], 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matvecs of the last KSPMatSolve(), and whether each column has converged */
+/* Solves with KSPMatSolve(), checks that no column has failed, and counts the matvecs */
 static PetscErrorCode CountMatvecs(KSP ksp, Mat B, Mat X, PetscInt *matvecs)
 {
   KSPConvergedReason reason;
@@ -33,8 +33,8 @@ static PetscErrorCode CountMatvecs(KSP ksp, Mat B, Mat X, PetscInt *matvecs)
 }
 
 /*
-   A block takes fewer matvecs than recurrences of their own, and columns that depend on others take next to none: their norms, and
-   b - A x
+   A block recurrence needs fewer matvecs than single recurrences, and columns that depend on others need almost none; norms and b -
+   A x are checked
 */
 static PetscErrorCode TestMatvecs(Mat A)
 {
@@ -51,7 +51,7 @@ static PetscErrorCode TestMatvecs(Mat A)
     PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
     PetscCall(CountMatvecs(ksp, B, X, &matvecs[1]));
     /*
-       with s = 1 rounding errors move the count of a block by some per cent: from 600 to 648 of 680 with other orders of the same
+       with s = 1 rounding errors change the count of a block by some per cent: from 600 to 648 of 680 with other orders of the same
        sums, and on 1, 2, 3 processes
     */
     PetscCall(ComplainIf(matvecs[1] > (SINGLE  ? 1.5
@@ -80,7 +80,7 @@ static PetscErrorCode TestMatvecs(Mat A)
 }
 
 /*
-   A step has one reduction, in which the Gram matrix of R travels, too. Beside the steps: the basis, each reliable update, and the
+   A step has one reduction, which includes the Gram matrix of R. Other reductions: the basis, each reliable update, and the
    verification of each column
 */
 static PetscErrorCode TestReductions(Mat A)
@@ -95,12 +95,12 @@ static PetscErrorCode TestReductions(Mat A)
     Mat      B, X;
 
     PetscCall(BlockSolverCreate(A, sizes[is], PCNONE, &ksp));
-    if (SINGLE) PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20)); /* before columns go on by themselves */
+    if (SINGLE) PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20)); /* before the block breaks down */
     PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
-    /* five: of the first norms, the basis in three rounds at most, and f; a device makes some steps in vain where it has stopped */
+    /* five: the first norms, the basis in three rounds at most, and f; a device makes some superfluous steps when it stops */
     PetscCall(ComplainIf(reductions < its || reductions > its + updates / COLUMNS + COLUMNS + 5 + (device ? updates + COLUMNS : 0),
                          "s = %" INT ": %" INT " reductions in %" INT " iterations with %" INT " updates", sizes[is], reductions,
                          its, updates));
@@ -110,7 +110,7 @@ static PetscErrorCode TestReductions(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator that is right except for some products in a row, which are off by this part of their norm */
+/* An operator with some consecutive products that are wrong by this part of their norm */
 typedef struct {
   Mat       A;
   PetscInt  made, first, last;
@@ -138,13 +138,13 @@ static PetscErrorCode StrayingMult(Mat S, Vec x, Vec y)
 }
 
 /*
-   The residual of a recurrence that an error of the operator has led astray meets the tolerance where b - A x does not: the
-   recurrence goes on from b - A x, and makes use of its panels, in whichever step of a cycle that is found. It takes 0.60 to 0.64
-   of the matvecs more that all of the solve takes without the error; 0.68 to 0.85 where M is not P^H G in that step
+   After an error of the operator the residual of the recurrence meets the tolerance although b - A x does not. The recurrence
+   continues from b - A x with its panels, in any step of a cycle. It needs 0.60 to 0.64 of the matvecs of a whole solve in
+   addition; 0.68 to 0.85 if M is not P^H G in that step
 */
 static PetscErrorCode TestMisses(Mat A)
 {
-  /* with others the column that is lost is a smaller part of what M knows, or of a cycle */
+  /* with other values the dropped column is a smaller part of M, or of a cycle */
   const PetscInt shadows[] = {3, 4}, start = 8;
   PetscReal      more = 0.0, all = 0.0;
   Straying       straying = {.A = A, .part = 1e-4};
@@ -161,7 +161,7 @@ static PetscErrorCode TestMisses(Mat A)
         KSP ksp;
 
         PetscCall(BlockSolverCreate(S, shadows[is], PCNONE, &ksp));
-        PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-200)); /* an update would find the error before */
+        PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-200)); /* an update would detect the error before */
         PetscCall(KSPSetTolerances(ksp, rtol * PetscPowReal(10.0, (SINGLE ? -0.03 : -0.1) * i), 0.0, PETSC_DEFAULT, 1000));
         straying.made  = 0;
         straying.first = wrong ? start * COLUMNS + 1 : 1;
@@ -181,8 +181,8 @@ static PetscErrorCode TestMisses(Mat A)
 }
 
 /*
-   One product that is not finite, in whichever step: the block recurrence breaks down, its columns go on by themselves from the
-   last iterate, and all are solved. The view says so
+   One product that is not finite, in any step: the block recurrence breaks down, its columns continue with single recurrences from
+   the last iterate, and all are solved. The view reports it
 */
 static PetscErrorCode TestBreakdown(Mat A)
 {
@@ -211,8 +211,9 @@ static PetscErrorCode TestBreakdown(Mat A)
 }
 
 /*
-   Columns that differ by little more than rounding errors, and tolerances as small: what is left of them out of the space of the
-   others is neglected in the block. No column is said to be solved that is not, and none is left that KSPSolve() solves
+   Columns that differ by little more than rounding errors, and tolerances of the same size: the block neglects the remaining part
+   of a column outside the span of the others. No column is reported as solved that is not, and all columns that KSPSolve() solves
+   are solved
 */
 static PetscErrorCode TestNear(Mat A)
 {
@@ -269,7 +270,7 @@ static PetscErrorCode TestNear(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Guesses, exact and other ones, batches, limits, a NaN, the transpose, histories */
+/* Guesses, exact and others, batches, limits, a NaN, the transpose, histories */
 static PetscErrorCode TestOutcomes(Mat A, Mat At)
 {
   const KSPConvergedReason *reasons;
@@ -323,13 +324,13 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A shift, cyclic: the residual does not fall before n steps */
+/* Cyclic shift: the residual does not fall before n steps */
 static PetscScalar Shift(PetscInt i, PetscInt j, PetscInt n)
 {
   return j == (i + 1) % n ? 1.0 : 0.0;
 }
 
-/* Recurrences that break down, or find no smaller residual: columns go on by themselves, and the view says so */
+/* Recurrences that break down, or cannot reduce the residual: columns continue with single recurrences, and the view reports it */
 static PetscErrorCode TestAlone(void)
 {
   Entry *const   entries[] = {Few, Skew, Identity, Shift};
@@ -355,8 +356,9 @@ static PetscErrorCode TestAlone(void)
         PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" INT ", %s", (int)i, sizes[is], BlockKinds[kind]));
         PetscCall(CheckBlock(what, ksp, A, B, X, slow ? PETSC_FALSE : PETSC_TRUE));
         /*
-           in single precision what rounding leaves of R after the steps that solve for all columns, on paper, may miss the
-           tolerance: a block recurrence breaks down on that. So does that of 2 residuals on the way to find no smaller ones
+           in single precision the rounding errors that remain in R, after the steps that solve for all columns in exact arithmetic,
+           may miss the tolerance, and the block recurrence breaks down. So does the block recurrence of 2 residuals, when it cannot
+           reduce them
         */
         if (!slow && !(SINGLE && kind == BLOCK_POINTS)) PetscCall(CheckView(ksp, "without a block recurrence:", 0));
         if (entries[i] == Shift && (kind == BLOCK_NEAR || kind == BLOCK_EQUAL))
@@ -373,10 +375,7 @@ static PetscErrorCode TestAlone(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The view tells of block recurrences, and of columns that have had none, as they have fewer unknowns than a block has shadow
-   vectors
-*/
+/* The view reports block recurrences, and columns without one, which have fewer unknowns than a block has shadow vectors */
 static PetscErrorCode TestView(Mat A)
 {
   PetscFunctionBeginUser;
@@ -397,13 +396,13 @@ static PetscErrorCode TestView(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What cannot go with blocks is an error that names the options */
+/* Settings that block recurrences do not support are errors that name the options */
 static PetscErrorCode TestErrors(Mat A)
 {
   const char *const        named[]  = {"ksp_idrs_width", "ksp_idrs_smoothing", "KSPIDRSSetShadowVecs",
                                        "ksp_idrs_run",   "ksp_idrs_width",     "KSPIDRSSetShadowVecs"},
                     *const values[] = {"1", "true", "4", "whole", "1600", "8"};
-  const PetscInt           s = 4, rank = 2; /* so that there would be s times 2 shadow vectors, which cannot be given either */
+  const PetscInt           s = 4, rank = 2; /* there would be s times 2 shadow vectors, which cannot be set either */
   Mat                      B, X;
 
   PetscFunctionBeginUser;

@@ -1,13 +1,13 @@
-static char help[] = "KSPMatSolve() with KSPIDRS: many right-hand sides at the same time. Every column is held to its own system, "
-                     "and to KSPSolve().\n\n";
+static char help[] = "KSPMatSolve() with KSPIDRS: several right-hand sides at the same time. Every column is compared with its\n\
+own system, and with KSPSolve().\n\n";
 
 #include "columns.h"
 
 #define COLUMNS 8
 
 /*
-   The history of each column is that of KSPSolve(), to rounding in the first cycles; with a width of 1 to the bit, and so is the
-   solution
+   Each column has the history of KSPSolve(), up to rounding in the first cycles; with a width of 1 histories and solutions have the
+   same bits
 */
 static PetscErrorCode TestHistories(Mat A)
 {
@@ -68,7 +68,7 @@ static PetscErrorCode TestHistories(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Column j of X is that of Y to the bit */
+/* Checks that column j of X has the bits of column j of Y */
 static PetscErrorCode CheckUnchanged(Mat A, Mat X, Mat Y, PetscInt j, const char what[])
 {
   PetscBool equal;
@@ -85,7 +85,7 @@ static PetscErrorCode CheckUnchanged(Mat A, Mat X, Mat Y, PetscInt j, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A column that is zero, a NaN, or slow, and one that does not converge, change no other one */
+/* A zero, NaN, slowly converging or diverging column does not change the other columns */
 static PetscErrorCode TestIndependent(Mat A)
 {
   const PetscInt    special = 2, widths[] = {COLUMNS, 3};
@@ -135,7 +135,7 @@ static PetscErrorCode TestIndependent(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator one product of which is not a number */
+/* An operator with one product that is a NaN */
 typedef struct {
   Mat      A;
   PetscInt made, wrong;
@@ -152,7 +152,7 @@ static PetscErrorCode WrongMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A column that ends in the midst of a cycle, in whichever step, changes no other one */
+/* A column that ends within a cycle, in any step, does not change the other columns */
 static PetscErrorCode TestEnds(Mat A)
 {
   const PetscInt special = 2;
@@ -190,7 +190,7 @@ static PetscErrorCode TestEnds(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How often this event has been logged so far */
+/* Counts the loggings of an event so far */
 static PetscErrorCode CountEvent(const char name[], PetscInt *count)
 {
   PetscEventPerfInfo info;
@@ -203,7 +203,7 @@ static PetscErrorCode CountEvent(const char name[], PetscInt *count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How often the passes and the reduction have been called so far */
+/* Counts the calls of the passes and of the reduction so far */
 static PetscErrorCode CountCalls(PetscInt *passes, PetscInt *reductions)
 {
   const char *const names[] = {"IDRSCombine", "IDRSProject", "IDRSUpdate", "IDRSAdvance"};
@@ -220,7 +220,7 @@ static PetscErrorCode CountCalls(PetscInt *passes, PetscInt *reductions)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Equal columns make as many calls of passes, and reductions, as one, with those of the norms of b - A x */
+/* Equal columns need as many calls of passes, and reductions, as one column, apart from the norms of b - A x */
 static PetscErrorCode TestCalls(Mat A)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
@@ -234,7 +234,7 @@ static PetscErrorCode TestCalls(Mat A)
       Vec      b, x;
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-      PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* on a GPU, as for several */
+      PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* on a GPU, as for several columns */
       PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
       PetscCall(BlocksCreate(A, COLUMNS, BLOCK_EQUAL, &B, &X));
       PetscCall(MatCreateVecs(A, &x, &b));
@@ -246,14 +246,14 @@ static PetscErrorCode TestCalls(Mat A)
       PetscCall(KSPMatSolve(ksp, B, X));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, &all[1], NULL, NULL));
       PetscCall(CountCalls(&passes[2], &reductions[2]));
-      /* columns agree to rounding with KSPSolve(), whose product may be another one: one cycle more or less */
+      /* columns agree up to rounding with KSPSolve(), whose product may differ: one cycle more or less */
       PetscCall(ComplainIf(PetscAbsInt(passes[2] - 2 * passes[1] + passes[0]) > 4 * (sizes[is] + 1),
                            "s = %" INT ", %s: %" INT " passes for one column, %" INT " for %d", sizes[is], pctypes[ipc],
                            passes[1] - passes[0], passes[2] - passes[1], COLUMNS));
       PetscCall(ComplainIf(reductions[2] - 2 * reductions[1] + reductions[0] > sizes[is] + 1,
                            "s = %" INT ", %s: %" INT " reductions for one column, %" INT " for %d", sizes[is], pctypes[ipc],
                            reductions[1] - reductions[0], reductions[2] - reductions[1], COLUMNS));
-      /* in single precision the first s steps break down for s = 8, which takes three reductions of each column to look into */
+      /* in single precision the first s steps break down for s = 8, which costs three more reductions per column */
       PetscCall(
         ComplainIf(all[1] > all[0] + sizes[is] + 1 + 3 + (PetscDefined(USE_REAL_SINGLE) && sizes[is] == 8 ? 3 * (COLUMNS - 1) : 0),
                    "s = %" INT ", %s: KSPIDRSGetCounts() tells of %" INT " reductions for one column, %" INT " for %d", sizes[is],
@@ -266,8 +266,8 @@ static PetscErrorCode TestCalls(Mat A)
 }
 
 /*
-   A is read once in a step for all columns that make it, with one scatter: there are as many products of several columns as the
-   slowest of them has steps, and products of one column are those of b - A x alone
+   Each step reads A once for all its columns, with one scatter: there are as many products of several columns as the slowest column
+   has steps, and products of one column only compute b - A x
 */
 static PetscErrorCode TestReads(Mat A)
 {
@@ -295,7 +295,7 @@ static PetscErrorCode TestReads(Mat A)
     PetscCall(CountEvent("SFBcastBegin", &scatters[1]));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, &matvecs, NULL, &updates, NULL));
-    /* updates of different columns may be due in different cycles, and a device makes some products in vain where it has stopped */
+    /* updates of different columns may be due in different cycles, and a device makes some superfluous products when it stops */
     PetscCall(ComplainIf(several[1] - several[0] < its ||
                            several[1] - several[0] > its + updates + 1 + (device ? 3 * (updates + COLUMNS) : 0),
                          "s = %" INT ": %" INT " products of several columns, for %" INT " iterations and %" INT " updates",
@@ -315,9 +315,8 @@ static PetscErrorCode TestReads(Mat A)
 }
 
 /*
-   The preconditioner is applied to all columns at once by PCMatApply() where that reads its data once; PCASM takes them one by one,
-   as its PCMatApply() goes through the host; PCJACOBI is applied by the passes, which look at its diagonal once; PCNONE is not
-   applied
+   PCMatApply() applies the preconditioner to all columns at once, if it reads its data once. PCASM is applied column by column,
+   since its PCMatApply() goes through the host. The passes apply PCJACOBI, and read its diagonal once. PCNONE is not applied
 */
 static PetscErrorCode TestPreconditioners(Mat A)
 {
@@ -342,7 +341,7 @@ static PetscErrorCode TestPreconditioners(Mat A)
     PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates, NULL));
     blocks[1] -= blocks[0];
     vectors[1] -= vectors[0];
-    /* blocks inside of a preconditioner may be counted, too, and a device makes some in vain */
+    /* applications to dense matrices inside a preconditioner may be counted as well, and a device makes some superfluous ones */
     PetscCall(ComplainIf(several ? blocks[1] < its || blocks[1] > 2 * (its + updates + 1) + 6 * (updates + COLUMNS) : blocks[1] > 0,
                          "%s: applied to %" INT " blocks in %" INT " iterations", pctypes[i], blocks[1], its));
     PetscCall(ComplainIf(one ? vectors[1] < its * COLUMNS / 2 : vectors[1] > (i == 1 ? 1 : 0),
@@ -354,8 +353,8 @@ static PetscErrorCode TestPreconditioners(Mat A)
 }
 
 /*
-   A slow column keeps its slot, and quick ones take turns in the other: all of them together make as many projections as the slow
-   one beside one of them
+   A slow column keeps its slot, and fast columns use the other slot in turn: all of them need as many projections as the slow
+   column beside one of them
 */
 static PetscErrorCode TestTurns(Mat A)
 {
@@ -401,7 +400,7 @@ static PetscErrorCode TestTurns(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block of this many columns whose columns are further apart than they are long, and what is between them is a number */
+/* Creates a dense matrix whose leading dimension exceeds the number of rows; a number fills the gaps between columns */
 static PetscErrorCode BlockCreateApart(Mat A, PetscInt columns, PetscInt more, PetscScalar between, Mat *B)
 {
   PetscScalar *array;
@@ -426,7 +425,7 @@ static PetscErrorCode BlockCreateApart(Mat A, PetscInt columns, PetscInt more, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of any leading dimensions. What is between their columns stays as it is */
+/* Dense matrices with any leading dimension. The gaps between columns do not change */
 static PetscErrorCode TestLeading(Mat A)
 {
   const PetscInt more[][2] = {
@@ -438,7 +437,7 @@ static PetscErrorCode TestLeading(Mat A)
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(more); i++) {
-    for (PetscInt way = 0; way < 4; way++) { /* together, one by one, by PCMatApply(), a block recurrence */
+    for (PetscInt way = 0; way < 4; way++) { /* at the same time, one by one, with PCMatApply(), with a block recurrence */
       const PetscScalar *array;
       PetscInt           n, ld;
       KSP                ksp;
@@ -469,8 +468,8 @@ static PetscErrorCode TestLeading(Mat A)
 }
 
 /*
-   Memory that several right-hand sides take on the host, where PETSc counts it: 2s + 5 vectors each, s more with the back end vec,
-   and what does not grow with the rows
+   Host memory of several right-hand sides, as PETSc counts it: 2s + 5 vectors each, s more with the back end vec, and a part that
+   does not grow with the rows
 */
 static PetscErrorCode TestMemory(Mat A)
 {
@@ -545,7 +544,7 @@ static PetscErrorCode TestOutcomes(Mat A, Mat At)
 
 /*
    With one process and one GPU as many kernels of many steps as fit run side by side. If two do not fit, columns are solved one by
-   one with many shadow vectors or -ksp_idrs_run whole, and step by step together otherwise
+   one with many shadow vectors or -ksp_idrs_run whole, and otherwise step by step at the same time
 */
 static PetscErrorCode TestSideBySide(Mat small)
 {
@@ -554,16 +553,16 @@ static PetscErrorCode TestSideBySide(Mat small)
     KSPIDRSRun  run;
     const char *pctype, *view; /* a line of the view on a GPU */
   } cases[] = {
-    {12,  16, 4,  KSP_IDRS_RUN_AUTO,  PCJACOBI, "side by side"                          },
-    {12,  17, 1,  KSP_IDRS_RUN_WHOLE, PCNONE,   "side by side"                          },
-    {12,  5,  8,  KSP_IDRS_RUN_AUTO,  PCPOLY,   "side by side"                          },
+    {12,  16, 4,  KSP_IDRS_RUN_AUTO,  PCJACOBI, "at the same time: each"                },
+    {12,  17, 1,  KSP_IDRS_RUN_WHOLE, PCNONE,   "at the same time: each"                },
+    {12,  5,  8,  KSP_IDRS_RUN_AUTO,  PCPOLY,   "at the same time: each"                },
     {100, 16, 4,  KSP_IDRS_RUN_AUTO,  PCNONE,   "right-hand sides, ... at the same time"},
-    {100, 3,  16, KSP_IDRS_RUN_WHOLE, PCJACOBI, "side by side"                          },
+    {100, 3,  16, KSP_IDRS_RUN_WHOLE, PCJACOBI, "at the same time: each"                },
     {100, 2,  4,  KSP_IDRS_RUN_STEPS, PCJACOBI, "run steps"                             },
     {240, 2,  16, KSP_IDRS_RUN_AUTO,  PCJACOBI, "one by one: each of them"              },
-    {240, 2,  4,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "side by side"                          },
+    {240, 2,  4,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "at the same time: each"                },
     {600, 2,  1,  KSP_IDRS_RUN_AUTO,  PCJACOBI, "run steps"                             },
-    {400, 2,  8,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "one by one: -ksp_idrs_run whole"       }
+    {400, 2,  8,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "one by one: with -ksp_idrs_run whole"  }
   };
 
   PetscBool gpu;
@@ -589,7 +588,7 @@ static PetscErrorCode TestSideBySide(Mat small)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns that end in the start, restart, or go on beside others */
+/* Columns that end in the start, or restart, while others continue */
 static PetscErrorCode TestRestarts(void)
 {
   Entry *const entries[] = {Few, Skew, Identity};
@@ -627,7 +626,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(ImplementationFromOptions());
-  PetscCall(PetscLogDefaultBegin()); /* to count calls */
+  PetscCall(PetscLogDefaultBegin()); /* counts calls */
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_UNEVEN, 12, 0.8, 0.4, &A));
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 160, 0.8, 0.4, &large));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));

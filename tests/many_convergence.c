@@ -1,6 +1,6 @@
-static char help[] = "Matvecs a right-hand side that KSPIDRS needs with block recurrences, on real matrices: the median over the\n\
-seeds is within 10 % of the counts that an independent study of the same method found, and where blocks do not help not much\n\
-above that with a recurrence each. Every column has the residual it claims.\n\
+static char help[] = "Matvecs per right-hand side of KSPIDRS with block recurrences, on real matrices: the median over the seeds\n\
+is within 10 % of the counts of an independent study of the same method. If blocks do not help, it is not\n\
+much above the count of single recurrences. Every column has the residual that it reports.\n\
   -matrices <directory> - where they are\n\n";
 
 #include "../tutorials/matrixmarket.h"
@@ -15,10 +15,12 @@ static const PetscInt widths[WIDTHS] = {8, 16};
 
 typedef struct {
   const char *matrix, *pc;
-  /* with so many columns, in the study, which has taken complex scalars for complex matrices only; 0: of a recurrence each */
+  /*
+     counts of the study by number of columns; it used complex scalars for complex matrices only. 0: compare with single recurrences
+  */
   PetscInt  seeds, expected[WIDTHS];
-  PetscBool imaginary; /* the matrix is not real */
-  PetscReal most;      /* of what is expected */
+  PetscBool imaginary; /* the matrix is complex */
+  PetscReal most;      /* bound relative to expected */
 } Problem;
 
 static const Problem problems[] = {
@@ -33,7 +35,7 @@ static const Problem problems[] = {
   {"orsreg_1", PCJACOBI, 3,         {0, 0},     PETSC_FALSE, 1.3}
 };
 
-/* A matrix of a file, or K + i omega C - omega^2 M at 4 Hz of the files of wedge4 */
+/* Loads the matrix of a file, or K + i omega C - omega^2 M at 4 Hz from the files of wedge4 */
 static PetscErrorCode Load(const char name[], Mat *A)
 {
   const char *const parts[] = {"_K", "_C", "_M"};
@@ -56,7 +58,7 @@ static PetscErrorCode Load(const char name[], Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Random columns */
+/* Fills B with random columns */
 static PetscErrorCode SetRandom(Mat A, PetscInt seed, Mat B)
 {
   PetscInt begin, end, columns;
@@ -76,7 +78,7 @@ static PetscErrorCode SetRandom(Mat A, PetscInt seed, Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matvecs a column, the median over the seeds */
+/* Computes the matvecs per column, as the median over the seeds */
 static PetscErrorCode Median(KSP ksp, Mat A, PetscInt seeds, PetscInt columns, PetscBool block, PetscReal *median)
 {
   PetscReal matvecs[MAX_SEEDS];
@@ -122,13 +124,13 @@ int main(int argc, char **argv)
 
       if (problem->expected[j]) {
         /*
-           beside those of the recurrence: the verification, and what a device makes in vain at the end of each recurrence that it
-           takes, as its host launches a matvec before it reads the norms
+           in addition to the recurrence: the verification, and the superfluous matvecs of a device at the end of each of its
+           recurrences, since the host launches a matvec before it reads the norms
         */
         bound = problem->most * expected + 1 + (device ? 3 : 0);
       } else {
         PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_FALSE, &expected));
-        /* all columns of a block end in one step, and each by itself where it may */
+        /* all columns of a block end in one step, and single recurrences in any step */
         bound = PetscMax(problem->most * expected, expected + 2 * (SHADOW + 1));
       }
       PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_TRUE, &block));

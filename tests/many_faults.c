@@ -1,5 +1,4 @@
-static char
-  help[] = "KSPMatSolve() with KSPIDRS and bad input, errors in the midst of a solve, and matrices that change between solves.\n\n";
+static char help[] = "KSPMatSolve() with KSPIDRS: bad input, errors during a solve, and matrices that change between solves.\n\n";
 
 #include "columns.h"
 #include <petsc/private/vecimpl.h>
@@ -25,7 +24,7 @@ static PetscErrorCode TestSettings(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block like this one, but that the second process has a row of the first one: on others the rows are the same */
+/* Creates a block like B with another layout: the second process has one row of the first process */
 static PetscErrorCode BlockMoveRow(Mat B, Mat *moved)
 {
   PetscMPIInt rank;
@@ -45,7 +44,7 @@ static PetscErrorCode BlockMoveRow(Mat B, Mat *moved)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks that do not fit: an error on all processes, and the solver goes on after it */
+/* Blocks with wrong sizes: an error on all processes, after which the solver can be used */
 static PetscErrorCode TestBlocks(Mat A)
 {
   const KSPConvergedReason *reasons;
@@ -62,7 +61,7 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
   for (PetscInt i = 0; i < 8; i++) {
     if (i < 4) PetscCall(BlockCreate(i < 2 ? other : A, i < 2 ? COLUMNS : COLUMNS - 1, &wrong));
-    else if (i < 6) PetscCall(BlockMoveRow(B, &wrong)); /* on one process it has a row less */
+    else if (i < 6) PetscCall(BlockMoveRow(B, &wrong)); /* on one process one row less */
     else PetscCall(MatConvert(B, MATAIJ, MAT_INITIAL_MATRIX, &wrong));
     PetscCall(Listen());
     if (i == 0 || i == 4 || i == 6) ierr = KSPMatSolve(ksp, wrong, X);
@@ -81,7 +80,7 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscCall(ComplainIf(!ierr || !(strstr(message, "preallocat") || strstr(message, "assembled")),
                        "a block that is not set up: error code %d, \"%s\"", (int)ierr, message));
   PetscCall(MatDestroy(&wrong));
-  PetscCall(MatDenseGetColumnVec(X, 0, &column)); /* it cannot be had by others then */
+  PetscCall(MatDenseGetColumnVec(X, 0, &column)); /* then the solver cannot get it */
   for (PetscInt width = 1; width <= 16; width += 15) {
     PetscCall(KSPIDRSSetWidth(ksp, width));
     Try(ierr, KSPMatSolve(ksp, B, X));
@@ -108,7 +107,7 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator whose product fails, once */
+/* An operator with one product that fails */
 typedef struct {
   Mat      A;
   PetscInt failat, made;
@@ -125,7 +124,7 @@ static PetscErrorCode FailingMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A preconditioner of blocks that fails in the same way */
+/* A preconditioner for blocks with one application that fails */
 static PetscErrorCode FailingMatApply(PC pc, Mat X, Mat Y)
 {
   Failing *failing;
@@ -144,7 +143,10 @@ static PetscErrorCode FailingApply(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an error in any product, or preconditioner, the solver is used again; nothing is lost, which -malloc_dump tells */
+/*
+   After an error in any product or application of the preconditioner the solver can be used again; -malloc_dump shows that nothing
+   leaks
+*/
 static PetscErrorCode TestErrors(Mat A)
 {
   const PetscInt failures[] = {1, 2, 7, 12, 23, 40};
@@ -188,10 +190,7 @@ static PetscErrorCode TestErrors(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Copies of vectors, of which one fails: the last of these, or 0 for none. Vectors that are made like one that copies in this way
-   do so, too
-*/
+/* Number of copies of vectors until one fails; 0 for none. Duplicates of a vector with this copy function inherit it */
 static PetscInt copies = 0;
 static PetscErrorCode (*copy)(Vec, Vec);
 
@@ -220,7 +219,7 @@ static PetscErrorCode BlockSetFailingCopy(Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The vectors that come from the block of a preconditioner are copied in this way, too */
+/* The column vectors of the preconditioner's block also have this copy function */
 static PetscErrorCode CopiedMatApply(PC pc, Mat X, Mat Y)
 {
   PetscFunctionBeginUser;
@@ -229,12 +228,12 @@ static PetscErrorCode CopiedMatApply(PC pc, Mat X, Mat Y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How a solver is used whose copies fail */
+/* Use of a solver whose copies fail */
 typedef struct {
   PetscBool block, preconditioner;
 } CopyKind;
 
-/* A vector with the rows of A, of a parallel type on one process, too, where the matrix has its vectors */
+/* Creates a vector with the rows of A, of a parallel type also on one process, in the memory of the matrix */
 static PetscErrorCode ParallelVecCreate(Mat A, Vec *x)
 {
   PetscBool device;
@@ -250,8 +249,8 @@ static PetscErrorCode ParallelVecCreate(Mat A, Vec *x)
 }
 
 /*
-   A solver whose vectors copy in this way. On one process, too, they are parallel ones, as that of its first solution: columns are
-   not like them, and solutions are copied then
+   Creates a solver whose vectors have this copy function. Also on one process they have a parallel type, like its first solution.
+   Columns have another type, so solutions are copied
 */
 static PetscErrorCode CopySolverCreate(Mat A, const CopyKind *kind, KSP *ksp)
 {
@@ -276,7 +275,7 @@ static PetscErrorCode CopySolverCreate(Mat A, const CopyKind *kind, KSP *ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The n-th copy of a vector fails, if there is one. After that everything can be used again, or destroyed */
+/* Lets the n-th copy of a vector fail, if there is one. Afterwards everything can be used again, or destroyed */
 static PetscErrorCode FailCopy(Mat A, Mat B, const CopyKind *kind, PetscInt n, PetscBool *happened)
 {
   PetscErrorCode ierr;
@@ -313,12 +312,12 @@ static PetscErrorCode TestCopies(Mat A)
   PetscCall(BlockSet(A, BLOCK_RANDOM, B));
   for (PetscInt i = 0; i < 4; i++) {
     const CopyKind kind = {i & 1 ? PETSC_TRUE : PETSC_FALSE, i & 2 ? PETSC_TRUE : PETSC_FALSE};
-    /* solutions at least; columns that are like the vectors are not copied */
+    /* at least solutions are copied; columns of the same type as the vectors are not */
     const PetscInt least    = size == 1 || kind.preconditioner ? COLUMNS : 1;
     PetscBool      happened = PETSC_TRUE;
     PetscInt       n        = 0;
 
-    while (happened) { /* all of the first ones, and some of the others */
+    while (happened) { /* all of the first copies, and some of the others */
       n += 1 + n / 8;
       PetscCall(FailCopy(A, B, &kind, n, &happened));
     }
@@ -342,7 +341,7 @@ static PetscErrorCode FailingTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConv
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A preconditioner that fails for some right-hand sides is used for those that enter later */
+/* A preconditioner that fails for some right-hand sides is still used for those that start later */
 static PetscErrorCode TestInner(Mat A)
 {
   const KSPConvergedReason *reasons;
@@ -376,8 +375,8 @@ static PetscErrorCode TestInner(Mat A)
 }
 
 /*
-   Fails for right-hand sides that are large: those of a column whose first residual is 4e6, not those of the others, whose
-   directions may grow from 4 to some 1000 where M is nearly singular
+   Fails for large right-hand sides: for a column whose first residual is 4e6, and not for other columns, whose directions may grow
+   from 4 to some 1000 if M is nearly singular
 */
 static PetscErrorCode LargeTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
 {
@@ -394,7 +393,8 @@ static PetscErrorCode LargeTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConver
 }
 
 /*
-   An inner solver of PCMatApply() that fails for one right-hand side, on one process, ends no other; PETSc tells of it from 3.26 on
+   An inner solver of PCMatApply() that fails for one right-hand side, on one process, does not end other columns; PETSc reports the
+   failure from 3.26 on
 */
 static PetscErrorCode TestOneFails(Mat A)
 {
@@ -416,7 +416,7 @@ static PetscErrorCode TestOneFails(Mat A)
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPSetUp(ksp));
   PetscCall(PCBJacobiGetSubKSP(pc, NULL, NULL, &inner));
-  PetscCall(KSPSetType(inner[0], KSPIDRS)); /* whose reason is the worst one of its block */
+  PetscCall(KSPSetType(inner[0], KSPIDRS)); /* its reason is the worst one of its block */
   PetscCall(KSPSetConvergenceTest(inner[0], LargeTest, NULL, NULL));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
@@ -431,7 +431,7 @@ static PetscErrorCode TestOneFails(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An entry that the pattern did not have, in a row of each process */
+/* Adds an entry outside the pattern in a row of each process */
 static PetscErrorCode AddEntry(Mat A, PetscInt number)
 {
   PetscInt begin, end, N;
@@ -445,10 +445,7 @@ static PetscErrorCode AddEntry(Mat A, PetscInt number)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Values, pattern and matrix change between solves, KSPSolve() and KSPMatSolve() take turns, and the number of columns grows and
-   shrinks
-*/
+/* Values, pattern and matrix change between solves, KSPSolve() and KSPMatSolve() alternate, and the number of columns varies */
 static PetscErrorCode TestChanges(Mat A, PetscBool block)
 {
   const PetscInt counts[] = {3, 17, 2, 8};
@@ -475,7 +472,7 @@ static PetscErrorCode TestChanges(Mat A, PetscBool block)
     PetscCall(SolveAllColumns("another matrix", ksp, A, B, X, PETSC_TRUE));
     PetscCall(DestroyAll(&B, &X));
     PetscCall(BlocksCreate(small, counts[i], (BlockKind)i, &B, &X));
-    PetscCall(KSPReset(ksp)); /* which PETSc asks for, for a matrix of another size */
+    PetscCall(KSPReset(ksp)); /* PETSc requires it for a matrix of another size */
     PetscCall(KSPSetOperators(ksp, small, small));
     PetscCall(SolveAllColumns("a matrix of another size", ksp, small, B, X, PETSC_TRUE));
     PetscCall(DestroyAll(&B, &X));
@@ -487,13 +484,13 @@ static PetscErrorCode TestChanges(Mat A, PetscBool block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All entries, of which those on the diagonal are larger than the others of their rows */
+/* A full matrix whose diagonal entries are larger than the others of their rows */
 static PetscScalar Dominant(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? (PetscScalar)3.0 : (PetscScalar)(PetscSinReal((PetscReal)(3 * i + 5 * j)) / n);
 }
 
-/* More columns than rows, also where processes have no row */
+/* More columns than rows, also if processes have no rows */
 static PetscErrorCode TestFewRows(void)
 {
   const PetscInt rows[] = {1, 2, 5, 30}, counts[] = {3, 17, 40};

@@ -7,7 +7,7 @@ static char help[] = "Block IDR(s) against the block recurrence written out for 
 #define N    (LINE * LINE)
 #define MAXM 8
 #define MAXS 4
-#define SEED (UINT64_C(1) << 62) /* of the first block recurrence of a solver with seed 0 */
+#define SEED (UINT64_C(1) << 62) /* seed of the first block recurrence of a solver with seed 0 */
 
 /* C = A B, A rows x inner, or A^H B */
 static void Multiply(PetscBool adjoint, PetscInt rows, PetscInt inner, PetscInt columns, const PetscScalar *A, PetscInt lda,
@@ -34,7 +34,7 @@ static void Add(PetscInt inner, PetscInt columns, PetscScalar factor, const Pets
   }
 }
 
-/* x = A^{-1}x for m columns, by MATSEQDENSE, which takes LAPACK; A has leading dimension lda and is kept */
+/* x = A^{-1}x for m columns, by MATSEQDENSE, which calls LAPACK; A has leading dimension lda and is kept */
 static PetscErrorCode Solve(PetscInt n, const PetscScalar *A, PetscInt lda, PetscInt m, PetscScalar *x, PetscInt ldx)
 {
   PetscScalar *copy;
@@ -62,7 +62,7 @@ static PetscErrorCode Solve(PetscInt n, const PetscScalar *A, PetscInt lda, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Q, n x m, orthonormal, and S with B = Q S, by Gram-Schmidt, twice for each column */
+/* Computes Q, n x m and orthonormal, and S with B = Q S, by Gram-Schmidt, twice for each column */
 static void Factor(PetscInt m, PetscScalar *B, PetscScalar *S)
 {
   for (PetscInt j = 0; j < m; j++) {
@@ -88,7 +88,7 @@ typedef struct {
     f[MAXS * MAXM * MAXM], c[MAXS * MAXM * MAXM], d[MAXS * MAXM * MAXM], R[N * MAXM], V[N * MAXM], T[N * MAXM], S[MAXM * MAXM];
 } Dense;
 
-/* Norms of the columns of R S */
+/* Computes the norms of the columns of R S */
 static void Norms(PetscInt m, const Dense *dense, PetscReal norms[])
 {
   for (PetscInt j = 0; j < m; j++) {
@@ -105,8 +105,8 @@ static void Norms(PetscInt m, const Dense *dense, PetscReal norms[])
 }
 
 /*
-   A step of the textbook: U_k = omega V + U c, biorthogonalized column block after column block; no T, which changes nothing on
-   paper
+   Makes a step of the textbook: U_k = omega V + U c, biorthogonalized column block by column block. T is omitted, since it changes
+   nothing in exact arithmetic
 */
 static PetscErrorCode DenseStep(PetscInt s, PetscInt m, PetscInt k, PetscScalar omega, Dense *dense)
 {
@@ -154,7 +154,7 @@ static void DenseOmega(PetscInt s, PetscInt m, PetscScalar *omega, Dense *dense)
   Multiply(PETSC_TRUE, s * m, N, m, dense->P, N, dense->R, N, dense->f, s * m);
 }
 
-/* The norms of the solver, and of the textbook, which begins with G = U = 0, M = I and omega = 1 */
+/* Compares the norms of the solver and of the textbook, which begins with G = U = 0, M = I and omega = 1 */
 static PetscErrorCode Test(Mat A, PetscInt s, PetscInt m)
 {
   /* rounding errors grow by 1e5 in a step of the second cycle with 32 shadow vectors */

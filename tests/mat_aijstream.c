@@ -1,6 +1,5 @@
-static char help[] = "MATAIJSTREAM: a MATAIJ in every respect, whose products are computed on a device that is emulated. After\n\
-each operation that changes a matrix the product is that of a MATAIJ, and no memory is pinned that the matrix does not have any\n\
-more.\n\
+static char help[] = "MATAIJSTREAM: a MATAIJ whose products are computed on an emulated device. After each operation that\n\
+changes a matrix the product is that of a MATAIJ, and only memory that the matrix still has is pinned.\n\
   -vec_type cuda - on a GPU instead\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_DEFAULT */
@@ -13,7 +12,7 @@ more.\n\
 
 static PetscBool gpu = PETSC_FALSE;
 
-/* On the emulated device; memory 0: as much as it takes by itself */
+/* Creates a matrix on the emulated device; memory 0 is the default */
 static PetscErrorCode StreamCreate(Device *device, PetscReal memory, Mat *A)
 {
   char options[64];
@@ -48,7 +47,7 @@ static PetscErrorCode Fill(Mat A, PetscInt band)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same, with a band of entries */
+/* Creates the same matrix, with a band of entries */
 static PetscErrorCode StreamFill(Device *device, PetscReal memory, PetscInt band, Mat *A)
 {
   PetscFunctionBeginUser;
@@ -67,7 +66,7 @@ static PetscErrorCode StreamDestroy(const char what[], Mat *A, Device *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* |x - y| is so many times the rounding error of y at most; x is overwritten */
+/* Checks that |x - y| is at most so many times the rounding error of y; overwrites x */
 static PetscErrorCode CheckClose(const char what[], PetscReal errors, Vec x, Vec y)
 {
   PetscReal norm, size;
@@ -81,7 +80,7 @@ static PetscErrorCode CheckClose(const char what[], PetscReal errors, Vec x, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Passes over the matrix so far, by this process */
+/* Returns the number of passes over the matrix so far, on this process */
 static PetscErrorCode GetPasses(Mat A, PetscInt64 *passes)
 {
   IDRSStream stream;
@@ -92,7 +91,7 @@ static PetscErrorCode GetPasses(Mat A, PetscInt64 *passes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The products of both are the same, that of A is one more pass of the device, and what is pinned is its own */
+/* Checks that both matrices have the same products, and that only memory of A is pinned */
 static PetscErrorCode CheckSame(const char what[], Mat A, Mat B, Device *device)
 {
   Vec                x, y, z, w;
@@ -223,7 +222,7 @@ static PetscErrorCode Apply(Mat A, Change change)
   switch (change) {
   case SET_VALUES:
     if (begin < end) PetscCall(MatSetValue(A, begin, begin, 11.0, ADD_VALUES));
-    PetscCall(MatSetValue(A, 0, 0, 0.5, ADD_VALUES)); /* by every process */
+    PetscCall(MatSetValue(A, 0, 0, 0.5, ADD_VALUES)); /* added by every process */
     break;
   case SET_SORTED:
     PetscCall(MatSetOption(A, MAT_SORTED_FULL, PETSC_TRUE));
@@ -260,7 +259,7 @@ static PetscErrorCode Apply(Mat A, Change change)
     PetscCall(MatStoreValues(A));
     PetscCall(MatScale(A, 4.0));
     PetscCall(VecDuplicate(d, &e));
-    PetscCall(MatMult(A, d, e)); /* the device has these values */
+    PetscCall(MatMult(A, d, e)); /* copies the values to the device */
     PetscCall(VecDestroy(&e));
     PetscCall(MatRetrieveValues(A));
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
@@ -327,7 +326,7 @@ static PetscErrorCode Apply(Mat A, Change change)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Each operation by itself, then one after the other on the same matrix; in memory for a part of it, and for all */
+/* Makes each operation with a new matrix, then all with the same matrix; with memory for a part of it, and for all */
 static PetscErrorCode TestChanges(void)
 {
   PetscFunctionBeginUser;
@@ -337,7 +336,7 @@ static PetscErrorCode TestChanges(void)
       Device device;
 
       for (Change change = SAME_VALUES; change < OPERATIONS; change++) {
-        if (change == COO && PETSC_VERSION_LT(3, 22, 0)) continue; /* MatSetPreallocationCOO() leaks there */
+        if (change == COO && PETSC_VERSION_LT(3, 22, 0)) continue; /* MatSetPreallocationCOO() leaks */
         if (!A) {
           PetscCall(StreamCreate(&device, large ? 1e6 : 5000.0, &A));
           PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
@@ -365,7 +364,7 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Both are the same matrix, and the first one is of the type on one or several processes */
+/* Checks that both matrices are equal, and that the first one has these types on one and on several processes */
 static PetscErrorCode CheckEqual(const char what[], Mat A, Mat B, MatType sequential, MatType parallel)
 {
   PetscBool same;
@@ -378,7 +377,7 @@ static PetscErrorCode CheckEqual(const char what[], Mat A, Mat B, MatType sequen
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Conversions, copies, factors, diagonals, submatrices, without a device: a MATAIJ */
+/* Conversions, copies, factors, diagonals and submatrices without a device, as with a MATAIJ */
 static PetscErrorCode TestAIJ(void)
 {
   const char *const packages[] = {PCLU, PCILU, PCSOR, PCBJIDRS};
@@ -463,7 +462,7 @@ static PetscErrorCode TestAIJ(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Factored in place it has other arrays, and is a MATSEQAIJ */
+/* A matrix that is factored in place has other arrays, and is a MATSEQAIJ */
 static PetscErrorCode TestInPlace(void)
 {
   Mat           A, B;
@@ -498,7 +497,7 @@ static PetscErrorCode TestInPlace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first number behind this text in the detailed view of a matrix, which has one such line */
+/* Checks the first number behind this text in the detailed view of a matrix, which has one such line */
 static PetscErrorCode CheckView(Mat A, const char text[], PetscReal number)
 {
   PetscViewer viewer;
@@ -517,7 +516,7 @@ static PetscErrorCode CheckView(Mat A, const char text[], PetscReal number)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Settings are copied, and options that are set already change nothing */
+/* Settings are copied, and options with the present values change nothing */
 static PetscErrorCode TestSettings(void)
 {
   Mat               A, B, off;
@@ -548,7 +547,7 @@ static PetscErrorCode TestSettings(void)
   if (ranks > 1) PetscCall(PetscObjectGetId((PetscObject)scatter, &ids[0]));
   PetscCall(MatMult(A, x, y));
   after = stream->counts;
-  PetscCall(MatSetFromOptions(A)); /* to what is set already */
+  PetscCall(MatSetFromOptions(A)); /* to the present values */
   PetscCall(MatMult(A, x, y));
   PetscCall(IDRSStreamMatGetStream(A, &stream));
   PetscCall(ComplainIf(stream->counts.passes != after.passes + 1, "a matrix is packed again for options that it has already"));
@@ -566,7 +565,7 @@ static PetscErrorCode TestSettings(void)
   }
   PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_memory 6000"));
   PetscCall(MatSetFromOptions(A));
-  if (ranks == 1) { /* a copy of the matrix has some of the memory, or more than there is */
+  if (ranks == 1) { /* a copy of the matrix uses some of the memory; then the memory is too small */
     PetscBool reserved;
 
     PetscCall(MatStreamReserveCopy_Private(A, 1000, &reserved));
@@ -575,7 +574,7 @@ static PetscErrorCode TestSettings(void)
     PetscCall(ComplainIf(!reserved || stream->limit != 5000, "%g of 6000 bytes beside a copy of 1000", (double)stream->limit));
     PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_memory 900"));
     PetscCall(MatSetFromOptions(A));
-    CheckRefused(MatMult(A, x, y), "-mat_stream_memory", "bytes of the device at least");
+    CheckRefused(MatMult(A, x, y), "-mat_stream_memory", "at least");
   }
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&y));
@@ -586,9 +585,10 @@ static PetscErrorCode TestSettings(void)
 }
 
 /*
-   Each operation of the device fails once, on all processes or on the last one, which alone has an error then. After that the
-   product is right, and everything can be destroyed. The error of one process leaves its event open, so that it does not wait at
-   the next ones: hence -log_sync 0. PETSc with debugging makes sums of its own on the others even then: left out
+   Each operation of the device fails once, on all processes or on the last one only. Afterwards the product is right, and
+   everything can be destroyed. The event of a process with an error stays open, so that this process does not wait at later events:
+   hence -log_sync 0. PETSc with debugging makes sums of its own on the other processes even then, so errors on one process are
+   omitted
 */
 static PetscErrorCode TestErrors(void)
 {
@@ -601,7 +601,7 @@ static PetscErrorCode TestErrors(void)
   for (PetscInt adds = 0; adds < 2; adds++) {
     PetscInt happened = 1;
 
-    /* an odd one: on the last process only */
+    /* odd numbers: on the last process only */
     for (PetscInt failure = 0; happened && !gpu; failure += PetscDefined(USE_DEBUG) ? 2 : 1) {
       PetscErrorCode ierr;
       Mat            A, B;
@@ -642,8 +642,8 @@ static PetscErrorCode TestErrors(void)
 }
 
 /*
-   Without -mat_stream_memory, processes that share a device have equal parts of half of what is free before the first of them takes
-   any
+   Without -mat_stream_memory, processes that share a device have equal parts of half of the memory that is free before the first
+   one allocates
 */
 static PetscErrorCode TestShare(void)
 {
@@ -662,7 +662,7 @@ static PetscErrorCode TestShare(void)
   PetscCall(VecSet(x, 1.0));
   for (PetscInt product = 0; product < 2; product++) {
     PetscCall(MatMult(A, x, y));
-    device.available = 7; /* others have taken the rest */
+    device.available = 7; /* other processes use the rest */
     PetscCall(IDRSStreamMatGetStream(A, &stream));
     PetscCall(ComplainIf(!gpu && stream->limit != (30000 - 1000 * (size_t)(ranks - 1)) / (size_t)ranks / 2,
                          "process %d of %d takes %g bytes", rank, ranks, (double)stream->limit));
@@ -675,8 +675,8 @@ static PetscErrorCode TestShare(void)
 }
 
 /*
-   Vectors bound to the CPU on one process, as -vec_bind_below may do it, and then the matrix on all: those compute on the host, and
-   nobody waits for anybody
+   Vectors bound to the CPU on one process, for example by -vec_bind_below, and then the matrix on all processes: these processes
+   compute on the host, and no process waits
 */
 static PetscErrorCode TestBound(void)
 {
@@ -690,7 +690,7 @@ static PetscErrorCode TestBound(void)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(StreamFill(&device, 5000.0, 3, &A));
   PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
-  for (PetscInt bound = 0; bound < 4; bound++) { /* some vectors, the matrix, both, nothing */
+  for (PetscInt bound = 0; bound < 4; bound++) { /* some vectors, the matrix, both, none */
     const PetscBool vectors = (PetscBool)(bound % 2 == 0 && rank == 0), matrix = (PetscBool)(bound == 1 || bound == 2);
 
     PetscCall(MatCreateVecs(A, &x, &y));
@@ -719,7 +719,7 @@ static PetscErrorCode TestBound(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Another solve, with another solver, in the midst of one */
+/* Solves with another solver during a solve */
 static PetscErrorCode MonitorSolve(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
 {
   KSP other = (KSP)ctx;
@@ -733,7 +733,7 @@ static PetscErrorCode MonitorSolve(KSP ksp, PetscInt it, PetscReal rnorm, void *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two matrices in turn, vectors on the host, two solves in flight, and a million steps */
+/* Two matrices in turn, vectors on the host, two solves at a time, and a million steps */
 static PetscErrorCode TestTogether(void)
 {
   const PetscInt k = gpu ? 100000 : 1000000; /* a launch takes microseconds */
@@ -782,7 +782,7 @@ static PetscErrorCode TestTogether(void)
   PetscCall(ComplainIf(!(norm <= 1.01 * PetscSqrtReal(PETSC_MACHINE_EPSILON) * size),
                        "with another solve in flight the residual is %g of %g", (double)norm, (double)size));
   for (PetscInt s = 0; s < 2; s++) PetscCall(KSPDestroy(&ksp[s]));
-  if (ranks == 1) { /* the identity, a million times */
+  if (ranks == 1) { /* powers of the identity */
     PetscCall(StreamCreate(&devices[2], 5000.0, &T));
     PetscCall(MatSetUp(T));
     PetscCall(Fill(T, 0));
@@ -813,8 +813,8 @@ static PetscErrorCode TestTogether(void)
 #define STEPS 5
 
 /*
-   Products and matrix powers have the same bits when the chunks are ordered, in memory for one step, a part of them and all; on
-   several processes that is an error
+   With ordered chunks products and matrix powers have the same bits, with memory for one step, for a part of the steps and for all;
+   on several processes ordering is an error
 */
 static PetscErrorCode TestOrdering(void)
 {
@@ -871,7 +871,7 @@ static PetscErrorCode TestOrdering(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes of the GPU that are free. The program is not linked to the runtime of CUDA, the library is */
+/* Returns the free bytes of the GPU. The library, but not the program, is linked to the CUDA runtime */
 static PetscErrorCode FreeMemory(PetscReal *bytes)
 {
   int (*runtime)(size_t *, size_t *);
@@ -884,7 +884,7 @@ static PetscErrorCode FreeMemory(PetscReal *bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve, all of whose vectors are long; memory of the GPU that it takes while the solver is there */
+/* Solves with long vectors; taken is the GPU memory in use while the solver exists */
 static PetscErrorCode SolveMemory(PetscInt s, const char pctype[], const char options[], PetscReal *taken)
 {
   const PetscInt m      = 64;
@@ -932,10 +932,7 @@ static PetscErrorCode SolveMemory(PetscInt s, const char pctype[], const char op
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A product takes what -mat_stream_memory allows at most. On a GPU a solve takes that, 8(2s + 9) bytes a row, and three vectors
-   more at most
-*/
+/* A product uses at most -mat_stream_memory. On a GPU a solve uses this, 8(2s + 9) bytes a row, and at most three vectors more */
 static PetscErrorCode TestMemory(void)
 {
   const PetscInt  numbers[] = {1, 4}, n = 64 * 64 * 64;
@@ -960,11 +957,11 @@ static PetscErrorCode TestMemory(void)
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&x));
   PetscCall(StreamDestroy("memory", &A, &device));
-  for (PetscInt first = 1; first >= 0 && gpu && ranks == 1; first--) { /* the first time libraries of CUDA take memory for good */
+  for (PetscInt first = 1; first >= 0 && gpu && ranks == 1; first--) { /* the first time CUDA libraries allocate memory for good */
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(numbers); is++) {
       for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(pctypes); ip++) {
         PetscCall(SolveMemory(numbers[is], pctypes[ip], "-m_mat_stream_chunk 5e5 -m_mat_stream_memory 6e6", &taken));
-        /* which are counted in pieces of 2 MB */
+        /* GPU memory is counted in pieces of 2 MB */
         PetscCall(ComplainIf(!first && !(taken <= (PetscReal)(2 * numbers[is] + 12) * vector + small + 4e6),
                              "s = %" PetscInt_FMT ", %s: %g bytes of the GPU", numbers[is], pctypes[ip], (double)taken));
       }
@@ -974,7 +971,7 @@ static PetscErrorCode TestMemory(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPOLY on a matrix that is streamed: the same as on a MATAIJ, and on one process one pass in each application */
+/* PCPOLY on a streamed matrix: the result is that on a MATAIJ, and on one process an application is one pass */
 static PetscErrorCode TestPolynomial(void)
 {
   const PetscReal re[] = {0.4, 0.9, 0.9, 1.3, 1.6}, im[] = {0.0, 0.3, -0.3, 0.0, 0.0};
@@ -1006,7 +1003,7 @@ static PetscErrorCode TestPolynomial(void)
     if (ranks == 1 && !gpu && !k)
       PetscCall(ComplainIf(passes - before != 1, "%d passes in an application", (int)(passes - before)));
   }
-  for (PetscInt k = 0; k < 2; k++) { /* roots of its own, from a Krylov space */
+  for (PetscInt k = 0; k < 2; k++) { /* roots from a Krylov space */
     PetscInt         degree;
     const PetscReal *roots;
 
@@ -1032,8 +1029,8 @@ static PetscErrorCode TestPolynomial(void)
 }
 
 /*
-   Iterations of a solve with PCPOLY, of which each takes a pass: so many of them more, so many passes more. Another solve, without
-   the window, has the same solution
+   Checks that each iteration of a solve with PCPOLY adds one pass, or two with bcgs. A solve without the window has the same
+   solution
 */
 static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side, Mat A, Mat B, Vec b)
 {
@@ -1054,7 +1051,7 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side,
     PetscCall(KSPSetOperators(ksp, run < 2 ? A : B, run < 2 ? A : B));
     PetscCall(KSPSetType(ksp, type));
     PetscCall(KSPSetPCSide(ksp, side));
-    PetscCall(KSPIDRSSetShadowSize(ksp, 2)); /* the last two of five iterations are not in the start of the recurrence */
+    PetscCall(KSPIDRSSetShadowSize(ksp, 2)); /* the last two of five iterations come after the start */
     PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
     PetscCall(KSPSetNormType(ksp, side == PC_LEFT ? KSP_NORM_PRECONDITIONED : KSP_NORM_UNPRECONDITIONED));
     PetscCall(KSPSetTolerances(ksp, 1e-30, 1e-30, PETSC_DEFAULT, its[PetscMin(run, 1)]));
@@ -1080,8 +1077,8 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side,
 }
 
 /*
-   Memory for passes of so many levels with all chunks resident, and no copy beside them; on several processes, where there are no
-   copies, for ghosts, too
+   Sets memory for passes of so many levels with all chunks resident, and without copies; on several processes, which have no
+   copies, also for ghosts
 */
 static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
 {
@@ -1107,8 +1104,8 @@ static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
 }
 
 /*
-   On several processes the view tells how far ghosts go, and there are as many passes as products where the memory has no room for
-   ghosts; with too little for a product all processes tell it
+   On several processes the view states the depth of the ghosts. Without memory for ghosts there are as many passes as products. If
+   the memory is too small for a product, all processes return an error
 */
 static PetscErrorCode CheckGhosts(Mat A, Vec b)
 {
@@ -1126,7 +1123,7 @@ static PetscErrorCode CheckGhosts(Mat A, Vec b)
   PetscCall(CheckView(A, "for passes of up to", 3.0));
   PetscCall(PetscOptionsInsertString(NULL, memories[0]));
   PetscCall(MatSetFromOptions(A));
-  PetscCall(MatMult(A, b, v[1][0])); /* which the ghosts there were leave no room for */
+  PetscCall(MatMult(A, b, v[1][0])); /* needs the memory of the present ghosts */
   PetscCall(GetPasses(A, &passes[0]));
   PetscCall(MatPowersMult(A, NULL, b, 3, gamma, zero, zero, v[1]));
   PetscCall(GetPasses(A, &passes[1]));
@@ -1145,7 +1142,7 @@ static PetscErrorCode CheckGhosts(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPOLY in solvers: one pass for all products of an iteration, that of the operator among them */
+/* PCPOLY in solvers: one pass computes all products of an iteration, including the product with the operator */
 static PetscErrorCode TestPasses(void)
 {
   Mat         A, B;

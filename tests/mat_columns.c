@@ -1,6 +1,6 @@
-static char help[] = "Products with several columns, Y = A X and A^T X, for 1 to 16 columns, against long double: by the host on\n\
-aij, by csr and by sliced on aijcusparse; rows of many lengths, matrices that change between products, operators that have only\n\
-MatMult(), bad input.\n\
+static char help[] = "Products with 1 to 16 columns, Y = A X and A^T X, compared with long double: by the host on aij, by csr\n\
+and by sliced on aijcusparse; rows of many lengths, matrices that change between products, operators that\n\
+support only MatMult(), bad input.\n\
   -mat_type <aij>        - aijcusparse for the back ends of a GPU\n\
   -rows n1,n2,...        - numbers of rows of the small matrices\n\
   -large <1>             - factor of the numbers of rows of the large matrices, 0 for none\n\n";
@@ -11,7 +11,7 @@ MatMult(), bad input.\n\
 static MatType   type   = MATAIJ;
 static PetscBool device = PETSC_FALSE;
 
-/* X, the same gathered on every process, and Y: IDRS_MAX_WIDTH vectors each */
+/* X, the same vectors gathered on every process, and Y: IDRS_MAX_WIDTH vectors each */
 typedef struct {
   Vec *X, *Y, all[IDRS_MAX_WIDTH];
 } Blocks;
@@ -41,7 +41,7 @@ static PetscErrorCode BlocksDestroy(Blocks *blocks)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Y is poisoned before */
+/* Applies the product; Y is filled with NaN before */
 static PetscErrorCode Apply(IDRSProduct product, PetscInt k, const Blocks *blocks)
 {
   PetscFunctionBeginUser;
@@ -50,13 +50,13 @@ static PetscErrorCode Apply(IDRSProduct product, PetscInt k, const Blocks *block
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = A^T u, from the rows of A in long double; the sum of each column of A is over all processes */
+/* Checks y = A^T u in long double from the rows of A; the sum of each column of A is over all processes */
 static PetscErrorCode CheckTransposed(Mat A, Vec u, Vec y, const char what[])
 {
   const PetscScalar *uarray, *yarray, *values;
   const PetscInt    *columns;
   PetscInt           N, begin, end, count;
-  long double       *sums; /* real and imaginary part, sum of the sizes of the terms, and their number, for each column */
+  long double       *sums; /* for each column: real and imaginary part, sum of the moduli of the terms, and their number */
 
   PetscFunctionBeginUser;
   PetscCall(MatGetSize(A, NULL, &N));
@@ -96,7 +96,7 @@ static PetscErrorCode CheckTransposed(Mat A, Vec u, Vec y, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* k columns of Y; the others are as poisoned as before */
+/* Checks k columns of Y; the other columns must still be NaN */
 static PetscErrorCode CheckColumns(IDRSProduct product, PetscInt k, const Blocks *blocks, const char what[])
 {
   char name[256];
@@ -120,7 +120,7 @@ static PetscErrorCode CheckColumns(IDRSProduct product, PetscInt k, const Blocks
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries of a column have the same bits whatever other columns there are */
+/* The entries of a column have the same bits for any other columns */
 static PetscErrorCode CheckBits(IDRSProduct product, const Blocks *blocks, const char what[])
 {
   Vec      *all;
@@ -142,7 +142,7 @@ static PetscErrorCode CheckBits(IDRSProduct product, const Blocks *blocks, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the product of several columns was to be */
+/* Checks the back end of the product of several columns */
 static PetscErrorCode CheckBackend(IDRSProduct product, KSPIDRSProduct kind, const char what[])
 {
   const IDRSProduct used = product->transposed ? product->transposed : product;
@@ -157,7 +157,7 @@ static PetscErrorCode CheckBackend(IDRSProduct product, KSPIDRSProduct kind, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values, in the midst of a solve or between two, and a new pattern */
+/* New values, during a solve or between two solves, and a new pattern */
 static PetscErrorCode TestChanges(IDRSProduct product, const Blocks *blocks, const char what[])
 {
   const KSPIDRSProduct kind      = product->kind;
@@ -186,7 +186,7 @@ static PetscErrorCode TestChanges(IDRSProduct product, const Blocks *blocks, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How often a matrix has been transposed so far */
+/* Counts the transposes of matrices so far */
 static PetscErrorCode CountTransposes(PetscInt *count)
 {
   PetscEventPerfInfo info;
@@ -199,7 +199,10 @@ static PetscErrorCode CountTransposes(PetscInt *count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix with so many rows of this process; all numbers of columns or some of them. Products with the transpose make it once */
+/*
+   Tests a matrix with n rows on this process, with all numbers of columns or some of them. Products with the transpose compute it
+   once
+*/
 static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscBool transpose, KSPIDRSProduct kind, PetscBool all)
 {
   char        what[128];
@@ -216,7 +219,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscBool transpose, KSP
   PetscCall(IDRSProductCreate(&product));
   PetscCall(IDRSProductSetMat(product, A, transpose, kind, NULL));
   PetscCall(Apply(product, 1, &blocks));
-  PetscCall(CountTransposes(&first)); /* of a parallel matrix its blocks are, too */
+  PetscCall(CountTransposes(&first)); /* a parallel matrix and its blocks */
   for (PetscInt k = all ? 1 : 8; k <= IDRS_MAX_WIDTH; k += !all ? 8 : (transpose ? 3 : 1)) {
     PetscCall(Apply(product, k, &blocks));
     PetscCall(CheckColumns(product, k, &blocks, what));
@@ -235,8 +238,8 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscBool transpose, KSP
 }
 
 /*
-   Rows and columns in blocks of bs; or with one entry of the first block missing, so that the block size promises what the pattern
-   has not
+   Creates a matrix with rows and columns in blocks of bs. If broken, one entry of the first block is missing, so that the pattern
+   contradicts the block size
 */
 static PetscErrorCode BlockMatCreate(PetscInt bs, PetscBool broken, Mat *A)
 {
@@ -267,7 +270,7 @@ static PetscErrorCode BlockMatCreate(PetscInt bs, PetscBool broken, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of all sizes, which have one column index each on a GPU */
+/* Blocks of all sizes; on a GPU each block has one column index */
 static PetscErrorCode TestBlocks(void)
 {
   PetscMPIInt processes;
@@ -295,7 +298,7 @@ static PetscErrorCode TestBlocks(void)
       }
       while (bs % size) size--; /* blocks of a size without divisors up to 8 are not indexed */
       PetscCall(ComplainIf(device && alone && !product->byrows, "%s: X does not go by rows", what));
-      if (device && product->byrows) { /* rows of the diagonal block of a process may be too short */
+      if (device && product->byrows) { /* the rows of the diagonal block may be too short */
         PetscCall(ComplainIf(product->tilesize != (broken ? 1 : size), "%s: one column index for blocks of %" PetscInt_FMT, what,
                              product->tilesize));
         PetscCall(ComplainIf((product->notiles != NULL) != (broken && size > 1), "%s: said to be without blocks as %s", what,
@@ -319,7 +322,7 @@ static PetscErrorCode Double(Mat A, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Operators whose columns take a MatMult() each: of the user, of a shell, and where it is asked for */
+/* Operators that need a MatMult() for each column: a user's MatMult(), a shell, and on request */
 static PetscErrorCode TestOthers(void)
 {
   static const char *const names[] = {"MatMult() of the user", "shell", "mat"};
@@ -362,8 +365,8 @@ static PetscErrorCode TestOthers(void)
 }
 
 /*
-   One process alone writes to its diagonal block between two solves: the matrix has another state there then, and products have the
-   new values all the same
+   One process writes to its diagonal block between two solves, so that the state of the matrix differs between processes; the
+   products have the new values
 */
 static PetscErrorCode TestOneProcess(void)
 {
@@ -397,8 +400,8 @@ static PetscErrorCode TestOneProcess(void)
 }
 
 /*
-   A vector that is not on the side of the matrix, on some process or on all, is multiplied all the same (PETSc's MatMult() takes an
-   x that is bound to the CPU, no y), and so is the same vector twice
+   A vector in another memory than the matrix, on some processes or all, can be multiplied (PETSc's MatMult() accepts an x, but no
+   y, that is bound to the CPU), and so can the same vector twice
 */
 static PetscErrorCode TestVecs(void)
 {
@@ -413,7 +416,7 @@ static PetscErrorCode TestVecs(void)
   PetscCall(BlocksCreate(A, &blocks));
   PetscCall(IDRSProductCreate(&product));
   PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, KSP_IDRS_PRODUCT_AUTO, NULL));
-  for (PetscInt bound = 0; bound < 4; bound++) { /* nothing, on the first process, on all, nothing */
+  for (PetscInt bound = 0; bound < 4; bound++) { /* none, on the first process, on all, none */
     PetscCall(VecBindToCPU(blocks.X[2], (PetscBool)(bound == 2 || (bound == 1 && !rank))));
     PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, KSP_IDRS_PRODUCT_AUTO, NULL));
     PetscCall(Apply(product, 4, &blocks));
@@ -452,7 +455,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscLogDefaultBegin()); /* to count transposes */
+  PetscCall(PetscLogDefaultBegin()); /* counts transposes */
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", given, sizeof(given), &set));
@@ -465,7 +468,7 @@ int main(int argc, char **argv)
     for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_AUTO; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
       if (kind != KSP_IDRS_PRODUCT_AUTO && (!device || kind == KSP_IDRS_PRODUCT_MAT)) continue;
       for (PetscInt i = 0; i < sizes; i++) {
-        const PetscInt n = rows[(i + rank) % sizes]; /* another number of rows on every process */
+        const PetscInt n = rows[(i + rank) % sizes]; /* a different number of rows on every process */
 
         PetscCall(Test(pattern, pattern == BLOCKS ? n - n % 3 : n, PETSC_FALSE, kind, PETSC_TRUE));
         if (kind == KSP_IDRS_PRODUCT_AUTO)

@@ -1,13 +1,14 @@
-static char help[] = "MATSOLVERPETSCIDRS against PETSc's own factorisations on the host, on real matrices and generated ones:\n\
-solves with one and many right-hand sides, transposed solves, levels, orderings, sizes of blocks, values that change. Two\n\
-factorisations may differ as much as PETSc's own does from that of a matrix whose values are rounded otherwise.\n\
+static char help[] = "MATSOLVERPETSCIDRS compared with PETSc's own factorisations on the host, on real matrices and generated\n\
+ones: solves with one and many right-hand sides, transposed solves, levels, orderings, block sizes, values\n\
+that change. The allowed difference is that of PETSc's factors of a matrix whose values are rounded\n\
+differently.\n\
   -matrices <directory> - where the matrices are\n\n";
 
 #include "../tutorials/matrixmarket.h"
 #include "hash.h"
 #include "systems.h"
 
-/* Columns of the matrices of right-hand sides: more than are solved for at once */
+/* Columns of the matrices of right-hand sides: more than the solver handles at a time */
 #define COLUMNS 19
 
 typedef struct {
@@ -27,7 +28,7 @@ static const Kind kinds[] = {
 };
 #define KINDS PETSC_STATIC_ARRAY_LENGTH(kinds)
 
-/* With an ordering that mixes the blocks of a matrix, and leaves the rows of each together */
+/* An ordering that mixes the blocks of a matrix, and keeps the rows of each block consecutive */
 #define MIXED_BLOCKS "blocks"
 
 static const Kind mixed[] = {
@@ -37,7 +38,7 @@ static const Kind mixed[] = {
 };
 #define MIXED PETSC_STATIC_ARRAY_LENGTH(mixed)
 
-/* A number of the unit square, or the interval from -1 to 1 */
+/* Returns a number in the unit square, or from -1 to 1 */
 static PetscScalar Random(uint64_t seed, uint64_t i)
 {
   const PetscReal re = (PetscReal)Shadow(seed, i, 0) / 65536.0;
@@ -67,7 +68,7 @@ static PetscErrorCode DenseCreate(PetscInt n, PetscInt columns, PetscInt ld, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The type that the options ask for, for matrices of one process */
+/* Converts to the type of the options, for matrices of one process */
 static PetscErrorCode ToType(Mat A, Mat *B)
 {
   char      type[64] = MATSEQAIJ;
@@ -80,7 +81,7 @@ static PetscErrorCode ToType(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The dense matrix in the memory where matrices of this type are solved for */
+/* Moves the dense matrix to the memory in which the solver works for matrices of this type */
 static PetscErrorCode ToMemory(Mat A, Mat *B)
 {
   PetscBool gpu;
@@ -91,7 +92,7 @@ static PetscErrorCode ToMemory(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An ordering of PETSc, or MIXED_BLOCKS: the number of blocks must have no factor 7 */
+/* Gets an ordering of PETSc, or MIXED_BLOCKS, for which the number of blocks must have no factor 7 */
 static PetscErrorCode GetOrdering(Mat A, MatOrderingType ordering, IS *row, IS *col)
 {
   PetscInt  n, bs, *blocks;
@@ -128,7 +129,7 @@ static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, Ma
   if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
   else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
   PetscCall(DestroyAll(&row, &col));
-  PetscFunctionReturn(ierr); /* it may be expected */
+  PetscFunctionReturn(ierr); /* the caller may expect it */
 }
 
 static PetscErrorCode Factor(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
@@ -148,7 +149,7 @@ static PetscErrorCode InfoCreate(MatFactorInfo *info)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values that are rounded otherwise */
+/* Rounds the values differently */
 static PetscErrorCode RoundOtherwise(Mat A, Mat *P)
 {
   PetscScalar *a;
@@ -166,7 +167,7 @@ static PetscErrorCode RoundOtherwise(Mat A, Mat *P)
 
 typedef PetscErrorCode (*MatSolver)(Mat, Mat, Mat);
 
-/* Largest norm of a column of X - Y, compared with that of the column of Y */
+/* Computes the largest norm of a column of X - Y, relative to that column of Y */
 static PetscErrorCode Difference(Mat X, Mat Y, PetscReal *difference)
 {
   const PetscScalar *x, *y;
@@ -197,7 +198,8 @@ static PetscErrorCode Difference(Mat X, Mat Y, PetscReal *difference)
 }
 
 /*
-   Solves with some columns of B, one by one, too, are those that PETSc's factor gives; O: of the matrix that is rounded otherwise
+   Compares solves with some columns of B, also one by one, with PETSc's factor R; O is the factor of the matrix with differently
+   rounded values
 */
 static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat O)
 {
@@ -219,7 +221,7 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
     PetscCall(Difference(Z, Y, &allowed));
     allowed = 50.0 * allowed + 1000.0 * PETSC_MACHINE_EPSILON;
     PetscCall(DestroyAll(&Z, &B));
-    if (!(allowed < 0.1)) { /* nobody knows the solution */
+    if (!(allowed < 0.1)) { /* rounding errors dominate */
       PetscCall(MatDestroy(&Y));
       continue;
     }
@@ -274,8 +276,8 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
 }
 
 /*
-   Solves with all unit vectors are those of PETSc's factor: they give the inverse of L U, and L and U are the only ones with that
-   product, as L has ones on its diagonal
+   Compares solves for all unit vectors with PETSc's factor: they are the inverse of L U, and L and U are unique, since L has a unit
+   diagonal
 */
 static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat O)
 {
@@ -305,7 +307,7 @@ static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The error of a factor, with the row and the value of the pivot */
+/* Compares the error of a factor, with the row and the value of the pivot */
 static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *failed)
 {
   MatFactorError error[2];
@@ -319,7 +321,7 @@ static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *
   }
   PetscCall(ComplainIf(error[0] != error[1], "%s: factor error %d instead of %d", what, (int)error[0], (int)error[1]));
   *failed = (PetscBool)(error[0] || error[1]);
-  /* the last zero pivot is reported, and what follows the first one depends on how complex numbers are divided by zero */
+  /* the last zero pivot is reported, and pivots after the first zero depend on the division of complex numbers by zero */
   if (!*failed || PetscDefined(USE_COMPLEX)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ComplainIf(row[0] != row[1] || !(PetscAbsReal(value[0] - value[1]) <= 100.0 * PETSC_MACHINE_EPSILON),
                        "%s: pivot %g in row %" INT " instead of %g in row %" INT, what, (double)value[0], row[0], (double)value[1],
@@ -328,8 +330,8 @@ static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *
 }
 
 /*
-   A factorisation, and another one of changed values with the same symbolic phase, and PETSc's; blocks: the size of blocks that
-   the factors are to have, or 0: any
+   Compares a factorisation, and another one of changed values with the same symbolic phase, with PETSc's. blocks: required block
+   size of the factors, or 0 for any
 */
 static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFactorInfo *info, PetscInt blocks)
 {
@@ -388,7 +390,7 @@ static PetscErrorCode TestReal(void)
 
     PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, matrices[im]));
     PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
-    PetscCall(MatConvert(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A)); /* PETSc's factors are those of the host */
+    PetscCall(MatConvert(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A)); /* PETSc's factors are on the host */
     PetscCall(MatGetSize(A, &n, NULL));
     for (size_t ik = 0; ik < KINDS; ik++) {
       if (n < 1500 || ik == im % KINDS || (ik == 0 && n < 5000)) PetscCall(Compare(matrices[im], A, &kinds[ik], &info, 1));
@@ -399,7 +401,7 @@ static PetscErrorCode TestReal(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* m x m points with bs unknowns each, which form full blocks, or, with gaps, blocks that are not */
+/* Creates a matrix of m x m points with bs unknowns each, in full blocks or, with gaps, in incomplete ones */
 static PetscErrorCode BlockGridCreate(PetscInt m, PetscInt bs, PetscBool gaps, Mat *A)
 {
   const PetscInt n = m * m;
@@ -442,7 +444,7 @@ static PetscErrorCode TestBlocks(void)
         char           what[64];
         Mat            A;
 
-        /* an ordering of PETSc keeps blocks together where it finds equal rows, up to 5 of them */
+        /* an ordering of PETSc keeps the rows of a block consecutive if it finds equal rows, up to 5 of them */
         if (bs > 5 && ik < KINDS && strcmp(kind->ordering, MATORDERINGNATURAL)) continue;
         PetscCall(BlockGridCreate(bs < 5 ? 9 : 5, bs, (PetscBool)gaps, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "blocks of %" INT "%s", bs, gaps ? " with gaps" : ""));
@@ -455,7 +457,7 @@ static PetscErrorCode TestBlocks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A grid with zeros on the diagonal, every so many rows, and an entry for each of them */
+/* Creates a grid with explicit zeros on the diagonal, in every seventh row */
 static PetscErrorCode HolesCreate(PetscInt bs, Mat *A)
 {
   PetscInt n;
@@ -468,7 +470,7 @@ static PetscErrorCode HolesCreate(PetscInt bs, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Types of shifts with matrices that need them, and good values after bad ones */
+/* Shift types with matrices that need them, and good values after bad ones */
 static PetscErrorCode TestPivots(void)
 {
   const MatFactorShiftType types[] = {MAT_SHIFT_NONE, MAT_SHIFT_NONZERO, MAT_SHIFT_POSITIVE_DEFINITE, MAT_SHIFT_INBLOCKS};
@@ -489,7 +491,7 @@ static PetscErrorCode TestPivots(void)
 
         info.shifttype   = (PetscReal)types[it];
         info.shiftamount = types[it] == MAT_SHIFT_INBLOCKS ? 0.5 : 0.01;
-        if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue; /* PETSc 3.26.1 crashes where rows have equal columns */
+        if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue; /* PETSc 3.26.1 crashes if rows have equal columns */
         PetscCall(HolesCreate(bs, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" INT, MatFactorShiftTypes[types[it]], bs));
         /* with shift inblocks there are blocks unless a pivot is zero */
@@ -537,8 +539,8 @@ static PetscErrorCode TestPivots(void)
 }
 
 /*
-   A grid with blocks of up to 5 rows, whose first one is close to a matrix of deficient rank: its last row is the sum of the
-   others, but for this distance on the diagonal
+   Creates a grid with blocks of up to 5 rows. The first block is close to a singular matrix: its last row is the sum of the others,
+   except for this distance on the diagonal
 */
 static PetscErrorCode SingularBlockCreate(PetscInt bs, PetscReal distance, Mat *A)
 {
@@ -556,12 +558,12 @@ static PetscErrorCode SingularBlockCreate(PetscInt bs, PetscReal distance, Mat *
 }
 
 /*
-   A diagonal block that is singular, or nearly so, in a regular matrix: solves with its inverse lose twice as many digits as
-   those with factors by rows
+   A singular or nearly singular diagonal block in a regular matrix: solves with its inverse lose twice as many digits as solves
+   with factors by rows
 */
 static PetscErrorCode TestSingularBlocks(void)
 {
-  const MatFactorShiftType types[]     = {MAT_SHIFT_NONE, MAT_SHIFT_INBLOCKS}; /* the others always have rows by themselves */
+  const MatFactorShiftType types[]     = {MAT_SHIFT_NONE, MAT_SHIFT_INBLOCKS}; /* the other types always factor by rows */
   const PetscReal          distances[] = {1e-3, 1e-5, 1e-7, 1e-9, 0.0};
   const Kind               natural[]   = {
     {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL},
@@ -594,7 +596,7 @@ static PetscErrorCode TestSingularBlocks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A NaN in the matrix or a right-hand side is one in the solution, whatever its bits are, and leaves other columns alone */
+/* A NaN in the matrix or a right-hand side, with any bits, is a NaN in the solution, and does not affect other columns */
 static PetscErrorCode TestNaN(void)
 {
   const Kind        one    = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL};
@@ -618,7 +620,7 @@ static PetscErrorCode TestNaN(void)
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(nans); l++) {
     PetscCall(MatDenseGetArray(B, &b));
     b[n + 5] = nans[l];
-    if (l) memset(&b[n], 0xff, sizeof(*b)); /* all bits */
+    if (l) memset(&b[n], 0xff, sizeof(*b)); /* all bits set */
     PetscCall(MatDenseRestoreArray(B, &b));
     PetscCall(MatMatSolve(F, B, X));
     PetscCall(MatGetColumnNorms(X, NORM_2, norms));
@@ -640,7 +642,7 @@ static PetscErrorCode TestNaN(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sizes 0 and 1, a diagonal matrix, a chain with a level for each row, and a row that needs all others */
+/* Sizes 0 and 1, a diagonal matrix, a chain with a level for each row, and a row that depends on all others */
 static PetscErrorCode TestShapes(void)
 {
   const PetscInt sizes[] = {0, 1, 2, 40, 300, 14000, 20000}; /* all but the last fit into the shared memory of a cluster */
@@ -680,7 +682,7 @@ static PetscErrorCode TestShapes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Phases that the options leave to the host, where matrix and vectors are on a GPU */
+/* Phases that options move to the host, while matrix and vectors are on a GPU */
 static PetscErrorCode TestPlaces(void)
 {
   MatFactorInfo info;
@@ -704,7 +706,7 @@ static PetscErrorCode TestPlaces(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Without a name PETSc takes the package that it takes without the plugin */
+/* Without a name PETSc chooses the same package as without the plugin */
 static PetscErrorCode TestDefault(void)
 {
   const MatFactorType types[] = {MAT_FACTOR_ILU, MAT_FACTOR_LU};
@@ -758,7 +760,7 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
   if (gpu) CheckRefused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
   PetscCall(ToType(A, &R));
-  PetscCall(MatLUFactorNumeric(F, R, &info)); /* another matrix of the old pattern */
+  PetscCall(MatLUFactorNumeric(F, R, &info)); /* another matrix with the old pattern */
   PetscCall(DestroyAll(&R, &F, &T));
   info.usedt = 1.0;
   info.dt    = 0.125;

@@ -46,7 +46,7 @@ static void RandomPermutation(PetscInt n, PetscInt permutation[])
   }
 }
 
-/* Every process has cases of its own, so that several processes do not take longer than one */
+/* Distributes cases over the processes, so that several processes do not need more time than one */
 static PetscErrorCode RandomBegin(uint64_t subject, PetscInt all, PetscInt *mine)
 {
   PetscMPIInt rank, size;
@@ -106,7 +106,7 @@ static PetscScalar RandomSign(PetscReal modulus)
 #if PetscDefined(USE_COMPLEX)
   const PetscScalar signs[] = {1.0, -1.0, PETSC_i, -PETSC_i};
 
-  /* not by a multiplication, which makes 0 of the smallest number or a NaN of the largest one */
+  /* not by a multiplication, which turns the smallest number into 0 or the largest into a NaN */
   return RandomInt(2) ? PetscCMPLX(PetscRealPart(signs[RandomInt(2)]) * modulus, 0.0)
                       : PetscCMPLX(0.0, PetscImaginaryPart(signs[2 + RandomInt(2)]) * modulus);
 #else
@@ -114,7 +114,7 @@ static PetscScalar RandomSign(PetscReal modulus)
 #endif
 }
 
-/* Of an entry, in long double, which has the range for it; -infinity for zero */
+/* Returns the logarithm of a modulus in long double, whose range suffices; -infinity for zero */
 static long double LogModulus(PetscScalar a)
 {
 #if PetscDefined(USE_COMPLEX)
@@ -436,22 +436,22 @@ static PetscErrorCode TestUnique(void)
 }
 
 /*
-   Matrices with a structure that a search has to cope with: what row i of n rows is, and the column of its only optimum, or -1.
-   Their ranks are n, but for rows that share columns
+   Matrices whose structure is difficult for the search. StructureRow() adds row i of n rows, and returns the column of the only
+   optimum, or -1. Their ranks are n, except for rows that share columns
 */
 typedef enum {
   CYCLIC,
   ANTIDIAGONAL,
-  DOMINANT, /* diagonally in rows, with equal entries off the diagonal */
+  DOMINANT, /* diagonally dominant rows, with equal entries off the diagonal */
   EQUAL,    /* the identity is one of many optima */
-  ARROW,    /* a full row and column, with an entry where they meet */
-  NO_TIP,   /* and without one: a row and a column pay for it */
+  ARROW,    /* a full row and column, with an entry at their intersection */
+  NO_TIP,   /* the same without this entry */
   SADDLE,   /* a tridiagonal block, and constraints of two variables */
-  PATH,     /* the start takes the diagonal; the last row has the first column alone, and moves all others on */
+  PATH,     /* the start matches the diagonal; the last row has the first column only, and shifts all others */
   PATH_VALUES,
-  BACKWARDS,  /* the first row takes part in no path before the last one */
-  HESSENBERG, /* the entries above the diagonal are large, and the last row is far away */
-  CHAIN,      /* scalings that no number can hold: ratios of 1e20 */
+  BACKWARDS,  /* no path before the last one contains the first row */
+  HESSENBERG, /* large entries above the diagonal; the last row has none */
+  CHAIN,      /* scalings outside the range of numbers: ratios of 1e20 */
   SHARING,    /* a third of the rows share a few columns */
   STRUCTURES
 } Structure;
@@ -553,15 +553,15 @@ static PetscErrorCode TestStructures(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The choice of the entries of a matrix on all processes */
+/* The parameters of a matrix on all processes */
 typedef struct {
   Layout    layout;
   PetscInt  N;
   PetscReal density; /* of the diagonal blocks */
   Kind      kind;
   PetscBool regular;  /* every diagonal block has a permutation without zeros */
-  PetscReal outside;  /* what entries outside of the diagonal blocks are multiplied with; 0: there are none */
-  PetscInt  sequence; /* random numbers of the diagonal blocks */
+  PetscReal outside;  /* factor of the entries outside of the diagonal blocks; 0: there are none */
+  PetscInt  sequence; /* seed of the diagonal blocks */
 } Choice;
 
 static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *A)
@@ -602,7 +602,7 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An empty matrix with n rows on each process, whose diagonal blocks have so many entries in a row */
+/* Creates an empty matrix with n rows on each process, whose diagonal blocks have `width` entries per row */
 static PetscErrorCode MatCreateLocal(PetscInt n, PetscInt width, Mat *A)
 {
   PetscFunctionBeginUser;
@@ -615,7 +615,7 @@ static PetscErrorCode MatCreateLocal(PetscInt n, PetscInt width, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What MatGetMatching() returns */
+/* Results of MatGetMatching() */
 typedef struct {
   IS       rows;
   Vec      left, right;
@@ -636,7 +636,7 @@ static PetscErrorCode MatchedDestroy(Matched *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two matchings are the same; results that are NULL are not compared */
+/* Checks that two matchings are the same; results that are NULL are not compared */
 static PetscErrorCode CheckMatched(const char what[], const Matched *m, const Matched *expected)
 {
   PetscBool same[3] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE};
@@ -649,7 +649,7 @@ static PetscErrorCode CheckMatched(const char what[], const Matched *m, const Ma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* P Dr A Dc by calls of PETSc */
+/* Creates P Dr A Dc with functions of PETSc */
 static PetscErrorCode MatCreatePermuted(Mat A, const Matched *m, Mat *T)
 {
   Mat      S;
@@ -668,7 +668,7 @@ static PetscErrorCode MatCreatePermuted(Mat A, const Matched *m, Mat *T)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two matrices have the same pattern, and the same entries but for this many rounding errors */
+/* Checks that two matrices have the same pattern, and the same entries up to the tolerance */
 static PetscErrorCode CompareMats(const char what[], Mat T, Mat B, PetscReal tolerance)
 {
   PetscInt begin, end, wrong = 0, pattern = 0;
@@ -685,7 +685,7 @@ static PetscErrorCode CompareMats(const char what[], Mat T, Mat B, PetscReal tol
     if (nt != nb) pattern++;
     for (PetscInt k = 0; k < PetscMin(nt, nb); k++) {
       if (jt[k] != jb[k]) pattern++;
-      if (t[k] == b[k]) continue; /* also where the product of an entry outside of the blocks and its scalings is infinite */
+      if (t[k] == b[k]) continue; /* also if the product of an outside entry and its scalings is infinite */
       if (!(PetscAbsScalar(t[k] - b[k]) <= tolerance * PETSC_MACHINE_EPSILON * PetscAbsScalar(t[k]) + LEAST)) wrong++;
     }
     PetscCall(MatRestoreRow(B, i, &nb, &jb, &b));
@@ -696,7 +696,7 @@ static PetscErrorCode CompareMats(const char what[], Mat T, Mat B, PetscReal tol
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Largest modulus in the diagonal block, and how far diagonal entries of rows with an entry in their column are from modulus 1 */
+/* Computes the largest modulus in the diagonal block, and the largest distance of a nonzero diagonal entry from modulus 1 */
 static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscInt *ones)
 {
   PetscInt begin, end;
@@ -728,7 +728,7 @@ static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscIn
 /* Rounding errors of entries that are scaled with exponentials of logarithms up to 700 */
 #define ROUNDING (PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON))
 
-/* P Dr 1 has the scalings of the rows in their new places, and (P Dr x, z) = (x, Dr P^T z) without conjugation */
+/* Checks that P Dr 1 has the scalings of the rows in their new order, and that (P Dr x, z) = (x, Dr P^T z) without conjugation */
 static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
 {
   Vec                x, y, z;
@@ -749,7 +749,7 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscCall(VecRestoreArrayRead(matching->left, &l));
   PetscCall(ComplainIf(wrong, "%s: %" INT " entries of P Dr 1 are wrong", what, wrong));
   PetscCall(VecSetGeneral(x, 0.7));
-  PetscCall(VecPointwiseDivide(x, x, matching->left)); /* so that Dr x is of moderate size */
+  PetscCall(VecPointwiseDivide(x, x, matching->left)); /* so that Dr x has moderate size */
   PetscCall(VecCopy(x, y));
   PetscCall(IDRSMatchingScaleInput(matching, PETSC_FALSE, y, y));
   PetscCall(VecSetGeneral(z, 1.3));
@@ -762,7 +762,7 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatGetMatching() of A, whose diagonal blocks are also matched by themselves; the matrix is also permuted by this library */
+/* Checks MatGetMatching() of A against matchings of its diagonal blocks, and the matrix that this library permutes */
 static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
 {
   Matched         whole, part;
@@ -782,7 +782,7 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(MatDuplicate(block, MAT_COPY_VALUES, &other));
   PetscCall(MatchedCreate(A, &whole));
   PetscCall(MatchedCreate(other, &part));
-  /* the rows are a permutation, that of the diagonal block */
+  /* the rows are the permutation of the diagonal block */
   PetscCall(ISGetIndices(whole.rows, &row));
   PetscCall(ISGetIndices(part.rows, &partrow));
   PetscCall(PetscCalloc1(n, &count));
@@ -798,7 +798,7 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(ISPermutation(whole.rows, &permutation));
   PetscCall(
     ComplainIf(wrong || !permutation, "%s: %" INT " rows are wrong, or the index set is not marked as a permutation", what, wrong));
-  /* the scalings are positive numbers, those of the diagonal block */
+  /* the scalings of the diagonal block are the same, and positive */
   for (PetscInt l = 0; l < 2; l++) {
     const PetscScalar *a, *b;
 
@@ -861,7 +861,7 @@ static PetscErrorCode TestMats(void)
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
       for (PetscInt kind = 0; kind < KINDS; kind++) {
         for (PetscInt l = 0; l < 4; l++) {
-          /* the scalings of RANGE and EXTREMES may be more than a number holds */
+          /* the scalings of RANGE and EXTREMES may exceed the range of numbers */
           const Choice choice = {(Layout)layout, sizes[is], l < 2 ? 0.15 : 0.02, (Kind)kind, (PetscBool)(l % 2), 10.0, ++sequence};
           char         what[128];
           Mat          A;
@@ -880,7 +880,7 @@ static PetscErrorCode TestMats(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On each process a chain whose scalings grow by this factor from row to row, or shrink */
+/* Creates on each process a chain whose scalings grow or shrink by this factor from row to row */
 static PetscErrorCode MatCreateChain(PetscReal factor, PetscInt n, Mat *A)
 {
   PetscInt begin, end;
@@ -941,7 +941,7 @@ static PetscErrorCode TestClipped(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries outside of the diagonal blocks do not matter */
+/* Entries outside of the diagonal blocks do not change the results */
 static PetscErrorCode TestOutside(void)
 {
   PetscFunctionBeginUser;
@@ -987,7 +987,7 @@ static PetscErrorCode TestOutputs(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Stores a value, on the process that has the row */
+/* Stores a value on the process that has the row */
 static PetscErrorCode MatStore(Mat A, PetscInt i, PetscInt j, PetscScalar a)
 {
   PetscInt begin, end;
@@ -1107,7 +1107,7 @@ static PetscErrorCode TestBadInput(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Multiplies the matched entry of a row of this process, unless it has no such row */
+/* Multiplies the matched entry of this row of the process by a factor, unless row is -1 */
 static PetscErrorCode MatScaleMatched(Mat A, IDRSMatching matching, PetscInt row, PetscReal factor)
 {
   PetscInt    begin, global, column;
@@ -1125,7 +1125,7 @@ static PetscErrorCode MatScaleMatched(Mat A, IDRSMatching matching, PetscInt row
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All entries times random factors from 1 - change to 1 + change */
+/* Multiplies all entries by random factors from 1 - change to 1 + change */
 static PetscErrorCode MatPerturb(Mat A, PetscReal change)
 {
   Mat          blocks[2] = {A, NULL};
@@ -1156,7 +1156,10 @@ static PetscErrorCode CopyScalings(IDRSMatching matching, Vec *left, Vec *right)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Adapts a matching to new values: the permutation is kept or not, as expected, and no scaled entry is larger than the bound */
+/*
+   Adapts a matching to new values, and checks that the permutation is kept, or not, as expected, and that no scaled entry is above
+   the bound
+*/
 static PetscErrorCode CheckKept(const char what[], IDRSMatching matching, Mat A, PetscBool expected, PetscReal bound)
 {
   PetscInt  ones, *column;
@@ -1236,7 +1239,7 @@ static PetscErrorCode TestUpdate(void)
       CheckKeptFor("a matched entry of zero", PETSC_FALSE, 0.0);
       PetscCall(MatCopy(B, A, SAME_NONZERO_PATTERN));
       CheckKeptFor("good values again", PETSC_TRUE, MATCHING_KEEP);
-      /* another permutation is better by many orders of magnitude, since this one has a tiny entry, in the densest block */
+      /* another permutation is better by many orders of magnitude, since this one has a tiny entry in the densest block */
       for (PetscInt i = 0; i < 50; i++)
         PetscCall(MatScaleMatched(A, matching, rank == size - 1 ? i : -1, i % 2 ? 1.0 : PETSC_MACHINE_EPSILON * 1e-10));
       if (matching->N && size < 3) CheckKeptFor("another optimum", PETSC_FALSE, 0.0);
@@ -1249,7 +1252,7 @@ static PetscErrorCode TestUpdate(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The permutation is kept if and only if scalings exist that leave no entry above the limit, or a few sweeps find none */
+/* The permutation is kept if and only if scalings exist with which no entry is above the limit, or a few sweeps find none */
 static PetscErrorCode TestUpdateLimits(void)
 {
   const PetscReal ratios[] = {0.5, 1.0, 1.5, 3.9, 4.1, 1e3, 1e30};
@@ -1285,7 +1288,7 @@ static PetscErrorCode TestUpdateLimits(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows without an entry in the diagonal block, or with explicit zeros in it: the scalings of unchanged values stay as they are */
+/* Rows without an entry in the diagonal block, or with explicit zeros in it: if values do not change, scalings do not change */
 static PetscErrorCode TestUpdateSingular(void)
 {
   PetscFunctionBeginUser;
@@ -1325,7 +1328,7 @@ static PetscErrorCode TestUpdateSingular(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A limited computation gives up on all processes if one of them reaches its limit, and else computes the same matching */
+/* A limited computation stops on all processes if one of them reaches its limit, and otherwise computes the same matching */
 static PetscErrorCode TestLimited(void)
 {
   const Choice choice = {LAYOUT_EVEN, 200, 0.03, UNIFORM, PETSC_TRUE, 0.0, 9000};
@@ -1358,7 +1361,7 @@ static PetscErrorCode TestLimited(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a view says of a matching */
+/* The matching in a view */
 static PetscErrorCode TestView(void)
 {
   const char file[] = "matching_view.txt";

@@ -14,7 +14,7 @@ typedef struct {
   PetscScalar gamma[MOST], theta[MOST], mu[MOST], c[MOST + 1];
 } Sequence;
 
-/* One without a pattern */
+/* Fills a sequence with coefficients without a pattern */
 static void SequenceFill(PetscInt k, Sequence *sequence)
 {
   for (PetscInt j = 0; j <= k; j++) {
@@ -30,7 +30,7 @@ static void SequenceFill(PetscInt k, Sequence *sequence)
   }
 }
 
-/* All entries of a vector, on all processes */
+/* Gathers all entries of a vector on all processes */
 static PetscErrorCode GatherCreate(Vec v, Vec *all)
 {
   VecScatter scatter;
@@ -43,7 +43,7 @@ static PetscErrorCode GatherCreate(Vec v, Vec *all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Step j from the vectors computed before it: |v_j - exact| is within the rounding errors of this step alone */
+/* Checks step j with the vectors computed before it: |v_j - exact| is within the rounding errors of this step */
 static PetscErrorCode CheckStep(const char what[], Mat A, Vec inverse, const Sequence *sequence, PetscInt j, Vec before, Vec last,
                                 Vec next)
 {
@@ -92,7 +92,7 @@ static PetscErrorCode CheckStep(const char what[], Mat A, Vec inverse, const Seq
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = b + sum of c_j v_j within rounding errors, without b if it is NULL */
+/* Checks y = b + sum of c_j v_j within rounding errors, without b if it is NULL */
 static PetscErrorCode CheckSum(const char what[], PetscInt k, const Sequence *sequence, Vec x, Vec v[], Vec b, Vec y)
 {
   const PetscScalar *array[MOST + 1], *sum, *base = NULL;
@@ -121,8 +121,8 @@ static PetscErrorCode CheckSum(const char what[], PetscInt k, const Sequence *se
 }
 
 /*
-   The sum of a streamed matrix, also added to b, and the product with it as PCPOLY computes them. The product is that of MatMult(),
-   on several processes within rounding errors; the sum without b has the bits of the one that is given
+   Checks the sum of a streamed matrix, also added to b, and the product with it, as PCPOLY computes them. The product agrees with
+   MatMult(), on several processes within rounding errors; the sum without b has the bits of `given`
 */
 static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, const Sequence *sequence, Vec x, Vec v[], Vec b,
                                    Vec given)
@@ -158,7 +158,7 @@ static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy that is streamed, in so much memory: to a GPU where the vectors are there, else to an emulated device */
+/* Creates a streamed copy with this memory: to a GPU if the vectors are there, otherwise to an emulated device */
 static PetscErrorCode StreamedCreate(Mat A, PetscReal memory, Device *device, Mat *S)
 {
   char      options[80];
@@ -186,8 +186,8 @@ typedef enum {
   KIND_AIJ,   /* on a GPU and one process all steps in one kernel */
   KIND_STEPS, /* a kernel for each step */
   KIND_SHELL,
-  KIND_LEAST,  /* streamed: memory for a few steps of a pass */
-  KIND_STREAM, /* memory for all steps, and a part of the chunks */
+  KIND_LEAST,  /* streamed, with memory for a few steps per pass */
+  KIND_STREAM, /* streamed, with memory for all steps and a part of the chunks */
   KINDS
 } Kind;
 static const char *const kinds[] = {"aij", "aij, step by step", "shell", "aijstream, little memory", "aijstream"};
@@ -249,7 +249,7 @@ static PetscErrorCode TestSteps(void)
           PetscCall(MatPowersSum(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, NULL));
           PetscCall(VecEqual(y, vk, &same));
           PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": another sum without the last vector", what, k));
-          if (kind == KIND_STREAM) { /* in any memory */
+          if (kind == KIND_STREAM) { /* with any memory */
             PetscCall(VecEqual(y, last, &same));
             PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": other bits than with less memory", what, k));
           }
@@ -271,8 +271,8 @@ static PetscErrorCode TestSteps(void)
 }
 
 /*
-   One process alone writes to its part of the diagonal and of x: their state is another one there then, and what others have of
-   them is exchanged all the same
+   One process writes to its part of the diagonal and of x, so that states differ between processes; the other processes still
+   receive the new values
 */
 static PetscErrorCode TestOneProcess(void)
 {
@@ -320,7 +320,7 @@ static PetscErrorCode TestOneProcess(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A diagonal matrix, whose powers are polynomials of numbers */
+/* Creates a diagonal matrix, whose powers are polynomials of its entries */
 static PetscErrorCode DiagonalCreate(PetscInt n, PetscReal low, PetscReal high, Mat *A, Vec *x, Vec *values)
 {
   PetscInt rstart, rend;
@@ -344,7 +344,7 @@ static PetscErrorCode DiagonalCreate(PetscInt n, PetscReal low, PetscReal high, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Powers, products of differences, and cosines, from their formulas */
+/* Compares powers, products of differences, and cosines with their formulas */
 static PetscErrorCode TestBases(void)
 {
   const PetscInt  k = 12, n = 41;
@@ -395,7 +395,7 @@ static PetscErrorCode TestBases(void)
     PetscCall(ComplainIf(basis >= 2 && !(largest <= 1.0 + 1000 * PETSC_MACHINE_EPSILON), "%s: as large as %g", names[basis],
                          (double)largest));
   }
-  /* one shift alone, and one that is there twice */
+  /* one shift, and a shift that occurs twice */
   PetscCall(MatPowersSetNewton(3, 1, re, NULL, gamma, theta, mu));
   PetscCall(ComplainIf(gamma[2] != 1.0 || theta[2] != 2.0 || mu[2] != 0.0, "one shift"));
   PetscCall(MatPowersSetNewton(2, 2, (PetscReal[]){0.5, 0.5}, NULL, gamma, theta, mu));
@@ -409,8 +409,8 @@ static PetscErrorCode TestBases(void)
 }
 
 /*
-   Vectors of another size and type than before, and a million steps; fewer of them on several processes, which in each look for
-   messages, and yield to all that runs beside them
+   Vectors of another size and type than before, and a million steps; fewer steps on several processes, which look for messages in
+   each step, and yield to other processes
 */
 static PetscErrorCode TestUse(void)
 {
@@ -448,7 +448,7 @@ static PetscErrorCode TestBadInput(void)
 {
   const PetscScalar good[3] = {1.0, 1.0, 1.0}, bad[3] = {1.0, NAN, 1.0};
   PetscScalar       out[3];
-  Mat               A, R, L; /* of L the first process has all columns */
+  Mat               A, R, L; /* in L the first process has all columns */
   Vec               x, y, z, values;
   PetscMPIInt       rank, ranks;
 

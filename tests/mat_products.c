@@ -1,6 +1,6 @@
-static char help[] = "The products of KSPIDRS, which compute x = A u together with the inner products of x: by csr and by sliced,\n\
-against long double, for rows of many lengths, matrices that change, and matrices whose rows are on several processes. Left out\n\
-where the GPU is not asked for.\n\
+static char help[] = "Products of KSPIDRS that compute x = A u and the inner products of x in one kernel: csr and sliced\n\
+compared with long double, for rows of many lengths, matrices that change, and matrices with rows on\n\
+several processes. Skipped unless a GPU is requested.\n\
   -implementation <host> - cuda to run the test\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
   -rows n1,n2,...        - numbers of rows of the small matrices\n\n";
@@ -8,10 +8,10 @@ where the GPU is not asked for.\n\
 #include <petscidrs/private/idrsworkimpl.h>
 #include "patterns.h"
 
-/* Bound on the error of a sum, over the sum of the sizes of its terms: each thread adds up few rows one after the other */
+/* Bound on the error of a sum, relative to the sum of the moduli of its terms: each thread adds few rows one after the other */
 #define SUM_BOUND (200 * (long double)PETSC_MACHINE_EPSILON)
 
-/* a^H b over all processes, in long double, against a sum of a projection; a = NULL: column j of the hashed shadow space */
+/* Compares a sum of a projection with a^H b over all processes, in long double; a = NULL: column j of the hashed shadow space */
 static PetscErrorCode CheckSum(Vec a, PetscInt j, Vec b, PetscScalar sum, const char what[], const char name[])
 {
   const PetscScalar *aarray = NULL, *barray;
@@ -46,7 +46,7 @@ static PetscErrorCode CheckSum(Vec a, PetscInt j, Vec b, PetscScalar sum, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sums of a projection of x, and of y where there is one */
+/* Checks the sums of a projection of x, and of y if there is one */
 static PetscErrorCode CheckSums(IDRSWork work, Vec P[], Vec x, Vec y, const PetscScalar sums[], const char what[])
 {
   const PetscInt s = work->s;
@@ -63,7 +63,7 @@ static PetscErrorCode CheckSums(IDRSWork work, Vec P[], Vec x, Vec y, const Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step: x = A u, which was poisoned, and its sums, which stay in the work */
+/* Makes one step: x = A u, where x was NaN before, and its sums, which stay in the work */
 static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
 {
   IDRSOutcome outcome;
@@ -77,7 +77,7 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All kinds of steps with this matrix */
+/* Tests all kinds of steps with this matrix */
 static PetscErrorCode TestSteps(IDRSWork work, Vec P[], Mat A, const char what[])
 {
   const PetscInt s       = work->s;
@@ -121,9 +121,9 @@ static PetscErrorCode TestSteps(IDRSWork work, Vec P[], Mat A, const char what[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static KSPIDRSCommunication communication = KSP_IDRS_COMMUNICATION_MPI; /* peer: the halo goes through the kernels */
+static KSPIDRSCommunication communication = KSP_IDRS_COMMUNICATION_MPI; /* peer: the kernels exchange the halo */
 
-/* Sets the operator, with the halo as in the begin of a solve */
+/* Sets the operator, with the halo as at the begin of a solve */
 static PetscErrorCode SetOperator(IDRSWork work, IDRSProduct product, Mat A, KSPIDRSProduct kind)
 {
   PetscFunctionBeginUser;
@@ -132,9 +132,7 @@ static PetscErrorCode SetOperator(IDRSWork work, IDRSProduct product, Mat A, KSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Among several columns, A u has the bits that the projection gives it where rows are short, so that columns are taken as they are
-*/
+/* If rows are short, A u has the same bits in a product of several columns as in the projection */
 static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char what[])
 {
   const IDRSStep step = {.k = 0, .matvec = PETSC_TRUE};
@@ -160,7 +158,7 @@ static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values, and a new pattern, of the same matrix */
+/* New values and a new pattern of the same matrix */
 static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSProduct kind, Mat A, const char what[])
 {
   const IDRSStep step   = {.k = 0, .matvec = PETSC_TRUE};
@@ -177,7 +175,7 @@ static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSPro
   for (PetscInt back = 0; back < 2; back++) {
     PetscCall(MatScale(A, back ? 0.5 : 2.0));
     PetscCall(VecScale(first, back ? 0.5 : 2.0));
-    if (back) PetscCall(SetOperator(work, product, A, kind)); /* else in the midst of a solve */
+    if (back) PetscCall(SetOperator(work, product, A, kind)); /* otherwise the matrix changes during a solve */
     PetscCall(Project(work, &step, work->G[0]));
     PetscCall(VecEqual(work->G[0], first, &same));
     PetscCall(ComplainIf(!same, "%s: values scaled by %g were not taken", what, back ? 0.5 : 2.0));
@@ -197,7 +195,7 @@ static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSPro
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix with so many rows of this process, and s shadow vectors */
+/* Tests a matrix with n rows on this process and s shadow vectors */
 static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool given, PetscBool changes)
 {
   Mat         A;
@@ -221,7 +219,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
-    if (pattern == BLOCKS && n && !(changes && kind != KSP_IDRS_PRODUCT_CSR)) /* the changes for the first kind end the blocks */
+    if (pattern == BLOCKS && n && !(changes && kind != KSP_IDRS_PRODUCT_CSR)) /* changes with csr destroy the blocks */
       PetscCall(ComplainIf(product->tilesize != patternblock || product->notiles,
                            "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->tilesize, patternblock,
                            product->notiles ? product->notiles : "unasked"));
@@ -261,7 +259,7 @@ int main(int argc, char **argv)
     if (passes != KSP_IDRS_CUDA) PetscCall(SkipWithoutGPU());
     else {
       for (PetscInt l = 0; l < spaces; l++) {
-        /* another number of rows on every process */
+        /* a different number of rows on every process */
         for (PetscInt i = 0; i < sizes; i++) {
           const PetscInt n = rows[(i + rank) % sizes];
 

@@ -1,6 +1,6 @@
-static char help[] = "Matrices that are streamed to a device: chunks, packed columns and the order of a pass against plain\n\
-searches of the graph, for real matrices and for empty rows, a dense row and rows longer than a chunk; passes on a device that is\n\
-emulated, with every order of copies and computations that it might take.\n\
+static char help[] = "Matrices that are streamed to a device: chunks, packed columns and the order of a pass compared with plain\n\
+searches of the graph, for real matrices and for empty rows, a dense row and rows longer than a chunk;\n\
+passes on an emulated device, with various orders of copies and computations.\n\
   -matrices <directory> - where the real matrices are\n\n";
 
 #include "../tutorials/matrixmarket.h"
@@ -11,21 +11,21 @@ emulated, with every order of copies and computations that it might take.\n\
 typedef struct {
   char         name[32];
   PetscInt     n, *i, *j;
-  PetscInt    *entry; /* where the entries of a row begin in the matrix that has these rows in another order; NULL: i */
+  PetscInt    *entry; /* first entry of each row in the matrix that has these rows in another order; NULL: i */
   PetscScalar *a;
 } Rows;
 
 /* Generated matrices */
 typedef enum {
   EMPTY,
-  ONE,    /* row */
+  ONE,    /* one row */
   GRID,   /* 24 x 24 x 4 points */
-  GAPS,   /* most rows are empty, and the last ones */
-  DENSE,  /* a row has all columns */
-  COLUMN, /* a column is in all rows */
+  GAPS,   /* most rows are empty, also the last ones */
+  DENSE,  /* one row has all columns */
+  COLUMN, /* all rows have one column */
   ARROW,  /* the last row has all columns */
   FAR,    /* columns anywhere */
-  UPPER,  /* columns behind the diagonal alone */
+  UPPER,  /* columns behind the diagonal only */
   KINDS
 } Kind;
 static const char *const kinds[] = {"no rows",      "one row", "grid",        "gaps",          "dense row",
@@ -115,7 +115,7 @@ static PetscErrorCode RowsFree(Rows *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chunks, columns, widths, and the chunks that each has columns in, itself included */
+/* Checks chunks, columns, widths, and the chunks that contain the columns of each chunk, including itself */
 static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, size_t bytes)
 {
   PetscInt row = 0, wrong = 0, *chunkof;
@@ -175,14 +175,14 @@ static PetscErrorCode CheckPattern(const Rows *rows, IDRSStreamPattern pattern, 
 }
 
 /*
-   Every step has what it reads: its chunk in its slot, the rows of the levels before in the rings, by the columns of the matrix.
-   All chunks have all levels in the end. A chunk is sent while what the chunk before made possible is computed, so it must not take
-   the slot of one of those
+   Checks that every step has its input: its chunk in its slot, and for each column of the matrix the rows of the lower levels in
+   the rings. In the end all chunks have all levels. A chunk is sent while the steps since the previous chunk are computed, so it
+   must not overwrite a slot that these steps read
 */
 static PetscErrorCode CheckSchedule(const Rows *rows, IDRSStreamPattern pattern, PetscInt levels, PetscInt residents)
 {
   IDRSStreamSchedule schedule;
-  /* the chunk before was sent; last: the step that a slot was read in last */
+  /* previous: the step that sent the previous chunk; last: the last step that read a slot */
   PetscInt *slot, **ring, *last, wrong = 0, computed = 0, previous = 0;
 
   PetscFunctionBeginUser;
@@ -191,7 +191,7 @@ static PetscErrorCode CheckSchedule(const Rows *rows, IDRSStreamPattern pattern,
   for (PetscInt s = 0; s < schedule->slots; s++) slot[s] = last[s] = -1;
   for (PetscInt j = 0; j <= levels; j++) {
     PetscCall(PetscMalloc1(rows->n, &ring[j]));
-    for (PetscInt r = 0; r < rows->n; r++) ring[j][r] = j ? -1 : r; /* the row that is there */
+    for (PetscInt r = 0; r < rows->n; r++) ring[j][r] = j ? -1 : r; /* the row in this place */
   }
   for (PetscInt s = 0; s < schedule->nsteps; s++) {
     const IDRSStreamStep  *step  = &schedule->steps[s];
@@ -238,8 +238,8 @@ static PetscErrorCode CheckSchedule(const Rows *rows, IDRSStreamPattern pattern,
 }
 
 /*
-   The least memory is enough and no byte less is; with more of it there are more levels, more chunks stay, and in the end all of
-   them
+   Checks that the least memory is sufficient, and one byte less is not. With more memory there are more levels, more resident
+   chunks, and in the end all chunks are resident
 */
 static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, PetscInt levels)
 {
@@ -273,7 +273,7 @@ static PetscErrorCode CheckFit(const Rows *rows, IDRSStreamPattern pattern, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows in the order of the chunks, entries of a row as they are */
+/* Creates the rows in the order of the chunks; the entries of a row keep their order */
 static PetscErrorCode RowsOrder(const Rows *rows, IDRSStreamPattern pattern, Rows *ordered)
 {
   PetscInt *place, wrong = 0, count = 0;
@@ -306,7 +306,7 @@ static PetscErrorCode RowsOrder(const Rows *rows, IDRSStreamPattern pattern, Row
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* In the order of the matrix and in that of reverse Cuthill and McKee */
+/* Tests the order of the matrix and the reverse Cuthill-McKee order */
 static PetscErrorCode TestPlan(const Rows *rows)
 {
   const size_t bytes[] = {1, 3000, 40000, 10000000};
@@ -331,7 +331,7 @@ static PetscErrorCode TestPlan(const Rows *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = A x of the rows of a pattern, on a device of its own */
+/* Computes y = A x for the rows of a pattern, on a device of its own */
 static PetscErrorCode RunProduct(IDRSStreamPattern pattern, const PetscScalar a[], const PetscScalar x[], PetscScalar y[])
 {
   IDRSStream stream;
@@ -350,8 +350,8 @@ static PetscErrorCode RunProduct(IDRSStreamPattern pattern, const PetscScalar a[
 }
 
 /*
-   A chunk with so many differences between columns and rows that 8 and 16 bits do not do, and one at each border; its product is a
-   sum of the numbers of its columns
+   A chunk with so many differences between columns and rows that 8 and 16 bits do not suffice, and one chunk at each limit; its
+   product is a sum of the numbers of its columns
 */
 static PetscErrorCode TestWidths(void)
 {
@@ -385,7 +385,7 @@ static PetscErrorCode TestWidths(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows and slots of a pass of so many levels in chunks of so many bytes, none of which is resident */
+/* Computes rows and slots of a pass of so many levels with chunks of so many bytes, none of which is resident */
 static PetscErrorCode GetWindow(const Rows *rows, size_t bytes, PetscBool ordered, PetscInt levels, PetscInt *live,
                                 PetscReal *share)
 {
@@ -403,8 +403,8 @@ static PetscErrorCode GetWindow(const Rows *rows, size_t bytes, PetscBool ordere
 }
 
 /*
-   The rows of a level that are live are those of some neighbouring chunks, however many levels there are: a grid, in chunks of more
-   rows than a plane has
+   The live rows of a level belong to some neighbouring chunks, for any number of levels: a grid, in chunks with more rows than a
+   plane
 */
 static PetscErrorCode TestWindow(void)
 {
@@ -481,7 +481,7 @@ static void RowsMultiply(const Rows *rows, const PetscScalar x[], PetscScalar y[
   }
 }
 
-/* The same step by step, from the rows */
+/* Computes the same step by step, from the rows */
 static PetscErrorCode WholeCreate(const Rows *rows, Whole *whole)
 {
   PetscScalar **const v = whole->exact.v;
@@ -520,7 +520,7 @@ static PetscErrorCode WholeDestroy(Whole *whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Numbers that differ by more than the rounding errors of another order of operations; NaN does */
+/* Counts numbers that differ by more than the rounding errors of another order of operations; NaN differs */
 static PetscInt Differences(PetscInt n, const PetscScalar a[], const PetscScalar b[])
 {
   PetscInt  wrong = 0;
@@ -533,7 +533,7 @@ static PetscInt Differences(PetscInt n, const PetscScalar a[], const PetscScalar
   return wrong;
 }
 
-/* The last vector and a result have the bits that they had the first time */
+/* Checks that the last vector and a result have the bits of the first run */
 static PetscErrorCode CheckBits(const char what[], PetscInt n, const PetscScalar last[], const PetscScalar y[], Results *first,
                                 PetscBool *known)
 {
@@ -552,8 +552,8 @@ static PetscErrorCode CheckBits(const char what[], PetscInt n, const PetscScalar
 }
 
 /*
-   All levels in passes of as many as fit: v[j] for levels at the end of a pass and before, and the sum in y; or all levels are
-   wanted
+   Computes all levels in passes of as many levels as fit: v[j] for levels at the end of a pass and before it, and the sum in y;
+   with `all`, all levels
 */
 static PetscErrorCode RunSequence(IDRSStream stream, const Whole *whole, PetscBool all, Results *results)
 {
@@ -579,8 +579,8 @@ static PetscErrorCode RunSequence(IDRSStream stream, const Whole *whole, PetscBo
 }
 
 /*
-   In any memory and with any order on the device the results have the same bits, those of chunks of another size, and the counts
-   are right
+   With any memory and any order on the device, and with chunks of another size, the results have the same bits, and the counts are
+   right
 */
 static PetscErrorCode TestPasses(const Rows *rows)
 {
@@ -617,7 +617,7 @@ static PetscErrorCode TestPasses(const Rows *rows)
         PetscCall(IDRSStreamCreate(pattern, values, part % 2 ? limit : 0, &deviceops, &device, &stream));
         for (PetscInt again = 0; again < 3; again++) {
           PetscCall(RunSequence(stream, &whole, (PetscBool)(again == 1), &results));
-          PetscCall(PetscArrayzero(values, rows->i[rows->n])); /* nothing reads them between the passes */
+          PetscCall(PetscArrayzero(values, rows->i[rows->n])); /* no pass reads them later */
           PetscCall(DeviceSettle(&device));
           PetscCall(PetscArraycpy(values, rows->a, rows->i[rows->n]));
           if (again == 1) PetscCall(IDRSStreamSetValues(stream, values));
@@ -652,18 +652,18 @@ static PetscErrorCode TestPasses(const Rows *rows)
 #define PARTS 3
 
 /*
-   The rows of a process, as a process of its own sees them: the diagonal block, and all other rows as ghosts, of which those that
-   are too far away are to be left out
+   The rows of a process, as this process has them: the diagonal block, and all other rows as ghosts. The tested functions must omit
+   ghosts that are too far away
 */
 typedef struct {
-  PetscInt begin, end, count; /* of the own rows; ghosts */
+  PetscInt begin, end, count; /* own rows; number of ghosts */
   /* distance: of each row of the matrix, by a plain search */
   PetscInt           *i, *j, *outeri, *outerj, *ghosti, *split, *ghostj, *distance;
   PetscScalar        *a, *outera, *ghosta;
   IDRSStreamGhostRows given;
 } Part;
 
-/* The first row of a part; the second one is empty */
+/* Returns the first row of a part; the second part is empty */
 static PetscInt PartBegin(const Rows *rows, PetscInt part)
 {
   return part == 0 ? 0 : part == PARTS ? rows->n : rows->n / 3;
@@ -674,7 +674,7 @@ static PetscInt PartOf(const Rows *rows, PetscInt row)
   return row < PartBegin(rows, 1) ? 0 : PARTS - 1;
 }
 
-/* The row that has this column of a part */
+/* Returns the row of the matrix for this column of a part */
 static PetscInt GlobalColumn(const Part *part, PetscInt column)
 {
   const PetscInt n = part->end - part->begin, g = column - n;
@@ -689,7 +689,7 @@ static PetscInt PartColumn(const Part *part, PetscInt row)
   return row >= part->begin && row < part->end ? row - part->begin : n + (row < part->begin ? row : row - n);
 }
 
-/* Entries of a row whose columns are in the diagonal block of its process, or the others, to the end of j and a */
+/* Appends to j and a the entries of a row whose columns are in the diagonal block of its process, or the others */
 static PetscInt Append(const Rows *rows, const Part *part, PetscInt row, PetscBool inner, PetscInt offset, PetscInt end,
                        PetscInt j[], PetscScalar a[])
 {
@@ -755,7 +755,7 @@ static PetscErrorCode PartDestroy(Part *part)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The row of the matrix that this column of a pattern with ghosts is */
+/* Returns the row of the matrix for this column of a pattern with ghosts */
 static PetscInt RowOf(const Part *part, IDRSStreamGhosts ghosts, PetscInt column)
 {
   const PetscInt n = part->end - part->begin;
@@ -764,8 +764,8 @@ static PetscInt RowOf(const Part *part, IDRSStreamGhosts ghosts, PetscInt column
 }
 
 /*
-   Entries of a row of the matrix, of its diagonal block or not, against row r of packed ones, of which there are count rows: offsets,
-   columns, and values at their place
+   Compares the entries of a row of the matrix, inside or outside its diagonal block, with row r of packed ones: offsets, columns,
+   and values in their place
 */
 static PetscInt CheckEntries(const Rows *rows, const Part *part, IDRSStreamGhosts ghosts, PetscInt row, PetscBool inner,
                              const IDRSStreamOutside *packed, size_t valuesplace, PetscInt r)
@@ -790,8 +790,7 @@ static PetscInt CheckEntries(const Rows *rows, const Part *part, IDRSStreamGhost
 }
 
 /*
-   The ghosts are those within the depth; they have the rows that they are to have, and so have the own rows outside of the diagonal
-   block
+   Checks that the ghosts are those within the depth, and that their rows, and the own rows outside of the diagonal block, are right
 */
 static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStreamPattern pattern, PetscInt depth)
 {
@@ -828,12 +827,12 @@ static PetscErrorCode CheckGhosts(const Rows *rows, const Part *part, IDRSStream
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every level of a row, own or of a ghost, finds the level below of all its columns, where it is kept */
+/* Checks that for each level of a row, own or of a ghost, the level below of all its columns is available */
 static PetscErrorCode CheckGhostSchedule(const Rows *rows, const Part *part, IDRSStreamPattern pattern, PetscInt levels)
 {
   const IDRSStreamGhosts ghosts = pattern->ghosts;
   IDRSStreamSchedule     schedule;
-  PetscInt              *done, wrong = 0; /* done: the levels of each row of the matrix that are there */
+  PetscInt              *done, wrong = 0; /* done: number of available levels of each row of the matrix */
 
   PetscFunctionBeginUser;
   PetscCall(IDRSStreamScheduleCreate(pattern, levels, 0, &schedule));
@@ -868,7 +867,7 @@ static PetscErrorCode CheckGhostSchedule(const Rows *rows, const Part *part, IDR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The ghosts of a vector of the matrix */
+/* Gathers the ghosts of a vector of the matrix */
 static PetscErrorCode Gather(const Part *part, IDRSStreamGhosts ghosts, const PetscScalar all[], PetscScalar values[])
 {
   const PetscInt n = part->end - part->begin;
@@ -879,8 +878,8 @@ static PetscErrorCode Gather(const Part *part, IDRSStreamGhosts ghosts, const Pe
 }
 
 /*
-   All levels, their sum, and the product with it, in passes of so many levels, by all parts one after another; before a pass each
-   part takes what it needs of the others
+   Computes all levels, their sum, and the product with it, in passes of so many levels, with all parts in turn; before a pass each
+   part copies its ghosts from the others
 */
 static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const Whole *whole, PetscInt levels, Results *results)
 {
@@ -935,8 +934,8 @@ static PetscErrorCode RunParts(const Part parts[], IDRSStream streams[], const W
 }
 
 /*
-   Three processes, one of which is empty: ghosts against a plain search, and passes that give the same bits with any depth, chunks
-   and memory
+   Three processes, one of which is empty: ghosts compared with a plain search, and passes that have the same bits with any depth,
+   chunks and memory
 */
 static PetscErrorCode TestParts(const Rows *rows)
 {
@@ -1006,7 +1005,7 @@ static PetscErrorCode TestParts(const Rows *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A rectangular matrix, of which there are products only; an infinite entry of x stays in the rows that have its column */
+/* A rectangular matrix, which supports products only; an infinite entry of x affects only the rows with its column */
 static PetscErrorCode TestProduct(void)
 {
   const PetscInt    i[] = {0, 2, 2, 3}, j[] = {0, 6, 3};
@@ -1023,8 +1022,8 @@ static PetscErrorCode TestProduct(void)
 }
 
 /*
-   Too little memory is told with what was given and what is needed; whichever operation of the device fails, nothing stays pinned,
-   and the next sequence is right
+   The error for too little memory states the available and the required bytes. After a failure of any operation of the device
+   nothing stays pinned, and the next sequence is right
 */
 static PetscErrorCode TestErrors(void)
 {

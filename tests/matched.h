@@ -1,5 +1,6 @@
 /*
-   Preconditioners of matrices that a matching permutes and scales, by functions of PETSc: the reference for PCMATCHING and PCPOLY
+   Preconditioners of matrices that are permuted and scaled by a matching, with functions of PETSc: the reference for PCMATCHING and
+   PCPOLY
 */
 #pragma once
 
@@ -41,7 +42,7 @@ static inline PetscErrorCode ReferenceDestroy(Reference *reference)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The entries of x in another order; the order of each process is one of its own rows */
+/* Permutes the entries of x; the order of each process contains its own rows only */
 static inline PetscErrorCode Permute(Vec x, IS rows, Vec y)
 {
   const PetscInt    *from;

@@ -1,5 +1,5 @@
-static char help[] = "The algebra of single recurrences, and of block recurrences with one column: both get the same\n\
-sums, and are compared with Gaussian elimination in long double. Sums that end a recurrence end both.\n\n";
+static char help[] = "The algebra of single recurrences, and of block recurrences with one column: both use the same sums, and\n\
+are compared with Gaussian elimination in long double. Sums that end one recurrence end the other.\n\n";
 
 #include "works.h"
 #include <petscidrs/private/idrsblockscalars.h>
@@ -16,8 +16,8 @@ typedef long double Long;
 #endif
 
 /*
-   The reference, with M[i][j] in row i. G_k and U_k of the block recurrence are those of the reference times scale[k], the T
-   of their directions
+   The reference; M[i][j] is in row i. G_k and U_k of the block recurrence equal the reference times scale[k], the factor T of their
+   directions
 */
 typedef struct {
   PetscInt    s;
@@ -31,7 +31,7 @@ typedef struct {
   IDRSScalars      single;
   IDRSBlockScalars block;
   PetscScalar      storage[IDRS_STORAGE(MAX_S)], blockstorage[IDRS_BLOCK_STORAGE(MAX_S, 1)];
-  PetscBool        goes[2];   /* single, block: the recurrence goes on */
+  PetscBool        goes[2];   /* single, block: the recurrence continues */
   PetscReal        square[2]; /* of the norm of the next r after an omega step */
 } Both;
 
@@ -122,7 +122,7 @@ static PetscErrorCode Begin(PetscInt s, PetscReal cosine, Reference *reference, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets sums of a step that follow no pattern. G_0 to G_s-1 are far from parallel, and |t^H r| <= |t| |r| */
+/* Sets sums of a step without a pattern. G_0 to G_s-1 are far from parallel, and |t^H r| <= |t| |r| */
 static void SetSums(Reference *reference, PetscInt step, PetscInt k)
 {
   const PetscInt  s    = reference->s;
@@ -136,7 +136,7 @@ static void SetSums(Reference *reference, PetscInt step, PetscInt k)
   sums[IDRS_SUM_XY(s)] *= PetscSqrtReal(xx * yy / 2);
 }
 
-/* Makes step k of the three. x of the block recurrence is scaled by its T */
+/* Makes step k of all three. x of the block recurrence is scaled by its T */
 static PetscErrorCode Continue(Reference *reference, Both *both, PetscInt k)
 {
   const PetscInt        s      = reference->s;
@@ -164,7 +164,7 @@ static PetscErrorCode Continue(Reference *reference, Both *both, PetscInt k)
                                 IDRS_CONTINUES);
   IDRSBlockScalarsContinue(&both->block, (int)k, &bounds, block, &norms);
   both->goes[1] = (PetscBool)!norms.stopped;
-  if (k == s && both->goes[1]) { /* the same once more, for the norm */
+  if (k == s && both->goes[1]) { /* once more, for the norm */
     (void)IDRSBlockScalarsFinish(&both->block, (int)k, reference->cosine, block, &rnorm);
     both->square[1] = rnorm * rnorm;
   }
@@ -172,7 +172,7 @@ static PetscErrorCode Continue(Reference *reference, Both *both, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares numbers of the reference with those of the others, of which numbers of the block are multiplied by top / bottom first */
+/* Compares numbers of the reference with both algebras; numbers of the block are multiplied by top / bottom first */
 static PetscErrorCode Compare(const char what[], PetscInt s, PetscInt k, PetscInt count, const Long expected[],
                               const PetscScalar single[], const PetscScalar block[], const PetscReal top[], PetscReal bottom)
 {
@@ -243,7 +243,7 @@ static PetscErrorCode TestCycles(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Some sums of a step are replaced: whether both recurrences go on */
+/* Replaces some sums of a step, and checks whether both recurrences continue */
 #define ALL_PX (-1)
 
 static PetscErrorCode TestDecisions(void)

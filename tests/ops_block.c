@@ -10,7 +10,7 @@ static char help[] = "The operations of block IDR(s) against dense algebra, writ
 #define MAX_TASKS 70
 #define SEED      12345
 
-/* Columns of the operations, and their entries as they were at the begin, for the dense algebra */
+/* Columns of the operations, and their first entries for the dense algebra */
 typedef struct {
   PetscInt      n, rstart, columns;
   IDRSWork      work;
@@ -81,7 +81,7 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of X as at the begin */
+/* Restores the first entries of the columns of X */
 static PetscErrorCode Refill(Problem *problem, PetscInt nx)
 {
   PetscFunctionBeginUser;
@@ -89,7 +89,7 @@ static PetscErrorCode Refill(Problem *problem, PetscInt nx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Y = D X C + X C, where the columns of Y are the last ones of X, or others */
+/* Y = D X C + X C; the columns of Y are the last columns of X, or others */
 static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled, PetscInt ny, PetscBool inplace,
                                   PetscBool diagonal, PetscBool add, Check *check)
 {
@@ -136,8 +136,8 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
 }
 
 /*
-   One sum after another in one call, each of which takes what the one before it has written, against a call for each; more of them
-   than a launch has
+   Several sums in one call, each of which reads the result of the previous one, compared with a call for each; more sums than a
+   launch has
 */
 static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal, Check *check)
 {
@@ -149,7 +149,7 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc2(nx * m, &C, 4 * m * problem->n, &apart));
   for (PetscInt i = 0; i < nx * m; i++) C[i] = Number(55, i) / (PetscReal)nx;
-  for (PetscInt i = 0; i < count; i++) { /* blocks take turns: those from i m on are written, and read by the next sum */
+  for (PetscInt i = 0; i < count; i++) { /* columns from i m on are written, then read by the next sum */
     const PetscInt first = i % 4;
 
     sums[i] = (IDRSBlockAxpy){.nx     = i % 3 ? nx : m,
@@ -188,12 +188,12 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A task: X has the columns from x on, W those from w on */
+/* A task: X has the columns from x on, W has the columns from w on */
 typedef struct {
   PetscInt rows, nw, nx, w, x;
 } Task;
 
-/* P^H X and W^H X by dense algebra, sums of this process */
+/* Computes P^H X and W^H X by dense algebra, as sums of this process */
 static void DenseDots(const Problem *problem, const Task *task, PetscScalar dense[])
 {
   PetscScalar *products = dense + task->rows * task->nx;
@@ -211,7 +211,7 @@ static void DenseDots(const Problem *problem, const Task *task, PetscScalar dens
   }
 }
 
-/* Many tasks in one call */
+/* Compares many tasks in one call */
 static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task tasks[], Check *check)
 {
   IDRSBlockDots dots[MAX_TASKS];
@@ -253,8 +253,8 @@ static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task 
 }
 
 /*
-   What the solver asks for with blocks of m columns, in a step and in the omega step, a block with itself and with another one, and
-   all of that with more tasks than are taken at a time
+   Tasks of the solver with m columns, in a step and in the omega step: a group of columns with itself and with another group, and
+   all of this with more tasks than one launch has
 */
 static PetscErrorCode TestProjections(Problem *problem, PetscInt m, Check *check)
 {

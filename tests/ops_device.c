@@ -1,7 +1,7 @@
-static char help[] = "A step of IDR(s) after the other by the back end that is tested, against the back end host from the same\n\
-state: passes with the algebra on the host, passes behind which a device does the algebra, one step of the kernel that makes\n\
-many (whole.cuh, wholecluster.cu, lanes.cuh), and a step of a block recurrence with its queue.\n\
-Numbers and vectors agree to rounding.\n\
+static char help[] = "Steps of IDR(s) with the tested back end, compared with the back end host from the same state: passes with\n\
+the algebra on the host, passes followed by the algebra on a device, one step of the kernel that makes\n\
+many (whole.cuh, wholecluster.cu, lanes.cuh), and a step of a block recurrence with its queue. Numbers and\n\
+vectors agree up to rounding.\n\
   -implementation <host> - the back end\n\
   -edges m1,m2,...       - grids of m x m points\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\n";
@@ -9,16 +9,16 @@ Numbers and vectors agree to rounding.\n\
 #include "works.h"
 #include "systems.h"
 
-/* Who makes the step */
+/* Ways to make a step */
 typedef enum {
-  WAY_PASSES, /* passes, the host does the algebra */
-  WAY_AHEAD,  /* passes, the device does it */
-  WAY_WHOLE,  /* a kernel with many steps, of which this is the only one */
+  WAY_PASSES, /* passes, with the algebra on the host */
+  WAY_AHEAD,  /* passes, with the algebra on the device */
+  WAY_WHOLE,  /* a kernel for many steps, which makes only one */
   WAYS
 } Way;
 static const char *const ways[] = {"passes", "passes behind the algebra of a device", "a step of a kernel with many"};
 
-/* Vectors beside the panels; D: of the preconditioner, if there is one */
+/* Vectors other than the panels; D: the preconditioner, if there is one */
 enum {
   R,
   Z,
@@ -66,7 +66,7 @@ static PetscErrorCode SideDestroy(Side *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The back end host has matrix and vectors of its own, which options such as -mat_type are not for */
+/* Creates the matrix and vectors of the back end host, to which options such as -mat_type must not apply */
 static PetscErrorCode ReferenceCreate(PetscInt m, PetscInt s, Side *side)
 {
   PetscOptions options;
@@ -78,7 +78,7 @@ static PetscErrorCode ReferenceCreate(PetscInt m, PetscInt s, Side *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The state that a step begins with: panels, vectors, and numbers with an M that can be divided by */
+/* Sets the state at the begin of a step: panels, vectors, and numbers with an M that is safe to divide by */
 static PetscErrorCode Load(Side *side, const IDRSStep *step, PetscBool diagonal)
 {
   IDRSWork       work    = side->work;
@@ -106,7 +106,7 @@ static PetscErrorCode Load(Side *side, const IDRSStep *step, PetscBool diagonal)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The step after this one */
+/* Returns the step after this one */
 static IDRSStep Next(const Side *side, const IDRSStep *step)
 {
   const PetscInt s = side->work->s;
@@ -127,7 +127,7 @@ static PetscErrorCode Matvec(Side *side, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The passes of a step, with the direction of the next one; r = r - G c where that ends the start */
+/* Makes the passes of a step, with the direction of the next one; r = r - G c at the end of the start */
 static PetscErrorCode Passes(Side *side, const IDRSStep *step, PetscBool diagonal)
 {
   IDRSWork        work  = side->work;
@@ -147,7 +147,7 @@ static PetscErrorCode Passes(Side *side, const IDRSStep *step, PetscBool diagona
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A step by passes, and the matvec and the sums of the next one */
+/* Makes a step by passes, and the matvec and the sums of the next one */
 static PetscErrorCode StepByPasses(Side *side, const IDRSStep *step, PetscBool diagonal, PetscBool ahead)
 {
   const IDRSStep next = Next(side, step);
@@ -172,7 +172,10 @@ static PetscErrorCode StepByPasses(Side *side, const IDRSStep *step, PetscBool d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One step of a kernel with many: the host is to make the iteration after it, whose matvec and sums the kernel leaves */
+/*
+   Makes one step with a kernel for many steps. The next iteration would be made by the host; the kernel has computed its matvec and
+   sums
+*/
 static PetscErrorCode StepByKernel(Side *side, const IDRSStep *step)
 {
   const IDRSLimits limits = {.bounds = wide, .maxits = 2, .anchornorm = 1.0, .tested = PETSC_MAX_REAL, .growth = PETSC_MAX_REAL};
@@ -188,11 +191,11 @@ static PetscErrorCode StepByKernel(Side *side, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is compared now, and how far sums may be apart: in units of rounding errors of the largest number */
+/* Description of the comparison, and allowed difference of sums in rounding errors of the largest number */
 static char      context[128];
 static PetscReal allowed;
 
-/* size: at least, of the terms that the numbers are sums of, which may vanish on paper */
+/* size: lower bound on the size of the terms of the sums, since the sums may vanish in exact arithmetic */
 static PetscErrorCode CompareSums(const char what[], PetscInt count, PetscReal size, const PetscScalar expected[],
                                   const PetscScalar found[])
 {
@@ -203,7 +206,7 @@ static PetscErrorCode CompareSums(const char what[], PetscInt count, PetscReal s
     const PetscReal difference = PetscAbsScalar(expected[i] - found[i]);
 
     size  = PetscMax(size, PetscAbsScalar(expected[i]));
-    worst = difference <= worst ? worst : difference; /* a NaN, too */
+    worst = difference <= worst ? worst : difference; /* also a NaN */
   }
   PetscCall(ComplainIf(!(worst <= allowed * PETSC_MACHINE_EPSILON * size), "%s: %s is off by %g of %g, %g rounding errors", context,
                        what, (double)worst, (double)size, (double)(worst / (size * PETSC_MACHINE_EPSILON))));
@@ -234,7 +237,7 @@ static PetscErrorCode CompareVecs(const char what[], PetscInt j, Vec expected, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The numbers that a step makes, and the sums of the next one but for r^H r, which only an unreported iteration has */
+/* Compares the numbers that a step computes, and the sums of the next one except r^H r, which only an unreported iteration has */
 static PetscErrorCode CompareScalars(const IDRSStep *step, const IDRSStep *next, const IDRSScalars *a, const IDRSScalars *b)
 {
   const PetscInt s = a->s, k = step->k, column = PetscMin(k, s - 1), from = step->start || k == s ? 0 : k + 1;
@@ -258,12 +261,12 @@ static PetscErrorCode CompareScalars(const IDRSStep *step, const IDRSStep *next,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Everything after a step: G, U, r, z, the t of an omega step that comes next, and the numbers */
+/* Compares the state after a step: G, U, r, z, the t of an omega step that comes next, and the numbers */
 static PetscErrorCode Compare(const IDRSStep *step, const Side *reference, const Side *side)
 {
   const IDRSStep next = Next(reference, step);
   const PetscInt s = reference->work->s, k = PetscMin(step->k, s - 1);
-  /* what is divided by may be small beside what it is the difference of */
+  /* a divisor is a difference, and may be small compared with its terms */
   const PetscScalar *column = reference->work->scalars.M + k * s;
   PetscReal          size   = 0.0;
   PetscInt           N;
@@ -282,7 +285,7 @@ static PetscErrorCode Compare(const IDRSStep *step, const Side *reference, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Steps k = 0 ... s, in the start and after it, in this way */
+/* Tests steps k = 0 ... s, in the start and after it, made in this way */
 static PetscErrorCode TestSteps(PetscInt m, PetscInt s, KSPIDRSImplementation back, Way way)
 {
   const char *why = NULL;
@@ -314,7 +317,7 @@ static PetscErrorCode TestSteps(PetscInt m, PetscInt s, KSPIDRSImplementation ba
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block recurrence of s steps with m columns: U, G, R, Z and T one after the other, and the sums that end a step */
+/* A block recurrence of s steps with m columns: U, G, R, Z and T one after another, and the sums that end a step */
 #define SUMS  4
 #define TERMS 8
 typedef struct {
@@ -360,7 +363,7 @@ static PetscErrorCode BlockDestroy(Block *block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Adds X C, or X C times -1 or omega, to the last sum, for columns of X that begin at this one, and entries of C in the algebra */
+/* Adds X C, times 1, -1 or omega, to the last sum, for columns of X from `first` on, and entries C of the algebra */
 static void BlockTerm(Block *block, PetscInt first, PetscInt columns, PetscInt sign, PetscBool omega, const PetscScalar *C,
                       PetscInt ld)
 {
@@ -374,7 +377,7 @@ static void BlockTerm(Block *block, PetscInt first, PetscInt columns, PetscInt s
   block->sum[block->nsums - 1].nx += columns;
 }
 
-/* A sum Y = ..., or Y += ..., whose terms follow */
+/* Begins a sum Y = ..., or Y += ..., whose terms follow */
 static void BlockSum(Block *block, PetscInt y, PetscBool add)
 {
   const PetscInt first = block->terms;
@@ -387,7 +390,7 @@ static void BlockSum(Block *block, PetscInt y, PetscBool add)
                                                .add  = add};
 }
 
-/* The sums that end step k, as at the head of idrsblockcycle.c */
+/* Sets the sums that end step k, as at the head of idrsblockcycle.c */
 static void BlockSetStep(Block *block, PetscInt k)
 {
   const IDRSBlockScalars *a = &block->algebra;
@@ -416,7 +419,7 @@ static void BlockSetStep(Block *block, PetscInt k)
   BlockTerm(block, G + next * m, q - next * m, -1, PETSC_TRUE, a->c + next * m, q);
 }
 
-/* The state that a step begins with: columns of M of the steps before it, and M = I behind them */
+/* Sets the state at the begin of a step: columns of M of the steps before it, and M = I behind them */
 static PetscErrorCode BlockLoad(Block *block, PetscInt k)
 {
   IDRSBlockScalars *a = &block->algebra;
@@ -441,7 +444,7 @@ static PetscErrorCode BlockLoad(Block *block, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The tasks of the projection: P^H G_k and R^H R, or P^H (T,R) and the Gram matrix of T and R, whose list is made here */
+/* Sets the tasks of the projection: P^H G_k and R^H R, or P^H (T,R) and the Gram matrix of T and R; `both` lists T and R */
 static PetscInt BlockTasks(const Block *block, PetscInt k, IDRSBlockVec both[], IDRSBlockDots dots[])
 {
   const PetscInt m = block->m, q = block->s * m;
@@ -459,7 +462,7 @@ static PetscInt BlockTasks(const Block *block, PetscInt k, IDRSBlockVec both[], 
   return 1;
 }
 
-/* Sums, algebra and combines of step k, by the queue of a device or by the host; then the sums once more */
+/* Makes sums, algebra and combines of step k, by the queue of a device or on the host; then the sums once more */
 static PetscErrorCode BlockStep(Block *block, PetscInt k, PetscBool queue, IDRSBlockNorms *norms)
 {
   const PetscInt  s = block->s, m = block->m;
@@ -502,8 +505,8 @@ static PetscErrorCode BlockStep(Block *block, PetscInt k, PetscBool queue, IDRSB
 }
 
 /*
-   A direction U_k is right if it spans the same space: its columns are those of another one times T, a factor whose pivots rounding
-   errors choose. The expected columns become orthonormal
+   Compares directions U_k by the space that they span: their columns are unique up to a factor T, whose pivots depend on rounding
+   errors. The expected columns become orthonormal
 */
 static PetscErrorCode CompareSpans(PetscInt m, Vec expected[], const Vec found[])
 {
@@ -542,7 +545,7 @@ static PetscErrorCode CompareSpans(PetscInt m, Vec expected[], const Vec found[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Steps k = 0 ... s of blocks with m columns: numbers, norms, sums and all vectors */
+/* Tests steps k = 0 ... s of blocks with m columns: numbers, norms, sums and all vectors */
 static PetscErrorCode TestBlocks(PetscInt edge, PetscInt s, PetscInt m, KSPIDRSImplementation back, PetscBool queue)
 {
   const PetscInt numbers = IDRS_BLOCK_KEPT(s, m);

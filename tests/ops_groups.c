@@ -1,5 +1,5 @@
-static char help[] = "Passes and projections of groups of works, which are made together, against the same ones of each work by\n\
-itself: vectors, sums, what the device has done, and how many kernels and reductions it took.\n\
+static char help[] = "Passes and projections of groups of works, compared with separate works: vectors, sums,\n\
+actions of the device, and numbers of kernels and reductions.\n\
   -implementation <host> - the back end\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
   -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\
@@ -11,14 +11,14 @@ itself: vectors, sums, what the device has done, and how many kernels and reduct
 
 #define MAX_S 64
 
-/* Kernels that have been launched */
+/* Number of kernel launches */
 static PetscInt launches = 0;
 
 #if PetscDefined(HAVE_CUDA)
   #include <cuda_runtime_api.h>
   #include <dlfcn.h>
 
-/* A program's own functions come before those of the runtime: this one counts */
+/* Counts launches: a program's own functions take precedence over the runtime */
 PETSC_EXTERN cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);
 cudaError_t              cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments)
 {
@@ -30,7 +30,7 @@ cudaError_t              cudaLaunchKernelExC(const cudaLaunchConfig_t *configura
 }
 #endif
 
-/* The vectors of a work beside its panels */
+/* The vectors of a work other than its panels */
 enum {
   R,
   Z,
@@ -39,23 +39,23 @@ enum {
   SINGLES
 };
 
-/* How a cycle is made */
+/* Properties of a cycle */
 typedef struct {
-  PetscBool device; /* the device does the algebra, where there is one */
-  PetscBool start;  /* in the start of the recurrence; mixed: only every other work */
+  PetscBool device; /* algebra on the device, if there is one */
+  PetscBool start;  /* in the start of the recurrence; mixed: for every second work only */
   PetscBool mixed;
-  PetscBool restarted;                /* every other work has another shadow space, as after a restart */
+  PetscBool restarted;                /* every second work has another shadow space, as after a restart */
   PetscBool preconditioned, diagonal; /* see idrsops.h */
-  PetscInt  stops, nan;               /* work whose norm is out of bounds in step 1, and one with a NaN in the x of step 1, or -1 */
+  PetscInt  stops, nan; /* work whose norm is out of bounds in step 1, and work with a NaN in the x of step 1; -1 for none */
 } Way;
 
-/* What has become of a work */
+/* Results of a work */
 typedef struct {
   PetscReal rnorm[MAX_S + 1];
-  PetscInt  last; /* step that was made at last */
+  PetscInt  last; /* last step */
 } Fate;
 
-/* Kernels and reductions that a step takes, for all works */
+/* Kernels and reductions per step, for all works */
 typedef struct {
   PetscInt       launches[MAX_S + 1];
   PetscLogDouble reductions, allreduces;
@@ -63,16 +63,19 @@ typedef struct {
 
 typedef struct {
   PetscInt   s, n, rstart, width;
-  IDRSWork   work[IDRS_MAX_WIDTH + 1]; /* the last one is alone */
+  IDRSWork   work[IDRS_MAX_WIDTH + 1]; /* the last one is separate */
   Vec        single[IDRS_MAX_WIDTH + 1][SINGLES], diagonal, like, *P;
-  PetscBool  exact; /* a work that is alone adds up in the same order */
+  PetscBool  exact; /* a separate work adds in the same order */
   const Way *way;
 } Problem;
 
-/* Back ends are given works with the same shadow space only: one that computes the shadow vectors does so once for all of them */
+/*
+   Counts works that a back end receives with another shadow space than the first work: a back end that computes the shadow vectors
+   does so once for all works
+*/
 static IDRSPassOps projecting;
 static PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *);
-static PetscInt apart = 0; /* works of a group with another shadow space than the first one */
+static PetscInt apart = 0; /* works of a group with another shadow space than the first work */
 
 static PetscErrorCode Project(const IDRSGroup *group, const IDRSStep *step)
 {
@@ -82,7 +85,7 @@ static PetscErrorCode Project(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors and small numbers of the work with this number, which one that is alone may take as well */
+/* Sets vectors and small numbers of the work at this place to the data of work `number` */
 static PetscErrorCode Load(Problem *problem, PetscInt place, PetscInt number)
 {
   const PetscInt s       = problem->s;
@@ -126,7 +129,10 @@ static PetscErrorCode Leave(Team *team, PetscInt i)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The outcome of the oldest projections. Works that have stopped leave; in lockstep the host does the algebra of the others */
+/*
+   Collects the outcomes of the oldest projections. Works that have stopped are removed; in lockstep the host does the algebra of
+   the others
+*/
 static PetscErrorCode Collect(const Way *way, Team *team, Fate fate[])
 {
   PetscFunctionBegin;
@@ -156,7 +162,8 @@ static PetscLogDouble Reductions(const Problem *problem)
 }
 
 /*
-   A cycle, with its projections and passes; x of each projection is there already. A device is one step ahead of what is collected
+   Makes a cycle, with its projections and passes; x of each projection is there already. A device is one step ahead of the
+   collected outcomes
 */
 static PetscErrorCode Cycle(const Problem *problem, Team *team, Fate fate[], Cost *cost)
 {
@@ -191,7 +198,7 @@ static PetscErrorCode Cycle(const Problem *problem, Team *team, Fate fate[], Cos
       bounds[i]  = (IDRSBounds){.low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5};
       if (number == way->stops && k == 1) bounds[i].high = 0.0;
     }
-    /* a direction of this step, which a device that is ahead must not make anew */
+    /* a direction of this step, which a device that is ahead must not compute again */
     if (!early) PetscCall(IDRSCombine(&team->group, combine));
     PetscCall(IDRSQueueLaunch(&team->group, steps, early ? bounds : NULL));
     if (!early) {
@@ -217,7 +224,7 @@ static PetscErrorCode Cycle(const Problem *problem, Team *team, Fate fate[], Cos
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Largest difference of two arrays, relative to the largest number; infinite where there is a NaN in one of them alone */
+/* Returns the largest difference of two arrays, relative to the largest number; infinite if only one of them has a NaN */
 static PetscReal Difference(PetscInt n, const PetscScalar a[], const PetscScalar b[])
 {
   PetscReal size = 0.0, difference = 0.0;
@@ -264,7 +271,7 @@ static PetscErrorCode CompareVecs(Check *check, const Problem *problem, PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Everything of the work of a group against the one that is alone */
+/* Compares a work of a group with the separate one */
 static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscInt number, const Fate *fate, const Fate *expected)
 {
   const PetscInt  s = problem->s, last = PetscMin(fate->last, expected->last);
@@ -284,7 +291,7 @@ static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscIn
     PetscCall(CompareVecs(check, problem, number, "column of U", j, work->U[j], alone->U[j], tolerance));
   }
   for (PetscInt j = 0; j < SINGLES; j++) {
-    if (j == V && fate->last < s) continue; /* what is left in v after a stop is nothing that counts */
+    if (j == V && fate->last < s) continue; /* after a stop v is not used */
     PetscCall(
       CompareVecs(check, problem, number, "vector", j, problem->single[number][j], problem->single[problem->width][j], tolerance));
   }
@@ -294,9 +301,9 @@ static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscIn
 }
 
 /*
-   A cycle of all works together, and of each by itself. Works that make two kinds of steps need two launches of a pass, and those
-   with two shadow spaces two projections, but one reduction, unless that is made of Vec calls, and one launch of the algebra behind
-   it
+   Makes a cycle of all works at once, and of each separately. Works that make two kinds of steps need two launches of a pass, and
+   works with two shadow spaces two projections, but one reduction, unless it is made of Vec calls, and one launch of the algebra
+   after it
 */
 static PetscErrorCode TestCycle(Check *check, Check *count, Problem *problem, const Way *way)
 {
@@ -381,7 +388,7 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
   }
   PetscCall(IDRSWorkConnect(&group, communication, PETSC_FALSE));
   PetscCall(IDRSWorkConnect(IDRSGroupOfOne(problem->work[width]), communication, PETSC_FALSE));
-  problem->exact = (PetscBool)(problem->work[0]->size < 3); /* MPI adds up many numbers in another order than few */
+  problem->exact = (PetscBool)(problem->work[0]->size < 3); /* MPI adds many numbers in another order than few */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

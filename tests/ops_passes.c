@@ -1,5 +1,5 @@
-static char help[] = "The passes of KSPIDRS on panels and vectors, by every back end against loops in long double, and against\n\
-what the table in idrsops.h says that they read, write and reduce.\n\
+static char help[] = "The passes of KSPIDRS on panels and vectors: every back end compared with loops in long double, and with\n\
+the reads, writes and reductions in the table of idrsops.h.\n\
   -implementation <host> - the back end that is tested beside vec\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
   -rows n1,n2,...        - numbers of rows; a process takes another one than the one before it\n\n";
@@ -24,8 +24,8 @@ typedef enum {
 typedef struct {
   Operation operation;
   IDRSStep  step;
-  PetscBool preconditioned; /* advance takes p from v */
-  PetscBool diagonal;       /* the passes apply B^{-1}, whose diagonal is given */
+  PetscBool preconditioned; /* advance reads p from v */
+  PetscBool diagonal;       /* the passes apply B^{-1}, with its diagonal */
 } Call;
 
 /* The vectors of a back end: columns of G, columns of U, and these */
@@ -48,19 +48,19 @@ typedef struct {
 typedef struct {
   PetscInt     s, n, rstart, count;
   Vec          like;
-  PetscScalar *given;                    /* what the vectors hold before an operation */
+  PetscScalar *given;                    /* contents of the vectors before an operation */
   PetscScalar *poison;                   /* NaN, n rows */
   PetscScalar *first;                    /* results of the first of two runs */
   PetscScalar *storage;                  /* M, f, c, alpha, beta, omega */
-  Wide        *value;                    /* expected of the vectors, and of the sums */
-  long double *size;                     /* of the terms that were added up for them */
-  Wide        *sums;                     /* expected of a projection, over all processes */
+  Wide        *value;                    /* expected vectors, and sums */
+  long double *size;                     /* sizes of the terms that were added */
+  Wide        *sums;                     /* expected sums of a projection, over all processes */
   long double *sumsize;                  /* like size, for the sums */
-  PetscScalar *firstsums;                /* of the first of two runs */
-  PetscBool   *reads, *writes, *scratch; /* which vectors the operation may read, writes, and may leave anything in */
+  PetscScalar *firstsums;                /* sums of the first of two runs */
+  PetscBool   *reads, *writes, *scratch; /* vectors that the operation may read, must write, and may use as scratch */
 } Problem;
 
-/* What the operations of a back end say that they have moved, in vectors */
+/* Returns the number of vectors that the operations of a back end report as moved */
 static PetscLogDouble Vectors(IDRSWork work)
 {
   PetscLogDouble vectors = 0;
@@ -69,7 +69,7 @@ static PetscLogDouble Vectors(IDRSWork work)
   return vectors;
 }
 
-/* The index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
+/* Returns the index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
 static inline PetscInt InG(const Problem *problem, PetscInt j)
 {
   return j;
@@ -83,7 +83,7 @@ static inline PetscInt Single(const Problem *problem, PetscInt single)
   return 2 * problem->s + single;
 }
 
-/* What idrsops.h says about a combine, of columns k:s */
+/* Declares the vectors of a combine of columns k:s, as in idrsops.h */
 static void DeclareCombine(Problem *problem, Call call, PetscInt k)
 {
   const IDRSStep *step = &call.step;
@@ -102,7 +102,7 @@ static void DeclareCombine(Problem *problem, Call call, PetscInt k)
   else if (step->wantu) problem->reads[Single(problem, T)] = PETSC_TRUE;
 }
 
-/* The columns "reads" and "writes" of the table in idrsops.h */
+/* Declares the columns "reads" and "writes" of the table in idrsops.h */
 static PetscErrorCode Declare(Problem *problem, Call call)
 {
   const PetscInt  s = problem->s, k = call.step.k;
@@ -181,7 +181,7 @@ static void Precondition(Problem *problem, PetscInt y)
   }
 }
 
-/* U_k = omega v + U(:,k:s) c, where v is in another vector for combine U */
+/* U_k = omega v + U(:,k:s) c; v is in another vector for combine U */
 static void ReferenceCombine(Problem *problem, const IDRSScalars *scalars, const IDRSStep *step, PetscBool diagonal, PetscInt k)
 {
   const PetscInt v = Single(problem, step->wantv ? V : T), u = InU(problem, k);
@@ -198,7 +198,7 @@ static void ReferenceCombine(Problem *problem, const IDRSScalars *scalars, const
   }
 }
 
-/* The direction that follows step k of the start */
+/* Computes the direction that follows step k of the start */
 static void ReferenceDirection(Problem *problem, const IDRSScalars *scalars, const IDRSStep *step, PetscBool diagonal)
 {
   const PetscInt direction = step->wantu ? InU(problem, step->k + 1) : Single(problem, V);
@@ -209,7 +209,7 @@ static void ReferenceDirection(Problem *problem, const IDRSScalars *scalars, con
   if (diagonal) Precondition(problem, direction);
 }
 
-/* Adds x^H y, of two vectors of the reference, to the expected sum at the index given */
+/* Adds x^H y, of two vectors of the reference, to the expected sum at this index */
 static void ReferenceDot(Problem *problem, PetscInt index, PetscInt x, PetscInt y)
 {
   const PetscInt n = problem->n;
@@ -220,7 +220,7 @@ static void ReferenceDot(Problem *problem, PetscInt index, PetscInt x, PetscInt 
   }
 }
 
-/* Expected P^H x, from the explicit shadow vectors or from the hash */
+/* Computes the expected P^H x, from the explicit shadow vectors or from the hash */
 static PetscErrorCode ReferenceShadow(Problem *problem, const Side *side, PetscInt index, PetscInt x)
 {
   const PetscInt n = problem->n;
@@ -242,7 +242,7 @@ static PetscErrorCode ReferenceShadow(Problem *problem, const Side *side, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The equations of the table, plainly; the sum r^H r of update and advance is expected where a projection has it */
+/* Evaluates the equations of the table; the expected sum r^H r of update and advance is stored in the place of a projection's */
 static PetscErrorCode Reference(Problem *problem, const Side *side, Call call)
 {
   const IDRSScalars *scalars = side->scalars;
@@ -306,7 +306,7 @@ static PetscErrorCode Reference(Problem *problem, const Side *side, Call call)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a vector holds before the operation. The first run finds NaN in all that the operation must not read */
+/* Returns the contents of a vector before the operation. In the first run all vectors that the operation must not read are NaN */
 static const PetscScalar *Content(const Problem *problem, PetscInt run, PetscInt j)
 {
   return run == 0 && !problem->reads[j] ? problem->poison : problem->given + j * problem->n;
@@ -325,7 +325,7 @@ static PetscErrorCode Load(const Problem *problem, PetscInt run, Side *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums of a projection, with the host to take them */
+/* Computes the sums of a projection, and collects them on the host */
 static PetscErrorCode Project(IDRSWork work, const IDRSStep *step)
 {
   IDRSOutcome outcome;
@@ -370,7 +370,7 @@ static PetscErrorCode ExpectCall(Check *check, PetscBool holds, const Problem *p
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every vector: as expected and announced to PETSc where the operation writes, untouched to the bit where it does not */
+/* Checks every vector: if the operation writes it, it is as expected and its state has changed; otherwise all bits are the same */
 static PetscErrorCode CheckVectors(Check *check, Problem *problem, const Side *side, Call call, PetscInt run,
                                    const PetscObjectState states[])
 {
@@ -411,7 +411,7 @@ static PetscErrorCode CheckVectors(Check *check, Problem *problem, const Side *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums [begin, end) of a projection */
+/* Checks sums [begin, end) of a projection */
 static PetscErrorCode CheckSums(Check *check, Problem *problem, const Side *side, Call call, PetscInt run, PetscInt begin,
                                 PetscInt end, const PetscScalar sums[])
 {
@@ -435,7 +435,10 @@ static PetscErrorCode CheckSums(Check *check, Problem *problem, const Side *side
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm of r after update and advance: by itself, and, now and then, by the next projection, whose x does not matter here */
+/*
+   Checks the norm of r after update and advance: computed separately and, sometimes, by the next projection, whose x does not
+   matter
+*/
 static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call call, PetscInt run)
 {
   const PetscInt rr         = IDRS_SUM_RR(problem->s);
@@ -458,7 +461,7 @@ static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One call, twice by each back end */
+/* Makes one call, twice by each back end */
 static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, Side side[], Call call)
 {
   const PetscInt    s = problem->s, storage = s * (s + 4);
@@ -516,7 +519,7 @@ static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, S
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* M, f, c, alpha, beta follow each other in problem->storage, and the last is omega */
+/* Sets M, f, c, alpha, beta, which are consecutive in problem->storage, and omega, which is the last number */
 static PetscErrorCode SetNumbers(const Problem *problem, Side *side)
 {
   const PetscInt     s      = problem->s;
@@ -533,7 +536,7 @@ static PetscErrorCode SetNumbers(const Problem *problem, Side *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A call of step k; what is wanted of the direction: part 0 is v, 1 is v and u, 2 is u, and others are nothing */
+/* Returns a call of step k; part selects the direction: 0 is v, 1 is v and u, 2 is u, other values are nothing */
 static Call MakeCall(Operation operation, PetscInt k, PetscInt start, PetscInt part, PetscBool diagonal)
 {
   Call call = {
@@ -548,7 +551,7 @@ static Call MakeCall(Operation operation, PetscInt k, PetscInt start, PetscInt p
 
 #define NOTHING 3
 
-/* The pass that follows the projection of step k, or of the omega step k = s */
+/* Makes the pass that follows the projection of step k, or of the omega step k = s */
 static PetscErrorCode Follow(const Problem *problem, Side *side, PetscInt k, PetscBool start)
 {
   const PetscInt  s    = problem->s;
@@ -560,7 +563,9 @@ static PetscErrorCode Follow(const Problem *problem, Side *side, PetscInt k, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A projection, with bounds for the device, or with NULL, and the pass after it; whether the recurrence stops there */
+/*
+   Makes a projection, with bounds for the device or with NULL, and the pass after it; stopped is PETSC_TRUE if the recurrence stops
+*/
 static PetscErrorCode ProjectAndFollow(const Problem *problem, Side *side, const IDRSStep *step, const IDRSBounds *bounds,
                                        PetscReal *rnorm, PetscBool *stopped)
 {
@@ -584,7 +589,7 @@ static PetscErrorCode ProjectAndFollow(const Problem *problem, Side *side, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are all vectors as they were loaded, but for v? */
+/* Sets untouched to PETSC_TRUE if all vectors are as they were loaded, except v */
 static PetscErrorCode Untouched(const Problem *problem, const Side *side, PetscBool *untouched)
 {
   PetscFunctionBegin;
@@ -601,7 +606,7 @@ static PetscErrorCode Untouched(const Problem *problem, const Side *side, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Numbers and vectors as before a step, and r^H r of a pass before it, which a device keeps */
+/* Sets numbers and vectors as before a step, and r^H r of the previous pass, which a device keeps */
 static PetscErrorCode Begin(const Problem *problem, Side *side)
 {
   PetscFunctionBegin;
@@ -612,7 +617,7 @@ static PetscErrorCode Begin(const Problem *problem, Side *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A device that is to stop in this step: nothing changes then, nor in a later step that would go on */
+/* Checks that a device that stops in this step changes nothing, neither then nor in a later step that would continue */
 static PetscErrorCode CheckStop(Check *check, Problem *problem, Side *side, Call call, const IDRSBounds *bounds,
                                 IDRSOutcome *outcome)
 {
@@ -634,8 +639,8 @@ static PetscErrorCode CheckStop(Check *check, Problem *problem, Side *side, Call
 }
 
 /*
-   A device that goes on by itself, where the host does, and stops for a norm outside the bounds, a sum that is no number, or a
-   breakdown; an unreported norm is the only one it looks at. ops_device.c compares its numbers and vectors
+   A device continues if the host does, and stops for a norm outside the bounds, a sum that is not a number, or a breakdown. It
+   tests unreported norms only. ops_device.c compares its numbers and vectors
 */
 static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, PetscBool start)
 {
@@ -660,7 +665,7 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
     PetscCall(SetNumbers(problem, side));
     PetscCall(Load(problem, 1, side));
     PetscCall(ProjectAndFollow(problem, side, step, NULL, &rnorm, &stops));
-    if (start && k == s) rnorm = left; /* of r before it changed, which the device is told */
+    if (start && k == s) rnorm = left; /* of r before it changed, as passed to the device */
     for (PetscInt test = 0; test < 5; test++) {
       PetscCall(Begin(problem, side));
       step->unreported = (PetscBool)(test != 1);
@@ -675,7 +680,7 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
       if (step->unreported)
         PetscCall(
           ExpectCall(check, (PetscBool)(norm == rnorm), problem, side, call, "norm, test", test, (double)norm, (double)rnorm));
-      /* it goes on, unless the recurrence cannot, as with no rows at all */
+      /* it continues, unless the recurrence cannot, for example without rows */
       PetscCall(ExpectCall(check, (PetscBool)(stopped == (test < 2 ? stops : PETSC_TRUE)), problem, side, call, "stopped, test",
                            test, stopped, stops));
       PetscCall(IDRSQueueEnd(IDRSGroupOfOne(work)));
@@ -693,8 +698,8 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
 }
 
 /*
-   One whole cycle: what the table sums up to, and one reduction a product. With a preconditioner between v and u,
-   compared with none: v is written and read in each of the s steps, U is read again for step 0, and p is read. A diagonal is read
+   Compares a whole cycle with the sums of the table, and checks that a product has one reduction. A preconditioner between v and u
+   adds these vectors: v is written and read in each of the s steps, U is read again for step 0, and p is read. A diagonal is read
    in each step and for the omega step, and p is written.
 */
 static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, PetscBool preconditioned, PetscBool diagonal)
@@ -787,7 +792,7 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, Problem *problem)
     for (PetscInt j = 0; j < count; j++) problem->given[i + j * n] = Number(j, problem->rstart + i);
   }
   for (PetscInt i = 0; i < storage; i++) problem->storage[i] = Number(1000, i);
-  /* M is lower triangular, with a diagonal that can be divided by */
+  /* M is lower triangular, with a diagonal that is safe to divide by */
   for (PetscInt j = 0; j < s; j++) {
     for (PetscInt i = 0; i < j; i++) problem->storage[i + j * s] = 0.0;
     problem->storage[j + j * s] += 2.0;
@@ -805,7 +810,7 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All calls of combine, update and advance that the solver could make; they do not know of the shadow space */
+/* Tests all calls of combine, update and advance that the solver could make; they do not depend on the shadow space */
 static PetscErrorCode TestPanels(Check check[], Problem *problem, Side side[])
 {
   const PetscInt s = problem->s;
@@ -822,7 +827,7 @@ static PetscErrorCode TestPanels(Check check[], Problem *problem, Side side[])
         PetscCall(TestCall(&check[ADVANCE], problem, 2, side, MakeCall(ADVANCE, s, 0, part < 2 ? part : NOTHING, diagonal)));
       continue;
     }
-    /* U by itself comes after a preconditioner, which no diagonal is */
+    /* u without v follows a preconditioner, but no diagonal */
     for (PetscInt part = 0; part < (diagonal ? 2 : 3); part++)
       PetscCall(TestCall(&check[COMBINE], problem, 2, side, MakeCall(COMBINE, k, 0, part, diagonal)));
     for (PetscInt start = 0; start < 2; start++) {
@@ -840,7 +845,7 @@ static PetscErrorCode TestPanels(Check check[], Problem *problem, Side side[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One s with n rows on this process; vec is the first side */
+/* Tests one s with n rows on this process; vec is the first side */
 static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation implementation, Check check[])
 {
   Problem problem;
@@ -901,7 +906,7 @@ int main(int argc, char **argv)
   PetscCall(ListFromOptions("-columns", MAX_LIST, columns, &spaces));
   PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));
   for (PetscInt l = 0; l < spaces; l++) {
-    /* Another number of rows on every process, so that each is empty once; then all of them at once */
+    /* A different number of rows on every process, so that each is empty once; then all are empty at once */
     for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], back, check));
     if (size > 1) PetscCall(Test(columns[l], 0, back, check));
   }

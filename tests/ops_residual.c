@@ -1,5 +1,5 @@
-static char help[] = "The iterate, residuals and norms that are computed beside the steps, for groups of works: against sums in\n\
-long double, and each as by itself to the bit.\n\
+static char help[] = "Iterates, residuals and norms that are computed besides the steps, for groups of works: compared with sums\n\
+in long double, with the bits of separate works.\n\
   -implementation host  back end of the works: vec, host or cuda\n\
   -rows 0,1,..          local rows; each process takes the next one of the list\n\n";
 
@@ -9,7 +9,7 @@ long double, and each as by itself to the bit.\n\
 
 #define UNIT ((PetscReal)PETSC_MACHINE_EPSILON)
 
-/* Vectors of a work: those of the solver, an iterate, a right-hand side, and one that takes results */
+/* Vectors of a work: the vectors of the solver, an iterate, a right-hand side, and one for results */
 enum {
   R,
   Z,
@@ -27,7 +27,7 @@ typedef struct {
   Vec       single[IDRS_MAX_WIDTH][SINGLES];
 } Problem;
 
-/* A number of a work */
+/* Returns a number of a work */
 static PetscScalar NumberOf(PetscInt work, PetscInt which, PetscInt row)
 {
   return Number(which + 1000 * work, row);
@@ -79,13 +79,13 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same vector of all works */
+/* Gets the same vector of all works */
 static void Take(const Problem *problem, PetscInt which, Vec x[])
 {
   for (PetscInt i = 0; i < problem->width; i++) x[i] = problem->single[i][which];
 }
 
-/* x += z + U beta, with another number of columns for each work; z stays */
+/* x += z + U beta, with another number of columns for each work; z does not change */
 static PetscErrorCode TestIterate(const Problem *problem)
 {
   PetscInt columns[IDRS_MAX_WIDTH];
@@ -120,7 +120,7 @@ static PetscErrorCode TestIterate(const Problem *problem)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = b - t, a difference that has one rounding error, in this place, with a copy in that one */
+/* y = b - t, a difference with one rounding error, in this vector, with a copy in that one */
 static PetscErrorCode TestResidual(const Problem *problem, PetscInt which, PetscInt copies, PetscBool subtracts)
 {
   Vec b[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH], copy[IDRS_MAX_WIDTH];
@@ -152,8 +152,8 @@ static PetscErrorCode TestResidual(const Problem *problem, PetscInt which, Petsc
 }
 
 /*
-   ||v||, also after a copy that has brought another norm along, and where squares overflow; the same as alone, and all in one
-   reduction
+   ||v||, also after a copy that includes another norm, and if squares overflow; a separate work has the same bits, and all norms
+   share one reduction
 */
 static PetscErrorCode TestNorms(const Problem *problem)
 {
@@ -165,7 +165,7 @@ static PetscErrorCode TestNorms(const Problem *problem)
   PetscCall(Load(problem));
   Take(problem, V, v);
   PetscCall(VecScale(v[problem->width - 1], PetscPowReal(PETSC_MAX_REAL, 0.75)));
-  if (problem->width > 2) { /* PETSc keeps the norm with the vector, and is not told of what is written then */
+  if (problem->width > 2) { /* PETSc caches the norm, and does not detect the following writes */
     PetscScalar     *array;
     PetscObjectState state;
 

@@ -1,4 +1,4 @@
-static char help[] = "The hashed shadow space of KSPIDRS: its values, their statistics, and what the back ends make of them.\n\
+static char help[] = "The hashed shadow space of KSPIDRS: its values, their statistics, and its use in the back ends.\n\
   -implementation <host> - the back end that is tested beside vec\n\n";
 
 #include <petscidrs/private/idrsworkimpl.h>
@@ -6,9 +6,9 @@ static char help[] = "The hashed shadow space of KSPIDRS: its values, their stat
 #include "hash.h"
 
 #define COLUMNS 18
-#define ROWS    3001 /* of the vectors, however many processes share them */
+#define ROWS    3001 /* of the vectors, on any number of processes */
 
-/* 65536 P_ij by a Python program, written from the definition of the hash and not from this library */
+/* 65536 P_ij, computed by a Python program from the definition of the hash, independently of this library */
 static const struct {
   uint64_t seed, row;
   int32_t  q[COLUMNS];
@@ -61,7 +61,7 @@ static PetscErrorCode TestTable(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A mean of n values, in units of its standard deviation */
+/* Checks a mean of n values, in units of its standard deviation */
 static PetscErrorCode ExpectMean(Check *check, double sum, double mean, double sigma, PetscInt n, const char what[], PetscInt i,
                                  PetscInt j)
 {
@@ -74,8 +74,8 @@ static PetscErrorCode ExpectMean(Check *check, double sum, double mean, double s
 }
 
 /*
-   n rows from the one given: every value odd and in (-2^16,2^16), each of these occurs, and mean, variance, correlation of
-   columns and of rows are those of independent uniform numbers. Integers, so the sums are exact.
+   Tests n rows from `first` on: every value is odd and in (-2^16,2^16), each of these values occurs, and mean, variance,
+   correlation of columns and of rows agree with independent uniform numbers. The sums of integers are exact.
 */
 static PetscErrorCode TestStatistics(uint64_t seed, uint64_t first, Check *range, Check *statistics)
 {
@@ -146,7 +146,7 @@ static PetscScalar Number(PetscInt which, PetscInt row)
 #endif
 }
 
-/* Do the sums hold P^H x, over the rows of all processes? Exactly so, but for single precision */
+/* Checks that the sums are P^H x over the rows of all processes, exactly except in single precision */
 static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, const PetscScalar sums[])
 {
   PetscFunctionBegin;
@@ -165,7 +165,7 @@ static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do the stored shadow vectors hold the hash, to the bit? */
+/* Checks that the stored shadow vectors have the bits of the hash */
 static PetscErrorCode ExpectVectors(Check *check, IDRSWork work)
 {
   PetscInt begin, end;
@@ -189,7 +189,7 @@ static PetscErrorCode ExpectVectors(Check *check, IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector of ROWS rows; the layouts share them evenly, leave them to the last process, or leave out a process in the middle */
+/* Creates a vector of ROWS rows. The layouts share them evenly, assign them to the last process, or skip a process in the middle */
 static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
 {
   PetscMPIInt  rank, size;
@@ -211,7 +211,7 @@ static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sums of x, and of y where there is one */
+/* Computes the sums of x, and of y if there is one */
 static PetscErrorCode Project(IDRSWork work, Vec x, Vec y)
 {
   const IDRSStep step = {.k = y ? work->s : IDRS_RESIDUAL};
@@ -224,7 +224,7 @@ static PetscErrorCode Project(IDRSWork work, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One number of columns on one layout: the hash in the vectors and in the sums, whatever seed was there before */
+/* Tests one number of columns on one layout: the hash in the vectors and in the sums, after any other seed */
 static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementation implementation, Check *vectors, Check *sums)
 {
   const uint64_t seeds[] = {0, 7, UINT64_C(0xfedcba9876543210), 7, 0};
@@ -250,7 +250,7 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A seed means nothing to explicit shadow vectors: neither they nor the sums change */
+/* A seed changes neither explicit shadow vectors nor their sums */
 static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *check)
 {
   enum {
@@ -297,7 +297,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&implementations[1], NULL));
 
   PetscCall(TestTable());
-  /* Each process another seed; the second set of rows crosses 2^32 */
+  /* Another seed on each process; the second set of rows crosses 2^32 */
   PetscCall(TestStatistics((uint64_t)rank, 0, &range, &statistics));
   PetscCall(TestStatistics((uint64_t)rank + 10, UINT64_C(0x100000000) - 50000, &range, &statistics));
   PetscCall(CheckVerdict(&range));

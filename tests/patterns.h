@@ -1,6 +1,4 @@
-/*
-   Matrices that products are tested with, and their products in long double
-*/
+/* Matrices for tests of products, and their products in long double */
 #pragma once
 
 #include "harness.h"
@@ -9,8 +7,8 @@
 typedef enum {
   GRID,      /* offsets 1, 7 and 49 to both sides */
   IRREGULAR, /* 3 to 60 entries near the diagonal */
-  GAPS,      /* a third of the rows is empty, and the last ones are */
-  DENSE,     /* a row has all columns */
+  GAPS,      /* a third of the rows is empty, also the last ones */
+  DENSE,     /* one row has all columns */
   FAR,       /* 12 columns anywhere */
   LONG,      /* some rows are very long, others have one entry */
   BLOCKS,    /* of patternblock rows and columns */
@@ -29,8 +27,8 @@ static inline uint64_t Bits(uint64_t j, uint64_t i)
 }
 
 /*
-   Number i of sequence j, within [-1,1], with so many digits that products of two are rounded: with less, a multiplication that is
-   fused with an addition could not be told from one that is not
+   Returns number i of sequence j, within [-1,1]. Its digits are so many that products of two are rounded: with fewer digits a fused
+   multiply-add would have the same result as separate operations
 */
 static inline PetscScalar Number(uint64_t j, uint64_t i)
 {
@@ -44,7 +42,7 @@ static inline PetscScalar Number(uint64_t j, uint64_t i)
 #endif
 }
 
-/* Columns of a row; some may be there twice, or outside */
+/* Computes the columns of a row; some may occur twice, or be outside */
 static inline PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscInt columns[])
 {
   const PetscInt offsets[] = {-49, -7, -1, 0, 1, 7, 49};
@@ -91,7 +89,7 @@ static inline PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscI
   return count;
 }
 
-/* A matrix of this pattern with so many rows of this process, of a type that is MATAIJ or is made of it */
+/* Creates a matrix of this pattern with n rows on this process, of type MATAIJ or a type derived from it */
 static inline PetscErrorCode PatternCreate(Pattern pattern, MatType type, PetscInt n, Mat *A)
 {
   PetscInt    begin, end, N, *columns, *inside, *outside;
@@ -128,7 +126,7 @@ static inline PetscErrorCode PatternCreate(Pattern pattern, MatType type, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries without a pattern */
+/* Sets entries without a pattern */
 static inline PetscErrorCode Fill(Vec x, uint64_t sequence)
 {
   PetscInt     begin, end;
@@ -142,7 +140,7 @@ static inline PetscErrorCode Fill(Vec x, uint64_t sequence)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All entries of a vector, on all processes */
+/* Gathers all entries of a vector on all processes */
 static inline PetscErrorCode GatherCreate(Vec u, Vec *all)
 {
   VecScatter scatter;
@@ -155,7 +153,7 @@ static inline PetscErrorCode GatherCreate(Vec u, Vec *all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x = A u against the rows of A in long double, component by component; all is u gathered */
+/* Checks x = A u with the rows of A in long double, component by component; all is u on all processes */
 static inline PetscErrorCode CheckRows(Mat A, Vec all, Vec x, const char what[])
 {
   const PetscScalar *uarray, *xarray, *values;
@@ -172,7 +170,7 @@ static inline PetscErrorCode CheckRows(Mat A, Vec all, Vec x, const char what[])
     PetscInt    terms;
 
     PetscCall(MatGetRow(A, row, &count, &columns, &values));
-    terms = count; /* which MatRestoreRow() takes away */
+    terms = count; /* MatRestoreRow() discards it */
     for (PetscInt l = 0; l < count; l++) {
       sum += (Wide)values[l] * (Wide)uarray[columns[l]];
       size += WideAbs((Wide)values[l]) * WideAbs((Wide)uarray[columns[l]]);

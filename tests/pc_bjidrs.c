@@ -1,20 +1,20 @@
-static char help[] = "PCBJIDRS: every block that counts as converged against b - A x computed here, blocks of many sizes and from\n\
-every source, bad blocks\n\
-among good ones, several right-hand sides, as a preconditioner, and bad input.\n\n";
+static char help[] = "PCBJIDRS: every block that is reported as converged is compared with b - A x computed here; blocks of many\n\
+sizes and from every source, bad blocks among good ones, several right-hand sides, use as a\n\
+preconditioner, and bad input.\n\n";
 
 #include "systems.h"
 
-/* Rows of the blocks on all processes together, in turn */
+/* Numbers of rows of the blocks on all processes, in turn */
 static const PetscInt mixed[] = {1, 2, 3, 5, 16, 31, 64, 65, 200, 257, 1, 700};
 
-/* What entries are like: the block is well conditioned, its first row is zero, or it has a NaN */
+/* Kinds of blocks: well conditioned, with a first row of zeros, with a NaN */
 typedef enum {
   GOOD,
   SINGULAR,
   NOT_A_NUMBER
 } Kind;
 
-/* In (-1,1), the same for these numbers on any number of processes */
+/* Returns a number in (-1,1) that does not depend on the number of processes */
 static PetscScalar Noise(PetscInt seed, PetscInt i, PetscInt j)
 {
   const PetscReal re = PetscSinReal((PetscReal)(1 + seed % 97) * 12.9898 + (PetscReal)(i % 1009) * 78.233 +
@@ -23,7 +23,7 @@ static PetscScalar Noise(PetscInt seed, PetscInt i, PetscInt j)
   return PetscDefined(USE_COMPLEX) ? PetscCMPLX(re, PetscCosReal(3 * re)) : (PetscScalar)re;
 }
 
-/* Row i of a block of n rows: convection and diffusion on a grid whose lines have 12 points, and some noise */
+/* Computes row i of a block of n rows: convection and diffusion on a grid whose lines have 12 points, and some noise */
 static PetscInt BlockRow(PetscInt seed, PetscInt n, Kind kind, PetscInt i, PetscInt columns[], PetscScalar values[])
 {
   const PetscInt  offset[] = {0, -1, 1, -12, 12};
@@ -43,7 +43,7 @@ static PetscInt BlockRow(PetscInt seed, PetscInt n, Kind kind, PetscInt i, Petsc
 }
 
 /*
-   Blocks of this process, of all there are in the order of the processes; a matrix with these diagonal blocks, vectors, and a
+   The blocks of this process, out of all blocks in the order of the processes; a matrix with these diagonal blocks, vectors, and a
    preconditioner, or NULL
 */
 typedef struct {
@@ -54,7 +54,10 @@ typedef struct {
   PC        pc;
 } Batch;
 
-/* With coupling each row has an entry left of its block, and one right of it. Block number bad is of another kind */
+/*
+   Creates a batch. With coupling each row has an entry left of its block, and one right of it. Block number bad is of this kind,
+   the others are good
+*/
 static PetscErrorCode BatchCreate(PetscInt all, const PetscInt sizes[], PetscInt period, PetscReal coupling, PetscInt bad,
                                   Kind kind, Batch *batch)
 {
@@ -118,7 +121,7 @@ static PetscErrorCode BatchDestroy(Batch *batch)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A new preconditioner of A with these settings inside */
+/* Creates a preconditioner of A with these inner settings */
 static PetscErrorCode SolverSet(Mat A, PetscInt s, PetscInt seed, const char inside[], PetscReal tolerance, PetscInt maxits, PC *pc)
 {
   KSP inner;
@@ -138,7 +141,7 @@ static PetscErrorCode SolverSet(Mat A, PetscInt s, PetscInt seed, const char ins
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||b|| and ||b - A x|| of one block, in which entries outside it do not count */
+/* Computes ||b|| and ||b - A x|| of one block, without the entries outside it */
 static PetscErrorCode BlockResidual(const Batch *batch, PetscInt k, const PetscScalar b[], const PetscScalar x[], PetscReal *bnorm,
                                     PetscReal *rnorm)
 {
@@ -168,7 +171,7 @@ static PetscErrorCode BlockResidual(const Batch *batch, PetscInt k, const PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every block has converged, and says so of an x that solves it; but for the block with this number, if there is one */
+/* Checks that every block has converged and x solves it, except the block with this number, if there is one */
 static PetscErrorCode CheckBlocks(const char what[], const Batch *batch, PetscReal tolerance, PetscInt but, Vec b, Vec x)
 {
   const KSPConvergedReason *reasons;
@@ -202,7 +205,7 @@ static PetscErrorCode CheckBlocks(const char what[], const Batch *batch, PetscRe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Applies the preconditioner to b; it has not failed, and all blocks are solved */
+/* Applies the preconditioner to b, and checks that it has not failed and has solved all blocks */
 static PetscErrorCode CheckSolve(const char what[], const Batch *batch, PetscReal tolerance)
 {
   PCFailedReason failed;
@@ -215,7 +218,7 @@ static PetscErrorCode CheckSolve(const char what[], const Batch *batch, PetscRea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which blocks of two vectors have the same bits */
+/* Finds the blocks in which two vectors have the same bits */
 static PetscErrorCode CompareBlocks(const Batch *batch, Vec x, Vec y, PetscBool same[])
 {
   const PetscScalar *xarray, *yarray;
@@ -242,7 +245,7 @@ static PetscErrorCode OnGPU(const Batch *batch, PetscBool *gpu)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All sizes, numbers of shadow vectors, seeds, with and without Jacobi and coupling */
+/* All sizes, numbers of shadow vectors and seeds, with and without Jacobi and coupling */
 static PetscErrorCode TestSolved(void)
 {
   const char *const inside[] = {PCNONE, PCJACOBI};
@@ -269,8 +272,8 @@ static PetscErrorCode TestSolved(void)
 }
 
 /*
-   Rows that are scaled by their largest entry in a block, as their diagonal entry is far below it, or zero: in the view they are
-   counted. Entries outside the blocks do not matter
+   If the diagonal entry of a row is zero, or far below the largest entry of the row in its block, the row is scaled by this entry;
+   the view counts such rows. Entries outside the blocks do not matter
 */
 static PetscErrorCode TestSmallDiagonal(void)
 {
@@ -297,7 +300,7 @@ static PetscErrorCode TestSmallDiagonal(void)
       PetscCall(PetscSNPrintf(what, sizeof(what), "diagonal entries of %g%s", (double)entries[i], coupled ? ", coupled" : ""));
       PetscCall(CheckSolve(what, one, rtol));
       PetscCall(CheckViewLines(what, (PetscObject)one->pc));
-      PetscCall(ViewNumbers((PetscObject)one->pc, " of it: ", 1, number, &lines));
+      PetscCall(ViewNumbers((PetscObject)one->pc, " times it): ", 1, number, &lines));
       PetscCall(ComplainIf(number[0] != expected, "%s: %g rows scaled by their largest entry instead of %g", what,
                            (double)number[0], (double)expected));
     }
@@ -309,7 +312,7 @@ static PetscErrorCode TestSmallDiagonal(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks so large that a GPU does not have them in shared memory beside small ones, and very many small ones */
+/* Blocks too large for the shared memory of a GPU beside small ones, and very many small ones */
 static PetscErrorCode TestLarge(void)
 {
   const PetscInt large[] = {3000, 1, 64, 2600}, small[] = {1, 2, 3};
@@ -329,8 +332,8 @@ static PetscErrorCode TestLarge(void)
 }
 
 /*
-   On a GPU: what stands in the memory of the host is solved there, to the same tolerance, and a block may be too large for a GPU
-   only, with one row more than the largest one
+   On a GPU: data in host memory is solved on the host, to the same tolerance. A block with one row more than the largest one is too
+   large for a GPU only
 */
 static PetscErrorCode TestBackEnds(void)
 {
@@ -359,7 +362,7 @@ static PetscErrorCode TestBackEnds(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The rows at which blocks begin are those of this batch */
+/* Checks that the blocks begin at the rows of this batch */
 static PetscErrorCode CheckStarts(const char what[], PC pc, const Batch *batch)
 {
   PetscInt        n;
@@ -391,7 +394,7 @@ static PetscErrorCode TestSources(void)
   PetscCall(SolverSet(coupled.A, 4, 0, PCNONE, rtol, 1000, &coupled.pc));
   pc = coupled.pc;
   PetscCall(CheckStarts("variable block sizes", pc, &coupled));
-  /* another matrix of other blocks, another source, and back */
+  /* a matrix with other blocks, another source, and back */
   PetscCall(PCReset(pc));
   PetscCall(PCSetOperators(pc, same.A, same.A));
   PetscCall(PCBJIDRSSetLocalBlocks(pc, PetscMax(same.n, 1), NULL));
@@ -409,7 +412,7 @@ static PetscErrorCode TestSources(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A bad block fails, is named, and changes no bit of the others; the next application, to another b, is right again */
+/* A bad block fails and is named, and the bits of the others do not change; the next application, to another b, is right again */
 static PetscErrorCode TestBad(void)
 {
   const PetscInt sizes[] = {40, 7, 100}, bad = 4;
@@ -451,7 +454,7 @@ static PetscErrorCode TestBad(void)
       PetscCall(ComplainIf(PetscIsInfOrNanScalar(array[j]), "%s: its x is not finite", what));
     PetscCall(VecRestoreArrayRead(batch.x, &array));
     PetscCall(PCSetErrorIfFailure(batch.pc, PETSC_TRUE));
-    /* the error of one process leaves its event open, so that it does not wait at the next ones: hence -log_sync 0 */
+    /* the event of the process with the error stays open, so that this process does not wait at later events: hence -log_sync 0 */
     Try(ierr, PCApply(batch.pc, batch.b, batch.x));
     if (mine) {
       char number[32], rows[64];
@@ -475,7 +478,7 @@ static PetscErrorCode TestBad(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bad blocks of both kinds all over many good ones */
+/* Bad blocks of both kinds among many good ones */
 static PetscErrorCode TestManyBad(void)
 {
   const PetscInt            sizes[] = {40, 7, 100, 1, 33};
@@ -521,7 +524,7 @@ static PetscErrorCode TestManyBad(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same block is solved to the same bits wherever it stands */
+/* The solution of a block has the same bits in any place */
 static PetscErrorCode TestPlace(void)
 {
   const PetscInt     n[] = {90};
@@ -558,7 +561,7 @@ static PetscErrorCode TestPlace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several right-hand sides: column by column the same bits as applications to vectors, also by KSPMatSolve() */
+/* Several right-hand sides: each column has the bits of an application to a vector, also in KSPMatSolve() */
 static PetscErrorCode TestColumns(void)
 {
   const PetscInt            columns = 5;
@@ -630,7 +633,7 @@ static PetscErrorCode TestPreconditioner(void)
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 30, 0.4, LAYOUT_EVEN, &A, &b));
   PetscCall(VecDuplicate(b, &x));
   PetscCall(MatGetLocalSize(A, &n, NULL));
-  lines = n % 30 ? 1 : n / 30; /* a block is a line of the grid, where the layout allows it */
+  lines = n % 30 ? 1 : n / 30; /* a block is a line of the grid, if the layout allows it */
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(solvers); i++) {
     PetscInt its[2];
 
@@ -672,7 +675,7 @@ static PetscErrorCode TestPreconditioner(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A number of iterations without a test, too few iterations, tight tolerances, very small and large b */
+/* A fixed number of iterations without a test, too few iterations, tight tolerances, very small and large b */
 static PetscErrorCode TestTolerances(void)
 {
   const PetscInt            sizes[] = {150, 1, 40};
@@ -696,7 +699,7 @@ static PetscErrorCode TestTolerances(void)
     PetscCall(VecCopy(b, batch.b));
     PetscCall(VecScale(batch.b, scales[i]));
     PetscCall(SolverSet(batch.A, 4, 0, PCNONE, 100 * PETSC_MACHINE_EPSILON, 1000, &batch.pc));
-    /* of the smallest numbers the digits of x are lost below the tolerance */
+    /* for the smallest numbers x has too few digits to meet the tolerance */
     if (scales[i] >= small) PetscCall(CheckSolve(what, &batch, 100 * PETSC_MACHINE_EPSILON));
     else {
       PetscReal norm, size;
@@ -764,7 +767,7 @@ static PetscErrorCode TestChanges(void)
   PetscCall(PCSetUp(other.pc));
   PetscCall(CheckSolve("longer rows with a preconditioner that is reused", &other, rtol));
   PetscCall(PCSetReusePreconditioner(other.pc, PETSC_FALSE));
-  /* ties the first two blocks together */
+  /* couples the first two blocks */
   if (other.n >= 2) PetscCall(MatSetValue(other.A, other.rstart, other.rstart + 30, 0.01, INSERT_VALUES));
   PetscCall(MatAssemble(other.A));
   PetscCall(PCSetUp(other.pc));
@@ -776,7 +779,7 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves by a KSP after one whose blocks have failed on the first process only */
+/* Solves by a KSP after a solve whose blocks have failed on the first process only */
 static PetscErrorCode TestAfterFailure(void)
 {
   const KSPType outer[] = {KSPPREONLY, KSPFGMRES, KSPGCR, KSPIDRS};
@@ -812,10 +815,7 @@ static PetscErrorCode TestAfterFailure(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A block with as many rows as there are shadow vectors is solved by the start; and the preconditioner inside may be set at any
-   time
-*/
+/* The start solves a block with as many rows as there are shadow vectors. The inner preconditioner may be set at any time */
 static PetscErrorCode TestIterations(void)
 {
   PetscFunctionBeginUser;
@@ -825,7 +825,7 @@ static PetscErrorCode TestIterations(void)
     PC    innerpc;
 
     PetscCall(BatchCreate(60, &s, 1, 0.0, -1, GOOD, &batch));
-    /* rows of very different sizes, for Jacobi; single precision has not the digits for them */
+    /* rows of very different sizes, for Jacobi; single precision has too few digits for them */
     if (!PetscDefined(USE_REAL_SINGLE)) PetscCall(MatDiagonalScale(batch.A, batch.b, NULL));
     PetscCall(SolverSet(batch.A, s, 0, PCNONE, rtol, 1000, &batch.pc));
     if (batch.n) PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, batch.sizes));
@@ -849,8 +849,8 @@ static PetscErrorCode TestIterations(void)
 }
 
 /*
-   Near to the attainable accuracy r of a recurrence meets tolerances that b - A x does not: many blocks are solved by restarts
-   only, and none counts as solved that is not
+   Near the attainable accuracy the r of a recurrence meets tolerances that b - A x does not: many blocks are solved by restarts
+   only, and no unsolved block is reported as solved
 */
 static PetscErrorCode TestRestarts(void)
 {
@@ -890,7 +890,7 @@ static PetscErrorCode TestRestarts(void)
 
         PetscCall(BlockResidual(&batch, k, b, x, &bnorm, &rnorm));
         for (PetscInt i = batch.starts[k]; i < batch.starts[k + 1]; i++) xx += PetscSqr(PetscAbsScalar(x[i]));
-        rounding = 8 * PETSC_MACHINE_EPSILON * (bnorm + 3.6 * PetscSqrtReal(xx)); /* of b - A x, there and here, as x is large */
+        rounding = 8 * PETSC_MACHINE_EPSILON * (bnorm + 3.6 * PetscSqrtReal(xx)); /* of both b - A x, since x is large */
         if (reasons[k] <= 0) failed[ir]++;
         else
           PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerance * bnorm + rounding),
@@ -909,7 +909,7 @@ static PetscErrorCode TestRestarts(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The options are those that functions set: the same bits come of both, and others of another seed */
+/* Options and functions have the same effect, to the bit, and another seed has other bits */
 static PetscErrorCode TestOptions(void)
 {
   const PetscInt  equal[] = {40}, seeds[] = {5, 6};
@@ -968,7 +968,7 @@ static PetscErrorCode TestNothing(KSP ksp, PetscInt it, PetscReal norm, KSPConve
   return PETSC_SUCCESS;
 }
 
-/* What the inner KSP must not be asked for, with what the error names */
+/* Settings that the inner KSP does not support, with the words of the error */
 static const struct {
   const char *setting, *value;
 } unsupported[] = {
@@ -1035,7 +1035,7 @@ static PetscErrorCode TestBadInput(void)
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(BatchCreate(3 * size, equal, 1, 0.0, -1, GOOD, &batch)); /* 30 rows on each process */
+  PetscCall(BatchCreate(3 * size, equal, 1, 0.0, -1, GOOD, &batch)); /* 30 rows per process */
   PetscCall(SolverSet(batch.A, 4, 0, PCNONE, rtol, 1000, &batch.pc));
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(blocks); l++) {
     Try(ierr, PCBJIDRSSetLocalBlocks(batch.pc, blocks[l].n, blocks[l].sizes));

@@ -1,11 +1,10 @@
-static char help[] = "The solve of a block by a team of threads, as a GPU has it, on the host: right for every size of the team,\n\
-and the same bits\n\
-again, with a copy of the block in the memory of the team, too.\n\n";
+static char help[] = "The solve of a block by a team of threads, as on a GPU, but on the host: right for every size of the team,\n\
+with reproducible bits, also with a copy of the block in the memory of the team.\n\n";
 
 #include "systems.h"
 #include <pthread.h>
 
-/* A member for each thread; one row at a time, so that the rows of members lie side by side */
+/* A member for each thread; one row at a time, so that the rows of the members are adjacent */
 #define IDRS_TEAM_FUNCTION IDRS_INLINE
 #define IDRS_TEAM_ROWS     1
 #define IDRS_TEAM_ENTRIES  3
@@ -48,7 +47,7 @@ static void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, Petsc
 #include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrssystem.h>
 
-/* What a thread is given, and what it finds */
+/* Input and output of a thread */
 typedef struct {
   PetscInt         s;
   IDRSSystem       system;
@@ -66,7 +65,10 @@ static void *Solve(void *argument)
 /* Entries of a row */
 #define WIDTH 5
 
-/* Solves with the rows of A that begin at first, by so many threads; all must find the same. packed: with a copy of the block */
+/*
+   Solves with the rows of A that begin at first, with so many threads, which must all find the same; packed: with a copy of the
+   block
+*/
 static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscScalar inverse[], const IDRSSystemLimits *limits,
                                 PetscInt count, PetscBool packed, const PetscScalar b[], PetscScalar x[], IDRSSystemResult *result)
 {
@@ -112,7 +114,7 @@ static PetscErrorCode TeamSolve(Mat A, PetscInt first, PetscInt n, const PetscSc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||b - A x|| and ||b|| of these rows, computed here */
+/* Computes ||b - A x|| and ||b|| of these rows */
 static PetscErrorCode BlockNorms(Mat A, PetscInt first, PetscInt n, const PetscScalar b[], const PetscScalar x[], PetscReal *rnorm,
                                  PetscReal *bnorm)
 {
@@ -138,7 +140,7 @@ static PetscErrorCode BlockNorms(Mat A, PetscInt first, PetscInt n, const PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of these rows of a grid, of which the matrix has more on both sides */
+/* Blocks of these rows of a grid; the matrix has more rows on both sides */
 static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar inverse[])
 {
   const PetscInt ns[] = {1, 2, 7, 8, 31, 64, 300}, teams[] = {1, 2, 3, 8}, first = 17;
@@ -177,7 +179,7 @@ static PetscErrorCode TestTeams(Mat A, const PetscScalar b[], const PetscScalar 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A limit, a NaN in b and in A, a block that is singular, and a very small b, which is scaled */
+/* A limit, a NaN in b and in A, a singular block, and a very small b, which is scaled */
 static PetscErrorCode TestFailures(Mat A, const PetscScalar b[])
 {
   const struct {

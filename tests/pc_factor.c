@@ -1,6 +1,6 @@
-static char help[] = "MATSOLVERPETSCIDRS as users of preconditioners see it: in PCILU, PCLU, PCBJACOBI and PCASM, beside PETSc's\n\
-own package with the same options; with\n\
-several solvers, transposed, with many right-hand sides, and with values and patterns that change.\n\n";
+static char help[] = "MATSOLVERPETSCIDRS in PCILU, PCLU, PCBJACOBI and PCASM, compared with PETSc's own package with the same\n\
+options; with several solvers, transposed, with many right-hand sides, and with values and patterns that\n\
+change.\n\n";
 
 #include "systems.h"
 
@@ -14,9 +14,9 @@ static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0",
                                      "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu",
                                      "-pc_type asm -sub_pc_type lu -sub_pc_factor_shift_type nonzero"};
 #define SETUPS   PETSC_STATIC_ARRAY_LENGTH(setups)
-#define ONE_ONLY 5 /* those before are for one process */
+#define ONE_ONLY 5 /* the ones before are for one process */
 
-/* A preconditioner with options of its own, and this package */
+/* Creates a preconditioner with options of its own, and this package */
 static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], const char package[], KSP *ksp)
 {
   PetscOptions options;
@@ -73,7 +73,7 @@ static PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal allo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Applications, transposed ones, and applications to columns are PETSc's */
+/* Checks that applications, transposed applications and applications to columns are PETSc's */
 static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP theirs, Vec b)
 {
   const PetscInt columns = 5;
@@ -113,7 +113,7 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves converge, in about as many iterations as with PETSc's package */
+/* Checks that solves converge, in about as many iterations as with PETSc's package */
 static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b)
 {
   PetscInt its[2];
@@ -160,7 +160,7 @@ static PetscErrorCode TestSolvers(void)
           if (end - begin > 5) PetscCall(MatSetValue(A, begin, begin + 4, -0.5, INSERT_VALUES));
           PetscCall(MatAssemble(A));
         }
-        if (change >= 3) { /* of the first pattern, and once more of it */
+        if (change >= 3) { /* the first pattern, twice */
           PetscCall(MatDestroy(&A));
           PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 14, 0.3, 0.1 * (PetscReal)change, &A));
           PetscCall(KSPSetOperators(ours, A, A));
@@ -178,8 +178,8 @@ static PetscErrorCode TestSolvers(void)
 }
 
 /*
-   A part of a cyclic shift by half of the rows, on each process by itself, with a diagonal that is zero or small in half of the
-   rows: ILU needs the exchange of columns
+   Creates a part of a cyclic shift by half of the rows, on each process separately, with a diagonal that is zero or small in half
+   of the rows: ILU needs the exchange of columns
 */
 static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
 {
@@ -203,7 +203,7 @@ static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -pc_factor_nonzeros_along_diagonal, with which PETSc changes the ordering in place */
+/* -pc_factor_nonzeros_along_diagonal, for which PETSc changes the ordering in place */
 static PetscErrorCode TestDiagonal(void)
 {
   const char *const pcs[]       = {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1 -sub_",
@@ -231,7 +231,7 @@ static PetscErrorCode TestDiagonal(void)
         PetscCall(VecSetGeneral(b, 0.3));
         PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSCIDRS, &ours));
         PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSC, &theirs));
-        /* PETSc's ILU(0) keeps the pattern of the matrix before the exchange, and takes more iterations */
+        /* PETSc's ILU(0) keeps the pattern of the matrix before the exchange, and needs more iterations */
         if (ip == 2 && io == 0) {
           Vec x;
 
@@ -253,10 +253,7 @@ static PetscErrorCode TestDiagonal(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A diagonal block of rank one in a regular matrix: the shift of PCMG's coarse solver leaves solves that are as accurate as
-   PETSc's
-*/
+/* A diagonal block of rank one in a regular matrix: with the shift of PCMG's coarse solver solves are as accurate as PETSc's */
 static PetscErrorCode TestInBlocks(void)
 {
   const PetscInt    rows[]  = {0, 1, 2, 3};
@@ -352,7 +349,8 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  # PETSc's own ILU(0) factors copy the functions of a matrix of type aijcusparse, and leave these six when they are destroyed, which -checkfunctionlist prints
+  # PETSc's own ILU(0) factors copy the functions of a matrix of type aijcusparse, and do not remove these six when they are
+  # destroyed, which -checkfunctionlist prints
   test:
     suffix: 1
     nsize: {{1 2}}

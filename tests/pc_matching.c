@@ -1,24 +1,24 @@
-static char help[] = "PCMATCHING: the preconditioner against one that is made by hand, exact and transposed applications,\n\
-several columns, new values, patterns and blocks, solvers on both sides, prefixes, failures and bad input.\n\n";
+static char help[] = "PCMATCHING: the preconditioner compared with one that is made with functions of PETSc, exact and\n\
+transposed applications, several columns, new values, patterns and blocks, solvers on both sides,\n\
+prefixes, failures and bad input.\n\n";
 
 #include "systems.h"
 #include "matched.h"
 
 /*
-   Matrices whose matching is known. T has a strictly dominant diagonal on each process. Row i of T is row (i + shift) modulo n of
-   A, with n rows on this process, or the same with blocks of rows in place of rows. Then rows and columns are scaled. With two
-   shifts A is the sum of two such matrices with these weights: the pattern does not depend on the weights, and the matching belongs
-   to the heavier one.
+   Matrices with a known matching. T has a strictly dominant diagonal on each process. Row i of T is row (i + shift) modulo n of A,
+   with n rows on this process, or the same with blocks of rows. Then rows and columns are scaled. With two shifts A is the sum of
+   two such matrices with these weights: the pattern does not depend on the weights, and the matching belongs to the larger weight.
 */
 typedef struct {
-  PetscInt  bs; /* blocks whose rows are rotated by one, too; 1: single rows */
+  PetscInt  bs; /* blocks, whose rows are also rotated by one; 1: single rows */
   PetscInt  shift[2];
   PetscReal weight[2];
   PetscReal range;  /* scalings have exponents of ten in [-range, range] */
   PetscReal change; /* relative change of values */
 } Hidden;
 
-/* Of the type that PETSc takes, and a direct solver */
+/* PETSc's default type, and a direct solver */
 #define PLAIN  (Processes() == 1 ? PCILU : PCBJACOBI)
 #define DIRECT (Processes() == 1 ? PCLU : PCREDUNDANT)
 
@@ -59,7 +59,7 @@ static PetscBool Runs(const char type[])
   return (PetscBool)(Processes() == 1 || !Is(type, PCILU));
 }
 
-/* The row of A, on this process, that row i of T becomes */
+/* Returns the row of A, on this process, for row i of T */
 static PetscInt HiddenPlace(const Hidden *hidden, PetscInt which, PetscInt n, PetscInt i)
 {
   const PetscInt bs = hidden->bs;
@@ -73,7 +73,7 @@ static PetscReal Exponent(PetscReal range, PetscInt i)
   return PetscPowReal(10.0, range * PetscSinReal(1.0 + 2.3 * i));
 }
 
-/* The entry of T, on all processes the same one */
+/* Returns the entry of T, which is the same on all processes */
 static PetscScalar HiddenEntry(const Hidden *hidden, PetscInt i, PetscInt j)
 {
   const PetscReal noise = PetscSinReal(12.9898 * i + 78.233 * j), changed = 1.0 + hidden->change * PetscCosReal(3.7 * i + 1.9 * j);
@@ -85,7 +85,7 @@ static PetscScalar HiddenEntry(const Hidden *hidden, PetscInt i, PetscInt j)
   return value * changed;
 }
 
-/* Stores the values, in a matrix that may have some */
+/* Stores the values, also in a matrix that has values */
 static PetscErrorCode HiddenFill(const Hidden *hidden, Mat A)
 {
   const PetscInt offset[] = {0, -1, 1, -7, 7};
@@ -114,7 +114,7 @@ static PetscErrorCode HiddenFill(const Hidden *hidden, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix with n rows on this process, and a right-hand side */
+/* Creates a matrix with n rows on this process, and a right-hand side */
 static PetscErrorCode HiddenCreate(const Hidden *hidden, const char type[], PetscInt n, PetscInt N, Mat *A, Vec *b)
 {
   PetscFunctionBeginUser;
@@ -131,7 +131,7 @@ static PetscErrorCode HiddenCreate(const Hidden *hidden, const char type[], Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of type aij, a right-hand side and room for a solution */
+/* Creates a matrix of type aij, a right-hand side and room for a solution */
 static PetscErrorCode SystemCreate(const Hidden *hidden, PetscInt N, Mat *A, Vec *b, Vec *x)
 {
   PetscFunctionBeginUser;
@@ -140,7 +140,7 @@ static PetscErrorCode SystemCreate(const Hidden *hidden, PetscInt N, Mat *A, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The settings of an inner preconditioner, by which its results do not depend on rounding errors in the matrix */
+/* Sets an inner preconditioner so that its results do not depend on rounding errors in the matrix */
 static PetscErrorCode InnerSet(PC inner, const char type[])
 {
   PetscFunctionBeginUser;
@@ -168,7 +168,7 @@ static PetscErrorCode MatchingCreate(Mat A, const char type[], PC *pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||x - y|| <= tolerance ||y|| */
+/* Checks ||x - y|| <= tolerance ||y|| */
 static PetscErrorCode CheckEqual(const char what[], Vec x, Vec y, PetscReal tolerance)
 {
   PetscReal norm, error;
@@ -185,13 +185,13 @@ static PetscErrorCode CheckEqual(const char what[], Vec x, Vec y, PetscReal tole
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The tolerance for results that are equal up to rounding */
+/* Returns the tolerance for results that are equal up to rounding */
 static PetscReal Rounding(const char type[])
 {
   return (Is(type, PCBJIDRS) || Is(type, PCPOLY) ? 1e6 : 1e4) * PETSC_MACHINE_EPSILON;
 }
 
-/* The inverse is that of the preconditioner by hand, for all layouts and types of matrices */
+/* The application agrees with the reference, for all layouts and types of matrices */
 static PetscErrorCode TestReference(void)
 {
   const char *const mattypes[] = {MATAIJ, MATAIJSTREAM};
@@ -247,7 +247,7 @@ static PetscErrorCode TestReference(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||D (b - A x)|| <= tolerance ||D b||, or with the transpose of A; D makes the rows comparable */
+/* Checks ||D (b - A x)|| <= tolerance ||D b||, or with the transpose of A; D makes the rows comparable */
 static PetscErrorCode CheckInverse(const char what[], Mat A, PetscBool transpose, Vec D, Vec b, Vec x)
 {
   PetscReal norm, bnorm;
@@ -268,7 +268,7 @@ static PetscErrorCode CheckInverse(const char what[], Mat A, PetscBool transpose
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a direct solver inside the application is A^{-1} */
+/* With an inner direct solver the application is A^{-1} */
 static PetscErrorCode TestExact(void)
 {
   PetscFunctionBeginUser;
@@ -293,7 +293,7 @@ static PetscErrorCode TestExact(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A dense matrix with the rows of b and so many columns, which are all b */
+/* Creates a dense matrix with the rows of b and so many columns, which are all b */
 static PetscErrorCode DenseCreate(Vec b, PetscInt columns, Mat *B)
 {
   PetscInt n, N;
@@ -307,7 +307,7 @@ static PetscErrorCode DenseCreate(Vec b, PetscInt columns, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCMatApply() of several numbers of columns, one after another, is PCApply() of each column */
+/* PCMatApply() of several numbers of columns, one after another, agrees with PCApply() of each column */
 static PetscErrorCode TestColumns(void)
 {
   const PetscInt numbers[] = {3, 3, 1, 0, 5};
@@ -349,7 +349,7 @@ static PetscErrorCode TestColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On one process a MATSEQAIJ has vectors of type VECSEQ. Vectors of type VECMPI take the place of vectors that are elsewhere */
+/* On one process a MATSEQAIJ has vectors of type VECSEQ. Vectors of type VECMPI represent vectors in another memory */
 static PetscErrorCode TestOtherVectors(void)
 {
   Mat       A, X, Y, parallel;
@@ -415,7 +415,7 @@ static PetscErrorCode TestOtherVectors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets the permuted and scaled matrix, and the identity of the object */
+/* Gets the permuted and scaled matrix, and its object id */
 static PetscErrorCode InnerMat(PC pc, Mat *A, PetscObjectId *id)
 {
   PC inner;
@@ -427,7 +427,7 @@ static PetscErrorCode InnerMat(PC pc, Mat *A, PetscObjectId *id)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The preconditioner does what a new one does */
+/* Checks that the preconditioner agrees with a new one */
 static PetscErrorCode CheckFresh(const char what[], PC pc, const char type[], Mat A, Vec b)
 {
   PetscReal tolerance = Rounding(type);
@@ -445,7 +445,7 @@ static PetscErrorCode CheckFresh(const char what[], PC pc, const char type[], Ma
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scaled entries in the diagonal blocks of an inner matrix are at most this */
+/* Checks that the scaled entries in the diagonal blocks of an inner matrix are at most this */
 static PetscErrorCode CheckLargest(const char what[], Mat inner, PetscReal most)
 {
   PetscReal *norms, largest = 0.0;
@@ -464,12 +464,15 @@ static PetscErrorCode CheckLargest(const char what[], Mat inner, PetscReal most)
 }
 
 /*
-   The same pattern: values that change a little keep the permutation and the inner matrix. Values that belong to another
-   permutation take a new matching. The results are those of a new preconditioner
+   The same pattern: if values change a little, the permutation and the inner matrix are kept. If values belong to another
+   permutation, a new matching is computed. A new preconditioner has the same results
 */
 static PetscErrorCode TestNewValues(void)
 {
-  /* one factor for all: the adapted scalings are those of a new matching, up to rounding; other values; the other permutation */
+  /*
+     with a common factor a new matching has the same scalings as the adapted one, up to rounding; then other values; then the other
+     permutation
+  */
   const char *const steps[] = {"first values", "values with a factor", "changed values", "permuted values",
                                "permuted values with a factor"};
 
@@ -516,7 +519,7 @@ static PetscErrorCode TestNewValues(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Another pattern in the same matrix, another matrix, and a matrix without rows of zeros after one with such rows */
+/* Another pattern in the same matrix, another matrix, and a matrix without zero rows after one with zero rows */
 static PetscErrorCode TestPattern(void)
 {
   const char *const type   = PLAIN;
@@ -533,7 +536,7 @@ static PetscErrorCode TestPattern(void)
   PetscCall(CheckFresh("first pattern", pc, type, A, b));
   PetscCall(InnerMat(pc, &inner, &ids[0]));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
-  /* a small entry in a new place of the last process: the permutation is the same, and the pattern of A~ is another one */
+  /* a small entry in a new place on the last process: the permutation is the same, and the pattern of A~ is another one */
   if (Rank() == Processes() - 1) PetscCall(MatSetValue(A, begin + 2, begin + 5, 1e-9, ADD_VALUES));
   PetscCall(MatAssemble(A));
   PetscCall(CheckFresh("one entry more", pc, type, A, b));
@@ -558,7 +561,7 @@ static PetscErrorCode TestPattern(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A preconditioner that is reused gives the same bits for other values of the matrix */
+/* A reused preconditioner has the same bits for other values of the matrix */
 static PetscErrorCode TestReuse(void)
 {
   Mat A;
@@ -585,7 +588,7 @@ static PetscErrorCode TestReuse(void)
     hidden.weight[0] = 1e-6;
     hidden.weight[1] = 1.0;
     PetscCall(HiddenFill(&hidden, A));
-    if (which == 2) { /* another pattern, too */
+    if (which == 2) { /* also another pattern */
       PetscInt begin, end;
 
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
@@ -609,7 +612,7 @@ static PetscErrorCode TestReuse(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks that stay together on all processes, and blocks that one process takes apart */
+/* Blocks that are kept on all processes, and blocks that one process splits */
 static PetscErrorCode TestBlocks(void)
 {
   PetscFunctionBeginUser;
@@ -723,7 +726,7 @@ static PetscErrorCode TestMatSolve(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Zero diagonal entries, which end a plain incomplete factorization */
+/* Zero diagonal entries, with which a plain incomplete factorization fails */
 static PetscErrorCode TestZeroDiagonal(void)
 {
   Hidden             hidden = usual;
@@ -822,7 +825,7 @@ static PetscErrorCode TestSingular(void)
       PetscCall(MatZeroRows(A, Rank() == 0 ? 1 : 0, &begin, 0.0, NULL, NULL));
     }
     PetscCall(MatchingCreate(A, PCJACOBI, &pc));
-    for (PetscInt time = 0; time < 2; time++) { /* the second time with new values, which are the old ones */
+    for (PetscInt time = 0; time < 2; time++) { /* the second time with new values, which equal the old ones */
       PetscCall(PCApply(pc, b, x));
       PetscCall(PCGetFailedReason(pc, &failed));
       PetscCall(ComplainIf(failed, "%s", PCFailedReasons[failed]));
@@ -840,7 +843,7 @@ static PetscErrorCode TestSingular(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The type of the preconditioner inside of so many others */
+/* Checks the type of the preconditioner inside so many others */
 static PetscErrorCode CheckType(const char what[], PC pc, PetscInt depth, const char prefix[], const char type[])
 {
   const char *has;
@@ -856,7 +859,7 @@ static PetscErrorCode CheckType(const char what[], PC pc, PetscInt depth, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with these options, which are left */
+/* Solves with these options, and returns the solver */
 static PetscErrorCode SolveWith(const char text[], const char prefix[], const char type[], Mat A, Vec b, KSP *ksp)
 {
   PetscOptions options;
@@ -888,7 +891,7 @@ static PetscErrorCode TestOptions(void)
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreate(&usual, 60, &A, &b, &x));
-  /* the prefix comes after the type */
+  /* the prefix is set after the type */
   PetscCall(
     SolveWith("-a_matching_pc_type poly -a_matching_pc_poly_degree 3 -a_matching_pc_poly_scaling diagonal -matching_pc_type sor",
               "a_", PCMATCHING, A, b, &ksp));
@@ -903,7 +906,7 @@ static PetscErrorCode TestOptions(void)
   PetscCall(ComplainIf(lines != 1 || number != 60, "%g rows are moved", (double)number));
   PetscCall(CheckViewLines("view", (PetscObject)pc));
   PetscCall(KSPDestroy(&ksp));
-  /* a matching in a matching, and one in blocks */
+  /* a matching inside a matching, and one inside blocks */
   PetscCall(SolveWith("-pc_type matching -matching_pc_type matching -matching_matching_pc_type jacobi", NULL, PCNONE, A, b, &ksp));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(CheckType("a matching in a matching", pc, 2, "matching_matching_", PCJACOBI));
@@ -915,7 +918,7 @@ static PetscErrorCode TestOptions(void)
   PetscCall(KSPGetPC(sub[0], &pc));
   PetscCall(CheckType("a matching in blocks", pc, 1, "sub_matching_", PCSOR));
   PetscCall(KSPDestroy(&ksp));
-  /* the type comes after the options have been read, with operators or without; PCNONE reads no options */
+  /* the type is set after the options have been read, with operators or without; PCNONE reads no options */
   PetscCall(OptionsPush("-matching_pc_type sor", &options));
   for (PetscInt operators = 0; operators < 2; operators++) {
     if (operators) PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
@@ -927,7 +930,7 @@ static PetscErrorCode TestOptions(void)
     PetscCall(CheckType("the type after the options", pc, 1, "matching_", PCSOR));
     PetscCall(KSPDestroy(&ksp));
   }
-  /* no options are read unless asked for; the default type; another type after a solve */
+  /* no options are read unless requested; the default type; another type after a solve */
   PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPSolve(ksp, b, x));
@@ -944,7 +947,7 @@ static PetscErrorCode TestOptions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* This solve ends with a failed preconditioner, on all processes */
+/* Checks that this solve ends with a failed preconditioner on all processes */
 static PetscErrorCode CheckFailed(const char what[], KSP ksp, Vec b, Vec x)
 {
   KSPConvergedReason reason;
@@ -958,7 +961,7 @@ static PetscErrorCode CheckFailed(const char what[], KSP ksp, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The preconditioner has failed with this reason, on all processes */
+/* Checks that the preconditioner has failed with this reason on all processes */
 static PetscErrorCode CheckReason(const char what[], KSP ksp, PCFailedReason expected)
 {
   PCFailedReason reason;
@@ -971,15 +974,15 @@ static PetscErrorCode CheckReason(const char what[], KSP ksp, PCFailedReason exp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values of the last process that fail a set-up */
+/* Values on the last process with which a set-up fails */
 typedef enum {
   INSIDE,    /* NaN or Inf in the diagonal block */
-  OUTSIDE,   /* or outside of it */
+  OUTSIDE,   /* the same outside of it */
   NO_FACTORS /* a row of zeros */
 } Failure;
 static const char *const failures[] = {"inside", "outside", "no factors"};
 
-/* The results of all kinds of applications are not finite, and the view names the row */
+/* Checks that the results of all kinds of applications are not finite, and that the view names the row */
 static PetscErrorCode CheckNotFinite(const char what[], PC pc, PetscInt row, Vec b, Vec x)
 {
   PetscInt  lines;
@@ -1005,7 +1008,7 @@ static PetscErrorCode CheckNotFinite(const char what[], PC pc, PetscInt row, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All processes agree about a failure of the last one, at first or late; then good values */
+/* All processes agree on a failure of the last one, in the first set-up or later; then good values */
 static PetscErrorCode CheckFailure(const char solver[], Failure failure, PetscBool late)
 {
   const PetscBool last = (PetscBool)(Rank() == Processes() - 1);
@@ -1023,7 +1026,7 @@ static PetscErrorCode CheckFailure(const char solver[], Failure failure, PetscBo
   PetscCall(SystemCreate(&usual, 60, &A, &b, &x));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   if (failure == NO_FACTORS) {
-    /* explicit zeros in a row: wherever its diagonal entry of A~ is, there is an entry */
+    /* explicit zeros in the whole row, so that A~ stores its diagonal entry for any permutation */
     PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
     for (PetscInt j = begin; last && j < end; j++) PetscCall(MatSetValue(A, begin, j, 0.0, ADD_VALUES));
     PetscCall(MatAssemble(A));
@@ -1041,7 +1044,7 @@ static PetscErrorCode CheckFailure(const char solver[], Failure failure, PetscBo
     PetscCall(MatAssemble(A));
   }
   PetscCallMPI(MPI_Bcast(&row, 1, MPIU_INT, Processes() - 1, PETSC_COMM_WORLD));
-  PetscCall(KSPSetOperators(ksp, A, A)); /* before 3.26 the solver does not see new values */
+  PetscCall(KSPSetOperators(ksp, A, A)); /* before 3.26 the solver does not detect new values */
   for (PetscInt time = 0; time < 2; time++) {
     PetscCall(CheckFailed(what, ksp, b, x));
     PetscCall(
@@ -1079,7 +1082,7 @@ static PetscErrorCode TestFailures(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An application fails if that of the inner preconditioner does; the next solve starts without a failure */
+/* An application fails if the inner application fails; the next solve starts without a failure */
 static PetscErrorCode TestFailedApplication(void)
 {
   KSPConvergedReason reason;
@@ -1119,7 +1122,7 @@ static PetscErrorCode TestFailedApplication(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lines of -info of the first process, in this set-up */
+/* Counts these lines of -info on the first process during this set-up */
 static PetscErrorCode InfoLines(PC pc, const char text[], PetscReal *number, PetscInt *lines)
 {
   char file[PETSC_MAX_PATH_LEN];
@@ -1158,7 +1161,7 @@ static PetscErrorCode TestInfo(void)
   hidden.weight[0] = 1e-6;
   hidden.weight[1] = 1.0;
   PetscCall(HiddenFill(&hidden, A));
-  PetscCall(InfoLines(pc, "it does not suit the new values", &number, &lines));
+  PetscCall(InfoLines(pc, "The permutation does not fit the new values", &number, &lines));
   PetscCall(ComplainIf(lines != 1, "permuted values: %" INT " lines", lines));
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   if (Rank() == 0) PetscCall(MatSetValue(A, begin + 5, begin + 5, NAN, INSERT_VALUES));
@@ -1170,7 +1173,7 @@ static PetscErrorCode TestInfo(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The set-up for this matrix, which is destroyed, is an error on all processes, and its message has these words */
+/* Checks that the set-up for this matrix, which is destroyed, is an error on all processes, with these words */
 static PetscErrorCode CheckSetUpRefused(Mat *A, const char name[], const char value[])
 {
   PetscErrorCode ierr;
@@ -1226,7 +1229,7 @@ static PetscErrorCode TestBadInput(void)
   CheckRefused(PCMatchingGetPC(pc, &inner), "PCMatchingGetPC", "");
   PetscCall(PCDestroy(&pc));
 
-  /* a type that there is not, and one that has no transposed application */
+  /* a type that does not exist, and one without transposed application */
   PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
   PetscCall(PCSetType(pc, PCMATCHING));
   PetscCall(PCMatchingGetPC(pc, &inner));
@@ -1240,7 +1243,7 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(CheckFresh("after an error", pc, PCBJIDRS, A, b));
   PetscCall(PCDestroy(&pc));
 
-  /* an error inside of an application */
+  /* an error inside an application */
   PetscCall(MatchingCreate(A, PCSHELL, &pc));
   PetscCall(PCMatchingGetPC(pc, &inner));
   PetscCall(PCShellSetApply(inner, ShellFails));
@@ -1250,7 +1253,7 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(CheckFresh("after an error inside", pc, PCJACOBI, A, b));
   PetscCall(PCDestroy(&pc));
 
-  /* errors of the set-up, and then a good matrix */
+  /* errors of the set-up, then a good matrix */
   PetscCall(MatConvert(A, MATBAIJ, MAT_INITIAL_MATRIX, &bad));
   PetscCall(MatchingCreate(bad, PCJACOBI, &pc));
   Try(ierr, PCSetUp(pc));

@@ -1,5 +1,5 @@
-static char help[] = "PCPOLY as its users see it: with every solver and side, operators of several types, matrices that change,\n\
-systems for which there is no polynomial of the degree asked for, or none at all, and bad values.\n\n";
+static char help[] = "PCPOLY with every solver and side, operators of several types, matrices that change, systems for which\n\
+there is no polynomial of the requested degree, or none at all, and bad values.\n\n";
 
 #include "systems.h"
 
@@ -103,7 +103,7 @@ static PetscErrorCode TestSolvers(void)
         PetscCall(KSPSolve(problem.ksp, problem.b, problem.x));
         PetscCall(KSPGetConvergedReason(problem.ksp, &reason));
         PetscCall(ResidualNorm(problem.A, problem.b, problem.x, &rnorm, &bnorm));
-        /* without the verification of KSPIDRS, and most of them in the preconditioned norm */
+        /* other solvers do not verify, and most of them test the preconditioned norm */
         PetscCall(ComplainIf(reason <= 0 || !(rnorm <= 100 * rtol * bnorm),
                              "%s, degree %" PetscInt_FMT ": %s, the norm of b - A x is %g of %g", others[i], degrees[id],
                              KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
@@ -116,8 +116,8 @@ static PetscErrorCode TestSolvers(void)
 }
 
 /*
-   Central differences at a mesh Peclet number of 10, where IDR(s) alone hardly converges: with every degree from 2 on, in fewer
-   matvecs
+   Central differences at a mesh Peclet number of 10, with which IDR(s) hardly converges without a preconditioner: every degree from
+   2 on needs fewer matvecs
 */
 static PetscErrorCode TestConvection(void)
 {
@@ -224,7 +224,7 @@ static PetscErrorCode TestOperators(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest difference of the roots now to those kept; keeps these */
+/* Computes the largest difference of the roots from the kept ones, and keeps the roots */
 static PetscErrorCode RootsMoved(PC pc, PetscInt *kept, PetscReal keptre[], PetscReal *moved)
 {
   const PetscReal *re;
@@ -257,8 +257,8 @@ static PetscErrorCode TestChanges(void)
   const struct {
     const char *name;
     int         change;
-    PetscBool   kept;   /* the roots of the solve before */
-    PetscInt    degree; /* that is asked for and used */
+    PetscBool   kept;   /* the roots of the previous solve */
+    PetscInt    degree; /* requested and used */
   } steps[] = {
     {"at first",                  NOTHING,       PETSC_FALSE, 4},
     {"nothing",                   NOTHING,       PETSC_TRUE,  4},
@@ -378,7 +378,7 @@ static PetscErrorCode TestSpecial(void)
   const struct {
     const char *name;
     Entry      *entry;
-    PetscInt    n, most; /* most: largest degree that there is, with exact arithmetic */
+    PetscInt    n, most; /* most: largest possible degree in exact arithmetic */
   } systems[] = {
     {"identity",         Identity,    40, 1 },
     {"a large multiple", Large,       40, 1 },
@@ -418,19 +418,19 @@ static PetscErrorCode TestSpecial(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The number of rows that are scaled by their largest entry, in the view */
+/* Gets the number of rows that are scaled by their largest entry from the view */
 static PetscErrorCode SmallRows(PC pc, PetscInt *rows)
 {
   PetscReal number[1] = {0.0};
   PetscInt  lines;
 
   PetscFunctionBeginUser;
-  PetscCall(ViewNumbers((PetscObject)pc, " of it: ", 1, number, &lines));
+  PetscCall(ViewNumbers((PetscObject)pc, " times it): ", 1, number, &lines));
   *rows = (PetscInt)number[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Diagonal entries far below the rest of their rows are like zeros, whatever the scale of the rows is */
+/* Diagonal entries far below the rest of their rows are treated like zeros, for any scale of the rows */
 static PetscErrorCode TestSmallDiagonal(void)
 {
   const PetscInt    n          = 60;
@@ -478,7 +478,7 @@ static PetscErrorCode TestSmallDiagonal(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same with a saddle point as a MATNEST */
+/* The same for a saddle point as a MATNEST */
 static PetscErrorCode TestSmallNest(void)
 {
   const PetscInt n = 40;
@@ -518,8 +518,8 @@ static PetscErrorCode TestSmallNest(void)
 }
 
 /*
-   Matrices without a polynomial: the preconditioner has failed, and a good matrix after it is solved. A nilpotent matrix has
-   polynomials, but no solution
+   Matrices without a polynomial: the preconditioner fails, and then a good matrix is solved. A nilpotent matrix has polynomials,
+   but no solution
 */
 static PetscErrorCode TestFailures(void)
 {
@@ -557,7 +557,7 @@ static PetscErrorCode TestFailures(void)
     }
     PetscCall(KSPDestroy(&problem.ksp));
     PetscCall(SolverCreate(A, 2, PCNONE, &problem.ksp));
-    if (i % 2) PetscCall(KSPSetUp(problem.ksp)); /* before 3.26 PETSc sets up a type that is changed after it in PCApply() only */
+    if (i % 2) PetscCall(KSPSetUp(problem.ksp)); /* before 3.26 PETSc sets up a type that changes later in PCApply() only */
     PetscCall(SetPoly(&problem, 4));
     if (systems[i].chebyshev) {
       PetscCall(PCPolySetRootsType(problem.pc, PC_POLY_ROOTS_CHEBYSHEV));
@@ -581,7 +581,7 @@ static PetscErrorCode TestFailures(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix with a null space, with and without telling the solver */
+/* A matrix with a null space, attached or not */
 static PetscErrorCode TestNullSpace(void)
 {
   const PetscInt m = 15;
@@ -618,7 +618,7 @@ static PetscErrorCode TestNullSpace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The settings are these */
+/* Checks the settings */
 static PetscErrorCode CheckSettings(const char what[], PC pc, PetscInt degree, PCPolyRootsType type, PetscInt seed, PetscBool reuse)
 {
   PetscInt        nowdegree, nowseed;
@@ -636,7 +636,7 @@ static PetscErrorCode CheckSettings(const char what[], PC pc, PetscInt degree, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values that are refused, with the value and the setting in the error; what was set before stays */
+/* Refused values: the error names the value and the setting, and the old value stays */
 static PetscErrorCode TestValues(void)
 {
   const PetscInt    degree[] = {0, -3, 129, 1000000};
@@ -650,7 +650,7 @@ static PetscErrorCode TestValues(void)
   PetscFunctionBeginUser;
   PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
   PetscCall(PCSetOptionsPrefix(pc, "my_"));
-  /* another type ignores the setters, and has no getters */
+  /* another type ignores the setters, and its getters are errors */
   PetscCall(PCSetType(pc, PCNONE));
   PetscCall(PCPolySetSeed(pc, -7));
   CheckRefused(PCPolyGetSeed(pc, &seed), "PCPolyGetSeed", PCPOLY);
@@ -675,7 +675,7 @@ static PetscErrorCode TestValues(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -ksp_view tells the degree, what became of the start vector, and why there is no polynomial */
+/* -ksp_view states the degree, the residual of the start vector, and the reason if there is no polynomial */
 static PetscErrorCode TestView(void)
 {
   for (PetscInt zero = 0; zero < 2; zero++) {
@@ -718,7 +718,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(KSPIDRSRegister());
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(ImplementationFromOptions());
   PetscCall(TestSolvers());
   PetscCall(TestConvection());

@@ -1,12 +1,12 @@
-static char help[] = "The polynomial of PCPOLY against its definition: the residual polynomial of GMRES for its start vector, as\n\
-KSPGMRES computes it, and the product of the factors of its roots; its transpose; the same polynomial on any number of\n\
-processes.\n\n";
+static char help[] = "The polynomial of PCPOLY compared with its definition: the residual polynomial of GMRES for its start\n\
+vector, as KSPGMRES computes it, and the product of the factors of its roots; its transpose; the same\n\
+polynomial on any number of processes.\n\n";
 
 #include <petscidrs/private/idrsshadow.h>
 #include "systems.h"
 #include "wide.h"
 
-/* The start vector takes this column of the hash */
+/* Column of the hash for the start vector */
 #define START_COLUMN 65536
 
 static PetscErrorCode StartVector(PetscInt seed, Vec v)
@@ -32,7 +32,7 @@ static PetscErrorCode ScaledMult(Mat A, Vec diagonal, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = pi(D^{-1}A) v from the roots, the factors of conjugates together where scalars are real */
+/* y = pi(D^{-1}A) v from the roots; with real scalars conjugate roots have a common factor */
 static PetscErrorCode ProductOfFactors(PC pc, Mat A, Vec diagonal, Vec v, Vec y)
 {
   const PetscReal *re, *im;
@@ -79,7 +79,7 @@ static PetscErrorCode Difference(Vec x, Vec y, PetscReal *difference)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Without rounded values, as references do not round the matrix */
+/* Creates PCPOLY without rounded values, since references do not round the matrix */
 static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, PC *pc)
 {
   PetscFunctionBeginUser;
@@ -92,7 +92,7 @@ static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, PC *pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With the roots 1.25, 1.25 */
+/* Creates PCPOLY with the roots 1.25, 1.25 */
 static PetscErrorCode PolyCreateRoots(Mat A, PCPolyPrecision precision, PC *pc)
 {
   const PetscReal roots[] = {1.25, 1.25};
@@ -105,7 +105,7 @@ static PetscErrorCode PolyCreateRoots(Mat A, PCPolyPrecision precision, PC *pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* B^{-1}D v against the iterate of GMRES on D^{-1}A y = v, and ||pi(D^{-1}A)v|| as predicted, as computed, and as GMRES has it */
+/* Compares B^{-1}D v with the iterate of GMRES on D^{-1}A y = v, and ||pi(D^{-1}A)v|| as predicted, as computed, and from GMRES */
 static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal, Vec v, PetscInt degree)
 {
   const PetscReal tolerance = PetscSqrtReal(PETSC_MACHINE_EPSILON);
@@ -149,7 +149,7 @@ static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* v - D^{-1}A B^{-1}D v against the product of the factors of the roots */
+/* Compares v - D^{-1}A B^{-1}D v with the product of the factors of the roots */
 static PetscErrorCode CompareFactors(const char what[], PC pc, Mat A, Vec diagonal, Vec v)
 {
   PetscReal difference;
@@ -212,7 +212,7 @@ static PetscErrorCode TestGMRES(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chebyshev, Neumann, and roots of the user, single and in pairs, some of them twice */
+/* Chebyshev roots, Neumann roots, and roots of the user, single and in pairs, some of them twice */
 static PetscErrorCode TestRootsTypes(void)
 {
   const PetscReal re[] = {1.7, 0.2, 0.9, 0.9, 1.1, 0.9, 0.9, 1.1, 0.5}, im[] = {0.0, 0.0, 0.4, -0.4, 0.0, -0.4, 0.4, 0.0, 0.0};
@@ -290,10 +290,10 @@ static PetscErrorCode TestTranspose(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matrices for the copy: how many rows, how many entries in a row beside the diagonal, and how far from it they are at most */
+/* Matrices for the copy: number of rows, entries per row besides the diagonal, and their largest distance from it */
 typedef struct {
   const char *name;
-  PetscInt    n, shortest, longest, reach, dense; /* dense: entries of some rows, side by side */
+  PetscInt    n, shortest, longest, reach, dense; /* dense: consecutive entries of some rows */
   PetscBool   zeros;                              /* some diagonal entries are zero */
   PetscBool   copied, copiedcuda;                 /* on one process there is a copy */
 } Pattern;
@@ -346,8 +346,8 @@ static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
 }
 
 /*
-   With roots r, r of pi, p(z) = 2 / r - z / r^2, so B^{-1} x = 2 w / r - D^{-1}A w / r^2 with w = D^{-1}x: one product of the copy,
-   in long double, with the bound for the rounding of values and sums
+   With roots r, r of pi, p(z) = 2 / r - z / r^2, so B^{-1} x = 2 w / r - D^{-1}A w / r^2 with w = D^{-1}x. Compares this with one
+   product of the copy, in long double, with the bound for the rounding of values and sums
 */
 static PetscErrorCode CompareProduct(const char what[], Mat A, PCPolyPrecision precision, Vec x, Vec y)
 {
@@ -416,7 +416,9 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PCPolyPrecision p
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether there is a copy, and the precision of its values; whether all products of an application are in one kernel instead */
+/*
+   Gets the number of copies and the precision of their values, and whether one kernel makes all products of an application instead
+*/
 static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PCPolyPrecision *precision, PetscInt *whole)
 {
   PetscInt halves, singles;
@@ -473,7 +475,7 @@ static PetscErrorCode TestCopy(PetscBool maybewhole)
       PetscCall(VecEqual(y, again, &same));
       if (aij || copies) PetscCall(ComplainIf(!same, "%s: the second application is another", what));
       PetscCall(CompareProduct(what, A, seen, x, y));
-      /* a copy holds all that it needs */
+      /* a copy contains all data of an application */
       PetscCall(PCSetReusePreconditioner(pc, PETSC_TRUE));
       PetscCall(MatScale(A, 2.0));
       PetscCall(PCApply(pc, x, again));
@@ -492,7 +494,7 @@ static PetscErrorCode TestCopy(PetscBool maybewhole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A diagonal entry whose inverse half and single precision could not hold: D has another entry there */
+/* A diagonal entry whose inverse is outside the range of half and single precision: D has another entry there */
 static PetscScalar Huge(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? (i ? 2.0 : 1e-45) : (j == i + 1 ? 1.0 : 0.0);

@@ -1,17 +1,18 @@
-static char help[] = "PCPOLY with scaling by a matching: against the polynomial of the permuted and scaled matrix made by hand,\n\
-transposed, with several columns; systems that need it; the automatic choice; new values; singular matrices; bad input.\n\n";
+static char help[] = "PCPOLY with scaling by a matching: compared with the polynomial of the permuted and scaled matrix,\n\
+transposed, with several columns; systems that need it; the automatic choice; new values; singular\n\
+matrices; bad input.\n\n";
 
 #include "matched.h"
 
 #define ROWS 120
 
-/* Powers of ten without a pattern, from 10^-most to 10^most */
+/* Returns powers of ten without a pattern, from 10^-most to 10^most */
 static PetscReal Power(PetscInt i, PetscInt most)
 {
   return PetscPowReal(10.0, (PetscReal)((7 * i + i * i) % (2 * most + 1) - most));
 }
 
-/* Rows that change places in pairs, which are on one process; rows and columns of very different magnitudes */
+/* Rows that are exchanged in pairs on one process; rows and columns of very different magnitudes */
 static PetscScalar Swapped(PetscInt i, PetscInt j, PetscInt n)
 {
   const PetscInt most = PetscDefined(USE_REAL_SINGLE) ? 2 : 4;
@@ -31,7 +32,7 @@ static PetscScalar PairedOther(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /*
-   Convection whose diagonal is weak, along one direction and against a matching along the flow: a polynomial of the matrix as it is
+   Convection with a weak diagonal, along one direction and against a matching along the flow: a polynomial of the unpermuted matrix
    is better
 */
 static PetscScalar Windy(PetscInt i, PetscInt j, PetscInt n)
@@ -63,7 +64,7 @@ static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PCPolyScaling scaling, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors for products with A, the first one with general entries */
+/* Creates vectors for products with A, the first one with general entries */
 static PetscErrorCode GeneralVecs(Mat A, PetscInt n, Vec *v[])
 {
   Vec x;
@@ -88,7 +89,7 @@ static PetscErrorCode CheckUsed(const char what[], PC pc, PCPolyScaling expected
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The application has no Inf or NaN */
+/* Checks that the application has no Inf or NaN */
 static PetscErrorCode CheckFinite(const char what[], PC pc, Mat A)
 {
   PetscReal norm;
@@ -103,7 +104,7 @@ static PetscErrorCode CheckFinite(const char what[], PC pc, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* |x - y| is small, relative to |y| */
+/* Checks that |x - y| is small, relative to |y| */
 static PetscErrorCode CheckEqual(const char what[], Vec x, Vec y, PetscReal tolerance)
 {
   PetscReal error, norm;
@@ -116,7 +117,9 @@ static PetscErrorCode CheckEqual(const char what[], Vec x, Vec y, PetscReal tole
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* B^{-1} = Dc M P Dr and B^{-T} = Dr P^T M^T Dc, where M is PCPOLY for the matrix P Dr A Dc, scaled by its diagonal */
+/*
+   Compares with B^{-1} = Dc M P Dr and B^{-T} = Dr P^T M^T Dc, where M is PCPOLY for the matrix P Dr A Dc, scaled by its diagonal
+*/
 static PetscErrorCode TestByHand(void)
 {
   const PetscReal tolerance = PetscSqrtReal(PETSC_MACHINE_EPSILON);
@@ -167,7 +170,7 @@ static PetscErrorCode TestByHand(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Systems that scaling by the diagonal does not solve: each solver, side and precision; several columns */
+/* Systems that scaling by the diagonal does not solve, with each solver, side and precision; several columns */
 static PetscErrorCode TestSystems(void)
 {
   const char *const types[] = {KSPIDRS, KSPGMRES, KSPBCGS};
@@ -208,7 +211,7 @@ static PetscErrorCode TestSystems(void)
         PetscCall(ComplainIf(used != PC_POLY_SCALING_MATCHING, "%s: the automatic choice is %s", what, PCPolyScalings[used]));
         if (side == 0) PetscCall(CheckSolved(what, ksp, A, b, x));
         else if (t == 0) PetscCall(CheckConverged(what, ksp, b, x));
-        else { /* the recurrences of others do not keep the norm of a residual whose entries are of very different magnitudes */
+        else { /* other recurrences lose the norm of a residual whose entries are of very different magnitudes */
           PetscCall(KSPGetConvergedReason(ksp, &reason));
           PetscCall(ComplainIf(reason <= 0, "%s: %s", what, KSPConvergedReasons[reason]));
         }
@@ -245,7 +248,7 @@ static PetscErrorCode TestSystems(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What auto takes, and that each setting is used as asked */
+/* The choice of auto; each setting is used as requested */
 static PetscErrorCode TestChoice(void)
 {
   const struct {
@@ -291,7 +294,7 @@ static PetscErrorCode TestChoice(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The application is that of a preconditioner that is made for this matrix */
+/* Checks that a new preconditioner for this matrix has the same application */
 static PetscErrorCode CheckFresh(const char what[], PC pc, Mat A, PetscReal tolerance)
 {
   Vec *v;
@@ -308,7 +311,7 @@ static PetscErrorCode CheckFresh(const char what[], PC pc, Mat A, PetscReal tole
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values: the permutation is kept while it suits them, roots and choices as the settings say; a new pattern */
+/* New values: the permutation is kept while it suits them, roots and choices follow the settings; a new pattern */
 static PetscErrorCode TestNewValues(void)
 {
   const PetscReal  tolerance = PetscSqrtReal(PETSC_MACHINE_EPSILON);
@@ -339,7 +342,7 @@ static PetscErrorCode TestNewValues(void)
   /* another pattern */
   PetscCall(PCSetOperators(pc, plain, plain));
   PetscCall(CheckFresh("another pattern", pc, plain, tolerance));
-  /* roots that are kept, and a preconditioner that is kept */
+  /* kept roots, and a kept preconditioner */
   PetscCall(PCPolySetReuse(pc, PETSC_TRUE));
   PetscCall(PCSetUp(pc));
   PetscCall(PCPolyGetRoots(pc, &n, &re, NULL));
@@ -356,7 +359,7 @@ static PetscErrorCode TestNewValues(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the choice of the last set-up holds for: other values, another operator, roots that are given */
+/* Validity of the choice of the last set-up: other values, another operator, roots of the user */
 static PetscErrorCode TestChoiceKept(void)
 {
   const PetscReal re[] = {1.0, 2.0};
@@ -378,14 +381,14 @@ static PetscErrorCode TestChoiceKept(void)
   PetscCall(PCSetOperators(pc, S, S));
   PetscCall(CheckUsed("zeros on a diagonal that was dominant", pc, PC_POLY_SCALING_MATCHING));
   PetscCall(MatDestroy(&S));
-  /* roots are reused, but not those of a permuted matrix for an operator that has no matching */
+  /* roots are reused, but not from a permuted matrix for an operator without a matching */
   PetscCall(PCPolySetReuse(pc, PETSC_TRUE));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(PCSetOperators(pc, S, S));
   PetscCall(CheckFinite("a shell after a matching", pc, A));
   PetscCall(CheckUsed("a shell after a matching", pc, PC_POLY_SCALING_NONE));
   PetscCall(MatDestroy(&S));
-  /* roots that are given are those of the matrix scaled by its diagonal */
+  /* roots of the user belong to the matrix scaled by its diagonal */
   PetscCall(PCPolySetRoots(pc, 2, re, NULL));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(CheckUsed("roots that are given", pc, PC_POLY_SCALING_DIAGONAL));
@@ -435,7 +438,7 @@ static PetscErrorCode TestSingular(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Operators that have no matching, values that are not finite, options; 0 and 1 rows */
+/* Operators without a matching, values that are not finite, options; 0 and 1 rows */
 static PetscErrorCode TestBadInput(void)
 {
   const PetscReal zero = 0.0;
@@ -463,7 +466,7 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(ComplainIf(scaling != PC_POLY_SCALING_MATCHING, "the option sets %s", PCPolyScalings[scaling]));
   PetscCall(PCDestroy(&pc));
   PetscCall(MatDestroy(&S));
-  /* NaN: a set-up that fails, and then one that does not */
+  /* NaN: a set-up that fails, and then one that succeeds */
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
   PetscCall(MatSetOption(S, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
   PetscCall(MatSetValue(S, 17, 16, 1.0 / zero - 1.0 / zero, INSERT_VALUES));
@@ -475,7 +478,7 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, number, &lines));
   PetscCall(ComplainIf(!failed || lines != 1 || number[0] != 17.0, "NaN: reason %d, row %g", (int)failed, (double)number[0]));
   PetscCall(GeneralVecs(S, 2, &v));
-  PetscCall(PCApplyTranspose(pc, v[0], v[1])); /* without a matrix that is permuted: nothing to check but memory */
+  PetscCall(PCApplyTranspose(pc, v[0], v[1])); /* without a permuted matrix only memory is checked */
   PetscCall(VecDestroyVecs(2, &v));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(CheckFresh("after NaN", pc, A, 1.0));
@@ -508,7 +511,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(KSPIDRSRegister());
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(ImplementationFromOptions());
   PetscCall(TestByHand());
   PetscCall(TestSystems());

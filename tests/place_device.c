@@ -1,10 +1,10 @@
-static char help[] = "Where the data of KSPIDRS is, on host or device: matrices and vectors in different memories, data that\n\
-moves between solves, and\n\
-memory that does not suffice. Without a device they are all in the same, and the same must come of it.\n\n";
+static char help[] = "The memory of the data of KSPIDRS, on host or device: matrices and vectors in different memories, data\n\
+that moves between solves, and insufficient memory. Without a device all data is on the host, with the\n\
+same results.\n\n";
 
 #include "systems.h"
 
-/* Convection and diffusion on a line, of the type of the options or on the host */
+/* Creates convection and diffusion on a line, of the type of the options or on the host */
 static PetscErrorCode PlacedSystemCreate(PetscInt N, PetscBool optionsmatrix, PetscBool optionsvector, Mat *A, Vec *b, Vec *x)
 {
   PetscInt begin, end;
@@ -33,7 +33,7 @@ static PetscErrorCode PlacedSystemCreate(PetscInt N, PetscBool optionsmatrix, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All entries of a vector on all processes, from the values that the host sees */
+/* Copies all entries of a vector, as the host sees them, to all processes */
 static PetscErrorCode CopyToAll(Vec x, PetscInt N, PetscScalar to[])
 {
   VecScatter         scatter;
@@ -52,7 +52,7 @@ static PetscErrorCode CopyToAll(Vec x, PetscInt N, PetscScalar to[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||b - A x|| by loops on the host, from copies of the values that the host sees */
+/* Computes ||b - A x|| by loops on the host, from copies of the values that the host sees */
 static PetscErrorCode HostNorms(PetscInt N, Vec b, Vec x, PetscReal *residual, PetscReal *bnorm)
 {
   PetscScalar *array, *rhs;
@@ -76,7 +76,7 @@ static PetscErrorCode HostNorms(PetscInt N, Vec b, Vec x, PetscReal *residual, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves from zero; the answer is right for the host, and PETSc has the same values on the device */
+/* Solves from zero; the solution is right on the host, and PETSc has the same values on the device */
 static PetscErrorCode SolveAndCheck(const char what[], PetscInt N, KSP ksp, Vec b, Vec x)
 {
   KSPConvergedReason reason;
@@ -136,7 +136,7 @@ static PetscErrorCode TestPlaces(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A block for these vectors: with those of the options on a GPU, or on the host */
+/* Creates a dense matrix in the memory of these vectors */
 static PetscErrorCode BlockCreate(Vec b, PetscInt columns, Mat *B)
 {
   PetscBool cuda;
@@ -153,7 +153,7 @@ static PetscErrorCode BlockCreate(Vec b, PetscInt columns, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPMatSolve(): each column is right for the host. The vectors have the place of their blocks */
+/* Solves with KSPMatSolve(); each column is right on the host. Vectors and dense matrices are in the same memory */
 static PetscErrorCode SolveBlockAndCheck(const char what[], PetscInt N, PetscInt columns, KSP ksp, Vec b, Vec x)
 {
   const KSPConvergedReason *reasons;
@@ -228,10 +228,7 @@ static PetscErrorCode TestBlocks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Values that the host writes between solves, and data that is bound to the host, before the solver is set up or after it has been
-   used
-*/
+/* Values that the host writes between solves, and data that is bound to the host, before the solver is set up or after a solve */
 static PetscErrorCode TestMoves(void)
 {
   const PetscInt N = 300;
@@ -250,7 +247,7 @@ static PetscErrorCode TestMoves(void)
   for (PetscInt i = 0; i < n; i++) array[i] = 2.0 - array[i];
   PetscCall(VecRestoreArray(b, &array));
   PetscCall(SolveAndCheck("right-hand side changed on the host", N, ksp, b, x));
-  /* the solution as the host has it, a little rougher, is a guess that is good enough */
+  /* the solution from the host, with a small error, is a good enough guess */
   PetscCall(VecDuplicate(x, &solution));
   PetscCall(VecCopy(x, solution));
   PetscCall(VecSet(x, 1.0));
@@ -288,8 +285,9 @@ static PetscErrorCode TestMoves(void)
 }
 
 /*
-   The last process has its part of matrix, right-hand side and solution on the host, the others where the options want it; from the
-   beginning, or since a solve. Without the matrix that is an error on all processes.
+   The last process has its part of matrix, right-hand side and solution on the host, the other processes have theirs where the
+   options place them; from the beginning, or since a solve. If the matrix of the last process is not on the host, this is an error
+   on all processes.
 */
 static PetscErrorCode TestMixed(void)
 {
@@ -360,7 +358,8 @@ static PetscErrorCode IdentityMult(Mat A, Vec x, Vec y)
 }
 
 /*
-   The identity with n rows on the last process and a few on the others, and a vector, where vectors are on a device; else nothing
+   Creates the identity with n rows on the last process and a few on the others, and a vector, if vectors are on a device; otherwise
+   nothing
 */
 static PetscErrorCode IdentityCreate(PetscInt n, PetscBool *cuda, Mat *A, Vec *b)
 {
@@ -385,8 +384,8 @@ static PetscErrorCode IdentityCreate(PetscInt n, PetscBool *cuda, Mat *A, Vec *b
 }
 
 /*
-   On a device: with twice as many rows as before on the last process until the panels of 64 columns do not fit. That is an error on
-   all processes that says what was asked for, after which all of it is free again: panels that need most of the memory fit.
+   On a device: doubles the rows of the last process until the panels of 64 columns do not fit. This is an error on all processes
+   that states the requested memory. Afterwards this memory is free again: panels that need most of it fit.
 */
 static PetscErrorCode TestMemory(void)
 {
@@ -416,12 +415,12 @@ static PetscErrorCode TestMemory(void)
         PetscCall(PetscPrintf(PETSC_COMM_SELF, "  process %d: error %d, \"%s\"\n", rank, (int)ierr, message));
       PetscCall(ComplainIf(ierr != PETSC_ERR_MEM, "too little memory: error %d, \"%s\"", (int)ierr, message));
       found = FindKey(message, "KSPIDRS ... needs");
-      if (!found || sscanf(found, "%lld bytes on the GPU, where %lld", &wanted, &available) != 2)
+      if (!found || sscanf(found, "%lld bytes of GPU memory, but only %lld", &wanted, &available) != 2)
         PetscCall(Complain("too little memory: \"%s\"", message));
       else
         PetscCall(ComplainIf(wanted < (long long)n * 64 * (long long)sizeof(PetscScalar) || available >= wanted,
                              "too little memory: %lld bytes of %lld", wanted, available));
-      /* fewer columns, of which both panels fit unless one of the panels above is still there */
+      /* fewer columns: both panels fit unless one of the panels above still exists */
       PetscCall(KSPIDRSSetShadowSize(ksp, 24));
       PetscCall(KSPSetUp(ksp));
     }
@@ -432,9 +431,9 @@ static PetscErrorCode TestMemory(void)
 }
 
 /*
-   On a device: with twice as many rows as before on the last process until the vectors for 16 right-hand sides at the same time do
-   not fit. That is an error on all processes that says what was asked for, what is free, and which width fits; with that one the
-   same solver solves
+   On a device: doubles the rows of the last process until the vectors for 16 right-hand sides at the same time do not fit. This is
+   an error on all processes that states the requested memory, the free memory, and the width that fits; with this width the same
+   solver solves
 */
 static PetscErrorCode TestWidth(void)
 {
@@ -470,10 +469,10 @@ static PetscErrorCode TestWidth(void)
 
       PetscCall(PetscStrstr(message, "right-hand sides at the same time need", &found));
       if (ierr != PETSC_ERR_MEM || !found ||
-          sscanf(
-            message,
-            "%d right-hand sides at the same time need %lld bytes more on the GPU, where %lld are free: take -ksp_idrs_width %d",
-            &asked, &wanted, &available, &width) != 4) {
+          sscanf(message,
+                 "%d right-hand sides at the same time need %lld more bytes of GPU memory, but only %lld are free; use "
+                 "-ksp_idrs_width %d",
+                 &asked, &wanted, &available, &width) != 4) {
         PetscCall(Complain("too little memory: error %d, \"%s\"", (int)ierr, message));
         width = 1;
       } else

@@ -1,14 +1,13 @@
-static char
-  help[] = "The host ahead of a device that does the algebra itself: a registered back end made of the back end host, whose\n\
-numbers the host cannot see, and that does nothing once it has stopped. Solves agree with those in lockstep, at every way to\n\
-end, with stops where none are needed, and after errors.\n\n";
+static char help[] = "The host ahead of a device that does the algebra itself: a registered back end made of the back end host,\n\
+whose numbers the host cannot see, and which does nothing after a stop. Solves agree with those in\n\
+lockstep, for every end of a solve, with superfluous stops, and after errors.\n\n";
 
 #include <petscidrs/private/idrsworkimpl.h>
 #include "columns.h"
 
 #define RESULTS 8
 
-/* What the device has in its memory for one right-hand side */
+/* Device memory for one right-hand side */
 typedef struct {
   IDRSWork     work;
   PetscScalar *storage;
@@ -31,9 +30,9 @@ typedef struct {
 
 static Device             devices[IDRS_MAX_WIDTH];
 static BlockDevice        blocks;
-static PetscInt           stopevery; /* a stop for no reason, now and then; 0 for none */
+static PetscInt           stopevery; /* number of projections between superfluous stops; 0 for none */
 static PetscInt           stops, blockstops;
-static const IDRSPassOps *host;   /* the back end that the device is made of */
+static const IDRSPassOps *host;   /* the back end that the device uses */
 static IDRSPassOps        passes; /* the device */
 
 static Device *GetDevice(IDRSWork work)
@@ -44,7 +43,7 @@ static Device *GetDevice(IDRSWork work)
   return &devices[i];
 }
 
-/* Works begin with zeros on a device, which a matvec in vain may read */
+/* On a device works begin with zeros, which a superfluous matvec may read */
 static PetscErrorCode Create(const IDRSGroup *group, Vec like)
 {
   PetscFunctionBeginUser;
@@ -73,7 +72,7 @@ static PetscErrorCode Destroy(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs a pass of the host on the scalars of the device, unless that has stopped */
+/* Runs a pass of the host with the scalars of the device, unless the device has stopped */
 static PetscErrorCode Run(const IDRSGroup *group, PetscErrorCode (*pass)(const IDRSGroup *, const IDRSStep *), const IDRSStep *step)
 {
   PetscFunctionBeginUser;
@@ -130,7 +129,7 @@ static PetscErrorCode QueueRuns(const IDRSGroup *group, PetscBool automatic, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The launch has added up the sums */
+/* The launch has computed the sums already */
 static PetscErrorCode QueueReduce(const IDRSGroup *group, const IDRSStep steps[])
 {
   PetscFunctionBeginUser;
@@ -144,7 +143,7 @@ static PetscErrorCode QueueHalo(const IDRSGroup *group, PetscBool automatic, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's own scalars are no use to it from now on */
+/* From now on the scalars of the host are invalid */
 static PetscErrorCode QueueBegin(const IDRSGroup *group)
 {
   PetscFunctionBeginUser;
@@ -159,7 +158,7 @@ static PetscErrorCode QueueBegin(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The algebra of the library, from sums over all processes, unless the norm is outside its bounds or a stop is due */
+/* Does the algebra of the library with sums over all processes, unless the norm is outside its bounds or a stop is due */
 static PetscBool Continue(Device *device, IDRSScalars *scalars, const IDRSStep *step, const IDRSBounds *bounds)
 {
   device->rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, step)]));
@@ -220,7 +219,7 @@ static const IDRSQueueOps queue = {
   .end     = QueueEnd,
 };
 
-/* The host's own numbers are no use to it from now on */
+/* From now on the numbers of the host are invalid */
 static PetscErrorCode BlockBegin(IDRSWork work, const IDRSBlockScalars *scalars, PetscReal peak)
 {
   const PetscInt s = scalars->s, m = scalars->m, length = IDRS_BLOCK_STORAGE(s, m);
@@ -288,7 +287,7 @@ static const IDRSBlockQueueOps blockqueue = {
   .end     = BlockEnd,
 };
 
-/* There is one stream */
+/* There is only one stream */
 static PetscErrorCode Join(void)
 {
   PetscFunctionBeginUser;
@@ -297,7 +296,7 @@ static PetscErrorCode Join(void)
 
 static const IDRSDeviceOps deviceops = {.join = Join};
 
-/* Works that are created from now on are those of the device, or those of the host again */
+/* Sets whether works that are created from now on are on the device */
 static PetscErrorCode Emulate(PetscBool emulated)
 {
   PetscFunctionBeginUser;
@@ -318,7 +317,7 @@ static PetscErrorCode Emulate(PetscBool emulated)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator that fails once, when as many products have been made */
+/* An operator that fails once, after so many products */
 typedef struct {
   Mat      A;
   PetscInt failat, made;
@@ -368,7 +367,7 @@ static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitor
   PetscCall(SolverCreateSide(A, set->s, set->pc == 2 ? PC_LEFT : PC_RIGHT, set->pc ? PCJACOBI : PCNONE, ksp));
   PetscCall(KSPSetOperators(*ksp, shell, A));
   PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_HOST));
-  PetscCall(KSPIDRSSetCommunication(*ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on several processes too */
+  PetscCall(KSPIDRSSetCommunication(*ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on any number of processes */
   PetscCall(KSPIDRSSetUpdateTolerance(*ksp, updates[set->update]));
   PetscCall(KSPSetTolerances(*ksp, rtols[set->rtol], 0.0, PETSC_DEFAULT, set->max_it));
   if (set->norm == NORM_SKIP) PetscCall(KSPSetConvergenceTest(*ksp, KSPConvergedSkip, NULL, NULL));
@@ -408,7 +407,7 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt ev
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same iterations and reason, but for rounding, and the solution is the one whose norm was reported last */
+/* Compares iterations and reason, up to rounding, and checks that the solution has the norm that was reported last */
 static PetscErrorCode Compare(const char what[], const Setting *set)
 {
   const PetscReal *norms = ahead.history.norms, *expected = lockstep.history.norms, last = norms[ahead.history.length - 1];
@@ -479,7 +478,7 @@ static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt s, const char pctype[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Many right-hand sides as in lockstep: every column solved, with the same iterations but for rounding */
+/* Compares many right-hand sides with lockstep: every column is solved, with the same iterations up to rounding */
 static PetscErrorCode CompareColumns(Mat A, Mat B, PetscInt s, const char pctype[], PetscInt i, PetscBool block)
 {
   const PetscInt  every[] = {0, 5, 3};
@@ -545,7 +544,7 @@ static PetscErrorCode TestColumns(Mat A, PetscBool block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solver says that it has converged, and x meets its tolerance */
+/* Solves, and checks that the solver reports convergence and that x meets its tolerance */
 static PetscErrorCode SolveToNormOf(const char what[], KSP ksp, Vec b, Vec x)
 {
   KSPConvergedReason reason;
@@ -562,7 +561,7 @@ static PetscErrorCode SolveToNormOf(const char what[], KSP ksp, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves that begin with the panels of the solve before, which has ended in any step, with others in flight or not */
+/* Solves that begin with the panels of the previous solve, which has ended in any step, with steps in flight or not */
 static PetscErrorCode TestRecycle(Mat A, Vec b)
 {
   const PetscInt    shadow[]  = {1, 2, 4, 8};
@@ -591,7 +590,7 @@ static PetscErrorCode TestRecycle(Mat A, Vec b)
       for (PetscInt j = 0; j < 24; j++) {
         PetscCall(VecSetGeneral(b, 1.0 + 0.03 * (j % 12)));
         PetscCall(KSPSetTolerances(ksp, rtol * PetscPowReal(1.6, (PetscReal)(j % 12)), 0.0, PETSC_DEFAULT, 1000));
-        if (j >= 12 && i / 12 % 3 == 1) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if it had changed */
+        if (j >= 12 && i / 12 % 3 == 1) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if A had changed */
         PetscCall(SolveToNormOf(what, ksp, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its));
         total[way] += its;
@@ -605,7 +604,7 @@ static PetscErrorCode TestRecycle(Mat A, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for several right-hand sides, which begin with the panels of the ones before them in their slots */
+/* The same for several right-hand sides, which begin with the panels of the previous ones in their slots */
 static PetscErrorCode TestRecycleColumns(Mat A)
 {
   const PetscInt    shadow[] = {1, 2, 4, 8}, every[] = {0, 5, 3};
@@ -627,7 +626,7 @@ static PetscErrorCode TestRecycleColumns(Mat A)
     PetscCall(KSPIDRSSetRecycle(ksp, i % 5 ? KSP_IDRS_RECYCLE_ALWAYS : KSP_IDRS_RECYCLE_AUTO));
     for (PetscInt j = 0; j < 6; j++) {
       stopevery = every[j % 3];
-      if (j == 4) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if it had changed */
+      if (j == 4) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if A had changed */
       PetscCall(KSPMatSolve(ksp, B, X));
       PetscCall(PetscSNPrintf(what, sizeof(what), "recycling, %s, case %d, solve %d", BlockKinds[i / 12], (int)i, (int)j));
       PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
@@ -660,7 +659,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  /* The device is made of back end host, so that everything is on the host */
+  /* the device uses the back end host, so all data is on the host */
   PetscCall(PetscOptionsClearValue(NULL, "-mat_type"));
   PetscCall(PetscOptionsClearValue(NULL, "-vec_type"));
   PetscCall(MatCreateEntries(Flow, 400, PETSC_FALSE, &op.A));

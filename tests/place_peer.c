@@ -1,14 +1,13 @@
-static char help[] = "Reductions inside the kernels of the projections, on GPUs of one node that map each other's memory; they\n\
-may be one GPU. Without a GPU each the same\n\
-setting is an error.\n\n";
+static char help[] = "Reductions inside the kernels of the projections, on GPUs of one node that map each other's memory, or on\n\
+one shared GPU. If processes have no GPU, the setting is an error.\n\n";
 
 #include <petscidrs.h>
 #include "systems.h"
 
 #define TIMEOUT 3.0  /* seconds, as in the options below */
-#define SLACK   30.0 /* to give up and to come back, on a GPU that is shared */
+#define SLACK   30.0 /* to return in addition, on a shared GPU */
 
-/* Whether this is so on all processes */
+/* Sets everywhere to PETSC_TRUE if here is PETSC_TRUE on all processes */
 static PetscErrorCode Everywhere(PetscBool here, PetscBool *everywhere)
 {
   PetscMPIInt all = here ? 1 : 0;
@@ -28,7 +27,7 @@ static PetscErrorCode SolverCreateVia(Mat A, PetscInt s, const char pctype[], KS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error that names the setting, on processes that have no GPU */
+/* Checks the error that names the setting, on processes without a GPU */
 static PetscErrorCode TestRefused(Mat A, Vec b, Vec x)
 {
   PetscErrorCode ierr;
@@ -46,8 +45,8 @@ static PetscErrorCode TestRefused(Mat A, Vec b, Vec x)
 }
 
 /*
-   Histories are those with MPI but for rounding errors in the first cycles, the same bits in a second solve, and on all processes;
-   all solutions are right
+   Compares histories by peer and by MPI, up to rounding errors in the first cycles. A second solve and all processes have the same
+   bits; all solutions are right
 */
 static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
 {
@@ -91,9 +90,9 @@ static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
 }
 
 /*
-   Entries of vectors go the same way as the sums, where a product of the library computes the matvecs. Processes with many rows,
-   few, or none, the operator changed in values and in pattern, and MatMult() in between. What is seen first tells whether the
-   automatic choice is the same: it is, unless processes share a GPU
+   If a product of the library computes the matvecs, the kernels also exchange the entries of vectors. Processes have many rows,
+   few, or none, the operator changes in values and in pattern, and MatMult() is used in between. The automatic choice is the same
+   for all layouts: reductions by peer, unless processes share a GPU
 */
 static PetscErrorCode TestHalo(void)
 {
@@ -145,8 +144,8 @@ static PetscErrorCode TestHalo(void)
 #define CHANNELS 64
 
 /*
-   Solvers that exist at the same time have channels of their own, until there are no more; a channel that is given back serves
-   another
+   Solvers that exist at the same time have separate channels, until there are no more; a channel of a destroyed solver serves
+   another one
 */
 static PetscErrorCode TestChannels(Mat A, Vec b, Vec x)
 {
@@ -173,9 +172,9 @@ static PetscErrorCode TestChannels(Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscInt left = 0; /* matvecs until this process leaves in one of them; 0 for never */
+static PetscInt left = 0; /* matvecs until one fails on this process; 0 for never */
 
-/* The product of a shell around the block of this process, without messages, which may fail */
+/* Multiplies with the block of this process, without messages, or fails */
 static PetscErrorCode LeaveMult(Mat S, Vec x, Vec y)
 {
   PetscFunctionBeginUser;
@@ -184,7 +183,10 @@ static PetscErrorCode LeaveMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The last process leaves a solve: the others end with an error once the time is up, and all of them solve again afterwards */
+/*
+   The last process returns an error from a solve: the others return an error after the timeout, and all processes solve again
+   afterwards
+*/
 static PetscErrorCode TestLeave(Vec like)
 {
   PetscBool      everywhere, right, leaving;
@@ -264,7 +266,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-count", &count, NULL));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(GridSystemCreate(40, 0.4, &A, &b, &x));

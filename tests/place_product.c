@@ -1,10 +1,10 @@
-static char help[] = "What computes the matvecs of KSPIDRS, as its users see it: every product that a matrix has, operators that\n\
-change between solves or have no such product, and preconditioners that the vector operations apply. Without a device the choice\n\
-is MatMult(), and the same must come of it.\n\n";
+static char help[] = "The products that compute the matvecs of KSPIDRS: every product that a matrix supports, operators that\n\
+change between solves or support none, and preconditioners that the vector operations apply. Without a\n\
+device the choice is MatMult(), with the same results.\n\n";
 
 #include "systems.h"
 
-/* The products that can be asked for with such a matrix: on a device all, else MatMult() and the automatic choice */
+/* Gets the last product that can be requested for such a matrix: on a device all, otherwise MatMult() and the automatic choice */
 static PetscErrorCode LastProduct(Mat A, KSPIDRSProduct *last)
 {
   PetscBool device;
@@ -62,7 +62,7 @@ static PetscErrorCode TestProducts(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values, a new pattern, a matrix made anew, perhaps at the same address, and another type, between the solves of a solver */
+/* New values, a new pattern, a new matrix, perhaps at the same address, and another type, between the solves of a solver */
 static PetscErrorCode TestChanges(void)
 {
   KSPIDRSProduct last = KSP_IDRS_PRODUCT_AUTO;
@@ -110,7 +110,7 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two solvers on one matrix by turns, and operators that have no product but MatMult() */
+/* Two solvers that use one matrix in turn, and operators that support only MatMult() */
 static PetscErrorCode TestOthers(void)
 {
   KSPIDRSProduct last;
@@ -131,7 +131,7 @@ static PetscErrorCode TestOthers(void)
   }
   for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
 
-  /* transposed and not, by turns */
+  /* transposed and not, in turn */
   PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &T));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp[0]));
   for (PetscInt turn = 0; turn < 3; turn++) {
@@ -158,7 +158,7 @@ static PetscErrorCode TestOthers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product that was asked for and cannot run is an error that names it, and the solver can be used with another setting */
+/* A requested product that cannot run is an error that names it, and the solver can be used with another setting */
 static PetscErrorCode TestRefused(void)
 {
   Mat A, S;
@@ -218,7 +218,7 @@ static PetscErrorCode TestNotANumber(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = D x, where the shell has D */
+/* y = D x, with D in the shell */
 static PetscErrorCode ApplyDiagonal(PC pc, Vec x, Vec y)
 {
   void *diagonal;
@@ -230,8 +230,8 @@ static PetscErrorCode ApplyDiagonal(PC pc, Vec x, Vec y)
 }
 
 /*
-   PCJACOBI of all kinds, which the vector operations apply, beside a shell that does the same: the same history, and a fraction of
-   the calls
+   PCJACOBI of all kinds, which the vector operations apply, compared with a shell that does the same: the same history, and a
+   fraction of the calls
 */
 static PetscErrorCode TestJacobi(void)
 {
@@ -293,7 +293,7 @@ int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(ImplementationFromOptions());
   PetscCall(TestProducts());
   PetscCall(TestChanges());

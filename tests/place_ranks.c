@@ -1,6 +1,6 @@
-static char help[] = "KSPIDRS on any number of processes, however they share the rows: the iterations are those of one process,\n\
-and all processes know the same norms. So\n\
-are those of each right-hand side of KSPMatSolve(), and a second solve has the same bits.\n\n";
+static char help[] = "KSPIDRS on any number of processes, with any layout of the rows: the iterations are those of one process,\n\
+and all processes have the same norms. The same holds for each right-hand side of KSPMatSolve(), and a\n\
+second solve has the same bits.\n\n";
 
 #include "columns.h"
 
@@ -8,7 +8,7 @@ are those of each right-hand side of KSPMatSolve(), and a second solve has the s
 
 static const char *const layouts[] = {"even", "uneven", "first empty", "all on the last"};
 
-/* Is the residual history that of every other process, to the last bit? */
+/* Checks that the residual history has the same bits on all processes */
 static PetscErrorCode CheckHistory(const char what[], KSP ksp)
 {
   const PetscReal *history;
@@ -30,7 +30,7 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On any number of processes, however the rows are shared, the iterations are those of one process */
+/* On any number of processes, with any layout, there are as many iterations as on one process */
 static PetscErrorCode TestRanks(void)
 {
   const PetscInt sizes[]   = {1, 2, 4, 8};
@@ -70,8 +70,8 @@ static PetscErrorCode TestRanks(void)
 }
 
 /*
-   The iterations of each column of KSPMatSolve() on these processes, which a second solve repeats to the bit, and a new solver,
-   too, but for the back end vec: sums of BLAS may depend on where in memory its vectors are
+   Computes the iterations of each column of KSPMatSolve() on these processes. A second solve has the same bits, and so has a new
+   solver, except with the back end vec: sums of BLAS may depend on the addresses of its vectors
 */
 static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout layout, PetscInt s, const char pctype[],
                                        PetscBool block, PetscInt its[])
@@ -105,7 +105,7 @@ static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* So are those of each right-hand side that is solved for together with others, with a recurrence each or with one for all */
+/* The same for several simultaneous right-hand sides, with single recurrences or a block recurrence */
 static PetscErrorCode TestColumns(void)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI};

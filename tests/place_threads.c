@@ -1,5 +1,5 @@
-static char help[] = "Solves of KSPIDRS in two threads: a solve that another thread makes while this one is in the midst of its "
-                     "own is the same as by itself.\n\n";
+static char help[] = "Solves of KSPIDRS in two threads: a solve in another thread during a solve of this thread has the same\n\
+results as a separate solve.\n\n";
 
 #include "systems.h"
 #include <petscdevice.h>
@@ -8,7 +8,7 @@ static char help[] = "Solves of KSPIDRS in two threads: a solve that another thr
 #define ROWS  (LINE * LINE)
 #define FIRST 12 /* norms, with some of another cycle than the first */
 
-/* A solver with its system, and what its last solve has told */
+/* A solver with its system, and the results of its last solve */
 typedef struct {
   KSP       ksp;
   Vec       b, x;
@@ -16,11 +16,11 @@ typedef struct {
   PetscReal norms[1001];
 } Solver;
 
-/* A solve in the midst of another one: when, and of what */
+/* A solve inside another solve */
 typedef struct {
   Solver        *inner;
   PetscInt       at;     /* iteration of the outer solve */
-  PetscBool      thread; /* of its own */
+  PetscBool      thread; /* in a thread of its own */
   PetscErrorCode ierr;   /* of the inner solve */
 } Start;
 
@@ -50,7 +50,7 @@ static PetscErrorCode Solve(Solver *solver)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* If a solve begins with what the one before it has left: that one, which has begun with nothing */
+/* If solves recycle: solves without panels, so that the next solve begins with the panels of this one */
 static PetscErrorCode SolveBefore(Solver *solver)
 {
   KSPIDRSRecycle recycle;
@@ -63,7 +63,7 @@ static PetscErrorCode SolveBefore(Solver *solver)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A new thread has the first GPU, until the GPU of the process is set */
+/* Sets the GPU of the process, since a new thread uses the first GPU */
 static PetscErrorCode SetDevice(Vec x)
 {
   PetscDeviceContext dctx;
@@ -88,7 +88,7 @@ static void *Run(void *ctx)
   return NULL;
 }
 
-/* Monitor of the outer solve: has the inner one made, to its end */
+/* Monitor of the outer solve: makes the inner solve */
 static PetscErrorCode StartInner(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
 {
   Start    *start = (Start *)ctx;
@@ -105,8 +105,8 @@ static PetscErrorCode StartInner(KSP ksp, PetscInt its, PetscReal norm, void *ct
 }
 
 /*
-   The same iterations and norms? Bit for bit, but on a device, whose products may add up in another order: there the first norms,
-   and nearly
+   Compares iterations and norms, on the host to the bit. On a device, whose products may add in another order, only the first norms
+   are compared, with a tolerance
 */
 static PetscErrorCode Same(const Solver *solver, const Solver *alone, PetscBool *same)
 {
@@ -126,8 +126,8 @@ static PetscErrorCode Same(const Solver *solver, const Solver *alone, PetscBool 
 }
 
 /*
-   An outer solve with an inner one, at one iteration: neither is another than alone, but for an inner one that is not in a thread
-   of its own
+   Makes an outer solve with an inner solve at one iteration, and compares both with separate solves. They agree, but an inner solve
+   in the same thread must differ
 */
 static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver *inner, const Solver alone[], PetscInt at,
                                 PetscBool thread)
@@ -167,7 +167,7 @@ static PetscErrorCode TestThreads(Mat A, KSPIDRSRecycle recycle)
     PetscCall(KSPIDRSSetRecycle(inner.ksp, recycle));
     PetscCall(SolveBefore(&outer));
     PetscCall(SolveBefore(&inner));
-    PetscCall(KSPMonitorSet(outer.ksp, StartInner, &never, NULL)); /* a device waits for the host where there is a monitor */
+    PetscCall(KSPMonitorSet(outer.ksp, StartInner, &never, NULL)); /* with a monitor a device waits for the host */
     PetscCall(Solve(&outer));
     PetscCall(KSPMonitorCancel(outer.ksp));
     PetscCall(Solve(&inner));
@@ -177,7 +177,7 @@ static PetscErrorCode TestThreads(Mat A, KSPIDRSRecycle recycle)
       PetscCall(CheckPair("in a thread", A, &outer, &inner, alone, at, PETSC_TRUE));
       PetscCall(CheckPair("in the same thread", A, &outer, &inner, alone, at, PETSC_FALSE));
     }
-    PetscCall(Solve(&inner)); /* nothing of it is left */
+    PetscCall(Solve(&inner)); /* the inner solve has ended */
     PetscCall(CheckPair("afterwards", A, &outer, &inner, alone, 1, PETSC_TRUE));
     PetscCall(SystemDestroy(&outer));
     PetscCall(SystemDestroy(&inner));
@@ -191,7 +191,7 @@ int main(int argc, char **argv)
   Mat A;
 
   PetscFunctionBeginUser;
-  PETSC_MPI_THREAD_REQUIRED = MPI_THREAD_SERIALIZED; /* one at a time calls MPI */
+  PETSC_MPI_THREAD_REQUIRED = MPI_THREAD_SERIALIZED; /* one thread at a time calls MPI */
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(ImplementationFromOptions());
   PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));

@@ -1,10 +1,10 @@
-static char help[] = "What runs the iterations of KSPIDRS: many of them in one kernel of a GPU, beside step by step. Without a\n\
-GPU, or on several processes, the choice is step by step, and the same must come of it.\n\
+static char help[] = "Iterations of KSPIDRS in one kernel of a GPU, many at a time, compared with step by step. Without a GPU,\n\
+or on several processes, the choice is step by step, with the same results.\n\
   -solves n - that many solves in a row, and nothing else: for a GPU that other processes use at the same time\n\n";
 
 #include "systems.h"
 
-/* Whether many steps can run in one kernel on such a matrix */
+/* Sets runs to PETSC_TRUE if one kernel can make many steps with such a matrix */
 static PetscErrorCode WholeRuns(Mat A, PetscBool *runs)
 {
   PetscMPIInt size;
@@ -16,7 +16,7 @@ static PetscErrorCode WholeRuns(Mat A, PetscBool *runs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the options make matrices of this type */
+/* Sets gpu to PETSC_TRUE if the options create matrices on a GPU */
 static PetscErrorCode OnGPU(PetscBool *gpu)
 {
   Mat A;
@@ -39,7 +39,7 @@ static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const char pctype[], KS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lines of the view with this key */
+/* Checks the number of lines of the view with this key */
 static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], PetscInt expected)
 {
   PetscInt lines;
@@ -50,7 +50,7 @@ static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Preconditioners of histories. With the first two a matrix of any size has a kernel of many steps */
+/* Preconditioners of histories. With the first two a kernel can make many steps with a matrix of any size */
 static const struct {
   const char   *type;
   PCPolyScaling scaling;
@@ -62,10 +62,10 @@ static const struct {
   {PCPOLY,   PC_POLY_SCALING_MATCHING}
 };
 
-/* Threads of a kernel of many steps that hold a matrix, on each device of interest; each has 8 entries of a row */
+/* Threads of a kernel of many steps that hold a matrix, on each device of interest; each thread holds 8 entries of a row */
 #define THREADS 30000
 
-/* Returns whether they hold a matrix whose rows have about as many entries as each other; long rows have whole warps */
+/* Sets fits to PETSC_TRUE if they hold a matrix whose rows have similar numbers of entries; long rows have whole warps */
 static PetscErrorCode PolynomialFits(Mat A, PetscBool *fits)
 {
   MatInfo        info;
@@ -95,8 +95,8 @@ static PetscErrorCode SetPolynomial(KSP ksp, PetscInt degree, PCPolyScaling scal
 #define KERNELS "matvecs ... kernels, where"
 
 /*
-   Histories are the same but for rounding errors in the first cycles, and the same bits in a second solve, the last norm only if
-   `last`: MatMult() makes that. All solutions are right
+   Compares histories, up to rounding errors in the first cycles, and with a second solve to the bit. Unless `last` is set, this
+   excludes the last norm, which MatMult() computes. All solutions are right
 */
 static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBool last)
 {
@@ -110,7 +110,7 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
   PetscCall(PetscMalloc1(3, &history));
   PetscCall(DuplicateAll(b, &x, &again));
   PetscCall(WholeRuns(A, &runs));
-  /* its products may add in another order each time */
+  /* products of this type may add in another order each time */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &cusparse));
   for (size_t ipc = 0; ipc < (explicit || !fits ? 2 : PETSC_STATIC_ARRAY_LENGTH(methods)); ipc++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
@@ -156,7 +156,7 @@ static PetscErrorCode CompareHistories(Mat A, Vec b, PetscInt explicit, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A grid, whose large ones are left out without a GPU */
+/* A grid; large grids are omitted without a GPU */
 static PetscErrorCode TestHistories(PetscInt m, PetscInt explicit)
 {
   PetscInt  begin, end;
@@ -191,7 +191,7 @@ static PetscScalar InHalfOfThem(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /*
-   Few rows of so many entries that the matrix does not fit where the vectors do. cuSPARSE adds up long rows in another order each
+   Few rows with so many entries that the matrix does not fit where the vectors fit. cuSPARSE adds long rows in another order each
    time
 */
 static PetscErrorCode TestManyEntries(Entry *entry, PetscInt n)
@@ -223,7 +223,7 @@ static PetscErrorCode TestManyEntries(Entry *entry, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Counts reports, and adds to its wrong ones those that do not come one after the other */
+/* Counts reports, and as wrong those that are out of order */
 typedef struct {
   PetscInt reports, wrong;
 } Reports;
@@ -238,7 +238,7 @@ static PetscErrorCode CountReport(KSP ksp, PetscInt its, PetscReal norm, void *c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every number of iterations to stop at: as many are made, and the norm reported last is the one of b - A x */
+/* Every limit on the number of iterations: exactly so many are made, and the norm reported last is the norm of b - A x */
 static PetscErrorCode TestLimits(void)
 {
   const PetscInt sizes[] = {1, 4, 8};
@@ -280,7 +280,7 @@ static PetscErrorCode TestLimits(void)
 }
 
 /*
-   Tolerances down to the attainable accuracy, with a monitor, guesses, and one solver for all; then more iterations than one kernel
+   Tolerances down to the attainable accuracy, with a monitor and guesses, all with one solver; then more iterations than one kernel
    makes
 */
 static PetscErrorCode TestTolerances(void)
@@ -338,8 +338,8 @@ static PetscErrorCode TestTolerances(void)
 }
 
 /*
-   From one row on; rows of very different lengths, and a matrix that changes between solves in values and in pattern, or for
-   another one
+   Any number of rows from one on; rows of very different lengths; a matrix that changes between solves in values and in pattern, or
+   is replaced
 */
 static PetscErrorCode TestSizes(void)
 {
@@ -377,7 +377,7 @@ static PetscErrorCode TestSizes(void)
     PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
     PetscCall(KSPSetOperators(ksp, B, B));
     PetscCall(SolveSystem("another matrix", ksp, B, b, x));
-    PetscCall(MatDestroy(&B)); /* the solver keeps it */
+    PetscCall(MatDestroy(&B)); /* the solver has a reference */
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(SolveSystem("the first matrix", ksp, A, b, x));
     PetscCall(VecSet(b, 0.0));
@@ -388,7 +388,7 @@ static PetscErrorCode TestSizes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A monitor and a convergence test of a program, which might ask for the solution */
+/* A monitor and a convergence test of a program, which might use the solution */
 static PetscErrorCode MonitorNothing(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
 {
   PetscFunctionBeginUser;
@@ -402,7 +402,7 @@ static PetscErrorCode PassTest(KSP ksp, PetscInt its, PetscReal norm, KSPConverg
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a kernel of many steps does not do, and the reason that the error tells on a GPU; without one there is another reason */
+/* Settings that a kernel of many steps does not support, with the reason in the error on a GPU; without a GPU the reason differs */
 typedef enum {
   OTHER_BJACOBI,
   OTHER_SOR,
@@ -419,7 +419,7 @@ typedef enum {
 static const char *const reasons[] = {"PCJACOBI", "PCJACOBI",         "",          "16 shadow vectors", "PCJACOBI",
                                       "monitor",  "convergence test", "smoothing", "MatMult()",         "more than 32 products"};
 
-/* A solver that is to make many steps in one kernel, and cannot. S: a shell that is A */
+/* Creates a solver that is set to make many steps in one kernel, and cannot. S: a shell of A */
 static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
 {
   const char *const pctypes[OTHERS] = {
@@ -442,8 +442,8 @@ static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
 }
 
 /*
-   What cannot run in one kernel is an error that names the option and the reason, and the solver goes on with another setting. A
-   NaN ends the solve
+   Settings that cannot run in one kernel are errors that name the option and the reason, and the solver can be used with another
+   setting. A NaN ends the solve
 */
 static PetscErrorCode TestRefused(void)
 {
@@ -489,7 +489,7 @@ static PetscErrorCode TestRefused(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of a parallel type, on one process, too */
+/* A matrix of a parallel type, also on one process */
 static PetscErrorCode TestParallelType(void)
 {
   const PetscInt n = 200;
@@ -521,8 +521,8 @@ static PetscErrorCode TestParallelType(void)
 }
 
 /*
-   Reliable updates are as many as step by step, but for one that the host of a GPU makes late, and a kernel does not end for them.
-   The view tells where a kernel has its vectors
+   There are as many reliable updates as step by step, except a late one by the host of a GPU, and a kernel does not end for them.
+   The view states where a kernel has its vectors
 */
 static PetscErrorCode TestUpdates(void)
 {
@@ -561,7 +561,7 @@ static PetscErrorCode TestUpdates(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A monitor of PETSc has the norms of the history, one line an iteration, when they come from a kernel of many steps */
+/* A monitor of PETSc prints the norms of the history, one line per iteration, if a kernel of many steps computes them */
 static PetscErrorCode TestMonitor(void)
 {
   PetscBool    gpu;
@@ -583,7 +583,7 @@ static PetscErrorCode TestMonitor(void)
   PetscCall(SolveHistory(ksp, b, x, history));
   PetscCall(CheckSolved("with a monitor", ksp, A, b, x));
   PetscCall(CheckLines("a monitor", ksp, KERNELS, gpu ? 1 : 0));
-  PetscCall(KSPDestroy(&ksp)); /* which closes the file */
+  PetscCall(KSPDestroy(&ksp)); /* closes the file */
   PetscCall(OptionsPop(&options));
   PetscCall(FileNumbers("place_whole_norms.txt", "KSP Residual norm ", MAX_HISTORY, norms, &lines));
   PetscCall(
@@ -599,7 +599,7 @@ static PetscErrorCode TestMonitor(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Three entries a row, but for one that has an entry in each column */
+/* Creates a matrix with three entries per row, and one row with an entry in each column */
 static PetscErrorCode MatCreateLongRow(PetscInt n, Mat *A)
 {
   PetscInt begin, end;
@@ -622,8 +622,8 @@ static PetscErrorCode MatCreateLongRow(PetscInt n, Mat *A)
 }
 
 /*
-   Where one row is long the automatic choice is MatMult(), and step by step, and the view says why of each; a kernel of many steps
-   has the same solution
+   If one row is long, the automatic choice is MatMult(), and step by step, and the view states the reasons; a kernel of many steps
+   finds the same solution
 */
 static PetscErrorCode TestLongRow(void)
 {
@@ -641,7 +641,7 @@ static PetscErrorCode TestLongRow(void)
   {
     KSP ksp;
 
-    /* it has several warps */
+    /* the long row has several warps */
     PetscCall(SolverCreateRun(A, 4, PCPOLY, gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO, &ksp));
     PetscCall(SolveSystem("a long row in one kernel, with a polynomial", ksp, A, b, x));
     PetscCall(CheckLines("a long row, with a polynomial", ksp, KERNELS, gpu ? 1 : 0));
@@ -652,12 +652,12 @@ static PetscErrorCode TestLongRow(void)
 
     PetscCall(SolverCreateRun(A, 4, PCNONE, whole && gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO, &ksp));
     PetscCall(SolveSystem(whole ? "a long row in one kernel" : "a long row", ksp, A, b, x));
-    PetscCall(ViewNumbers((PetscObject)ksp, "no faster one: ... row ... long", 0, NULL, &told[whole]));
+    PetscCall(ViewNumbers((PetscObject)ksp, "no faster one: ... longest row", 0, NULL, &told[whole]));
     if (gpu) PetscCall(CheckLines("a long row", ksp, "run steps ... automatically", whole ? 0 : 1));
     PetscCall(CheckLines("a long row", ksp, KERNELS, gpu && whole ? 1 : 0));
     PetscCall(KSPDestroy(&ksp));
   }
-  /* the product may tell of it, too */
+  /* the line on the product may also mention the row */
   PetscCall(ComplainIf(told[0] != told[1] + (gpu ? 1 : 0),
                        "a long row: %" INT " lines of the view tell of it, %" INT " with one kernel", told[0], told[1]));
   PetscCall(DestroyAll(&x, &b, &A));
@@ -665,7 +665,10 @@ static PetscErrorCode TestLongRow(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where a null space is removed after each application of the preconditioner, no kernel makes many steps, and the view says why */
+/*
+   If a null space is removed after each application of the preconditioner, no kernel makes many steps, and the view states the
+   reason
+*/
 static PetscErrorCode TestNullSpace(void)
 {
   const PetscInt n = 400;
@@ -691,8 +694,8 @@ static PetscErrorCode TestNullSpace(void)
 }
 
 /*
-   Solves in a row by solvers of several sizes in turn. Each solves as the first time, to the bit. tell: of every thousand of them,
-   on stderr
+   Solves one after another, with solvers of several sizes in turn. Each solve repeats the bits of the first one. tell: reports
+   every thousand solves on stderr
 */
 static PetscErrorCode TestMany(PetscInt solves, PetscBool tell)
 {
@@ -738,7 +741,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc loses memory with an error */
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(ImplementationFromOptions());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-solves", &solves, &alone));
   PetscCall(TestMany(solves, alone));
@@ -748,7 +751,7 @@ int main(int argc, char **argv)
   }
   PetscCall(TestHistories(30, 0));
   PetscCall(TestHistories(190, 0));
-  PetscCall(TestHistories(420, 0)); /* several rows a thread, and by s all in shared memory, all but the matrix, or nothing */
+  PetscCall(TestHistories(420, 0)); /* several rows per thread, and by s all in shared memory, all but the matrix, or nothing */
   PetscCall(TestHistories(30, 1));
   PetscCall(TestManyEntries(InAllColumns, 400));
   PetscCall(TestManyEntries(InHalfOfThem, 900));

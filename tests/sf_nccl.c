@@ -7,11 +7,11 @@ and products.\n\
 #include <petscksp.h>
 #include "harness.h"
 
-#define UNITS 2 /* scatters that are under way at once */
+#define UNITS 2 /* scatters at the same time */
 
 typedef enum {
-  GRAPH_HALO,    /* a block to each neighbour, where roots and leaves lie one after another */
-  GRAPH_ONE,     /* each root has one leaf at most, in any order; leaves on the same process among them */
+  GRAPH_HALO,    /* a block to each neighbour, with consecutive roots and leaves */
+  GRAPH_ONE,     /* each root has one leaf at most, in any order, also on the same process */
   GRAPH_MANY,    /* roots have any number of leaves */
   GRAPH_CENTRAL, /* all leaves on the roots of process 0 */
   GRAPH_EMPTY,
@@ -19,20 +19,20 @@ typedef enum {
 } Graph;
 static const char *const graphs[] = {"halo", "one", "many", "central", "empty"};
 
-/* Where the arrays of a process are */
+/* Memory of the arrays of a process */
 typedef enum {
-  PLACE_OPTIONS, /* where -vec_type says */
-  PLACE_HOST,    /* on the host on the last process */
+  PLACE_OPTIONS, /* memory of -vec_type */
+  PLACE_HOST,    /* host memory on the last process */
   PLACES
 } Place;
 
-/* Some integer below n; the same on all processes */
+/* Returns an integer below n, the same on all processes */
 static PetscInt Some(PetscInt i, PetscInt n)
 {
   return n ? (PetscInt)(((PetscInt64)i * 7919 + 104729) % 1000003 % n) : 0;
 }
 
-/* Sizes that differ between processes; process 1 has none */
+/* Returns sizes that differ between processes; process 1 has none */
 static PetscInt LocalSize(PetscMPIInt rank, PetscInt n)
 {
   return rank == 1 ? 0 : n + 3 * rank;
@@ -63,7 +63,7 @@ static PetscErrorCode GraphSet(PetscSF sf, Graph graph, PetscInt n, PetscInt *nr
       }
     }
     break;
-  case GRAPH_ONE: /* of the roots of all, one after another, leaf i of process p takes root p + size i */
+  case GRAPH_ONE: /* process (5 root + 2) modulo size has the leaf of a root, counted over all processes */
     for (PetscInt other = 0, root = 0; other < size; other++) {
       for (PetscInt i = 0; i < LocalSize((PetscMPIInt)other, n); i++, root++) {
         if ((root * 5 + 2) % size != rank || nl == nspace) continue;
@@ -97,8 +97,8 @@ static PetscErrorCode GraphSet(PetscSF sf, Graph graph, PetscInt n, PetscInt *nr
 }
 
 /*
-   A vector of this process, with its entries (whole numbers, so that the order of sums does not matter) in the memory where it is
-   to be
+   Creates a vector of this process in the requested memory; its entries are whole numbers, so that the order of sums does not
+   matter
 */
 static PetscErrorCode ArrayCreate(PetscInt n, PetscInt start, Place place, Vec *x)
 {
@@ -146,8 +146,8 @@ static PetscErrorCode End(PetscSF sf, MPI_Datatype unit, MPI_Op op, PetscBool re
 }
 
 /*
-   Two scatters at once, the second one ended first, three times over in the same arrays; the sum of the results is left in the
-   first
+   Makes two scatters at the same time and ends the second one first, three times with the same arrays; result is a weighted sum of
+   the results
 */
 static PetscErrorCode Scatters(PetscSF sf, PetscInt nroots, PetscInt nleaves, PetscInt bs, Place place, MPI_Op op,
                                PetscBool reverse, Vec *result)
@@ -177,7 +177,7 @@ static PetscErrorCode Scatters(PetscSF sf, PetscInt nroots, PetscInt nleaves, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest difference between two vectors, on all processes; and are they all zero? */
+/* Computes the largest difference between two vectors, on all processes */
 static PetscErrorCode Difference(Vec x, Vec y, PetscReal *difference)
 {
   const PetscScalar *a, *b;
@@ -202,7 +202,7 @@ static PetscErrorCode TestGraphs(PetscInt n)
 
   PetscFunctionBeginUser;
   for (PetscInt place = 0; place < PLACES; place++) {
-    PetscSF sf[2]; /* each of them has all graphs one after another */
+    PetscSF sf[2]; /* each has all graphs one after another */
 
     for (PetscInt t = 0; t < 2; t++) {
       PetscCall(PetscSFCreate(PETSC_COMM_WORLD, &sf[t]));
@@ -215,7 +215,7 @@ static PetscErrorCode TestGraphs(PetscInt n)
         PetscCall(PetscSFReset(sf[t]));
         PetscCall(GraphSet(sf[t], (Graph)graph, n, &nroots, &nleaves));
         if (place != PLACE_HOST) continue;
-        PetscCall(PetscSFSetUp(sf[t])); /* and given its type once more, as PetscSFSetFromOptions() does with -sf_type */
+        PetscCall(PetscSFSetUp(sf[t])); /* then the type is set again, as PetscSFSetFromOptions() does with -sf_type */
         PetscCall(PetscSFSetType(sf[t], t ? "nccl" : PETSCSFBASIC));
       }
       for (PetscInt c = 0; c < 2 * 2 * 3; c++) {
@@ -225,7 +225,7 @@ static PetscErrorCode TestGraphs(PetscInt n)
         Vec             result[2];
         PetscReal       difference;
 
-        /* where a root has several leaves, which of them it is to get is not defined */
+        /* if a root has several leaves, it is undefined from which leaf it receives */
         if (reverse && c / 4 == 0 && (graph == GRAPH_MANY || graph == GRAPH_CENTRAL)) continue;
         for (PetscInt t = 0; t < 2; t++)
           PetscCall(Scatters(sf[t], nroots, nleaves, bs, (Place)place, ops[c / 4], reverse, &result[t]));
@@ -243,9 +243,8 @@ static PetscErrorCode TestGraphs(PetscInt n)
 }
 
 /*
-   A scatter that has begun does not end, as after an error between the two; a scatter that began before it does. Then the same
-   arrays have other entries, and a scatter that ends. The type basic, which has an error of its own for this, is given the last
-   scatter alone
+   A scatter begins and does not end, as after an error between the two calls; a scatter that began before it ends. Then the same
+   arrays have other entries, and a scatter ends. Type basic, which has an error of its own for this, makes only the last scatter
 */
 static PetscErrorCode TestLeft(PetscInt n)
 {
@@ -294,7 +293,7 @@ static PetscErrorCode TestLeft(PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is left to the type basic: integers, fetch-and-add, gathers */
+/* Operations of type basic: integers, fetch-and-add, gathers */
 static PetscErrorCode TestOthers(PetscInt n)
 {
   PetscSF         sf, inverse;
@@ -337,8 +336,8 @@ static PetscErrorCode TestOthers(PetscInt n)
 }
 
 /*
-   Some entries of a vector go to another one and are added to it on the way back, three times over. Between these what is sent is
-   taken from other places of the same process. Leaves the sum of all that arrives in the vector
+   Scatters some entries of a vector to another one and adds them on the way back, three times. In between the source is remapped to
+   other places of the same process. result is a weighted sum of all received vectors
 */
 static PetscErrorCode Remapped(const char type[], PetscInt n, Vec *result)
 {
@@ -399,9 +398,7 @@ static PetscErrorCode TestRemap(PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A grid, with its three kinds of exchanges, and a matrix on it, by both types; leaves the sum of all that comes out in the vector
-*/
+/* Makes the three kinds of exchanges of a grid, and products with a matrix on it; result is the sum of the results */
 static PetscErrorCode Grid(const char type[], PetscInt n, Vec *result)
 {
   DM       da;
@@ -468,7 +465,7 @@ static PetscErrorCode TestGrids(PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Processes that share a GPU cannot have the type: an error that says so, on all of them */
+/* Checks that processes that share a GPU cannot set the type: an error with this reason, on all of them */
 static PetscErrorCode CanRun(PetscBool *can)
 {
   PetscSF        sf;

@@ -1,17 +1,17 @@
-static char help[] = "The contract of a KSP: limits, norms, guesses and tests do with idrs what they do with gmres.\n\n";
+static char help[] = "The contract of a KSP: limits, norms, guesses and tests have the same effect with idrs as with gmres.\n\n";
 
 #include <petscidrs.h>
 #include "harness.h"
 #include "systems.h"
 
-/* What a solve has come to */
+/* Results of a solve */
 typedef struct {
   KSPConvergedReason reason;
   PetscInt           its, entries;
   PetscReal          rnorm, first;
 } Outcome;
 
-/* Options of every KSP, and whether the iterations are as many as those of gmres */
+/* Options of every KSP; its: there are as many iterations as with gmres */
 static const struct {
   const char *option, *value;
   PetscInt    max_it;
@@ -106,7 +106,7 @@ static PetscErrorCode TestOptions(Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver that is told to leave the options of its preconditioner alone does so */
+/* A solver that must not set the options of its preconditioner does not set them */
 static PetscErrorCode TestSkipPC(Mat A)
 {
   const KSPType types[] = {KSPGMRES, KSPIDRS};

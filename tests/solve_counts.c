@@ -1,9 +1,9 @@
-static char help[] = "Counts of KSPIDRS: matvecs and reductions, after and during a solve; and norms that are reported where the "
-                     "recurrence has lost b - A x.\n\n";
+static char help[] = "Counts of KSPIDRS: matvecs and reductions, after and during a solve; and reported norms when the\n\
+recurrence deviates from b - A x.\n\n";
 
 #include "systems.h"
 
-/* One global reduction a product: as the solver counts them, and as PETSc counts the calls of MPI_Allreduce() */
+/* One global reduction per product, in the counts of the solver, and in PETSc's count of MPI_Allreduce() */
 static PetscErrorCode TestCounts(void)
 {
   const PetscInt sizes[] = {1, 2, 4, 8}, limits[] = {1, 4, 5, 6, 9, 20, 37};
@@ -23,7 +23,7 @@ static PetscErrorCode TestCounts(void)
       KSP            ksp;
 
       PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
-      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI)); /* in which every reduction is an MPI_Allreduce() */
+      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI)); /* every reduction is an MPI_Allreduce() */
       PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
       PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, N));
       PetscCall(KSPSetUp(ksp));
@@ -40,13 +40,13 @@ static PetscErrorCode TestCounts(void)
                              its, restarts));
         PetscCall(ComplainIf(products != N + updates, "s = %" INT ", %" INT " iterations, %" INT " updates: %" INT " products",
                              sizes[is], N, updates, products));
-        /* the first projection, one after each update, and on several processes that of the last norm */
+        /* the first projection, one after each update, and on several processes the last norm */
         PetscCall(ComplainIf(reductions < N + 1 + updates || reductions > N + 1 + updates + (size > 1 ? 1 : 0),
                              "s = %" INT ", %" INT " iterations, %" INT " updates: %" INT " reductions", sizes[is], N, updates,
                              reductions));
         /*
-           On GPUs several processes agree where the solution is, and once on how they communicate. PETSc with debugging makes many
-           more calls, to see that all processes say the same
+           On GPUs several processes agree on the memory of the solution, and once on their communication. PETSc with debugging
+           makes many more calls to compare arguments between processes
         */
         PetscCall(ComplainIf(PetscDefined(USE_LOG) && !PetscDefined(USE_DEBUG) &&
                                calls > N + 3 + updates + (size > 1 && device ? (solve ? 1 : 3) : 0),
@@ -63,7 +63,7 @@ static PetscErrorCode TestCounts(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Counts asked for during a solve are of this solve, and only grow */
+/* Counts during a solve belong to this solve, and only grow */
 static PetscErrorCode CountsMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   PetscInt *last = (PetscInt *)ctx, products, reductions;
@@ -102,8 +102,8 @@ static PetscScalar Line(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /*
-   Where the norm of the recurrence has left that of b - A x behind, the solver finds out by itself. Whatever it ends with,
-   it does not report a norm below the tolerance for an x that misses it.
+   If the norm of the recurrence deviates from the norm of b - A x, the solver detects it. With any reason, it does not report a
+   norm below the tolerance for an x that misses it.
 */
 static PetscErrorCode TestNorms(void)
 {

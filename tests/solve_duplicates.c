@@ -1,9 +1,9 @@
-static char help[] = "Operators that rely on what VecDuplicate() hands on to the vectors of KSPIDRS: the DM, the local to global "
-                     "mapping, places for ghosts.\n\n";
+static char help[] = "Operators that rely on what VecDuplicate() copies to the vectors of KSPIDRS: the DM, the local-to-global\n\
+mapping, room for ghosts.\n\n";
 
 #include "systems.h"
 
-/* An operator that knows its grid only from its input: every vector it is given has the DM */
+/* An operator that gets its grid from its input: every input must have the DM */
 static PetscErrorCode GridMult(Mat S, Vec x, Vec y)
 {
   const PetscScalar *const *u;
@@ -43,7 +43,7 @@ static PetscErrorCode GridMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A preconditioner that knows it only from its input, too */
+/* A preconditioner that gets its grid from its input */
 static PetscErrorCode GridPCApply(PC pc, Vec x, Vec y)
 {
   void *ctx;
@@ -108,7 +108,7 @@ static PetscErrorCode TestGrid(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A line of points, column by column: every process adds what its points give to their neighbours, by their local numbers */
+/* A line of points, column by column: every process adds the contributions of its points to their neighbours, by local numbers */
 static PetscErrorCode LocalMult(Mat S, Vec x, Vec y)
 {
   const PetscScalar *array, weights[] = {-0.6, 2.5, -1.4};
@@ -140,7 +140,7 @@ static PetscErrorCode LocalMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same rows, from values of the neighbours that the vector has places for */
+/* The same rows, from values of the neighbours in the ghosts of the vector */
 static PetscErrorCode GhostMult(Mat S, Vec x, Vec y)
 {
   const PetscScalar *from;
@@ -169,7 +169,7 @@ static PetscErrorCode GhostMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Operators that rely on what VecDuplicate() hands on: the local to global mapping, places for ghosts */
+/* Operators that rely on what VecDuplicate() copies: the local-to-global mapping, room for ghosts */
 static PetscErrorCode TestDuplicates(void)
 {
   const PetscInt sizes[] = {1, 4};

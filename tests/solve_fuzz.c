@@ -1,10 +1,10 @@
-static char help[] = "KSPIDRS in random use: small systems of many kinds, settings that change between solves, and after each of\n\
-them what must hold of every solve.\n\
-  -seed n : the first run has this seed, the next one the next\n\
-  -runs n : so many runs at most\n\
-  -seconds t : no run is begun after this time\n\
-  -ksp_idrs_implementation name : this one only\n\
-With -malloc_dump, which the harness implies, memory is accounted for. A finding comes with the options that repeat it.\n\n";
+static char help[] = "KSPIDRS in random use: small systems of many kinds, settings that change between solves, and after each\n\
+solve the checks that every solve must pass.\n\
+  -seed n : seed of the first run; it increases by 1 from run to run\n\
+  -runs n : largest number of runs\n\
+  -seconds t : no run begins after this time\n\
+  -ksp_idrs_implementation name : only this back end\n\
+The harness implies -malloc_dump, by which leaks are found. A finding is printed with the options that repeat it.\n\n";
 
 #include "systems.h"
 
@@ -18,12 +18,10 @@ With -malloc_dump, which the harness implies, memory is accounted for. A finding
 #define MAX_S       20
 #define MAX_HISTORY 1000
 
-/* A run that takes longer than this hangs */
+/* Seconds after which a run counts as hanging */
 #define DEADLINE 120
 
-/*
-   What is random: decisions, which are the same on all processes, and numbers that belong to a place in a matrix or vector
-*/
+/* Random decisions, which are the same on all processes, and random numbers for a place in a matrix or vector */
 static PetscInt seed;
 static uint64_t state;
 
@@ -34,7 +32,7 @@ static uint64_t Mix(uint64_t x)
   return x ^ (x >> 31);
 }
 
-/* One of 0 ... n-1 */
+/* Returns one of 0 ... n-1 */
 static PetscInt Pick(PetscInt n)
 {
   state += 0x9e3779b97f4a7c15u;
@@ -46,7 +44,7 @@ static PetscBool Once(PetscInt n)
   return Pick(n) ? PETSC_FALSE : PETSC_TRUE;
 }
 
-/* Between -1 and 1 */
+/* Returns a number between -1 and 1 */
 static PetscReal Noise(uint64_t key, PetscInt i, PetscInt j)
 {
   const uint64_t bits = Mix(Mix(Mix(key) + (uint64_t)i) + (uint64_t)j);
@@ -54,7 +52,7 @@ static PetscReal Noise(uint64_t key, PetscInt i, PetscInt j)
   return (PetscReal)((double)(bits >> 11) / 4503599627370496.0 - 1.0);
 }
 
-/* The same, and complex where numbers are */
+/* The same, complex if scalars are complex */
 static PetscScalar NoiseScalar(uint64_t key, PetscInt i, PetscInt j)
 {
 #if PetscDefined(USE_COMPLEX)
@@ -64,7 +62,7 @@ static PetscScalar NoiseScalar(uint64_t key, PetscInt i, PetscInt j)
 #endif
 }
 
-/* A power of ten: mostly of moderate size, now and then so large or small that squares overflow or vanish */
+/* Returns a power of ten: mostly of moderate size, sometimes so large or small that squares overflow or underflow */
 static PetscReal Scale(void)
 {
   const PetscReal most = PetscLog10Real(PETSC_MAX_REAL) * (PetscReal)(Once(4) ? 0.9 : 0.3);
@@ -72,7 +70,7 @@ static PetscReal Scale(void)
   return PetscPowReal(10.0, Noise(state, 0, Pick(1000)) * (Once(3) ? most : 3));
 }
 
-/* Prints what is wrong with this run, and how to see it again */
+/* Prints the finding of this run, and the options that repeat it */
 static PetscErrorCode Finding(const char what[])
 {
   PetscMPIInt size;
@@ -83,7 +81,7 @@ static PetscErrorCode Finding(const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A run that crashes or hangs says which it was */
+/* A run that crashes or hangs prints its seed */
 static void Hang(int number)
 {
   fprintf(stderr, "fuzz: hangs with -seed %ld -runs 1\n", (long)seed);
@@ -111,13 +109,13 @@ typedef enum {
   KIND_DENSE,
   KIND_SPARSE,
   KIND_CONVECTION,
-  KIND_NEARLY_SINGULAR, /* two rows that agree but for rounding */
+  KIND_NEARLY_SINGULAR, /* two rows that are equal up to rounding */
   KIND_ZERO_ROW,
-  KIND_SCALED, /* rows of very different size */
+  KIND_SCALED, /* rows of very different sizes */
   KIND_SKEW,
   KIND_INDEFINITE,
-  KIND_SHIFT,  /* a permutation of one cycle */
-  KIND_CIRCLE, /* rows have the sum zero: the constants are the null space */
+  KIND_SHIFT,  /* a cyclic permutation */
+  KIND_CIRCLE, /* row sums are zero: the constants are the null space */
   KIND_ZERO,
   KIND_IDENTITY,
   KIND_NAN,
@@ -171,7 +169,7 @@ static PetscScalar SystemEntry(const System *system, PetscInt i, PetscInt j)
   }
 }
 
-/* Has this matrix a diagonal that PETSc divides by? Small numbers it takes for zero */
+/* Returns PETSC_TRUE if PETSc can divide by the diagonal of this matrix. Small numbers count as zero */
 static PetscBool HasDiagonal(const System *system)
 {
   if (!(system->scale > 1e-3)) return PETSC_FALSE;
@@ -181,7 +179,7 @@ static PetscBool HasDiagonal(const System *system)
          : PETSC_FALSE;
 }
 
-/* Has this system a solution, of which all numbers on the way to it are far from the largest there is? */
+/* Sets ordinary to PETSC_TRUE if the system has a solution, and all numbers on the way to it are far from overflow */
 static PetscErrorCode Ordinary(const System *system, Vec b, Vec x0, PetscBool *ordinary)
 {
   const PetscBool regular = (PetscBool)(HasDiagonal(system) || system->kind == KIND_DENSE || system->kind == KIND_SCALED ||
@@ -196,7 +194,7 @@ static PetscErrorCode Ordinary(const System *system, Vec b, Vec x0, PetscBool *o
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Local sizes: equal ones, or any, with processes that have nothing */
+/* Chooses local sizes: equal ones, or any, with empty processes */
 static PetscErrorCode LocalSize(PetscInt N, PetscInt *n)
 {
   const PetscBool even = Once(2);
@@ -274,7 +272,7 @@ static PetscErrorCode VecSetNoise(Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Right-hand side, and a guess, which may be its solution */
+/* Sets the right-hand side, and a guess, which may be the solution */
 static PetscErrorCode VecsSet(const System *system, Vec b, Vec x0)
 {
   PetscFunctionBeginUser;
@@ -304,13 +302,13 @@ static PetscErrorCode VecsSet(const System *system, Vec b, Vec x0)
 */
 typedef enum {
   PRECONDITIONER_FIXED,
-  PRECONDITIONER_VARIES, /* from application to application: a shell, or another solver */
+  PRECONDITIONER_VARIES, /* varies between applications: a shell, or an inner solver */
 } Preconditioner;
 
 typedef struct {
   KSP            ksp;
   Preconditioner preconditioner;
-  KSPType        inner; /* type of that other solver, or NULL */
+  KSPType        inner; /* type of the inner solver, or NULL */
   PetscBool      transposable, guess;
   PetscReal      rtol, atol;
   PetscInt       max_it, applications, reports;
@@ -327,7 +325,7 @@ static PetscErrorCode VaryingApply(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solution and residual of this iteration */
+/* Computes solution and residual of this iteration */
 static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   Vec x, r;
@@ -342,7 +340,7 @@ static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCReset() forgets the solver of a PCKSP */
+/* Sets the solver of a PCKSP again, which PCReset() discards */
 static PetscErrorCode SetInner(Solver *solver)
 {
   KSP inner;
@@ -379,12 +377,12 @@ static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)system->A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
-  /* the last ones need the entries of a sparse matrix, and PETSc's their diagonal */
+  /* the last types need the entries of a sparse matrix, and PETSc's types its diagonal */
   which = Pick(aij && HasDiagonal(system) && system->N ? (size == 1 ? 8 : 7) : 5);
   PetscCall(KSPGetPC(solver->ksp, &pc));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, types[which], &same));
   PetscCall(PCSetType(pc, types[which]));
-  /* of the type before. One that stays is not set up again, and has failed as before */
+  /* clears the failure of the previous type. A type that stays is not set up again, and keeps its failure */
   if (!same) PetscCall(PCSetFailedReason(pc, PC_NOERROR));
   solver->preconditioner = which == 2 || which == 3 ? PRECONDITIONER_VARIES : PRECONDITIONER_FIXED;
   solver->transposable   = which == 0 || which == 1 || (which == 4 && aij) || which == 6 || which == 7 ? PETSC_TRUE : PETSC_FALSE;
@@ -443,7 +441,7 @@ static PetscErrorCode SetShadow(Solver *solver, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* When solves end */
+/* Sets tolerances and limits */
 static PetscErrorCode SetEnd(Solver *solver)
 {
   const PetscReal digits = -PetscLog10Real(PETSC_MACHINE_EPSILON), divtols[] = {2.0, 1e4, 1e30};
@@ -464,7 +462,7 @@ static PetscErrorCode SetEnd(Solver *solver)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All settings, or some of them */
+/* Changes all settings, or some of them */
 static PetscErrorCode Change(Solver *solver, const System *system, Vec like, PetscBool all)
 {
   const PetscReal cosines[] = {0.0, 0.5, 0.5, 0.7, 0.99}, tolerances[] = {0.0, 1e-3, 1e-3, 0.1, 0.9};
@@ -494,7 +492,7 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4)) PetscCall(SetPreconditioner(solver, system));
   if (all || Once(4)) PetscCall(SetEnd(solver));
   if (all || Once(6)) {
-    /* the side needs a norm that belongs to it, and a new set-up */
+    /* the side needs a matching norm, and a new set-up */
     PetscCall(Reset(solver, system));
     PetscCall(KSPSetPCSide(solver->ksp, sides[Pick(3)]));
     PetscCall(KSPSetNormType(solver->ksp, Once(4) ? KSP_NORM_NONE : KSP_NORM_DEFAULT));
@@ -522,7 +520,7 @@ static PetscErrorCode RandomSolverCreate(Solver *solver, const System *system, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Another type solves for a while; the settings of ours are the first ones after it */
+/* Sets another type for a while; afterwards KSPIDRS has its default settings */
 static PetscErrorCode ChangeType(Solver *solver, const System *system, Vec like)
 {
   const char *const types[] = {KSPGMRES, KSPBCGS, KSPPREONLY};
@@ -540,9 +538,7 @@ static PetscErrorCode ChangeType(Solver *solver, const System *system, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A solve, and what must hold of it
-*/
+/* Results of a solve, and their checks */
 typedef struct {
   KSPConvergedReason reason;
   PetscInt           its, reports, entries, products;
@@ -556,7 +552,7 @@ static PetscErrorCode Solve(Solver *solver, PetscBool transpose, Vec b, Vec x0, 
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(solver->ksp, &pc));
-  if (solver->inner) PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* PETSc never forgets the failure of an application */
+  if (solver->inner) PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* PETSc does not clear the failure of an application */
   solver->applications = 0;
   solver->reports      = 0;
   PetscCall(VecCopy(x0, x));
@@ -574,7 +570,7 @@ static PetscErrorCode Solve(Solver *solver, PetscBool transpose, Vec b, Vec x0, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm of b - A y that the solver goes by; y may be NULL for zero */
+/* Computes the norm of b - A y that the solver tests; y may be NULL for zero */
 static PetscErrorCode Measure(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec y, PetscReal *norm)
 {
   PCSide side;
@@ -605,7 +601,7 @@ static PetscErrorCode Measure(Solver *solver, const System *system, PetscBool tr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has a tolerance been met? KSP_CONVERGED_ITS says nothing of the residual */
+/* Returns PETSC_TRUE if a tolerance is met. KSP_CONVERGED_ITS does not depend on the residual */
 static PetscBool Met(const Outcome *outcome)
 {
   return outcome->reason == KSP_CONVERGED_RTOL || outcome->reason == KSP_CONVERGED_ATOL ||
@@ -615,8 +611,8 @@ static PetscBool Met(const Outcome *outcome)
 }
 
 /*
-   A tolerance that is met is met by the b - A x that is computed here: in the same way, and from the same x, as the solver has
-   done, so that no rounding needs to be allowed for. Only what varies between applications cannot be measured again.
+   Checks that b - A x, computed here, meets the tolerance that the solver reports as met. The solver has the same operations and
+   the same x, so that no rounding errors need to be allowed for. A preconditioner that varies cannot be measured again.
 */
 static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x,
                                  const Outcome *outcome)
@@ -629,10 +625,10 @@ static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool
   PetscCall(KSPGetPCSide(solver->ksp, &side));
   if (!Met(outcome) || (side == PC_LEFT && solver->preconditioner == PRECONDITIONER_VARIES)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecNorm(x, NORM_INFINITY, &xnorm));
-  /* A times zero is not computed, were it NaN */
+  /* A times zero is not computed, since it may be NaN */
   PetscCall(Measure(solver, system, transpose, b, outcome->its || xnorm > 0.0 ? x : NULL, &norm));
   PetscCall(Measure(solver, system, transpose, b, NULL, &reference));
-  if (solver->guess && reference == 0.0) PetscCall(Measure(solver, system, transpose, b, x0, &reference)); /* as PETSc does it */
+  if (solver->guess && reference == 0.0) PetscCall(Measure(solver, system, transpose, b, x0, &reference)); /* like PETSc */
   if (norm == 0.0 || norm <= 1.01 * PetscMax(solver->rtol > 0.0 ? solver->rtol * reference : 0.0, solver->atol))
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s, but b - A x is %g, and the tolerances are %g of %g, and %g",
@@ -672,7 +668,7 @@ static PetscErrorCode CheckSolve(Solver *solver, const System *system, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are these the same, to the last bit, on all processes? */
+/* Checks that both have the same bits on all processes */
 static PetscErrorCode SameBits(Vec x, Vec y, PetscBool *same)
 {
   const PetscScalar *xarray, *yarray;
@@ -692,8 +688,8 @@ static PetscErrorCode SameBits(Vec x, Vec y, PetscBool *same)
 }
 
 /*
-   The preconditioner has a matching. New values adapt its scalings; after a reset they are computed afresh, with other rounding
-   errors
+   Sets has to PETSC_TRUE if the preconditioner has a matching. New values adapt its scalings; after a reset they are recomputed,
+   with other rounding errors
 */
 static PetscErrorCode HasMatching(Solver *solver, PetscBool *has)
 {
@@ -708,7 +704,7 @@ static PetscErrorCode HasMatching(Solver *solver, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Results depend on earlier solves */
+/* Sets recycles to PETSC_TRUE if results depend on earlier solves */
 static PetscErrorCode Recycles(Solver *solver, PetscBool *recycles)
 {
   PetscBool      idrs;
@@ -722,10 +718,9 @@ static PetscErrorCode Recycles(Solver *solver, PetscBool *recycles)
 }
 
 /*
-   One more time, as it is or after a reset: the same must come of it, unless solves recycle. On a device, products of PETSc's may
-   sum in any order. And where numbers are so small that the squares of residuals vanish, an inner solver may begin with what another
-   application has left: PETSc's VecSet() to zero does nothing where the norm is known to be zero, and that is what it takes theirs
-   for.
+   Solves once more, directly or after a reset: the results are the same, unless solves recycle. On a device products of PETSc may
+   add in any order. If numbers are so small that the squares of residuals underflow, an inner solver may begin with the result of
+   an earlier application: PETSc caches a norm of zero then, with which VecSet() to zero does nothing.
 */
 static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x,
                                  const Outcome *first)
@@ -748,7 +743,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   PetscCall(VecDuplicate(x, &y));
   if (reset) PetscCall(Reset(solver, system));
   PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));
-  if (reset) PetscCall(HasMatching(solver, &matching)); /* chosen automatically now */
+  if (reset) PetscCall(HasMatching(solver, &matching)); /* may be chosen automatically now */
   PetscCall(Recycles(solver, &recycles));
   if (recycles) {
     if (ierr) PetscCall(Finding(message));
@@ -757,7 +752,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(SameBits(x, y, &same));
-  /* the same where the guess is the solution, and its residual is what such an inner solver makes of zero */
+  /* the same if the guess is the solution: its residual is the result of such an inner solver for zero */
   tiny = (PetscBool)(solver->inner && first->entries && second.entries && PetscMin(first->history[0], second.history[0]) < least);
   if (ierr || (!tiny && !(reset && matching) && (!same || memcmp(first, &second, sizeof(second))))) {
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s %s after %" INT ", %s %s after %" INT,
@@ -769,7 +764,10 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPMatSolve(): each column that has met a tolerance has; with a width of 1 it comes out as by a solve of its own */
+/*
+   Checks KSPMatSolve(): each column that is reported as converged meets its tolerance; with a width of 1 it has the results of a
+   separate solve
+*/
 static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, Vec x0, Vec x)
 {
   const PetscInt count = 1 + Pick(Once(3) ? MAX_COLUMNS : 3);
@@ -783,7 +781,7 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
   char           text[256];
 
   PetscFunctionBeginUser;
-  /* not where applications are counted, nor where products may sum in any order */
+  /* omitted if applications are counted, or products may add in any order */
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (device || solver->preconditioner == PRECONDITIONER_VARIES) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(x, &n));
@@ -797,7 +795,7 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
   PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &X0));
   PetscCall(KSPIDRSSetBlock(solver->ksp, Once(3)));
   Try(ierr, KSPMatSolve(solver->ksp, B, X));
-  if (ierr) { /* blocks do not go with all settings */
+  if (ierr) { /* not all settings support blocks */
     char *named;
 
     PetscCall(PetscStrstr(message, "ksp_idrs_block", &named));
@@ -848,7 +846,7 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A system, one or two solvers, and some solves */
+/* Makes a system, one or two solvers, and some solves */
 static PetscErrorCode Run(void)
 {
   const PetscInt count = 1 + Pick(2), solves = 1 + Pick(5);
@@ -889,7 +887,7 @@ static PetscErrorCode Run(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A run, by its seed; what it leaves in memory the first time may be what PETSc keeps of a type that it had not met before */
+/* Makes the run of a seed; it is repeated if it leaks memory, since PETSc may keep memory for a type at its first use */
 static PetscErrorCode RunSeed(void)
 {
   PetscFunctionBeginUser;
@@ -901,7 +899,7 @@ static PetscErrorCode RunSeed(void)
     state = Mix((uint64_t)seed + 0x9e3779b97f4a7c15u);
     Deadline(DEADLINE);
     PetscCall(Run());
-    findings.made++; /* a run without a finding compares, too */
+    findings.made++; /* a run without a finding counts as a comparison */
     PetscCall(PetscMallocGetCurrentUsage(&after));
     more = after > before ? 1 : 0;
     IDRSCallAllreduce(MPI_IN_PLACE, &more, 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
@@ -929,7 +927,7 @@ int main(int argc, char **argv)
   PetscCall(PetscPushSignalHandler(Crash, NULL));
   PetscCall(PetscTime(&start));
   for (done = 0; done < runs; done++, seed++) {
-    /* all processes end after the same run: by one process's clock, of which the others' differ */
+    /* all processes end after the same run, by the clock of one process, since clocks differ */
     PetscCall(PetscTime(&elapsed));
     elapsed -= start;
     PetscCallMPI(MPI_Bcast(&elapsed, 1, MPI_DOUBLE, 0, PETSC_COMM_WORLD));

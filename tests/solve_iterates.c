@@ -1,11 +1,9 @@
-static char help[] = "Iterates and norms that KSPIDRS shows: at every iteration to monitors, wherever a solve ends, with vectors "
-                     "of type nest, and with preconditioners that vary.\n\n";
+static char help[] = "Iterates and norms of KSPIDRS: at every iteration for monitors, for any end of a solve, with vectors of\n\
+type nest, and with preconditioners that vary.\n\n";
 
 #include "systems.h"
 
-/*
-   A monitor that looks at the iterate and its residual at every iteration, and keeps the norms
-*/
+/* A monitor that checks the iterate and its residual at every iteration, and keeps the norms */
 typedef struct {
   const char *what;
   Vec         b, x, t, v, w;
@@ -79,7 +77,7 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every iteration is monitored once, in order, with the norm of the history; solution and residual can be built at each */
+/* Every iteration is monitored once, in order, with the norm of the history; solution and residual can be computed at each */
 static PetscErrorCode TestMonitors(void)
 {
   const PetscInt  sizes[]      = {1, 2, 4, 8};
@@ -151,20 +149,22 @@ static PetscErrorCode StopTest(KSP ksp, PetscInt its, PetscReal rnorm, KSPConver
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How a solve is ended at a certain iteration */
+/* Ways to end a solve at a certain iteration */
 typedef enum {
   END_MAX_IT,   /* -ksp_max_it */
   END_SKIP,     /* that and -ksp_convergence_test skip */
   END_NO_NORM,  /* that and -ksp_norm_type none */
-  END_ITS,      /* a test of the user's: convergence for a reason of its own, */
-  END_RTOL,     /* for one that the solver would verify after PETSc's own test, */
+  END_ITS,      /* a user's test: convergence for a reason of its own, */
+  END_RTOL,     /* for a reason that the solver would verify after PETSc's own test, */
   END_DIVERGED, /* or divergence */
   ENDS
 } End;
 static const char *const ends[] = {
   "max_it", "max_it, no test", "max_it, no norm", "user's test", "user's test of a tolerance", "user's test of divergence"};
 
-/* Wherever in a cycle a solve is ended, it has made exactly these iterations, and the x handed back belongs to the norm reported */
+/*
+   If a solve ends in any step of a cycle, it has made exactly this number of iterations, and the returned x has the reported norm
+*/
 static PetscErrorCode TestEnds(void)
 {
   const PetscInt                  sizes[]   = {1, 2, 4, 8};
@@ -203,13 +203,13 @@ static PetscErrorCode TestEnds(void)
             PetscCall(KSPGetResidualNorm(ksp, &reported));
             PetscCall(SolverNorm(ksp, b, x, &norm));
             PetscCall(ComplainIf(its != limit, "%s: %" INT " iterations", what, its));
-            /* without a norm releases of PETSc differ about the reason */
+            /* without a norm PETSc releases differ in the reason */
             PetscCall(ComplainIf(reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS), "%s: %s", what,
                                  KSPConvergedReasons[reason]));
             PetscCall(ComplainIf(end != END_NO_NORM &&
                                    !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0)),
                                  "%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
-            /* no product is made for nothing: one more than iterations where the norm of the last comes with the next */
+            /* no superfluous product: at most one more than iterations, since the next product computes the last norm */
             PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
             PetscCall(ComplainIf(products < its || products > its + 1 + updates,
                                  "%s: %" INT " products for %" INT " iterations, %" INT " updates", what, products, its, updates));
@@ -231,7 +231,7 @@ static PetscErrorCode TestEnds(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Vectors that have no array of their own: those of MATNEST; the back end is the one of Vec calls, or the solver's choice */
+/* Vectors without an array of their own, from MATNEST. The back end is vec, or chosen by the solver */
 static PetscErrorCode TestNest(void)
 {
   const PetscInt sizes[] = {1, 4};
@@ -282,7 +282,7 @@ static PetscErrorCode TestNest(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A preconditioner that is another one at each application */
+/* A preconditioner that varies between applications */
 typedef struct {
   Vec      diagonal;
   PetscInt count;

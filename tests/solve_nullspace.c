@@ -1,18 +1,17 @@
-static char help[] = "KSPIDRS on singular systems with the null spaces that PETSc lets a matrix have, of the matrix and of its\n\
-transpose, and on a system\n\
-of equations with a near null space for algebraic multigrid.\n\n";
+static char help[] = "KSPIDRS on singular systems with the null spaces that PETSc attaches to a matrix, of the matrix and of its\n\
+transpose, and on a system of equations with a near null space for algebraic multigrid.\n\n";
 
 #include "systems.h"
 
 #define ROWS (LINE * LINE)
 
-/* Scales that the rows are multiplied with, so that the null space of the transpose is not that of the matrix */
+/* Returns scales of the rows, so that the null space of the transpose differs from the null space of the matrix */
 static PetscReal Scale(PetscInt i)
 {
   return 1.0 + 0.1 * (i % 5);
 }
 
-/* Diffusion with free ends, symmetric: the constants are both null spaces */
+/* Diffusion with free ends, symmetric: both null spaces are the constants */
 static PetscScalar Neumann(PetscInt i, PetscInt j, PetscInt n)
 {
   PetscInt neighbours = 0;
@@ -30,7 +29,7 @@ static PetscScalar ScaledNeumann(PetscInt i, PetscInt j, PetscInt n)
   return Scale(i) * Neumann(i, j, n);
 }
 
-/* Convection and diffusion around two circles: not symmetric, the constants are both null spaces */
+/* Convection and diffusion around two circles: not symmetric, both null spaces are the constants */
 static PetscScalar Torus(PetscInt i, PetscInt j, PetscInt n)
 {
   const PetscInt right = (i + 1) % LINE + i / LINE * LINE, left = (i + LINE - 1) % LINE + i / LINE * LINE;
@@ -59,7 +58,7 @@ static const struct {
   {"torus, scaled rows",     ScaledTorus,   PETSC_TRUE }
 };
 
-/* The null spaces of the matrix, the constants, and of its transpose */
+/* Creates the null spaces of the matrix, which are the constants, and of its transpose */
 static PetscErrorCode SpacesCreate(Mat A, PetscBool scaled, MatNullSpace *space, MatNullSpace *transposed)
 {
   PetscInt     begin, end;
@@ -79,7 +78,7 @@ static PetscErrorCode SpacesCreate(Mat A, PetscBool scaled, MatNullSpace *space,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm that the solver goes by */
+/* Computes the norm that the solver tests */
 static PetscErrorCode MeasuredNorm(PC pc, PCSide side, Vec v, Vec work, PetscReal *norm)
 {
   PetscFunctionBeginUser;
@@ -88,9 +87,9 @@ static PetscErrorCode MeasuredNorm(PC pc, PCSide side, Vec v, Vec work, PetscRea
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How a user makes the system one that has a solution */
+/* Ways to make the system consistent */
 typedef enum {
-  WAY_PRODUCT,   /* b = A times something */
+  WAY_PRODUCT,   /* b = A times a vector */
   WAY_REMOVED,   /* MatNullSpaceRemove() from b */
   WAY_ATTACHED,  /* MatSetTransposeNullSpace(), b as it is */
   WAY_TRANSPOSE, /* KSPSolveTranspose(), b as it is, with the null space of A attached */
@@ -98,7 +97,7 @@ typedef enum {
 } Way;
 static const char *const ways[] = {"b in the range", "b projected", "null space of the transpose attached", "transpose"};
 
-/* The reason is true for the part of b that is in the range; from the left x has no part in the null space, as PETSc sees to it */
+/* The reason is true for the part of b in the range; on the left PETSc removes the null space from x */
 static PetscErrorCode TestSingular(void)
 {
   const PCSide      sides[]   = {PC_RIGHT, PC_LEFT};
@@ -169,7 +168,7 @@ static PetscErrorCode TestSingular(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Plane elasticity, clamped at the edges: two unknowns at each point, and rotations that algebraic multigrid wants to be told of */
+/* Plane elasticity, clamped at the edges: two unknowns at each point, and rotations for algebraic multigrid */
 static PetscScalar Elasticity(PetscInt i, PetscInt j, PetscInt n)
 {
   const PetscInt c = i % 2, dx = j / 2 % LINE - i / 2 % LINE, dy = j / 2 / LINE - i / 2 / LINE;

@@ -1,11 +1,11 @@
-static char help[] = "Options of PETSc's that any KSP has, with KSPIDRS: guesses, scaling, ends and norms, monitors and views. "
-                     "Each does what it says.\n\n";
+static char help[] = "PETSc's options for any KSP, with KSPIDRS: guesses, scaling, limits and norms, monitors and views. Each\n\
+has its documented effect.\n\n";
 
 #include "systems.h"
 
 #define ROWS (LINE * LINE)
 
-/* A solver with these options and no others, which are kept as long as it is */
+/* A solver with these options only, which exist as long as the solver */
 typedef struct {
   KSP          ksp;
   PetscOptions options;
@@ -30,14 +30,14 @@ static PetscErrorCode SolverDestroy(Solver *solver)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Guesses from the solves before: the last right-hand side is a sum of the others, and needs few iterations */
+/* Guesses from earlier solves: the last right-hand side is a sum of the others, and needs few iterations */
 static PetscErrorCode TestGuesses(void)
 {
   const struct {
     const char  *name;
     KSPGuessType type;
     PetscInt     model;
-    PetscBool    general; /* the others are for symmetric matrices, and gain little here whatever the solver */
+    PetscBool    general; /* the others are for symmetric matrices, and gain little here with any solver */
   } guesses[] = {
     {"fischer, model 1", KSPGUESSFISCHER, 1, PETSC_TRUE },
     {"fischer, model 2", KSPGUESSFISCHER, 2, PETSC_FALSE},
@@ -83,7 +83,7 @@ static PetscErrorCode TestGuesses(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Diagonal scaling, where this PETSc still has it: solved in the scaled norm, and the system is as it was afterwards */
+/* Diagonal scaling, if this PETSc has it: the solve tests the scaled norm, and the system is unchanged afterwards */
 static PetscErrorCode TestScaling(void)
 {
   Mat A, original;
@@ -144,7 +144,7 @@ static PetscErrorCode TestScaling(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ends that options set: at least so many iterations, no more than so many, and what the tolerance is relative to */
+/* Limits set by options: at least so many iterations, at most so many, and the reference of the tolerance */
 static PetscErrorCode TestEnds(void)
 {
   Mat       A;
@@ -203,7 +203,7 @@ static PetscErrorCode TestEnds(void)
                  KSPConvergedReasons[reason], its, (double)norm, (double)reported));
     PetscCall(SolverDestroy(&solver));
 
-    /* a guess that is far away, and one that is near */
+    /* a guess far from the solution, and a near one */
     for (PetscInt near = 0; near < 2; near++) {
       const char *const options[] = {"-ksp_converged_use_initial_residual_norm", "-ksp_converged_use_min_initial_residual_norm"};
 
@@ -224,7 +224,7 @@ static PetscErrorCode TestEnds(void)
         PetscCall(KSPSolve(solver.ksp, b, x));
         PetscCall(KSPGetConvergedReason(solver.ksp, &reason));
         PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-        /* and no smaller than needed, for a solve that stops as soon as it may */
+        /* and not much smaller, since the solve stops as soon as it may */
         PetscCall(
           ComplainIf(reason != KSP_CONVERGED_RTOL || !(norm <= 1010 * rtol * reference) || !(norm >= 1e-3 * rtol * reference),
                      "%s, %s guess, s = %" INT ": %s, the norm of b - A x is %g of %g, that of b %g", options[min],
@@ -237,7 +237,10 @@ static PetscErrorCode TestEnds(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An error where a solve fails, by max_it or because the tolerance is out of reach; the same solver works afterwards */
+/*
+   With -ksp_error_if_not_converged a failed solve is an error, by max_it or by an unreachable tolerance; the same solver works
+   afterwards
+*/
 static PetscErrorCode TestErrors(void)
 {
   Mat A;
@@ -252,7 +255,7 @@ static PetscErrorCode TestErrors(void)
 
     PetscCall(SolverCreateOptions(A, sizes[is], "-ksp_error_if_not_converged", &solver));
     for (PetscInt turn = 0; turn < 2; turn++) {
-      /* after the first such error PETSc takes a solve for one inside another, where max_it is none */
+      /* after the first such error PETSc treats a solve as an inner solve, for which max_it is no error */
       const PetscBool first = (PetscBool)(!is && !turn);
 
       PetscCall(KSPSetTolerances(solver.ksp, first ? rtol : PETSC_MACHINE_EPSILON / 1000, 0.0, PETSC_DEFAULT, first ? 3 : 5000));
@@ -271,10 +274,7 @@ static PetscErrorCode TestErrors(void)
 
 #define MAX_LINES 500
 
-/*
-   What the monitors print is the history, and the true norms are those; the one of singular values has none to show, and does no
-   harm
-*/
+/* Monitors print the history, and the true norms; the monitor of singular values has none to print, which is no error */
 static PetscErrorCode TestMonitors(void)
 {
   Mat A;
@@ -322,7 +322,7 @@ static PetscErrorCode TestMonitors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Views after a solve: each writes something, and those of eigenvalues, of which the method has none, do no harm */
+/* Each view after a solve writes something; views of eigenvalues, which the method does not compute, are no error */
 static PetscErrorCode TestViews(void)
 {
   const struct {
@@ -340,7 +340,7 @@ static PetscErrorCode TestViews(void)
     {"-ksp_view_preconditioned_operator_explicit", "Mat Object"          },
     {"-ksp_view_eigenvalues",                      "computed eigenvalues"},
     {"-ksp_view_eigenvalues_explicit",             "computed eigenvalues"},
-    /* releases of PETSc differ about what there is to say */
+    /* PETSc releases differ in the output */
     {"-ksp_view_singularvalues",                   ""                    },
   };
   Mat A;

@@ -1,5 +1,5 @@
-static char help[] = "Recycling: solves that begin with the panels of the solve before. Their panels satisfy G = A U and M = P^H G\n\
-wherever the solve before has ended; solves converge whatever has changed in between; the guard keeps their costs in bounds.\n\
+static char help[] = "Recycling: solves that begin with the panels of the previous solve. Their panels satisfy G = A U and M =\n\
+P^H G for any end of the previous solve; solves converge after any change; the guard bounds their costs.\n\
   -f <file> - a matrix on which recycling pays\n\n";
 
 #include <petscidrs/private/idrsworkimpl.h>
@@ -7,11 +7,11 @@ wherever the solve before has ended; solves converge whatever has changed in bet
 #include "hash.h"
 #include "../tutorials/matrixmarket.h"
 
-/* A back end that looks at the panels before r = r - G c */
+/* A back end that checks the panels before r = r - G c */
 static const IDRSPassOps *original;
 static IDRSPassOps        probe;
 static struct {
-  Mat       A; /* not NULL: look */
+  Mat       A; /* checks if not NULL */
   PetscInt  looked;
   PetscReal consistent,
     triangular; /* largest |G_j - A U_j| / |G_j|, and |p_i^H G_j - M_ij| / (|p_i| |G_j|); M is lower triangular */
@@ -58,14 +58,14 @@ static PetscErrorCode LookAndCombine(const IDRSGroup *group, const IDRSStep *ste
 {
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < group->count && seen.A; i++) {
-    /* once M is on a device, the host has an older one */
+    /* once M is on a device, the one of the host is outdated */
     if (step->k == group->work[i]->s && step->start && !IDRSQueueOnDevice(group->work[i])) PetscCall(LookAtPanels(group->work[i]));
   }
   PetscCall((*original->combine)(group, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Works that are created from now on are looked at, or no longer */
+/* Sets whether the panels of works that are created from now on are checked */
 static PetscErrorCode Look(Mat A)
 {
   PetscEnum passes = (PetscEnum)(implementation == KSP_IDRS_AUTO ? KSP_IDRS_HOST : implementation);
@@ -94,7 +94,7 @@ static PetscErrorCode CheckSeen(const char what[], PetscInt least, PetscReal bou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the view says of the last solve: right-hand sides that began with panels and without, and those that dropped them */
+/* Checks the lines of the view on right-hand sides that began with panels, and without */
 static PetscErrorCode CheckRecycled(const char what[], KSP ksp, PetscInt with, PetscInt without)
 {
   const char *const keys[] = {"recycling of panels: ", "began with panels", "began without panels"};
@@ -109,7 +109,7 @@ static PetscErrorCode CheckRecycled(const char what[], KSP ksp, PetscInt with, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The reason why the last solve began without panels */
+/* Checks the reason why the last solve began without panels */
 static PetscErrorCode CheckWhy(const char what[], KSP ksp, const char why[])
 {
   char      text[128];
@@ -139,7 +139,7 @@ static PetscErrorCode SolveAndCount(const char what[], KSP ksp, Mat A, Vec b, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where recycling pays, a second solve takes at most 0.7 of the matvecs; after ResetRecycle() it is the first one again */
+/* If recycling pays, a second solve needs at most 0.7 of the matvecs; after KSPIDRSResetRecycle() it repeats the first one */
 static PetscErrorCode TestPays(void)
 {
   const PCSide sides[] = {PC_RIGHT, PC_LEFT};
@@ -186,7 +186,7 @@ static PetscErrorCode TestPays(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve may end anywhere */
+/* The panels are consistent for any end of a solve */
 static PetscErrorCode TestInvariants(void)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
@@ -210,7 +210,7 @@ static PetscErrorCode TestInvariants(void)
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
         PetscCall(Look(A));
-        PetscCall(SolveSystem(what, ksp, A, b, x)); /* from the end at max_it, or without panels after an end in the start */
+        PetscCall(SolveSystem(what, ksp, A, b, x)); /* from the end at max_it; without panels if it was in the start */
         PetscCall(ViewNumbers((PetscObject)ksp, "the last solve ended while steps were in flight", 1, &number, &inflight));
         PetscCall(ComplainIf(inflight && !original->device, "%s: steps in flight without a device", what));
         PetscCall(CheckRecycled(what, ksp, limit > sizes[is] && !inflight, limit <= sizes[is] || inflight));
@@ -229,7 +229,7 @@ static PetscErrorCode TestInvariants(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A shell that passes on to another matrix now and then, and does not tell */
+/* A shell whose matrix is exchanged without notice */
 static PetscErrorCode HiddenMult(Mat S, Vec x, Vec y)
 {
   void *ctx;
@@ -240,7 +240,7 @@ static PetscErrorCode HiddenMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for a matrix whose MatMult() is one of the user */
+/* The same for a matrix with a user's MatMult() */
 static Mat *multiplied;
 
 static PetscErrorCode UserMult(Mat A, Vec x, Vec y)
@@ -261,7 +261,7 @@ static PetscErrorCode SetRow(Mat A, PetscInt row, PetscScalar value)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What changes between two solves, all of which begin with something of the one before */
+/* Changes between two solves, all of which begin with data of the previous one */
 typedef enum {
   CHANGE_NOTHING,
   CHANGE_VALUES,
@@ -275,7 +275,7 @@ typedef enum {
   CHANGE_SIDE,
   CHANGE_LEFT_PC,
   CHANGE_COSINE,
-  CHANGE_SECRET, /* the values, with the old state */
+  CHANGE_SECRET, /* values, without a new state */
   CHANGE_HUGE,   /* a row so large that all G_k are parallel */
   CHANGES
 } Change;
@@ -356,7 +356,7 @@ static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat s
 
 static PetscErrorCode TestChanges(void)
 {
-  /* solves after the change that compute G = A U again */
+  /* number of solves after the change that compute G = A U again */
   const PetscInt sees[CHANGES] = {
     [CHANGE_VALUES] = 1, [CHANGE_SCALE] = 1, [CHANGE_SHIFT] = 1, [CHANGE_MATRIX] = 1, [CHANGE_SHELL] = 3,
     [CHANGE_HIDDEN] = 3, [CHANGE_MULT] = 3,  [CHANGE_SIDE] = 3,  [CHANGE_HUGE] = 1,   [CHANGE_LEFT_PC] = 3,
@@ -395,7 +395,7 @@ static PetscErrorCode TestChanges(void)
       PetscCall(SolveSystem(Changes[change], ksp, now, b, x));
       if (recycle == KSP_IDRS_RECYCLE_AUTO) continue;
       PetscCall(CheckRecycled(Changes[change], ksp, 1, 0));
-      /* G = A U is computed again in the first solve after a change that is seen, and in all if changes cannot be seen */
+      /* G = A U is computed again in the first solve after a detected change, and in all solves if changes cannot be detected */
       PetscCall(ViewNumbers((PetscObject)ksp, "right-hand sides began with panels, ", 1, &again, &lines));
       PetscCall(ComplainIf(again != (sees[change] > j), "%s, solve %" INT ": G = A U %g times", Changes[change], j, (double)again));
     }
@@ -406,7 +406,7 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Panels of another operator, of which the guard has not been told: it drops them within the solve, and then pauses */
+/* Panels of another operator, without notice to the guard: the solve drops them, and recycling pauses */
 static PetscErrorCode TestDrop(void)
 {
   char      file[PETSC_MAX_PATH_LEN];
@@ -426,7 +426,7 @@ static PetscErrorCode TestDrop(void)
     PetscCall(VecRealPart(x));
     PetscCall(VecScale(x, 1.5 + 0.6 * i));
     PetscCall(VecExp(x));
-    PetscCall(MatDiagonalScale(T[i], NULL, x)); /* slower convergence, with the diagonal of A for the preconditioner */
+    PetscCall(MatDiagonalScale(T[i], NULL, x)); /* slower convergence with the diagonal of A as preconditioner */
   }
   PetscCall(ShellCreate(A, HiddenMult, &hidden, &shell));
   for (size_t is = 1; is < SIZES; is++) {
@@ -448,9 +448,9 @@ static PetscErrorCode TestDrop(void)
     for (PetscInt j = 1; j < 10; j++) PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckWhy("at the end of the pause", ksp, "it was of no use lately"));
     hidden = T[1];
-    PetscCall(SolveSystem("another failure", ksp, hidden, b, x)); /* it drops its panels, or takes too many iterations */
+    PetscCall(SolveSystem("another failure", ksp, hidden, b, x)); /* it drops its panels, or needs too many iterations */
     PetscCall(CheckRecycled("another failure", ksp, 1, 0));
-    hidden = T[0]; /* the pause does not ask what changes */
+    hidden = T[0]; /* the pause does not depend on changes */
     for (PetscInt j = 0; j < 20; j++) PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckWhy("at the end of the longer pause", ksp, "it was of no use lately"));
     PetscCall(SolveSystem("after the longer pause", ksp, hidden, b, x));
@@ -462,7 +462,7 @@ static PetscErrorCode TestDrop(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve that fails leaves no panels, whatever it has begun with: of a zero operator, of one that makes NaN, of a tiny one */
+/* A solve that fails keeps no panels, with or without panels at its begin: for a zero operator, a NaN and a tiny operator */
 static PetscErrorCode TestFailures(void)
 {
   const PetscScalar values[] = {0.0, (PetscReal)NAN, 1e-290};
@@ -501,7 +501,7 @@ static PetscErrorCode TestFailures(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm of each iteration is that of b - A x */
+/* Checks that the norm of each iteration is the norm of b - A x */
 static PetscErrorCode CheckNorm(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   PetscReal norm, first = *(PetscReal *)ctx;
@@ -517,8 +517,8 @@ static PetscErrorCode CheckNorm(KSP ksp, PetscInt its, PetscReal rnorm, void *ct
 }
 
 /*
-   Panels that let ||r|| grow stay away from the tolerance of divergence, also with an operator that changes in each solve: then the
-   start with U has ended when they are dropped. Solves that recycle nothing forget panels
+   If panels let ||r|| grow, it stays below the divergence tolerance, also with an operator that changes in each solve: then the
+   start with U has ended when they are dropped. Solves without recycling discard panels
 */
 static PetscErrorCode TestLimits(void)
 {
@@ -588,7 +588,7 @@ static PetscErrorCode SetInside(KSP ksp, PetscInt its, PetscReal rnorm, void *ct
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The decisions of the guard before a solve, and states of vectors and matrices that differ between processes */
+/* Decisions of the guard before a solve, and states of vectors and matrices that differ between processes */
 static PetscErrorCode TestDecisions(void)
 {
   char         file[PETSC_MAX_PATH_LEN];
@@ -631,7 +631,7 @@ static PetscErrorCode TestDecisions(void)
     if (!i) PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&ksp, &C, &c, &y));
-  /* the first process alone gets the array of a shadow vector, whose state grows there */
+  /* only the first process gets the array of a shadow vector, so the state grows only there */
   PetscCall(DuplicateAll(b, &P[0], &P[1], &P[2], &P[3]));
   for (PetscInt i = 0; i < 4; i++) PetscCall(VecSetGeneral(P[i], 0.7 + 0.2 * i));
   PetscCall(RecyclerCreate(A, 4, PCJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
@@ -677,7 +677,7 @@ static PetscErrorCode TestKeptStart(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Another shadow space or s is a reason to begin without panels, and from the left another null space. So is KSPReset() */
+/* Another shadow space or s, and on the left another null space, is a reason to begin without panels. So is KSPReset() */
 static PetscErrorCode TestKeys(void)
 {
   Mat          A, C;
@@ -719,7 +719,7 @@ static PetscErrorCode TestKeys(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves that end at once, in their start, or by an error */
+/* Solves that end immediately, in their start, or with an error */
 static PetscErrorCode TestEnds(void)
 {
   KSPConvergedReason reason;
@@ -736,7 +736,7 @@ static PetscErrorCode TestEnds(void)
     PetscCall(RecyclerCreate(A, 4, PCJACOBI, recycle, &ksp));
     PetscCall(VecSetGeneral(b, 1.0));
     PetscCall(SolveSystem("the first", ksp, A, b, x));
-    if (i / 2 == 0) { /* b = 0: the panels wait for the next solve */
+    if (i / 2 == 0) { /* b = 0: the panels are kept */
       PetscCall(VecSet(bad, 0.0));
       PetscCall(KSPSolve(ksp, bad, bad));
     }
@@ -767,7 +767,7 @@ static PetscErrorCode TestEnds(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator that fails once, when it has made so many products */
+/* An operator that fails once, after so many products */
 typedef struct {
   Mat      A;
   PetscInt made, failat;
@@ -814,7 +814,7 @@ static PetscErrorCode TestErrors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A and its transpose in turn have a panel each */
+/* A and its transpose in turn have separate panels */
 static PetscErrorCode TestTransposes(void)
 {
   Mat A, T;
@@ -846,7 +846,7 @@ static PetscErrorCode TestTransposes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPMatSolve(): each right-hand side begins with the panels of its slot. Block recurrences do not */
+/* KSPMatSolve(): each right-hand side begins with the panels of its slot. Block recurrences do not recycle */
 static PetscErrorCode TestColumns(void)
 {
   const PetscInt columns = 9;
@@ -884,7 +884,7 @@ static PetscErrorCode TestColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several right-hand sides with A and its transpose in turn: each slot has a panel for each */
+/* Several right-hand sides with A and its transpose in turn: each slot has separate panels for each */
 static PetscErrorCode TestTransposedColumns(void)
 {
   Mat A, T, B, X;
@@ -909,7 +909,7 @@ static PetscErrorCode TestTransposedColumns(void)
       PetscCall(ColumnGet(X, j, x));
       PetscCall(CheckSolved("columns in turn", ksp, transposed ? T : A, b, x));
     }
-    /* in new slots there are no panels */
+    /* new slots have no panels */
     PetscCall(CheckRecycled("columns in turn", ksp, 1, i == 0 || i == 4 || ((i == 1 || i == 5) && IDRS_MATSOLVE_DIRECTIONS > 1)));
     PetscCall(CheckSeen("columns in turn", 2, 1e-10));
   }
@@ -918,7 +918,7 @@ static PetscErrorCode TestTransposedColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sequences without end do not drift */
+/* Panels stay accurate in long sequences */
 static PetscErrorCode TestRow(void)
 {
   const PetscInt solves = 300;
@@ -948,7 +948,7 @@ static PetscErrorCode TestRow(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On this system twelve solves with the guard cost at most 1.1 */
+/* On this system twelve solves with the guard cost at most 1.1 times the matvecs without recycling */
 static PetscErrorCode TestGuard(void)
 {
   Mat A;
@@ -978,7 +978,7 @@ static PetscErrorCode TestGuard(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two solvers that share a matrix, one of them inside the other as well, and a solver without norms */
+/* Two solvers with the same matrix, a solver inside another one, and a solver without norms */
 static PetscErrorCode TestTogether(void)
 {
   Mat A;
@@ -1031,7 +1031,7 @@ RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges,
 
 /*TEST
 
-  # where solves end, and what they save, presumes double precision
+  # the iterations and savings presume double precision
   test:
     suffix: 1
     requires: double

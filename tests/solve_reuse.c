@@ -1,5 +1,5 @@
-static char help[] = "KSPIDRS used again: after changes of settings and systems, beside another solver, as another type; "
-                     "transposes, several right-hand sides and views in between.\n\n";
+static char help[] = "KSPIDRS used again: after changes of settings and systems, with another solver inside, as another type;\n\
+transposes, several right-hand sides and views in between.\n\n";
 
 #include "systems.h"
 
@@ -20,7 +20,7 @@ static PetscErrorCode CheckSame(const char what[], const History *first, const H
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a solver is set to */
+/* Settings of a solver */
 typedef struct {
   PetscInt  s, seed;
   PetscReal cosine, tolerance;
@@ -35,11 +35,11 @@ static PetscErrorCode Set(const Settings *set, KSP ksp)
   PetscCall(KSPIDRSSetMinimumCosine(ksp, set->cosine));
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, set->tolerance));
   PetscCall(KSPSetPCSide(ksp, set->side));
-  PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT)); /* PETSc keeps the one that belonged to the old side, unless told not to */
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT)); /* PETSc keeps the norm of the old side otherwise */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A used solver repeats the history of a new one with these settings, bit by bit */
+/* Checks that a used solver has the history of a new one with these settings, bit by bit */
 static PetscErrorCode CheckAsNew(const char what[], const Settings *set, KSP used, Mat A, Vec b)
 {
   History *history;
@@ -61,7 +61,7 @@ static PetscErrorCode CheckAsNew(const char what[], const Settings *set, KSP use
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A used solver forgets: whatever changes between two solves, the next is that of a new solver */
+/* A used solver has no memory: after any change between two solves the next solve equals the solve of a new solver */
 static PetscErrorCode TestReuse(void)
 {
   static const struct {
@@ -131,7 +131,7 @@ static PetscErrorCode OtherMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The options of the second of the solvers below */
+/* Checks the options of the second of the solvers below */
 static PetscErrorCode CheckOptions(KSP ksp)
 {
   PetscInt  seed, restarts, width;
@@ -151,7 +151,7 @@ static PetscErrorCode CheckOptions(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two solvers with prefixes, and options of their own, one working while the other waits */
+/* Two solvers with prefixes and options of their own, one of which solves in a monitor of the other */
 static PetscErrorCode TestTwo(void)
 {
   const char *prefixes[] = {"first_", "second_"};
@@ -179,7 +179,7 @@ static PetscErrorCode TestTwo(void)
     PetscCall(ComplainIf(s != (i ? 8 : 2), "-%sksp_idrs_s: s = %" INT, prefixes[i], s));
   }
   PetscCall(CheckOptions(ksp[1]));
-  /* on a GPU both solves are made in lockstep then, with the same rounding */
+  /* on a GPU both solves run in lockstep then, with the same rounding */
   PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL));
   PetscCall(SolveHistory(ksp[0], b, x, expected));
   other.ksp    = ksp[1];
@@ -216,7 +216,10 @@ static PetscErrorCode CheckDivtol(const char what[], KSP ksp, PetscReal expected
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From one type to another and back; the divergence tolerance is raised only for this type, and where it is PETSc's default */
+/*
+   Changes from one type to another and back. The divergence tolerance is raised for this type only, and only if it is PETSc's
+   default
+*/
 static PetscErrorCode TestTypes(void)
 {
   PetscInt s;
@@ -242,7 +245,7 @@ static PetscErrorCode TestTypes(void)
   }
   PetscCall(KSPDestroy(&ksp));
 
-  /* a tolerance that somebody has set stays, before and after the type */
+  /* a tolerance of the user stays, before and after the type */
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e6, PETSC_DEFAULT));
   PetscCall(KSPSetType(ksp, KSPIDRS));
@@ -264,7 +267,7 @@ static PetscErrorCode TestTypes(void)
   PetscCall(CheckDivtol("by option", ksp, 1e4));
   PetscCall(KSPDestroy(&ksp));
 
-  /* an option reaches a type that comes by option, and destroying a solver that was never used leaks nothing */
+  /* an option is effective if another option sets the type, and destroying an unused solver leaks nothing */
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOptionsPrefix(ksp, "by_"));
   PetscCall(PetscOptionsSetValue(NULL, "-by_ksp_type", "idrs"));
@@ -276,7 +279,7 @@ static PetscErrorCode TestTypes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Systems with the transpose, and with several right-hand sides; what the viewers say of a solver at any stage is not an error */
+/* Systems with the transpose, and with several right-hand sides; viewers work at any stage of a solver */
 static PetscErrorCode TestOthers(void)
 {
   const PCSide sides[] = {PC_RIGHT, PC_LEFT};
@@ -335,7 +338,7 @@ static PetscErrorCode TestOthers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the view has of the passes in detail: every operation, and the bytes of its vectors. Vec calls have no such lines */
+/* Checks the detailed view of the passes: every operation, and the bytes of its vectors. Vec calls have no such lines */
 static PetscErrorCode TestView(void)
 {
   const char *const     operations[] = {"project", "update", "advance", "all of these"};
@@ -351,7 +354,7 @@ static PetscErrorCode TestView(void)
   PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-  PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* in one kernel there are no passes */
+  PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* one kernel has no passes */
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
   PetscCall(KSPIDRSGetImplementation(ksp, &got));
   PetscCall(ComplainIf(got != implementation, "implementation %d, not %d", (int)got, (int)implementation));

@@ -1,16 +1,16 @@
-static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type, types by turns, and operators and "
-                     "preconditioners that change under it.\n\n";
+static char help[] = "Setters of KSPIDRS at the wrong time and on the wrong type, alternating types, and operators and\n\
+preconditioners that change between solves.\n\n";
 
 #include "systems.h"
 
 #define ROWS (LINE * LINE)
 
-/* What a KSPIDRS starts with */
+/* Defaults of KSPIDRS */
 static const PetscReal defaults[13] = {
   4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO,
   16}; /* then never, false */
 
-/* All values that can be asked for, in this order; the error of the first that cannot */
+/* Gets all values, in this order; returns the first error */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
 {
   PetscInt              s, seed, restarts, width;
@@ -61,7 +61,7 @@ static PetscErrorCode CheckDefaults(const char what[], KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every setter, with values that are not the defaults, or not allowed */
+/* Calls every setter, with values that are not the defaults, or not allowed */
 static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
 {
   PetscFunctionBeginUser;
@@ -83,7 +83,7 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before a type, and on other types, setters do nothing and getters are errors; then the type has its defaults */
+/* Before the type is set, and for other types, setters do nothing and getters are errors; then the type has its defaults */
 static PetscErrorCode TestElsewhere(Mat A, Vec b, Vec x, Vec P[])
 {
   const KSPType types[] = {NULL, KSPGMRES, KSPBCGS, KSPPREONLY};
@@ -119,7 +119,7 @@ static PetscErrorCode TestElsewhere(Mat A, Vec b, Vec x, Vec P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From type to type and back, with solves between or without: nothing of the settings is left, nor of the vectors */
+/* Changes from type to type and back, with solves in between or without: neither settings nor vectors are kept */
 static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
 {
   const KSPType types[] = {KSPGMRES, KSPBCGS, KSPTFQMR, KSPFGMRES};
@@ -138,7 +138,7 @@ static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
       PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
       PetscCall(ComplainIf(references != 1, "%s: shadow vectors are kept", types[it]));
       if (solving) {
-        PetscCall(KSPSetPCSide(ksp, it % 2 ? PC_RIGHT : PC_LEFT)); /* what a type brings along; the last has the right side only */
+        PetscCall(KSPSetPCSide(ksp, it % 2 ? PC_RIGHT : PC_LEFT)); /* a side of the type; the last one has only the right side */
         PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
@@ -154,7 +154,7 @@ static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The calls that make a solver, in any order: a setting is there when it came after the type */
+/* The calls that create a solver, in any order: a setting is effective if it comes after the type */
 static PetscErrorCode TestOrders(Mat A, Vec b, Vec x)
 {
   PetscInt order[4];
@@ -197,7 +197,7 @@ static PetscErrorCode TestOrders(Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Something is set after the set-up, and before a solve: it is of effect, and the panels are as large as they have to be */
+/* A setting after the set-up and before a solve is effective, and the panels have the size that it requires */
 static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
 {
   PetscFunctionBeginUser;
@@ -229,7 +229,7 @@ static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Operators that change under the solver, with a preconditioner that is kept, made again, or made from another matrix */
+/* Operators that change, with a preconditioner that is kept, computed again, or computed from another matrix */
 static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
 {
   PetscInt n;
@@ -251,7 +251,7 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(PCApply(pc, b, kept));
 
-    /* another matrix, the preconditioner of the first, the solution of the first as guess */
+    /* another matrix, with the preconditioner of the first one and its solution as guess */
     PetscCall(MatShift(B, 2.0));
     PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
     PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
@@ -267,7 +267,7 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     PetscCall(VecNorm(now, NORM_2, &norm));
     PetscCall(ComplainIf(!(norm > 0.0), "s = %" INT ": the preconditioner was kept", sizes[is]));
 
-    /* the operator a shell, the preconditioner from a matrix that is another one; then neither */
+    /* a shell as operator, with a preconditioner from another matrix; then neither */
     PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, ROWS, ROWS, B, &S));
     PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))PassMult));
     PetscCall(KSPSetOperators(ksp, S, A));
@@ -278,7 +278,7 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
     PetscCall(PCSetType(pc, PCJACOBI));
     PetscCall(SolveSystem("the first matrix again", ksp, A, b, x));
 
-    /* without operators there is an error, and with them again there is none */
+    /* without operators a solve is an error, and with them again it is none */
     PetscCall(ResetWith(ksp, NULL));
     Try(ierr, KSPSolve(ksp, b, x));
     PetscCall(ComplainIf(!ierr, "s = %" INT ": no error without operators", sizes[is]));

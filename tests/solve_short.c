@@ -1,13 +1,12 @@
-static char help[] = "KSPIDRS stopped after a few iterations: solves that go on from the last solution, inner solves, smoothers\n\
-of multigrid; no iteration or one;\n\
-and Krylov spaces that are smaller than the shadow space.\n\n";
+static char help[] = "KSPIDRS stopped after a few iterations: solves that continue from the last solution, inner solves,\n\
+smoothers of multigrid; no iteration or one; and Krylov spaces that are smaller than the shadow space.\n\n";
 
 #include "systems.h"
 
-/* No solve is to end by this relative tolerance */
+/* A relative tolerance that no solve meets */
 #define UNREACHABLE ((PetscReal)1e-30)
 
-/* A solver that makes so many iterations, preconditioned from the right, idrs or another for comparison */
+/* Sets a solver with a fixed number of iterations, preconditioned from the right, idrs or another for comparison */
 static PetscErrorCode SetShort(KSP ksp, KSPType type, PetscInt s, PetscInt its, const char pctype[])
 {
   PC pc;
@@ -23,7 +22,7 @@ static PetscErrorCode SetShort(KSP ksp, KSPType type, PetscInt s, PetscInt its, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By which power of ten so many short solves, each from the last solution, lower the norm of b - A x */
+/* Computes by which power of ten so many short solves, each from the last solution, reduce the norm of b - A x */
 static PetscErrorCode ManySolves(Mat A, Vec b, KSPType type, PetscInt s, PetscInt its, PetscInt solves, PetscReal *digits)
 {
   Vec       x;
@@ -49,7 +48,7 @@ static PetscErrorCode ManySolves(Mat A, Vec b, KSPType type, PetscInt s, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* They lower the residual norm at least half as far as gmres, in orders of magnitude */
+/* Short solves reduce the residual norm at least half as far as gmres, in orders of magnitude */
 static PetscErrorCode TestMany(void)
 {
   const PetscInt lines[] = {24, 60}, s[] = {4, 8};
@@ -79,7 +78,7 @@ static PetscErrorCode TestMany(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Outer iterations of richardson around so many iterations of a method, up to a solution with an error that small */
+/* Counts outer iterations of richardson with so many inner iterations of a method, until the error of the solution is small */
 static PetscErrorCode Richardson(Mat A, Vec b, Vec exact, KSPType type, PetscInt s, PetscInt inner, PetscInt *its)
 {
   KSPConvergedReason reason;
@@ -137,7 +136,7 @@ static PetscErrorCode TestInside(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Iterations of an outer method with a V cycle of three levels, smoothed by so many iterations of a method without norms */
+/* Counts iterations of an outer method with a V cycle of three levels, smoothed by so many iterations of a method without norms */
 static PetscErrorCode Multigrid(PetscReal convection, KSPType outer, KSPType type, PetscInt s, PetscInt smoothings, PetscInt *its)
 {
   const PetscInt levels = 3;
@@ -199,7 +198,7 @@ static PetscErrorCode TestSmoother(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Numbers that follow no pattern, in (-1,1) */
+/* Returns numbers without a pattern, in (-1,1) */
 static PetscReal Number(PetscInt i, PetscInt j)
 {
   const PetscReal x = PetscSinReal((PetscReal)(12.9898 * (i + 1) + 78.233 * (j + 1))) * 43.7585;
@@ -207,7 +206,7 @@ static PetscReal Number(PetscInt i, PetscInt j)
   return 2.0 * (x - PetscFloorReal(x)) - 1.0;
 }
 
-/* Truly complex where there are complex numbers */
+/* Returns complex numbers if scalars are complex */
 static PetscScalar Random(PetscInt i, PetscInt j, PetscInt n)
 {
 #if PetscDefined(USE_COMPLEX)
@@ -217,7 +216,7 @@ static PetscScalar Random(PetscInt i, PetscInt j, PetscInt n)
 #endif
 }
 
-/* All eigenvalues are imaginary, and r is at right angles to A r with real numbers */
+/* All eigenvalues are imaginary, and r is orthogonal to A r if numbers are real */
 static PetscScalar RandomSkew(PetscInt i, PetscInt j, PetscInt n)
 {
   if (i == j) return 0.0;
@@ -231,7 +230,7 @@ static PetscScalar Indefinite(PetscInt i, PetscInt j, PetscInt n)
   return 0.1 * (i < j ? Random(i, j, n) : PetscConj(Random(j, i, n)));
 }
 
-/* What a monitor has seen, and what it needs to compare */
+/* Data of a monitor for its comparisons */
 typedef struct {
   const char *what;
   PetscInt    s;
@@ -262,7 +261,7 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One matrix, with all sides, preconditioners, numbers of shadow vectors and some seeds */
+/* Tests one matrix, with all sides, preconditioners, numbers of shadow vectors and some seeds */
 static PetscErrorCode CheckFirst(const char name[], Mat A)
 {
   const PetscInt s[] = {1, 2, 4, 8};
@@ -297,7 +296,7 @@ static PetscErrorCode CheckFirst(const char name[], Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The residual norm does not grow in the first s iterations, whatever the matrix, and it is that of b - A x */
+/* The residual norm does not grow in the first s iterations, for any matrix, and it is the norm of b - A x */
 static PetscErrorCode TestFirst(void)
 {
   const struct {
@@ -323,8 +322,8 @@ static PetscErrorCode TestFirst(void)
 }
 
 /*
-   What a solve of this many iterations without norms takes: one reduction and one product each, and one product for the residual of
-   a guess
+   Checks the costs of a solve of so many iterations without norms: one reduction and one product each, and one product for the
+   residual of a guess
 */
 static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, PetscInt its, PetscBool guess, Vec b, Vec x)
 {
@@ -379,7 +378,7 @@ static PetscErrorCode TestCounts(void)
       PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
       PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
       if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
-      PetscCall(KSPSolve(ksp, b, x)); /* whatever a first solve sets up */
+      PetscCall(KSPSolve(ksp, b, x)); /* completes the set-up */
       for (PetscInt its = 0; its <= s[is]; its++) {
         PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, its));
         PetscCall(CheckCounts(what, ksp, &counted, its, PETSC_FALSE, b, x));
@@ -392,7 +391,7 @@ static PetscErrorCode TestCounts(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How a solve begins */
+/* Ways to begin a solve */
 typedef enum {
   FROM_ZERO,
   FROM_GUESS,
@@ -404,7 +403,7 @@ typedef enum {
 
 static const char *const beginnings[] = {"no guess", "a guess", "the solution as guess", "b = 0, no guess", "b = 0, a guess"};
 
-/* Right-hand side and guess, and whether nothing is to be done. b - A x is exactly zero for the x that b has been made from */
+/* Sets right-hand side and guess; solved: the guess is the solution. b - A x is exactly zero for the x from which b is computed */
 static PetscErrorCode SetBeginning(Beginning beginning, Mat A, Vec b, Vec x0, PetscBool *guess, PetscBool *solved)
 {
   PetscFunctionBeginUser;
@@ -418,8 +417,8 @@ static PetscErrorCode SetBeginning(Beginning beginning, Mat A, Vec b, Vec x0, Pe
 }
 
 /*
-   Makes a minimal residual step from x: x + omega u, u = B^{-1}r, r = b - A x, and omega for the smallest ||r - omega A u||; on the
-   left, of B^{-1}(r - omega A u)
+   Makes a minimal residual step from x: x + omega u, u = B^{-1}r, r = b - A x, with the omega that minimises ||r - omega A u||, or
+   on the left ||B^{-1}(r - omega A u)||
 */
 static PetscErrorCode MinimalStep(KSP ksp, Mat A, Vec b, Vec x)
 {
@@ -448,7 +447,7 @@ static PetscErrorCode MinimalStep(KSP ksp, Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm that the solver has is that of its residual */
+/* Checks that the reported norm is the norm of the residual */
 static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
 {
   PetscReal norm, found, bnorm, scale;
@@ -468,7 +467,7 @@ static PetscErrorCode CheckNorm(const char what[], KSP ksp, Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve of this many iterations, none or one: reason, iterations, solution and norm */
+/* Checks a solve of this many iterations, none or one: reason, iterations, solution and norm */
 static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, Beginning beginning)
 {
   KSPConvergedReason reason;
@@ -485,7 +484,7 @@ static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, 
   PetscCall(SetBeginning(beginning, A, b, x0, &guess, &solved));
   PetscCall(KSPSetInitialGuessNonzero(ksp, guess));
   PetscCall(KSPSetTolerances(ksp, UNREACHABLE, 0.0, PETSC_DEFAULT, its));
-  PetscCall(VecCopy(x0, x)); /* without a guess it is not to be read */
+  PetscCall(VecCopy(x0, x)); /* without a guess x must not be read */
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetIterationNumber(ksp, &made));
@@ -493,7 +492,7 @@ static PetscErrorCode CheckFew(const char what[], KSP ksp, Mat A, PetscInt its, 
   PetscCall(KSPGetConvergenceTest(ksp, &test, NULL, NULL));
   skip = (PetscBool)(test == KSPConvergedSkip);
 
-  /* Where there are no norms nobody knows of a solution before the first product */
+  /* Without norms a solution is not detected before the first product */
   if (solved && (its || (!skip && normtype != KSP_NORM_NONE))) {
     PetscCall(ComplainIf(!(reason > 0) || made > its, "%s: %s after %" INT, what, KSPConvergedReasons[reason], made));
   } else
@@ -544,7 +543,7 @@ static PetscErrorCode TestFew(void)
 }
 
 /*
-   The identity and matrices of rank one or two, and diagonal matrices of few values: r is in a Krylov space of two or three
+   The identity and matrices of rank one or two, and diagonal matrices with few values: r is in a Krylov space of two or three
    dimensions
 */
 static PetscScalar RankOne(PetscInt i, PetscInt j, PetscInt n)
@@ -578,7 +577,9 @@ static PetscScalar Shifted(PetscInt i, PetscInt j, PetscInt n)
   return (i == j ? 2.0 : 0.0) + Random(i, j, n);
 }
 
-/* The space has so many dimensions: the solution is found soon, with all numbers of shadow vectors, seeds, sides and norms */
+/*
+   Checks that the solution in a space of this dimension is found soon, with all numbers of shadow vectors, seeds, sides and norms
+*/
 static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, PetscInt dimension)
 {
   const PetscInt s[] = {1, 2, 4, 8, 16};

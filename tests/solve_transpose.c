@@ -1,13 +1,12 @@
-static char help[] = "KSPIDRS on the transpose of its matrix, and on many right-hand sides at once. The transpose is held to a\n\
-matrix that was assembled as\n\
-such; with complex numbers it is not the Hermitian one.\n\n";
+static char help[] = "KSPIDRS on the transpose of its matrix, and with many right-hand sides. The transpose is compared with a\n\
+matrix that was assembled as such; with complex numbers it is not the Hermitian transpose.\n\n";
 
 #include "systems.h"
 
-/* Norms of a solve that are compared with those of another */
+/* Norms of a solve that are compared */
 #define MAX_NORMS 12
 
-/* The matrices, one the other's transpose, and what a monitor finds */
+/* The matrices, each the transpose of the other, and the data of a monitor */
 typedef struct {
   const char *what;
   Mat         A; /* the matrix of the system that is being solved */
@@ -15,7 +14,7 @@ typedef struct {
   PetscReal   peak, norms[MAX_NORMS];
 } Watch;
 
-/* The norm of b - A x, of the preconditioned one from the left by Jacobi, which is its own transpose */
+/* Computes the norm of b - A x, on the left preconditioned by Jacobi, which is its own transpose */
 static PetscErrorCode NormFor(KSP ksp, Mat A, Vec b, Vec x, Vec r, Vec t, PetscReal *norm)
 {
   PCSide side;
@@ -31,7 +30,7 @@ static PetscErrorCode NormFor(KSP ksp, Mat A, Vec b, Vec x, Vec r, Vec t, PetscR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solution and the residual that a monitor can build are those of the system that is being solved */
+/* Checks that the solution and the residual of a monitor belong to the system that is being solved */
 static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   Watch    *watch = (Watch *)ctx;
@@ -73,7 +72,7 @@ static PetscErrorCode CheckNorm(const char what[], KSP ksp, Watch *watch, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One KSP for both directions by turns; each solve is that of a KSP made for the matrix, or for its transpose */
+/* One KSP for both directions in turn; each solve agrees with a KSP for the matrix, or for its transpose */
 static PetscErrorCode TestDirections(Mat matrices[])
 {
   const PCSide      sides[]   = {PC_RIGHT, PC_LEFT};
@@ -134,7 +133,7 @@ static PetscErrorCode TestDirections(Mat matrices[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A transpose that PETSc assembles for the solve, which is all that early releases can do with it */
+/* A transpose that PETSc assembles for the solve; early releases support nothing else */
 static PetscErrorCode TestExplicit(Mat matrices[])
 {
   Vec b, x;
@@ -158,7 +157,7 @@ static PetscErrorCode TestExplicit(Mat matrices[])
 
 #define COLUMNS 5
 
-/* A column of zeros among the others, which are of very different sizes */
+/* Creates columns of very different sizes, one of them zero */
 static PetscErrorCode ColumnsCreate(Mat A, Mat *B, Mat *X)
 {
   const PetscReal scales[COLUMNS] = {1.0, 1e6, 0.0, 1e-6, 3.0};
@@ -182,7 +181,7 @@ static PetscErrorCode ColumnsCreate(Mat A, Mat *B, Mat *X)
   }
   PetscCall(MatAssemble(*B));
   PetscCall(MatDuplicate(*B, MAT_COPY_VALUES, X));
-  PetscCall(MatShift(*X, 7.0)); /* what is in X before is not to matter */
+  PetscCall(MatShift(*X, 7.0)); /* the old X must not matter */
   PetscCall(VecDestroy(&b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,7 +1,4 @@
-/*
-   A device for streamed matrices, emulated on the host, that works off its two queues in an order of its own, and looks at what it
-   is asked for
-*/
+/* A device for streamed matrices, emulated on the host. It executes its two queues in an order of its own, and checks its calls */
 #pragma once
 
 #include <petscidrs/private/idrscompat.h>
@@ -28,7 +25,7 @@ static PetscScalar Number(uint64_t j, uint64_t i)
 #endif
 }
 
-/* Column p of a chunk, which is in this row, from the packed part */
+/* Returns column p of a chunk, which is in this row, from the packed data */
 static PetscInt PackedColumn(const IDRSStreamChunk *chunk, const char *packed, PetscInt row, uint32_t p)
 {
   const uint32_t *offsets = (const uint32_t *)packed;
@@ -78,8 +75,8 @@ typedef struct {
   void        *memory;
   const char  *pinned[MOST_PINNED];
   size_t       pinnedbytes[MOST_PINNED];
-  PetscBool    waits;          /* the host waits for computations, too, at the end of a pass */
-  PetscInt     wrong, failure; /* operations until one fails, or -1 */
+  PetscBool    waits;          /* at the end of a pass the host also waits for computations */
+  PetscInt     wrong, failure; /* failure: operations until one fails, or -1 */
 } Device;
 
 static PetscErrorCode DeviceFails(Device *device)
@@ -136,7 +133,7 @@ static void TaskRun(const IDRSStreamTask *task)
   }
 }
 
-/* The next entry of a queue, unless it waits */
+/* Executes the next entry of a queue, unless the queue is empty or waits */
 static PetscBool DeviceStep(Device *device, PetscInt queue)
 {
   const DeviceEntry *entry = &device->queues[queue][device->begin[queue]];
@@ -146,14 +143,14 @@ static PetscBool DeviceStep(Device *device, PetscInt queue)
   if (entry->operation == DEVICE_COPY) (void)PetscMemcpy(entry->to, entry->from, entry->bytes);
   if (entry->operation == DEVICE_COMPUTE) {
     if (((const uint32_t *)entry->task.memory)[entry->task.chunk->rows] == entry->task.chunk->entries) TaskRun(&entry->task);
-    else device->wrong++; /* another chunk is there */
+    else device->wrong++; /* the memory has another chunk */
   }
   if (entry->operation == DEVICE_RECORD) device->recorded[entry->event] = PETSC_TRUE;
   device->begin[queue]++;
   return PETSC_TRUE;
 }
 
-/* Until this queue is empty, or both */
+/* Executes entries until the queue of copies, or both queues are empty */
 static PetscErrorCode DeviceRun(Device *device, PetscBool both)
 {
   PetscFunctionBeginUser;
@@ -169,7 +166,7 @@ static PetscErrorCode DeviceRun(Device *device, PetscBool both)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All processes share it */
+/* Returns the memory for each process; all processes share the device */
 static PetscErrorCode DeviceAvailable(void *ctx, MPI_Comm comm, size_t *bytes)
 {
   PetscInt64  available = (PetscInt64)((Device *)ctx)->available;
@@ -195,7 +192,7 @@ static PetscErrorCode DeviceFree(void *ctx, void *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Full of NaN */
+/* Allocates memory filled with NaN */
 static PetscErrorCode DeviceMalloc(void *ctx, size_t bytes, void **memory)
 {
   Device *device = (Device *)ctx;
@@ -300,7 +297,7 @@ static PetscErrorCode DeviceRelease(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Events begin anew; nothing is in the queues then */
+/* Empties the queues, and resets the events */
 static PetscErrorCode DeviceSettle(Device *device)
 {
   PetscFunctionBeginUser;
@@ -321,7 +318,7 @@ static PetscErrorCode DeviceFinish(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The test destroys it, after it has looked at what is left */
+/* Checks that nothing is left; the test destroys the device afterwards */
 static PetscErrorCode DeviceEnd(void *ctx)
 {
   Device *device = (Device *)ctx;

@@ -1,17 +1,15 @@
-/*
-   Systems that test programs solve: matrices, right-hand sides, operators, solvers, and what is asked of solutions
-*/
+/* Systems of the test programs: matrices, right-hand sides, operators, solvers, and checks of solutions */
 #pragma once
 
 #include <petscdmda.h>
 #include "harness.h"
 #include <petscidrs/private/idrspowers.h>
 
-/* Numbers of shadow vectors that the tests go through */
+/* Numbers of shadow vectors in the tests */
 static const PetscInt sizes[] = {1, 4, 8};
 #define SIZES PETSC_STATIC_ARRAY_LENGTH(sizes)
 
-/* Entries that follow no pattern, the same on any number of processes; truly complex where there are complex numbers */
+/* Sets entries without a pattern, the same on any number of processes; complex if scalars are complex */
 static inline PetscErrorCode VecSetGeneral(Vec x, PetscReal start)
 {
   PetscInt     begin, end;
@@ -30,7 +28,7 @@ static inline PetscErrorCode VecSetGeneral(Vec x, PetscReal start)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether all steps of matrix powers may be in one kernel, where there is a GPU for that */
+/* Sets whether one kernel may make all steps of matrix powers, if there is a GPU for that */
 static inline PetscErrorCode PowersMayBeWhole(PetscBool may)
 {
   PetscFunctionBeginUser;
@@ -42,7 +40,7 @@ static inline PetscErrorCode PowersMayBeWhole(PetscBool may)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of a dense matrix, copied from and to vectors */
+/* Copies columns of a dense matrix to and from vectors */
 static inline PetscErrorCode ColumnGet(Mat B, PetscInt j, Vec b)
 {
   Vec column;
@@ -68,7 +66,7 @@ static inline PetscErrorCode ColumnSet(Mat B, PetscInt j, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix entry by entry, zeros off the diagonal left out; or its transpose, from the same entries */
+/* A matrix given entry by entry, without the zeros off the diagonal; or its transpose, from the same entries */
 typedef PetscScalar Entry(PetscInt i, PetscInt j, PetscInt n);
 
 static inline PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, PetscBool transposed, Mat *A)
@@ -81,8 +79,8 @@ static inline PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, PetscBoo
   PetscCall(MatSetType(*A, MATAIJ));
   PetscCall(MatSetFromOptions(*A));
   /*
-     without it, PETSc 3.26's MatSetValues() of complex MATMPIAIJCUSPARSE takes the value for one aligned to 16 bytes, and may end
-     in a signal
+     without it, MatSetValues() of PETSc 3.26 for complex MATMPIAIJCUSPARSE assumes that the value is aligned to 16 bytes, and may
+     crash
   */
   PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
   PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, n, NULL));
@@ -115,8 +113,8 @@ static inline PetscScalar Skew(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /*
-   Convection and diffusion on a grid whose lines have LINE points, row after row; the transpose is another matrix, the Hermitian
-   one a third
+   Convection and diffusion on a grid whose lines have LINE points, row after row; the transpose and the Hermitian transpose are
+   different matrices
 */
 #define LINE 12
 
@@ -136,15 +134,15 @@ static inline PetscScalar Convection(PetscInt i, PetscInt j, PetscInt n)
   return value;
 }
 
-/* Right-hand sides for a matrix by entries */
+/* Right-hand sides of a matrix given by entries */
 typedef enum {
   RHS_ZERO,
   RHS_FIRST, /* multiples of unit vectors */
   RHS_MIDDLE,
   RHS_LAST,
   RHS_ONES,
-  RHS_GENERAL,   /* nothing special */
-  RHS_CONSISTENT /* A times the x that is left */
+  RHS_GENERAL,   /* without a structure */
+  RHS_CONSISTENT /* A times the x that is returned */
 } RHS;
 
 static inline PetscErrorCode SystemCreateEntries(Entry *entry, PetscInt n, RHS rhs, Mat *A, Vec *b, Vec *x)
@@ -163,10 +161,10 @@ static inline PetscErrorCode SystemCreateEntries(Entry *entry, PetscInt n, RHS r
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* How the rows of a grid are shared among the processes */
+/* Layouts of the rows of a grid on the processes */
 typedef enum {
   LAYOUT_EVEN,
-  LAYOUT_UNEVEN, /* more the higher the rank */
+  LAYOUT_UNEVEN, /* more on higher ranks */
   LAYOUT_EMPTY,  /* nothing on the first process */
   LAYOUT_ONE,    /* everything on the last */
   LAYOUTS
@@ -194,8 +192,8 @@ static inline PetscErrorCode LayoutSize(MPI_Comm comm, Layout layout, PetscInt N
 }
 
 /*
-   Convection and diffusion on m x m points by central differences, with these mesh Peclet numbers |w| h / epsilon in the two
-   directions; with an imaginary shift where there are complex numbers
+   Creates convection and diffusion on m x m points by central differences, with these mesh Peclet numbers |w| h / epsilon in the
+   two directions; with an imaginary shift if scalars are complex
 */
 static inline PetscErrorCode GridCreate(MPI_Comm comm, Layout layout, PetscInt m, PetscReal peclet0, PetscReal peclet1, Mat *A)
 {
@@ -226,7 +224,7 @@ static inline PetscErrorCode GridCreate(MPI_Comm comm, Layout layout, PetscInt m
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same with half the convection in the second direction, and a right-hand side */
+/* Creates the same with half the convection in the second direction, and a right-hand side */
 static inline PetscErrorCode SystemCreateGrid(MPI_Comm comm, PetscInt m, PetscReal peclet, Layout layout, Mat *A, Vec *b)
 {
   PetscFunctionBeginUser;
@@ -236,7 +234,7 @@ static inline PetscErrorCode SystemCreateGrid(MPI_Comm comm, PetscInt m, PetscRe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same on all processes with room for a solution */
+/* Creates the same on all processes, with room for a solution */
 static inline PetscErrorCode GridSystemCreate(PetscInt m, PetscReal peclet, Mat *A, Vec *b, Vec *x)
 {
   PetscFunctionBeginUser;
@@ -246,8 +244,8 @@ static inline PetscErrorCode GridSystemCreate(PetscInt m, PetscReal peclet, Mat 
 }
 
 /*
-   The same operator on any grid of a two-dimensional DMDA, with the convection of the unit square in both directions, *(PetscReal
-   *)ctx; and a right-hand side
+   Computes the same operator on any grid of a two-dimensional DMDA, with the convection *(PetscReal *)ctx of the unit square in
+   both directions; and a right-hand side
 */
 static inline PetscErrorCode GridOperators(KSP ksp, Mat A, Mat P, void *ctx)
 {
@@ -286,7 +284,7 @@ static inline PetscErrorCode GridRHS(KSP ksp, Vec b, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver on such a grid of m x m points */
+/* Creates a solver on such a grid of m x m points */
 static inline PetscErrorCode GridSolverCreate(PetscInt m, PetscReal *convection, KSP *ksp)
 {
   DM da;
@@ -305,7 +303,7 @@ static inline PetscErrorCode GridSolverCreate(PetscInt m, PetscReal *convection,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A shell with the rows and vectors of A */
+/* Creates a shell with the rows and vectors of A */
 static inline PetscErrorCode ShellCreate(Mat A, PetscErrorCode (*mult)(Mat, Vec, Vec), void *ctx, Mat *S)
 {
   PetscInt n, N;
@@ -321,7 +319,7 @@ static inline PetscErrorCode ShellCreate(Mat A, PetscErrorCode (*mult)(Mat, Vec,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Its matvec, with A for the context */
+/* Matvec of a shell whose context is A */
 static inline PetscErrorCode PassMult(Mat S, Vec x, Vec y)
 {
   void *ctx;
@@ -332,7 +330,7 @@ static inline PetscErrorCode PassMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Or counted */
+/* The same with a count */
 typedef struct {
   Mat      A;
   PetscInt matvecs;
@@ -349,7 +347,7 @@ static inline PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver as the tests want it; options are left to those tests that are about them */
+/* Creates a solver with the settings of the tests; only tests of options read options */
 static inline PetscErrorCode SolverCreate(Mat A, PetscInt s, const char pctype[], KSP *ksp)
 {
   PC pc;
@@ -384,7 +382,7 @@ static inline PetscErrorCode SolverCreateLimited(Mat A, PetscInt s, PCSide side,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ||b - A x|| and ||b||, whatever a solver says of x */
+/* Computes ||b - A x|| and ||b||, independently of the solver */
 static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, PetscReal *bnorm)
 {
   Vec r;
@@ -399,7 +397,7 @@ static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The norm of b - A x, or of b without an x, that this solver works on: on the left it is preconditioned */
+/* Computes the norm of b - A x, or of b without an x, in which this solver works: preconditioned on the left */
 static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
 {
   PCSide side;
@@ -422,7 +420,7 @@ static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The solver says that it has converged, and x solves the system with this matrix to the tolerance relative to ||b|| */
+/* Checks that the solver reports convergence, and that x solves the system with this matrix to the tolerance relative to ||b|| */
 static inline PetscErrorCode CheckSolved(const char what[], KSP ksp, Mat A, Vec b, Vec x)
 {
   KSPConvergedReason reason;
@@ -436,7 +434,7 @@ static inline PetscErrorCode CheckSolved(const char what[], KSP ksp, Mat A, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves first */
+/* Solves, and checks the solution */
 static inline PetscErrorCode SolveSystem(const char what[], KSP ksp, Mat A, Vec b, Vec x)
 {
   PetscFunctionBeginUser;
@@ -445,7 +443,7 @@ static inline PetscErrorCode SolveSystem(const char what[], KSP ksp, Mat A, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same in the norm of the solver, which is the one that it reports */
+/* Checks the same in the norm that the solver reports */
 static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, Vec x)
 {
   KSPConvergedReason reason;
@@ -472,7 +470,7 @@ static inline PetscErrorCode SolveToNorm(const char what[], KSP ksp, Vec b, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves from zero, and nothing but that may come of it; the limit on iterations is that of the solver */
+/* Solves from zero and checks that the solve converges within the limit of the solver on iterations */
 static inline PetscErrorCode SolveConverged(const char what[], KSP ksp, Vec b)
 {
   PetscErrorCode ierr;

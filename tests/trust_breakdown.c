@@ -1,11 +1,10 @@
-static char help[] = "Systems on which the recurrence of KSPIDRS breaks down: every solve ends, within bounds, with a reason that\n\
-tells the truth, and\n\
-restarts are told.\n\n";
+static char help[] = "Systems on which the recurrence of KSPIDRS breaks down: every solve ends, within bounds, with a true\n\
+reason, and restarts are reported.\n\n";
 
 #include <petscidrs/private/idrsshadow.h>
 #include "systems.h"
 
-/* The systems: entry by entry, of N rows unless said */
+/* The systems, entry by entry, of N rows unless stated otherwise */
 #define N 12
 
 static PetscScalar MinusIdentity(PetscInt i, PetscInt j, PetscInt n)
@@ -13,25 +12,25 @@ static PetscScalar MinusIdentity(PetscInt i, PetscInt j, PetscInt n)
   return i == j ? -1.0 : 0.0;
 }
 
-/* Upper triangular: the first unit vector is an eigenvector of A, the last of its transpose */
+/* Upper triangular: the first unit vector is an eigenvector of A, the last one is an eigenvector of its transpose */
 static PetscScalar Triangular(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? 1.0 + 0.5 * i : (j > i ? 0.3 / (j - i) : 0.0);
 }
 
-/* One step around a circle: all Krylov methods with short recurrences stagnate */
+/* A cyclic shift: all Krylov methods with short recurrences stagnate */
 static PetscScalar Shift(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == (j + 1) % n ? 1.0 : 0.0;
 }
 
-/* Several circles */
+/* Several cycles */
 static PetscScalar Permutation(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == (5 * j + 3) % n ? 1.0 : 0.0;
 }
 
-/* Pairs of unknowns exchanged: A r is orthogonal to r for unit vectors */
+/* Pairs of unknowns are exchanged: A r is orthogonal to r for unit vectors */
 static PetscScalar Exchange(PetscInt i, PetscInt j, PetscInt n)
 {
   return i / 2 == j / 2 && i != j ? 1.0 : 0.0;
@@ -43,7 +42,7 @@ static PetscScalar Signs(PetscInt i, PetscInt j, PetscInt n)
   return i == j ? (i % 2 ? -1.0 : 1.0) : 0.0;
 }
 
-/* A power of it is zero */
+/* A power of this matrix is zero */
 static PetscScalar Nilpotent(PetscInt i, PetscInt j, PetscInt n)
 {
   return j == i + 1 ? 1.0 : 0.0;
@@ -54,7 +53,7 @@ static PetscScalar ZeroRow(PetscInt i, PetscInt j, PetscInt n)
   return i == n / 2 ? 0.0 : Tridiagonal(i, j, n);
 }
 
-/* One eigenvalue in one block, far from normal */
+/* One eigenvalue in one Jordan block, far from normal */
 static PetscScalar Jordan(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? 1.0 : (j == i + 1 ? 2.0 : 0.0);
@@ -65,17 +64,17 @@ static PetscScalar RankOne(PetscInt i, PetscInt j, PetscInt n)
   return (1.0 + i) * (1.0 + (3 * j) % 5);
 }
 
-/* What may come of a solve */
+/* Allowed ends of a solve */
 typedef enum {
-  END_CONVERGED, /* nothing else */
+  END_CONVERGED, /* convergence only */
   END_DIVERGED,  /* a breakdown, the divergence tolerance, overflow or max_it: there is no solution, or none in a Krylov space */
-  END_BREAKDOWN, /* KSP_DIVERGED_BREAKDOWN, after all restarts that are allowed */
+  END_BREAKDOWN, /* KSP_DIVERGED_BREAKDOWN, after all allowed restarts */
   END_EITHER     /* converged, or as END_DIVERGED */
 } End;
 
 /*
-   One solve from zero: no error, a reason, few iterations; converged only with a residual that shows it, and whatever the reason
-   an x of numbers
+   Solves from zero: no error, a reason, few iterations; converged only with a residual that meets the tolerance, and a finite x for
+   any reason
 */
 static PetscErrorCode SolveAndCheck(const char name[], KSP ksp, Mat A, Vec b, Vec x, End end)
 {
@@ -199,14 +198,14 @@ static PetscErrorCode TestDimensions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Shadow vectors that a user may come upon, and should not */
+/* Unsuitable shadow vectors of a user */
 typedef enum {
   SHADOW_GENERAL,
-  SHADOW_ORTHOGONAL, /* to b only */
-  SHADOW_BLIND,      /* to b, and to all products with A from there */
-  SHADOW_EQUAL,      /* the last is the first once more */
-  SHADOW_ZERO,       /* the last is zero */
-  SHADOW_RESIDUAL,   /* b is the first of them */
+  SHADOW_ORTHOGONAL, /* orthogonal to b only */
+  SHADOW_BLIND,      /* orthogonal to b, and to all products with A from there on */
+  SHADOW_EQUAL,      /* the last one equals the first */
+  SHADOW_ZERO,       /* the last one is zero */
+  SHADOW_RESIDUAL,   /* the first one is b */
   SHADOWS
 } Shadow;
 static const char *const shadows[] = {"general", "orthogonal to b", "blind", "one of them twice", "one of them zero", "b"};
@@ -240,7 +239,7 @@ static PetscErrorCode ShadowCreate(Shadow shadow, Vec b, PetscInt s, Vec *P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two blocks, of which b is in the first */
+/* Two diagonal blocks; b is in the first one */
 static PetscScalar Blocks(PetscInt i, PetscInt j, PetscInt n)
 {
   return (i < n / 2) == (j < n / 2) ? Tridiagonal(i, j, n) : 0.0;
@@ -262,10 +261,10 @@ static PetscErrorCode TestShadows(void)
         PetscCall(ShadowCreate(shadow, b, s, &P));
         PetscCall(SolverCreate(A, s, PCNONE, &ksp));
         PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
-        if (shadow == SHADOW_EQUAL || shadow == SHADOW_ZERO) end = END_EITHER; /* before the last is needed, or not */
+        if (shadow == SHADOW_EQUAL || shadow == SHADOW_ZERO) end = END_EITHER; /* depends on the use of the last one */
         if (shadow == SHADOW_BLIND || (shadow == SHADOW_RESIDUAL && skew)) end = END_BREAKDOWN;
         if (shadow == SHADOW_ZERO && s == 1) end = END_BREAKDOWN;
-        if (shadow == SHADOW_ORTHOGONAL && skew) end = END_EITHER; /* minimal residual steps cannot help, nor omega */
+        if (shadow == SHADOW_ORTHOGONAL && skew) end = END_EITHER; /* neither minimal residual steps nor omega help */
         PetscCall(SolveAndCheck(shadows[shadow], ksp, A, b, x, end));
         PetscCall(VecDestroyVecs(s, &P));
         PetscCall(DestroyAll(&ksp, &A, &b, &x));
@@ -275,10 +274,7 @@ static PetscErrorCode TestShadows(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Shadow vectors and right-hand sides of any scale: what is of the size of both squared is more than the largest number, or less
-   than the smallest
-*/
+/* Shadow vectors and right-hand sides of any scale: their squares overflow, or underflow */
 static PetscErrorCode TestScales(void)
 {
   const PetscInt s = 4;
@@ -306,7 +302,7 @@ static PetscErrorCode TestScales(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every breakdown is told by -info, and the restarts are those of KSPIDRSGetCounts() and of -ksp_view */
+/* -info reports every breakdown, and as many restarts as KSPIDRSGetCounts() and -ksp_view */
 static PetscErrorCode TestTold(void)
 {
   const PetscInt s = 4;
@@ -351,7 +347,7 @@ static PetscErrorCode TestTold(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Almost skew-symmetric: with a few shadow vectors the residual norm grows and grows */
+/* Almost skew-symmetric: with a few shadow vectors the residual norm grows continually */
 static PetscScalar AlmostSkew(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? 1e-3 : (j == i + 1 ? 1.0 : (j == i - 1 ? -1.0 : 0.0));
@@ -360,8 +356,8 @@ static PetscScalar AlmostSkew(PetscInt i, PetscInt j, PetscInt n)
 typedef struct {
   Mat       A;
   Vec       b, x;
-  PetscReal last, worst; /* the norm reported before; difference of what is reported and b - A x, relative */
-  PetscInt  grown;       /* norms that are larger than the one before */
+  PetscReal last, worst; /* previous reported norm; relative difference of the reported norm and b - A x */
+  PetscInt  grown;       /* norms that are larger than the previous one */
 } Stray;
 
 static PetscErrorCode StrayMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
@@ -379,9 +375,8 @@ static PetscErrorCode StrayMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 }
 
 /*
-   A residual norm that has grown by the power 3/4 of 1 / (machine precision) is that of a recurrence that has gone astray: it
-   begins anew, and is not followed any further; on a GPU, while the host is ahead of it. A smoothed norm does not grow at all, and
-   is that of the smoothed iterate.
+   If a residual norm has grown by the factor 1 / (machine precision)^(3/4), the recurrence has lost its accuracy: it restarts
+   immediately, on a GPU while the host is ahead of it. A smoothed norm does not grow, and belongs to the smoothed iterate.
 */
 static PetscErrorCode TestAstray(void)
 {
@@ -426,15 +421,15 @@ static PetscErrorCode TestAstray(void)
       PetscCall(DestroyAll(&ksp, &x));
     }
   }
-  /* complex numbers omega are better ones */
+  /* with complex numbers omega is better */
   PetscCall(ComplainIf(!total && !PetscDefined(USE_COMPLEX), "almost skew-symmetric: nothing has gone astray"));
   PetscCall(DestroyAll(&stray.b, &stray.x, &stray.A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Takes from x what it has of a normal vector, but for so little that the residual norm grows beyond any limit where this is P^H A
-   u
+   Removes the component of x along a normal vector, except so little of it that the residual norm grows beyond any limit if the
+   component is P^H A u
 */
 static PetscErrorCode MakeAlmostOrthogonal(Vec normal, Vec x)
 {
@@ -452,8 +447,8 @@ static PetscErrorCode MakeAlmostOrthogonal(Vec normal, Vec x)
 }
 
 /*
-   A shadow vector that is given, and almost orthogonal to A b: the residual norm grows as far at once. With this vector again a
-   restart would go the same way; without one the solve comes down from there.
+   An explicit shadow vector that is almost orthogonal to A b: the residual norm grows as far immediately. A restart with this
+   vector would fail in the same way; without it the solve converges from there.
 */
 static PetscErrorCode TestGiven(void)
 {
@@ -482,7 +477,7 @@ static PetscErrorCode TestGiven(void)
 }
 
 /*
-   A preconditioner that once, when the smoothed residual is small, hands back a direction whose product is almost orthogonal to the
+   A preconditioner that once, when the smoothed residual is small, returns a direction whose product is almost orthogonal to the
    shadow vector
 */
 typedef struct {
@@ -504,14 +499,14 @@ static PetscErrorCode SpikeApply(PC pc, Vec x, Vec y)
   PetscCall(KSPGetResidualNorm(spike->ksp, &rnorm));
   if (spike->done || spike->calls++ % 2 || rnorm > spike->small) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MakeAlmostOrthogonal(spike->normal, y));
-  PetscCall(VecScale(y, 1e15)); /* so that the old columns do not count beside it */
+  PetscCall(VecScale(y, 1e15)); /* so that the old columns are negligible */
   spike->done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Without reliable updates the recurrence would begin again from the residual of the guess, which is too far from the smoothed one
-   by then: it begins from the smoothed iterate, once.
+   Without reliable updates the recurrence would restart from the residual of the guess, which is too far from the smoothed one by
+   then: it restarts from the smoothed iterate, once.
 */
 static PetscErrorCode TestSpike(void)
 {
@@ -549,7 +544,7 @@ static PetscErrorCode TestSpike(void)
   PetscCall(KSPSolve(spike.ksp, b, x));
   PetscCall(CheckSolved("spike", spike.ksp, A, b, x));
   PetscCall(KSPIDRSGetCounts(spike.ksp, NULL, NULL, NULL, &restarts));
-  /* where norms come an iteration late the solve may end before, and numbers of single precision are never so small */
+  /* if norms come an iteration late, the solve may end before, and numbers of single precision are never so small */
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECSEQ, &host));
   PetscCall(ComplainIf(host && PETSC_MACHINE_EPSILON < 1e-10 && (!spike.done || restarts < 1 || restarts > 2),
                        "spike: %s, %" INT " restarts", spike.done ? "made" : "not made", restarts));
@@ -586,9 +581,9 @@ static PetscScalar LargeEntry(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /*
-   The residual falls to the tolerance, or near to the rounding errors of the large row times x. How far the last restarts get
+   The residual falls to the tolerance, or near to the rounding errors of the large row times x. The result of the last restarts
    depends on rounding errors: with a very large entry, about 2 of 100 seeds end above the bound, 1 of them far above, with
-   KSP_DIVERGED_BREAKDOWN. Most seeds must reach the bound, and those that do not must say so
+   KSP_DIVERGED_BREAKDOWN. Most seeds must reach the bound, and the others must report a failure
 */
 #define SEEDS 5
 
@@ -640,9 +635,9 @@ static PetscErrorCode TestDominated(void)
 }
 
 /*
-   Powers of 2 that A and b are multiplied by, in parts of the exponents that numbers have: the squares of norms vanish, or
-   overflow. Multiplication by a power of 2 is exact, so solves differ from those of the system without it only by the rounding
-   errors of the sums that x consists of
+   Powers of 2 that A and b are multiplied by, as fractions of the exponent range: the squares of norms underflow, or overflow.
+   Multiplication by a power of 2 is exact, so solves differ from solves of the unscaled system only by the rounding errors of the
+   sums in x
 */
 static const struct {
   PetscReal A, b;
@@ -704,7 +699,7 @@ static PetscErrorCode TestExtremeSystems(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for right-hand sides of one KSPMatSolve(), the second of which is as it is */
+/* The same for right-hand sides of one KSPMatSolve(), the second of which is not scaled */
 static PetscErrorCode TestExtremeColumns(void)
 {
   const PetscReal factor[] = {Power(-0.6), 1.0, Power(0.6)};

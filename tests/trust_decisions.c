@@ -12,13 +12,13 @@ typedef enum {
   GROUP,
   BLOCK,
   SYSTEM, /* PCBJIDRS, with a diagonal block for each column */
-  AMONG,  /* the same, and each of these blocks is between two good ones */
+  AMONG,  /* the same, with each of these blocks between two good ones */
   WHOLE,  /* many steps in one kernel of a GPU */
   EXECUTORS
 } Executor;
 static const char *const executors[] = {"KSPSolve()", "KSPMatSolve()", "block", "PCBJIDRS", "PCBJIDRS among good blocks", "whole"};
 
-/* Ends of a solve that are right. With END_HONEST, any reason that is true of the solution */
+/* Allowed ends of a solve. With END_HONEST, any reason that is true of the solution */
 typedef enum {
   END_HONEST,
   END_CONVERGED,
@@ -251,9 +251,9 @@ static PetscErrorCode Solve(Executor executor, Problem *problem)
 }
 
 /*
-   Each column has ended as it must: x is finite. If the reason is positive, x solves the system. After a breakdown x is no
-   worse than 0. In both cases the reported norm is that of b - A x. The columns of a block recurrence end with a cycle, or
-   together
+   Each column has ended as it must: x is finite. If the reason is positive, x solves the system. After a breakdown x is no worse
+   than 0. In both cases the reported norm is the norm of b - A x. The columns of a block recurrence end with a cycle, or in the
+   same step
 */
 static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
 {
@@ -478,9 +478,8 @@ static PetscErrorCode TestColumns(void)
 }
 
 /*
-   If the products of one step are zero, the step breaks down, and the system is solved after it. At the limit on iterations x
-   is the iterate before that step, or better. If products are NaN from a step on, the reason says so, and x is no worse than
-   0
+   If the products of one step are zero, the step breaks down, and the system is solved after it. At the limit on iterations x is
+   the iterate before that step, or better. If products are NaN from a step on, the reason states it, and x is no worse than 0
 */
 static PetscErrorCode TestProducts(void)
 {

@@ -1,5 +1,5 @@
-static char help[] = "KSPIDRS where its recurrence goes astray, on a badly scaled matrix without preconditioner: it breaks down,\n\
-starts again from the best solution that it has kept, and converges; what it gives up with is no worse than that.\n\
+static char help[] = "KSPIDRS on a badly scaled matrix without preconditioner: the recurrence breaks down, restarts from the\n\
+best solution so far, and converges; if it gives up, the solution is no worse than the best one.\n\
   -f <file> - the matrix\n\n";
 
 #include "systems.h"
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
       }
     }
   }
-  /* where a recurrence breaks down depends on the rounding errors of matvecs and sums: one of the ten may give up */
+  /* the iteration of a breakdown depends on the rounding errors of matvecs and sums: one of the ten may give up */
   PetscCall(ComplainIf(lost > 1, "%" INT " solves of 10 have not converged", lost));
   PetscCall(ComplainIf(!total, "there was no restart"));
   PetscCall(Verdict("restarts"));

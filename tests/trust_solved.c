@@ -1,6 +1,5 @@
-static char help[] = "Small systems that a few steps solve exactly, so that the recurrence breaks down: no invalid operation, and\n\
-a convergence test of the user\n\
-learns of the solution even where no restart is left.\n\n";
+static char help[] = "Small systems that a few steps solve exactly, so that the recurrence breaks down: no invalid operation,\n\
+and a convergence test of the user is called for the solution even if no restart remains.\n\n";
 
 #include <fenv.h>
 #include "systems.h"
@@ -22,7 +21,7 @@ static PetscErrorCode SmallSystemCreate(PetscInt n, PetscReal c, PetscBool skew,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A difference of squares may be negative where a step solves the system; its root is not to be taken */
+/* A difference of squares may be negative if a step solves the system; its root must not be computed */
 static PetscErrorCode TestInvalid(void)
 {
   PetscFunctionBeginUser;

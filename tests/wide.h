@@ -1,6 +1,4 @@
-/*
-   The arithmetic of references. |re| + |im| is as good a modulus as any for a bound on rounding errors
-*/
+/* The arithmetic of references. In bounds on rounding errors |re| + |im| serves as the modulus */
 #pragma once
 
 #include <petscsys.h>

@@ -1,6 +1,4 @@
-/*
-   What programs have in common that test works and their passes: numbers, vectors, options
-*/
+/* Numbers, vectors and options for the tests of works and their passes */
 #pragma once
 
 #include <petscidrs/private/idrsworkimpl.h>
@@ -10,7 +8,9 @@
 
 #define MAX_LIST 64
 
-/* A number in the square of side 2 around 0, real in real builds, that depends on what it is for and on a row alone */
+/*
+   Returns a number between -1 and 1, in complex builds in the square of side 2 around 0, that depends only on its purpose and a row
+*/
 static inline PetscReal HashedReal(uint64_t which, uint64_t row)
 {
   uint64_t x = (which + 1) * UINT64_C(0x9e3779b97f4a7c15) + row * UINT64_C(0xbf58476d1ce4e5b9);
@@ -29,7 +29,7 @@ static inline PetscScalar Number(PetscInt which, PetscInt row)
 #endif
 }
 
-/* Entries of the numbers for this purpose, by the global row or the local one */
+/* Sets entries to the numbers for this purpose, by the global row or the local one */
 static inline PetscErrorCode VecSetNumbers(Vec x, PetscInt which, PetscBool global)
 {
   PetscInt     begin, end;
@@ -43,7 +43,7 @@ static inline PetscErrorCode VecSetNumbers(Vec x, PetscInt which, PetscBool glob
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A vector with so many rows on this process, of the type of the options */
+/* Creates a vector with n rows on this process, of the type of the options */
 static inline PetscErrorCode VecCreateRows(PetscInt n, Vec *x)
 {
   PetscFunctionBeginUser;
@@ -53,7 +53,7 @@ static inline PetscErrorCode VecCreateRows(PetscInt n, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The back end that is tested: -implementation */
+/* Reads the tested back end from -implementation */
 static inline PetscErrorCode BackEndFromOptions(KSPIDRSImplementation *back)
 {
   PetscEnum value = (PetscEnum)KSP_IDRS_HOST;

@@ -13,7 +13,8 @@ for each preconditioner.\n\
                             is killed\n\
   -total seconds            no run begins after this time (default 60)\n\
 PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
-If there is a GPU that PETSc can use, the runs are there, unless -mat_type aij -vec_type standard say otherwise. Also runs on several processes.\n\n";
+If PETSc can use a GPU, the runs use it, unless the options are -mat_type aij -vec_type standard. The program also runs on\n\
+several processes.\n\n";
 
 /*
    petscidrs-advise, and make advise MATRIX=file [RHS=file], are the script tools/advise, which starts this program once for each
@@ -22,19 +23,19 @@ If there is a GPU that PETSc can use, the runs are there, unless -mat_type aij -
 
    All methods test the norm of the same residual: preconditioned from the right, or from the left with the unpreconditioned norm
    (cg). The preconditioner is set up once for all methods. Each run begins with a few iterations that are not counted: they are a
-   warm-up, and give the number of iterations that fit into the time limit, so that no clock is read during the timed run. Set-ups
-   and solves are repeated until they add up to ENOUGH; the shortest counts, as the others were disturbed.
+   warm-up, and determine the number of iterations that fit into the time limit, so that no clock is read during the timed run.
+   Set-ups and solves are repeated until they add up to ENOUGH; the shortest counts, since the others were disturbed.
 
-   It prints lines of fields, separated by tabs:
+   The program prints lines of fields, separated by tabs:
 
      system  the system, the number of methods, 1 if the matrix suits icc, else 0
      begin   options of the run or set-up that begins
      run     0 if correct, 1 if not, 2 if there is no solution; seconds or residual norm; options; all options to paste; the other
              columns of the table
      history options; seconds of the solve; residual norms relative to that of b, at most SAMPLES of them at equal distances
-     ended   why the last run or set-up was killed
+     ended   reason why the last run or set-up was killed
      options the options of the command line that nothing has read so far, separated by blanks
-     left    the number of runs that were left out for want of time
+     left    the number of runs that were omitted for lack of time
 */
 #include <malloc.h>
 #include <signal.h>
@@ -45,13 +46,13 @@ If there is a GPU that PETSc can use, the runs are there, unless -mat_type aij -
 #include "linearsystem.h"
 #include "solvers.h"
 
-#define TRIAL   30    /* iterations that are not counted; GMRES restarts after as many */
+#define TRIAL   30    /* iterations that are not counted; also the restart of GMRES */
 #define SAMPLES 200   /* of a history */
 #define ENOUGH  0.1   /* seconds of repeated set-ups or solves */
 #define HISTORY 20000 /* longest history */
 
 typedef struct {
-  char        name[128], options[384], reason[sizeof(attempt.text) + 32]; /* in the table, and to paste */
+  char        name[128], options[384], reason[sizeof(attempt.text) + 32]; /* for the table, and to paste */
   const char *side;                                                       /* option for the side of the preconditioner */
   PetscInt    its, vectors;                                               /* vectors: number of work vectors, 0 if unknown */
   PetscReal   matvecs, setup, memory, solve, residual;                    /* memory: bytes of the preconditioner */
@@ -69,7 +70,7 @@ typedef struct {
   char pctype[64], pcname[128], pcoptions[192];
 } Advice;
 
-/* Numbers of events so far: matvecs, applications of the preconditioner */
+/* Numbers of events so far: matvecs and applications of the preconditioner */
 typedef struct {
   PetscInt matvecs, applications;
 } Events;
@@ -96,7 +97,7 @@ static PetscErrorCode EventsSince(const Events *before, Events *events)
   PetscFunctionReturn(0);
 }
 
-/* The same on all processes, which decide by it */
+/* Returns the same time on all processes, whose decisions depend on it */
 static PetscErrorCode SecondsSince(MPI_Comm comm, PetscLogDouble start, PetscReal *seconds)
 {
   PetscLogDouble now;
@@ -110,7 +111,7 @@ static PetscErrorCode SecondsSince(MPI_Comm comm, PetscLogDouble start, PetscRea
   PetscFunctionReturn(0);
 }
 
-/* Work vectors of the methods that are tried by default, as their sources allocate them; x and b not among them */
+/* Returns the number of work vectors of the default methods, as their sources allocate them, without x and b */
 static PetscErrorCode WorkVectors(KSP ksp, const char type[], PetscInt s, PetscInt *vectors)
 {
   PetscBool is;
@@ -133,7 +134,7 @@ static PetscErrorCode WorkVectors(KSP ksp, const char type[], PetscInt s, PetscI
   PetscFunctionReturn(0);
 }
 
-/* Bytes that are allocated on the host, of all processes */
+/* Returns the bytes that all processes have allocated on the host */
 static PetscErrorCode MemoryInUse(MPI_Comm comm, PetscReal *bytes)
 {
   PetscReal own;
@@ -157,7 +158,10 @@ static PetscErrorCode MemoryInUse(MPI_Comm comm, PetscReal *bytes)
   PetscFunctionReturn(0);
 }
 
-/* Where a process has failed and the others wait for it, it says why; they give it the time to */
+/*
+   Handler of SIGALRM: prints the reason and ends the process. A process without an error waits for a second, so that a process with
+   an error prints its reason first
+*/
 static void WatchEnd(int number)
 {
   char line[sizeof(attempt.text) + 8] = "ended\t";
@@ -168,7 +172,7 @@ static void WatchEnd(int number)
   _exit(write(STDOUT_FILENO, line, strlen(line)) < 0 ? 2 : 1);
 }
 
-/* All that comes before WatchStop() must end in time, or all processes do */
+/* Starts a time limit: if WatchStop() is not called in time, all processes end */
 static PetscErrorCode WatchStart(const Advice *advice)
 {
   double           seconds = PetscMin(2.0 * (double)advice->limit + 5.0, 1e9);
@@ -190,8 +194,8 @@ static PetscErrorCode WatchStop(void)
 }
 
 /*
-   Sets up a preconditioner and applies it once, which may fail, on some processes only; usage is what one application takes, and
-   memory the bytes of all
+   Sets up a preconditioner and applies it once. This may fail, also on some processes only. usage is the cost of one application,
+   memory are the bytes of all processes
 */
 static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, PetscReal *memory, Events *usage,
                                         PetscBool *failed)
@@ -246,7 +250,7 @@ static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *se
   PetscFunctionReturn(0);
 }
 
-/* From x = 0 */
+/* Solves from x = 0 */
 static PetscErrorCode TimedSolve(Advice *advice, KSP ksp, PetscReal *seconds, PetscBool *failed)
 {
   PetscErrorCode ierr;
@@ -264,7 +268,7 @@ static PetscErrorCode TimedSolve(Advice *advice, KSP ksp, PetscReal *seconds, Pe
   PetscFunctionReturn(0);
 }
 
-/* The solve, after some iterations that show how many of them the limit of time allows */
+/* Solves, after some iterations that show how many iterations the time limit allows */
 static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage, Run *run, PetscBool *failed)
 {
   PetscReal          rtol, atol, dtol, rnorm, allowed;
@@ -314,16 +318,13 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   PetscFunctionReturn(0);
 }
 
-/*
-   The options of the command line that are to paste: those that are not about the system or this program, nor in the other options
-   of a run
-*/
+/* Collects the options of the command line to paste: without the options of the system, of this program and of the run */
 static PetscErrorCode OptionsGiven(char given[], size_t length)
 {
   const char *const own[] = {"-f",        "-b",        "-column",           "-rhs",      "-solvers",
                              "-limit",    "-total",    "-pc_type",          "-ksp_rtol", "-dll_append",
                              "-mat_type", "-vec_type", "-use_gpu_aware_mpi"};
-  const char *const set[] = {"-mat_type", "-vec_type", "-use_gpu_aware_mpi"}; /* perhaps by this program */
+  const char *const set[] = {"-mat_type", "-vec_type", "-use_gpu_aware_mpi"}; /* this program may have set them */
   char            **args, value[PETSC_MAX_PATH_LEN];
   int               count;
   PetscBool         skip = PETSC_FALSE, is;
@@ -345,7 +346,7 @@ static PetscErrorCode OptionsGiven(char given[], size_t length)
   PetscFunctionReturn(0);
 }
 
-/* Prints the options to paste: those of the run, and those that the user gave for all runs */
+/* Prints the options to paste: the options of the run, and the user's options for all runs */
 static PetscErrorCode PrintOptions(const Advice *advice, const Run *run)
 {
   char      plugin[PETSC_MAX_PATH_LEN], given[4096];
@@ -406,7 +407,7 @@ static PetscErrorCode PrintHistory(const Advice *advice, KSP ksp, const Run *run
   PetscFunctionReturn(0);
 }
 
-/* The option of the number of shadow vectors that a solver of the list asks for; it is empty if there is none */
+/* Splits a solver of the list into its type and the option of its number of shadow vectors, which is empty if there is none */
 static PetscErrorCode SolverOption(const char solver[], char type[], char option[], size_t length, PetscInt *s)
 {
   const char *colon = strchr(solver, ':');
@@ -438,7 +439,7 @@ static PetscErrorCode SolverCreate(Advice *advice, const char type[], KSP *ksp)
   PetscFunctionReturn(0);
 }
 
-/* Methods that the right side is not for, like cg, are preconditioned from the left, and test the norm of b - A x if they can */
+/* Methods without right preconditioning, like cg, are preconditioned from the left, and test the norm of b - A x if they can */
 static PetscErrorCode SolverSide(Advice *advice, KSP ksp, const char **option)
 {
   PetscErrorCode ierr;
@@ -463,7 +464,7 @@ static PetscErrorCode SolverSide(Advice *advice, KSP ksp, const char **option)
   PetscFunctionReturn(0);
 }
 
-/* One method with the preconditioner, which has been set up */
+/* Tries one method with the preconditioner, which has been set up */
 static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, PetscReal memory, const Events *usage)
 {
   Run       run = {.setup = setup, .memory = memory};
@@ -487,12 +488,12 @@ static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, Pets
   PetscCall(LimitedSolve(advice, ksp, usage, &run, &failed));
   PetscCall(PrintRun(advice, &run));
   if (!failed) PetscCall(PrintHistory(advice, ksp, &run));
-  if (!failed) PetscCall(KSPDestroy(&ksp)); /* else the preconditioner may hold work vectors of the method, which it would free */
+  if (!failed) PetscCall(KSPDestroy(&ksp)); /* otherwise the preconditioner may hold work vectors of the method */
   if (option[0]) PetscCall(PetscOptionsClearValue(NULL, option));
   PetscFunctionReturn(0);
 }
 
-/* A row for a preconditioner that no method is tried with */
+/* Prints a row for a preconditioner without any method */
 static PetscErrorCode PreconditionerSkip(const Advice *advice, const char what[], const char reason[])
 {
   Run run = {.right = PETSC_FALSE};
@@ -520,7 +521,7 @@ static PetscErrorCode PreconditionerIsSuited(const Advice *advice, PetscBool *is
   PetscFunctionReturn(0);
 }
 
-/* The options of the command line that nothing has read; those that only a preconditioner may read, or all others */
+/* Collects the options of the command line that nothing has read: those that only a preconditioner may read, or all others */
 static PetscErrorCode OptionsUnread(PetscBool preconditioner, char unread[], size_t length)
 {
   /* ends: read by PetscFinalize() */
@@ -565,7 +566,7 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
       PetscCall(PCDestroy(&pc));
       PetscCall(PreconditionerTry(advice, &pc, &seconds, &again, &usage, &failed));
       setup  = PetscMin(setup, seconds);
-      memory = PetscMax(memory, again); /* some of it stays with the matrix */
+      memory = PetscMax(memory, again); /* a part of it stays with the matrix */
     }
     if (failed) { /* PCDestroy() might free b, which a PC that failed in PCApply() may still hold */
       PetscCall(PreconditionerSkip(advice, "set-up failed", attempt.text));
@@ -592,7 +593,7 @@ static const char *const smoother[][2] = {
   {"-mg_levels_pc_poly_degree", "4"         }
 };
 
-/* Sets an option that the name of a preconditioner stands for, and adds it to those to paste */
+/* Sets an option that the name of a preconditioner implies, and adds it to the options to paste */
 static PetscErrorCode PreconditionerSet(Advice *advice, const char option[], const char value[])
 {
   const size_t length = strlen(advice->pcoptions);
@@ -608,8 +609,8 @@ static PetscErrorCode PreconditionerSet(Advice *advice, const char option[], con
 }
 
 /*
-   The type of the preconditioner, "poly:16" with a degree, "matching:jacobi" with the preconditioner of the permuted matrix, or
-   "gamg:poly" with its smoother
+   Reads the type of the preconditioner: "poly:16" has a degree, "matching:jacobi" the preconditioner of the permuted matrix, and
+   "gamg:poly" a smoother
 */
 static PetscErrorCode PreconditionerRead(Advice *advice)
 {
@@ -634,14 +635,14 @@ static PetscErrorCode PreconditionerRead(Advice *advice)
   for (size_t i = 0; gamg && i < PETSC_STATIC_ARRAY_LENGTH(smoother); i++)
     PetscCall(PreconditionerSet(advice, smoother[i][0], smoother[i][1]));
   if (!gamg) PetscCall(PreconditionerSet(advice, poly ? "-pc_poly_degree" : "-matching_pc_type", part));
-  /* the table has short names of multigrid only, whose options are many */
+  /* the table has only a short name for multigrid, since its options are many */
   if (!gamg) PetscCall(PetscStrncpy(advice->pcname, advice->pcoptions, sizeof(advice->pcname)));
   PetscFunctionReturn(0);
 }
 
 /*
-   Reads all options except those of the preconditioner, so that a mistake in them is found before the runs. With -options_left no
-   others may be there, as for PETSc
+   Reads all options except the preconditioner's, so that a mistake in them is found before the runs. As in PETSc, unread options
+   are accepted with -options_left no
 */
 static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
 {
@@ -672,10 +673,7 @@ static PetscErrorCode OptionsRead(Advice *advice, int count, char *solvers[])
   PetscFunctionReturn(0);
 }
 
-/*
-   The types for the GPU, where there is one that PETSc can use, and the options name no types. An MPI that cannot read its memory
-   does
-*/
+/* Sets the types for the GPU, if PETSc can use one, and the options name no types. MPI need not be GPU-aware */
 static PetscErrorCode ChooseDevice(void)
 {
   PetscBool vec, mat;
@@ -689,7 +687,7 @@ static PetscErrorCode ChooseDevice(void)
   PetscFunctionReturn(0);
 }
 
-/* Compares A v and A^H v for a random v, and looks at the diagonal */
+/* Compares A v and A^H v for a random v, and checks the diagonal */
 static PetscErrorCode MatrixLook(Advice *advice)
 {
   Vec       v;
@@ -713,7 +711,7 @@ static PetscErrorCode MatrixLook(Advice *advice)
   PetscFunctionReturn(0);
 }
 
-/* Reads the second right-hand side of the file, an error if there is only one */
+/* Reads the second right-hand side of the file; it is an error if there is only one */
 static PetscErrorCode SecondRead(Advice *advice)
 {
   char       file[PETSC_MAX_PATH_LEN];
@@ -745,8 +743,8 @@ static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool
   PetscCall(AttemptBegin());
   ierr = MatrixLook(advice);
   PetscCall(AttemptEnd(advice->comm, ierr, &failed));
-  if (failed) advice->hermitian = advice->positive = PETSC_FALSE; /* a type of matrix without transposed products */
-  PetscCall(SolverExists("idr", &exists));                        /* came with 3.26 */
+  if (failed) advice->hermitian = advice->positive = PETSC_FALSE; /* the type of matrix has no transposed products */
+  PetscCall(SolverExists("idr", &exists));                        /* since 3.26 */
   if (exists) PetscCall(PetscStrlcat(defaults, ",idr:4", sizeof(defaults)));
   if (advice->hermitian) PetscCall(PetscStrlcat(defaults, ",cg", sizeof(defaults)));
   PetscCall(SolversFromOptions(advice->comm, defaults, &count, &solvers, usable));
@@ -793,7 +791,7 @@ int main(int argc, char **argv)
     PetscCall(MatDestroy(&advice.A));
   }
   PetscCall(PetscFinalize());
-  return usable ? 0 : 1; /* what is wrong with the input has been said */
+  return usable ? 0 : 1; /* the reason has been printed */
 }
 
 /*TEST

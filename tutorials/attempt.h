@@ -1,11 +1,11 @@
 /*
-   Bad input is no error of the program: what goes wrong between AttemptBegin() and AttemptEnd() is kept as one line of text
-   and PETSc prints nothing. Calls in between must not be made with PetscCall():
+   Bad input is no error of the program: an error between AttemptBegin() and AttemptEnd() is kept as one line of text, and PETSc
+   prints nothing. Do not use PetscCall() for the calls in between:
 
        PetscCall(AttemptBegin());
        ierr = MatLoad(A, viewer);
        PetscCall(AttemptEnd(comm, ierr, &failed));
-       if (failed) ... attempt.text says why
+       if (failed) ... attempt.text has the reason
 */
 #pragma once
 
@@ -18,7 +18,7 @@ static struct {
 } attempt;
 
 /*
-   An error passes through the functions that return it; the first to report it says why. That of PetscMallocAlign() has another
+   An error passes through the functions that return it; the first one to report it has the reason. PetscMallocAlign() has another
    code and text in PETSc 3.18
 */
 static PetscErrorCode AttemptRecord(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code,
@@ -37,7 +37,7 @@ static PetscErrorCode AttemptRecord(MPI_Comm comm, int line, const char *functio
   return code;
 }
 
-/* PETSc's message on a value that is no number does not name the option, which is looked for on the command line */
+/* PETSc's message on a value that is not a number does not name the option: searches the command line for the option */
 static PetscErrorCode AttemptNameOption(void)
 {
   const char *const messages[] = {"Input string %s has no ", "Unknown logical value: %s"};
@@ -66,7 +66,7 @@ static PetscErrorCode AttemptBegin(void)
   PetscFunctionReturn(0);
 }
 
-/* Failed if it has on any process; all then have the text of the first one that did */
+/* Sets failed if the attempt has failed on any process; all processes then have the text of the first failed process */
 static PetscErrorCode AttemptEnd(MPI_Comm comm, PetscErrorCode ierr, PetscBool *failed)
 {
   PetscMPIInt rank, size;
@@ -86,7 +86,7 @@ static PetscErrorCode AttemptEnd(MPI_Comm comm, PetscErrorCode ierr, PetscBool *
   PetscFunctionReturn(0);
 }
 
-/* One line "program: text" on the terminal; that the other options have not been used need not be said then */
+/* Prints one line "program: text"; PETSc then does not report unused options */
 static PetscErrorCode AttemptPrint(MPI_Comm comm)
 {
   char  path[PETSC_MAX_PATH_LEN];

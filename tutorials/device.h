@@ -1,13 +1,11 @@
-/*
-   Reports in one line, before anything is computed, that the GPU which the options ask for cannot be used
-*/
+/* Reports in one line, before any computation, that the GPU of the options cannot be used */
 #pragma once
 
 #include <petscmat.h>
 #include <petscdevice.h>
 #include "attempt.h"
 
-/* Looks for the device first, which is found to be absent without leaving anything half made */
+/* Looks for the device first: if it is absent, no partially created object remains */
 static PetscErrorCode DeviceTry(MPI_Comm comm, const char vectype[], const char mattype[])
 {
   char *cuda, *cusparse;
@@ -29,9 +27,7 @@ static PetscErrorCode DeviceTry(MPI_Comm comm, const char vectype[], const char 
   PetscFunctionReturn(0);
 }
 
-/*
-   DeviceCheck - Whether the types of vectors and matrices that the options name can be used here; where not, prints why
-*/
+/* DeviceCheck - Checks that the types of vectors and matrices in the options can be used here; if not, prints the reason */
 static PetscErrorCode DeviceCheck(MPI_Comm comm, PetscBool *usable)
 {
   char           vectype[64] = "", mattype[64] = "", reason[512];

@@ -19,7 +19,7 @@ Options of PETSc apply to methods and preconditioner, for example -ksp_rtol 1e-8
 #include "linearsystem.h"
 #include "solvers.h"
 
-/* Sets up method and preconditioner; a matrix may not be suited to it: ILU needs all diagonal entries */
+/* Sets up method and preconditioner, which may not suit the matrix: ILU needs all diagonal entries */
 static PetscErrorCode SetUp(KSP ksp, PetscBool *usable)
 {
   MPI_Comm       comm = PetscObjectComm((PetscObject)ksp);
@@ -55,7 +55,7 @@ static PetscErrorCode SetUp(KSP ksp, PetscBool *usable)
   PetscFunctionReturn(0);
 }
 
-/* Solves A x = b with one method from x = 0; prints a line of the table */
+/* Solves A x = b with one method from x = 0, and prints a line of the table */
 static PetscErrorCode Solve(Mat A, Vec b, const char type[], PetscBool *usable)
 {
   KSP                ksp;
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
   }
   PetscCall(PetscStrToArrayDestroy(count, solvers));
   PetscCall(PetscFinalize());
-  return usable ? 0 : 1; /* what is wrong with the input has been said */
+  return usable ? 0 : 1; /* the reason has been printed */
 }
 
 /*TEST

@@ -1,7 +1,7 @@
 static char help[] = "A substance carried by a circular current, 2-D, without a matrix: the operator is a function, and the\n\
 polynomial preconditioner needs no more.\n\
   -peclet p   speed of the current times length over diffusion (default 1000)\n\
-  -plain      an operator that does not tell its diagonal\n\n";
+  -plain      an operator without MATOP_GET_DIAGONAL\n\n";
 
 /*
    Solves
@@ -9,13 +9,13 @@ polynomial preconditioner needs no more.\n\
        - Laplace u + p w . grad u = f   in the unit square,   u = 0 on its boundary,   f = 1 in the middle and 0 elsewhere
 
    by central differences. The operator is applied to a vector by MatMult() of a MATSHELL, so there is no matrix that could be
-   factored, and preconditioners such as ILU, SOR and GAMG cannot be had. A polynomial in the operator can: with the plugin
+   factored, and preconditioners such as ILU, SOR and GAMG cannot be used. A polynomial in the operator can: with the plugin
 
        ./ex10 -da_grid_x 200 -da_grid_y 200 -dll_append path/libpetscidrs.so -ksp_type idrs -pc_type poly -pc_poly_degree 16
        -ksp_view
 
-   The number of products of the operator is printed, those of the preconditioner included. An iteration with degree d takes d of
-   them, and one reduction. Compare with -pc_type none, and -ksp_type gmres or bcgs.
+   The program prints the number of products with the operator, including those of the preconditioner. An iteration with degree d
+   has d products and one reduction. Compare with -pc_type none, and -ksp_type gmres or bcgs.
 
    Options that matter:
      -pc_type poly -pc_poly_degree 8   degree of the polynomial: 8 to 32
@@ -48,7 +48,7 @@ static PetscErrorCode Multiply(Mat A, Vec u, Vec y)
   current->products++;
   PetscCall(DMDAGetLocalInfo(current->da, &info));
   PetscCall(DMGetLocalVector(current->da, &local));
-  PetscCall(VecSet(local, 0.0)); /* points outside the square stay zero */
+  PetscCall(VecSet(local, 0.0)); /* points outside the square are zero */
   PetscCall(DMGlobalToLocal(current->da, u, INSERT_VALUES, local));
   PetscCall(DMDAVecGetArrayRead(current->da, local, &v));
   PetscCall(DMDAVecGetArrayWrite(current->da, y, &result));
@@ -82,7 +82,7 @@ static PetscErrorCode Diagonal(Mat A, Vec d)
   PetscFunctionReturn(0);
 }
 
-/* f times the area of a cell */
+/* Sets b to f times the area of a cell */
 static PetscErrorCode Source(DM da, Vec b)
 {
   DMDALocalInfo info;
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
   if (!plain) PetscCall(MatShellSetOperation(A, MATOP_GET_DIAGONAL, (void (*)(void))Diagonal));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* so that the norm is that of b - A u, whatever the method */
+  PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* so that any method tests the norm of b - A u */
   PetscCall(KSPSetTolerances(ksp, PETSC_SQRT_MACHINE_EPSILON, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(KSPSolve(ksp, b, u));

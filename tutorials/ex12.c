@@ -8,11 +8,11 @@ static char help[] = "Catalyst particles of many sizes in a reactor, each with a
 
        dc/dt = 1/r^2 d/dr (D r^2 dc/dr) + K(T) c,   c = c0 at its surface
 
-   in shells of the same thickness, and by implicit Euler steps: (I - dt (L + K)) c_new = c_old, with what enters at the surface.
+   in shells of the same thickness, and by implicit Euler steps: (I - dt (L + K)) c_new = c_old, plus the inflow at the surface.
    Large particles have more shells. Those in a hot place of the reactor react faster, and their systems are harder to solve.
 
-   All systems are diagonal blocks of one matrix, and nothing in the program says so. With the plugin they are solved one by one,
-   each until its own tolerance is met:
+   All systems are diagonal blocks of one matrix, which the program does not declare. The plugin finds the blocks and solves each to
+   its own tolerance:
 
        ./ex12 -dll_append path/libpetscidrs.so -ksp_type preonly -pc_type bjidrs -pc_bjidrs_ksp_rtol 1e-8 -ksp_view
 
@@ -33,7 +33,7 @@ typedef struct {
   PetscReal radius, temperature; /* in millimetres, and relative to the coldest place */
 } Particle;
 
-/* Small and large ones, in cold and hot places */
+/* Returns small and large particles, in cold and hot places */
 static Particle GetParticle(PetscInt number)
 {
   Particle particle;
@@ -44,7 +44,7 @@ static Particle GetParticle(PetscInt number)
   return particle;
 }
 
-/* The rows of one particle, which begin at row first */
+/* Adds the rows of one particle, which begin at row first */
 static PetscErrorCode AddParticle(Mat A, PetscInt first, const Particle *particle, PetscReal dt)
 {
   const PetscReal diffusion[SPECIES] = {1.0, 0.5, 0.7}, h = particle->radius / (PetscReal)particle->shells;
@@ -86,7 +86,7 @@ static PetscErrorCode AddParticle(Mat A, PetscInt first, const Particle *particl
   PetscFunctionReturn(0);
 }
 
-/* What comes through the surface, where there is A but no B and no C */
+/* Adds the inflow through the surface, where there is A but no B and no C */
 static PetscErrorCode AddSurface(Vec b, PetscInt first, const Particle *particle, PetscReal dt)
 {
   const PetscReal h = particle->radius / (PetscReal)particle->shells, R = particle->radius,
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
 
-  /* a particle is on one process */
+  /* each particle is on one process */
   for (PetscInt p = rank * particles / size; p < (rank + 1) * particles / size; p++) n += SPECIES * GetParticle(p).shells;
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));

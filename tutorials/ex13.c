@@ -1,29 +1,27 @@
-static char help[] = "Reads a matrix into the memory of the host and solves with it on a GPU, in less memory of the GPU than it\n\
-takes.\n\
+static char help[] = "Reads a matrix into host memory and solves with it on a GPU, with less GPU memory than the matrix.\n\
   -f file        the matrix, in a format of linearsystem.h\n\
   -part 0.25     memory of the GPU for the matrix, as a part of its 12 bytes a nonzero\n\n";
 
 /*
-   A matrix of type aijstream stays in the memory of the host. Each of its products with vectors on the GPU sends it there in chunks
-   of rows, but for those that the memory given with
-   -mat_stream_memory keeps there. So a solver should make few products with it for much progress:
+   A matrix of type aijstream stays in host memory. Each product with vectors on the GPU copies it there in chunks of rows, except
+   those chunks that stay in the memory of -mat_stream_memory. So a solver should need few products:
 
        ./ex13 -dll_append path/libpetscidrs.so -f matrix.mtx.gz -ksp_type idrs -pc_type poly -pc_poly_degree 16 -ksp_view
 
-   PCPOLY keeps a copy in few bits on the GPU, if that fits, and takes most products of an iteration from there; else it makes many
-   products in one pass over the matrix.
+   If a copy of the matrix in low precision fits on the GPU, PCPOLY uses it for most products of an iteration; otherwise it makes
+   many products in one pass over the matrix.
 
    Without a GPU the same program runs on the host, as with -mat_type aij.
 
    Options that matter:
      -part 0.25                    at most a quarter of the matrix on the GPU; -mat_stream_memory bytes sets it directly
      -mat_stream_chunk 64e6        bytes of a chunk of rows: here it is a 50th of the matrix
-     -ksp_idrs_s 1                 fewer vectors, where these are what fills the memory of the GPU
+     -ksp_idrs_s 1                 fewer vectors, if these fill the memory of the GPU
 */
 #include <petscksp.h>
 #include "linearsystem.h"
 
-/* Options that the command line does not set */
+/* Sets an option, unless the command line sets it */
 static PetscErrorCode SetDefault(const char name[], PetscReal bytes)
 {
   PetscBool set;
@@ -55,7 +53,7 @@ int main(int argc, char **argv)
     return 1;
   }
 
-  /* The matrix is converted where it is; its vectors are on the GPU from then on */
+  /* The matrix is converted in place; from then on its vectors are on the GPU */
   PetscCall(MatGetInfo(A, MAT_GLOBAL_MAX, &info));
   PetscCall(SetDefault("-mat_stream_memory", PetscMax(12.0 * part * info.nz_used, 1.0)));
   PetscCall(SetDefault("-mat_stream_chunk", PetscMax(12.0 * info.nz_used / 50.0, 1.0)));

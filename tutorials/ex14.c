@@ -1,6 +1,5 @@
-static char
-  help[] = "A substance in a circular current, 2-D, in time: every step solves a system with the same operator, and begins\n\
-with what the last solve has left.\n\
+static char help[] = "A substance in a circular current, 2-D, in time: every step solves a system with the same operator, and\n\
+begins with the panels of the last solve.\n\
   -peclet p   speed of the current times length over diffusion (default 40)\n\n";
 
 /*
@@ -33,7 +32,7 @@ static PetscReal Source(PetscReal x, PetscReal y, PetscReal t)
   return PetscExpReal(-40.0 * (PetscSqr(x - 0.5 - 0.3 * PetscCosReal(3.0 * t)) + PetscSqr(y - 0.5 - 0.3 * PetscSinReal(3.0 * t))));
 }
 
-/* Coefficients of L at a point: itself, left, right, below, above; times the square of the distance of points */
+/* Computes the coefficients of L at a point: itself, left, right, below, above; times the square of the distance of points */
 static void Stencil(PetscReal peclet, PetscReal x, PetscReal y, PetscReal h, PetscScalar values[5])
 {
   const PetscReal a = 2.0 * x - 1.0, b = 2.0 * y - 1.0, u = peclet * h * b * (1.0 - a * a), v = -peclet * h * a * (1.0 - b * b);

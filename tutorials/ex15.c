@@ -1,6 +1,5 @@
-static char
-  help[] = "A reaction that heats itself in a circular current, 2-D: Newton's method for growing reaction rates. Each linear\n\
-solve begins with what the last one has left, although the matrix has changed.\n\
+static char help[] = "A reaction that heats itself in a circular current, 2-D: Newton's method for growing reaction rates. Each\n\
+linear solve begins with the U of the last one, although the matrix has changed.\n\
   -peclet p   speed of the current times length over diffusion (default 40)\n\
   -rates n    the reaction rate grows from 1 to 6 in n steps (default 6)\n\n";
 
@@ -31,7 +30,7 @@ typedef struct {
   PetscReal peclet, rate;
 } Parameters;
 
-/* Coefficients at a point: itself, left, right, below, above; times the square of the distance of points */
+/* Computes the coefficients at a point: itself, left, right, below, above; times the square of the distance of points */
 static void Stencil(PetscReal peclet, PetscReal x, PetscReal y, PetscReal h, PetscScalar values[5])
 {
   const PetscReal a = 2.0 * x - 1.0, b = 2.0 * y - 1.0, u = peclet * h * b * (1.0 - a * a), v = -peclet * h * a * (1.0 - b * b);

@@ -64,8 +64,8 @@ static PetscReal Wall(const PetscReal x[3])
 }
 
 /*
-   The seven coefficients of an inner point: of the point itself, then of its lower and upper neighbours in x, y and z. The rows
-   are multiplied by the volume of a cell, so that the grids of multigrid fit to each other. Neighbour 2d+1 is below in
+   Computes the seven coefficients of an inner point: of the point itself, then of its lower and upper neighbours in x, y and z. The
+   rows are multiplied by the volume of a cell, so that the grids of multigrid have consistent scales. Neighbour 2d+1 is below in
    direction d, 2d+2 above.
 */
 static void Coefficients(const Problem *problem, const PetscReal x[3], const PetscReal h[3], PetscReal a[7])
@@ -84,7 +84,7 @@ static void Coefficients(const Problem *problem, const PetscReal x[3], const Pet
   }
 }
 
-/* The part of the grid on this process, and its spacings; unknowns are inside, at i h with i from 1 */
+/* Gets the part of the grid on this process, and its spacings; unknowns are inside, at i h with i from 1 */
 static PetscErrorCode GridGet(DM da, DMDALocalInfo *info, PetscReal h[3])
 {
   PetscFunctionBeginUser;
@@ -140,7 +140,7 @@ static PetscErrorCode ComputeOperators(KSP ksp, Mat J, Mat A, void *ctx)
   PetscFunctionReturn(0);
 }
 
-/* What the walls contribute; only the floor is not at 0 */
+/* Computes the contributions of the walls; only the floor is not at 0 */
 static PetscErrorCode ComputeRHS(KSP ksp, Vec b, void *ctx)
 {
   const Problem *problem = (const Problem *)ctx;
@@ -166,7 +166,7 @@ static PetscErrorCode ComputeRHS(KSP ksp, Vec b, void *ctx)
   PetscFunctionReturn(0);
 }
 
-/* Whether u solves the equations, and is a temperature that can be */
+/* Checks that u solves the equations, and that it is between 0 and 1 */
 static PetscErrorCode Check(KSP ksp)
 {
   KSPConvergedReason reason;
@@ -218,7 +218,7 @@ int main(int argc, char **argv)
     PetscCall(KSPSetDM(ksp, da));
     PetscCall(KSPSetComputeOperators(ksp, ComputeOperators, &problem));
     PetscCall(KSPSetComputeRHS(ksp, ComputeRHS, &problem));
-    PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* so that the norm is that of b - A u, whatever the method */
+    PetscCall(KSPSetPCSide(ksp, PC_RIGHT)); /* so that any method tests the norm of b - A u */
     PetscCall(KSPSetTolerances(ksp, PETSC_SQRT_MACHINE_EPSILON, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
     PetscCall(KSPSetFromOptions(ksp));
     PetscCall(KSPSolve(ksp, NULL, NULL));
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
     PetscCall(DMDestroy(&da));
   }
   PetscCall(PetscFinalize());
-  return usable ? 0 : 1; /* why there is no GPU has been said */
+  return usable ? 0 : 1; /* the reason has been printed */
 }
 
 /*TEST

@@ -33,7 +33,10 @@ typedef struct {
   PetscReal k, beta;
 } Problem;
 
-/* - Laplace - k^2 (1 + i beta) with second-order differences; the boundary condition, centred, has eliminated the points outside */
+/*
+   Assembles - Laplace - k^2 (1 + i beta) with second-order differences; the centred boundary condition has eliminated the points
+   outside
+*/
 static PetscErrorCode Operator(DM da, PetscReal k, PetscReal beta, Mat A)
 {
   const PetscScalar square = k * k * (1.0 + PETSC_i * beta);
@@ -79,8 +82,8 @@ static PetscErrorCode Operator(DM da, PetscReal k, PetscReal beta, Mat A)
 }
 
 /*
-   The source, one over the area of a cell in the middle of the grid, and the wave in free space. That is compared in a ring,
-   neither near the source, where it is infinite, nor near the boundary, which reflects a little: 0 elsewhere
+   Sets the source, one over the area of a cell in the middle of the grid, and the wave in free space. The wave is compared in a
+   ring: it is set to 0 near the source, where it is infinite, and near the boundary, which reflects a little
 */
 static PetscErrorCode SourceAndWave(DM da, PetscReal k, Vec b, Vec wave)
 {
@@ -107,7 +110,7 @@ static PetscErrorCode SourceAndWave(DM da, PetscReal k, Vec b, Vec wave)
   PetscFunctionReturn(0);
 }
 
-/* ||u - wave|| / ||wave|| where the wave is not 0 */
+/* Computes ||u - wave|| / ||wave|| where the wave is not 0 */
 static PetscErrorCode Distance(Vec u, Vec wave, PetscReal *distance)
 {
   PetscInt           n;
@@ -212,7 +215,7 @@ int main(int argc, char **argv)
   PetscCall(DeviceCheck(PETSC_COMM_WORLD, &usable));
   if (usable) PetscCall(SolveHelmholtz());
   PetscCall(PetscFinalize());
-  return usable ? 0 : 1; /* why there is no GPU has been said */
+  return usable ? 0 : 1; /* the reason has been printed */
 }
 
 /*TEST

@@ -8,8 +8,8 @@ change in each iteration.\n\
        u_t + u u_x + v u_y = (u_xx + u_yy) / r,   v_t + u v_x + v v_y = (v_xx + v_yy) / r   in the unit square
 
    with central differences, backward differentiation in time, and Newton's method in each step. The exact solution is a front that
-   moves along the diagonal (C.A.J. Fletcher, Int. J. Numer. Meth. Fluids 3 (1983) 213-216). It gives boundary and initial values,
-   and the program compares with it at the end.
+   moves along the diagonal (C.A.J. Fletcher, Int. J. Numer. Meth. Fluids 3 (1983) 213-216). It determines boundary and initial
+   values, and the program compares with it at the end.
 
    The matrix changes in every Newton iteration, but the preconditioner can be kept longer. Options that matter:
      -ksp_type idrs -ksp_idrs_s 2               each system needs only a few iterations, so a small s suffices
@@ -43,7 +43,7 @@ static Velocity Exact(PetscReal reynolds, PetscReal x, PetscReal y, PetscReal t)
   return w;
 }
 
-/* F(t, w, w_t) = 0: the equations inside, the values given at the boundary */
+/* F(t, w, w_t) = 0: the equations inside, the boundary values at the boundary */
 static PetscErrorCode IFunctionLocal(DMDALocalInfo *info, PetscReal t, void *state, void *rate, void *residual, void *ctx)
 {
   const PetscReal reynolds = *(const PetscReal *)ctx, hx = 1.0 / (info->mx - 1), hy = 1.0 / (info->my - 1);
@@ -88,7 +88,7 @@ static PetscErrorCode ExactSolution(DM da, PetscReal reynolds, PetscReal t, Vec 
   PetscFunctionReturn(0);
 }
 
-/* What it took, and how far the end is from the exact solution */
+/* Prints the numbers of steps and iterations, and the distance from the exact solution at the end */
 static PetscErrorCode Report(TS ts, DM da, PetscReal reynolds, Vec w)
 {
   PetscInt          steps, newton, linear;
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
     PetscCall(TSCreate(PETSC_COMM_WORLD, &ts));
     PetscCall(TSSetDM(ts, da));
     PetscCall(TSSetType(ts, TSBDF));
-    /* the matrix comes from differences of this function, with a colouring of the grid, as nothing else is given */
+    /* the matrix is computed from differences of this function, with a colouring of the grid */
     PetscCall(DMDATSSetIFunctionLocal(da, INSERT_VALUES, IFunctionLocal, &reynolds));
     PetscCall(TSSetTimeStep(ts, 0.025));
     PetscCall(TSSetMaxTime(ts, 0.5));
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
     PetscCall(DMDestroy(&da));
   }
   PetscCall(PetscFinalize());
-  return usable ? 0 : 1; /* why there is no GPU has been said */
+  return usable ? 0 : 1; /* the reason has been printed */
 }
 
 /*TEST

@@ -25,7 +25,7 @@ static char help[] = "Many right-hand sides: the ocean circulation under the mea
 #include <petsctime.h>
 #include "linearsystem.h"
 
-/* The true residual of system j, relative to its right-hand side, if it is larger than the largest so far */
+/* Computes the true residual of system j, relative to its right-hand side, if it is larger than the largest so far */
 static PetscErrorCode ResidualOfColumn(Mat A, Mat B, Mat X, PetscInt j, PetscReal *largest)
 {
   Vec       b, x, r;
@@ -47,7 +47,7 @@ static PetscErrorCode ResidualOfColumn(Mat A, Mat B, Mat X, PetscInt j, PetscRea
   PetscFunctionReturn(0);
 }
 
-/* In a loop, each column from the solution of the one before or from zero */
+/* Solves in a loop, each column from the solution of the previous one or from zero */
 static PetscErrorCode SolveOneByOne(KSP ksp, Mat B, Mat X, PetscBool from_last)
 {
   PetscInt columns;
@@ -74,7 +74,7 @@ static PetscErrorCode SolveOneByOne(KSP ksp, Mat B, Mat X, PetscBool from_last)
   PetscFunctionReturn(0);
 }
 
-/* One of the three ways, and a line on it: what it took, and whether all columns are solved */
+/* Solves in one of the three ways, and prints its iterations, its time, and whether all columns are solved */
 static PetscErrorCode SolveAll(KSP ksp, Mat A, Mat B, Mat X, int way)
 {
   const char *const ways[] = {"KSPMatSolve()", "one by one, from zero", "one by one, from the last"};
@@ -99,7 +99,7 @@ static PetscErrorCode SolveAll(KSP ksp, Mat A, Mat B, Mat X, int way)
   PetscFunctionReturn(0);
 }
 
-/* The columns of the file as a dense matrix, whose columns are vectors of the type that A works with */
+/* Reads the columns of the file into a dense matrix, whose columns are vectors of the type of A */
 static PetscErrorCode RightHandSides(Mat A, Mat *newmat)
 {
   char      file[PETSC_MAX_PATH_LEN];
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
     PetscCall(MatDestroy(&A));
   }
   PetscCall(PetscFinalize());
-  return usable && !failed ? 0 : 1; /* what is wrong with the input has been said */
+  return usable && !failed ? 0 : 1; /* the reason has been printed */
 }
 
 /*TEST

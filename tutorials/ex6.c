@@ -65,7 +65,7 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, Vec x, PetscInt s, PetscInt *
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPIDRSGetCounts(ksp, matvecs, &reductions, &updates, &restarts));
 
-  /* Any solver may err; idrs has computed this itself before it said that it has converged */
+  /* Any solver may err; idrs has computed this itself before it reported convergence */
   PetscCall(KSPGetTolerances(ksp, &rtol, NULL, NULL, NULL));
   PetscCall(VecDuplicate(b, &r));
   PetscCall(MatMult(A, x, r));
@@ -106,8 +106,8 @@ int main(int argc, char **argv)
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, PCJACOBI));
   PetscCall(KSPIDRSSetShadowSeed(ksp, 1));         /* another shadow space, the same on any number of processes */
-  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-2)); /* the residual is computed anew whenever it has fallen by this */
-  PetscCall(KSPIDRSSetMaxRestarts(ksp, 2));        /* after breakdowns in a row that gain nothing */
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-2)); /* the residual is recomputed whenever it has fallen by this */
+  PetscCall(KSPIDRSSetMaxRestarts(ksp, 2));        /* after breakdowns in a row without progress */
   PetscCall(KSPSetFromOptions(ksp));
 
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, " s   matvecs  reductions  updates  restarts\n"));

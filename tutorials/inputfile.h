@@ -1,6 +1,4 @@
-/*
-   A file of input that is read from begin to end, plain or compressed with gzip, and the entries that are read from it
-*/
+/* An input file that is read from begin to end, plain or compressed with gzip, and the entries that are read from it */
 #pragma once
 
 #include <stdio.h>
@@ -30,7 +28,7 @@ static PetscErrorCode InputFileTest(const char name[], PetscBool *compressed)
   PetscFunctionReturn(0);
 }
 
-/* Reads what a command prints that has the name of the file between single quotes */
+/* Reads the output of a command that contains the name of the file between single quotes */
 static PetscErrorCode InputFilePipe(InputFile *file, const char command[])
 {
   PetscFunctionBegin;
@@ -57,7 +55,7 @@ static PetscErrorCode InputFileOpen(InputFile *file, const char name[])
   PetscFunctionReturn(0);
 }
 
-/* Closes a file of which nothing else is wanted */
+/* Closes a file without reading the rest */
 PETSC_UNUSED static PetscErrorCode InputFileDrop(InputFile *file)
 {
   PetscFunctionBegin;
@@ -65,7 +63,7 @@ PETSC_UNUSED static PetscErrorCode InputFileDrop(InputFile *file)
   PetscFunctionReturn(0);
 }
 
-/* Reads to the end, where gzip finds out whether the file is whole; rest is the number of bytes that were left, or NULL */
+/* Reads to the end, where gzip checks that the file is complete; rest is the number of bytes that were not read, or NULL */
 static PetscErrorCode InputFileClose(InputFile *file, PetscInt64 *rest)
 {
   char       buffer[4096];
@@ -82,7 +80,7 @@ static PetscErrorCode InputFileClose(InputFile *file, PetscInt64 *rest)
   PetscFunctionReturn(0);
 }
 
-/* Closes a file, if it is open, after reading has ended with ierr. That the file is cut off explains all other mistakes */
+/* Closes a file, if it is open, after reading has ended with ierr. If the file is truncated, this explains all other mistakes */
 static PetscErrorCode InputFileEnd(InputFile *file, PetscErrorCode ierr)
 {
   PetscFunctionBegin;
@@ -90,7 +88,7 @@ static PetscErrorCode InputFileEnd(InputFile *file, PetscErrorCode ierr)
   PetscFunctionReturn(ierr);
 }
 
-/* Entries that are read from a file: those of a matrix A, or those of one column, which go to a vector b */
+/* Entries that are read from a file: of a matrix A, or of one column for a vector b */
 typedef struct {
   Mat          A;
   Vec          b;
@@ -103,7 +101,7 @@ typedef struct {
 /* A reader of one format: calls FileEntriesBegin(), and FileEntriesAdd() for each entry */
 typedef PetscErrorCode (*FileReader)(const char name[], FileEntries *entries);
 
-/* The file holds an M x N matrix */
+/* Begins to read an M x N matrix */
 static PetscErrorCode FileEntriesBegin(FileEntries *entries, const char name[], PetscInt64 M, PetscInt64 N)
 {
   PetscLayout layout;
@@ -151,7 +149,7 @@ static PetscErrorCode FileEntriesAdd(FileEntries *entries, PetscInt i, PetscInt 
   PetscFunctionReturn(0);
 }
 
-/* Puts the entries where they belong; those that are there more than once are added */
+/* Stores the entries in A or b; repeated entries are added */
 static PetscErrorCode FileEntriesPut(FileEntries *entries)
 {
   PetscScalar *array;
@@ -169,7 +167,7 @@ static PetscErrorCode FileEntriesPut(FileEntries *entries)
   PetscFunctionReturn(0);
 }
 
-/* Reads the file and puts its entries where they belong */
+/* Reads the file, and stores its entries */
 static PetscErrorCode FileEntriesLoad(FileEntries *entries, const char name[], FileReader reader)
 {
   PetscErrorCode ierr;

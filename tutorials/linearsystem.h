@@ -19,7 +19,7 @@
 #include "petscbinary.h"
 #include "righthandside.h"
 
-/* The right-hand side that the options name; origin says where it is from */
+/* Reads or computes the right-hand side of the options; origin describes it */
 static PetscErrorCode RightHandSideRead(Mat A, Vec b, const char matrix[], char origin[], size_t length)
 {
   const char *const kinds[] = {"random", "ones"}, *made;
@@ -60,7 +60,7 @@ static PetscErrorCode RightHandSideRead(Mat A, Vec b, const char matrix[], char 
   PetscFunctionReturn(0);
 }
 
-/* Without b the matrix alone */
+/* Reads the matrix and, if b is not NULL, the right-hand side */
 static PetscErrorCode LinearSystemRead(MPI_Comm comm, Mat *A, Vec *b, char heading[], size_t length)
 {
   char       file[PETSC_MAX_PATH_LEN], origin[PETSC_MAX_PATH_LEN + 64];
@@ -88,8 +88,8 @@ static PetscErrorCode LinearSystemRead(MPI_Comm comm, Mat *A, Vec *b, char headi
 }
 
 /*
-   LinearSystemLoad - Reads the matrix and, if b is not NULL, the right-hand side, with a heading that says what they are. What is
-   wrong with them is printed in one line, and loaded says so
+   LinearSystemLoad - Reads the matrix and, if b is not NULL, the right-hand side, with a heading that describes them. If they are
+   wrong, prints the reason in one line, and sets loaded to PETSC_FALSE
 */
 static PetscErrorCode LinearSystemLoad(MPI_Comm comm, Mat *A, Vec *b, char heading[], size_t length, PetscBool *loaded)
 {

@@ -1,7 +1,7 @@
 /*
-   Reads matrices and right-hand sides in Matrix Market format, plain or compressed with gzip, as the tutorials, tests and
-   benchmarks need them. Every process reads the file and keeps its own entries, so that all find the same mistakes in it.
-   Values of an entry that is there more than once are added.
+   Reads matrices and right-hand sides in Matrix Market format, plain or compressed with gzip, for the tutorials, tests and
+   benchmarks. Every process reads the file and keeps its own entries, so that all processes find the same mistakes. Repeated
+   entries are added.
 */
 #pragma once
 
@@ -19,22 +19,22 @@ typedef enum {
 
 typedef struct {
   InputFile            file;
-  char                *line, *next; /* the line that was read last, and what is left of it */
+  char                *line, *next; /* the last line read, and the rest of it */
   size_t               size;
-  PetscInt64           number;     /* of that line, from 1 */
-  PetscBool            coordinate; /* else a dense array by columns */
+  PetscInt64           number;     /* number of that line, from 1 */
+  PetscBool            coordinate; /* otherwise a dense array by columns */
   PetscBool            pattern;    /* no values: ones */
   PetscBool            imaginary;  /* values have an imaginary part */
   MatrixMarketSymmetry symmetry;
   PetscInt             M, N, entries; /* entries: 0 for a dense array */
 } MatrixMarket;
 
-/* An error that says which line is wrong, and shows its beginning */
+/* An error that names the wrong line, and shows its beginning */
 #define MatrixMarketCheck(mm, condition, code, what) \
   PetscCheck(condition, PETSC_COMM_SELF, code, "%s: line %" PetscInt64_FMT " %s: %.60s", (mm)->file.name, (mm)->number, what, \
              (mm)->line)
 
-/* The next line, without its end, which the messages on it would contain; more is PETSC_FALSE at the end of the file */
+/* Reads the next line, without its end, which messages must not contain; more is PETSC_FALSE at the end of the file */
 static PetscErrorCode MatrixMarketLine(MatrixMarket *mm, PetscBool *more)
 {
   ssize_t length;
@@ -51,7 +51,7 @@ static PetscErrorCode MatrixMarketLine(MatrixMarket *mm, PetscBool *more)
   PetscFunctionReturn(0);
 }
 
-/* The next line that is neither a comment nor empty */
+/* Reads the next line that is neither a comment nor empty */
 static PetscErrorCode MatrixMarketContent(MatrixMarket *mm, PetscBool *more)
 {
   PetscFunctionBegin;
@@ -62,7 +62,7 @@ static PetscErrorCode MatrixMarketContent(MatrixMarket *mm, PetscBool *more)
   PetscFunctionReturn(0);
 }
 
-/* The same where there must be one */
+/* Reads such a line; it is an error if there is none */
 static PetscErrorCode MatrixMarketNext(MatrixMarket *mm)
 {
   PetscBool more;
@@ -74,7 +74,7 @@ static PetscErrorCode MatrixMarketNext(MatrixMarket *mm)
   PetscFunctionReturn(0);
 }
 
-/* The next word of the line, which is empty at its end */
+/* Returns the next word of the line, which is empty at its end */
 static PetscErrorCode MatrixMarketWord(MatrixMarket *mm, char **word)
 {
   PetscFunctionBegin;
@@ -84,7 +84,7 @@ static PetscErrorCode MatrixMarketWord(MatrixMarket *mm, char **word)
   PetscFunctionReturn(0);
 }
 
-/* An integer from low to high is next */
+/* Reads an integer from low to high */
 static PetscErrorCode MatrixMarketInteger(MatrixMarket *mm, PetscInt low, PetscInt high, const char wrong[], const char large[],
                                           PetscInt *value)
 {
@@ -101,7 +101,7 @@ static PetscErrorCode MatrixMarketInteger(MatrixMarket *mm, PetscInt low, PetscI
   PetscFunctionReturn(0);
 }
 
-/* A real number is next; programs in Fortran write the exponent of one in double precision with a D */
+/* Reads a real number; Fortran programs write a D in the exponent of double precision */
 static PetscErrorCode MatrixMarketReal(MatrixMarket *mm, PetscReal *value)
 {
   char  *word, *end, *exponent;
@@ -121,7 +121,7 @@ static PetscErrorCode MatrixMarketReal(MatrixMarket *mm, PetscReal *value)
   PetscFunctionReturn(0);
 }
 
-/* Nothing else is on the line */
+/* Checks that the line has no other words */
 static PetscErrorCode MatrixMarketEnd(MatrixMarket *mm)
 {
   char *word;
@@ -132,7 +132,7 @@ static PetscErrorCode MatrixMarketEnd(MatrixMarket *mm)
   PetscFunctionReturn(0);
 }
 
-/* Which of the count names the next word of the header is */
+/* Finds the next word of the header among the names */
 static PetscErrorCode MatrixMarketName(MatrixMarket *mm, PetscInt count, const char *const names[], PetscInt *which)
 {
   char  *word;
@@ -207,7 +207,7 @@ static PetscErrorCode MatrixMarketHeader(MatrixMarket *mm)
   PetscFunctionReturn(0);
 }
 
-/* A value is next, and the end of the line */
+/* Reads a value, and the end of the line */
 static PetscErrorCode MatrixMarketValue(MatrixMarket *mm, PetscScalar *value)
 {
   PetscReal re = 1.0, im = 0.0;
@@ -224,7 +224,7 @@ static PetscErrorCode MatrixMarketValue(MatrixMarket *mm, PetscScalar *value)
   PetscFunctionReturn(0);
 }
 
-/* The next line of a coordinate file; row and column count from 0 */
+/* Reads the next line of a coordinate file; row and column count from 0 */
 static PetscErrorCode MatrixMarketEntry(MatrixMarket *mm, PetscInt *i, PetscInt *j, PetscScalar *value)
 {
   const char wrong[] = "is damaged, where an entry should be there is", large[] = "is damaged, outside of the matrix there is";
@@ -239,7 +239,7 @@ static PetscErrorCode MatrixMarketEntry(MatrixMarket *mm, PetscInt *i, PetscInt 
   PetscFunctionReturn(0);
 }
 
-/* Nothing comes after what the header has announced */
+/* Checks that nothing follows the entries that the header has announced */
 static PetscErrorCode MatrixMarketFinish(MatrixMarket *mm)
 {
   PetscBool more;
@@ -250,7 +250,7 @@ static PetscErrorCode MatrixMarketFinish(MatrixMarket *mm)
   PetscFunctionReturn(0);
 }
 
-/* The value of an entry in the other triangle, which is not in the file; sides are the triangles that have been seen */
+/* Computes the value of the mirrored entry, which is not in the file; sides are the triangles so far */
 static PetscErrorCode MatrixMarketMirror(MatrixMarket *mm, PetscInt i, PetscInt j, PetscScalar value, PetscBool sides[],
                                          PetscScalar *mirrored)
 {
@@ -264,7 +264,7 @@ static PetscErrorCode MatrixMarketMirror(MatrixMarket *mm, PetscInt i, PetscInt 
   PetscFunctionReturn(0);
 }
 
-/* Keeps an entry, and the entry in the other triangle that it stands for */
+/* Keeps an entry, and its mirrored entry */
 static PetscErrorCode MatrixMarketAdd(MatrixMarket *mm, FileEntries *entries, PetscInt i, PetscInt j, PetscScalar value,
                                       PetscBool sides[])
 {
@@ -279,7 +279,7 @@ static PetscErrorCode MatrixMarketAdd(MatrixMarket *mm, FileEntries *entries, Pe
 }
 
 /*
-   The whole file. A dense array with symmetry holds the lower triangle; zeros of a dense array are no entries, except on the
+   Reads the whole file. A dense array with symmetry has the lower triangle; zeros of a dense array are no entries, except on the
    diagonal
 */
 static PetscErrorCode MatrixMarketBody(MatrixMarket *mm, FileEntries *entries)
@@ -316,7 +316,7 @@ static PetscErrorCode MatrixMarketOpen(MatrixMarket *mm, const char name[])
   PetscFunctionReturn(0);
 }
 
-/* After reading has ended with ierr */
+/* Closes the file, after reading has ended with ierr */
 static PetscErrorCode MatrixMarketClose(MatrixMarket *mm, PetscErrorCode ierr)
 {
   PetscFunctionBegin;

@@ -18,7 +18,7 @@ typedef struct {
   PetscInt64 shape[2]; /* 1 beyond the dimensions */
 } NumpyArray;
 
-/* An unsigned integer of 1 to 8 bytes */
+/* Returns an unsigned integer of 1 to 8 bytes */
 static uint64_t NumpyBytes(const unsigned char bytes[], int width, PetscBool bigendian)
 {
   uint64_t value = 0;
@@ -43,7 +43,7 @@ static PetscErrorCode NumpySeek(InputFile *file, uint64_t offset)
   PetscFunctionReturn(0);
 }
 
-/* What comes behind a key of the header, a literal of Python: {'descr': '<f8', 'fortran_order': False, 'shape': (30, 2), } */
+/* Finds the value of a key of the header, a literal of Python: {'descr': '<f8', 'fortran_order': False, 'shape': (30, 2), } */
 static PetscErrorCode NumpyKey(NumpyArray *array, const char header[], const char key[], const char **value)
 {
   PetscFunctionBegin;
@@ -55,7 +55,7 @@ static PetscErrorCode NumpyKey(NumpyArray *array, const char header[], const cha
   PetscFunctionReturn(0);
 }
 
-/* Type and shape of an array */
+/* Reads type and shape of an array */
 static PetscErrorCode NumpyArrayHeader(NumpyArray *array)
 {
   const char   *name = array->file.name, *value;
@@ -100,7 +100,7 @@ static PetscErrorCode NumpyArrayHeader(NumpyArray *array)
   PetscFunctionReturn(0);
 }
 
-/* The next number */
+/* Reads the next number */
 static PetscErrorCode NumpyArrayNext(NumpyArray *array, PetscScalar *value)
 {
   const char   *name  = array->file.name;
@@ -144,7 +144,7 @@ static PetscErrorCode NumpyArrayNext(NumpyArray *array, PetscScalar *value)
   PetscFunctionReturn(0);
 }
 
-/* The next number is an integer from low to high */
+/* Reads an integer from low to high */
 static PetscErrorCode NumpyArrayIndex(NumpyArray *array, PetscInt64 low, PetscInt64 high, PetscInt64 *index)
 {
   unsigned char bytes[8];
@@ -160,7 +160,7 @@ static PetscErrorCode NumpyArrayIndex(NumpyArray *array, PetscInt64 low, PetscIn
   PetscFunctionReturn(0);
 }
 
-/* A dense array, by rows or, in Fortran's order, by columns; zeros are no entries, except on the diagonal */
+/* Reads a dense array, by rows or, in Fortran's order, by columns; zeros are no entries, except on the diagonal */
 static PetscErrorCode NumpyArrayBody(NumpyArray *array, FileEntries *entries)
 {
   PetscInt outer, inner;
@@ -183,8 +183,8 @@ static PetscErrorCode NumpyArrayBody(NumpyArray *array, FileEntries *entries)
 }
 
 /*
-   Opens a member of a zip archive: looks for it in the directory at the end, and lets gzip decompress it, whose head and tail zip
-   has not
+   Opens a member of a zip archive: finds it in the directory at the end of the archive, and decompresses it by gzip, with the head
+   and tail that are missing in the archive
 */
 static PetscErrorCode NumpyZipOpen(InputFile *file, const char name[], const char member[])
 {
@@ -227,7 +227,7 @@ static PetscErrorCode NumpyZipOpen(InputFile *file, const char name[], const cha
   if (NumpyBytes(entry + 10, 2, PETSC_FALSE) == 0) PetscFunctionReturn(0); /* not compressed */
   (void)fclose(file->stream);
   file->stream = NULL;
-  /* sum and size of what is decompressed */
+  /* checksum and size of the decompressed data */
   for (int i = 0; i < 8; i++) (void)sprintf(tail + 4 * i, "\\%03o", entry[i < 4 ? 16 + i : 20 + i]);
   PetscCall(PetscSNPrintf(command, sizeof(command),
                           "{ printf '\\037\\213\\010\\000\\000\\000\\000\\000\\000\\003'; tail -c +%" PetscInt64_FMT
@@ -283,7 +283,7 @@ static PetscErrorCode NumpySparseBody(NumpySparse *sparse, const char name[], Fi
 
     for (; !coo && k == end && major + 1 < sizes[csr ? 0 : 1]; major++)
       PetscCall(NumpyArrayIndex(&sparse->first, end, count, &end));
-    if (!coo && k == end) break; /* there may be room for more entries than there are */
+    if (!coo && k == end) break; /* the arrays may be longer than the number of entries */
     i = major;
     if (coo) PetscCall(NumpyArrayIndex(&sparse->first, 0, sizes[0] - 1, &i));
     PetscCall(NumpyArrayIndex(&sparse->second, 0, sizes[csr || coo ? 1 : 0] - 1, &j));
@@ -321,9 +321,7 @@ static PetscErrorCode NumpySparseRead(const char name[], FileEntries *entries)
   PetscFunctionReturn(ierr);
 }
 
-/*
-   NumpyFileReader - Returns the FileReader of a file of numpy or scipy, which its first bytes show, or NULL
-*/
+/* NumpyFileReader - Returns the FileReader of a file of numpy or scipy, according to its first bytes, or NULL */
 static PetscErrorCode NumpyFileReader(const char name[], FileReader *reader)
 {
   InputFile file = {.name = name};

@@ -1,6 +1,7 @@
 /*
-   Reads the first matrix and the first vector of PETSc's binary files, as MatView() and VecView() write them, plain or
-   compressed with gzip. MatLoad() does the work; what it cannot read, or would wait for, is found before from headers and length.
+   Reads the first matrix and the first vector of PETSc's binary files, as MatView() and VecView() write them, plain or compressed
+   with gzip. MatLoad() does the work; headers and length are checked before, since it might fail, or wait for data that never
+   comes.
 */
 #pragma once
 
@@ -15,10 +16,10 @@ typedef struct {
   PetscInt64 offset;     /* bytes before this object */
   PetscInt64 rest;       /* bytes of the scalars and of what follows */
   PetscInt64 next;       /* class of the object that follows, 0 at the end of the file */
-  PetscInt   found;      /* objects of the class that is wanted */
+  PetscInt   found;      /* objects of the wanted class */
 } BinaryFile;
 
-/* An integer of the header, which has its most significant byte first */
+/* Returns an integer of the header, most significant byte first */
 static PetscInt64 BinaryFileInteger(const unsigned char bytes[], int width)
 {
   PetscInt64 value = 0;
@@ -27,7 +28,7 @@ static PetscInt64 BinaryFileInteger(const unsigned char bytes[], int width)
   return width == 4 ? (PetscInt64)(int32_t)value : value;
 }
 
-/* The next integer; read is PETSC_FALSE if the file ends before */
+/* Reads the next integer; read is PETSC_FALSE if the file ends before */
 static PetscErrorCode BinaryFileNext(BinaryFile *binary, PetscInt64 *value, PetscBool *read)
 {
   unsigned char bytes[8];
@@ -38,7 +39,7 @@ static PetscErrorCode BinaryFileNext(BinaryFile *binary, PetscInt64 *value, Pets
   PetscFunctionReturn(0);
 }
 
-/* The next count integers are from 0 to high; sum is that of them */
+/* Checks that the next count integers are from 0 to high, and computes their sum */
 static PetscErrorCode BinaryFileIntegers(BinaryFile *binary, PetscInt64 count, PetscInt64 high, const char what[], PetscInt64 *sum)
 {
   PetscFunctionBegin;
@@ -56,7 +57,7 @@ static PetscErrorCode BinaryFileIntegers(BinaryFile *binary, PetscInt64 count, P
   PetscFunctionReturn(0);
 }
 
-/* What comes after the header, up to the scalars: how many entries each row has, and their columns */
+/* Reads the data between header and scalars: the number of entries of each row, and their columns */
 static PetscErrorCode BinaryFileRows(BinaryFile *binary)
 {
   const char       *name  = binary->file.name;
@@ -84,7 +85,7 @@ static PetscBool BinaryFileIsClass(PetscInt64 classid)
   return (PetscBool)(classid >= VEC_FILE_CLASSID && classid < VEC_FILE_CLASSID + 20);
 }
 
-/* Compares what there is with what there should be */
+/* Compares the size of the file with the size that its headers require */
 static PetscErrorCode BinaryFileLength(const BinaryFile *binary, PetscInt64 scalars)
 {
   const char *name = binary->file.name;
@@ -112,7 +113,7 @@ static PetscErrorCode BinaryFileLength(const BinaryFile *binary, PetscInt64 scal
   PetscFunctionReturn(0);
 }
 
-/* Reads an object, whose class has been read, and the class of the object that follows */
+/* Reads an object, whose class has been read, and the class of the next object */
 static PetscErrorCode BinaryFileObject(BinaryFile *binary, PetscBool matrix)
 {
   const int  count = matrix ? 3 : 1;
@@ -142,7 +143,7 @@ static PetscErrorCode BinaryFileObject(BinaryFile *binary, PetscBool matrix)
   PetscFunctionReturn(0);
 }
 
-/* Goes on to object j, counted from 0, of the class that is wanted; is says whether PETSc wrote the file */
+/* Goes to object j, counted from 0, of the wanted class; is is PETSC_TRUE if PETSc wrote the file */
 static PetscErrorCode BinaryFileSeek(BinaryFile *binary, PetscInt wanted, PetscInt j, PetscBool *is)
 {
   PetscInt64 classid, bytes;
@@ -169,10 +170,7 @@ static PetscErrorCode BinaryFileSeek(BinaryFile *binary, PetscInt wanted, PetscI
   PetscFunctionReturn(0);
 }
 
-/*
-   Opens a file, looks for object j of the class that is wanted, checks it, and closes the file; is says whether PETSc wrote the
-   file
-*/
+/* Opens a file, looks for object j of the wanted class, checks it, and closes the file; is is PETSC_TRUE if PETSc wrote the file */
 static PetscErrorCode BinaryFileCheck(BinaryFile *binary, const char name[], PetscInt wanted, PetscInt j, PetscBool *is)
 {
   PetscErrorCode ierr;
@@ -193,7 +191,7 @@ static PetscErrorCode BinaryFileCheck(BinaryFile *binary, const char name[], Pet
   PetscFunctionReturn(0);
 }
 
-/* Numbers that are not finite would turn all into such */
+/* Checks that all numbers are finite */
 static PetscErrorCode BinaryFileFinite(Vec v, const char name[])
 {
   PetscReal norm;
@@ -205,7 +203,7 @@ static PetscErrorCode BinaryFileFinite(Vec v, const char name[])
   PetscFunctionReturn(0);
 }
 
-/* To a file of its own in the directory for temporary ones */
+/* Unpacks to a new file in the directory for temporary files */
 static PetscErrorCode BinaryFileUnpack(const char name[], const char directory[], char unpacked[], size_t length, PetscBool *done)
 {
   char command[3 * PETSC_MAX_PATH_LEN];
@@ -223,8 +221,8 @@ static PetscErrorCode BinaryFileUnpack(const char name[], const char directory[]
 }
 
 /*
-   A viewer at the object that was found; the first process, which alone reads, unpacks a compressed file to a file that is removed
-   at once
+   Opens a viewer at the object that was found. Only the first process reads; it unpacks a compressed file to a file that is removed
+   immediately
 */
 static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const BinaryFile *binary, PetscViewer *viewer)
 {
@@ -254,9 +252,7 @@ static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const BinaryFile *binary, 
   PetscFunctionReturn(0);
 }
 
-/*
-   MatLoadPetscBinary - A new parallel matrix of the type of the options; is tells whether the file is one of a matrix
-*/
+/* MatLoadPetscBinary - Creates a parallel matrix of the type of the options; is is PETSC_TRUE if the file has a matrix */
 static PetscErrorCode MatLoadPetscBinary(MPI_Comm comm, const char name[], Mat *newmat, PetscBool *is)
 {
   BinaryFile     binary;
@@ -286,9 +282,7 @@ static PetscErrorCode MatLoadPetscBinary(MPI_Comm comm, const char name[], Mat *
   PetscFunctionReturn(0);
 }
 
-/*
-   VecLoadPetscBinary - Fills a vector with vector j of a file, counted from 0; is says whether PETSc wrote the file
-*/
+/* VecLoadPetscBinary - Fills a vector with vector j of a file, counted from 0; is is PETSC_TRUE if PETSc wrote the file */
 static PetscErrorCode VecLoadPetscBinary(Vec b, const char name[], PetscInt j, PetscBool *is)
 {
   BinaryFile  binary;
@@ -312,10 +306,7 @@ static PetscErrorCode VecLoadPetscBinary(Vec b, const char name[], PetscInt j, P
   PetscFunctionReturn(0);
 }
 
-/*
-   PetscBinaryHasVector - Returns PETSC_TRUE if PETSc wrote the file and it has a vector of N entries among its objects, as vector j
-   of all
-*/
+/* PetscBinaryHasVector - Returns PETSC_TRUE if PETSc wrote the file, and vector j of the file has N entries */
 PETSC_UNUSED static PetscErrorCode PetscBinaryHasVector(const char name[], PetscInt N, PetscInt j, PetscBool *has)
 {
   BinaryFile binary;

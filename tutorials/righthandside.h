@@ -1,11 +1,9 @@
-/*
-   A right-hand side for a matrix that has come without one
-*/
+/* A right-hand side for a matrix without one */
 #pragma once
 
 #include <petscmat.h>
 
-/* b = A x for x of random numbers between -1 and 1, or of ones; norm is that of b */
+/* Computes b = A x for x of random numbers between -1 and 1, or of ones; norm is ||b|| */
 static PetscErrorCode RightHandSideFromSolution(Mat A, Vec b, PetscBool ones, PetscReal *norm)
 {
   PetscRandom random;
@@ -33,7 +31,7 @@ static PetscErrorCode RightHandSideFromSolution(Mat A, Vec b, PetscBool ones, Pe
 
 /*
    RightHandSideMake - Fills b with A x, for a random x (kind 0) or x of ones (kind 1). If the rows of A sum to zero, A times ones
-   is zero or rounding errors, and x is random even then. origin says which x it was
+   is zero up to rounding errors, so x is also random for kind 1. origin describes x
 */
 static PetscErrorCode RightHandSideMake(Mat A, Vec b, const char matrix[], PetscInt kind, const char **origin)
 {

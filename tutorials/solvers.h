@@ -7,7 +7,7 @@
 #include <petscksp.h>
 #include "attempt.h"
 
-/* Whether this PETSc has a method; its name may end in ":s" */
+/* Checks that this PETSc has a method; its name may end in ":s" */
 static PetscErrorCode SolverExists(const char solver[], PetscBool *exists)
 {
   char type[64], *colon;
@@ -24,7 +24,7 @@ static PetscErrorCode SolverExists(const char solver[], PetscBool *exists)
 }
 
 /*
-   Number of matvecs so far, with the transposed ones, those of preconditioners included; PetscLogDefaultBegin() must have been
+   Counts the matvecs so far, including transposed products and products of preconditioners; PetscLogDefaultBegin() must have been
    called
 */
 static PetscErrorCode MatvecsCount(PetscInt *count)
@@ -44,8 +44,8 @@ static PetscErrorCode MatvecsCount(PetscInt *count)
 }
 
 /*
-   SolversFromOptions - Returns the names of -solvers or else the default ones, for PetscStrToArrayDestroy(). If this PETSc lacks
-   one of them, or the user gives options that the program sets for each of them, usable is PETSC_FALSE and the reason is printed
+   SolversFromOptions - Returns the names of -solvers or the default ones, for PetscStrToArrayDestroy(). If this PETSc lacks one of
+   them, or the user sets options that the program sets for each of them, usable is PETSC_FALSE and the reason is printed
 */
 static PetscErrorCode SolversFromOptions(MPI_Comm comm, const char defaults[], int *count, char ***solvers, PetscBool *usable)
 {

@@ -95,7 +95,8 @@ static PetscErrorCode IDRSColumnsMalloc_CUDA(size_t bytes, void *memory)
   PetscCall(IDRSMalloc_CUDA(bytes, memory, &why));
   if (why) PetscCall(IDRSGetFreeMemory_CUDA(&available));
   PetscCheck(!why, PETSC_COMM_SELF, PETSC_ERR_MEM,
-             "A product with several columns needs %zu bytes of the GPU, of which %.0f are free", bytes, (double)available);
+             "A product with several columns needs %zu bytes of GPU memory, but only %.0f are free; reduce -ksp_idrs_width", bytes,
+             (double)available);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

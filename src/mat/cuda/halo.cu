@@ -78,7 +78,7 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
   PetscFunctionBegin;
   PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, &offset, &index));
   PetscCheck(!nsends || offset[nsends] <= PETSC_INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_SUP,
-             "%" PetscInt_FMT " entries of a vector for other processes", offset[nsends]);
+             "%" PetscInt_FMT " entries are needed by other processes, more than 2^31 - 1; use more processes", offset[nsends]);
   halo->items = nsends ? (uint32_t)offset[nsends] : 0;
   PetscCall(PetscMalloc2(halo->items + nsends, &heard, 2 * halo->items, &to));
   PetscCall(IDRSHaloExchangePlaces_Private(halo, scatter, heard));

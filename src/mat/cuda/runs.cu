@@ -21,11 +21,10 @@ PetscErrorCode IDRSMatRuns_CUDA(Mat A, const char *why[])
   if (!sequential && !parallel) *why = "the operator is not of type aijcusparse";
   else if (!assembled) *why = "the operator is not assembled";
   else if (place == IDRS_PLACE_HOST) *why = "the operator is bound to the CPU";
-  else if (parallel && !scatter)
-    *why = "on several processes it needs the scatter of the operator, which PETSc 3.26 and newer tell";
+  else if (parallel && !scatter) *why = "several processes need PETSc 3.26 or newer, which provides the scatter of the operator";
   else {
     PetscCall(IDRSMatHasUsualMult(A, &usual));
-    if (!usual) *why = "the operator has a MatMult() of the user";
+    if (!usual) *why = "the user has replaced MatMult() of the operator";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -162,7 +162,7 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
   PetscCall(IDRSGetFreeMemory_CUDA(&available));
   if (automatic &&
       (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS)
-    *why = "a copy in slices would hold too many zeros: rows of a slice differ too much, or are spread too far";
+    *why = "the sliced copy would store too many zeros: row lengths or columns within a slice differ too much";
   else if (automatic && (PetscLogDouble)(copy->units * IDRS_UNIT) > available / 2)
     *why = "a copy of the operator would take more than half of the free memory of the GPU";
   else PetscCall(IDRSSlicedAllocate(copy, why));
@@ -184,7 +184,7 @@ PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool changed, c
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetBlocks(product->A, &block, NULL));
   PetscCall(IDRSGetCSR(block, &source.A));
-  if (source.A.n > 1 << 30) *why = "sliced takes at most 2^30 rows of a process";
+  if (source.A.n > 1 << 30) *why = "sliced supports at most 2^30 rows per process";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   if (!copy) {
     PetscCall(PetscNew(&copy));

@@ -64,7 +64,7 @@ PetscErrorCode IDRSFindTiles(const IDRSCSR *A, PetscInt blocksize, cudaStream_t 
   *why   = NULL;
   *found = 1;
   if (bs == 1 || !A->n) PetscFunctionReturn(PETSC_SUCCESS);
-  if (A->n % bs) *why = "the rows of a process are no multiple of the block size";
+  if (A->n % bs) *why = "the number of rows of a process is not a multiple of the block size";
   else PetscCall(IDRSMalloc_CUDA(sizeof(*flag), &flag, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(cudaMemsetAsync(flag, 0, sizeof(*flag), stream));

@@ -67,7 +67,7 @@ static PetscErrorCode IDRSFactorCheckDense(Mat B, const char what[])
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)B, MATSEQDENSE, &dense));
   PetscCheck(dense, PetscObjectComm((PetscObject)B), PETSC_ERR_ARG_WRONG,
-             "%s: the matrix of %s is of type %s, and must be a sequential dense one", MATSOLVERPETSCIDRS, what,
+             "%s: the matrix of %s is of type %s; use a sequential dense matrix", MATSOLVERPETSCIDRS, what,
              ((PetscObject)B)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -235,7 +235,7 @@ static PetscErrorCode IDRSFactorSymbolic(Mat B, Mat A, IS row, IS col, const Mat
 
   PetscFunctionBegin;
   PetscCheck(info->usedt == 0.0, PETSC_COMM_SELF, PETSC_ERR_SUP,
-             "-pc_factor_mat_solver_type %s has no drop tolerance (%g is asked for): set levels of fill", MATSOLVERPETSCIDRS,
+             "-pc_factor_mat_solver_type %s does not support a drop tolerance (%g); use -pc_factor_levels", MATSOLVERPETSCIDRS,
              (double)info->dt);
   factor->info        = *info;
   factor->info.levels = levels;
@@ -419,8 +419,8 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
 
   PetscFunctionBegin;
   PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-             "%s needs a square matrix, and this one has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", MATSOLVERPETSCIDRS,
-             A->rmap->n, A->cmap->n);
+             "%s requires a square matrix, but this one has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns",
+             MATSOLVERPETSCIDRS, A->rmap->n, A->cmap->n);
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
   ierr = IDRSFactorSetType(A, type, B);
   if (ierr) PetscCall(MatDestroy(&B));

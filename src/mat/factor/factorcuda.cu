@@ -186,9 +186,10 @@ static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
 
   PetscFunctionBegin;
   *device->timedout = 0;
-  PetscCheck(!timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-             "A solve of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
-             MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
+  PetscCheck(
+    !timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+    "A solve kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout), because not all of its blocks are resident",
+    MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -412,9 +413,8 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &ongpu));
-  PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG,
-             "%s: the matrix is of type %s, and that of the symbolic phase was of type %s", MATSOLVERPETSCIDRS,
-             ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
+  PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: the matrix is of type %s, but the symbolic phase had type %s",
+             MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSFactorCheckSolves(factor->device));
@@ -440,9 +440,10 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaMemcpyAsync(&counts, numeric->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCheck(!counts.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-             "A factorisation of %s has waited for %g seconds (-petscidrs_nccl_timeout) inside a kernel: its blocks do not all run",
-             MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
+  PetscCheck(
+    !counts.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+    "A factorisation kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout), because not all of its blocks are resident",
+    MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   if (counts.count) PetscCall(IDRSFactorGetPivots(numeric, &counts, small));
   small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;
   IDRSFactorValuesChanged(factor->device);

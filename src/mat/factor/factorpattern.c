@@ -231,7 +231,7 @@ static PetscErrorCode IDRSFactorGetRows(Mat A, PetscInt *n, const PetscInt *i[],
 
   PetscFunctionBegin;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, n, i, j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s needs the rows of the matrix, which MatGetRowIJ() does not give for type %s",
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "%s does not support type %s: MatGetRowIJ() does not provide its rows",
              MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -256,7 +256,8 @@ PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor factor, Mat A)
                                                                      : ~factor->hash;
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCheck(hash == factor->hash, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
-             "The matrix has another pattern than in the symbolic phase of %s, which must be repeated", MATSOLVERPETSCIDRS);
+             "The pattern has changed since the symbolic phase of %s; repeat MatLUFactorSymbolic() or MatILUFactorSymbolic()",
+             MATSOLVERPETSCIDRS);
   factor->id    = id;
   factor->state = state;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -290,7 +291,7 @@ static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRS
   PetscFunctionBegin;
   PetscCall(PetscMalloc1((size_t)IDRS_FACTOR_SCRATCH * (permuted->n + 1), &factor->scratch));
   PetscCall(IDRSFactorFindTiles(factor, A, permuted, untiled, &F->bs, &factor->untiled));
-  if (factor->untiled) PetscCall(PetscInfo(A, "%s: rows by themselves: %s\n", MATSOLVERPETSCIDRS, factor->untiled));
+  if (factor->untiled) PetscCall(PetscInfo(A, "%s: tiles of one row: %s\n", MATSOLVERPETSCIDRS, factor->untiled));
   F->n = permuted->n / F->bs;
   PetscCall(PetscMalloc2(F->n + 1, &F->i, F->n, &F->right));
   PetscCall(IDRSFactorFill(factor, permuted, complete ? -1 : (PetscInt)factor->info.levels,
@@ -302,7 +303,7 @@ static PetscErrorCode IDRSFactorFindPattern(IDRSFactor factor, Mat A, const IDRS
     missing * F->bs);
   PetscCheck(!toomany, PETSC_COMM_SELF, PETSC_ERR_SUP,
              "The factors have more than %" PetscInt_FMT
-             " entries: -pc_factor_levels with fewer levels, or a PETSc with 64-bit integers",
+             " entries; reduce -pc_factor_levels, or configure PETSc with 64-bit indices",
              PETSC_MAX_INT);
   factor->nonzeros = permuted->i[permuted->n];
   PetscCall(PetscMalloc1(factor->nonzeros, &factor->place));

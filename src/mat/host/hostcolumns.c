@@ -95,7 +95,7 @@ static PetscErrorCode IDRSProductRuns_Host(IDRSProduct product, const char *why[
   if (aij) PetscCall(IDRSMatHasUsualMult(product->A, &usual));
   if (!aij) *why = "the operator is of type neither aij nor aijcusparse";
   else if (!assembled) *why = "the operator is not assembled";
-  else if (!usual) *why = "the operator has a MatMult() of the user";
+  else if (!usual) *why = "the user has replaced MatMult() of the operator";
   else if (product->transpose) *why = "the operator is applied transposed";
   PetscFunctionReturn(PETSC_SUCCESS);
 }

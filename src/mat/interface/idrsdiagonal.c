@@ -172,8 +172,9 @@ PetscErrorCode IDRSViewSmallDiagonal(PetscInt count, PetscViewer viewer)
 {
   PetscFunctionBegin;
   if (count)
-    PetscCall(PetscViewerASCIIPrintf(
-      viewer, "  rows scaled by their largest entry, as their diagonal entry is zero or smaller than %g of it: %" PetscInt_FMT "\n",
-      IDRS_SMALL_DIAGONAL, count));
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "  rows scaled by their largest entry (diagonal zero or below %g times it): %" PetscInt_FMT
+                                     "\n",
+                                     IDRS_SMALL_DIAGONAL, count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

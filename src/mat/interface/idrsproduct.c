@@ -72,8 +72,8 @@ static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const
 
   PetscFunctionBegin;
   IDRSCallAllreduce(MPI_IN_PLACE, &trouble, 1, MPI_INT, MPI_MAX, comm);
-  PetscCheck(!trouble, comm, PETSC_ERR_SUP, "-ksp_idrs_product %s cannot be used here: %s (operator of type %s)",
-             KSPIDRSProducts[kind], why ? why : "not on another process", ((PetscObject)A)->type_name);
+  PetscCheck(!trouble, comm, PETSC_ERR_SUP, "-ksp_idrs_product %s does not work here: %s (operator of type %s); use auto or mat",
+             KSPIDRSProducts[kind], why ? why : "it does not run on another process", ((PetscObject)A)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -111,7 +111,7 @@ static PetscErrorCode IDRSProductAgreeColumns_Private(IDRSProduct product, Petsc
   if (any && product->wide) {
     if (!product->backend) PetscCall(IDRSProductReset(product));
     product->wide = NULL;
-    if (!alone) product->bycolumn = "another process cannot read its rows once for all columns";
+    if (!alone) product->bycolumn = "no back end for several columns runs on another process";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -124,12 +124,12 @@ static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, Pets
   PetscFunctionBegin;
   product->bycolumn = NULL;
   if (product->backend) product->wide = product->backend;
-  else if (product->kind == KSP_IDRS_PRODUCT_MAT) product->bycolumn = "MatMult() is asked for";
+  else if (product->kind == KSP_IDRS_PRODUCT_MAT) product->bycolumn = "-ksp_idrs_product mat was requested";
   else PetscCall(IDRSProductTryColumns_Private(product));
   PetscCall(IDRSProductAgreeColumns_Private(product, k, X, Y));
   product->widechosen = PETSC_TRUE;
   if (!product->wide) {
-    PetscCall(PetscInfo(product->A, "Several columns take a MatMult() each: %s\n", product->bycolumn));
+    PetscCall(PetscInfo(product->A, "Products with several columns call MatMult() for each column: %s\n", product->bycolumn));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGetInfo(product->A, MAT_LOCAL, &info));
@@ -177,7 +177,7 @@ static PetscErrorCode IDRSProductTranspose_Private(IDRSProduct product)
     transposed->widechosen = PETSC_FALSE;
   }
   if (!old) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscInfo(product->A, "Several columns take the transpose of the operator as a matrix\n"));
+  PetscCall(PetscInfo(product->A, "Products with several columns use an explicit transpose\n"));
   PetscCall(MatTranspose(product->A, MAT_INITIAL_MATRIX, &At));
   PetscCall(IDRSProductSetMat(transposed, At, PETSC_FALSE, product->kind, NULL));
   PetscCall(MatDestroy(&At));
@@ -237,8 +237,8 @@ PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[],
     if (product->wide) {
       PetscCall(IDRSProductTakes_Private(product, k, X, Y, &can));
       PetscCheck(can, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
-                 "A vector of this product of %" PetscInt_FMT
-                 " columns is not on the GPU, where those of the first product with this operator were",
+                 "A vector of a product with %" PetscInt_FMT
+                 " columns is not on the GPU, but the vectors of the first product with this operator were",
                  k);
       PetscCall(IDRSProductWide_Private(product, k, X, Y));
       PetscFunctionReturn(PETSC_SUCCESS);

@@ -85,8 +85,7 @@ PetscErrorCode IDRSRootsCreate(const char what[], PetscInt n, const PetscReal re
       PetscCall(PetscFree(taken));
     }
     PetscCheck(pair >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_INCOMP,
-               "%s %" PetscInt_FMT " = %g + %gi comes without its conjugate, and scalars are real", what, i, (double)re[i],
-               (double)b);
+               "%s %" PetscInt_FMT " = %g + %gi has no conjugate, which real scalars require", what, i, (double)re[i], (double)b);
     taken[pair]        = PETSC_TRUE;
     roots[done - 1].im = PetscAbsReal(b);
     roots[done++]      = (IDRSRoot){re[i], -PetscAbsReal(b)};

@@ -195,7 +195,7 @@ PetscErrorCode IDRSMatchingUpdate(IDRSMatching matching, Mat A, PetscBool *kept)
     PetscCall(IDRSMatchingSetRange(matching));
     PetscCall(
       PetscInfo(A, "The permutation is kept, scalings from %g to %g\n", (double)matching->range[0], (double)matching->range[1]));
-  } else PetscCall(PetscInfo(A, "The permutation is not kept: it does not suit the new values\n"));
+  } else PetscCall(PetscInfo(A, "The permutation does not fit the new values and is replaced\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -87,7 +87,8 @@ static PetscErrorCode IDRSMatchingFill_Host(IDRSMatching matching, Mat from, Vec
   PetscCall(VecGetArrayRead(matching->left, &Dr));
   PetscCall(VecGetArrayRead(right, &Dc));
   PetscCall(MatGetRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCheck(done && i[n] == rows.i[n], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The permuted matrix has another pattern");
+  PetscCheck(done && i[n] == rows.i[n], PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "The pattern of the permuted matrix has changed; use MAT_INITIAL_MATRIX");
   PetscCall(MatSeqAIJGetArrayWrite(to, &a));
   for (PetscInt row = 0; row < n; row++) {
     PetscInt q = i[matching->column[row]];

@@ -58,13 +58,13 @@ static PetscErrorCode IDRSPowersCheck(const char who[], const IDRSPowers *powers
   PetscCheck(powers->k >= 0, comm, PETSC_ERR_ARG_OUTOFRANGE, "%s(): k = %" PetscInt_FMT " must not be negative", who, powers->k);
   PetscCall(MatGetSize(A, &M, &N));
   PetscCheck(M == N, comm, PETSC_ERR_ARG_SIZ,
-             "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, and powers need as many of both", who, M,
-             N);
+             "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns, but powers require a square matrix", who,
+             M, N);
   PetscCall(MatHasCongruentLayouts(A, &congruent));
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCheck(congruent, comm, PETSC_ERR_ARG_SIZ,
              "%s(): the matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT
-             " columns on this process, and powers need the same layout of both",
+             " columns on this process, but powers require the same layout of rows and columns",
              who, m, n);
   PetscCall(IDRSPowersCheckVec(who, A, "x", x));
   if (powers->inverse) PetscCall(IDRSPowersCheckVec(who, A, "the diagonal", powers->inverse));
@@ -99,7 +99,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   for (size_t i = 0; !powers->ops; i++) {
     PetscCall((*IDRSPowersList[i]->runs)(powers->A, count, vecs, &why));
     if (!why) powers->ops = IDRSPowersList[i];
-    else PetscCall(PetscInfo(powers->A, "No back end %s of matrix powers: %s\n", IDRSPowersList[i]->name, why));
+    else PetscCall(PetscInfo(powers->A, "Back end %s of matrix powers does not run: %s\n", IDRSPowersList[i]->name, why));
   }
   PetscCall(PetscFree(vecs));
   PetscFunctionReturn(PETSC_SUCCESS);

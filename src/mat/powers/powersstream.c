@@ -109,7 +109,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
   PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, levels, &most));
   /* a single pass needs no work vectors */
   if (levels > most) {
-    PetscCall(PetscInfo(powers->A, "A pass has room for %" PetscInt_FMT " of %" PetscInt_FMT " matrix powers\n", most, levels));
+    PetscCall(PetscInfo(powers->A, "A pass computes %" PetscInt_FMT " of %" PetscInt_FMT " matrix powers\n", most, levels));
     PetscCall(IDRSPowersWorkGet(powers->A, x, work));
   }
   sequence.c    = sum->c;

@@ -224,7 +224,7 @@ static PetscErrorCode IDRSPowersRuns_Whole(Mat A, PetscInt n, const Vec vecs[], 
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSPowersWholeGet(A, &whole));
   if (whole->lanes > (size_t)IDRS_POWERS_THREADS * multiprocessors) *why = IDRS_POWERS_TOO_LARGE;
-  else if (whole->longest > IDRS_ROW_LONGEST) *why = "a row is so long that the others would wait for it";
+  else if (whole->longest > IDRS_ROW_LONGEST) *why = "the longest row would delay all others";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -243,9 +243,10 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
   PetscCall(IDRSPowersWholeSetUp(powers->A, whole, stream));
   timedout         = *whole->timedout;
   *whole->timedout = 0;
-  PetscCheck(!timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-             "A kernel of matrix powers has waited for %g seconds (-petscidrs_nccl_timeout): its blocks do not all run",
-             (double)IDRSGetTimeout());
+  PetscCheck(
+    !timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+    "A kernel of matrix powers timed out after %g seconds (-petscidrs_nccl_timeout), because not all of its blocks are resident",
+    (double)IDRSGetTimeout());
   PetscCall(IDRSGetCSR(powers->A, &steps->A));
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));

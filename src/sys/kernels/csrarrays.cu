@@ -123,7 +123,7 @@ PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 */
 const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
 {
-  return (PetscLogDouble)entries > 32.0 + nonzeros / 80000.0 ? "a row is so long that the others would wait for it" : NULL;
+  return (PetscLogDouble)entries > 32.0 + nonzeros / 80000.0 ? "the longest row would delay all others" : NULL;
 }
 
 /*

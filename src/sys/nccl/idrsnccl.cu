@@ -67,7 +67,8 @@ static PetscErrorCode IDRSNCCLGet_Private(MPI_Comm comm, IDRSNCCL **nccl)
   PetscCall(IDRSNCCLFind_Private(comm, nccl));
   PetscCheck(*nccl, PETSC_COMM_SELF, PETSC_ERR_ORDER, "NCCL does not connect these processes");
   PetscCheck((*nccl)->comm, PETSC_COMM_SELF, PETSC_ERR_LIB,
-             "NCCL has failed between these processes before: the next solve of KSPIDRS with its reductions connects them anew");
+             "An earlier operation of NCCL between these processes has failed; the next solve of KSPIDRS with its reductions "
+             "connects them again");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -233,7 +234,7 @@ PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
   if (seconds > IDRSGetTimeout()) {
     PetscCall(IDRSNCCLAbort_Private(nccl));
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB,
-            "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout",
+            "No sums or messages of other processes for %g seconds (-petscidrs_nccl_timeout): check whether one of them has failed",
             (double)seconds);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -296,7 +296,7 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
   PetscCheck(boxes && channel >= 0, PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
   PetscCheck(
     !boxes->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
-    "An earlier exchange between these processes has failed: the next solve of KSPIDRS with such reductions connects them anew");
+    "An earlier exchange between these processes has failed; the next solve of KSPIDRS with such reductions connects them again");
   number           = ++boxes->exchanges[channel];
   exchange->peers  = boxes->peers;
   exchange->number = number;
@@ -360,7 +360,7 @@ PetscErrorCode IDRSPeersNextOfShare(MPI_Comm comm, IDRSPeersShare share, uint32_
   PetscCall(IDRSPeersFind_Private(comm, &boxes));
   PetscCheck(
     boxes && !boxes->isBroken && !share->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
-    "An earlier exchange between these processes has failed: the next solve of KSPIDRS with such messages connects them anew");
+    "An earlier exchange between these processes has failed; the next solve of KSPIDRS with such messages connects them again");
   *number = ++share->exchanges;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -392,7 +392,7 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
   boxes->isBroken                 = PETSC_TRUE;
   *(volatile int *)boxes->givenup = 1;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB,
-          "Sums or messages of other processes have not come for %g seconds: has one of them failed? See -petscidrs_nccl_timeout",
+          "No sums or messages of other processes for %g seconds (-petscidrs_nccl_timeout): check whether one of them has failed",
           (double)seconds);
 }
 

@@ -86,7 +86,7 @@ PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint6
       PetscCall(IDRSStream_CUDA(&stream));
       PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
       PetscCheck(!idle || *(const volatile uint64_t *)arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU,
-                 "A projection of KSPIDRS ended without its sums");
+                 "A projection kernel of KSPIDRS failed: its sums did not arrive");
     }
   }
   std::atomic_thread_fence(std::memory_order_acquire);

@@ -33,7 +33,7 @@ typedef struct {
   int          count;
 } IDRSChain;
 
-static_assert(sizeof(IDRSChain) <= 3584, "all arguments of a kernel fit into 4096 bytes, as CUDA before 12.1 wants it");
+static_assert(sizeof(IDRSChain) <= 3584, "kernel arguments must fit in 4096 bytes before CUDA 12.1");
 
 /* Loads rows [i, i+W) of x. If WHOLE, all of them exist, and no branch prevents concurrent loads */
 template <int W, bool WHOLE>

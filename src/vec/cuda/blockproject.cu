@@ -47,7 +47,7 @@ typedef struct {
   IDRSDotsTask              task[IDRS_DOTS_TASKS];
 } IDRSDotsArguments;
 
-static_assert(sizeof(IDRSDotsArguments) <= 3584, "all arguments of a kernel fit into 4096 bytes, as CUDA before 12.1 wants it");
+static_assert(sizeof(IDRSDotsArguments) <= 3584, "kernel arguments must fit in 4096 bytes before CUDA 12.1");
 
 /* Returns the number of strips of a task; strips of P come first */
 static __host__ __device__ inline int IDRSDotsStrips(int columns)

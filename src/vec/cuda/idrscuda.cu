@@ -19,13 +19,13 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  if (!cuda) *why = "back end cuda takes vectors of type cuda";
+  if (!cuda) *why = "back end cuda supports only vectors of type cuda";
   else {
     PetscCall(IDRSVecWhere(like, &place));
     PetscCall(IDRSGhosted(like, &ghosted));
-    if (place == IDRS_PLACE_HOST) *why = "back end cuda takes vectors in the memory of the GPU, and these are bound to the CPU";
-    else if (ghosted) *why = "back end cuda takes no ghosted vectors";
-    else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda takes at most 64 shadow vectors";
+    if (place == IDRS_PLACE_HOST) *why = "back end cuda supports only vectors in GPU memory, but these are bound to the CPU";
+    else if (ghosted) *why = "back end cuda does not support ghosted vectors";
+    else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda supports at most 64 shadow vectors";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

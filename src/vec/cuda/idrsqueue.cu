@@ -64,7 +64,7 @@ static PetscErrorCode IDRSQueueHalo_Peer(const IDRSGroup *group, PetscBool autom
   PetscCall(IDRSPeersConnect(first->comm, automatic, NULL, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSProductConnect(first->product, first->comm, group->count > 1 ? PETSC_TRUE : PETSC_FALSE, &halo));
-  if (!halo) *why = "matvecs take what they need of other processes by scatters, which pass through the hosts";
+  if (!halo) *why = "the halo exchange of matvecs goes through the hosts";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -153,19 +153,19 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
   *why = NULL;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
-  if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "it takes at most 16 shadow vectors";
-  else if (!work->hashed) *why = "it computes the shadow vectors, and those of this solve are given";
+  if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "more than 16 shadow vectors are not supported";
+  else if (!work->hashed) *why = "explicit shadow vectors are not supported";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
   else if (work->polynomial && work->polynomial->powers.k > IDRS_WHOLE_PRODUCTS)
     *why = "an application of PCPOLY has more than 32 products";
   else PetscCall((*IDRSProducts_CSR.runs)(work->product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSWholeGetLayout(work, 1, &layout));
-  if (work->polynomial && !layout->lanes.count) *why = "the threads hold the matrix of PCPOLY, and it has too many entries";
+  if (work->polynomial && !layout->lanes.count) *why = "the matrix of PCPOLY does not fit in the registers of all threads";
   if (*why || !automatic || work->polynomial) PetscFunctionReturn(PETSC_SUCCESS);
   if (!layout->clustered.clusters && layout->nonzeros > IDRS_WHOLE_NONZEROS)
-    *why = "the system does not fit into shared memory, and it would not be faster";
-  else if (layout->turns > IDRS_WHOLE_TURNS) *why = "a row is so long that the others would wait for it";
+    *why = "the system does not fit in shared memory, so one kernel would not be faster";
+  else if (layout->turns > IDRS_WHOLE_TURNS) *why = "the longest row would delay all others";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -327,10 +327,11 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
 
   PetscFunctionBegin;
   PetscCall(IDRSWait_CUDA(task->work, cuda->sequence));
-  PetscCheck(!result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-             "A kernel of KSPIDRS has waited for %g seconds (-petscidrs_nccl_timeout): its blocks do not all run. -ksp_idrs_run "
-             "steps needs no such kernel",
-             (double)IDRSGetTimeout());
+  PetscCheck(
+    !result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+    "A kernel of KSPIDRS timed out after %g seconds (-petscidrs_nccl_timeout), because not all of its blocks are resident; "
+    "use -ksp_idrs_run steps",
+    (double)IDRSGetTimeout());
   PetscCall(PetscArraycpy(task->work->storage, result->storage, IDRS_STORAGE(task->work->s)));
   IDRSWholeSetReport(result, &task->outcome.step, &task->report);
   PetscFunctionReturn(PETSC_SUCCESS);

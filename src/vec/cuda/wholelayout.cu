@@ -49,7 +49,7 @@ static PetscErrorCode IDRSWholePlace(IDRSWork work, const PetscInt *i, const Pet
 }
 
 /* Parts that are not in shared memory */
-static const char *const IDRSWholeButFor[] = {" but for a panel and the matrix", " but for the matrix", "", ""};
+static const char *const IDRSWholeButFor[] = {" except for a panel and the matrix", " except for the matrix", "", ""};
 
 static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeLayout *layout)
 {
@@ -57,7 +57,7 @@ static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeL
 
   PetscFunctionBegin;
   if (layout->asked > 1)
-    PetscCall(PetscInfo(A, "Steps in one kernel: %" PetscInt_FMT " of %" PetscInt_FMT " solves fit on the GPU side by side\n",
+    PetscCall(PetscInfo(A, "Steps in one kernel: %" PetscInt_FMT " of %" PetscInt_FMT " solves can run concurrently on the GPU\n",
                         layout->solves, layout->asked));
   if (layout->asked > 1 && layout->solves == 1) PetscFunctionReturn(PETSC_SUCCESS);
   if (work->polynomial)

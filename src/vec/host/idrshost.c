@@ -136,9 +136,9 @@ static PetscErrorCode IDRSRuns_Host(Vec like, PetscInt s, const char *why[])
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (cuda) PetscCall(IDRSVecWhere(like, &place));
   PetscCall(IDRSGhosted(like, &ghosted));
-  if (ghosted) *why = "back end host takes no ghosted vectors";
+  if (ghosted) *why = "back end host does not support ghosted vectors";
   if (!standard && place != IDRS_PLACE_HOST)
-    *why = "back end host takes vectors of type seq and mpi, and cuda when bound to the CPU";
+    *why = "back end host supports only vectors of type seq or mpi, or of type cuda if they are bound to the CPU";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

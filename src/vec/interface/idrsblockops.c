@@ -21,8 +21,8 @@ PetscErrorCode IDRSBlockCombineBegin(IDRSWork work, PetscInt count, const IDRSBl
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++)
-    PetscCheck(sums[i].ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
-               "A block of %" PetscInt_FMT " columns, at most %d", sums[i].ny, IDRS_MAX_WIDTH);
+    PetscCheck(sums[i].ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt_FMT " columns exceed the limit %d",
+               sums[i].ny, IDRS_MAX_WIDTH);
   PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
   for (PetscInt i = 0; i < count; i++) {
     const IDRSBlockAxpy *sum      = &sums[i];
@@ -71,11 +71,10 @@ PetscErrorCode IDRSBlockProjectBegin(IDRSWork work, PetscInt count, const IDRSBl
 
   PetscFunctionBegin;
   *nsums = 0;
-  PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Blocks have hashed shadow vectors only");
+  PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Block IDR(s) does not support explicit shadow vectors");
   for (PetscInt i = 0; i < count; i++)
     PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
-               "Blocks of %" PetscInt_FMT " and %" PetscInt_FMT " columns, at most %d", tasks[i].nw, tasks[i].nx,
-               2 * IDRS_MAX_WIDTH);
+               "%" PetscInt_FMT " or %" PetscInt_FMT " columns exceed the limit %d", tasks[i].nw, tasks[i].nx, 2 * IDRS_MAX_WIDTH);
   PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
   for (PetscInt i = 0; i < count; i++) {
     *nsums += IDRSBlockDotsCount(&tasks[i]);

@@ -101,7 +101,7 @@ PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[]
   if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
   IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, work->comm);
   PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM,
-             "A panel of KSPIDRS needs %.0f bytes on the GPU, where %.0f are free: take a smaller -ksp_idrs_s", memory[0],
+             "A panel of KSPIDRS needs %.0f bytes of GPU memory, but only %.0f are free; reduce -ksp_idrs_s", memory[0],
              -memory[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -154,10 +154,11 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
     }
   }
   IDRSCallAllreduce(MPI_IN_PLACE, lacking, 3, MPI_DOUBLE, MPI_MAX, comm);
-  PetscCheck(!(lacking[0] > 0), comm, PETSC_ERR_MEM,
-             "%" PetscInt_FMT
-             " right-hand sides at the same time need %.0f bytes more on the GPU, where %.0f are free: take -ksp_idrs_width %.0f",
-             width, lacking[0], -lacking[1], -lacking[2]);
+  PetscCheck(
+    !(lacking[0] > 0), comm, PETSC_ERR_MEM,
+    "%" PetscInt_FMT
+    " right-hand sides at the same time need %.0f more bytes of GPU memory, but only %.0f are free; use -ksp_idrs_width %.0f",
+    width, lacking[0], -lacking[1], -lacking[2]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

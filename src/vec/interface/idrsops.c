@@ -167,7 +167,7 @@ static PetscErrorCode IDRSCheckCombine_Private(IDRSWork work, const IDRSStep *st
   PetscCheck(0 <= step->k && step->k <= work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT,
              step->k, work->s);
   PetscCheck((step->wantv || step->wantu) && !(step->k == work->s && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE,
-             "Combine of nothing, or of U in the omega step");
+             "A combine must compute v or U, and in the omega step only v");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -202,7 +202,7 @@ static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step)
 
   PetscFunctionBegin;
   PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
-             "A preconditioner stands between this pass and the U of the next step");
+             "This pass cannot form the next U, because the preconditioner must first be applied to v");
   PetscCheck(!step->wantv || (0 <= next && next < work->s) || (next == work->s && work->diagonal && !step->wantu && !step->start),
              work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, next, work->s);
   PetscFunctionReturn(PETSC_SUCCESS);

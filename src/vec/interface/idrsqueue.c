@@ -2,8 +2,8 @@
    The queue: the launch of a projection, the reduction, and the algebra. Devices have their own queues. This file has the queue of
    the host: one reduction over processes, and the algebra of idrsscalars.h.
 
-   With bounds: launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect Without bounds:
-   launch -> sums -> reduction; collect; continue -> algebra, on the host
+   With bounds:    launch -> sums -> reduction -> algebra, on the device -> ||r|| and whether it has stopped -> collect
+   Without bounds: launch -> sums -> reduction; collect; continue -> algebra, on the host
 */
 #include <petsc/private/vecimpl.h>
 #include <petsc/private/matimpl.h>
@@ -33,7 +33,7 @@ static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool autom
 PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
-  *why = "its scatter brings the product what it needs";
+  *why = "the halo of the product is exchanged by its scatter";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,7 +110,7 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   /* concatenates the sums of all works */
   place[0] = 0;
   for (PetscInt i = 0; i < group->count; i++) {
-    PetscCheck(!group->work[i]->deferred, first->comm, PETSC_ERR_PLIB, "Inner products are deferred by one right-hand side alone");
+    PetscCheck(!group->work[i]->deferred, first->comm, PETSC_ERR_PLIB, "Deferred inner products support only one right-hand side");
     place[i + 1] = place[i] + IDRS_SUMS(first->s, IDRSStepHasY(&first->scalars, &steps[i]));
   }
   PetscCall(PetscMalloc1(place[group->count], &all));
@@ -152,10 +152,10 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
   for (PetscInt i = 0; i < group->count; i++) {
     IDRSWork work = group->work[i];
 
-    PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "No room for the result of another projection");
+    PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "Too many projections in flight");
     PetscCheck(queue == work->queue || !work->ondevice, work->comm, PETSC_ERR_ORDER,
                "A projection needs bounds while the scalars are on the device");
-    PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "No product has been given to compute A u");
+    PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "IDRSWorkSetProduct() has not been called");
     if (queue != &IDRSQueue_Host && !work->ondevice) begin.work[begin.count++] = work;
   }
   if (begin.count) PetscCall((*queue->begin)(&begin));
@@ -290,7 +290,7 @@ PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, ID
     IDRSPlace      place;
 
     PetscCheck(!task->work->ondevice && task->work->queue->whole && task->work->product, task->work->comm, PETSC_ERR_ORDER,
-               "The device cannot make many steps at once here");
+               "The device does not support many steps in one kernel here");
     task->outcome.stopped = PETSC_TRUE;
     if (!task->x) continue;
     PetscCall(IDRSVecWhere(task->x, &place));
@@ -381,7 +381,7 @@ PetscErrorCode IDRSNorm(const IDRSGroup *group, PetscReal norms[])
     for (PetscInt i = 0; i < group->count; i++) {
       rr[i] = first->passes->device ? norms[i] : group->work[i]->rr;
       PetscCheck(group->count == 1 || !group->work[i]->deferred, first->comm, PETSC_ERR_PLIB,
-                 "Inner products are deferred by one right-hand side alone");
+                 "Deferred inner products support only one right-hand side");
     }
     if (first->size > 1) PetscCall(IDRSReduce_Private(first, group->count, rr));
     for (PetscInt i = 0; i < group->count; i++) norms[i] = PetscSqrtReal(PetscRealPart(rr[i]));

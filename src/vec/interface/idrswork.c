@@ -72,11 +72,12 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   IDRSCallAllreduce(MPI_IN_PLACE, trouble, 3, MPI_INT, MPI_MAX, comm);
   *alldevice = trouble[2] ? PETSC_FALSE : PETSC_TRUE;
   PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)",
-             KSPIDRSImplementations[implementation], why ? why : "not on another process", ((PetscObject)like)->type_name);
+             KSPIDRSImplementations[implementation], why ? why : "it does not run on another process",
+             ((PetscObject)like)->type_name);
   /* Vec calls contain reductions, so no process may run fused passes at the same time */
   if (trouble[1] && !(*passes)->composed) {
     *passes = &IDRSPasses_Vec;
-    *slower = "another process can run nothing else";
+    *slower = "another process supports only Vec calls";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -138,7 +139,7 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
 
   PetscFunctionBegin;
   PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &alldevice, &slower));
-  if (slower) PetscCall(PetscInfo(like, "Back end %s, and no faster one: %s\n", passes->name, slower));
+  if (slower) PetscCall(PetscInfo(like, "Back end %s is used; faster back ends do not run: %s\n", passes->name, slower));
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(PetscNew(&works[i]));
     group.work[i]       = works[i];
@@ -315,7 +316,7 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
   if (first->size == 1) {
     if (first->passes->device) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE, &connection));
   } else if (communication == KSP_IDRS_COMMUNICATION_MPI)
-    connection.throughhost = "reductions pass through the hosts, with -ksp_idrs_communication mpi";
+    connection.throughhost = "reductions go through the hosts, because of -ksp_idrs_communication mpi";
   else if (!first->alldevice) connection.throughhost = "not all processes have their vectors on a GPU";
   else if (asked)
     PetscCall(IDRSWorkTryQueue_Private(group, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL,
@@ -328,7 +329,8 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
   }
   if (first->product) first->product->halo = (PetscBool)(connection.halo && group->count > 1);
   PetscCheck(first->size == 1 || !asked || !connection.throughhost, first->comm, PETSC_ERR_SUP,
-             "-ksp_idrs_communication %s cannot be used here: %s", KSPIDRSCommunications[communication], connection.throughhost);
+             "-ksp_idrs_communication %s does not work here: %s; use auto or mpi", KSPIDRSCommunications[communication],
+             connection.throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -185,7 +185,7 @@ static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
     PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, *active, &solves));
     if (solves > 1) *active = solves;
     else if (idrs->set.run == KSP_IDRS_RUN_WHOLE)
-      idrs->sequential = "-ksp_idrs_run whole, and two do not fit on the GPU side by side";
+      idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
     else if (solves && idrs->set.s >= KSPIDRS_SEQUENTIAL_S && (PetscReal)info.n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES)
       idrs->sequential = "each of them is solved faster in one kernel";
   }
@@ -333,9 +333,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
                  KSPIDRSImplementations, now->implementation);
   IDRSOptionEnum(ksp, "-ksp_idrs_communication", "How reductions travel between GPUs", KSPIDRSSetCommunication,
                  KSPIDRSCommunications, now->communication);
-  IDRSOptionEnum(ksp, "-ksp_idrs_product", "What computes the matvecs of the iterations", KSPIDRSSetProduct, KSPIDRSProducts,
-                 now->product);
-  IDRSOptionEnum(ksp, "-ksp_idrs_run", "What runs the iterations", KSPIDRSSetRun, KSPIDRSRuns, now->run);
+  IDRSOptionEnum(ksp, "-ksp_idrs_product", "Back end of the matvecs", KSPIDRSSetProduct, KSPIDRSProducts, now->product);
+  IDRSOptionEnum(ksp, "-ksp_idrs_run", "Iterations by steps or in one kernel", KSPIDRSSetRun, KSPIDRSRuns, now->run);
   IDRSOptionEnum(ksp, "-ksp_idrs_recycle", "When a solve begins with the panels of the solve before", KSPIDRSSetRecycle,
                  KSPIDRSRecycles, now->recycle);
   IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth, now->width);

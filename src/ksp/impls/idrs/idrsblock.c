@@ -148,7 +148,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
   } else {
     PetscCall(KSPIDRSBlockAddSolutions_Private(run, others));
     for (PetscInt i = 0; i < run->vecs.owners.count; i++) PetscCall(IDRSVecZero(run->vecs.Z[i].vec));
-    run->why = "b - A x misses tolerances that r meets";
+    run->why = "r meets the tolerances, but b - A x does not";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

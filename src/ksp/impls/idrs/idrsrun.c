@@ -319,7 +319,7 @@ static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
   else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
   if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, idrs->active, &solves));
-  if (solves < idrs->active) *why = "the systems of right-hand sides do not fit on the GPU side by side";
+  if (solves < idrs->active) *why = "the systems of two right-hand sides do not fit on the GPU at the same time";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -428,7 +428,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
   if (info.device) {
     if (!KSPIDRSMonitorsNorms(ksp)) idrs->lockstep = "a monitor may ask for the solution";
     if (idrs->d) idrs->lockstep = "residual smoothing";
-    if (streams) idrs->lockstep = "a matvec in vain would take a pass over the operator, which is streamed";
+    if (streams) idrs->lockstep = "an unused matvec would need a pass over the streamed operator";
     if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip)
       idrs->lockstep = "a convergence test of the user may ask for the solution";
     if (info.throughhost) idrs->lockstep = info.throughhost;

@@ -255,7 +255,7 @@ PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal 
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
   if (!col->rep.reason)
-    PetscCall(PetscInfo(ksp, "||r|| = %g meets the tolerance, ||b - A x|| = %g does not: the solve goes on from b - A x\n",
+    PetscCall(PetscInfo(ksp, "||r|| = %g meets the tolerance, ||b - A x|| = %g does not: the solve continues from b - A x\n",
                         (double)col->rep.rnorm, (double)rnorm));
   col->rep.rnorm = rnorm;
   col->rec.added = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);

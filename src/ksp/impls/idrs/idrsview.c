@@ -125,7 +125,7 @@ static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const 
                                      " kernels, where %s\n",
                                      counts->wholematvecs, counts->wholes, info->whole));
   if (counts->wholes && idrs->active > 1)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "      side by side: each right-hand side has its own multiprocessors\n"));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "      at the same time: each right-hand side has its own multiprocessors\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -148,7 +148,7 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
     if (info->size == 1)
       PetscCall(PetscViewerASCIIPrintf(viewer, "      compared to single recurrences, %s\n",
                                        info->n < KSPIDRS_BLOCK_ROWS && idrs->set.s <= 16 && !idrs->separatepc
-                                         ? "which may run side by side on a GPU, a matvec takes several times as long"
+                                         ? "which may run at the same time on a GPU, a matvec takes several times as long"
                                          : "a matvec takes 1.1 to 1.3 times as long"));
     if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.single) PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -244,8 +244,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERSTRING, &isstring));
   if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->set.s));
   if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->set.P)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, given explicitly\n", idrs->set.s));
+  if (idrs->set.P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " explicit shadow vectors\n", idrs->set.s));
   else if (idrs->nesting)
     PetscCall(PetscViewerASCIIPrintf(viewer,
                                      "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT

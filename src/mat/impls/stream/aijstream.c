@@ -141,9 +141,8 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
     PetscOptionsReal("-mat_stream_chunk", "Bytes of a chunk of rows", "MATAIJSTREAM", settings.chunk, &settings.chunk, NULL));
   PetscCheck(settings.chunk >= 1.0 && settings.chunk < 1e18, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE,
              "-mat_stream_chunk %g: must be a positive number of bytes", (double)settings.chunk);
-  PetscCall(PetscOptionsReal("-mat_stream_memory",
-                             "Bytes of the GPU's memory; without it half of what is free, shared by processes", "MATAIJSTREAM",
-                             settings.memory, &settings.memory, &limited));
+  PetscCall(PetscOptionsReal("-mat_stream_memory", "Bytes of GPU memory (default: half of the free memory, shared by processes)",
+                             "MATAIJSTREAM", settings.memory, &settings.memory, &limited));
   PetscCheck(!limited || (settings.memory >= 1.0 && settings.memory < 1e18), PetscObjectComm((PetscObject)A),
              PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)settings.memory);
   PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", settings.pageable,
@@ -209,7 +208,7 @@ static PetscErrorCode MatStreamViewCounts(Mat A, const IDRSStream stream, PetscV
   IDRSCallAllreduce(MPI_IN_PLACE, most, 3, MPI_DOUBLE, MPI_MAX, comm);
   if (most[0] == 0.0) {
     PetscCall(PetscViewerASCIIPrintf(viewer, "  not streamed so far: products on the %s\n",
-                                     MatStreamData(A)->ops ? "host, or none" : "host, as there is no GPU"));
+                                     MatStreamData(A)->ops ? "host, or none" : "host, because there is no GPU"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (sums[3] > 0.0) percentage = (double)(100.0 * sums[5] / sums[3]);
@@ -218,10 +217,9 @@ static PetscErrorCode MatStreamViewCounts(Mat A, const IDRSStream stream, PetscV
                            "  streamed to the device: %g bytes in chunks, with columns of 8, 16 and 32 bits: %g, %g, %g%s\n",
                            (double)sums[3], (double)sums[0], (double)sums[1], (double)sums[2],
                            MatStreamData(A)->settings.pageable ? "; memory of the host is not registered, which is slow" : ""));
-  if (stream && stream->pattern->ordered)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  chunks in the order of reverse Cuthill and McKee\n"));
+  if (stream && stream->pattern->ordered) PetscCall(PetscViewerASCIIPrintf(viewer, "  chunks in reverse Cuthill-McKee order\n"));
   PetscCall(PetscViewerASCIIPrintf(
-    viewer, "  memory of the device: %g bytes; %.1f %% of the chunks' bytes stay there; levels of a pass at most: %g\n",
+    viewer, "  memory of the device: %g bytes; %.1f %% of the chunk bytes are resident; at most %g levels per pass\n",
     (double)sums[4], percentage, (double)most[2]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  passes: %g; chunks sent: %g; bytes sent: %g, %.1f GB/s\n", (double)most[0],
                                    (double)sums[7], (double)sums[6], (double)(most[1] > 0.0 ? 1e-9 * sums[6] / most[1] : 0.0)));

@@ -334,8 +334,8 @@ PetscErrorCode MatStreamGhostsView_Private(Mat A, const MatStreamGhosts *ghosts,
   IDRSCallAllreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A));
   PetscCall(PetscViewerASCIIPrintf(viewer,
                                    "  columns of other processes for passes of up to %" PetscInt_FMT
-                                   " levels%s: %g, with %g bytes of rows and entries on the devices\n",
-                                   ghosts->depth, ghosts->limited ? ", as for more they would be too many" : "", (double)sums[0],
-                                   (double)sums[1]));
+                                   " levels: %g, with %g bytes of rows and entries on the devices%s\n",
+                                   ghosts->depth, (double)sums[0], (double)sums[1],
+                                   ghosts->limited ? "; more levels would need too many ghosts" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

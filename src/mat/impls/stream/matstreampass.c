@@ -81,8 +81,8 @@ static PetscErrorCode MatStreamFitGhosts(Mat A, Vec inverse, PetscInt asked, Pet
     PetscCall(MatStreamFitAll(A, &version, PetscMin(asked, (*ghosts)->depth), levels));
     /* if no level fits in the memory with these ghosts, the next trial has half the distance */
     PetscCheck(*levels || (*ghosts)->depth > 1, PetscObjectComm((PetscObject)A), PETSC_ERR_MEM,
-               "-mat_stream_memory is too small for the chunks of this matrix on some process; -mat_stream_chunk makes smaller "
-               "ones of rows that are not longer");
+               "-mat_stream_memory is too small for the chunks of this matrix on some process; reduce -mat_stream_chunk or "
+               "increase -mat_stream_memory");
   }
   PetscCall(IDRSStreamReserve(version.stream, PetscMin(asked, (*ghosts)->depth), levels));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -111,8 +111,8 @@ PetscErrorCode MatStreamReserve_Private(Mat A, Vec inverse, PetscInt wanted, Pet
   *levels = PetscMin(*levels, ghosts->depth);
   IDRSCallAllreduce(MPI_IN_PLACE, levels, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
   if (*levels < wanted)
-    PetscCall(PetscInfo(A, "Passes of %" PetscInt_FMT " levels instead of %" PetscInt_FMT ": there are no more ghosts%s\n", *levels,
-                        wanted, ghosts->limited ? ", as more would be too many" : ""));
+    PetscCall(PetscInfo(A, "Passes of %" PetscInt_FMT " levels instead of %" PetscInt_FMT "%s\n", *levels, wanted,
+                        ghosts->limited ? "; more levels would need too many ghosts" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

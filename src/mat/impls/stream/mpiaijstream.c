@@ -31,7 +31,7 @@ PetscErrorCode MatStreamGetBlock_Private(Mat A, Mat *block, Mat *outside, const 
 
   PetscFunctionBegin;
   PetscCheck(!mine->settings.ordered, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
-             "-mat_stream_ordering rcm: on one process, and this matrix is on several");
+             "-mat_stream_ordering rcm does not support several processes; use natural");
   PetscCall(MatStreamFindShare(A));
   PetscCall(MatMPIAIJGetSeqAIJ(A, block, outside, columns));
   if (!*block) PetscFunctionReturn(PETSC_SUCCESS);

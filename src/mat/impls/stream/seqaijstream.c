@@ -18,8 +18,7 @@ static PetscErrorCode MatStreamCreateStream(Mat A, const IDRSRows *rows)
   PetscFunctionBegin;
   PetscCall(
     IDRSStreamPatternCreate(rows->n, A->cmap->n, rows->i, rows->j, (size_t)data->settings.chunk, data->settings.ordered, &pattern));
-  if (data->settings.ordered && !pattern->ordered)
-    PetscCall(PetscInfo(A, "Chunks in the order of the matrix: it has another number of columns than of rows\n"));
+  if (data->settings.ordered && !pattern->ordered) PetscCall(PetscInfo(A, "Chunks in natural order: the matrix is not square\n"));
 #if defined(PETSCIDRS_HAVE_CUDA)
   if (!device) PetscCall((*IDRSStreamGPU_CUDA.create)(data->settings.pageable, &device));
 #endif
@@ -35,7 +34,7 @@ PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
   IDRSRows         rows;
 
   PetscFunctionBegin;
-  PetscCheck(A->assembled, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
+  PetscCheck(A->assembled, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix is not assembled");
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(IDRSRowsGet(A, &rows));
   /* other nonzeros need another pattern, other values do not */

@@ -89,7 +89,7 @@ static PetscErrorCode IDRSStreamDeviceMalloc_CUDA(void *ctx, size_t bytes, void 
   (void)ctx;
   if (error == cudaErrorMemoryAllocation) (void)cudaGetLastError();
   PetscCheck(error != cudaErrorMemoryAllocation, PETSC_COMM_SELF, PETSC_ERR_MEM,
-             "The GPU has no %g bytes left for a streamed matrix: take a smaller -mat_stream_memory", (double)bytes);
+             "A streamed matrix needs %g bytes, which are not free on the GPU; reduce -mat_stream_memory", (double)bytes);
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -121,7 +121,7 @@ static PetscErrorCode IDRSStreamDevicePin_CUDA(void *ctx, const void *memory, si
   }
   if (error != cudaSuccess) (void)cudaGetLastError();
   PetscCheck(error == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_SYS,
-             "%g bytes of the host's memory cannot be registered (%s): raise the limit of locked memory (ulimit -l), or take "
+             "%g bytes of the host's memory cannot be registered (%s): raise the limit of locked memory (ulimit -l), or use "
              "-mat_stream_pageable, which is several times slower",
              (double)(pinned.end - pinned.begin), cudaGetErrorString(error));
   for (int i = 0; i < MAX_PINNED; i++) {

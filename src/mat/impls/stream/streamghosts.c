@@ -219,8 +219,8 @@ PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern pattern, PetscInt depth,
   PetscFunctionBegin;
   PetscCall(IDRSStreamGhostsDestroy(pattern));
   PetscCheck((PetscInt64)pattern->n + rows->count <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "A process streams at most %d rows with those of others, and this one has %" PetscInt_FMT " and %" PetscInt_FMT
-             ": take more processes",
+             "A process streams at most %d rows, including rows of other processes, but this one has %" PetscInt_FMT
+             " rows and needs %" PetscInt_FMT " rows of other processes; use more processes",
              INT32_MAX, pattern->n, rows->count);
   PetscCall(PetscNew(&ghosts));
   pattern->ghosts = ghosts;
@@ -244,8 +244,8 @@ PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern pattern, PetscInt depth,
   /* kernels count in uint32_t, beyond the last entry. Chunks have few entries in the diagonal block, but any number outside */
   if (most > INT32_MAX) PetscCall(IDRSStreamGhostsDestroy(pattern));
   PetscCheck(most <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "A chunk has at most %d entries outside of the diagonal block, or in rows of other processes, and this matrix has %g: "
-             "take a smaller -mat_stream_chunk, or more processes",
+             "A chunk has at most %d entries outside of the diagonal block, or in rows of other processes, but this matrix has %g; "
+             "use a smaller -mat_stream_chunk, or more processes",
              INT32_MAX, (double)most);
   PetscCall(PetscMalloc1(ghosts->bytes, &ghosts->memory));
   for (PetscInt c = 0; c < pattern->nchunks; c++) IDRSStreamGhostChunkFill(&plan, c);

@@ -199,8 +199,8 @@ PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *l
     PetscFunctionReturn(PETSC_SUCCESS);
   bytes = IDRSStreamLayoutBytes(&layout);
   PetscCheck(layout.levels, PETSC_COMM_SELF, PETSC_ERR_MEM,
-             "-mat_stream_memory %g: the chunks of this matrix need %g bytes of the device at least, for %" PetscInt_FMT
-             " of at most %g bytes; -mat_stream_chunk makes smaller ones of rows that are not longer",
+             "-mat_stream_memory %g: this matrix needs at least %g bytes of GPU memory, for %" PetscInt_FMT
+             " chunks of at most %g bytes; reduce -mat_stream_chunk or increase -mat_stream_memory",
              (double)limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
   /* slots, rings, resident chunks, then ghosts with their levels, and two vectors in the order of the chunks */
   PetscCall(IDRSStreamFreeMemory(stream));
@@ -468,9 +468,10 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
 
   PetscFunctionBegin;
   PetscAssert(sequence->levels <= stream->layout.levels, PETSC_COMM_SELF, PETSC_ERR_PLIB,
-              "%" PetscInt_FMT " levels, and there is memory for %" PetscInt_FMT, sequence->levels, stream->layout.levels);
+              "A pass of %" PetscInt_FMT " levels exceeds the %" PetscInt_FMT " levels that fit in memory", sequence->levels,
+              stream->layout.levels);
   PetscAssert(!sequence->ghosts || (stream->pattern->ghosts && sequence->levels <= stream->pattern->ghosts->depth), PETSC_COMM_SELF,
-              PETSC_ERR_PLIB, "%" PetscInt_FMT " levels with ghosts, which are not within so many", sequence->levels);
+              PETSC_ERR_PLIB, "There are no ghosts for a pass of %" PetscInt_FMT " levels", sequence->levels);
   PetscCall(PetscLogEventBegin(IDRSStreamPassEvent, 0, 0, 0, 0));
   PetscCall(PetscTime(&begin));
   ierr = IDRSStreamRunSteps(stream, sequence);

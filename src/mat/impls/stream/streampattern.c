@@ -205,8 +205,8 @@ PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const Petsc
 
   PetscFunctionBegin;
   PetscCheck(PetscMax(n, columns) <= INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "A process streams at most %d rows and columns, and this matrix has %" PetscInt_FMT " x %" PetscInt_FMT
-             " here: take more processes",
+             "A process streams at most %d rows and columns, but this one has %" PetscInt_FMT " x %" PetscInt_FMT
+             "; use more processes",
              INT32_MAX, n, columns);
   PetscCall(PetscNew(&pattern));
   pattern->n       = n;

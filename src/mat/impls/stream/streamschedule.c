@@ -98,7 +98,8 @@ PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern pattern, PetscInt leve
   IDRSStreamScheduler scheduler = {.pattern = pattern};
 
   PetscFunctionBegin;
-  PetscAssert(levels >= 1 && levels <= IDRS_STREAM_LEVELS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " levels", levels);
+  PetscAssert(levels >= 1 && levels <= IDRS_STREAM_LEVELS, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "A pass has 1 to %d levels, not %" PetscInt_FMT, IDRS_STREAM_LEVELS, levels);
   PetscCall(PetscNew(&scheduler.schedule));
   scheduler.schedule->levels    = levels;
   scheduler.schedule->residents = residents;

@@ -11,7 +11,7 @@
 static const char *const BJIDRSSources[] = {
   [BJIDRS_PATTERN]  = "found in the pattern",
   [BJIDRS_VARIABLE] = "of MatSetVariableBlockSizes()",
-  [BJIDRS_NUMBER]   = "of the same size, their number given",
+  [BJIDRS_NUMBER]   = "of the same size, number set by the user",
   [BJIDRS_SIZES]    = "of PCBJIDRSSetLocalBlocks()",
 };
 

@@ -99,8 +99,8 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
   if (inner->normtype_set == KSP_NORM_NONE || inner->converged == KSPConvergedSkip) limits->rtol = -1.0;
   PetscCall(KSPIDRSGetShadowSize(inner, &limits->s));
   PetscCheck(limits->s <= IDRS_SYSTEM_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS takes at most %d shadow vectors", ((PetscObject)inner)->prefix, limits->s,
-             IDRS_SYSTEM_MAX_S);
+             "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS supports at most %d shadow vectors", ((PetscObject)inner)->prefix,
+             limits->s, IDRS_SYSTEM_MAX_S);
   PetscCall(KSPIDRSGetShadowSeed(inner, &seed));
   PetscCall(KSPIDRSGetMinimumCosine(inner, &limits->cosine));
   PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));

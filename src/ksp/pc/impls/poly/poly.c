@@ -485,9 +485,8 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   if (!poly->op.copy) {
     PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
     if (powers)
-      how = powers == &IDRSPowers_Stream
-            ? "in passes over the matrix, which is streamed, with that of the operator in the same pass"
-            : "in one kernel for up to 16 of them, by the values of the matrix itself";
+      how = powers == &IDRSPowers_Stream ? "in passes over the streamed matrix; the product with the operator is in the same pass"
+                                         : "in one kernel for up to 16 of them, by the values of the matrix itself";
     PetscCall(PetscViewerASCIIPrintf(viewer, "  products %s; no copy: %s\n", how, poly->nocopy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -567,7 +566,7 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PC poly options");
   IDRSOption(Int, pc, "-pc_poly_degree", "Products of an application, and of the operator after it", PCPolySetDegree, poly->degree);
-  IDRSOptionEnum(pc, "-pc_poly_roots", "Where the roots come from", PCPolySetRootsType, PCPolyRootsTypes, poly->type);
+  IDRSOptionEnum(pc, "-pc_poly_roots", "Source of the roots", PCPolySetRootsType, PCPolyRootsTypes, poly->type);
   IDRSOption(Int, pc, "-pc_poly_seed", "Seed of the random start vector", PCPolySetSeed, poly->seed);
   IDRSOptionEnum(pc, "-pc_poly_precision", "Precision of the values of the copy", PCPolySetPrecision, PCPolyPrecisions,
                  poly->precision);

@@ -105,7 +105,7 @@ PetscErrorCode PCPolySetRootsType(PC pc, PCPolyRootsType type)
   PetscCheck(type >= PC_POLY_ROOTS_GMRES && type <= PC_POLY_ROOTS_USER, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
              "-%spc_poly_roots %d: no such type", IDRSPrefix(pc), (int)type);
   PetscCheck(type != PC_POLY_ROOTS_USER || poly->nuser, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE,
-             "-%spc_poly_roots user: PCPolySetRoots() has given no roots", IDRSPrefix(pc));
+             "-%spc_poly_roots user: there are no roots; call PCPolySetRoots() first", IDRSPrefix(pc));
   if (type != poly->type) PCPolyChanged_Private(pc);
   poly->type = type;
   PetscFunctionReturn(PETSC_SUCCESS);

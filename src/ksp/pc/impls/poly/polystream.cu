@@ -183,7 +183,7 @@ static PetscErrorCode PCPolyCopyCreate_Stream(PCPolyCopy newcopy, Mat A, Vec inv
   if (inverse) PetscCall(VecGetArrayReadAndMemType(inverse, &copy->inverse, NULL));
   if (parallel) PetscCall(PCPolyStreamOuter(copy, A, why));
   PetscCall(MatStreamGetSettings_Private(block, &settings));
-  if (settings.ordered) *why = "a copy takes the order of the matrix, and -mat_stream_ordering is another one";
+  if (settings.ordered) *why = "a copy needs the order of the matrix; remove -mat_stream_ordering";
   else {
     PetscCall(IDRSStream_CUDA(&stream));
     copy->scale = 1.0; /* until it is known */

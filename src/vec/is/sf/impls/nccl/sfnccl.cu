@@ -272,8 +272,8 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
     nccl->agreed = PETSC_TRUE;
     PetscCall(
       PetscInfo(sf, states[0]
-                      ? "scatters go from GPU to GPU\n"
-                      : "scatters go by type basic: there is one process, or the arrays of the first scatter are on the host\n"));
+                      ? "scatters are between GPUs\n"
+                      : "scatters use type basic: there is one process, or the arrays of the first scatter are on the host\n"));
   }
   if (nccl->active) PetscCall(SFRootsUpdate_NCCL(sf, nccl));
   else *bs = 0;
@@ -455,7 +455,8 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
   while (nccl->exchanges) {
     SFExchange exchange = nccl->exchanges;
 
-    PetscCheck(!exchange->inuse, PetscObjectComm((PetscObject)sf), PETSC_ERR_ARG_WRONGSTATE, "A scatter has begun and not ended");
+    PetscCheck(!exchange->inuse, PetscObjectComm((PetscObject)sf), PETSC_ERR_ARG_WRONGSTATE,
+               "A scatter has not been ended; call PetscSFBcastEnd() or PetscSFReduceEnd()");
     PetscCall(PetscFree2(exchange->rootmessages, exchange->leafmessages));
     PetscCallCUDA(cudaFree(exchange->rootbuffer));
     PetscCallCUDA(cudaFree(exchange->leafbuffer));
@@ -500,11 +501,12 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
   if (isascii)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n",
-                                     nccl->active ? "from GPU to GPU"
-                                     : nccl->agreed
-                                       ? "by type basic: there is one process, or the arrays of the first were on the host"
-                                       : "none yet"));
+    PetscCall(
+      PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n",
+                             nccl->active ? "from GPU to GPU"
+                             : nccl->agreed
+                               ? "type basic, because there is one process, or the arrays of the first scatter were on the host"
+                               : "none yet"));
   PetscCall((*nccl->basic.View)(sf, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -188,7 +188,7 @@ static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
   *device->timedout = 0;
   PetscCheck(
     !timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "A solve kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout), because not all of its blocks are resident",
+    "A solve kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident",
     MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -442,7 +442,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCheck(
     !counts.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "A factorisation kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout), because not all of its blocks are resident",
+    "A factorisation kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident",
     MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   if (counts.count) PetscCall(IDRSFactorGetPivots(numeric, &counts, small));
   small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;

@@ -245,7 +245,7 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
   *whole->timedout = 0;
   PetscCheck(
     !timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "A kernel of matrix powers timed out after %g seconds (-petscidrs_nccl_timeout), because not all of its blocks are resident",
+    "A kernel of matrix powers timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident",
     (double)IDRSGetTimeout());
   PetscCall(IDRSGetCSR(powers->A, &steps->A));
   PetscCallCUDA(cudaGetDevice(&device));

@@ -329,7 +329,7 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
   PetscCall(IDRSWait_CUDA(task->work, cuda->sequence));
   PetscCheck(
     !result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "A kernel of KSPIDRS timed out after %g seconds (-petscidrs_nccl_timeout), because not all of its blocks are resident; "
+    "A kernel of KSPIDRS timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident; "
     "use -ksp_idrs_run steps",
     (double)IDRSGetTimeout());
   PetscCall(PetscArraycpy(task->work->storage, result->storage, IDRS_STORAGE(task->work->s)));

@@ -5,6 +5,7 @@
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsnorms.h>
 #include "idrsrowscatter.h"
 
 const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};

@@ -105,8 +105,7 @@ PetscErrorCode IDRSVecGram_CUDA(PetscInt n, Vec v[], PetscScalar W[])
   cudaStream_t       stream;
 
   PetscFunctionBegin;
-  PetscCheck(n <= IDRS_GRAM_MAX, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " vectors exceed the limit %d", n,
-             IDRS_GRAM_MAX);
+  PetscCheck(n <= IDRS_GRAM_MAX, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " vectors exceed IDRS_GRAM_MAX", n);
   PetscCall(VecGetLocalSize(v[0], &rows));
   K.rows  = (size_t)rows;
   K.count = (int)n;

@@ -5,7 +5,7 @@
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
-#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsnorms.h>
 
 /*
    Gets the back end of operations on these vectors, or NULL if there is none. The vectors may be in another memory than those of

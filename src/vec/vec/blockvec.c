@@ -1,6 +1,7 @@
 /* Back end "vec" of block IDR(s), by Vec calls. Columns of the shadow space are computed where they are used */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsnorms.h>
 #include "blockvec.h"
 
 PetscErrorCode IDRSBlockArray_Vec(Vec vec, PetscScalar **array)

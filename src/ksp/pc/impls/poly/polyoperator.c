@@ -4,6 +4,7 @@
 */
 #include "polyimpl.h"
 #include <petscidrs/private/idrsdiagonal.h>
+#include <petscidrs/private/idrsnorms.h>
 #include <petsc/private/matimpl.h>
 
 /* The diagonal is weak if an entry of a row is larger than its diagonal entry by more than this factor */

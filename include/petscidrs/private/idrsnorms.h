@@ -1,7 +1,7 @@
 /* The norms that PETSc caches */
 #pragma once
 
-#include <petscmat.h>
+#include <petscidrs/private/idrscompat.h>
 
 /*
    PETSc caches the norm of a vector. If the squares of the entries underflow, the cached norm is 0: then VecSet(v, 0) keeps the

@@ -5,6 +5,7 @@
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsnorms.h>
 
 /*

@@ -85,7 +85,7 @@ static __device__ __forceinline__ bool IDRSWholeAcceptUpdate(IDRSScalars *scalar
   return true;
 }
 
-/* Publishes entries of another vector than the one that a pass computes, after this thread has written them */
+/* Publishes entries of a vector that the pass does not compute, after this thread has written them */
 template <typename Publish>
 struct IDRSPublishOther {
   const Publish     &publish;

@@ -244,8 +244,8 @@ static PetscErrorCode KSPIDRSBlockIsFinite_Private(KSP ksp, const KSPIDRSBlockRu
 }
 
 /*
-   Starts single recurrences for right-hand sides that are not done, from the present iterate or the iterate of the last reliable
-   update, whichever has the smaller residual, and counts them
+   Starts single recurrences for right-hand sides that are not done, and counts them. They start from the present iterate or the
+   iterate of the last reliable update: from the iterate with the smaller residual
 */
 static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockCounts *counts)
 {

@@ -191,8 +191,8 @@ PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *run)
 }
 
 /*
-   KSPIDRSBlockAddSolutions_Private - Computes x_j += Z S_j for the marked right-hand sides, or, with NULL, for all that are not
-   done. Z must be complete
+   KSPIDRSBlockAddSolutions_Private - Computes x_j += Z S_j for the marked right-hand sides, or with NULL for all right-hand
+   sides that are not done. Z must be complete
 */
 PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSPIDRSBlockRun *run, const PetscBool marked[])
 {

@@ -190,7 +190,7 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
                                      " linearly independent residuals\n",
                                      idrs->blocks.columns, idrs->blocks.rank));
   if (idrs->blocks.single)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them went on without a block recurrence: %s\n",
+    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them continued without a block recurrence: %s\n",
                                      idrs->blocks.single, idrs->blocks.why));
   PetscCall(PetscMalloc1(results->count, &its));
   PetscCall(PetscArraycpy(its, results->its, results->count));

@@ -10,8 +10,8 @@ block recurrences, and beside KSPMatSolve() of PETSc's idr.\n\
                the time is divided by the iterations\n\
   -repeat r    timed runs; the median is shown (default 5)\n\
   -ways w1,w2,..  only these of together, mat, alone, block, idr, in the order of the columns of the table (default all)\n\
-  -recirculation n  the time to a solution of 2-D recirculating convection on an n x n grid with ILU(0), with single and with block\n\
-               recurrences\n\n";
+  -recirculation n  the time to a solution of 2-D recirculating convection on an n x n grid with ILU(0), with single and with\n\
+               block recurrences\n\n";
 
 #include <petscksp.h>
 #include <petsctime.h>

@@ -103,7 +103,7 @@ typedef struct {
 
 /* The report of a device that makes many steps at once */
 typedef struct {
-  PetscInt completed, matvecs; /* steps; matvecs, including those of updates and of the next step */
+  PetscInt completed, matvecs; /* steps; matvecs, including updates and the next step */
   PetscInt count, updates;
   /* ||r|| at the beginning of each step. The first step has a norm only if it belongs to the start or its norm is unreported */
   const PetscReal        *norms;
@@ -299,7 +299,7 @@ typedef struct {
   PetscErrorCode (*additerate)(const IDRSGroup *, const PetscInt[], Vec[]);
   PetscErrorCode (*residual)(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
   PetscErrorCode (*squares)(const IDRSGroup *, Vec[], PetscReal[]);
-  /* operations on blocks, whose columns may belong to several works; the diagonal and the seed are those of `work` */
+  /* operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work` */
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
   /* sums of this process, task by task */

@@ -88,7 +88,7 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 
     for (PetscInt i = offset[p]; i < offset[p + 1]; i++) {
       to[i] = memory + place[i - offset[p]] * halo->width * IDRS_PARTS;
-      /* the places of even exchanges follow those of odd exchanges */
+      /* the places of even exchanges are behind the places of odd exchanges */
       to[halo->items + i] = to[i] + place[-1];
     }
   }

@@ -79,7 +79,7 @@ static PetscErrorCode MatRetrieveValues_AIJStream(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Called by MatDestroy(), and by MatHeaderMerge(), which replaces the data of the matrix by those of another matrix of this type */
+/* Called by MatDestroy(), and by MatHeaderMerge(), which replaces the data of the matrix by the data of another */
 static PetscErrorCode MatDestroy_AIJStream(Mat A)
 {
   PetscErrorCode (*const destroy)(Mat) = MatStreamData(A)->parent.destroy;

@@ -59,7 +59,7 @@ static PetscErrorCode IDRSStreamGhostsLocate(IDRSStreamGhostPlan *plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Orders ghosts by chunks, in a chunk by distances, and otherwise as in the input, without those that are too distant */
+/* Orders ghosts by chunks, in a chunk by distances, and otherwise as in the input. Omits ghosts that are too distant */
 static PetscErrorCode IDRSStreamGhostsOrder(IDRSStreamGhostPlan *plan)
 {
   IDRSStreamGhosts ghosts = plan->ghosts;

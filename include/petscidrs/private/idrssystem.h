@@ -6,7 +6,7 @@
      x    0 at first, then the best verified iterate
      y    x + z, the iterate at the last omega step; the present one is y + U(:,0:columns) beta
 
-   The steps are the same as in idrscycle.c, with the algebra of idrsscalars.h, and the hashed shadow space with rows counted from the
+   The steps are as in idrscycle.c, with the algebra of idrsscalars.h, and the hashed shadow space with rows counted from the
    first row of the system. So the bits of a solution do not depend on the place of the system in the matrix. A member of the team
    has the same rows in all passes. It reads rows of other members only in products, between two barriers.
 

@@ -1,5 +1,5 @@
 /*
-   The test for small pivots, and the inverse of a diagonal tile without pivoting: its pivots are the pivots of a factorisation by rows
+   The test for small pivots, and the inverse of a diagonal tile without pivoting: with the pivots of a factorisation by rows
 
    No PETSc call: compiled for host and device. On a device the lanes of one warp share the work.
 */

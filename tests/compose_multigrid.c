@@ -222,6 +222,32 @@ static PetscErrorCode TestHard(const char type[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PCGAMG as the method itself: the smoothers work on the solution, and their rounding must not limit its accuracy */
+static PetscErrorCode TestMethod(void)
+{
+  Mat          A;
+  Vec          b, x;
+  KSP          ksp;
+  PetscOptions database;
+
+  PetscFunctionBeginUser;
+  PetscCall(HardCreate(HARD_NOTHING, 40, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPRICHARDSON));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 100));
+  PetscCall(OptionsPush("-pc_type gamg" SMOOTHER, &database));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved("multigrid without another method", ksp, A, b, x));
+  PetscCall(OptionsPop(&database));
+  PetscCall(DestroyAll(&ksp, &b, &x, &A));
+  PetscCall(Verdict(KSPRICHARDSON));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves on the first `most` of 17, 33 and 65 points in each direction, and compares the numbers of iterations */
 static PetscErrorCode TestGrids(Convected *convected, const char type[], PetscInt most)
 {
@@ -272,6 +298,7 @@ int main(int argc, char **argv)
     PetscCall(TestHard(types[i]));
     PetscCall(Verdict(types[i]));
   }
+  PetscCall(TestMethod());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -391,6 +391,69 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* x += B^{-1}(b - A x) with a work vector w; rounded: the residual may have the rounding of the copy */
+static PetscErrorCode PCPolyCorrect_Private(PC pc, Vec b, Vec x, PetscBool rounded, Vec w)
+{
+  PC_Poly  *poly   = (PC_Poly *)pc->data;
+  const Vec vecs[] = {b, x, w};
+  PetscBool has, packed = (PetscBool)(rounded && poly->op.copy && !poly->op.input && pc->mat == pc->pmat);
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < 3 && packed; i++) {
+    PetscCall(PCPolyHasVec_Private(pc, vecs[i], &has));
+    if (!has) packed = PETSC_FALSE;
+  }
+  if (packed) {
+    /* w = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
+    PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, b, w));
+    PetscCall(PCPolyMultiplyAddPacked_Private(&poly->op, PETSC_FALSE,
+                                              &(PCPolyProduct){.alpha = 1.0, .u = w, .beta = -1.0, .z = x, .y = w}));
+    PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_FALSE, w, NULL, w));
+  } else {
+    /* w = B^{-1}(b - A x) */
+    PetscCall(MatMult(pc->mat, x, w));
+    PetscCall(VecAYPX(w, -1.0, b));
+    PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, w, w));
+  }
+  PetscCall(VecAXPY(x, 1.0, w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The smoothing steps of multigrid. In one step the rounding of the copy changes x by little, as x is only a correction. If PCMG is
+   applied to the whole solution, it sets rtol to 0; then, and in several steps, the rounding would limit the accuracy
+*/
+static PetscErrorCode PCApplyRichardson_Poly(PC pc, Vec b, Vec x, Vec w, PetscReal rtol, PetscReal abstol, PetscReal dtol,
+                                             PetscInt its, PetscBool zeroguess, PetscInt *outits,
+                                             PCRichardsonConvergedReason *reason)
+{
+  const PetscBool rounded = (PetscBool)(its == 1 && rtol > 0.0);
+
+  PetscFunctionBegin;
+  (void)abstol; /* PCPreSolve_Poly() has made sure that nothing is tested */
+  (void)dtol;
+  for (PetscInt i = 0; i < its; i++) {
+    if (i == 0 && zeroguess) PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, b, x));
+    else PetscCall(PCPolyCorrect_Private(pc, b, x, rounded, w));
+  }
+  *outits = its;
+  *reason = PCRICHARDSON_CONVERGED_ITS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Smoothers compute no norm. KSPRICHARDSON makes its tests itself if it has to test convergence */
+static PetscErrorCode PCPreSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
+{
+  KSPNormType type;
+
+  PetscFunctionBegin;
+  (void)b;
+  (void)x;
+  PetscCall(KSPGetNormType(ksp, &type));
+  pc->ops->applyrichardson = type == KSP_NORM_NONE ? PCApplyRichardson_Poly : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Sets runs to PETSC_TRUE if the products of A and the polynomial need one pass over a streamed matrix, with vectors like x */
 static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
 {
@@ -693,6 +756,7 @@ PetscErrorCode PCCreate_Poly(PC pc)
   poly->degree = 8;
 
   pc->ops->setup          = PCSetUp_Poly;
+  pc->ops->presolve       = PCPreSolve_Poly;
   pc->ops->apply          = PCApply_Poly;
   pc->ops->applytranspose = PCApplyTranspose_Poly;
   pc->ops->reset          = PCReset_Poly;

@@ -13,7 +13,7 @@
    - Values are multiplied by a power of two, so that the largest is near the end of the range, and small values keep their digits.
    - On several processes the slices have the entries of the diagonal block. Other entries are in double precision, and are added
    after the halo of z has arrived.
-   - Long rows are in double precision, too, and in no slice.
+   - Long rows are in double precision, too, and in no slice. If all rows are long for a small matrix, there are no slices.
 */
 #include "../../../../sys/device/memory.h"
 #include "../../../../mat/cuda/messages.cuh"
@@ -64,6 +64,31 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
   IDRSKeepLargest(mine, largest);
 }
 
+/*
+   Copies all rows as long rows, without slices. Of few rows with many entries, a lane would process too many; a warp for each row
+   makes one kernel of the product and the vector operations, at the speed of MatMult()
+*/
+static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble nonzeros, IDRSSlicedCopy *sliced,
+                                        cudaStream_t stream, const char *why[])
+{
+  IDRSRowLengths lengths;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSSlicedDestroy(sliced));
+  *sliced     = {};
+  sliced->A.n = (uint32_t)source->A.n;
+  PetscCall(IDRSGetRowLengths(&source->A, 0, &lengths));
+  if (lengths.longrows < (unsigned int)source->A.n) *why = "it has empty rows, and rows that are too long for a lane";
+  else *why = IDRSDeclineLongRow(nonzeros, lengths.longest / IDRS_WARP);
+  if (!*why) PetscCall(IDRSCompressedRowsSelect(&source->A, 0, &lengths, &sliced->longrows, stream, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  sliced->A.longrows    = sliced->longrows.A;
+  sliced->A.longindices = sliced->longrows.rows;
+  PetscCall(IDRSCompressedRowsFill(source, &sliced->longrows, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Creates the copy of the diagonal block, without columns if that needs less memory */
 static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSSource *source, cudaStream_t stream,
                                          const char *why[])
@@ -85,7 +110,14 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   if (!source->A.n || *why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
-  if (!*why) *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
+  if (*why && nonzeros >= (PetscLogDouble)IDRS_WARP * source->A.n) {
+    *why = NULL;
+    PetscCall(PCPolyPackByWarps(source, nonzeros, sliced, stream, why));
+    copy->bytes = IDRSSlicedBytes(sliced);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   /* Without columns all entries of a slot have the same distance from the diagonal, which may need more slots */
   PetscCall(plan(true));

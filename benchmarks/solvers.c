@@ -252,7 +252,6 @@ static PetscErrorCode MeasurePC(const Benchmark *bench, Mat A, Vec b)
   for (PetscInt i = 0; i < 2; i++) {
     if (i) PetscCall(KSPDestroy(&ksp));
     PetscCall(CreateSolver(bench, A, KSPPREONLY, &ksp));
-    PetscCall(KSPSetType(ksp, KSPPREONLY)); /* also with -ksp_type */
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(MeasureSetUp(pc, b, &setup));
   }
@@ -343,6 +342,11 @@ int main(int argc, char **argv)
     PetscCall(PetscStrallocpy(KSPGMRES, &others[1]));
   }
 
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_type", &set));
+  if (set) {
+    PetscCall(PetscPrintf(comm, "-ksp_type is not used: each row of a table has its own method, see -others\n"));
+    PetscCall(PetscOptionsClearValue(NULL, "-ksp_type"));
+  }
   PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-pcs", pcs, &npcs, &set));
   if (!set) npcs = 0;
 

@@ -109,6 +109,7 @@ typedef enum {
   HARD_PROCESS,  /* all coarse levels on one process */
   HARD_BLOCKS,   /* two unknowns at a point */
   HARD_NEARLY,   /* three unknowns at a point, and a near null space */
+  HARD_GROUND,   /* diffusion with coefficients of different magnitude, as of ground with water */
   HARD_DIAGONAL, /* zero diagonal entries on all levels: the solve may fail */
   HARD_NAN,      /* a NaN in one entry: the solve must fail. PETSc itself does not smooth the prolongation then */
   HARDS
@@ -122,9 +123,17 @@ static const struct {
   {"levels on one process",   " -pc_gamg_process_eq_limit 9999", 1},
   {"two unknowns at a point", "",                                2},
   {"a near null space",       "",                                3},
+  {"ground with water",       "",                                1},
   {"zero diagonal entries",   "",                                1},
   {"NaN",                     " -pc_gamg_agg_nsmooths 0",        1}
 };
+
+/* The conductivity between two points: the harmonic mean of values without a pattern, whose logarithms are between -2 and 2 */
+static PetscReal Conductivity(PetscInt p, PetscInt q)
+{
+  return 2.0 / (PetscExpReal(2.0 * PetscSinReal(1.0 + 1.7 * p + 0.3 * p * p)) +
+                PetscExpReal(2.0 * PetscSinReal(1.0 + 1.7 * q + 0.3 * q * q)));
+}
 
 /* Creates convection and diffusion on m x m points, where several unknowns at a point react with each other */
 static PetscErrorCode HardCreate(Hard hard, PetscInt m, Mat *A)
@@ -141,11 +150,14 @@ static PetscErrorCode HardCreate(Hard hard, PetscInt m, Mat *A)
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt row = begin; row < end; row++) {
     const PetscInt p = row / bs, i = p % m, j = p / m;
+    PetscReal      sum = 0.0;
 
+    for (int d = 1; d < 5; d++) sum += Conductivity(p, p + neighbors[d]);
     for (int d = 0; d < 5; d++) {
       const PetscBool   inside = (PetscBool)((d != 1 || i < m - 1) && (d != 2 || i > 0) && (d != 3 || j < m - 1) &&
                                            (d != 4 || j > 0));
       const PetscScalar value  = hard == HARD_DIAGONAL ? (d % 2 ? 1.0 : -1.0) * (d ? 1.0 : 0.0)
+                               : hard == HARD_GROUND   ? (d ? -Conductivity(p, p + neighbors[d]) : sum)
                                : d                     ? -1.0 + (d % 2 ? 0.4 : -0.4)
                                                        : 4.0;
 

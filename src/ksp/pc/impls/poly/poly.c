@@ -726,6 +726,10 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   the transpose of `PCApply()` up to the rounding of the values; for methods that use both, such as `KSPBICG`, use
   `-pc_poly_precision double`.
 
+  As a smoother of multigrid, with `KSPRICHARDSON` and without a norm, one iteration multiplies by the copy also for the residual
+  b - Ax. The rounding of the copy changes the correction by less than a percent. `MatMult()` is used in several iterations, and if
+  the relative tolerance is 0, as `PCMG` sets it if it is not a preconditioner but the method.
+
   With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and the next product with the operator need
   one pass over the matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.
 

@@ -351,6 +351,7 @@ static PetscErrorCode TestPrinted(Mat A)
   } cases[] = {
     {1,       0, "",                                                                 "one by one: ... one"                    },
     {COLUMNS, 0, "",                                                                 "6 right-hand sides ... at the same time"},
+    {COLUMNS, 0, "-p_pc_type poly",                                                  "6 right-hand sides ... at the same time"},
     {COLUMNS, 0, "-p_ksp_idrs_width 1",                                              "one by one: ... width"                  },
     {COLUMNS, 1, "-p_ksp_idrs_block -p_" SHORT_MONITOR " ascii:monitor.txt",         "6 right-hand sides ... at the same time"},
     {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_true_residual ascii:monitor.txt",

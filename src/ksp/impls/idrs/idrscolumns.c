@@ -35,7 +35,7 @@ static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, cons
   *why = NULL;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPOLY, &poly)); /* its function is for KSPRICHARDSON only */
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPOLY, &poly)); /* its functions are for KSPRICHARDSON only */
   if (count == 1) *why = "there is only one";
   else if (idrs->set.width == 1) *why = "-ksp_idrs_width 1";
   else if (idrs->set.smoothing) *why = "residual smoothing";
@@ -44,7 +44,7 @@ static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, cons
   else if (!KSPIDRSMonitorsNorms(ksp)) *why = "a monitor may ask for the solution";
   else if (ksp->guess || ksp->guess_knoll) *why = "an initial guess is computed for each";
   else if (differences) *why = "the operator is of type " MATMFFD;
-  else if (ksp->presolve || ksp->postsolve || (ksp->pc->ops->presolve && !poly) || ksp->pc->ops->postsolve)
+  else if (ksp->presolve || ksp->postsolve || (!poly && (ksp->pc->ops->presolve || ksp->pc->ops->postsolve)))
     *why = "something is to be done before and after each solve";
   else if (IDRSHasDiagonalScale(ksp)) *why = "the system is scaled for each solve";
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -394,24 +394,35 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x += B^{-1}(b - A x) with a work vector w; rounded: the residual may have the rounding of the copy */
+/*
+   x += B^{-1}(b - A x) with a work vector w; rounded: the residual may have the rounding of the copy. All processes decide alike
+   about the copy, because its products communicate; each copies vectors of another type to its own
+*/
 static PetscErrorCode PCPolyCorrect_Private(PC pc, Vec b, Vec x, PetscBool rounded, Vec w)
 {
-  PC_Poly  *poly   = (PC_Poly *)pc->data;
-  const Vec vecs[] = {b, x, w};
-  PetscBool has, packed = (PetscBool)(rounded && poly->op.copy && !poly->op.input && pc->mat == pc->pmat);
+  PC_Poly         *poly = (PC_Poly *)pc->data;
+  PCPolyOperator  *op   = &poly->op;
+  PetscBool        hasb, hasx, hasw;
+  PetscObjectState state;
+  Vec              c;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < 3 && packed; i++) {
-    PetscCall(PCPolyHasVec_Private(pc, vecs[i], &has));
-    if (!has) packed = PETSC_FALSE;
-  }
-  if (packed) {
-    /* w = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
-    PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, b, w));
-    PetscCall(PCPolyMultiplyAddPacked_Private(&poly->op, PETSC_FALSE,
-                                              &(PCPolyProduct){.alpha = 1.0, .u = w, .beta = -1.0, .z = x, .y = w}));
-    PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_FALSE, w, NULL, w));
+  PetscCall(PetscObjectStateGet((PetscObject)pc->mat, &state));
+  /* the copy is of A itself, unless the preconditioner is of another matrix, or was kept for new values */
+  if (rounded && op->copy && pc->mat == op->A && state == poly->state) {
+    PetscCall(PCPolyHasVec_Private(pc, b, &hasb));
+    PetscCall(PCPolyHasVec_Private(pc, x, &hasx));
+    PetscCall(PCPolyHasVec_Private(pc, w, &hasw));
+    if (!hasw && !poly->staged) PetscCall(VecDuplicate(op->w, &poly->staged));
+    c = hasw ? w : poly->staged;
+    if (!hasb) PetscCall(VecCopy(b, c));
+    if (!hasx) PetscCall(VecCopy(x, op->w));
+    /* c = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
+    PetscCall(PCPolyScale_Private(op, PETSC_FALSE, hasb ? b : c, c));
+    PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE,
+                                              &(PCPolyProduct){.alpha = 1.0, .u = c, .beta = -1.0, .z = hasx ? x : op->w, .y = c}));
+    PetscCall(PCPolyEvaluate_Private(op, &poly->p, PETSC_FALSE, PETSC_FALSE, c, NULL, c));
+    if (!hasw) PetscCall(VecCopy(c, w));
   } else {
     /* w = B^{-1}(b - A x) */
     PetscCall(MatMult(pc->mat, x, w));
@@ -423,7 +434,7 @@ static PetscErrorCode PCPolyCorrect_Private(PC pc, Vec b, Vec x, PetscBool round
 }
 
 /*
-   The smoothing steps of multigrid. In one step the rounding of the copy changes x by little, as x is only a correction. If PCMG is
+   The steps of a smoother of PCMG. In one step the rounding of the copy changes x by little, as x is only a correction. If PCMG is
    applied to the whole solution, it sets rtol to 0; then, and in several steps, the rounding would limit the accuracy
 */
 static PetscErrorCode PCApplyRichardson_Poly(PC pc, Vec b, Vec x, Vec w, PetscReal rtol, PetscReal abstol, PetscReal dtol,
@@ -444,16 +455,36 @@ static PetscErrorCode PCApplyRichardson_Poly(PC pc, Vec b, Vec x, Vec w, PetscRe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Smoothers compute no norm. KSPRICHARDSON makes its tests itself if it has to test convergence */
+/*
+   Lets a smoother of PCMG use the function above, if it tests nothing and the function does what KSPRICHARDSON would do: with two
+   work vectors it does not choose the scale of its steps, and without a null space there is nothing to remove
+*/
 static PetscErrorCode PCPreSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
 {
-  KSPNormType type;
+  KSPNormType  type;
+  MatNullSpace nullspace;
+  PetscInt     level;
+  PetscBool    smooths;
 
   PetscFunctionBegin;
   (void)b;
   (void)x;
   PetscCall(KSPGetNormType(ksp, &type));
-  pc->ops->applyrichardson = type == KSP_NORM_NONE ? PCApplyRichardson_Poly : NULL;
+  PetscCall(MatGetNullSpace(pc->mat, &nullspace));
+  PetscCall(PetscObjectComposedDataGetInt((PetscObject)ksp, PetscMGLevelId, level, smooths));
+  (void)level;
+  pc->ops->applyrichardson = smooths && type == KSP_NORM_NONE && !nullspace && ksp->nwork == 2 ? PCApplyRichardson_Poly : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Other solvers that share the preconditioner may test convergence */
+static PetscErrorCode PCPostSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PetscFunctionBegin;
+  (void)ksp;
+  (void)b;
+  (void)x;
+  pc->ops->applyrichardson = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -532,6 +563,7 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PetscCall(PCPolySetUpOperator_Private(pc, match));
   if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
+  PetscCall(PetscObjectStateGet((PetscObject)poly->op.A, &poly->state));
   /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
   PetscCall(PCPolyIsStreamed_Private(&poly->op, poly->op.w, &streamed));
   pc->ops->applyBA = streamed && !poly->op.matching ? PCApplyBA_Poly : NULL;
@@ -647,6 +679,7 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PC_Poly *poly = (PC_Poly *)pc->data;
 
   PetscFunctionBegin;
+  PetscCall(MatDestroy(&poly->op.A));
   PetscCall(VecDestroy(&poly->op.inverse));
   PetscCall(VecDestroy(&poly->op.w));
   PetscCall(VecDestroy(&poly->op.t));
@@ -724,14 +757,14 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   Other matrices are multiplied by a copy, and the vector operations are in the same loops. If the vectors are in the memory of the
   host, the copy of a `MATAIJ` has values in single precision and 16-bit column indices. If they are on the GPU, the copy of a
   `MATAIJCUSPARSE` has values in half precision, and no column indices if the entries are on diagonals. The largest value is scaled
-  to the end of the range, and rows that are much longer than the others are in double precision, or all rows of a small matrix whose
-  rows have 32 entries or more. `-ksp_view` shows the size of the copy. Matrices without a copy, and transposed applications, use `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is
-  the transpose of `PCApply()` up to the rounding of the values; for methods that use both, such as `KSPBICG`, use
-  `-pc_poly_precision double`.
+  to the end of the range, and rows that are much longer than the others are in double precision, or all rows of a small matrix with
+  32 or more entries a row. `-ksp_view` shows the size of the copy. Matrices without a copy, and transposed applications, use
+  `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the rounding of the values; for
+  methods that use both, such as `KSPBICG`, use `-pc_poly_precision double`.
 
-  As a smoother of multigrid, with `KSPRICHARDSON` and without a norm, one iteration multiplies by the copy also for the residual
-  b - Ax. The rounding of the copy changes the correction by less than a percent. `MatMult()` is used in several iterations, and if
-  the relative tolerance is 0, as `PCMG` sets it if it is not a preconditioner but the method.
+  As a smoother of `PCMG`, with one iteration of `KSPRICHARDSON`, it multiplies by the copy also for the residual b - Ax. The
+  rounding of the copy changes the correction by less than a percent. `MatMult()` is used in several iterations, and if the relative
+  tolerance is 0, as `PCMG` sets it if it is not a preconditioner but the method.
 
   With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and the next product with the operator need
   one pass over the matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.
@@ -764,6 +797,7 @@ PetscErrorCode PCCreate_Poly(PC pc)
 
   pc->ops->setup          = PCSetUp_Poly;
   pc->ops->presolve       = PCPreSolve_Poly;
+  pc->ops->postsolve      = PCPostSolve_Poly;
   pc->ops->apply          = PCApply_Poly;
   pc->ops->applytranspose = PCApplyTranspose_Poly;
   pc->ops->reset          = PCReset_Poly;

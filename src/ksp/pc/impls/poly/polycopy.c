@@ -68,12 +68,13 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   PetscFunctionBegin;
   *newcopy = NULL;
   PetscCall(PCPolyCopyGetOps(op->A, op->w, &ops, why));
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscNew(newcopy));
   /* If one process has no copy, or entries that its precision does not hold, no process has one */
-  (*newcopy)->ops       = ops;
-  (*newcopy)->precision = PetscMax(precision, ops->narrowest);
-  PetscCall(ops->create(*newcopy, op->A, op->inverse, unit, why, &finite));
+  if (ops) {
+    PetscCall(PetscNew(newcopy));
+    (*newcopy)->ops       = ops;
+    (*newcopy)->precision = PetscMax(precision, ops->narrowest);
+    PetscCall(ops->create(*newcopy, op->A, op->inverse, unit, why, &finite));
+  }
   bad[0] = *why != NULL;
   bad[1] = !finite;
   IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)op->A));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <petsc/private/pcimpl.h>
+#include <petsc/private/kspimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsplace.h>
@@ -84,24 +85,25 @@ typedef struct {
 
 typedef struct {
   /* Settings */
-  PetscInt        degree;
-  PetscInt        seed; /* of the start vector */
-  PCPolyRootsType type;
-  PetscBool       reuse;     /* keep the polynomial when A changes */
-  PCPolyPrecision precision; /* of the values of the copy */
-  PCPolyScaling   scaling;   /* of the matrix, as requested */
-  PetscInt        nuser;     /* roots set by the user */
-  IDRSRoot       *user;
-  PCPolyOperator  op;         /* its A is not referenced: pc->pmat at the set-up, or matched */
-  Mat             matched;    /* the permuted and scaled matrix of a matching, or NULL */
-  PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
-  PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
-  Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
-  PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel: they are small then */
-  PCPolySteps     steps;      /* of the polynomial below */
-  IDRSPolynomial  polynomial; /* for kernels of a solver */
-  const char     *nocopy;     /* the reason why there is no copy, or NULL */
-  const char     *nomatching; /* the reason why there is no matching, or NULL */
+  PetscInt         degree;
+  PetscInt         seed; /* of the start vector */
+  PCPolyRootsType  type;
+  PetscBool        reuse;     /* keep the polynomial when A changes */
+  PCPolyPrecision  precision; /* of the values of the copy */
+  PCPolyScaling    scaling;   /* of the matrix, as requested */
+  PetscInt         nuser;     /* roots set by the user */
+  IDRSRoot        *user;
+  PCPolyOperator   op;         /* its A is pc->pmat at the set-up, or matched */
+  PetscObjectState state;      /* of op.A at the set-up */
+  Mat              matched;    /* the permuted and scaled matrix of a matching, or NULL */
+  PetscInt         small;      /* rows of all processes that are scaled by their largest entry */
+  PetscBool        weak;       /* auto: the diagonal is weak, so that a matching may be better */
+  Vec              staged;     /* replaces vectors of another type than op.w, or NULL */
+  PCPolyVecs       vecs;       /* kept for new values if all products of an application are in one kernel: they are small then */
+  PCPolySteps      steps;      /* of the polynomial below */
+  IDRSPolynomial   polynomial; /* for kernels of a solver */
+  const char      *nocopy;     /* the reason why there is no copy, or NULL */
+  const char      *nomatching; /* the reason why there is no matching, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */

@@ -92,6 +92,8 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   if (!poly->op.t) PetscCall(VecDuplicate(poly->op.w, &poly->op.t));
   if (!match) PetscCall(PCPolyDestroyMatching_Private(pc));
   else if (!poly->op.matching) PetscCall(PCPolyCreateMatching_Private(pc, PETSC_FALSE));
+  PetscCall(PetscObjectReference((PetscObject)(poly->matched ? poly->matched : pc->pmat)));
+  PetscCall(MatDestroy(&poly->op.A));
   poly->op.A = poly->matched ? poly->matched : pc->pmat;
   PetscCall(PCPolyGetDiagonal_Private(pc, &known));
   poly->small = 0;

@@ -230,8 +230,8 @@ static PetscErrorCode TestSmoother(void)
       for (PetscInt smooths = 0; smooths < 2; smooths++) {
         KSPConvergedReason reason;
 
-        PetscCall(PetscObjectComposedDataSetInt((PetscObject)problem.ksp, PetscMGLevelId, 1));
-        if (!smooths) PetscCall(PetscObjectStateIncrease((PetscObject)problem.ksp)); /* the data are of an older state */
+        if (smooths) PetscCall(PetscObjectComposedDataSetInt((PetscObject)problem.ksp, PetscMGLevelId, 1));
+        else PetscCall(PetscObjectStateIncrease((PetscObject)problem.ksp)); /* data of an older state do not count */
         PetscCall(VecSetGeneral(smooths ? problem.x : x, 3.0));
         PetscCall(KSPSolve(problem.ksp, problem.b, smooths ? problem.x : x));
         PetscCall(KSPGetConvergedReason(problem.ksp, &reason));

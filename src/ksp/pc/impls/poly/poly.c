@@ -350,6 +350,19 @@ static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sets here to x, or to the vector that replaces x if x has another type or memory than the work vectors */
+static PetscErrorCode PCPolyGetHere_Private(PC pc, Vec x, Vec *here)
+{
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  PetscBool has;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolyHasVec_Private(pc, x, &has));
+  if (!has && !poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
+  *here = has ? x : poly->staged;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* y = B^{-1}x, or B^{-T}x, for vectors in the memory of the work vectors; x may be y */
 static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
@@ -367,15 +380,14 @@ static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x,
 /* The same for vectors in any memory: the matrix may be on the GPU, and the vectors on the host */
 static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool hasx, hasy;
+  PC_Poly *poly = (PC_Poly *)pc->data;
+  Vec      herex, herey;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyHasVec_Private(pc, x, &hasx));
-  PetscCall(PCPolyHasVec_Private(pc, y, &hasy));
-  if (hasx && hasy) PetscCall(PCPolyApplyHere_Private(pc, transpose, x, y));
+  PetscCall(PCPolyGetHere_Private(pc, x, &herex));
+  PetscCall(PCPolyGetHere_Private(pc, y, &herey));
+  if (herex == x && herey == y) PetscCall(PCPolyApplyHere_Private(pc, transpose, x, y));
   else {
-    if (!poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
     PetscCall(VecCopy(x, poly->staged));
     PetscCall(PCPolyApplyHere_Private(pc, transpose, poly->staged, poly->staged));
     PetscCall(VecCopy(poly->staged, y));
@@ -405,27 +417,27 @@ static PetscErrorCode PCPolyCorrect_Private(PC pc, Vec b, Vec x, PetscBool round
 {
   PC_Poly         *poly = (PC_Poly *)pc->data;
   PCPolyOperator  *op   = &poly->op;
-  PetscBool        hasb, hasx, hasw;
   PetscObjectState state;
-  Vec              c;
+  Vec              hereb, herex, c;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectStateGet((PetscObject)pc->mat, &state));
   /* the copy is of A itself, unless the preconditioner is of another matrix, or was kept for new values */
-  if (rounded && op->copy && pc->mat == op->A && state == poly->state) {
-    PetscCall(PCPolyHasVec_Private(pc, b, &hasb));
-    PetscCall(PCPolyHasVec_Private(pc, x, &hasx));
-    PetscCall(PCPolyHasVec_Private(pc, w, &hasw));
-    if (!hasw && !poly->staged) PetscCall(VecDuplicate(op->w, &poly->staged));
-    c = hasw ? w : poly->staged;
-    if (!hasb) PetscCall(VecCopy(b, c));
-    if (!hasx) PetscCall(VecCopy(x, op->w));
+  if (rounded && op->copy && pc->mat == op->A && state == op->state) {
+    PetscCall(PCPolyGetHere_Private(pc, b, &hereb));
+    PetscCall(PCPolyGetHere_Private(pc, x, &herex));
+    PetscCall(PCPolyGetHere_Private(pc, w, &c));
+    if (hereb != b) PetscCall(VecCopy(b, hereb));
+    if (herex != x) {
+      herex = op->w; /* c may be the replacement */
+      PetscCall(VecCopy(x, herex));
+    }
     /* c = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
-    PetscCall(PCPolyScale_Private(op, PETSC_FALSE, hasb ? b : c, c));
-    PetscCall(PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE,
-                                              &(PCPolyProduct){.alpha = 1.0, .u = c, .beta = -1.0, .z = hasx ? x : op->w, .y = c}));
+    PetscCall(PCPolyScale_Private(op, PETSC_FALSE, hereb, c));
+    PetscCall(
+      PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = c, .beta = -1.0, .z = herex, .y = c}));
     PetscCall(PCPolyEvaluate_Private(op, &poly->p, PETSC_FALSE, PETSC_FALSE, c, NULL, c));
-    if (!hasw) PetscCall(VecCopy(c, w));
+    if (c != w) PetscCall(VecCopy(c, w));
   } else {
     /* w = B^{-1}(b - A x) */
     PetscCall(MatMult(pc->mat, x, w));
@@ -566,7 +578,7 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
   PetscCall(PCPolySetUpOperator_Private(pc, match));
   if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
-  PetscCall(PetscObjectStateGet((PetscObject)poly->op.A, &poly->state));
+  PetscCall(PetscObjectStateGet((PetscObject)poly->op.A, &poly->op.state));
   /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
   PetscCall(PCPolyIsStreamed_Private(&poly->op, poly->op.w, &streamed));
   pc->ops->applyBA = streamed && !poly->op.matching ? PCApplyBA_Poly : NULL;

@@ -13,7 +13,8 @@
    - Values are multiplied by a power of two, so that the largest is near the end of the range, and small values keep their digits.
    - On several processes the slices have the entries of the diagonal block. Other entries are in double precision, and are added
    after the halo of z has arrived.
-   - Long rows are in double precision, too, and in no slice. If all rows are long for a small matrix, there are no slices.
+   - Long rows are in double precision, too, and in no slice. If a small matrix has so many entries in each row that a lane would
+   process a row too slowly, all its rows count as long, and there are no slices.
 */
 #include "../../../../sys/device/memory.h"
 #include "../../../../mat/cuda/messages.cuh"
@@ -65,8 +66,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
 }
 
 /*
-   Copies all rows as long rows, without slices. Of few rows with many entries, a lane would process too many; a warp for each row
-   makes one kernel of the product and the vector operations, at the speed of MatMult()
+   Copies all rows as long rows, without slices. If a matrix has few rows with many entries, lanes process their rows too slowly.
+   With a warp for each row the product takes the time of MatMult(), and the vector operations are in the same kernel
 */
 static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble nonzeros, IDRSSlicedCopy *sliced,
                                         cudaStream_t stream, const char *why[])

@@ -62,12 +62,13 @@ typedef struct {
 
 /* D^{-1}A; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
 typedef struct {
-  Mat          A;
-  IDRSMatching matching; /* or NULL */
-  Vec          input;    /* with a matching, diagonal of D^{-1} P Dr P^T: an application begins with D^{-1} P Dr x; else NULL */
-  Vec          inverse;  /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
-  Vec          w, t;     /* work vectors: of the factors, of the product */
-  PCPolyCopy   copy;     /* NULL if products are by MatMult() */
+  Mat              A;
+  PetscObjectState state;    /* of A at the set-up */
+  IDRSMatching     matching; /* or NULL */
+  Vec              input;    /* with a matching, diagonal of D^{-1} P Dr P^T: an application begins with D^{-1} P Dr x; else NULL */
+  Vec              inverse;  /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
+  Vec              w, t;     /* work vectors: of the factors, of the product */
+  PCPolyCopy       copy;     /* NULL if products are by MatMult() */
 } PCPolyOperator;
 
 /* Coefficients of steps of matrix powers; one more than p has factors */
@@ -85,25 +86,24 @@ typedef struct {
 
 typedef struct {
   /* Settings */
-  PetscInt         degree;
-  PetscInt         seed; /* of the start vector */
-  PCPolyRootsType  type;
-  PetscBool        reuse;     /* keep the polynomial when A changes */
-  PCPolyPrecision  precision; /* of the values of the copy */
-  PCPolyScaling    scaling;   /* of the matrix, as requested */
-  PetscInt         nuser;     /* roots set by the user */
-  IDRSRoot        *user;
-  PCPolyOperator   op;         /* its A is pc->pmat at the set-up, or matched */
-  PetscObjectState state;      /* of op.A at the set-up */
-  Mat              matched;    /* the permuted and scaled matrix of a matching, or NULL */
-  PetscInt         small;      /* rows of all processes that are scaled by their largest entry */
-  PetscBool        weak;       /* auto: the diagonal is weak, so that a matching may be better */
-  Vec              staged;     /* replaces vectors of another type than op.w, or NULL */
-  PCPolyVecs       vecs;       /* kept for new values if all products of an application are in one kernel: they are small then */
-  PCPolySteps      steps;      /* of the polynomial below */
-  IDRSPolynomial   polynomial; /* for kernels of a solver */
-  const char      *nocopy;     /* the reason why there is no copy, or NULL */
-  const char      *nomatching; /* the reason why there is no matching, or NULL */
+  PetscInt        degree;
+  PetscInt        seed; /* of the start vector */
+  PCPolyRootsType type;
+  PetscBool       reuse;     /* keep the polynomial when A changes */
+  PCPolyPrecision precision; /* of the values of the copy */
+  PCPolyScaling   scaling;   /* of the matrix, as requested */
+  PetscInt        nuser;     /* roots set by the user */
+  IDRSRoot       *user;
+  PCPolyOperator  op;         /* its A is pc->pmat at the set-up, or matched */
+  Mat             matched;    /* the permuted and scaled matrix of a matching, or NULL */
+  PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
+  PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
+  Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
+  PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel: they are small then */
+  PCPolySteps     steps;      /* of the polynomial below */
+  IDRSPolynomial  polynomial; /* for kernels of a solver */
+  const char     *nocopy;     /* the reason why there is no copy, or NULL */
+  const char     *nomatching; /* the reason why there is no matching, or NULL */
   /* The polynomial */
   PCPolynomial p;
   PetscReal    seen;                                         /* the residual of p as computed */

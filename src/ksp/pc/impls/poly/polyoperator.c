@@ -85,6 +85,7 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   PC_Poly    *poly = (PC_Poly *)pc->data;
   PetscBool   known;
   PetscReal   most;
+  Mat         A;
   PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
 
   PetscFunctionBegin;
@@ -92,9 +93,10 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   if (!poly->op.t) PetscCall(VecDuplicate(poly->op.w, &poly->op.t));
   if (!match) PetscCall(PCPolyDestroyMatching_Private(pc));
   else if (!poly->op.matching) PetscCall(PCPolyCreateMatching_Private(pc, PETSC_FALSE));
-  PetscCall(PetscObjectReference((PetscObject)(poly->matched ? poly->matched : pc->pmat)));
+  A = poly->matched ? poly->matched : pc->pmat;
+  PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&poly->op.A));
-  poly->op.A = poly->matched ? poly->matched : pc->pmat;
+  poly->op.A = A;
   PetscCall(PCPolyGetDiagonal_Private(pc, &known));
   poly->small = 0;
   poly->weak  = PETSC_FALSE;

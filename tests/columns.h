@@ -34,7 +34,7 @@ static inline PetscErrorCode BlockColumn(BlockKind kind, PetscInt j, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a block of so many columns for this matrix, in the memory of its vectors */
+/* Creates a block with this number of columns for this matrix, in the memory of its vectors */
 static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
 {
   PetscInt  n;

@@ -289,7 +289,7 @@ static PetscErrorCode SystemDestroy(System *system)
 
 /*
    Solves the preconditioned system with the method without a preconditioner: A B^{-1} y = r on the right, B^{-1}A x = B^{-1}r on
-   the left. Norms are those that the solver monitors.
+   the left. The solver monitors the same norms.
 */
 static PetscErrorCode SolveTextbook(const System *system, Method method, const PetscScalar *P, PetscInt rhs, History *history)
 {

@@ -344,7 +344,7 @@ static PetscErrorCode MonitorNothing(KSP ksp, PetscInt it, PetscReal rnorm, void
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves with a monitor and so many rows that the host waits for each product */
+/* Solves with a monitor. The matrix has enough rows that the host waits for each product */
 static PetscErrorCode Wait(PetscInt n)
 {
   PetscErrorCode ierr;

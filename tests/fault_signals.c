@@ -16,7 +16,7 @@ static void Interrupt(int number)
   interrupts++;
 }
 
-/* Sends a signal every so many microseconds, or none any more for 0; interrupted system calls are not restarted */
+/* Sends a signal after each interval of this length, or ends the signals if it is 0; interrupted system calls are not restarted */
 static PetscErrorCode SetTimer(int microseconds)
 {
   const struct itimerval timer = {

@@ -1,5 +1,5 @@
 /*
-   Findings of a test program. Every process counts its comparisons and prints those that fail. One line for each subject says
+   Findings of a test program. Every process counts its comparisons and prints the failed ones. One line for each subject says
    whether all comparisons on all processes held, so that one expected file serves all back ends. Expected errors are kept, not
    printed.
 */

@@ -5,9 +5,9 @@ static char help[] = "KSPMatSolve() with block recurrences of KSPIDRS. Every col
 #define COLUMNS 8
 
 /*
-   In single precision rounding errors of the vectors grow from cycle to cycle in a block of so many columns, even if all sums and
-   the algebra are in double precision. The block recurrence then saves no matvecs and breaks down, and its columns continue with
-   single recurrences. They are still solved; counts are checked for a few cycles, or with a larger bound
+   In single precision rounding errors of the vectors grow from cycle to cycle in a block with this number of columns, even if all
+   sums and the algebra are in double precision. The block recurrence then saves no matvecs and breaks down, and its columns
+   continue with single recurrences. They are still solved; counts are checked for a few cycles, or with a larger bound
 */
 #define SINGLE PetscDefined(USE_REAL_SINGLE)
 

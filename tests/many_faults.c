@@ -341,7 +341,7 @@ static PetscErrorCode FailingTest(KSP ksp, PetscInt it, PetscReal rnorm, KSPConv
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A preconditioner that fails for some right-hand sides is still used for those that start later */
+/* If a preconditioner fails for some right-hand sides, later right-hand sides still use it */
 static PetscErrorCode TestInner(Mat A)
 {
   const KSPConvergedReason *reasons;

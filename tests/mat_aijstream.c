@@ -1,5 +1,5 @@
 static char help[] = "MATAIJSTREAM: a MATAIJ whose products are computed on an emulated device. After each operation that\n\
-changes a matrix the product is that of a MATAIJ, and only memory that the matrix still has is pinned.\n\
+changes a matrix the product equals the product of a MATAIJ, and only memory that the matrix still has is pinned.\n\
   -vec_type cuda - on a GPU instead\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_DEFAULT */
@@ -66,7 +66,7 @@ static PetscErrorCode StreamDestroy(const char what[], Mat *A, Device *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that |x - y| is at most so many times the rounding error of y; overwrites x */
+/* Checks that |x - y| is at most this number times the rounding error of y; overwrites x */
 static PetscErrorCode CheckClose(const char what[], PetscReal errors, Vec x, Vec y)
 {
   PetscReal norm, size;

@@ -139,14 +139,16 @@ static void SetSums(Reference *reference, PetscInt step, PetscInt k)
 /* Makes step k of all three. x of the block recurrence is scaled by its T */
 static PetscErrorCode Continue(Reference *reference, Both *both, PetscInt k)
 {
-  const PetscInt        s      = reference->s;
-  const IDRSBlockBounds bounds = {.count = 1, .low = {-1.0}, .high = PETSC_MAX_REAL, .cosine = reference->cosine};
-  const PetscScalar    *sums   = reference->sums;
-  IDRSBlockNorms        norms  = {.peak = 0.0};
-  PetscScalar           block[IDRS_SUMS(MAX_S, 1)];
-  PetscReal             rnorm, scale = k < s ? PetscRealPart(both->block.T[0]) : 1.0;
+  const PetscInt     s      = reference->s;
+  const PetscScalar *sums   = reference->sums;
+  IDRSBlockNorms     norms  = {.peak = 0.0};
+  IDRSBlockBounds    bounds = {.count = 1};
+  PetscScalar        block[IDRS_SUMS(MAX_S, 1)];
+  PetscReal          rnorm, scale = k < s ? PetscRealPart(both->block.T[0]) : 1.0;
 
   PetscFunctionBeginUser;
+  bounds.low[0] = -1.0;
+  bounds.norm   = (IDRSBounds){-1.0, PETSC_MAX_REAL, reference->cosine};
   if (k < s) reference->scale[k] = scale;
   for (PetscInt i = 0; i < s; i++) {
     block[i]     = scale * sums[IDRS_SUM_PX(s) + i];

@@ -465,33 +465,41 @@ static PetscInt BlockTasks(const Block *block, PetscInt k, IDRSBlockVec both[], 
 /* Makes sums, algebra and combines of step k, by the queue of a device or on the host; then the sums once more */
 static PetscErrorCode BlockStep(Block *block, PetscInt k, PetscBool queue, IDRSBlockNorms *norms)
 {
-  const PetscInt  s = block->s, m = block->m;
-  IDRSBlockBounds bounds = {.count = m, .high = PETSC_MAX_REAL, .anchornorm = PETSC_MAX_REAL, .cosine = 0.5};
-  IDRSBlockVec    both[2 * IDRS_MAX_WIDTH];
-  IDRSBlockDots   dots[2];
-  IDRSBlockStep   step = {.k = k, .tasks = BlockTasks(block, k, both, dots), .dots = dots};
+  const PetscInt m    = block->m;
+  const IDRSStep step = {.k = k};
+  IDRSBlockVec   both[2 * IDRS_MAX_WIDTH];
+  IDRSBlockDots  dots[2];
+  IDRSBlock      run = {
+         .algebra = block->algebra,
+         .bounds  = {.count = m, .norm = {.low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5}, .anchornorm = PETSC_MAX_REAL},
+         .tasks   = BlockTasks(block, k, both, dots),
+         .count   = block->nsums,
+         .dots    = dots,
+         .sums    = block->sum,
+         .results = block->sums,
+         .norms   = {.peak = 1.0}
+  };
 
   PetscFunctionBeginUser;
-  *norms                        = (IDRSBlockNorms){.peak = 1.0};
-  step.bounds                   = bounds;
-  step.count[IDRS_BLOCK_FINISH] = block->nsums;
-  step.sums[IDRS_BLOCK_FINISH]  = block->sum;
   if (queue) {
-    IDRSBlockNorms stopped;
+    PetscInt    depth;
+    IDRSOutcome outcome;
 
-    PetscCall(IDRSBlockQueueBegin(block->work, &block->algebra, norms->peak));
-    PetscCall(IDRSBlockQueueLaunch(block->work, &step));
-    PetscCall(IDRSBlockQueueCombine(block->work, &step, IDRS_BLOCK_FINISH));
-    step.bounds.stop = PETSC_TRUE;
-    PetscCall(IDRSBlockQueueLaunch(block->work, &step));
-    PetscCall(IDRSBlockQueueCollect(block->work, 2, norms));
-    PetscCall(IDRSBlockQueueCollect(block->work, 1, &stopped));
-    PetscCall(ComplainIf(!stopped.stopped, "%s: the device has not stopped", context));
-    PetscCall(IDRSBlockQueueEnd(block->work, &block->algebra, IDRSBlockSumCount(s, m, k), block->sums));
+    PetscCall(IDRSWorkSetBlock(block->work, &run, &depth));
+    PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(block->work), &step, &run.bounds.norm));
+    PetscCall(IDRSBlockCombine(block->work, block->nsums, block->sum));
+    run.bounds.stop = PETSC_TRUE;
+    PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(block->work), &step, &run.bounds.norm));
+    PetscCall(IDRSQueueCollect(block->work, &outcome));
+    *norms = run.norms;
+    PetscCall(IDRSQueueCollect(block->work, &outcome));
+    PetscCall(ComplainIf(!outcome.stopped, "%s: the device has not stopped", context));
+    PetscCall(IDRSWorkSetBlock(block->work, NULL, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(IDRSBlockProject(block->work, step.tasks, dots, block->sums));
-  IDRSBlockScalarsContinue(&block->algebra, (int)k, &bounds, block->sums, norms);
+  PetscCall(IDRSBlockProject(block->work, run.tasks, dots, block->sums));
+  *norms = run.norms;
+  IDRSBlockScalarsContinue(&block->algebra, (int)k, &run.bounds, block->sums, norms);
   for (PetscInt l = 0; l < block->nsums; l++) {
     const IDRSBlockAxpy *sum = &block->sum[l];
     PetscScalar         *C   = block->C + (sum->C - block->C);
@@ -500,7 +508,7 @@ static PetscErrorCode BlockStep(Block *block, PetscInt k, PetscBool queue, IDRSB
       C[i] = IDRSBlockScalarsGet(&block->algebra, &sum->rows[i % sum->nx], (int)(i / sum->nx));
   }
   PetscCall(IDRSBlockCombine(block->work, block->nsums, block->sum));
-  PetscCall(IDRSBlockProject(block->work, step.tasks, dots, block->sums));
+  PetscCall(IDRSBlockProject(block->work, run.tasks, dots, block->sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -549,7 +557,8 @@ static PetscErrorCode CompareSpans(PetscInt m, Vec expected[], const Vec found[]
 static PetscErrorCode TestBlocks(PetscInt edge, PetscInt s, PetscInt m, KSPIDRSImplementation back, PetscBool queue)
 {
   const PetscInt numbers = IDRS_BLOCK_KEPT(s, m);
-  PetscInt       N;
+  IDRSBlock      none    = {.tasks = 0};
+  PetscInt       N, depth;
   PetscMPIInt    size;
   Side           reference, side;
   Block          expected, found;
@@ -562,8 +571,10 @@ static PetscErrorCode TestBlocks(PetscInt edge, PetscInt s, PetscInt m, KSPIDRSI
   PetscCall(BlockCreate(&side, s, m, back, &found));
   PetscCall(VecGetSize(reference.x[0], &N));
   allowed = 1e3 * (s * m + PetscSqrtReal((PetscReal)N));
+  PetscCall(IDRSWorkSetBlock(found.work, &none, &depth));
+  PetscCall(IDRSWorkSetBlock(found.work, NULL, NULL));
   if (queue && size > 1) PetscCall(Skip("block recurrences have this queue on one process only"));
-  else if (queue && !IDRSBlockQueueRuns(found.work)) PetscCall(SkipWithoutGPU());
+  else if (queue && !depth) PetscCall(SkipWithoutGPU());
   else {
     for (PetscInt k = 0; k <= s; k++) {
       const PetscInt next = k < s ? (k + 1) * m : 0;

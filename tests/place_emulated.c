@@ -219,10 +219,20 @@ static const IDRSQueueOps queue = {
   .end     = QueueEnd,
 };
 
-/* From now on the numbers of the host are invalid */
-static PetscErrorCode BlockBegin(IDRSWork work, const IDRSBlockScalars *scalars, PetscReal peak)
+/* Block recurrences of several processes do not have this queue */
+static PetscErrorCode BlockRuns(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
-  const PetscInt s = scalars->s, m = scalars->m, length = IDRS_BLOCK_STORAGE(s, m);
+  PetscFunctionBeginUser;
+  *why = group->work[0]->size > 1 ? "there are several processes" : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From now on the numbers of the host are invalid */
+static PetscErrorCode BlockBegin(const IDRSGroup *group)
+{
+  const IDRSBlock        *block   = group->work[0]->block;
+  const IDRSBlockScalars *scalars = &block->algebra;
+  const PetscInt          s = scalars->s, m = scalars->m, length = IDRS_BLOCK_STORAGE(s, m);
 
   PetscFunctionBeginUser;
   PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
@@ -230,30 +240,36 @@ static PetscErrorCode BlockBegin(IDRSWork work, const IDRSBlockScalars *scalars,
   PetscCall(PetscArraycpy(blocks.storage, scalars->M, length));
   IDRSBlockScalarsSetPointers(&blocks.scalars, s, m, blocks.storage);
   for (PetscInt i = 0; i < length; i++) scalars->M[i] = NAN;
-  blocks.norms = (IDRSBlockNorms){.peak = peak};
+  blocks.norms = (IDRSBlockNorms){.peak = block->norms.peak};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BlockLaunch(IDRSWork work, const IDRSBlockStep *step)
+static PetscErrorCode BlockLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds all[])
 {
-  IDRSBlockBounds bounds = step->bounds;
+  const IDRSWork   work   = group->work[0];
+  const IDRSBlock *block  = work->block;
+  IDRSBlockBounds  bounds = block->bounds;
 
   PetscFunctionBeginUser;
   blocks.launches++;
   if (blocks.norms.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*host->blockproject)(work, step->tasks, step->dots, blocks.sums));
+  PetscCall((*host->blockproject)(work, block->tasks, block->dots, blocks.sums));
   if (stopevery && blocks.launches % stopevery == 0) bounds.stop = PETSC_TRUE;
-  IDRSBlockScalarsContinue(&blocks.scalars, step->k, &bounds, blocks.sums, &blocks.norms);
+  IDRSBlockScalarsContinue(&blocks.scalars, (int)steps->k, &bounds, blocks.sums, &blocks.norms);
   if (blocks.norms.stopped) blockstops++;
   blocks.results[blocks.launches % RESULTS] = blocks.norms;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BlockCombine(IDRSWork work, const IDRSBlockStep *step, IDRSBlockCombines which)
+static PetscErrorCode BlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscFunctionBeginUser;
-  for (PetscInt l = 0; l < step->count[which] && !blocks.norms.stopped; l++) {
-    IDRSBlockAxpy sum = step->sums[which][l];
+  if (!work->ondevice) {
+    PetscCall((*host->blockcombine)(work, count, sums));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt l = 0; l < count && !blocks.norms.stopped; l++) {
+    IDRSBlockAxpy sum = sums[l];
 
     sum.C  = blocks.C;
     sum.ld = sum.nx;
@@ -264,25 +280,36 @@ static PetscErrorCode BlockCombine(IDRSWork work, const IDRSBlockStep *step, IDR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BlockCollect(IDRSWork work, PetscInt inflight, IDRSBlockNorms *norms)
+static PetscErrorCode BlockCollect(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
 {
+  IDRSBlockNorms *norms = &work->block->norms;
+
   PetscFunctionBeginUser;
-  *norms = blocks.results[(blocks.launches - (inflight - 1)) % RESULTS];
+  *norms   = blocks.results[(blocks.launches - (work->inflight - 1)) % RESULTS];
+  *rnorm   = norms->rnorm;
+  *stopped = norms->stopped;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BlockEnd(IDRSWork work, const IDRSBlockScalars *scalars, PetscInt count, PetscScalar sums[])
+static PetscErrorCode BlockEnd(const IDRSGroup *group)
 {
+  const IDRSBlock        *block   = group->work[0]->block;
+  const IDRSBlockScalars *scalars = &block->algebra;
+
   PetscFunctionBeginUser;
   PetscCall(PetscArraycpy(scalars->M, blocks.storage, IDRS_BLOCK_STORAGE(scalars->s, scalars->m)));
-  PetscCall(PetscArraycpy(sums, blocks.sums, count));
+  PetscCall(PetscArraycpy(block->results, blocks.sums, IDRSBlockSumCount(scalars->s, scalars->m, scalars->s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const IDRSBlockQueueOps blockqueue = {
+static const IDRSQueueOps blockqueue = {
+  .name    = "emulated",
+  .depth   = 1,
+  .runs    = BlockRuns,
+  .halo    = QueueHalo,
   .begin   = BlockBegin,
   .launch  = BlockLaunch,
-  .combine = BlockCombine,
+  .reduce  = QueueReduce,
   .collect = BlockCollect,
   .end     = BlockEnd,
 };
@@ -303,14 +330,15 @@ static PetscErrorCode Emulate(PetscBool emulated)
   if (!host) {
     passes.name = KSPIDRSImplementations[KSP_IDRS_HOST];
     PetscCall(IDRSWorkRegisterPasses(&passes, &host));
-    passes            = *host;
-    passes.device     = &deviceops;
-    passes.create     = Create;
-    passes.destroy    = Destroy;
-    passes.combine    = Combine;
-    passes.update     = Update;
-    passes.advance    = Advance;
-    passes.blockqueue = &blockqueue;
+    passes              = *host;
+    passes.device       = &deviceops;
+    passes.create       = Create;
+    passes.destroy      = Destroy;
+    passes.combine      = Combine;
+    passes.update       = Update;
+    passes.advance      = Advance;
+    passes.blockcombine = BlockCombine;
+    passes.blockqueue   = &blockqueue;
     for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
   }
   PetscCall(IDRSWorkRegisterPasses(emulated ? &passes : host, NULL));

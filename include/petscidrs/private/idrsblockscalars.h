@@ -95,11 +95,10 @@ typedef struct {
 typedef struct {
   PetscInt count; /* right-hand sides */
   /* the host must decide about right-hand side j if ||r_j|| is not larger; PETSC_MAX_REAL for a completed one */
-  PetscReal low[IDRS_MAX_WIDTH];
-  PetscReal high;             /* of the Frobenius norm of R */
-  PetscReal fall, anchornorm; /* a reliable update may be due if ||R|| < fall peak and ||R|| < anchornorm; fall = 0: never */
-  PetscReal cosine;           /* for omega */
-  PetscBool stop;             /* the host continues in any case */
+  PetscReal  low[IDRS_MAX_WIDTH];
+  IDRSBounds norm;             /* of the Frobenius norm of R */
+  PetscReal  fall, anchornorm; /* a reliable update may be due if ||R|| < fall peak and ||R|| < anchornorm; fall = 0: never */
+  PetscBool  stop;             /* the host continues in any case */
 } IDRSBlockBounds;
 
 /* Norms of R at the beginning of a step. `peak` is the largest norm since the last reliable update */
@@ -460,8 +459,8 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, 
     left += bounds->low[j] < PETSC_MAX_REAL ? 1 : 0;
     met += bounds->low[j] < PETSC_MAX_REAL && norms->norms[j] <= bounds->low[j] ? 1 : 0;
   }
-  return norms->finite && !bounds->stop && met < left && !(met && k == 0) && norms->rnorm <= bounds->high ? PETSC_TRUE
-                                                                                                          : PETSC_FALSE;
+  if (!norms->finite || bounds->stop || !IDRSIsWithin(norms->rnorm, bounds->norm.low, bounds->norm.high)) return PETSC_FALSE;
+  return met < left && !(met && k == 0) ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /*
@@ -476,7 +475,7 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsContinue(const IDRSBlockScalars *block,
 
   IDRSBlockScalarsNorms(block, k, (int)bounds->count, sums, norms);
   goes = IDRSBlockNormsWithin(norms, k, bounds);
-  if (goes) goes = IDRSBlockScalarsFinish(block, k, bounds->cosine, sums, &rnorm) == IDRS_CONTINUES ? PETSC_TRUE : PETSC_FALSE;
+  if (goes) goes = IDRSBlockScalarsFinish(block, k, bounds->norm.cosine, sums, &rnorm) == IDRS_CONTINUES ? PETSC_TRUE : PETSC_FALSE;
   if (goes && k == block->s && bounds->fall > 0.0 && IDRSUpdateIsDue(rnorm, bounds->fall, norms->peak, bounds->anchornorm))
     goes = PETSC_FALSE;
   if (goes) IDRSBlockScalarsDirect(block, k);

@@ -69,10 +69,9 @@
                    Block DOT, where P has the first columns of the hashed shadow space; reads W and X. Several tasks, each with its
                    own W and X, have one reduction. W may be X
 
-   If a device has the queue of blocks, IDRSBlockQueueLaunch() projects, does the algebra of the step there, and prepares the
-   coefficients of the combines, which IDRSBlockQueueCombine() launches. The host collects the norms of a step after it has launched
-   the next step. The device stops as above, and later combines do nothing. The solver must allow for products and preconditioners
-   that run after the stop.
+   A work with a block recurrence, IDRSWorkSetBlock(), has another queue, which is used in the same way. On a device the launch of a
+   projection also does the algebra of the step and computes the coefficients of its combines. The host collects the norms of a step
+   after it has launched the next step. The solver must allow for products and preconditioners that run after a stop.
 */
 #pragma once
 
@@ -211,7 +210,7 @@ typedef struct {
 typedef struct {
   PetscInt            nx, ny, scaled;
   const IDRSBlockVec *x, *y;
-  const PetscScalar  *C; /* nx x ny, by columns, with leading dimension ld */
+  const PetscScalar  *C; /* nx x ny, by columns, with leading dimension ld; not used if a device computes the coefficients */
   PetscInt            ld;
   const IDRSBlockRow *rows; /* the places of the rows of C in the algebra of a recurrence, or NULL */
   PetscBool           add;
@@ -237,41 +236,20 @@ static inline PetscInt IDRSBlockDotsCount(const IDRSBlockDots *dots)
   return (dots->rows + dots->nw) * dots->nx;
 }
 
-/* Combines after the sums of a step of a block recurrence */
-typedef enum {
-  /* the end of the step, and the next direction, or, with a preconditioner, the vectors that it is applied to */
-  IDRS_BLOCK_FINISH,
-  IDRS_BLOCK_PRECONDITIONED, /* the direction, from the preconditioned vectors */
-  IDRS_BLOCK_COMBINES
-} IDRSBlockCombines;
-
 /*
-   A step of a block recurrence that a device finishes: its projection, and the sums of its combines, with the places of their
-   coefficients in `rows`
+   A block recurrence, in the memory of the solver. The next projection has these tasks. The combines of its step are launched
+   before the projection of the next step. If a device computes their coefficients, `sums` lists all of them, and the rows of one
+   follow those of the sum before
 */
 typedef struct {
-  PetscInt             k, tasks;
-  const IDRSBlockDots *dots; /* `tasks` of them */
+  IDRSBlockScalars     algebra;
   IDRSBlockBounds      bounds;
-  PetscInt             count[IDRS_BLOCK_COMBINES];
-  const IDRSBlockAxpy *sums[IDRS_BLOCK_COMBINES];
-} IDRSBlockStep;
-
-/*
-   Back ends of the queue of block recurrences: the device does the algebra after the projection. The combines of a step are
-   launched before the projection of the next step
-*/
-typedef struct {
-  /* copies the scalars to the device, and clears its stop */
-  PetscErrorCode (*begin)(IDRSWork, const IDRSBlockScalars *, PetscReal peak);
-  PetscErrorCode (*launch)(IDRSWork, const IDRSBlockStep *);
-  /* launches combines of the last launched step */
-  PetscErrorCode (*combine)(IDRSWork, const IDRSBlockStep *, IDRSBlockCombines);
-  /* returns the norms of the oldest of `inflight` steps */
-  PetscErrorCode (*collect)(IDRSWork, PetscInt inflight, IDRSBlockNorms *);
-  /* copies the scalars to the host, and this number of sums of the step in which the device has stopped */
-  PetscErrorCode (*end)(IDRSWork, const IDRSBlockScalars *, PetscInt, PetscScalar sums[]);
-} IDRSBlockQueueOps;
+  PetscInt             tasks, count;
+  const IDRSBlockDots *dots;    /* `tasks` of them */
+  const IDRSBlockAxpy *sums;    /* `count` of them */
+  PetscScalar         *results; /* of the projection of a step that the host finishes */
+  IDRSBlockNorms       norms;   /* of the step that was collected last; `peak` is set before the first launch */
+} IDRSBlock;
 
 /* Back ends of the passes */
 typedef struct {
@@ -299,13 +277,15 @@ typedef struct {
   PetscErrorCode (*additerate)(const IDRSGroup *, const PetscInt[], Vec[]);
   PetscErrorCode (*residual)(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
   PetscErrorCode (*squares)(const IDRSGroup *, Vec[], PetscReal[]);
-  /* operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work` */
+  /*
+     operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work`. Coefficients of a
+     combine are on the device if the scalars of the work are
+  */
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
   /* sums of this process, task by task */
   PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
-  /* for one process; NULL if the host does the algebra */
-  const IDRSBlockQueueOps *blockqueue;
+  const IDRSQueueOps *blockqueue; /* of block recurrences */
 } IDRSPassOps;
 
 /* The chosen back ends, and the reasons why no faster ones were chosen; for -ksp_view */
@@ -352,12 +332,7 @@ PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
 PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
-PETSC_EXTERN PetscBool      IDRSBlockQueueRuns(IDRSWork);
-PETSC_EXTERN PetscErrorCode IDRSBlockQueueBegin(IDRSWork, const IDRSBlockScalars *, PetscReal);
-PETSC_EXTERN PetscErrorCode IDRSBlockQueueLaunch(IDRSWork, const IDRSBlockStep *);
-PETSC_EXTERN PetscErrorCode IDRSBlockQueueCombine(IDRSWork, const IDRSBlockStep *, IDRSBlockCombines);
-PETSC_EXTERN PetscErrorCode IDRSBlockQueueCollect(IDRSWork, PetscInt, IDRSBlockNorms *);
-PETSC_EXTERN PetscErrorCode IDRSBlockQueueEnd(IDRSWork, const IDRSBlockScalars *, PetscInt, PetscScalar[]);
+PETSC_EXTERN PetscErrorCode IDRSWorkSetBlock(IDRSWork, IDRSBlock *, PetscInt *);
 
 PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);

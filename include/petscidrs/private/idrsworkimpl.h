@@ -9,7 +9,7 @@
 #define IDRS_MAX_IN_FLIGHT 8
 
 PETSC_INTERN const IDRSPassOps   IDRSPasses_Vec, IDRSPasses_Host;
-PETSC_INTERN const IDRSQueueOps  IDRSQueue_Host;
+PETSC_INTERN const IDRSQueueOps  IDRSQueue_Host, IDRSQueue_BlockHost;
 PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;                                /* if PETSCIDRS_HAVE_CUDA is true */
 PETSC_INTERN const IDRSQueueOps  IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer; /* for those passes */
 PETSC_INTERN const IDRSDeviceOps IDRSDevice_CUDA;
@@ -36,6 +36,8 @@ struct _n_IDRSWork {
   Vec      *P;
   PetscBool hashed; /* the shadow space is hashed; P is NULL or has its entries */
   uint64_t  seed;
+
+  IDRSBlock *block; /* of the solver while the work has a block recurrence, else NULL */
 
   IDRSScalars  scalars;
   PetscScalar *storage;                   /* of scalars */
@@ -90,10 +92,9 @@ PETSC_INTERN PetscErrorCode IDRSSum(MPI_Comm, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSPassCount(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
 PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
-PETSC_INTERN PetscErrorCode IDRSBlockCombineBegin(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscErrorCode IDRSBlockEachTask(IDRSWork, PetscInt, const IDRSBlockDots[],
                                               PetscErrorCode (*)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar[]);
-PETSC_INTERN PetscErrorCode IDRSBlockProjectBegin(IDRSWork, PetscInt, const IDRSBlockDots[], PetscInt *);
+PETSC_INTERN PetscErrorCode IDRSBlockProjectCount(IDRSWork, PetscInt, const IDRSBlockDots[], PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
@@ -103,5 +104,7 @@ PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);
 PETSC_INTERN PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *, const PetscInt[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSResidual_Vec(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSLocalSquares_Vec(const IDRSGroup *, Vec[], PetscReal[]);
+PETSC_INTERN PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *, PetscBool, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *);
 PETSC_INTERN PetscErrorCode IDRSQueueReduced(const IDRSGroup *, const IDRSStep[]);
 PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *, PetscBool, const char *[]);

@@ -42,7 +42,8 @@ PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, co
 
   PetscFunctionBegin;
   if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
-  some->bytes = values + rows * sizeof(PetscInt) + (rows + 1 + entries) * sizeof(IDRSMatIndex);
+  some->entries = entries;
+  some->bytes   = values + rows * sizeof(PetscInt) + (rows + 1 + entries) * sizeof(IDRSMatIndex);
   PetscCallCUDA(cub::DeviceSelect::If(NULL, selects, all, (PetscInt *)NULL, (PetscInt *)NULL, A->n, longer, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, scans, (IDRSMatIndex *)NULL, (IDRSMatIndex *)NULL, (int)(rows + 1), stream));
   PetscCall(IDRSMalloc_CUDA(some->bytes, &some->memory, why));

@@ -9,7 +9,7 @@ typedef struct {
   IDRSCSR   A;    /* these rows only */
   PetscInt *rows; /* their numbers, ascending */
   void     *memory;
-  size_t    bytes;
+  size_t    bytes, entries;
 } IDRSCompressedRows;
 
 PETSC_INTERN PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSCompressedRows *,

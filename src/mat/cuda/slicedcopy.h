@@ -27,6 +27,8 @@ typedef struct {
   size_t              bytes;
 } IDRSSlicedScan;
 
+PETSC_INTERN PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *, unsigned int, IDRSSlicedCopy *, IDRSRowLengths *,
+                                                     cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscLogDouble, IDRSSlicedCopy *, IDRSRowLengths *, cudaStream_t,
                                            const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedScanBegin(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);

@@ -210,25 +210,22 @@ static IDRSChainSum IDRSBlockGetSum(const IDRSBlockAxpy *sum, bool diagonal, con
   return to;
 }
 
-/*
-   Launches sums whose operands are on the device: the pointers of all sums, one sum after another, and M coefficients for each
-   pointer
-*/
+/* Launches sums whose operands are on the device, with M coefficients for each pointer, and moves on to the next operands */
 template <int M>
 static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[],
-                                                  const PetscScalar *const *X, const PetscScalar *C, const PetscScalar *diagonal,
-                                                  const PetscBool *stopped, cudaStream_t stream)
+                                                  IDRSBlockPrepared *prepared, const PetscScalar *diagonal, cudaStream_t stream)
 {
-  const size_t n      = (size_t)work->n;
-  IDRSChain    chain  = {};
-  bool         packed = IDRSAligned(diagonal) && IDRSPacked((IDRS_CUDA *)work->data);
+  const size_t     n       = (size_t)work->n;
+  const PetscBool *stopped = prepared->stopped;
+  IDRSChain        chain   = {};
+  bool             packed  = IDRSAligned(diagonal) && IDRSPacked((IDRS_CUDA *)work->data);
 
   PetscFunctionBegin;
   chain.count = (int)count;
   for (PetscInt i = 0; i < count; i++) {
-    chain.sum[i] = IDRSBlockGetSum(&sums[i], diagonal != nullptr, X, C, &packed);
-    X += sums[i].nx;
-    C += sums[i].nx * M;
+    chain.sum[i] = IDRSBlockGetSum(&sums[i], diagonal != nullptr, prepared->X, prepared->C, &packed);
+    prepared->X += sums[i].nx;
+    prepared->C += sums[i].nx * M;
   }
   PetscCall(PetscLogGpuTimeBegin());
   if (n) {
@@ -257,23 +254,17 @@ static PetscErrorCode IDRSBlockIsCached(IDRSWork work, const IDRSBlockAxpy *sum,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the number of coefficients per column of X, for sums with this many columns of Y */
-PetscInt IDRSBlockWidth_CUDA(PetscInt ny)
-{
-  return ny <= 4 ? 4 : (ny <= 8 ? 8 : 16);
-}
-
 /*
-   IDRSBlockCombinePrepared_CUDA - Computes sums whose operands are on the device, see IDRSBlockCombineLaunch_CUDA(), where M is
-   width
+   Computes sums whose operands are on the device
 
    If the columns of a sum fit in the L2 cache, one launch computes all sums, and later sums find their operands in the cache. If
    not, each sum has its own launch: with 4 096 000 rows, s = 4, a matvec and column took 473 us in one launch, 261 us with one per
    sum
 */
-PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, PetscInt count, const IDRSBlockAxpy sums[],
-                                             const PetscScalar *const *X, const PetscScalar *C, const PetscBool *stopped)
+static PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[],
+                                                    IDRSBlockPrepared prepared)
 {
+  const PetscInt     width = prepared.width;
   PetscInt           some;
   bool               cached, scaled = false;
   const PetscScalar *diagonal;
@@ -289,19 +280,16 @@ PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt width, Pets
   PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
   for (PetscInt first = 0; first < count; first += some) {
     some = cached ? PetscMin(count - first, IDRS_BLOCK_SUMS) : 1;
-    if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, X, C, diagonal, stopped, stream));
-    else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, X, C, diagonal, stopped, stream));
-    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, X, C, diagonal, stopped, stream));
-    for (PetscInt i = 0; i < some; i++) {
-      X += sums[first + i].nx;
-      C += sums[first + i].nx * width;
-    }
+    if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, &prepared, diagonal, stream));
+    else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, &prepared, diagonal, stream));
+    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, &prepared, diagonal, stream));
   }
   PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+/* Computes sums whose coefficients are on the host */
+static PetscErrorCode IDRSBlockCombineFromHost_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   size_t              nx = 0, bytes, begin, l = 0;
   PetscInt            width = 0;
@@ -313,7 +301,7 @@ PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBl
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
     nx += (size_t)sums[i].nx;
-    width = PetscMax(width, IDRSBlockWidth_CUDA(sums[i].ny));
+    width = PetscMax(width, IDRSBlockWidth(sums[i].ny));
   }
   begin = (nx * sizeof(*x) + 15) / 16 * 16; /* offset of the coefficients */
   bytes = begin + (nx * (size_t)width * sizeof(*c) + 15) / 16 * 16;
@@ -332,7 +320,23 @@ PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBl
   }
   /* one copy for the pointers and coefficients of all sums */
   if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
-  PetscCall(IDRSBlockCombinePrepared_CUDA(work, width, count, sums, (const PetscScalar *const *)device,
-                                          (const PetscScalar *)(device + begin), NULL));
+  PetscCall(
+    IDRSBlockCombinePrepared_CUDA(work, count, sums,
+                                  {width, (const PetscScalar *const *)device, (const PetscScalar *)(device + begin), NULL}));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+{
+  IDRSBlockPrepared prepared = ((IDRS_CUDA *)work->data)->prepared;
+
+  PetscFunctionBegin;
+  if (work->ondevice) {
+    const PetscInt first = (PetscInt)(sums->rows - work->block->sums->rows);
+
+    prepared.X += first;
+    prepared.C += first * prepared.width;
+    PetscCall(IDRSBlockCombinePrepared_CUDA(work, count, sums, prepared));
+  } else PetscCall(IDRSBlockCombineFromHost_CUDA(work, count, sums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

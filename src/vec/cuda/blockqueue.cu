@@ -7,7 +7,7 @@
 */
 #include "idrscudaimpl.cuh"
 
-/* Operands of the sums of a combine, with the coefficients from the algebra; host: the operands that were copied last */
+/* Operands of all sums of a step, with the coefficients from the algebra; host: the operands that were copied last */
 typedef struct {
   PetscInt            nx, room;      /* columns of X in all sums, and the number that fits in the memory */
   ulonglong2         *device, *host; /* rows, then pointers to columns; host is pinned */
@@ -26,37 +26,32 @@ struct _n_IDRSBlockQueue {
   uint64_t          *arrived;  /* pinned: the last step whose norms have arrived */
   uint64_t           sequence; /* of the last step launched */
   PetscInt           steps;
-  IDRSBlockOperands *operands;                  /* of each combine of each step of a cycle */
-  IDRSBlockOperands *last[IDRS_BLOCK_COMBINES]; /* of the last step launched */
+  IDRSBlockOperands *operands; /* of each step of a cycle */
 };
 
-/* The operands of a combine for the kernel */
 typedef struct {
+  int                 s, m, k, widthbits; /* widthbits: 2, 3 or 4 for 4, 8 or 16 coefficients per column of X */
+  PetscScalar        *storage, *kept;
+  const PetscScalar  *sums;
+  IDRSBlockNorms     *norms, *result;
+  uint64_t           *arrived, sequence;
+  IDRSBlockBounds     bounds;
   int                 count; /* rows of coefficients */
   const IDRSBlockRow *rows;
   PetscScalar        *C;
-} IDRSBlockCoefficients;
-
-typedef struct {
-  int                   s, m, k, widthbits; /* widthbits: 2, 3 or 4 for 4, 8 or 16 coefficients per column of X */
-  PetscScalar          *storage, *kept;
-  const PetscScalar    *sums;
-  IDRSBlockNorms       *norms, *result;
-  uint64_t             *arrived, sequence;
-  IDRSBlockBounds       bounds;
-  IDRSBlockCoefficients coefficients[IDRS_BLOCK_COMBINES];
 } IDRSBlockAlgebra;
 
-/* Writes the coefficients of a combine, zeros beyond m columns. Called by all threads of a block */
-static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBlockScalars *block, int widthbits,
-                                                                  const IDRSBlockCoefficients &to)
+/* Writes the coefficients of the combines, zeros beyond m columns. Called by all threads of a block */
+static __device__ __forceinline__ void IDRSBlockWriteCoefficients(const IDRSBlockScalars *block, const IDRSBlockAlgebra &algebra)
 {
+  const int widthbits = algebra.widthbits;
+
 #pragma unroll 4
-  for (int e = (int)threadIdx.x; e < to.count << widthbits; e += IDRS_THREADS) {
-    const IDRSBlockRow row = to.rows[e >> widthbits];
+  for (int e = (int)threadIdx.x; e < algebra.count << widthbits; e += IDRS_THREADS) {
+    const IDRSBlockRow row = algebra.rows[e >> widthbits];
     const int          j   = e & ((1 << widthbits) - 1);
 
-    to.C[e] = j < block->m ? IDRSBlockScalarsGet(block, &row, j) : (PetscScalar)0.0;
+    algebra.C[e] = j < block->m ? IDRSBlockScalarsGet(block, &row, j) : (PetscScalar)0.0;
   }
 }
 
@@ -129,7 +124,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSBlockSend(norms, algebra);
   if (norms.stopped) IDRSBlockCopy(nsums, algebra.sums, algebra.kept);
   else {
-    for (int l = 0; l < IDRS_BLOCK_COMBINES; l++) IDRSBlockWriteCoefficients(&block, algebra.widthbits, algebra.coefficients[l]);
+    IDRSBlockWriteCoefficients(&block, algebra);
     if (SHARED) IDRSBlockStore(&block, &kept, algebra.k);
   }
   IDRSBlockReport(algebra);
@@ -155,8 +150,7 @@ PetscErrorCode IDRSBlockQueueDestroy_CUDA(IDRSBlockQueue *queue)
   PetscFunctionBegin;
   if (!*queue) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  for (PetscInt i = 0; i < (*queue)->steps * IDRS_BLOCK_COMBINES; i++)
-    PetscCall(IDRSBlockOperandsDestroy_CUDA(&(*queue)->operands[i]));
+  for (PetscInt i = 0; i < (*queue)->steps; i++) PetscCall(IDRSBlockOperandsDestroy_CUDA(&(*queue)->operands[i]));
   PetscCall(PetscFree((*queue)->operands));
   PetscCall(PetscDeviceFree(dctx, (*queue)->storage));
   PetscCall(PetscDeviceFree(dctx, (*queue)->kept));
@@ -207,14 +201,23 @@ static PetscErrorCode IDRSBlockQueueGrow_CUDA(size_t count, PetscScalar **number
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockQueueBegin_CUDA(IDRSWork work, const IDRSBlockScalars *scalars, PetscReal peak)
+static PetscErrorCode IDRSQueueRuns_Block(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
-  const PetscInt s = scalars->s, m = scalars->m;
-  const size_t   count = (size_t)IDRS_BLOCK_STORAGE(s, m);
-  size_t         shared;
-  IDRSBlockNorms norms = {};
-  IDRSBlockQueue queue = NULL;
-  cudaStream_t   stream;
+  PetscFunctionBegin;
+  *why = group->work[0]->size > 1 ? "the sums of block recurrences go through the hosts" : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSQueueBegin_Block(const IDRSGroup *group)
+{
+  const IDRSWork          work    = group->work[0];
+  const IDRSBlockScalars *scalars = &work->block->algebra;
+  const PetscInt          s = scalars->s, m = scalars->m;
+  const size_t            count = (size_t)IDRS_BLOCK_STORAGE(s, m);
+  size_t                  shared;
+  IDRSBlockNorms          norms = {};
+  IDRSBlockQueue          queue = NULL;
+  cudaStream_t            stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
@@ -222,16 +225,16 @@ static PetscErrorCode IDRSBlockQueueBegin_CUDA(IDRSWork work, const IDRSBlockSca
   PetscCall(IDRSBlockQueueGrow_CUDA(count, &queue->storage, &queue->storagesize));
   PetscCall(IDRSBlockQueueGrow_CUDA((size_t)IDRSBlockSumCount(s, m, s), &queue->kept, &queue->keptsize));
   if (queue->steps < s + 1) {
-    PetscCall(PetscRealloc((size_t)((s + 1) * IDRS_BLOCK_COMBINES) * sizeof(*queue->operands), &queue->operands));
-    PetscCall(PetscArrayzero(queue->operands + queue->steps * IDRS_BLOCK_COMBINES, (s + 1 - queue->steps) * IDRS_BLOCK_COMBINES));
+    PetscCall(PetscRealloc((size_t)(s + 1) * sizeof(*queue->operands), &queue->operands));
+    PetscCall(PetscArrayzero(queue->operands + queue->steps, s + 1 - queue->steps));
     queue->steps = s + 1;
   }
   queue->s      = s;
   queue->m      = m;
-  queue->width  = IDRSBlockWidth_CUDA(m);
+  queue->width  = IDRSBlockWidth(m);
   shared        = (count + (size_t)IDRSBlockSumCount(s, m, s)) * sizeof(PetscScalar);
   queue->shared = shared <= queue->largest ? shared : 0;
-  norms.peak    = peak;
+  norms.peak    = work->block->norms.peak;
   PetscCallCUDA(cudaMemcpyAsync(queue->storage, scalars->M, count * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaMemcpyAsync(queue->norms, &norms, sizeof(norms), cudaMemcpyHostToDevice, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -255,8 +258,8 @@ static PetscErrorCode IDRSBlockOperandsGrow_CUDA(PetscInt nx, IDRSBlockOperands 
 }
 
 /*
-   Copies the operands of a combine to the device if they have changed. From one cycle to the next they change only while columns of
-   G and U are zero. The host has already collected the step for which they were copied last
+   Copies the operands of all sums of a step to the device if they have changed. From one cycle to the next they change only while
+   columns of G and U are zero. The host has already collected the step for which they were copied last
 */
 static PetscErrorCode IDRSBlockSendOperands_CUDA(PetscInt count, const IDRSBlockAxpy sums[], IDRSBlockOperands *operands,
                                                  cudaStream_t stream)
@@ -293,24 +296,26 @@ static PetscErrorCode IDRSBlockSendOperands_CUDA(PetscInt count, const IDRSBlock
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockQueueLaunch_CUDA(IDRSWork work, const IDRSBlockStep *step)
+static PetscErrorCode IDRSQueueLaunch_Block(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  IDRSBlockQueue   queue   = ((IDRS_CUDA *)work->data)->blockqueue;
-  IDRSBlockAlgebra algebra = {};
-  cudaStream_t     stream;
+  const IDRSWork     work     = group->work[0];
+  const IDRSBlock   *block    = work->block;
+  IDRS_CUDA         *cuda     = (IDRS_CUDA *)work->data;
+  IDRSBlockQueue     queue    = cuda->blockqueue;
+  IDRSBlockOperands *operands = &queue->operands[steps->k];
+  IDRSBlockAlgebra   algebra  = {};
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  for (PetscInt l = 0; l < IDRS_BLOCK_COMBINES; l++) {
-    IDRSBlockOperands *operands = &queue->operands[step->k * IDRS_BLOCK_COMBINES + l];
-
-    PetscCall(IDRSBlockSendOperands_CUDA(step->count[l], step->sums[l], operands, stream));
-    queue->last[l]          = operands;
-    algebra.coefficients[l] = {(int)operands->nx, operands->rows, operands->C};
-  }
+  PetscCall(IDRSBlockSendOperands_CUDA(block->count, block->sums, operands, stream));
+  cuda->prepared    = {queue->width, operands->X, operands->C, &queue->norms->stopped};
+  algebra.count     = (int)operands->nx;
+  algebra.rows      = operands->rows;
+  algebra.C         = operands->C;
   algebra.s         = (int)queue->s;
   algebra.m         = (int)queue->m;
-  algebra.k         = (int)step->k;
+  algebra.k         = (int)steps->k;
   algebra.widthbits = queue->width == 4 ? 2 : (queue->width == 8 ? 3 : 4);
   algebra.storage   = queue->storage;
   algebra.kept      = queue->kept;
@@ -318,8 +323,8 @@ static PetscErrorCode IDRSBlockQueueLaunch_CUDA(IDRSWork work, const IDRSBlockSt
   algebra.sequence  = ++queue->sequence;
   algebra.result    = queue->results + queue->sequence % IDRS_MAX_IN_FLIGHT;
   algebra.arrived   = queue->arrived;
-  algebra.bounds    = step->bounds;
-  PetscCall(IDRSBlockProjectLaunch_CUDA(work, step->tasks, step->dots, false, &algebra.sums));
+  algebra.bounds    = block->bounds;
+  PetscCall(IDRSBlockProjectLaunch_CUDA(work, block->tasks, block->dots, false, &algebra.sums));
   PetscCall(PetscLogGpuTimeBegin());
   if (queue->shared) IDRSLaunchShared<IDRSBlockAlgebraKernel<true>>(dim3(1), queue->shared, true, stream, algebra);
   else IDRSLaunch<IDRSBlockAlgebraKernel<false>>(dim3(1), stream, algebra);
@@ -328,49 +333,49 @@ static PetscErrorCode IDRSBlockQueueLaunch_CUDA(IDRSWork work, const IDRSBlockSt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockQueueCombine_CUDA(IDRSWork work, const IDRSBlockStep *step, IDRSBlockCombines which)
-{
-  const IDRSBlockQueue     queue    = ((IDRS_CUDA *)work->data)->blockqueue;
-  const IDRSBlockOperands *operands = queue->last[which];
-
-  PetscFunctionBegin;
-  PetscCall(IDRSBlockCombinePrepared_CUDA(work, queue->width, step->count[which], step->sums[which], operands->X, operands->C,
-                                          &queue->norms->stopped));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSBlockQueueCollect_CUDA(IDRSWork work, PetscInt inflight, IDRSBlockNorms *norms)
+static PetscErrorCode IDRSQueueCollect_Block(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
 {
   const IDRSBlockQueue queue    = ((IDRS_CUDA *)work->data)->blockqueue;
-  const uint64_t       sequence = queue->sequence - (uint64_t)(inflight - 1);
+  const uint64_t       sequence = queue->sequence - (uint64_t)(work->inflight - 1);
+  IDRSBlockNorms      *norms    = &work->block->norms;
 
   PetscFunctionBegin;
   PetscCall(IDRSWaitNumber_CUDA(work, queue->arrived, sequence));
-  *norms = queue->results[sequence % IDRS_MAX_IN_FLIGHT];
+  *norms   = queue->results[sequence % IDRS_MAX_IN_FLIGHT];
+  *rnorm   = norms->rnorm;
+  *stopped = norms->stopped;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockQueueEnd_CUDA(IDRSWork work, const IDRSBlockScalars *scalars, PetscInt count, PetscScalar sums[])
+/* Copies the numbers, and the sums of the step in which the device has stopped */
+static PetscErrorCode IDRSQueueEnd_Block(const IDRSGroup *group)
 {
-  const IDRSBlockQueue queue = ((IDRS_CUDA *)work->data)->blockqueue;
-  cudaStream_t         stream;
+  const IDRSWork          work    = group->work[0];
+  const IDRSBlockScalars *scalars = &work->block->algebra;
+  const IDRSBlockQueue    queue   = ((IDRS_CUDA *)work->data)->blockqueue;
+  const size_t            numbers = (size_t)IDRS_BLOCK_STORAGE(scalars->s, scalars->m);
+  cudaStream_t            stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(scalars->M, queue->storage,
-                                (size_t)IDRS_BLOCK_STORAGE(scalars->s, scalars->m) * sizeof(PetscScalar), cudaMemcpyDeviceToHost,
-                                stream));
-  PetscCallCUDA(cudaMemcpyAsync(sums, queue->kept, (size_t)count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(scalars->M, queue->storage, numbers * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(work->block->results, queue->kept,
+                                (size_t)IDRSBlockSumCount(scalars->s, scalars->m, scalars->s) * sizeof(PetscScalar),
+                                cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 // clang-format off
-const IDRSBlockQueueOps IDRSBlockQueue_CUDA = {
-  PetscDesignatedInitializer(begin, IDRSBlockQueueBegin_CUDA),
-  PetscDesignatedInitializer(launch, IDRSBlockQueueLaunch_CUDA),
-  PetscDesignatedInitializer(combine, IDRSBlockQueueCombine_CUDA),
-  PetscDesignatedInitializer(collect, IDRSBlockQueueCollect_CUDA),
-  PetscDesignatedInitializer(end, IDRSBlockQueueEnd_CUDA),
+const IDRSQueueOps IDRSQueue_Block = {
+  PetscDesignatedInitializer(name, "block"),
+  PetscDesignatedInitializer(depth, 1),
+  PetscDesignatedInitializer(runs, IDRSQueueRuns_Block),
+  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
+  PetscDesignatedInitializer(begin, IDRSQueueBegin_Block),
+  PetscDesignatedInitializer(launch, IDRSQueueLaunch_Block),
+  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
+  PetscDesignatedInitializer(collect, IDRSQueueCollect_Block),
+  PetscDesignatedInitializer(end, IDRSQueueEnd_Block),
 };
 // clang-format on

@@ -224,6 +224,6 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(blockarray, IDRSBlockArray_CUDA),
   PetscDesignatedInitializer(blockcombine, IDRSBlockCombine_CUDA),
   PetscDesignatedInitializer(blockproject, IDRSBlockProject_CUDA),
-  PetscDesignatedInitializer(blockqueue, &IDRSBlockQueue_CUDA),
+  PetscDesignatedInitializer(blockqueue, &IDRSQueue_Block),
 };
 // clang-format on

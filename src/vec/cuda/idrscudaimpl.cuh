@@ -42,24 +42,39 @@ typedef struct {
   size_t        operandbytes, operandsused, partialcount, sumcount; /* operandsused: since the host last synchronized the stream */
 } IDRSBlockMemory;
 
+/* Operands of sums on the device: the pointers of all sums, one sum after another, and `width` coefficients for each pointer */
 typedef struct {
-  IDRSPanels      panels;
-  int             multiprocessors;
-  IDRSPartials    partials;
-  PetscScalar    *storage;     /* of IDRSScalars */
-  IDRSResult     *result;      /* of the last projection before which the device had not stopped */
-  PetscScalar    *localsums;   /* of this process, before the reduction */
-  PetscScalar    *hostsums;    /* pinned */
-  PetscScalar    *hoststorage; /* pinned: copy of storage */
-  IDRSResult     *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
-  uint64_t       *arrived;     /* pinned: the last projection whose sums or result have arrived */
-  uint64_t        sequence;    /* of the last projection launched */
-  PetscInt        channel;     /* of the mailboxes between the devices of processes, or -1 */
-  IDRSWhole       whole;       /* for many steps in one kernel; NULL until it is used */
-  IDRSShared     *shared;      /* NULL until this is the first work of a group that needs it */
-  IDRSBlockMemory block;
-  IDRSBlockQueue  blockqueue; /* for block recurrences with their algebra on the device; NULL until it is used */
+  PetscInt                  width;
+  const PetscScalar *const *X;
+  const PetscScalar        *C;
+  const PetscBool          *stopped; /* on the device: the sums are not computed if it is true. NULL: they are computed */
+} IDRSBlockPrepared;
+
+typedef struct {
+  IDRSPanels        panels;
+  int               multiprocessors;
+  IDRSPartials      partials;
+  PetscScalar      *storage;     /* of IDRSScalars */
+  IDRSResult       *result;      /* of the last projection before which the device had not stopped */
+  PetscScalar      *localsums;   /* of this process, before the reduction */
+  PetscScalar      *hostsums;    /* pinned */
+  PetscScalar      *hoststorage; /* pinned: copy of storage */
+  IDRSResult       *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
+  uint64_t         *arrived;     /* pinned: the last projection whose sums or result have arrived */
+  uint64_t          sequence;    /* of the last projection launched */
+  PetscInt          channel;     /* of the mailboxes between the devices of processes, or -1 */
+  IDRSWhole         whole;       /* for many steps in one kernel; NULL until it is used */
+  IDRSShared       *shared;      /* NULL until this is the first work of a group that needs it */
+  IDRSBlockMemory   block;
+  IDRSBlockQueue    blockqueue; /* for block recurrences with their algebra on the device; NULL until it is used */
+  IDRSBlockPrepared prepared;   /* of the step of a block recurrence that was launched last */
 } IDRS_CUDA;
+
+/* Returns the number of coefficients per column of X, for sums with this many columns of Y */
+static inline PetscInt IDRSBlockWidth(PetscInt ny)
+{
+  return ny <= 4 ? 4 : (ny <= 8 ? 8 : 16);
+}
 
 /*
    Launches a kernel for all rows in packs of width, with separate blocks for each column, and returns the number of blocks per
@@ -114,9 +129,6 @@ PETSC_INTERN PetscErrorCode IDRSVecSetHashed_CUDA(Vec, uint64_t, PetscInt);
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-PETSC_INTERN PetscInt       IDRSBlockWidth_CUDA(PetscInt);
-PETSC_INTERN PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork, PetscInt, PetscInt, const IDRSBlockAxpy[],
-                                                          const PetscScalar *const *, const PetscScalar *, const PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, cudaStream_t, char **, char **);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], bool, const PetscScalar **);
@@ -124,7 +136,7 @@ PETSC_INTERN PetscErrorCode IDRSBlockProjectWait_CUDA(IDRSWork, PetscInt, PetscS
 PETSC_INTERN PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *);
 PETSC_INTERN PetscErrorCode IDRSBlockQueueDestroy_CUDA(IDRSBlockQueue *);
 
-PETSC_INTERN const IDRSBlockQueueOps IDRSBlockQueue_CUDA;
+PETSC_INTERN const IDRSQueueOps IDRSQueue_Block;
 
 PETSC_INTERN PetscErrorCode     IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
 PETSC_INTERN const IDRSWholeOps IDRSWhole_CUDA;

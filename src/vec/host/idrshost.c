@@ -370,4 +370,5 @@ const IDRSPassOps IDRSPasses_Host = {
   .blockarray   = IDRSBlockArray_Host,
   .blockcombine = IDRSBlockCombine_Host,
   .blockproject = IDRSBlockProject_Host,
+  .blockqueue   = &IDRSQueue_BlockHost,
 };

@@ -14,8 +14,12 @@ PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockCombineBegin - Checks sums, and begins the pass that computes them, with its traffic and flops */
-PetscErrorCode IDRSBlockCombineBegin(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+/*
+   IDRSBlockCombine - Block DAXPY, for a sequence of sums: each sum uses the results of the sums before it. Back ends compute all
+   sums on some rows before they continue with the next rows, so that vectors of several sums stay in a cache. The traffic of such a
+   vector is counted once per sum
+*/
+PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscInt vectors = 0, flops = 0;
 
@@ -32,18 +36,6 @@ PetscErrorCode IDRSBlockCombineBegin(IDRSWork work, PetscInt count, const IDRSBl
     flops += (2 * sum->nx + diagonal) * sum->ny;
   }
   PetscCall(IDRSPassCount(work, IDRS_COMBINE, vectors, flops));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSBlockCombine - Block DAXPY, for a sequence of sums: each sum uses the results of the sums before it. Back ends compute all
-   sums on some rows before they continue with the next rows, so that vectors of several sums stay in a cache. The traffic of such a
-   vector is counted once per sum
-*/
-PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSBlockCombineBegin(work, count, sums));
   PetscCall((*work->passes->blockcombine)(work, count, sums));
   PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -61,11 +53,8 @@ PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockD
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSBlockProjectBegin - Checks tasks, and begins the pass that computes them, with its traffic and flops. Returns the number of
-   sums
-*/
-PetscErrorCode IDRSBlockProjectBegin(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
+/* IDRSBlockProjectCount - Checks tasks, and counts the traffic and flops of their pass. Returns the number of sums */
+PetscErrorCode IDRSBlockProjectCount(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
 {
   PetscInt vectors = 0;
 
@@ -75,7 +64,6 @@ PetscErrorCode IDRSBlockProjectBegin(IDRSWork work, PetscInt count, const IDRSBl
   for (PetscInt i = 0; i < count; i++)
     PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
                "%" PetscInt_FMT " or %" PetscInt_FMT " columns exceed the limit %d", tasks[i].nw, tasks[i].nx, 2 * IDRS_MAX_WIDTH);
-  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
   for (PetscInt i = 0; i < count; i++) {
     *nsums += IDRSBlockDotsCount(&tasks[i]);
     vectors += tasks[i].nx + (IDRSBlockDotsHermitian(&tasks[i]) ? 0 : tasks[i].nw);
@@ -100,7 +88,8 @@ PetscErrorCode IDRSBlockProject(IDRSWork work, PetscInt count, const IDRSBlockDo
   PetscInt nsums;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockProjectBegin(work, count, tasks, &nsums));
+  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
+  PetscCall(IDRSBlockProjectCount(work, count, tasks, &nsums));
   PetscCall((*work->passes->blockproject)(work, count, tasks, sums));
   PetscCall(IDRSPassEnd(work, IDRS_PROJECT));
   PetscCall(IDRSSum(work->comm, nsums, sums));

@@ -1,61 +1,71 @@
 /*
-   The queue of block IDR(s) as the solver calls it: the launch of a projection, the algebra and the combines on a device. idrsops.h
-   and idrsblockscalars.h state what it computes
+   The queue of block recurrences on the host. The solver does the algebra of idrsblockscalars.h
 */
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* IDRSBlockQueueRuns - Returns PETSC_TRUE if a device can do the algebra of a block recurrence */
-PetscBool IDRSBlockQueueRuns(IDRSWork work)
+static PetscErrorCode IDRSQueueLaunch_BlockHost(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  return (PetscBool)(work->passes->blockqueue && work->size == 1);
-}
+  const IDRSWork   work  = group->work[0];
+  const IDRSBlock *block = work->block;
 
-/* IDRSBlockQueueBegin - Copies the numbers of a recurrence to the device, with the largest norm since the last reliable update */
-PetscErrorCode IDRSBlockQueueBegin(IDRSWork work, const IDRSBlockScalars *scalars, PetscReal peak)
-{
   PetscFunctionBegin;
-  PetscCall((*work->passes->blockqueue->begin)(work, scalars, peak));
+  PetscCall((*work->passes->blockproject)(work, block->tasks, block->dots, block->results));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockQueueLaunch - Launches the projection of a step and its algebra, without the combines */
-PetscErrorCode IDRSBlockQueueLaunch(IDRSWork work, const IDRSBlockStep *step)
+static PetscErrorCode IDRSQueueReduce_BlockHost(const IDRSGroup *group, const IDRSStep steps[])
 {
-  PetscInt nsums;
+  const IDRSBlock *block = group->work[0]->block;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockProjectBegin(work, step->tasks, step->dots, &nsums));
-  PetscCall((*work->passes->blockqueue->launch)(work, step));
-  PetscCall(IDRSPassEnd(work, IDRS_PROJECT));
-  work->reductions++;
+  PetscCall(IDRSSum(group->work[0]->comm, IDRSBlockSumCount(block->algebra.s, block->algebra.m, steps->k), block->results));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockQueueCombine - Launches one of the combines of the last step that was launched */
-PetscErrorCode IDRSBlockQueueCombine(IDRSWork work, const IDRSBlockStep *step, IDRSBlockCombines which)
+static PetscErrorCode IDRSQueueCollect_BlockHost(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
 {
+  IDRSBlock *block = work->block;
+
   PetscFunctionBegin;
-  PetscCall(IDRSBlockCombineBegin(work, step->count[which], step->sums[which]));
-  PetscCall((*work->passes->blockqueue->combine)(work, step, which));
-  PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
+  IDRSBlockScalarsNorms(&block->algebra, (int)step->k, (int)block->bounds.count, block->results, &block->norms); /* ||r_j|| */
+  *rnorm   = block->norms.rnorm;
+  *stopped = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockQueueCollect - Waits for the oldest of `inflight` steps */
-PetscErrorCode IDRSBlockQueueCollect(IDRSWork work, PetscInt inflight, IDRSBlockNorms *norms)
-{
-  PetscFunctionBegin;
-  PetscCall((*work->passes->blockqueue->collect)(work, inflight, norms));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+const IDRSQueueOps IDRSQueue_BlockHost = {
+  .name    = "host",
+  .depth   = 0,
+  .runs    = IDRSQueueRuns_Host,
+  .halo    = IDRSQueueNoHalo,
+  .begin   = IDRSQueueStay_Host,
+  .launch  = IDRSQueueLaunch_BlockHost,
+  .reduce  = IDRSQueueReduce_BlockHost,
+  .collect = IDRSQueueCollect_BlockHost,
+  .end     = IDRSQueueStay_Host,
+};
 
 /*
-   IDRSBlockQueueEnd - Copies the numbers to the host after the device has stopped, and `count` sums of the step in which it stopped
+   IDRSWorkSetBlock - Gives a work a block recurrence, or, with NULL, its own recurrence again, and discards projections in flight
+
+   Input Parameters:
++  work  - the work
+-  block - the block recurrence, or NULL
+
+   Output Parameter:
+.  depth - the depth of its queue, 0 on the host; not accessed without a block
 */
-PetscErrorCode IDRSBlockQueueEnd(IDRSWork work, const IDRSBlockScalars *scalars, PetscInt count, PetscScalar sums[])
+PetscErrorCode IDRSWorkSetBlock(IDRSWork work, IDRSBlock *block, PetscInt *depth)
 {
+  const char *why;
+
   PetscFunctionBegin;
-  PetscCall((*work->passes->blockqueue->end)(work, scalars, count, sums));
+  work->block    = block;
+  work->ondevice = PETSC_FALSE;
+  work->inflight = 0;
+  if (!block) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*work->passes->blockqueue->runs)(IDRSGroupOfOne(work), PETSC_TRUE, &why));
+  *depth = why ? 0 : work->passes->blockqueue->depth;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

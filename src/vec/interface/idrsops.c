@@ -161,6 +161,19 @@ static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep st
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSSum - Computes sums over all processes, in place */
+PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
+{
+  PetscMPIInt length;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMPIIntCast(count, &length));
+  PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
+  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, comm);
+  PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode IDRSCheckCombine_Private(IDRSWork work, const IDRSStep *step)
 {
   PetscFunctionBegin;

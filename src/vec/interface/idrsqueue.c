@@ -21,8 +21,8 @@ PetscBool IDRSQueueOnDevice(IDRSWork work)
   return work->ondevice;
 }
 
-/* The queue of the host always runs */
-static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool automatic, const char *why[])
+/* IDRSQueueRuns_Host - A queue of the host always runs */
+PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
@@ -44,8 +44,8 @@ PetscErrorCode IDRSQueueReduced(const IDRSGroup *group, const IDRSStep steps[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The scalars are on the host, so begin and end copy nothing */
-static PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
+/* IDRSQueueStay_Host - The scalars are on the host, so begin and end copy nothing */
+PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
 {
   PetscFunctionBegin;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -64,19 +64,6 @@ static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSSte
     work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
   }
   while (IDRSGroupNext(group, steps, PETSC_TRUE, &taken, &same, &step)) PetscCall((*same.work[0]->passes->project)(&same, step));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSSum - Computes sums over all processes, in place */
-PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
-{
-  PetscMPIInt length;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMPIIntCast(count, &length));
-  PetscCall(PetscLogEventBegin(IDRS_Reduce, 0, 0, 0, 0));
-  IDRSCallAllreduce(MPI_IN_PLACE, sums, length, MPIU_SCALAR, MPIU_SUM, comm);
-  PetscCall(PetscLogEventEnd(IDRS_Reduce, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,8 +130,15 @@ const IDRSQueueOps IDRSQueue_Host = {
   .end     = IDRSQueueStay_Host,
 };
 
-/* Prepares works for projections of this queue: if it is on a device, the scalars are copied there */
-static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDRSStep steps[], const IDRSQueueOps *queue)
+/* Returns the queue of a work on its device, or on the host */
+static const IDRSQueueOps *IDRSQueueOf(IDRSWork work, PetscBool device)
+{
+  if (work->block) return device ? work->passes->blockqueue : &IDRSQueue_BlockHost;
+  return device ? work->queue : &IDRSQueue_Host;
+}
+
+/* Prepares works for projections: if `device` is true, the scalars are copied there, unless the queue is on the host */
+static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDRSStep steps[], PetscBool device)
 {
   IDRSGroup begin = {.count = 0};
 
@@ -153,13 +147,25 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
     IDRSWork work = group->work[i];
 
     PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "Too many projections in flight");
-    PetscCheck(queue == work->queue || !work->ondevice, work->comm, PETSC_ERR_ORDER,
+    PetscCheck(device || !work->ondevice, work->comm, PETSC_ERR_ORDER,
                "A projection needs bounds while the scalars are on the device");
     PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "IDRSWorkSetProduct() has not been called");
-    if (queue != &IDRSQueue_Host && !work->ondevice) begin.work[begin.count++] = work;
+    if (IDRSQueueOf(work, device)->depth && !work->ondevice) begin.work[begin.count++] = work;
   }
-  if (begin.count) PetscCall((*queue->begin)(&begin));
+  if (begin.count) PetscCall((*IDRSQueueOf(begin.work[0], device)->begin)(&begin));
   for (PetscInt i = 0; i < begin.count; i++) begin.work[i]->ondevice = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Counts the traffic and flops of a projection */
+static PetscErrorCode IDRSQueueCount_Private(IDRSWork work, const IDRSStep *step)
+{
+  const PetscBool y = IDRSStepHasY(&work->scalars, step);
+  PetscInt        nsums;
+
+  PetscFunctionBegin;
+  if (work->block) PetscCall(IDRSBlockProjectCount(work, work->block->tasks, work->block->dots, &nsums));
+  else PetscCall(IDRSPassCount(work, IDRS_PROJECT, (step->matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * work->s + 6 : 2 * work->s + 2));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -169,18 +175,18 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
 */
 PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  IDRSWork            first = group->work[0];
-  const IDRSQueueOps *queue = bounds ? first->queue : &IDRSQueue_Host;
+  const PetscBool     device = (PetscBool)(bounds != NULL);
+  IDRSWork            first  = group->work[0];
+  const IDRSQueueOps *queue  = IDRSQueueOf(first, device);
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueuePrepare_Private(group, steps, queue));
+  PetscCall(IDRSQueuePrepare_Private(group, steps, device));
   PetscCall(IDRSPassBegin(first, IDRS_PROJECT));
+  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSQueueCount_Private(group->work[i], &steps[i]));
   PetscCall((*queue->launch)(group, steps, bounds));
   for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork        work = group->work[i];
-    const PetscBool y    = IDRSStepHasY(&work->scalars, &steps[i]);
+    IDRSWork work = group->work[i];
 
-    PetscCall(IDRSPassCount(work, IDRS_PROJECT, (steps[i].matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * work->s + 6 : 2 * work->s + 2));
     /* results come in the order of the launches */
     work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = steps[i];
   }
@@ -190,11 +196,15 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the outcome of a step whose sums are on the host */
+/* Sets the outcome of a step whose sums are on the host. The norms of a block recurrence have been computed */
 static void IDRSQueueContinues(IDRSWork work, IDRSOutcome *outcome)
 {
   const IDRSScalars *scalars = &work->scalars;
 
+  if (work->block) {
+    outcome->verdict = work->block->norms.finite ? IDRS_UNDECIDED : IDRS_NOT_FINITE;
+    return;
+  }
   outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, &outcome->step), outcome->step.unreported)
                      ? IDRS_UNDECIDED
                      : IDRS_NOT_FINITE;
@@ -207,15 +217,14 @@ static void IDRSQueueContinues(IDRSWork work, IDRSOutcome *outcome)
 */
 PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
 {
-  const IDRSQueueOps *queue = work->ondevice ? work->queue : &IDRSQueue_Host;
-  PetscBool           stopped;
+  PetscBool stopped;
 
   PetscFunctionBegin;
   PetscCheck(work->inflight > 0, work->comm, PETSC_ERR_ORDER, "No projection is in flight");
   outcome->step    = work->steps[work->oldest];
   outcome->stopped = work->ondevice;
   outcome->verdict = IDRS_CONTINUES;
-  PetscCall((*queue->collect)(work, &outcome->step, &outcome->rnorm, &stopped));
+  PetscCall((*IDRSQueueOf(work, work->ondevice)->collect)(work, &outcome->step, &outcome->rnorm, &stopped));
   /* the oldest result has been collected */
   work->oldest = (work->oldest + 1) % IDRS_MAX_IN_FLIGHT;
   work->inflight--;
@@ -328,7 +337,7 @@ PetscErrorCode IDRSQueueEnd(const IDRSGroup *group)
   for (PetscInt i = 0; i < group->count; i++) {
     if (group->work[i]->ondevice) there.work[there.count++] = group->work[i];
   }
-  if (there.count) PetscCall((*there.work[0]->queue->end)(&there));
+  if (there.count) PetscCall((*IDRSQueueOf(there.work[0], PETSC_TRUE)->end)(&there));
   for (PetscInt i = 0; i < group->count; i++) {
     group->work[i]->ondevice = PETSC_FALSE;
     group->work[i]->inflight = 0;

@@ -255,4 +255,5 @@ const IDRSPassOps IDRSPasses_Vec = {
   .blockarray   = IDRSBlockArray_Vec,
   .blockcombine = IDRSBlockCombine_Vec,
   .blockproject = IDRSBlockProject_Vec,
+  .blockqueue   = &IDRSQueue_BlockHost,
 };

@@ -30,10 +30,11 @@
    iterate before the last update, whose beta is not in Z yet; at the beginning of a cycle it is the iterate of the last reliable
    update
 */
-static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run, const IDRSBlockNorms *norms)
+static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run)
 {
-  KSPIDRSColumns *cols  = &run->cols;
-  PetscBool       valid = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
+  const IDRSBlockNorms *norms = &run->block.norms;
+  KSPIDRSColumns       *cols  = &run->cols;
+  PetscBool             valid = (PetscBool)!PetscIsInfOrNanReal(norms->rnorm);
 
   for (PetscInt j = 0; j < cols->count; j++) valid = (PetscBool)(valid && !PetscIsInfOrNanReal(norms->norms[j]));
   if (!norms->finite || !valid) run->why = IDRS_BLOCK_BROKEN;
@@ -56,14 +57,13 @@ static PetscBool KSPIDRSBlockIsEnding(const KSPIDRSColumn *col)
 }
 
 /* Sets the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
-static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, const IDRSBlockNorms *norms, PetscInt its,
-                                                 KSPIDRSBlockEnding *ending)
+static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, PetscInt its, KSPIDRSBlockEnding *ending)
 {
   PetscInt left = 0, count = 0;
 
   PetscFunctionBegin;
   *ending = KSPIDRS_BLOCK_NONE_ENDS;
-  if (!KSPIDRSBlockSetNorms(run, norms)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!KSPIDRSBlockSetNorms(run)) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt j = 0; j < run->cols.count; j++) {
     KSPIDRSColumn *col = run->cols.column[j];
 
@@ -78,7 +78,7 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, 
   }
   if (count) *ending = count == left ? KSPIDRS_BLOCK_ALL_END : KSPIDRS_BLOCK_SOME_END;
   if (run->stagnation >= IDRS_BLOCK_MAX_STAGNATION) run->why = "it has found no smaller residual for a long time";
-  if (run->trust.rnorm > run->bounds.high) run->why = IDRS_BLOCK_GROWN;
+  if (run->trust.rnorm > run->block.bounds.norm.high) run->why = IDRS_BLOCK_GROWN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,8 +142,8 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
   if (!*missed) PetscFunctionReturn(PETSC_SUCCESS);
   /* also if the norm has halved: single recurrences then need fewer matvecs */
   run->trust.replacements.failures += IDRS_STAGNATION_VERIFY;
-  if (run->bounds.fall > 0.0 && run->trust.replacements.failures < IDRS_MAX_STAGNATIONS) {
-    if (run->at.k < run->algebra.s && !run->why) PetscCall(KSPIDRSBlockFinishColumn_Private(run));
+  if (run->block.bounds.fall > 0.0 && run->trust.replacements.failures < IDRS_MAX_STAGNATIONS) {
+    if (run->at.k < run->block.algebra.s && !run->why) PetscCall(KSPIDRSBlockFinishColumn_Private(run));
     PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, others));
   } else {
     PetscCall(KSPIDRSBlockAddSolutions_Private(run, others));
@@ -172,31 +172,33 @@ static PetscErrorCode KSPIDRSBlockConcludeReports_Private(KSP ksp, const KSPIDRS
 */
 static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending, PetscBool *stopped)
 {
-  const PetscInt     its   = run->at.its;
-  KSPIDRSBlockQueue *queue = &run->queue;
-  const PetscBool    stops = (PetscBool)(queue->place == KSPIDRS_BLOCK_LOCKSTEP || queue->place == KSPIDRS_BLOCK_STOPPING ||
-                                      its >= ksp->max_it);
+  IDRSBlockBounds *bounds = &run->block.bounds;
+  const PetscInt   its    = run->at.its;
+  PetscInt         depth;
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < run->cols.count; j++) {
     const KSPIDRSColumn *col = run->cols.column[j];
 
-    run->bounds.low[j] = col->rec.added ? PETSC_MAX_REAL : KSPIDRSTestedNorm(ksp, col, its);
+    bounds->low[j] = col->rec.added ? PETSC_MAX_REAL : KSPIDRSTestedNorm(ksp, col, its);
   }
-  run->bounds.stop = stops;
-  *ending          = KSPIDRS_BLOCK_NONE_ENDS;
-  *stopped         = PETSC_FALSE;
+  if (its >= ksp->max_it) bounds->stop = PETSC_TRUE;
+  depth    = bounds->stop ? 0 : run->depth;
+  *ending  = KSPIDRS_BLOCK_NONE_ENDS;
+  *stopped = PETSC_FALSE;
   PetscCall(KSPIDRSBlockLaunch_Private(run)); /* P^H G_k, R^H R */
-  while (queue->inflight > (stops ? 0 : 1)) {
-    IDRSBlockNorms norms;
-    PetscInt       collected;
+  while (IDRSQueueInFlight(run->work) > depth) {
+    IDRSOutcome outcome;
+    PetscInt    collected;
 
-    PetscCall(KSPIDRSBlockCollect_Private(run, &norms, &collected)); /* ||r_j|| */
-    PetscCall(KSPIDRSBlockReport_Private(ksp, run, &norms, collected, ending));
-    *stopped = norms.stopped;
-    if (*stopped) break;
-    queue->place = *ending == KSPIDRS_BLOCK_ALL_END || run->why ? KSPIDRS_BLOCK_STOPPING : KSPIDRS_BLOCK_ON_DEVICE;
-    PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
+    PetscCall(KSPIDRSBlockCollect_Private(run, &outcome, &collected)); /* ||r_j|| */
+    PetscCall(KSPIDRSBlockReport_Private(ksp, run, collected, ending));
+    *stopped = (PetscBool)(outcome.verdict != IDRS_CONTINUES);
+    if (*stopped) bounds->stop = PETSC_FALSE;
+    else {
+      bounds->stop = (PetscBool)(bounds->stop || *ending == KSPIDRS_BLOCK_ALL_END || run->why);
+      PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -223,7 +225,7 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, Pe
   /* alpha, M_k, beta_k, f, or omega, f; then vectors */
   PetscCall(KSPIDRSBlockFinish_Private(run, &due));
   if (due) PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, NULL));
-  *ends = (PetscBool)(run->why && !KSPIDRSBlockOnDevice(run)); /* else once the device has stopped */
+  *ends = (PetscBool)(run->why && !IDRSQueueOnDevice(run->work)); /* else once the device has stopped */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -284,7 +286,7 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *run,
   PetscFunctionBegin;
   counts->columns += run->cols.count;
   counts->rank += run->vecs.owners.count;
-  counts->async = (PetscBool)(run->queue.place != KSPIDRS_BLOCK_LOCKSTEP);
+  counts->async = (PetscBool)(run->depth > 0);
   while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, run, &ends));
   PetscCall(KSPIDRSBlockEnd_Private(ksp, run, counts));
   if (run->why) PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", run->at.its, run->why));
@@ -317,7 +319,9 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
   }
   ierr = KSPIDRSBlockCreate_Private(ksp, cols, &run);
   if (!ierr && run.vecs.owners.count) ierr = KSPIDRSBlockIterate_Private(ksp, &run, &idrs->blocks);
-  PetscCall(PetscFree7(run.vecs.G, run.algebra.M, run.program.sum, run.program.x, run.program.rows, run.program.C, run.sums));
+  if (run.work) PetscCall(IDRSWorkSetBlock(run.work, NULL, NULL));
+  PetscCall(PetscFree7(run.vecs.G, run.block.algebra.M, run.program.sum, run.program.x, run.program.rows, run.program.C,
+                       run.block.results));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

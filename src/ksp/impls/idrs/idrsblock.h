@@ -10,14 +10,6 @@ typedef enum {
   KSPIDRS_BLOCK_PC_SEPARATE  /* between V and U_k */
 } KSPIDRSBlockPC;
 
-/* The place of the coefficients. If a device has them, the host launches a step before it reads the norms of the step before */
-typedef enum {
-  KSPIDRS_BLOCK_LOCKSTEP,  /* on the host, which does the algebra of all steps */
-  KSPIDRS_BLOCK_ON_HOST,   /* on the host until the next launch */
-  KSPIDRS_BLOCK_ON_DEVICE, /* on the device, which does the algebra */
-  KSPIDRS_BLOCK_STOPPING   /* on the device, which stops in the next step because the host must decide */
-} KSPIDRSBlockPlace;
-
 /* Position in a cycle */
 typedef struct {
   PetscInt  k, columns; /* step, and columns of U whose beta has not been added to Z */
@@ -42,15 +34,6 @@ typedef struct {
   PetscInt       ld;
 } KSPIDRSBlockProgram;
 
-/* Projections, of which up to two are in flight on a device */
-typedef struct {
-  KSPIDRSBlockPlace    place;
-  PetscInt             inflight;
-  KSPIDRSBlockPosition launched[2]; /* positions of the steps in flight, the oldest first */
-  IDRSBlockDots        tasks[2];    /* of the last projection */
-  IDRSBlockStep        step;        /* the last launched step */
-} KSPIDRSBlockQueue;
-
 /* After a report: none, some or all of the right-hand sides that are not done have a reason to end */
 typedef enum {
   KSPIDRS_BLOCK_NONE_ENDS,
@@ -64,33 +47,27 @@ typedef struct {
   IDRSWork             work; /* of the first slot, for the operations on blocks */
   KSPIDRSBlockPC       pc;
   KSPIDRSBlockVecs     vecs;
-  IDRSBlockScalars     algebra;
+  IDRSBlock            block; /* the algebra, and what the queue needs */
+  PetscInt             depth; /* of the queue: projections in flight that the host does not wait for */
   KSPIDRSBlockProgram  program;
-  PetscScalar         *sums; /* of the last projection */
-  KSPIDRSBlockQueue    queue;
+  IDRSBlockDots        tasks[2]; /* of the last projection */
   KSPIDRSBlockPosition at;
-  IDRSBlockBounds      bounds;     /* within which the recurrence continues */
-  KSPIDRSTrust         trust;      /* Frobenius norms of R, and failed verifications */
-  PetscReal            smallest;   /* Frobenius norm of R so far, */
-  PetscInt             stagnation; /* and the steps since then */
-  KSPIDRSReason        why;        /* why remaining right-hand sides continue with single recurrences, or NULL */
+  KSPIDRSBlockPosition launched[2]; /* positions of the steps in flight, the oldest first */
+  KSPIDRSTrust         trust;       /* Frobenius norms of R, and failed verifications */
+  PetscReal            smallest;    /* Frobenius norm of R so far, */
+  PetscInt             stagnation;  /* and the steps since then */
+  KSPIDRSReason        why;         /* why remaining right-hand sides continue with single recurrences, or NULL */
 } KSPIDRSBlockRun;
 
 /* Reasons to end */
 #define IDRS_BLOCK_BROKEN "the block recurrence has broken down"
 #define IDRS_BLOCK_GROWN  "its residuals have grown too far"
 
-/* Returns PETSC_TRUE if a device has the coefficients */
-static inline PetscBool KSPIDRSBlockOnDevice(const KSPIDRSBlockRun *run)
-{
-  return (PetscBool)(run->queue.place >= KSPIDRS_BLOCK_ON_DEVICE);
-}
-
 /* idrsblockcycle.c */
 PETSC_INTERN PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockMatvec_Private(KSP, KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *, IDRSBlockNorms *, PetscInt *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *, IDRSOutcome *, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSPIDRSBlockRun *);
 

@@ -148,21 +148,25 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
   }
   for (PetscInt i = 0; i < m; i++) run->vecs.owners.column[i] = cols->column[basis.pivot[i]];
   program->ld = (s * (s - 1) / 2 + 4 * s + 4) * m;
-  PetscCall(PetscMalloc7((2 * s + 4) * m, &run->vecs.G, IDRS_BLOCK_STORAGE(s, m), &run->algebra.M, s + 3, &program->sum,
+  PetscCall(PetscMalloc7((2 * s + 4) * m, &run->vecs.G, IDRS_BLOCK_STORAGE(s, m), &run->block.algebra.M, s + 3, &program->sum,
                          program->ld, &program->x, program->ld, &program->rows, program->ld * m, &program->C,
-                         IDRSBlockSumCount(s, m, s), &run->sums));
-  IDRSBlockScalarsSetPointers(&run->algebra, s, m, run->algebra.M);
-  IDRSBlockScalarsReset(&run->algebra);
-  for (PetscInt j = 0; j < cols->count; j++) PetscCall(PetscArraycpy(run->algebra.S + j * m, basis.S + j * IDRS_MAX_WIDTH, m));
+                         IDRSBlockSumCount(s, m, s), &run->block.results));
+  IDRSBlockScalarsSetPointers(&run->block.algebra, s, m, run->block.algebra.M);
+  IDRSBlockScalarsReset(&run->block.algebra);
+  for (PetscInt j = 0; j < cols->count; j++)
+    PetscCall(PetscArraycpy(run->block.algebra.S + j * m, basis.S + j * IDRS_MAX_WIDTH, m));
   PetscCall(KSPIDRSBlockSetVecs_Private(s, &run->vecs));
-  run->pc          = KSPIDRSIsPreconditioned(idrs) ? KSPIDRS_BLOCK_PC_SEPARATE
-                                                   : (idrs->diagonal ? KSPIDRS_BLOCK_PC_DIAGONAL : KSPIDRS_BLOCK_PC_NONE);
-  run->vecs.P      = run->pc == KSPIDRS_BLOCK_PC_NONE ? run->vecs.R : run->vecs.V;
-  run->queue.place = idrs->depth && IDRSBlockQueueRuns(run->work) ? KSPIDRS_BLOCK_ON_HOST : KSPIDRS_BLOCK_LOCKSTEP;
-  run->bounds      = (IDRSBlockBounds){.count  = cols->count,
-                                       .cosine = idrs->set.cosine,
-                                       .fall   = run->vecs.owners.column[0]->anchor ? idrs->set.updatetol : 0.0};
-  run->smallest    = PETSC_MAX_REAL;
+  run->pc           = KSPIDRSIsPreconditioned(idrs) ? KSPIDRS_BLOCK_PC_SEPARATE
+                                                    : (idrs->diagonal ? KSPIDRS_BLOCK_PC_DIAGONAL : KSPIDRS_BLOCK_PC_NONE);
+  run->vecs.P       = run->pc == KSPIDRS_BLOCK_PC_NONE ? run->vecs.R : run->vecs.V;
+  run->block.bounds = (IDRSBlockBounds){
+    .count = cols->count,
+    .norm  = {.low = -1.0, .cosine = idrs->set.cosine},
+    .fall  = run->vecs.owners.column[0]->anchor ? idrs->set.updatetol : 0.0
+  };
+  run->smallest = PETSC_MAX_REAL;
+  PetscCall(IDRSWorkSetBlock(run->work, &run->block, &run->depth));
+  if (!idrs->depth) run->depth = 0;
   PetscCall(IDRSWorkSetSeed(run->work, IDRS_BLOCK_SEED + KSPIDRSGetSeed(idrs)));
   for (PetscInt i = 0; i < m; i++) PetscCall(KSPIDRSAnchor_Private(run->vecs.owners.column[i]));
   PetscCall(KSPIDRSBlockAnchor_Private(ksp, run));
@@ -172,19 +176,19 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
 /* KSPIDRSBlockAnchor_Private - Begins a cycle with an R that is the anchor, the residual of Z = 0: f = P^H R, and the norms */
 PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *run)
 {
-  const PetscInt      m = run->algebra.m, q = run->algebra.q;
+  const PetscInt      m = run->block.algebra.m, q = run->block.algebra.q;
   const IDRSBlockDots dots   = {.rows = q, .nw = m, .nx = m, .w = run->vecs.R, .x = run->vecs.R};
   PetscReal           square = 0.0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSBlockProject(run->work, 1, &dots, run->sums)); /* P^H R, R^H R */
-  PetscCall(PetscArraycpy(run->algebra.f, run->sums, q * m));
-  for (PetscInt i = 0; i < m; i++) square += PetscRealPart(run->sums[q * m + i + i * m]);
+  PetscCall(IDRSBlockProject(run->work, 1, &dots, run->block.results)); /* P^H R, R^H R */
+  PetscCall(PetscArraycpy(run->block.algebra.f, run->block.results, q * m));
+  for (PetscInt i = 0; i < m; i++) square += PetscRealPart(run->block.results[q * m + i + i * m]);
   KSPIDRSSetReplacedNorm(&run->trust, PetscSqrtReal(square));
   for (PetscInt j = 0; j < run->cols.count; j++)
     KSPIDRSSetReplacedNorm(&run->cols.column[j]->trust, run->cols.column[j]->trust.rnorm);
-  run->bounds.anchornorm = run->trust.anchornorm;
-  run->bounds.high       = KSPIDRSGrowthLimit((const KSP_IDRS *)ksp->data, run->trust.anchornorm);
+  run->block.bounds.anchornorm = run->trust.anchornorm;
+  run->block.bounds.norm.high  = KSPIDRSGrowthLimit((const KSP_IDRS *)ksp->data, run->trust.anchornorm);
   run->at.k = run->at.columns = 0;
   run->at.directed            = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -196,7 +200,7 @@ PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *run)
 */
 PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSPIDRSBlockRun *run, const PetscBool marked[])
 {
-  const PetscInt m = run->algebra.m;
+  const PetscInt m = run->block.algebra.m;
   IDRSBlockVec   x[IDRS_MAX_WIDTH];
   PetscScalar    S[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
   IDRSBlockAxpy  sum = {.nx = m, .x = run->vecs.Z, .y = x, .C = S, .ld = m, .add = PETSC_TRUE};
@@ -207,7 +211,7 @@ PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSPIDRSBlockRun *run, const Pets
 
     if (marked ? !marked[j] : col->rec.added) continue;
     PetscCall(IDRSBlockVecSet(col->work, col->rep.sol, &x[sum.ny]));
-    PetscCall(PetscArraycpy(S + sum.ny++ * m, run->algebra.S + j * m, m));
+    PetscCall(PetscArraycpy(S + sum.ny++ * m, run->block.algebra.S + j * m, m));
   }
   if (sum.ny) PetscCall(IDRSBlockCombine(run->work, 1, &sum)); /* x_j += Z S_j */
   PetscFunctionReturn(PETSC_SUCCESS);

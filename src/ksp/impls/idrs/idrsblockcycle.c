@@ -19,7 +19,7 @@ static IDRSBlockAxpy *KSPIDRSBlockAddSum(KSPIDRSBlockRun *run, const IDRSBlockVe
   KSPIDRSBlockProgram *program = &run->program;
   const PetscInt       first   = program->operands;
 
-  program->sum[program->count++] = (IDRSBlockAxpy){.ny   = run->algebra.m,
+  program->sum[program->count++] = (IDRSBlockAxpy){.ny   = run->block.algebra.m,
                                                    .x    = program->x + first,
                                                    .y    = y,
                                                    .C    = program->C + first,
@@ -37,7 +37,7 @@ static void KSPIDRSBlockAddTerm(KSPIDRSBlockRun *run, PetscInt columns, const ID
 
   for (PetscInt i = 0; i < columns; i++) {
     program->x[program->operands]      = X[i];
-    program->rows[program->operands++] = (IDRSBlockRow){.at    = (int32_t)(C - run->algebra.M + i),
+    program->rows[program->operands++] = (IDRSBlockRow){.at    = (int32_t)(C - run->block.algebra.M + i),
                                                         .ld    = (int32_t)ldc,
                                                         .sign  = (int32_t)sign,
                                                         .omega = omega ? 1 : 0};
@@ -51,9 +51,9 @@ static PetscErrorCode KSPIDRSBlockCombine_Private(KSPIDRSBlockRun *run)
   KSPIDRSBlockProgram *program = &run->program;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < run->algebra.m; j++) {
+  for (PetscInt j = 0; j < run->block.algebra.m; j++) {
     for (PetscInt i = 0; i < program->operands; i++)
-      program->C[i + j * program->ld] = IDRSBlockScalarsGet(&run->algebra, &program->rows[i], (int)j);
+      program->C[i + j * program->ld] = IDRSBlockScalarsGet(&run->block.algebra, &program->rows[i], (int)j);
   }
   PetscCall(IDRSBlockCombine(run->work, program->count, program->sum));
   program->count = program->operands = 0;
@@ -69,10 +69,10 @@ static void KSPIDRSBlockList(PetscInt count, const IDRSBlockVec X[], Vec list[])
 /* Adds the sum X_k -= X(:,0:k) alpha of step k, where X is G or U */
 static void KSPIDRSBlockAddAlpha(KSPIDRSBlockRun *run, const IDRSBlockVec *X, PetscInt k)
 {
-  const PetscInt m = run->algebra.m, q = run->algebra.q;
+  const PetscInt m = run->block.algebra.m, q = run->block.algebra.q;
 
   KSPIDRSBlockAddSum(run, X + k * m, PETSC_TRUE);
-  KSPIDRSBlockAddTerm(run, k * m, X, -1, PETSC_FALSE, run->algebra.alpha + k * m * q, q);
+  KSPIDRSBlockAddTerm(run, k * m, X, -1, PETSC_FALSE, run->block.algebra.alpha + k * m * q, q);
 }
 
 /*
@@ -81,7 +81,7 @@ static void KSPIDRSBlockAddAlpha(KSPIDRSBlockRun *run, const IDRSBlockVec *X, Pe
 */
 static void KSPIDRSBlockAddIterate(KSPIDRSBlockRun *run, PetscInt columns, PetscBool omega)
 {
-  const IDRSBlockScalars *algebra = &run->algebra;
+  const IDRSBlockScalars *algebra = &run->block.algebra;
   const PetscInt          m       = algebra->m;
 
   for (PetscInt k = 1; k < columns; k++) KSPIDRSBlockAddAlpha(run, run->vecs.U, k);
@@ -94,22 +94,23 @@ static void KSPIDRSBlockAddIterate(KSPIDRSBlockRun *run, PetscInt columns, Petsc
 static void KSPIDRSBlockAddPanel(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at, const IDRSBlockVec *X, PetscInt sign,
                                  PetscBool omega)
 {
-  const PetscInt k = at->k, m = run->algebra.m;
+  const PetscInt k = at->k, m = run->block.algebra.m;
 
-  KSPIDRSBlockAddTerm(run, PetscMax(at->filled - k, 0) * m, X + k * m, sign, omega, run->algebra.c + k * m, run->algebra.q);
+  KSPIDRSBlockAddTerm(run, PetscMax(at->filled - k, 0) * m, X + k * m, sign, omega, run->block.algebra.c + k * m,
+                      run->block.algebra.q);
 }
 
 /* Adds the sum U_k = omega D (R T - G c T) + U(:,k:s) c T, or, with a preconditioner, V = R T - G c T */
 static void KSPIDRSBlockAddDirection(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at)
 {
   const KSPIDRSBlockVecs *vecs   = &run->vecs;
-  const PetscInt          m      = run->algebra.m;
+  const PetscInt          m      = run->block.algebra.m;
   const PetscBool         direct = (PetscBool)(run->pc != KSPIDRS_BLOCK_PC_SEPARATE);
   IDRSBlockAxpy          *sum    = KSPIDRSBlockAddSum(run, direct ? vecs->U + at->k * m : vecs->V, PETSC_FALSE);
 
   /* first, as it is in the cache at the end of a cycle */
   if (run->pc == KSPIDRS_BLOCK_PC_NONE) KSPIDRSBlockAddPanel(run, at, vecs->U, 1, PETSC_FALSE);
-  KSPIDRSBlockAddTerm(run, m, vecs->R, 1, direct, run->algebra.T, m); /* omega (R T - G c T) */
+  KSPIDRSBlockAddTerm(run, m, vecs->R, 1, direct, run->block.algebra.T, m); /* omega (R T - G c T) */
   KSPIDRSBlockAddPanel(run, at, vecs->G, -1, direct);
   if (run->pc != KSPIDRS_BLOCK_PC_DIAGONAL) return;
   sum->scaled = sum->nx; /* times D */
@@ -119,17 +120,17 @@ static void KSPIDRSBlockAddDirection(KSPIDRSBlockRun *run, const KSPIDRSBlockPos
 /* Adds the sum U_k = omega B^{-1}V + U(:,k:s) c T, where G_k is B^{-1}V */
 static void KSPIDRSBlockAddPreconditioned(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at)
 {
-  const PetscInt m = run->algebra.m, first = at->k * m;
+  const PetscInt m = run->block.algebra.m, first = at->k * m;
 
   KSPIDRSBlockAddSum(run, run->vecs.U + first, PETSC_FALSE);
-  KSPIDRSBlockAddTerm(run, m, run->vecs.G + first, 1, PETSC_TRUE, run->algebra.identity, m);
+  KSPIDRSBlockAddTerm(run, m, run->vecs.G + first, 1, PETSC_TRUE, run->block.algebra.identity, m);
   KSPIDRSBlockAddPanel(run, at, run->vecs.U, 1, PETSC_FALSE);
 }
 
 /* Returns the position after this step */
 static KSPIDRSBlockPosition KSPIDRSBlockNext(const KSPIDRSBlockRun *run, PetscBool directed)
 {
-  const PetscInt       s    = run->algebra.s;
+  const PetscInt       s    = run->block.algebra.s;
   KSPIDRSBlockPosition next = run->at;
 
   next.its++;
@@ -140,10 +141,16 @@ static KSPIDRSBlockPosition KSPIDRSBlockNext(const KSPIDRSBlockRun *run, PetscBo
   return next;
 }
 
+/* Returns PETSC_TRUE if a preconditioner is applied between the last two sums of the direction after a step */
+static PetscBool KSPIDRSBlockIsSplit(const KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *next)
+{
+  return (PetscBool)(run->pc == KSPIDRS_BLOCK_PC_SEPARATE && next->directed);
+}
+
 /* Adds the sums that end step k < s */
 static void KSPIDRSBlockAddStep(KSPIDRSBlockRun *run)
 {
-  const IDRSBlockScalars *algebra = &run->algebra;
+  const IDRSBlockScalars *algebra = &run->block.algebra;
   const PetscInt          k = run->at.k, m = algebra->m;
   IDRSBlockAxpy          *sum;
 
@@ -161,13 +168,13 @@ static void KSPIDRSBlockAddStep(KSPIDRSBlockRun *run)
 /* Adds all sums that end this step, and the direction of the next one if it is `directed` */
 static void KSPIDRSBlockAddFinish(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *next)
 {
-  const PetscInt m = run->algebra.m;
+  const PetscInt m = run->block.algebra.m;
 
-  if (run->at.k < run->algebra.s) KSPIDRSBlockAddStep(run);
+  if (run->at.k < run->block.algebra.s) KSPIDRSBlockAddStep(run);
   else {
-    KSPIDRSBlockAddIterate(run, run->algebra.s, PETSC_TRUE); /* Z += omega P + U beta */
-    KSPIDRSBlockAddSum(run, run->vecs.R, PETSC_TRUE);        /* R -= omega T */
-    KSPIDRSBlockAddTerm(run, m, run->vecs.T, -1, PETSC_TRUE, run->algebra.identity, m);
+    KSPIDRSBlockAddIterate(run, run->block.algebra.s, PETSC_TRUE); /* Z += omega P + U beta */
+    KSPIDRSBlockAddSum(run, run->vecs.R, PETSC_TRUE);              /* R -= omega T */
+    KSPIDRSBlockAddTerm(run, m, run->vecs.T, -1, PETSC_TRUE, run->block.algebra.identity, m);
   }
   if (next->directed) KSPIDRSBlockAddDirection(run, next);
 }
@@ -186,12 +193,12 @@ PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *run)
 /* Computes U_k, unless the step before has done so */
 static PetscErrorCode KSPIDRSBlockDirection_Private(KSP ksp, KSPIDRSBlockRun *run)
 {
-  const PetscInt k = run->at.k, m = run->algebra.m;
+  const PetscInt k = run->at.k, m = run->block.algebra.m;
   Vec            x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   if (!run->at.directed) {
-    IDRSBlockScalarsDirection(&run->algebra, (int)k); /* T, c */
+    IDRSBlockScalarsDirection(&run->block.algebra, (int)k); /* T, c */
     KSPIDRSBlockAddDirection(run, &run->at);
     PetscCall(KSPIDRSBlockCombine_Private(run));
   }
@@ -199,7 +206,7 @@ static PetscErrorCode KSPIDRSBlockDirection_Private(KSP ksp, KSPIDRSBlockRun *ru
   KSPIDRSBlockList(m, run->vecs.V, x);
   KSPIDRSBlockList(m, run->vecs.G + k * m, y);
   PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y)); /* G_k = B^{-1}V */
-  if (KSPIDRSBlockOnDevice(run)) PetscCall(IDRSBlockQueueCombine(run->work, &run->queue.step, IDRS_BLOCK_PRECONDITIONED));
+  if (IDRSQueueOnDevice(run->work)) PetscCall(IDRSBlockCombine(run->work, 1, run->block.sums + run->block.count - 1));
   else {
     KSPIDRSBlockAddPreconditioned(run, &run->at);
     PetscCall(KSPIDRSBlockCombine_Private(run));
@@ -210,8 +217,8 @@ static PetscErrorCode KSPIDRSBlockDirection_Private(KSP ksp, KSPIDRSBlockRun *ru
 /* KSPIDRSBlockMatvec_Private - Computes the direction and the matvecs of the step */
 PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *run)
 {
-  const PetscInt  k = run->at.k, m = run->algebra.m;
-  const PetscBool omega = (PetscBool)(k == run->algebra.s);
+  const PetscInt  k = run->at.k, m = run->block.algebra.m;
+  const PetscBool omega = (PetscBool)(k == run->block.algebra.s);
   Vec             x[IDRS_MAX_WIDTH], y[IDRS_MAX_WIDTH], w[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
@@ -230,11 +237,11 @@ PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *run)
 /* Sets the tasks of the projection of this step, and returns their number */
 static PetscInt KSPIDRSBlockSetTasks(KSPIDRSBlockRun *run)
 {
-  const PetscInt          k = run->at.k, m = run->algebra.m, q = run->algebra.q;
+  const PetscInt          k = run->at.k, m = run->block.algebra.m, q = run->block.algebra.q;
   const KSPIDRSBlockVecs *vecs  = &run->vecs;
-  IDRSBlockDots          *tasks = run->queue.tasks;
+  IDRSBlockDots          *tasks = run->tasks;
 
-  if (k == run->algebra.s) {
+  if (k == run->block.algebra.s) {
     /* P^H (T,R), (T,R)^H (T,R) */
     tasks[0] = (IDRSBlockDots){.rows = q, .nw = 2 * m, .nx = 2 * m, .w = vecs->T, .x = vecs->T};
     return 1;
@@ -248,57 +255,39 @@ static PetscInt KSPIDRSBlockSetTasks(KSPIDRSBlockRun *run)
 PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *run)
 {
   const KSPIDRSBlockPosition next    = KSPIDRSBlockNext(run, PETSC_TRUE);
-  KSPIDRSBlockQueue         *queue   = &run->queue;
+  const IDRSStep             step    = {.k = run->at.k};
+  IDRSBlock                 *block   = &run->block;
   KSPIDRSBlockProgram       *program = &run->program;
-  IDRSBlockStep             *step    = &queue->step;
 
   PetscFunctionBegin;
-  *step = (IDRSBlockStep){.k = run->at.k, .tasks = KSPIDRSBlockSetTasks(run), .dots = queue->tasks, .bounds = run->bounds};
-  queue->launched[queue->inflight++] = run->at;
-  if (queue->place == KSPIDRS_BLOCK_LOCKSTEP) {
-    PetscCall(IDRSBlockProject(run->work, step->tasks, step->dots, run->sums));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  block->tasks                                = KSPIDRSBlockSetTasks(run);
+  block->dots                                 = run->tasks;
+  run->launched[IDRSQueueInFlight(run->work)] = run->at;
+  if (!IDRSQueueOnDevice(run->work)) block->norms.peak = run->trust.peak;
+  if (run->depth) {
+    KSPIDRSBlockAddFinish(run, &next);
+    if (KSPIDRSBlockIsSplit(run, &next)) KSPIDRSBlockAddPreconditioned(run, &next);
+    block->count   = program->count;
+    block->sums    = program->sum;
+    program->count = program->operands = 0; /* no sum is added before the combines of this step */
   }
-  KSPIDRSBlockAddFinish(run, &next);
-  step->count[IDRS_BLOCK_FINISH]        = program->count;
-  step->sums[IDRS_BLOCK_FINISH]         = program->sum;
-  step->sums[IDRS_BLOCK_PRECONDITIONED] = program->sum + program->count;
-  if (run->pc == KSPIDRS_BLOCK_PC_SEPARATE && next.directed) KSPIDRSBlockAddPreconditioned(run, &next);
-  step->count[IDRS_BLOCK_PRECONDITIONED] = program->count - step->count[IDRS_BLOCK_FINISH];
-  program->count = program->operands = 0; /* no sum is added before the combines of this step */
-  if (!KSPIDRSBlockOnDevice(run)) {
-    PetscCall(IDRSBlockQueueBegin(run->work, &run->algebra, run->trust.peak));
-    queue->place = KSPIDRS_BLOCK_ON_DEVICE;
-  }
-  PetscCall(IDRSBlockQueueLaunch(run->work, step));
+  PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(run->work), &step, run->depth ? &block->bounds.norm : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSBlockCollect_Private - Collects the norms of the oldest step in flight, and its iteration. If the device has stopped
-   there, the recurrence returns to that step, with its sums on the host. The host always stops
+   KSPIDRSBlockCollect_Private - Collects the oldest step in flight, and its iteration. If the device has stopped there, the
+   recurrence returns to that step, with its sums on the host. The host always stops
 */
-PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *run, IDRSBlockNorms *norms, PetscInt *its)
+PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *run, IDRSOutcome *outcome, PetscInt *its)
 {
-  const IDRSBlockScalars    *algebra = &run->algebra;
-  KSPIDRSBlockQueue         *queue   = &run->queue;
-  const KSPIDRSBlockPosition oldest  = queue->launched[0];
+  const KSPIDRSBlockPosition oldest = run->launched[0];
 
   PetscFunctionBegin;
-  *its               = oldest.its;
-  queue->launched[0] = queue->launched[1];
-  if (queue->place == KSPIDRS_BLOCK_LOCKSTEP) {
-    *norms = (IDRSBlockNorms){.peak = run->trust.peak, .stopped = PETSC_TRUE};
-    IDRSBlockScalarsNorms(algebra, (int)oldest.k, (int)run->cols.count, run->sums, norms); /* ||r_j|| */
-  } else {
-    PetscCall(IDRSBlockQueueCollect(run->work, queue->inflight, norms));
-    if (norms->stopped) {
-      PetscCall(IDRSBlockQueueEnd(run->work, algebra, IDRSBlockSumCount(algebra->s, algebra->m, oldest.k), run->sums));
-      run->at      = oldest;
-      queue->place = KSPIDRS_BLOCK_ON_HOST;
-    }
-  }
-  queue->inflight = norms->stopped ? 0 : queue->inflight - 1;
+  *its             = oldest.its;
+  run->launched[0] = run->launched[1];
+  PetscCall(IDRSQueueCollect(run->work, outcome));
+  if (outcome->verdict != IDRS_CONTINUES) run->at = oldest;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -308,24 +297,24 @@ PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *run, IDRSBlockNorms 
 */
 PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *run, PetscBool *due)
 {
-  const IDRSBlockBounds *bounds = &run->bounds;
+  const IDRSBlockBounds *bounds = &run->block.bounds;
   KSPIDRSTrust          *trust  = &run->trust;
   const int              k      = (int)run->at.k;
   KSPIDRSBlockPosition   next;
 
   PetscFunctionBegin;
   *due = PETSC_FALSE;
-  if (KSPIDRSBlockOnDevice(run)) {
+  if (IDRSQueueOnDevice(run->work)) {
     next = KSPIDRSBlockNext(run, PETSC_TRUE);
-    PetscCall(IDRSBlockQueueCombine(run->work, &run->queue.step, IDRS_BLOCK_FINISH));
+    PetscCall(IDRSBlockCombine(run->work, run->block.count - (KSPIDRSBlockIsSplit(run, &next) ? 1 : 0), run->block.sums));
   } else {
-    if (IDRSBlockScalarsFinish(&run->algebra, k, bounds->cosine, run->sums, &trust->rnorm) != IDRS_CONTINUES) {
+    if (IDRSBlockScalarsFinish(&run->block.algebra, k, bounds->norm.cosine, run->block.results, &trust->rnorm) != IDRS_CONTINUES) {
       run->why = IDRS_BLOCK_BROKEN;
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    *due = (PetscBool)(k == run->algebra.s && IDRSUpdateIsDue(trust->rnorm, bounds->fall, trust->peak, trust->anchornorm));
+    *due = (PetscBool)(k == run->block.algebra.s && IDRSUpdateIsDue(trust->rnorm, bounds->fall, trust->peak, trust->anchornorm));
     next = KSPIDRSBlockNext(run, (PetscBool) !*due);
-    if (next.directed) IDRSBlockScalarsDirect(&run->algebra, k);
+    if (next.directed) IDRSBlockScalarsDirect(&run->block.algebra, k);
     KSPIDRSBlockAddFinish(run, &next);
     PetscCall(KSPIDRSBlockCombine_Private(run));
   }
@@ -342,7 +331,7 @@ PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSPIDRSBlockRun *run)
   const PetscInt k = run->at.k;
 
   PetscFunctionBegin;
-  if (!IDRSBlockScalarsColumn(&run->algebra, (int)k, run->sums)) {
+  if (!IDRSBlockScalarsColumn(&run->block.algebra, (int)k, run->block.results)) {
     run->why = IDRS_BLOCK_BROKEN;
     PetscFunctionReturn(PETSC_SUCCESS);
   }

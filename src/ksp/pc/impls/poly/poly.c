@@ -590,7 +590,7 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
 {
   PC_Poly             *poly = (PC_Poly *)pc->data;
   PCPolyPrecision      precision;
-  PetscLogDouble       bytes;
+  PetscLogDouble       bytes[2];
   const IDRSPowersOps *powers;
   const char          *how = "by MatMult()", *wider = "";
 
@@ -604,12 +604,16 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   precision = poly->op.copy->precision;
-  bytes     = poly->op.copy->bytes;
-  IDRSCallAllreduce(MPI_IN_PLACE, &bytes, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  if (poly->precision < precision)
+  bytes[0]  = poly->op.copy->bytes;
+  bytes[1]  = poly->op.copy->longbytes;
+  IDRSCallAllreduce(MPI_IN_PLACE, bytes, 2, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)pc));
+  if (bytes[1] > 0.0 && bytes[1] == bytes[0]) {
+    precision = PC_POLY_PRECISION_DOUBLE;
+    wider     = " (all its rows are long)";
+  } else if (poly->precision < precision)
     wider = precision == poly->op.copy->ops->narrowest ? " (half precision is for GPUs)"
                                                        : " (a narrower precision is not accurate enough)";
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s%s\n", bytes,
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s%s\n", bytes[0],
                                    PCPolyPrecisions[precision], wider));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

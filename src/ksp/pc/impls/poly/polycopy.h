@@ -38,6 +38,7 @@ struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
   PCPolyPrecision      precision; /* of the values; double stands for PetscScalar */
   PetscLogDouble       bytes;     /* on this process */
+  PetscLogDouble       longbytes; /* of them, in long rows, whose values are in double precision */
   void                *data;      /* data of the back end */
 };
 

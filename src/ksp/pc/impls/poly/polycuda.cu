@@ -78,13 +78,10 @@ static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble
   PetscCall(IDRSSlicedDestroy(sliced));
   *sliced     = {};
   sliced->A.n = (uint32_t)source->A.n;
-  PetscCall(IDRSGetRowLengths(&source->A, 0, &lengths));
-  if (lengths.longrows < (unsigned int)source->A.n) *why = "it has empty rows, and rows that are too long for a lane";
-  else *why = IDRSDeclineLongRow(nonzeros, lengths.longest / IDRS_WARP);
-  if (!*why) PetscCall(IDRSCompressedRowsSelect(&source->A, 0, &lengths, &sliced->longrows, stream, why));
+  PetscCall(IDRSSlicedSelectLongRows(&source->A, 0, sliced, &lengths, stream, why));
+  if (!*why && lengths.longrows < (unsigned int)source->A.n) *why = "it has empty rows, and rows that are too long for a lane";
+  if (!*why) *why = IDRSDeclineLongRow(nonzeros, lengths.longest / IDRS_WARP);
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  sliced->A.longrows    = sliced->longrows.A;
-  sliced->A.longindices = sliced->longrows.rows;
   PetscCall(IDRSCompressedRowsFill(source, &sliced->longrows, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -116,7 +113,7 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   if (*why && nonzeros >= (PetscLogDouble)IDRS_WARP * source->A.n) {
     *why = NULL;
     PetscCall(PCPolyPackByWarps(source, nonzeros, sliced, stream, why));
-    copy->bytes = IDRSSlicedBytes(sliced);
+    copy->bytes = copy->longbytes = IDRSSlicedBytes(sliced);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
@@ -136,7 +133,8 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   PetscCall(PCPolyDispatch(copy->precision, packed->columns,
                            [&](auto form) { return IDRSSlicedFill<decltype(form)>(source, sliced, stream); }));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  copy->bytes = IDRSSlicedBytes(sliced);
+  copy->bytes     = IDRSSlicedBytes(sliced);
+  copy->longbytes = (PetscLogDouble)sliced->longrows.bytes;
   PetscCall(IDRSExceedsCache(copy->bytes + 3.0 * source->A.n * sizeof(PetscScalar), &sliced->once));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -355,7 +353,8 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PCPolyRestoreArrays_Private(product, &arrays));
   PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sliced.A.n +
-                             4.0 * IDRS_WARP * (PetscLogDouble)packed->sliced.slots));
+                             4.0 * IDRS_WARP * (PetscLogDouble)packed->sliced.slots +
+                             2.0 * (PetscLogDouble)packed->sliced.longrows.entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -173,7 +173,7 @@ static PetscErrorCode TestSolves(Mat A, Vec b)
         PetscCall(Complain("s = %" INT ", updates %s: %s with |b - A x| = %g of %g", s, c == 2 ? "off" : "on",
                            KSPConvergedReasons[reason[1]], (double)rnorm[1], (double)bnorm));
       else
-        PetscCall(ComplainIf(products[1] > products[0] + products[0] / 3 + 5,
+        PetscCall(ComplainIf(products[1] > products[0] + products[0] / 2 + 5,
                              "s = %" INT ": %" INT " products, %" INT " without smoothing", s, products[1], products[0]));
     }
   }
@@ -279,8 +279,10 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
     PetscCall(KSPIDRSGetImplementation(ksp, &kind));
-    PetscCall(ComplainIf(kind != KSP_IDRS_VEC && size > 1 && reductions > its + 4 + 2 * updates,
-                         "solve %" INT ": %" INT " reductions in %" INT " iterations", i, reductions, its));
+    /* without smoothing a device also makes reductions of steps after those in which it has stopped */
+    PetscCall(
+      ComplainIf((kind == KSP_IDRS_HOST || (kind == KSP_IDRS_CUDA && smoothing)) && size > 1 && reductions > its + 4 + 2 * updates,
+                 "solve %" INT ": %" INT " reductions in %" INT " iterations", i, reductions, its));
   }
   PetscCall(KSPSetType(ksp, KSPGMRES)); /* other types ignore the setters */
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));

@@ -1,7 +1,7 @@
 /*
    The passes of steps after the start, in a kernel of many steps: update and advance of passes.cuh for one row, ordered for short
    waits. All columns of a row are loaded before the first one is used, the direction is published before anything else is written,
-   and values that no other row waits for are written last. With the rows of passes.cuh instead, a matvec took 3 to 12 % longer for
+   and values that no other row waits for are written last. With the rows of passes.cuh instead, a matvec took up to 12 % longer for
    1000 to 110 592 rows on an H200, and a third longer for 262 144 rows and s = 8. No PETSc call.
 */
 #pragma once

@@ -106,7 +106,7 @@ typedef struct {
   PetscReal norms[IDRS_MAX_WIDTH]; /* ||r_j|| */
   PetscReal rnorm, peak;           /* Frobenius norms */
   PetscBool finite;                /* all sums are finite */
-  PetscBool stopped;               /* the host continues */
+  PetscBool stopped;               /* a device has stopped: the host continues */
 } IDRSBlockNorms;
 
 /* Returns the number of sums of step k: P^H G_k and R^H R; if k = s, P^H T, P^H R and the Gram matrix of T and R */

@@ -113,7 +113,10 @@ typedef struct {
 typedef struct {
   IDRSStep    step;
   IDRSVerdict verdict;
-  /* ||r|| at the beginning of the step, if it is unreported or the step belongs to the start; or after IDRS_RESIDUAL */
+  /*
+     ||r|| at the beginning of the step, if it is unreported or the step belongs to the start; or after IDRS_RESIDUAL. Of a block
+     recurrence the Frobenius norm of R
+  */
   PetscReal rnorm;
   /* a device has stopped in this step: later passes did nothing, but later matvecs may have overwritten G, U and t */
   PetscBool stopped;
@@ -189,7 +192,7 @@ typedef struct {
   const IDRSWholeOps *whole; /* NULL: each step is launched */
 } IDRSQueueOps;
 
-/* Only back ends of a device have the queue */
+/* Queues by their communication, for back ends on a device */
 enum {
   IDRS_QUEUE_ONE,
   IDRS_QUEUE_NCCL,
@@ -248,7 +251,7 @@ typedef struct {
   const IDRSBlockDots *dots;    /* `tasks` of them */
   const IDRSBlockAxpy *sums;    /* `count` of them */
   PetscScalar         *results; /* of the projection of a step that the host finishes */
-  IDRSBlockNorms       norms;   /* of the step that was collected last; `peak` is set before the first launch */
+  IDRSBlockNorms       norms;   /* of the step that was collected last; `peak` is set before a launch by the host */
 } IDRSBlock;
 
 /* Back ends of the passes */

@@ -7,7 +7,7 @@
      alpha, beta, omega   coefficients of a step, see idrsops.h
 
    No PETSc call: compiled for host and device. On a device the lanes of one warp share the work. All lanes call the functions,
-   and synchronize between two uses of an entry by different lanes.
+   except IDRSScalarsResetColumns(), which one lane calls. Between two uses of an entry by different lanes they synchronize.
 */
 #pragma once
 
@@ -25,9 +25,8 @@
 #define IDRS_SUMS(s, y) ((y) ? 2 * (s) + 4 : (s) + 2)
 
 /*
-   Returns the index of ||r||^2 in the sums: r^H r of the last pass, or y^H y with y = r. The first norm of the start is reported
-   although no iteration is unreported. If all norms are reported at once, the omega step that ends the start changes r after the
-   last pass
+   Returns the index of ||r||^2 in the sums. The norm of an unreported iteration is r^H r of the last pass. Otherwise it is y^H y
+   with y = r. Both differ only in the omega step that ends the start, which has changed r after the last pass
 */
 static inline IDRS_HOST_DEVICE PetscInt IDRSNormSum(PetscInt s, PetscBool y, PetscBool unreported)
 {
@@ -230,7 +229,8 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsSetF(IDRSScalars *scalars, PetscS
      - if the columns are nearly parallel (IDRS_SCALARS_PIVOT), and after the last step: M(0:k+1,0:k+1) c = f(0:k+1), so p_i^H v = 0
        for i <= k
 
-   If half of the digits of a column are rounding errors, the start ends: the space before it is nearly invariant, and contains x.
+   If half of the digits of a column are rounding errors, the start ends: the space before it is nearly invariant, and contains the
+   solution.
 */
 static inline IDRS_HOST_DEVICE IDRSVerdict IDRSScalarsStartStep(IDRSScalars *scalars, PetscInt k, PetscReal cosine, PetscReal *rr)
 {

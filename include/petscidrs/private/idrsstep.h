@@ -1,7 +1,7 @@
 /*
    A step of IDR(s), and the decisions about it. These functions are used by the solver with its passes and queues, the kernels that
-   make many steps, block recurrences and PCBJIDRS. A device only decides whether it continues. If it stops, the host finds the
-   reason from the same sums.
+   make many steps, block recurrences and PCBJIDRS. A device that runs KSPIDRS only decides whether it continues. If it stops, the
+   host finds the reason from the same sums.
 
      step k = 0 ... s-1                                               omega step, k = s
        U_k = omega B^{-1}(r - G(:,k:s) c) + U(:,k:s) c                  p = B^{-1}r
@@ -90,8 +90,8 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSIsFinite(PetscScalar x)
 }
 
 /*
-   Returns PETSC_TRUE unless a pivot of M is NaN, or rounding error of the terms whose difference it is. This is the only test in a
-   block recurrence
+   Returns PETSC_TRUE unless a pivot of M is NaN, or rounding error of numbers of size `terms`: of the sum of the absolute values of
+   the terms whose difference it is. In a block recurrence, which makes no other test, `terms` is the largest entry of P^H G_k
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSIsPivot(PetscReal pivot, PetscReal terms)
 {

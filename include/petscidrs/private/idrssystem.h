@@ -234,8 +234,8 @@ IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, 
 }
 
 /*
-   Computes ||r|| from the sums of a step, and the coefficients, or the reason why the recurrence ends. The first warp computes
-   them, and the other warps wait at one barrier
+   Computes ||r|| from the sums of a step, and the coefficients, or the reason why the recurrence ends. The first warp, or the only
+   thread, computes them, and the other warps wait at one barrier
 */
 IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, const IDRSBounds *bounds,
                                            IDRSSystemOutcome *outcome)
@@ -375,7 +375,7 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
     IDRSStepNext(&step, s);
     outcome.columns = step.k;
   }
-  /* in the omega step of the start r and beta already include c */
+  /* if it has ended in the omega step of the start, r already includes c, and beta does not */
   outcome.ontrial = (PetscBool)(step.start && IDRSIsBreakdown(outcome.why) && step.k < s);
   if (outcome.ontrial || (step.start && outcome.why != IDRS_CONTINUES && step.k == s))
     IDRSSystemCombineStart(system, outcome.columns, 1.0);

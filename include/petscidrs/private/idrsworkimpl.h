@@ -41,7 +41,7 @@ struct _n_IDRSWork {
 
   IDRSScalars  scalars;
   PetscScalar *storage;                   /* of scalars */
-  PetscBool    ondevice;                  /* the scalars are on the device; the copy on the host is outdated */
+  PetscBool    ondevice;                  /* the scalars, of the block if there is one, are on the device only */
   IDRSStep     steps[IDRS_MAX_IN_FLIGHT]; /* of the projections in flight */
   PetscInt     oldest, inflight;          /* of these */
   PetscBool    failed;                    /* a solve has ended with an error: do not wait for sums in flight */

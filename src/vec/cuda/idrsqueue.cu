@@ -263,7 +263,7 @@ static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Projections that the host launches before it waits for the first of them */
+/* Projections that stay in flight while the host waits for one */
 #define IDRS_CUDA_DEPTH 2
 
 // clang-format off

@@ -1,5 +1,5 @@
 /*
-   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrsstep.h. The results are those of an update on the
+   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrsstep.h. The results of an update are those of the
    host, except for rounding errors.
 
      z = z + omega p + U beta       the rest of an omega step after which an update is due
@@ -25,7 +25,7 @@
 #include "passes.cuh"
 #include "wholepoly.cuh"
 
-/* Limits are reduced by this factor, so that the kernel never ends too late; the host repeats the test */
+/* The bounds of the norms are tightened by this factor, so that the kernel never ends too late; the host repeats the test */
 #define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)
 
 /* Returns the squares of the limits, so that no step computes a root */

@@ -197,7 +197,7 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
 }
 
 /* Sets the outcome of a step whose sums are on the host. The norms of a block recurrence have been computed */
-static void IDRSQueueContinues(IDRSWork work, IDRSOutcome *outcome)
+static void IDRSQueueSetOutcome(IDRSWork work, IDRSOutcome *outcome)
 {
   const IDRSScalars *scalars = &work->scalars;
 
@@ -233,7 +233,7 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(IDRSQueueEnd(IDRSGroupOfOne(work)));
-  IDRSQueueContinues(work, outcome);
+  IDRSQueueSetOutcome(work, outcome);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -277,7 +277,7 @@ static PetscErrorCode IDRSQueueWholeCount(IDRSWholeTask *task)
   work->product->matvecs += matvecs;
   work->reductions += (PetscLogDouble)matvecs;
   PetscCall(PetscLogGpuFlops(work->product->flops * (PetscLogDouble)matvecs));
-  IDRSQueueContinues(work, &task->outcome);
+  IDRSQueueSetOutcome(work, &task->outcome);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -319,6 +319,7 @@ PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, ID
 PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal cosine, PetscReal *rr, IDRSVerdict *verdict)
 {
   PetscFunctionBegin;
+  PetscAssert(!work->block, work->comm, PETSC_ERR_PLIB, "A block recurrence has another algebra");
   *rr      = 0.0;
   *verdict = IDRS_CONTINUES;
   /* f = P^H r */

@@ -4,8 +4,8 @@
 
      Q S = B - A X, m columns     m is the rank, r_j = R S_j belongs to right-hand side j, and R = Q: see idrsblockbasis.c
      step k of a cycle, k < s                                          omega step
-       M(k:s,k:s) c = f(k:s),  T from f(k:s)                             P = B^{-1}R
-       U_k = omega B^{-1}(R T - G(:,k:s) c T) + U(:,k:s) c T             T = A P
+       M(k:s,k:s) c = f(k:s) T,  T from f(k:s)                           P = B^{-1}R
+       U_k = omega B^{-1}(R T - G(:,k:s) c) + U(:,k:s) c                 T = A P
        G_k = A U_k                                                       P^H T, P^H R, <T,T>, <T,R>, <R,R>      one reduction
        P^H G_k, R^H R                          one reduction
        alpha, M_k, beta_k, f                                             omega, f = P^H R - omega P^H T
@@ -319,7 +319,8 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
   }
   ierr = KSPIDRSBlockCreate_Private(ksp, cols, &run);
   if (!ierr && run.vecs.owners.count) ierr = KSPIDRSBlockIterate_Private(ksp, &run, &idrs->blocks);
-  if (run.work) PetscCall(IDRSWorkSetBlock(run.work, NULL, NULL));
+  /* after KSPReset() in a callback there is no work */
+  if (idrs->slot[0].work) PetscCall(IDRSWorkSetBlock(idrs->slot[0].work, NULL, NULL));
   PetscCall(PetscFree7(run.vecs.G, run.block.algebra.M, run.program.sum, run.program.x, run.program.rows, run.program.C,
                        run.block.results));
   PetscCall(ierr);

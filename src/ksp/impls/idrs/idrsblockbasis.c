@@ -166,7 +166,7 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
   };
   run->smallest = PETSC_MAX_REAL;
   PetscCall(IDRSWorkSetBlock(run->work, &run->block, &run->depth));
-  if (!idrs->depth) run->depth = 0;
+  run->depth = PetscMin(run->depth, idrs->depth ? 1 : 0); /* run->launched has two positions */
   PetscCall(IDRSWorkSetSeed(run->work, IDRS_BLOCK_SEED + KSPIDRSGetSeed(idrs)));
   for (PetscInt i = 0; i < m; i++) PetscCall(KSPIDRSAnchor_Private(run->vecs.owners.column[i]));
   PetscCall(KSPIDRSBlockAnchor_Private(ksp, run));

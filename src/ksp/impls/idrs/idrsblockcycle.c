@@ -90,7 +90,7 @@ static void KSPIDRSBlockAddIterate(KSPIDRSBlockRun *run, PetscInt columns, Petsc
   KSPIDRSBlockAddTerm(run, columns * m, run->vecs.U, 1, PETSC_FALSE, algebra->beta, algebra->q);
 }
 
-/* Adds the term X(:,k:s) c T, where X is G or U and has columns that are not zero, times a sign and omega */
+/* Adds the term X(:,k:s) c, where X is G or U and has columns that are not zero, times a sign and omega */
 static void KSPIDRSBlockAddPanel(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at, const IDRSBlockVec *X, PetscInt sign,
                                  PetscBool omega)
 {
@@ -100,7 +100,7 @@ static void KSPIDRSBlockAddPanel(KSPIDRSBlockRun *run, const KSPIDRSBlockPositio
                       run->block.algebra.q);
 }
 
-/* Adds the sum U_k = omega D (R T - G c T) + U(:,k:s) c T, or, with a preconditioner, V = R T - G c T */
+/* Adds the sum U_k = omega D (R T - G c) + U(:,k:s) c, or, with a preconditioner, V = R T - G c */
 static void KSPIDRSBlockAddDirection(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at)
 {
   const KSPIDRSBlockVecs *vecs   = &run->vecs;
@@ -110,14 +110,14 @@ static void KSPIDRSBlockAddDirection(KSPIDRSBlockRun *run, const KSPIDRSBlockPos
 
   /* first, as it is in the cache at the end of a cycle */
   if (run->pc == KSPIDRS_BLOCK_PC_NONE) KSPIDRSBlockAddPanel(run, at, vecs->U, 1, PETSC_FALSE);
-  KSPIDRSBlockAddTerm(run, m, vecs->R, 1, direct, run->block.algebra.T, m); /* omega (R T - G c T) */
+  KSPIDRSBlockAddTerm(run, m, vecs->R, 1, direct, run->block.algebra.T, m); /* omega (R T - G c) */
   KSPIDRSBlockAddPanel(run, at, vecs->G, -1, direct);
   if (run->pc != KSPIDRS_BLOCK_PC_DIAGONAL) return;
   sum->scaled = sum->nx; /* times D */
   KSPIDRSBlockAddPanel(run, at, vecs->U, 1, PETSC_FALSE);
 }
 
-/* Adds the sum U_k = omega B^{-1}V + U(:,k:s) c T, where G_k is B^{-1}V */
+/* Adds the sum U_k = omega B^{-1}V + U(:,k:s) c, where G_k is B^{-1}V */
 static void KSPIDRSBlockAddPreconditioned(KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *at)
 {
   const PetscInt m = run->block.algebra.m, first = at->k * m;
@@ -271,6 +271,7 @@ PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *run)
     block->sums    = program->sum;
     program->count = program->operands = 0; /* no sum is added before the combines of this step */
   }
+  /* the queue uses all of block->bounds; without an argument the host does the algebra */
   PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(run->work), &step, run->depth ? &block->bounds.norm : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

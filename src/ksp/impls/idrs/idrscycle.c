@@ -21,7 +21,8 @@
 
    If the scalars are on a device, the host launches idrs->depth more steps before it collects the outcome of one. The device
    stops if the host must decide. Passes that were launched after the stop do nothing. Matvecs and preconditioners launched after
-   it overwrite a column of G with the same A U, or t. The host then finishes the step in which the device stopped.
+   it overwrite t, a column of G with the same A U, or, in the start, the next column of U, which is computed again. The host then
+   finishes the step in which the device stopped.
 */
 #include "idrsimpl.h"
 
@@ -48,8 +49,8 @@ static void KSPIDRSPassAdd(KSPIDRSPass *pass, const KSPIDRSColumn *col, const ID
 }
 
 /*
-   Launches the combination of vectors in the direction, before a preconditioner. If the scalars are on the host, it solves for c
-   first
+   Launches the combination of vectors in the direction, before a preconditioner, unless the pass before has computed it. After the
+   start it solves for c first; the scalars are on the host then
 */
 static PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -276,9 +277,9 @@ PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
 }
 
 /*
-   KSPIDRSCanBeWhole - Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, no omega step after
-   the start has begun, no U_k is given, the guard of recycling does not decide in this cycle, and the convergence test looks at all
-   norms from now on
+   KSPIDRSCanBeWhole - Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, the next step is not
+   the omega step that ends the start, no omega step is repeated, no U_k is given, the guard of recycling does not decide in this
+   cycle, and the convergence test looks at all norms from now on
 */
 PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 {

@@ -294,7 +294,7 @@ typedef struct {
   /* Of this solve */
   KSPIDRSState          state;
   PetscInt              nesting; /* outer solves of this type */
-  PetscInt              depth;   /* steps that the host launches before it waits: 0 in lockstep */
+  PetscInt              depth;   /* projections in flight while the host waits for one; 0 in lockstep */
   KSPIDRSPCMode         pcmode;
   KSPIDRSPCMatApply     pcmatapply;
   KSPIDRSReason         separatepc; /* why neither the passes nor run "whole" apply the preconditioner */

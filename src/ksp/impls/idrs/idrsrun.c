@@ -238,7 +238,7 @@ static PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *c
     PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  /* f, and c of the first direction */
+  /* f; KSPIDRSCombine_Private() computes c of the first direction */
   PetscCall(IDRSQueueContinue(col->work, &outcome->step, idrs->set.cosine, &rr, &outcome->verdict));
   rec->step.k   = 0;
   rec->omega    = KSPIDRS_OMEGA_NEW;

@@ -59,7 +59,8 @@ static PetscBool KSPIDRSBlockIsEnding(const KSPIDRSColumn *col)
 /* Sets the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
 static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, PetscInt its, KSPIDRSBlockEnding *ending)
 {
-  PetscInt left = 0, count = 0;
+  const IDRSBlockBounds *bounds = &run->block.bounds;
+  PetscInt               left = 0, count = 0;
 
   PetscFunctionBegin;
   *ending = KSPIDRS_BLOCK_NONE_ENDS;
@@ -78,7 +79,7 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, 
   }
   if (count) *ending = count == left ? KSPIDRS_BLOCK_ALL_END : KSPIDRS_BLOCK_SOME_END;
   if (run->stagnation >= IDRS_BLOCK_MAX_STAGNATION) run->why = "it has found no smaller residual for a long time";
-  if (run->trust.rnorm > run->block.bounds.norm.high) run->why = IDRS_BLOCK_GROWN;
+  if (!IDRSIsWithin(run->trust.rnorm, bounds->norm.low, bounds->norm.high)) run->why = IDRS_BLOCK_GROWN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -416,6 +416,17 @@ static PetscErrorCode KSPIDRSBeforeFinish_Private(KSP ksp, KSPIDRSColumn *col, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   Returns the method for a norm that the next reduction does not contain. The host may know rr = ||r||^2 from the sums of the step,
+   with enough digits
+*/
+static KSPIDRSNorm KSPIDRSNormNow(const KSP_IDRS *idrs, const KSPIDRSColumn *col, PetscReal rr)
+{
+  const PetscBool known = (PetscBool)(!IDRSQueueOnDevice(col->work) && IDRSScalarsIsSharp(col->scalars, rr));
+
+  return known && idrs->lagged && !idrs->d ? KSPIDRS_NORM_FROM_SUMS : KSPIDRS_NORM_NOW;
+}
+
 /* Updates the state after the pass of a step k < s */
 static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rr, KSPIDRSNorm *norm)
 {
@@ -432,8 +443,7 @@ static PetscErrorCode KSPIDRSAfterInner_Private(KSP ksp, KSPIDRSColumn *col, Pet
   rec->columns = rec->step.k;
   /* The omega step that ends the start changes r before its reduction, which would include the norm */
   if (last || !idrs->lagged || (rec->step.start && rec->step.k == idrs->set.s && lockstep))
-    *norm = rec->step.start && lockstep && idrs->lagged && !idrs->d && IDRSScalarsIsSharp(col->scalars, rr) ? KSPIDRS_NORM_FROM_SUMS
-                                                                                                            : KSPIDRS_NORM_NOW;
+    *norm = rec->step.start ? KSPIDRSNormNow(idrs, col, rr) : KSPIDRS_NORM_NOW;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,14 +453,12 @@ static PetscErrorCode KSPIDRSAfterOmega_Private(KSP ksp, KSPIDRSColumn *col, con
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
   KSPIDRSRecurrence *rec      = &col->rec;
   const PetscBool    lockstep = (PetscBool)!IDRSQueueOnDevice(col->work);
-  const PetscBool    sharp    = (PetscBool)(lockstep && IDRSScalarsIsSharp(col->scalars, rr));
 
   PetscFunctionBegin;
   IDRSStepNext(&rec->step, idrs->set.s);
   rec->columns = 0;
   rec->omega   = KSPIDRS_OMEGA_NEW;
-  if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d)))
-    *norm = sharp && idrs->lagged && !idrs->d ? KSPIDRS_NORM_FROM_SUMS : KSPIDRS_NORM_NOW;
+  if (!step->wantv || (lockstep && !(idrs->lagged && idrs->d))) *norm = KSPIDRSNormNow(idrs, col, rr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

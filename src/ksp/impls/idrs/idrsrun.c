@@ -15,7 +15,7 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
   if (!rep->reason && rep->its >= ksp->max_it) rep->reason = KSP_DIVERGED_ITS;
   PetscCall(KSPIDRSMonitor_Private(ksp, col));
   if (!rep->reason && col->rec.residual == KSPIDRS_RECURRED && !IDRSQueueOnDevice(col->work) &&
-      trust->rnorm > KSPIDRSGrowthLimit(idrs, idrs->d ? rep->rnorm : trust->anchornorm)) {
+      !IDRSIsWithin(trust->rnorm, -1.0, KSPIDRSGrowthLimit(idrs, idrs->d ? rep->rnorm : trust->anchornorm))) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", rep->its, (double)trust->rnorm));
     col->rec.suspended = KSPIDRS_GROWTH;
   }

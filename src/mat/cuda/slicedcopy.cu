@@ -38,11 +38,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A,
 }
 
 /* IDRSSlicedSelectLongRows - Separates the rows with more entries than limit. lengths: of all rows */
-PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *A, unsigned int limit, IDRSSlicedCopy *copy, IDRSRowLengths *lengths,
+PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *A, unsigned int limit, const IDRSRowLengths *lengths, IDRSSlicedCopy *copy,
                                         cudaStream_t stream, const char *why[])
 {
   PetscFunctionBegin;
-  PetscCall(IDRSGetRowLengths(A, limit, lengths));
   PetscCall(IDRSCompressedRowsSelect(A, limit, lengths, &copy->longrows, stream, why));
   copy->A.longrows    = copy->longrows.A;
   copy->A.longindices = copy->longrows.rows;
@@ -56,7 +55,8 @@ PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSli
   const unsigned int limit = (unsigned int)PetscMax(IDRS_LONG_ROW_LEAST, IDRS_LONG_ROW_MEAN * nonzeros / PetscMax(A->n, 1));
 
   PetscFunctionBegin;
-  PetscCall(IDRSSlicedSelectLongRows(A, limit, copy, lengths, stream, why));
+  PetscCall(IDRSGetRowLengths(A, limit, lengths));
+  PetscCall(IDRSSlicedSelectLongRows(A, limit, lengths, copy, stream, why));
   if (*why || (!lengths->longrows && (PetscLogDouble)lengths->places <= 1.05 * nonzeros)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSMalloc_CUDA(A->n * sizeof(uint16_t), &copy->perm, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);

@@ -27,7 +27,7 @@ typedef struct {
   size_t              bytes;
 } IDRSSlicedScan;
 
-PETSC_INTERN PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *, unsigned int, IDRSSlicedCopy *, IDRSRowLengths *,
+PETSC_INTERN PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSSlicedCopy *,
                                                      cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscLogDouble, IDRSSlicedCopy *, IDRSRowLengths *, cudaStream_t,
                                            const char *[]);

@@ -78,9 +78,10 @@ static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble
   PetscCall(IDRSSlicedDestroy(sliced));
   *sliced     = {};
   sliced->A.n = (uint32_t)source->A.n;
-  PetscCall(IDRSSlicedSelectLongRows(&source->A, 0, sliced, &lengths, stream, why));
-  if (!*why && lengths.longrows < (unsigned int)source->A.n) *why = "it has empty rows, and rows that are too long for a lane";
-  if (!*why) *why = IDRSDeclineLongRow(nonzeros, lengths.longest / IDRS_WARP);
+  PetscCall(IDRSGetRowLengths(&source->A, 0, &lengths));
+  if (lengths.longrows < (unsigned int)source->A.n) *why = "it has empty rows, and rows that are too long for a lane";
+  else *why = IDRSDeclineLongRow(nonzeros, lengths.longest / IDRS_WARP);
+  if (!*why) PetscCall(IDRSSlicedSelectLongRows(&source->A, 0, &lengths, sliced, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSCompressedRowsFill(source, &sliced->longrows, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));

@@ -167,11 +167,11 @@ static PetscErrorCode KSPIDRSBlockConcludeReports_Private(KSP ksp, const KSPIDRS
 }
 
 /*
-   Launches the projection of this step, and reports the norms of all steps except the last one on a device. *stopped is set if the
+   Launches the projection of this step, and reports the norms of all steps except the last one on a device. *decides is set if the
    host must finish this step. If the host must decide about a step in which the device has not stopped, the device stops in the
    next step
 */
-static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending, PetscBool *stopped)
+static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending, PetscBool *decides)
 {
   IDRSBlockBounds *bounds = &run->block.bounds;
   const PetscInt   its    = run->at.its;
@@ -186,7 +186,7 @@ static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run,
   if (its >= ksp->max_it) bounds->stop = PETSC_TRUE;
   depth    = bounds->stop ? 0 : run->depth;
   *ending  = KSPIDRS_BLOCK_NONE_ENDS;
-  *stopped = PETSC_FALSE;
+  *decides = PETSC_FALSE;
   PetscCall(KSPIDRSBlockLaunch_Private(run)); /* P^H G_k, R^H R */
   while (IDRSQueueInFlight(run->work) > depth) {
     IDRSOutcome outcome;
@@ -194,8 +194,8 @@ static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run,
 
     PetscCall(KSPIDRSBlockCollect_Private(run, &outcome, &collected)); /* ||r_j|| */
     PetscCall(KSPIDRSBlockReport_Private(ksp, run, collected, ending));
-    *stopped = (PetscBool)(outcome.verdict != IDRS_CONTINUES);
-    if (*stopped) bounds->stop = PETSC_FALSE;
+    *decides = (PetscBool)(outcome.verdict != IDRS_CONTINUES);
+    if (*decides) bounds->stop = PETSC_FALSE;
     else {
       bounds->stop = (PetscBool)(bounds->stop || *ending == KSPIDRS_BLOCK_ALL_END || run->why);
       PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));

@@ -172,7 +172,7 @@ typedef struct {
 */
 typedef struct {
   const char *name;
-  PetscInt    depth; /* projections in flight that the host does not wait for */
+  PetscInt    depth; /* projections in flight that the host does not wait for; 0 for queues of the host only */
   /*
      sets the string to NULL, or to the reason why it cannot run between these processes, or is not an automatic choice. Collective,
      at the beginning of every solve
@@ -185,7 +185,10 @@ typedef struct {
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
   /* reduces their sums over all processes, unless the launch has done so */
   PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);
-  /* returns ||r|| of the oldest projection in flight, and PETSC_TRUE if the host must continue */
+  /*
+     returns ||r|| of the oldest projection in flight, and PETSC_TRUE if the host must continue. With a depth the update or advance
+     after a projection may bring its result, so that the host collects a projection after it has launched this pass
+  */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *);
   /* copies the scalars to the host, after all earlier launches */
   PetscErrorCode (*end)(const IDRSGroup *);

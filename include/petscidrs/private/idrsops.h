@@ -244,8 +244,8 @@ static inline PetscInt IDRSBlockDotsCount(const IDRSBlockDots *dots)
 
 /*
    A block recurrence, in the memory of the solver. The next projection has these tasks. The combines of its step are launched
-   before the projection of the next step. If a device computes their coefficients, `sums` lists all of them, and the rows of one
-   follow those of the sum before
+   before the projection of the next step. If a device computes their coefficients, `sums` lists all of them, and their rows are
+   consecutive elements of one array
 */
 typedef struct {
   IDRSBlockScalars     algebra;

@@ -1,6 +1,6 @@
 /*
-   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrsstep.h. The results of an update are those of the
-   host, except for rounding errors.
+   Reliable updates inside a kernel of many steps, whole.cuh, by the rules of idrsstep.h. An update computes the
+   same results as on the host, except for rounding errors.
 
      z = z + omega p + U beta       the rest of an omega step after which an update is due
      r = anchor - A z,  anchor = r

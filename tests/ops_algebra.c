@@ -164,10 +164,10 @@ static PetscErrorCode Continue(Reference *reference, Both *both, PetscInt k)
   both->goes[0] = (PetscBool)(IDRSScalarsAreFinite(&both->single, (PetscBool)(k == s), PETSC_TRUE) &&
                               IDRSScalarsContinue(&both->single, k, PETSC_FALSE, reference->cosine, &both->square[0]) ==
                                 IDRS_CONTINUES);
-  IDRSBlockScalarsContinue(&both->block, (int)k, &bounds, block, &norms);
+  IDRSBlockScalarsDecide(&both->block, (int)k, &bounds, block, &norms);
   both->goes[1] = (PetscBool)!norms.stopped;
   if (k == s && both->goes[1]) { /* once more, for the norm */
-    (void)IDRSBlockScalarsFinish(&both->block, (int)k, reference->cosine, block, &rnorm);
+    (void)IDRSBlockScalarsContinue(&both->block, (int)k, reference->cosine, block, &rnorm);
     both->square[1] = rnorm * rnorm;
   }
   ReferenceContinue(reference, k);

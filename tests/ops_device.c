@@ -499,7 +499,7 @@ static PetscErrorCode BlockStep(Block *block, PetscInt k, PetscBool queue, IDRSB
   }
   PetscCall(IDRSBlockProject(block->work, run.tasks, dots, block->sums));
   *norms = run.norms;
-  IDRSBlockScalarsContinue(&block->algebra, (int)k, &run.bounds, block->sums, norms);
+  IDRSBlockScalarsDecide(&block->algebra, (int)k, &run.bounds, block->sums, norms);
   for (PetscInt l = 0; l < block->nsums; l++) {
     const IDRSBlockAxpy *sum = &block->sum[l];
     PetscScalar         *C   = block->C + (sum->C - block->C);

@@ -524,6 +524,60 @@ static PetscErrorCode TestManyBad(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   A block and KSPIDRS make the same recurrence, and end it in the same iteration: with tolerances that are met in the start, at its
+   end and in cycles. A block may end at the end of the start, one iteration earlier, because it also tests r - G c
+*/
+static PetscErrorCode TestSameRecurrence(void)
+{
+  const PetscInt sizes[] = {1, 2, 4, 8, 16}, rows[] = {150};
+  PetscMPIInt    size;
+  PetscInt       differ = 0;
+  Batch          batch;
+  Mat            A;
+  Vec            b, x;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(BatchCreate(size, rows, 1, 0.0, -1, GOOD, &batch));
+  PetscCall(MatGetDiagonalBlock(batch.A, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecGetLocalVectorRead(batch.b, b));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(sizes); i++) {
+    for (PetscInt j = 1; j <= (PetscDefined(USE_REAL_SINGLE) ? 16 : 36); j++) {
+      const PetscReal           tolerance = PetscPowReal(10.0, -j / (PetscReal)4.0);
+      const PetscInt           *its;
+      const KSPConvergedReason *reasons;
+      KSPConvergedReason        reason;
+      PetscInt                  n, iterations;
+      KSP                       ksp;
+
+      PetscCall(SolverSet(batch.A, sizes[i], 5, PCJACOBI, tolerance, 1000, &batch.pc));
+      PetscCall(PCApply(batch.pc, batch.b, batch.x));
+      PetscCall(PCBJIDRSGetResults(batch.pc, &n, &reasons, &its, NULL));
+      PetscCall(SolverCreate(A, sizes[i], PCJACOBI, &ksp));
+      PetscCall(KSPIDRSSetShadowSeed(ksp, 5));
+      PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
+      PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+      PetscCall(KSPSetTolerances(ksp, tolerance, 0.0, PETSC_DEFAULT, 1000));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetIterationNumber(ksp, &iterations));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(ComplainIf(reason != reasons[0] || PetscAbsInt(iterations - its[0]) > 1,
+                           "s = %" INT ", tolerance %g: %" INT " iterations of a block, %s, %" INT " of KSPIDRS, %s", sizes[i],
+                           (double)tolerance, its[0], KSPConvergedReasons[reasons[0]], iterations, KSPConvergedReasons[reason]));
+      if (iterations != its[0]) differ++;
+    }
+  }
+  PetscCall(ComplainIf(differ > 2, "other numbers of iterations in %" INT " solves", differ));
+  PetscCall(VecRestoreLocalVectorRead(batch.b, b));
+  PetscCall(DestroyAll(&x, &b));
+  PetscCall(BatchDestroy(&batch));
+  PetscCall(Verdict("the recurrence of KSPIDRS"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The solution of a block has the same bits in any place */
 static PetscErrorCode TestPlace(void)
 {
@@ -1081,6 +1135,7 @@ int main(int argc, char **argv)
   PetscCall(TestSources());
   PetscCall(TestBad());
   PetscCall(TestManyBad());
+  PetscCall(TestSameRecurrence());
   PetscCall(TestPlace());
   PetscCall(TestColumns());
   PetscCall(TestPreconditioner());

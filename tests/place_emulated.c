@@ -163,8 +163,8 @@ static PetscBool Continue(Device *device, IDRSScalars *scalars, const IDRSStep *
 {
   device->rnorm = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, step)]));
   if (stopevery && device->projections % stopevery == 0) return PETSC_FALSE;
-  return (PetscBool)(IDRSScalarsDecide(scalars, step->k, step->start, IDRSStepHasY(scalars, step), step->unreported, device->rnorm,
-                                       bounds) == IDRS_CONTINUES);
+  return (PetscBool)(IDRSScalarsDecide(scalars, step->k, step->start, IDRSStepHasY(step, scalars->s), step->unreported,
+                                       device->rnorm, bounds) == IDRS_CONTINUES);
 }
 
 static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
@@ -179,7 +179,7 @@ static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[]
     IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
     work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
     PetscCall((*host->project)(IDRSGroupOfOne(work), &steps[i]));
-    IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, &steps[i])),
+    IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&steps[i], work->s)),
                       MPIU_SCALAR, MPIU_SUM, work->comm);
     device->stopped = (PetscBool)!Continue(device, &work->scalars, &steps[i], &bounds[i]);
     if (device->stopped) stops++;
@@ -255,7 +255,7 @@ static PetscErrorCode BlockLaunch(const IDRSGroup *group, const IDRSStep steps[]
   if (blocks.norms.stopped) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*host->blockproject)(work, block->tasks, block->dots, blocks.sums));
   if (stopevery && blocks.launches % stopevery == 0) bounds.stop = PETSC_TRUE;
-  IDRSBlockScalarsContinue(&blocks.scalars, (int)steps->k, &bounds, blocks.sums, &blocks.norms);
+  IDRSBlockScalarsDecide(&blocks.scalars, (int)steps->k, &bounds, blocks.sums, &blocks.norms);
   if (blocks.norms.stopped) blockstops++;
   blocks.results[blocks.launches % RESULTS] = blocks.norms;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -434,8 +434,8 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, in
 }
 
 /* Computes the coefficients of step k from its sums; *rnorm is the Frobenius norm of R after an omega step */
-IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsFinish(const IDRSBlockScalars *block, int k, PetscReal cosine,
-                                                       const PetscScalar sums[], PetscReal *rnorm)
+IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsContinue(const IDRSBlockScalars *block, int k, PetscReal cosine,
+                                                         const PetscScalar sums[], PetscReal *rnorm)
 {
   if (k < block->s) return IDRSBlockScalarsColumn(block, k, sums) ? IDRS_CONTINUES : IDRS_NO_PIVOT;
   return IDRSBlockScalarsOmega(block, cosine, sums, rnorm);
@@ -467,15 +467,16 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, 
    Does the algebra of step k on a device. The device stops if the norms require it, if M_kk cannot be inverted, or if a reliable
    update is due after an omega step. Then M, f, alpha and beta are unchanged, or the host computes them again from the same sums
 */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsContinue(const IDRSBlockScalars *block, int k, const IDRSBlockBounds *bounds,
-                                                  const PetscScalar sums[], IDRSBlockNorms *norms)
+IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDecide(const IDRSBlockScalars *block, int k, const IDRSBlockBounds *bounds,
+                                                const PetscScalar sums[], IDRSBlockNorms *norms)
 {
   PetscReal rnorm = 0.0;
   PetscBool goes;
 
   IDRSBlockScalarsNorms(block, k, (int)bounds->count, sums, norms);
   goes = IDRSBlockNormsWithin(norms, k, bounds);
-  if (goes) goes = IDRSBlockScalarsFinish(block, k, bounds->norm.cosine, sums, &rnorm) == IDRS_CONTINUES ? PETSC_TRUE : PETSC_FALSE;
+  if (goes)
+    goes = IDRSBlockScalarsContinue(block, k, bounds->norm.cosine, sums, &rnorm) == IDRS_CONTINUES ? PETSC_TRUE : PETSC_FALSE;
   if (goes && k == block->s && bounds->fall > 0.0 && IDRSUpdateIsDue(rnorm, bounds->fall, norms->peak, bounds->anchornorm))
     goes = PETSC_FALSE;
   if (goes) IDRSBlockScalarsDirect(block, k);

@@ -48,6 +48,12 @@ static inline IDRS_HOST_DEVICE void IDRSStepNext(IDRSStep *step, PetscInt s)
   step->unreported = PETSC_TRUE;
 }
 
+/* Returns PETSC_TRUE if the projection of this step has a y, which is r: in the start, and in the omega step */
+static inline IDRS_HOST_DEVICE PetscBool IDRSStepHasY(const IDRSStep *step, PetscInt s)
+{
+  return step->k != IDRS_RESIDUAL && (step->start || step->k == s) ? PETSC_TRUE : PETSC_FALSE;
+}
+
 /* The decision about a step */
 typedef enum {
   IDRS_CONTINUES,  /* the coefficients of its passes have been computed, on the device or on the host */
@@ -187,9 +193,9 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSProgressHalves(IDRSProgress *progre
   return PETSC_TRUE;
 }
 
-/* Returns PETSC_TRUE if a recurrence that has ended may start again, which counts unless r had grown too far */
-static inline IDRS_HOST_DEVICE PetscBool IDRSProgressRestarts(IDRSProgress *progress, PetscBool growth, PetscInt maxrestarts)
+/* Returns PETSC_TRUE if a recurrence that has ended may start again. Its end counts as a failure unless r had grown too far */
+static inline IDRS_HOST_DEVICE PetscBool IDRSProgressRestarts(IDRSProgress *progress, PetscBool failed, PetscInt maxrestarts)
 {
-  if (growth) return PETSC_TRUE;
+  if (!failed) return PETSC_TRUE;
   return progress->failures++ < maxrestarts ? PETSC_TRUE : PETSC_FALSE;
 }

@@ -233,24 +233,47 @@ IDRS_TEAM_FUNCTION void IDRSSystemProject(const IDRSSystem *system, PetscInt s, 
   IDRSTeamSum(system->team, part, IDRS_SUMS(s, withr), system->scalars.sums);
 }
 
+/* Computes beta += sign c for the columns of a start that has broken down; r - G c is orthogonal to p_0 ... p_{columns-1} */
+IDRS_TEAM_FUNCTION void IDRSSystemCombineStart(IDRSSystem *system, PetscInt columns, PetscReal sign)
+{
+  if (IDRSTeamMember(system->team) == IDRS_LANE) {
+    if (sign > 0.0) IDRSScalarsCombine(&system->scalars, 0);
+    for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) system->scalars.beta[j] += sign * system->scalars.c[j];
+  }
+}
+
+/* Computes the norm whose square is one of the sums, and decides about it */
+IDRS_TEAM_FUNCTION IDRSVerdict IDRSSystemDecideNorm(const IDRSSystem *system, PetscInt sum, const IDRSBounds *bounds,
+                                                    PetscReal *norm)
+{
+  *norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[sum]));
+  return IDRSIsFinite(*norm) ? IDRSDecideNorm(*norm, bounds) : IDRS_NOT_FINITE;
+}
+
 /*
    Computes ||r|| from the sums of a step, and the coefficients, or the reason why the recurrence ends. The first warp, or the only
-   thread, computes them, and the other warps wait at one barrier
+   thread, computes them, and the other warps wait at one barrier.
+
+   The omega step of the start has changed r to r - G c. Both norms are tested: the first one because c may enlarge r, and the
+   second one because r - G c = 0 if there are only s rows. If it ends after the first test, beta includes c
 */
-IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, const IDRSBounds *bounds,
+IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, const IDRSStep *step, const IDRSBounds *bounds,
                                            IDRSSystemOutcome *outcome)
 {
   if (IDRSTeamMember(system->team) == IDRS_LANE) {
-    const PetscBool y = start || k == s ? PETSC_TRUE : PETSC_FALSE;
-    PetscReal       norm, rr;
-    IDRSVerdict     why;
+    PetscBool   changed;
+    PetscReal   norm, rr;
+    IDRSVerdict why;
 
     IDRS_SYNC_WARP();
-    norm = PetscSqrtReal(PetscRealPart(system->scalars.sums[IDRSNormSum(s, y, PETSC_FALSE)]));
-    why  = IDRSIsFinite(norm) ? IDRSDecideNorm(norm, bounds) : IDRS_NOT_FINITE;
-    if (why == IDRS_CONTINUES) why = IDRSScalarsContinue(&system->scalars, k, start, bounds->cosine, &rr);
+    why     = IDRSSystemDecideNorm(system, IDRS_SUM_RR(s), bounds, &norm);
+    changed = (PetscBool)(why == IDRS_CONTINUES && step->start && step->k == s);
+    if (changed) why = IDRSSystemDecideNorm(system, IDRS_SUM_YY(s), bounds, &norm);
+    if (why == IDRS_CONTINUES) why = IDRSScalarsContinue(&system->scalars, step->k, step->start, bounds->cosine, &rr);
     /* an infinite sum or NaN also yields a breakdown, so the sums are tested only after a breakdown */
-    if (IDRSIsBreakdown(why) && !IDRS_AND_LANES(IDRSScalarsAreFinite(&system->scalars, y, PETSC_TRUE))) why = IDRS_NOT_FINITE;
+    if (IDRSIsBreakdown(why) && !IDRS_AND_LANES(IDRSScalarsAreFinite(&system->scalars, IDRSStepHasY(step, s), PETSC_TRUE)))
+      why = IDRS_NOT_FINITE;
+    if (changed && why != IDRS_CONTINUES) IDRSSystemCombineStart(system, s, 1.0);
     if (IDRS_LANE == 0) {
       system->work->norm = norm;
       system->work->why  = why;
@@ -308,15 +331,6 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemTrueResidual(const IDRSSystem *system, Pe
   return IDRSSystemNorm(system, tt);
 }
 
-/* Computes beta += sign c for the columns of a start that has broken down; r - G c is orthogonal to p_0 ... p_{columns-1} */
-IDRS_TEAM_FUNCTION void IDRSSystemCombineStart(IDRSSystem *system, PetscInt columns, PetscReal sign)
-{
-  if (IDRSTeamMember(system->team) == IDRS_LANE) {
-    if (sign > 0.0) IDRSScalarsCombine(&system->scalars, 0);
-    for (PetscInt j = IDRS_LANE; j < columns; j += IDRS_LANES) system->scalars.beta[j] += sign * system->scalars.c[j];
-  }
-}
-
 /*
    Keeps the first columns of a start that has broken down. The other columns are zero until the first cycle computes them. beta is
    zero, because the iterate has been accepted
@@ -365,9 +379,9 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
 
     IDRSSystemDirection(system, s, k, step.start, u);
     IDRSTeamSync(system->team);
-    IDRSSystemProject(system, s, (PetscBool)(step.start || omega), rr, u, x);
+    IDRSSystemProject(system, s, IDRSStepHasY(&step, s), rr, u, x);
     result->products++;
-    IDRSSystemContinue(system, s, k, step.start, bounds, &outcome);
+    IDRSSystemContinue(system, s, &step, bounds, &outcome);
     outcome.columns = k;
     if (outcome.why != IDRS_CONTINUES) break;
     result->its++;
@@ -375,10 +389,8 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
     IDRSStepNext(&step, s);
     outcome.columns = step.k;
   }
-  /* if it has ended in the omega step of the start, r already includes c, and beta does not */
-  outcome.ontrial = (PetscBool)(step.start && IDRSIsBreakdown(outcome.why) && step.k < s);
-  if (outcome.ontrial || (step.start && outcome.why != IDRS_CONTINUES && step.k == s))
-    IDRSSystemCombineStart(system, outcome.columns, 1.0);
+  outcome.ontrial = (PetscBool)(IDRSIsBreakdown(outcome.why) && IDRSStartIsKept(step.start, step.k, s));
+  if (outcome.ontrial) IDRSSystemCombineStart(system, outcome.columns, 1.0);
   return outcome;
 }
 
@@ -490,7 +502,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
     result->reason = outcome.why == IDRS_NOT_FINITE ? KSP_DIVERGED_NANORINF
                                                     : IDRSSystemTest(limits, begin, tolerance, abstol, result);
     /* without a test a small residual suffices for a preconditioner */
-    if (!result->reason && !kept && !IDRSProgressRestarts(&progress, (PetscBool)(outcome.why == IDRS_GROWTH), limits->maxrestarts))
+    if (!result->reason && !kept && !IDRSProgressRestarts(&progress, (PetscBool)(outcome.why != IDRS_GROWTH), limits->maxrestarts))
       result->reason = limits->rtol < 0.0 && result->norm <= PETSC_SQRT_MACHINE_EPSILON * begin ? KSP_CONVERGED_HAPPY_BREAKDOWN
                                                                                                 : KSP_DIVERGED_BREAKDOWN;
   }

@@ -61,7 +61,7 @@ static inline void IDRSStepVecs(IDRSWork work, const IDRSStep *step, Vec *x, Vec
   const PetscBool omega = (PetscBool)(step->k == work->s);
 
   *x = step->k == IDRS_RESIDUAL ? work->r : (omega ? work->t : work->G[step->k]);
-  *y = step->k != IDRS_RESIDUAL && (omega || step->start) ? work->r : NULL;
+  *y = IDRSStepHasY(step, work->s) ? work->r : NULL;
 }
 
 /* Returns u of the matvec of a step */
@@ -70,17 +70,11 @@ static inline Vec IDRSStepOperand(IDRSWork work, const IDRSStep *step)
   return step->k < work->s ? work->U[step->k] : (work->preconditioned ? work->v : work->r);
 }
 
-/* Returns PETSC_TRUE if the projection of a step has a y */
-static inline PetscBool IDRSStepHasY(const IDRSScalars *scalars, const IDRSStep *step)
-{
-  return (PetscBool)(step->k != IDRS_RESIDUAL && (step->start || step->k == scalars->s));
-}
-
 /* Returns the index of ||r||^2 in the sums, also for a projection of r without a step */
 static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSStep *step)
 {
   if (step->k == IDRS_RESIDUAL) return IDRS_SUM_XX(scalars->s);
-  return IDRSNormSum(scalars->s, IDRSStepHasY(scalars, step), step->unreported);
+  return IDRSNormSum(scalars->s, IDRSStepHasY(step, scalars->s), step->unreported);
 }
 
 PETSC_EXTERN PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *, const IDRSPassOps **);

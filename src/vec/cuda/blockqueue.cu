@@ -120,7 +120,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   if (algebra.norms->stopped) return;
   if (SHARED) IDRSBlockCopy(nsums, algebra.sums, sums);
   __syncthreads();
-  IDRSBlockScalarsContinue(&block, algebra.k, &algebra.bounds, SHARED ? sums : algebra.sums, &norms);
+  IDRSBlockScalarsDecide(&block, algebra.k, &algebra.bounds, SHARED ? sums : algebra.sums, &norms);
   IDRSBlockSend(norms, algebra);
   if (norms.stopped) IDRSBlockCopy(nsums, algebra.sums, algebra.kept);
   else {

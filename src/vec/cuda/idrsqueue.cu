@@ -19,7 +19,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 {
   __shared__ PetscScalar shared[IDRS_STORAGE(S)];
   const IDRSAlgebra     &algebra = columns.Mine().algebra;
-  const bool             y       = algebra.step.start || algebra.step.k == s;
+  const bool             y       = IDRSStepHasY(&algebra.step, s);
   PetscScalar           *storage;
 
   overlap.Begin();
@@ -214,7 +214,7 @@ static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSSte
     reduced[i] = {IDRSGetAlgebra(group->work[i], &steps[i], &bounds[i]), global + length};
     project[i] = reduced[i].algebra;
     sums[i]    = local + length;
-    length += IDRS_SUMS(s, IDRSStepHasY(&first->scalars, &steps[i]));
+    length += IDRS_SUMS(s, IDRSStepHasY(&steps[i], first->s));
     project[i].storage = NULL;
   }
   PetscCall(IDRSStream_CUDA(&stream));

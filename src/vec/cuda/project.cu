@@ -200,7 +200,7 @@ PetscErrorCode IDRSProject_CUDA(const IDRSGroup *group, const IDRSStep *step)
     const IDRSWork work = group->work[i];
 
     PetscCall(IDRSWait_CUDA(work, ((IDRS_CUDA *)work->data)->sequence));
-    PetscCall(PetscArraycpy(work->scalars.sums, sums[i], IDRS_SUMS(work->s, IDRSStepHasY(&work->scalars, step))));
+    PetscCall(PetscArraycpy(work->scalars.sums, sums[i], IDRS_SUMS(work->s, IDRSStepHasY(step, work->s))));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

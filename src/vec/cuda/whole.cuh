@@ -128,7 +128,7 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   const bool      omega = step.k == s;
   const PetscReal rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]), now = PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]);
   IDRSLimits     &limits = shared.limits;
-  bool            due;
+  bool            due    = false;
 
   *square = PetscRealPart(scalars->sums[IDRSNormSum(s, PETSC_TRUE, step.unreported)]);
   *next   = 0.0;
@@ -136,26 +136,27 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
   if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL)) IDRSWholeSetAnchor(limits, now);
   IDRS_SYNC_WARP();
-  /* with squares. The host tests only the norm after the omega step; here r must also be small enough before it */
-  due = omega && IDRSUpdateIsDue(now, limits.fall, limits.peak, limits.anchornorm);
-  if (due && updates < 0) return IDRS_WHOLE_ENDS;
   if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
   if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_WHOLE_ENDS;
-  if (!step.start && !due) {
+  if (omega) {
     PetscScalar factor;
 
     if (IDRSScalarsDecideOmega(scalars, limits.bounds.cosine, &factor) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
-    IDRSLanesOmega<S>(scalars, factor, lane, &shared.c);
-    lane->rr   = rr;
-    lane->last = (int)s;
-    return IDRS_WHOLE_STEP;
+    *next = IDRSScalarsNormSquared(scalars, factor);
+    due   = limits.fall > 0.0 &&
+          (!IDRSScalarsIsSharp(scalars, *next) || IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm));
+    if (due && (updates < 0 || !IDRSWholeTrustsNorm(scalars, limits, *next))) return IDRS_WHOLE_ENDS;
+    if (!due && !step.start) {
+      IDRSLanesOmega<S>(scalars, factor, lane, &shared.c);
+      lane->rr   = rr;
+      lane->last = (int)s;
+      return IDRS_WHOLE_STEP;
+    }
   }
-  /* the host decides if the norm is not accurate enough for an update */
-  if (due && !IDRSWholeKnowsNorm(scalars, limits)) return IDRS_WHOLE_ENDS;
   if (IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
   for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, &shared.c);
   lane->last = IDRS_LANES_BEGIN;
-  return due && IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm) ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
+  return due ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
 }
 
 /* Runs the passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
@@ -267,7 +268,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
       PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
 
       /* the end of the start changes r after its norm has been computed */
-      const bool y = step.start || step.k == s, square = Blocks::halo && !(step.start && step.k == s);
+      const bool y = IDRSStepHasY(&step, s), square = Blocks::halo && !(step.start && step.k == s);
 
       if (square) rr = 0.0;
       blocks.Synchronize();

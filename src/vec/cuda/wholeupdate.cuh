@@ -53,16 +53,11 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
 }
 
 /*
-   Called by a warp, before an update that may be due: returns true if the norm after the omega step is accurate and within the
-   bounds
+   Returns true if the square `next` of a norm after an omega step is accurate and within the bounds. Otherwise the host decides
+   about the update that is due
 */
-static __device__ __forceinline__ bool IDRSWholeKnowsNorm(const IDRSScalars *scalars, const IDRSLimits &squares)
+static __device__ __forceinline__ bool IDRSWholeTrustsNorm(const IDRSScalars *scalars, const IDRSLimits &squares, PetscReal next)
 {
-  PetscScalar omega;
-  PetscReal   next;
-
-  if (IDRSScalarsDecideOmega(scalars, squares.bounds.cosine, &omega) != IDRS_CONTINUES) return false;
-  next = IDRSScalarsNormSquared(scalars, omega);
   return IDRSScalarsIsSharp(scalars, next) && IDRSIsWithin(next, squares.bounds.low, squares.bounds.high);
 }
 

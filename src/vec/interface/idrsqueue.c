@@ -90,7 +90,7 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   /* VecMDot() has already reduced them */
   if (first->passes->composed) PetscFunctionReturn(PETSC_SUCCESS);
   if (group->count == 1) {
-    PetscCall(IDRSReduce_Private(first, IDRS_SUMS(first->s, IDRSStepHasY(&first->scalars, steps)), first->scalars.sums));
+    PetscCall(IDRSReduce_Private(first, IDRS_SUMS(first->s, IDRSStepHasY(steps, first->s)), first->scalars.sums));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (first->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
@@ -98,7 +98,7 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   place[0] = 0;
   for (PetscInt i = 0; i < group->count; i++) {
     PetscCheck(!group->work[i]->deferred, first->comm, PETSC_ERR_PLIB, "Deferred inner products support only one right-hand side");
-    place[i + 1] = place[i] + IDRS_SUMS(first->s, IDRSStepHasY(&first->scalars, &steps[i]));
+    place[i + 1] = place[i] + IDRS_SUMS(first->s, IDRSStepHasY(&steps[i], first->s));
   }
   PetscCall(PetscMalloc1(place[group->count], &all));
   for (PetscInt i = 0; i < group->count; i++)
@@ -160,7 +160,7 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
 /* Counts the traffic and flops of a projection */
 static PetscErrorCode IDRSQueueCount_Private(IDRSWork work, const IDRSStep *step)
 {
-  const PetscBool y = IDRSStepHasY(&work->scalars, step);
+  const PetscBool y = IDRSStepHasY(step, work->s);
   PetscInt        nsums;
 
   PetscFunctionBegin;
@@ -205,7 +205,7 @@ static void IDRSQueueSetOutcome(IDRSWork work, IDRSOutcome *outcome)
     outcome->verdict = work->block->norms.finite ? IDRS_UNDECIDED : IDRS_NOT_FINITE;
     return;
   }
-  outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(scalars, &outcome->step), outcome->step.unreported)
+  outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(&outcome->step, scalars->s), outcome->step.unreported)
                      ? IDRS_UNDECIDED
                      : IDRS_NOT_FINITE;
   outcome->rnorm   = PetscSqrtReal(PetscRealPart(scalars->sums[IDRSStepNormSum(scalars, &outcome->step)]));

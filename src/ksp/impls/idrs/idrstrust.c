@@ -437,7 +437,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (!rep->reason && !IDRSProgressRestarts(&trust->breakdowns, (PetscBool)!breakdown, idrs->set.maxrestarts)) {
+  if (!rep->reason && !IDRSProgressRestarts(&trust->breakdowns, breakdown, idrs->set.maxrestarts)) {
     /* the end of the start or of the recurrence has changed x: convergence tests other than the default need its norm */
     if (ksp->normtype != KSP_NORM_NONE && ksp->converged != KSPConvergedDefault) PetscCall(KSPIDRSTest_Private(ksp, col, rnorm));
     if (!rep->reason) {

@@ -309,7 +309,8 @@ PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *run, PetscBool *due)
     next = KSPIDRSBlockNext(run, PETSC_TRUE);
     PetscCall(IDRSBlockCombine(run->work, run->block.count - (KSPIDRSBlockIsSplit(run, &next) ? 1 : 0), run->block.sums));
   } else {
-    if (IDRSBlockScalarsContinue(&run->block.algebra, k, bounds->norm.cosine, run->block.results, &trust->rnorm) != IDRS_CONTINUES) {
+    if (IDRSBlockScalarsContinue(&run->block.algebra, k, bounds->norm.cosine, run->block.results, &trust->rnorm) !=
+        IDRS_CONTINUES) {
       run->why = IDRS_BLOCK_BROKEN;
       PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -1,7 +1,8 @@
 /*
    Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the preconditioners PCPOLY (polynomials),
-   PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the factorization package MATSOLVERPETSCIDRS,
-   matrices MATAIJSTREAM that are streamed from host memory, matrix powers, and scatters PETSCSFNCCL from GPU to GPU
+   PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the type PCGAMGPATTERN of PCGAMG, the
+   factorization package MATSOLVERPETSCIDRS, matrices MATAIJSTREAM that are streamed from host memory, matrix powers, and scatters
+   PETSCSFNCCL from GPU to GPU
 */
 #pragma once
 
@@ -16,6 +17,8 @@
 #define PCBJIDRS    "bjidrs"
 #define PCMATCHING  "matching"
 #define PETSCSFNCCL "nccl"
+
+#define PCGAMGPATTERN "pattern"
 
 #define MATSOLVERPETSCIDRS "petscidrs"
 

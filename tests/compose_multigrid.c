@@ -1,6 +1,6 @@
 static char help[] = "PCPOLY as the smoother of PCGAMG and PCMG for convection and diffusion in 3-D: the number of iterations\n\
 does not grow with the grid, for all outer methods. Systems with difficult coarse grids converge or fail\n\
-as expected.\n\n";
+as expected. Type pattern of PCGAMG.\n\n";
 
 #include "systems.h"
 #include <petscdmda.h>
@@ -99,7 +99,8 @@ static const struct {
   {"algebraic",                     "-pc_type gamg" SMOOTHER,                                     150},
   {"geometric",                     "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin both" SMOOTHER, 150},
   {"geometric, other coarse grids", "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin none" SMOOTHER, 200},
-  {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER,          150}
+  {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER,          150},
+  {"algebraic, pattern",            "-pc_type gamg -pc_gamg_type pattern" SMOOTHER,               150}
 };
 
 /* Properties that are difficult on coarse grids */
@@ -191,7 +192,7 @@ static PetscErrorCode SetNearNullSpace(Mat A, PetscInt bs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestHard(const char type[])
+static PetscErrorCode TestHard(const char type[], const char aggregates[])
 {
   PetscFunctionBeginUser;
   for (Hard hard = HARD_NOTHING; hard < HARDS; hard++) {
@@ -210,6 +211,7 @@ static PetscErrorCode TestHard(const char type[])
     PetscCall(VecSetGeneral(b, 1.0));
     PetscCall(OptionsPush("-pc_type gamg" SMOOTHER, &database));
     PetscCall(PetscOptionsInsertString(database, hards[hard].options));
+    PetscCall(PetscOptionsInsertString(database, aggregates));
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetOperators(ksp, A, A));
     PetscCall(KSPSetType(ksp, type));
@@ -231,6 +233,132 @@ static PetscErrorCode TestHard(const char type[])
     PetscCall(OptionsPop(&database));
     PetscCall(DestroyAll(&ksp, &b, &x, &A));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrices whose patterns are difficult for aggregates */
+typedef enum {
+  PATTERN_GRID,     /* HARD_NOTHING */
+  PATTERN_DIAGONAL, /* no two rows are coupled: there is no coarse level */
+  PATTERN_ARROW,    /* one row and one column with all entries */
+  PATTERN_COLUMN,   /* one column with all entries, and all rows without another entry */
+  PATTERN_ONE,      /* one row, on one of the processes */
+  PATTERNS
+} Pattern;
+static const char *const patterns[] = {"a grid", "a diagonal matrix", "an arrow", "a full column", "one row"};
+
+static PetscErrorCode PatternCreate(Pattern pattern, Mat *A)
+{
+  const PetscInt n = pattern == PATTERN_ONE ? 1 : 3000;
+  PetscInt       begin, end;
+
+  PetscFunctionBeginUser;
+  if (pattern == PATTERN_GRID) {
+    PetscCall(HardCreate(HARD_NOTHING, 40, A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    PetscCall(MatSetValue(*A, i, i, i || pattern == PATTERN_ONE ? 2.0 : 3.0 * n, INSERT_VALUES));
+    if (i && pattern != PATTERN_DIAGONAL) PetscCall(MatSetValue(*A, i, 0, -1.0, INSERT_VALUES));
+    for (PetscInt j = 1; !i && pattern == PATTERN_ARROW && j < n; j++) PetscCall(MatSetValue(*A, 0, j, -0.5, INSERT_VALUES));
+  }
+  PetscCall(MatAssemble(*A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Solves with PCGAMG and these options, a second time with other values
+
+   Output Parameters:
++  its    - iterations of the first solve
+.  levels - of the hierarchy
+.  coarse - rows of the level below the finest, or 0
+-  said   - lines of the view with the text
+*/
+static PetscErrorCode SolvePattern(Pattern pattern, PetscInt aggressive, const char options[], const char text[], PetscInt *its,
+                                   PetscInt *levels, PetscInt *coarse, PetscInt *said)
+{
+  PetscOptions database;
+  PCGAMGType   type;
+  PetscBool    same;
+  Mat          A, level;
+  Vec          b, x;
+  KSP          ksp, smoother;
+  PC           pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(PatternCreate(pattern, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(OptionsPush("-pc_type gamg -pc_gamg_type pattern" SMOOTHER, &database));
+  PetscCall(PetscOptionsInsertString(database, options));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 100));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  if (aggressive >= 0) PetscCall(PCGAMGSetAggressiveLevels(pc, aggressive));
+  if (!strstr(options, "-pc_gamg_type agg")) { /* of which PCGAMGGetType() has lost the name */
+    PetscCall(PCGAMGGetType(pc, &type));
+    PetscCall(PetscStrcmp(type, PCGAMGPATTERN, &same));
+    PetscCall(ComplainIf(!same, "the type of PCGAMG is %s", type));
+  }
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved(patterns[pattern], ksp, A, b, x));
+  PetscCall(KSPGetIterationNumber(ksp, its));
+  PetscCall(PCMGGetLevels(pc, levels));
+  *coarse = 0;
+  if (*levels > 1) {
+    PetscCall(PCMGGetSmoother(pc, *levels - 2, &smoother));
+    PetscCall(KSPGetOperators(smoother, &level, NULL));
+    PetscCall(MatGetSize(level, coarse, NULL));
+  }
+  PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, said));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckSolved("other values", ksp, A, b, x));
+  PetscCall(OptionsPop(&database));
+  PetscCall(DestroyAll(&ksp, &b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Aggregates from the pattern: all patterns, levels of aggressive coarsening, and settings with which type agg must do the work */
+static PetscErrorCode TestPattern(void)
+{
+  const char *const own = "from the nonzero pattern", *const agg = "by type agg";
+  PetscInt its[2], levels, coarse[4], said;
+
+  PetscFunctionBeginUser;
+  for (Pattern pattern = PATTERN_GRID; pattern < PATTERNS; pattern++) {
+    PetscCall(SolvePattern(pattern, -1, "", own, &its[0], &levels, &coarse[0], &said));
+    PetscCall(ComplainIf(said != 1, "%s: %" INT " lines of the view name the aggregates", patterns[pattern], said));
+    PetscCall(ComplainIf(its[0] > 30, "%s: %" INT " iterations", patterns[pattern], its[0]));
+    PetscCall(ComplainIf((levels == 1) != (pattern == PATTERN_DIAGONAL || pattern == PATTERN_ONE), "%s: %" INT " levels",
+                         patterns[pattern], levels));
+  }
+  /* distance 1 on all levels, distance 2 on the finest level, and the same by option */
+  for (PetscInt i = 0; i < 2; i++) PetscCall(SolvePattern(PATTERN_GRID, i, "", own, &its[0], &levels, &coarse[i], &said));
+  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_aggressive_coarsening 0", own, &its[0], &levels, &coarse[2], &said));
+  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_aggressive_coarsening 1", own, &its[0], &levels, &coarse[3], &said));
+  PetscCall(ComplainIf(!(coarse[0] > coarse[1] && coarse[1] > 100 && coarse[0] < 800), "%" INT " and %" INT " coarse rows",
+                       coarse[0], coarse[1]));
+  PetscCall(ComplainIf(coarse[2] != coarse[0] || coarse[3] != coarse[1], "by option %" INT " and %" INT " coarse rows", coarse[2],
+                       coarse[3]));
+  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01", agg, &its[0], &levels, &coarse[0], &said));
+  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01 -pc_gamg_type agg", agg, &its[1], &levels, &coarse[1], &said));
+  PetscCall(ComplainIf(its[0] != its[1] || coarse[0] != coarse[1],
+                       "with a threshold %" INT " iterations instead of %" INT ", %" INT " coarse rows instead of %" INT, its[0],
+                       its[1], coarse[0], coarse[1]));
+  PetscCall(
+    SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01", "-pc_gamg_threshold needs", &its[0], &levels, &coarse[0], &said));
+  PetscCall(ComplainIf(said != 1, "the view does not name the threshold"));
+  PetscCall(Verdict("aggregates from the pattern"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -307,10 +435,12 @@ int main(int argc, char **argv)
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
     for (size_t j = 0; j < PETSC_STATIC_ARRAY_LENGTH(convected); j++)
       PetscCall(TestGrids(&convected[j], types[i], i || size > 1 ? 2 : 3));
-    PetscCall(TestHard(types[i]));
+    PetscCall(TestHard(types[i], ""));
+    PetscCall(TestHard(types[i], "-pc_gamg_type pattern"));
     PetscCall(Verdict(types[i]));
   }
   PetscCall(TestMethod());
+  PetscCall(TestPattern());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -585,12 +585,16 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   PetscFunctionReturn(0);
 }
 
-/* Smoothing by x = x + p(D^{-1}A) D^{-1}(b - A x), once before and once after the correction of the coarser level */
+/*
+   Multigrid with the smoothing step x = x + p(D^{-1}A) D^{-1}(b - A x), once before and once after the correction of the coarser
+   level, and aggregates from the nonzero pattern
+*/
 static const char *const smoother[][2] = {
   {"-mg_levels_ksp_type",       "richardson"},
   {"-mg_levels_ksp_max_it",     "1"         },
   {"-mg_levels_pc_type",        "poly"      },
-  {"-mg_levels_pc_poly_degree", "4"         }
+  {"-mg_levels_pc_poly_degree", "4"         },
+  {"-pc_gamg_type",             "pattern"   }
 };
 
 /* Sets an option that the name of a preconditioner implies, and adds it to the options to paste */

@@ -2,6 +2,7 @@
 #include "../impls/idrs/idrsimpl.h"
 #include "../../mat/factor/factor.h"
 #include "../pc/impls/bjidrs/bjidrs.h"
+#include "../pc/impls/gamg/pattern.h"
 #include "../pc/impls/matching/pcmatching.h"
 #include "../pc/impls/poly/poly.h"
 #include <petscidrs/private/idrsstream.h>
@@ -68,8 +69,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS` and `MATAIJSTREAM` with PETSc and,
-  in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS` and
+  `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -88,7 +89,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   The timeout is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a larger
   timeout if a process may reach a matvec much later than the others.
 
-.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`,
+          `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -100,6 +102,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
   PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
   PetscCall(PCRegister(PCMATCHING, PCCreate_Matching));
+  PetscCall(PCGAMGRegister(PCGAMGPATTERN, PCGAMGCreate_Pattern));
   PetscCall(MatSolverTypeRegister_PETScIDRS());
   PetscCall(MatRegister(MATSEQAIJSTREAM, MatCreate_SeqAIJStream));
   PetscCall(MatRegister(MATMPIAIJSTREAM, MatCreate_MPIAIJStream));

@@ -1,0 +1,374 @@
+/*
+   The type PCGAMGPATTERN of PCGAMG: aggregates and tentative prolongation from the nonzero pattern of the matrix, and all else as
+   type agg does it.
+
+   Type agg makes a graph, its square for aggressive coarsening, an independent set and lists of aggregates, each in a matrix or a
+   list of its own. Here one pass over the rows suffices. The vertices of a process are visited in a random order. A vertex that is
+   not covered yet becomes the root of an aggregate, which all vertices within the distance join:
+
+     distance 1   neighbours of the root, in row i of A those j with a_ij != 0
+     distance 2   also their neighbours, on levels of aggressive coarsening
+
+   A vertex that is within distance 2 of several roots joins the first one, or the one that becomes its neighbour later. Each row is
+   read at most twice. The tentative prolongation P of the near null space vector v has one entry per row, so P^T P = I and
+   P v_coarse = v:
+
+     P_ia = v_i / ||v_a||, where v_a are the entries of v in aggregate a;   v_coarse(a) = ||v_a||
+
+   References: P. Vanek, J. Mandel and M. Brezina, Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
+   problems, Computing 56 (1996); N. Bell, S. Dalton and L.N. Olson, Exposing fine-grained parallelism in algebraic multigrid
+   methods, SIAM J. Sci. Comput. 34 (2012)
+*/
+#include "pattern.h"
+#include <petsc/private/matimpl.h>
+#include <petsc/private/pcgamgimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsplace.h>
+
+/* Composed with the PC */
+typedef struct {
+  struct _PCGAMGOps agg; /* the functions of type agg */
+  PetscErrorCode (*setlevels)(PC, PetscInt);
+  PetscInt    levels; /* levels of aggressive coarsening, from the finest */
+  const char *why;    /* why type agg does the present level, or NULL */
+} PCGAMGPattern;
+
+static const char composed[] = "PCGAMGPattern";
+
+static PC_GAMG *PCGAMGGet(PC pc)
+{
+  return (PC_GAMG *)((PC_MG *)pc->data)->innerctx;
+}
+
+static PetscErrorCode PCGAMGPatternGet(PC pc, PCGAMGPattern **pattern)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)pc, composed, (PetscObject *)&container));
+  PetscCall(PetscContainerGetPointer(container, (void **)pattern));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is known of a vertex */
+typedef enum {
+  VERTEX_FREE,
+  VERTEX_NEAR, /* a root, or the neighbour of one */
+  VERTEX_FAR   /* within distance 2 of a root */
+} Vertex;
+
+/*
+   Finds the aggregates of n vertices
+
+   Output Parameters:
++  aggregate - the number of the aggregate of each vertex
+-  count     - the number of aggregates
+*/
+static PetscErrorCode PCGAMGPatternAggregate(PetscInt n, const PetscInt ai[], const PetscInt aj[], PetscInt distance,
+                                             PetscInt aggregate[], PetscInt *count)
+{
+  uint64_t       random = 1;
+  PetscInt      *order;
+  unsigned char *vertex;
+  PetscBool     *read; /* the neighbours of the neighbours in this row are covered */
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n, &order));
+  PetscCall(PetscCalloc2(n, &vertex, n, &read));
+  for (PetscInt i = 0; i < n; i++) {
+    PetscInt j;
+
+    /* Fisher-Yates, with the upper bits of a linear congruential generator */
+    random   = 6364136223846793005u * random + 1442695040888963407u;
+    j        = (PetscInt)((random >> 11) % (uint64_t)(i + 1));
+    order[i] = order[j];
+    order[j] = i;
+  }
+  *count = 0;
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscInt root = order[i], number = *count;
+
+    if (vertex[root] != VERTEX_FREE) continue;
+    (*count)++;
+    vertex[root]    = VERTEX_NEAR;
+    aggregate[root] = number;
+    for (PetscInt k = ai[root]; k < ai[root + 1]; k++) {
+      const PetscInt near = aj[k];
+
+      if (vertex[near] != VERTEX_NEAR) {
+        vertex[near]    = VERTEX_NEAR;
+        aggregate[near] = number;
+      }
+      if (distance == 1 || read[near]) continue;
+      read[near] = PETSC_TRUE;
+      for (PetscInt l = ai[near]; l < ai[near + 1]; l++) {
+        if (vertex[aj[l]] != VERTEX_FREE) continue;
+        vertex[aj[l]]    = VERTEX_FAR;
+        aggregate[aj[l]] = number;
+      }
+    }
+  }
+  /* numbers of aggregates in the order of their first vertices, so that near vertices have near numbers also on coarse levels */
+  for (PetscInt a = 0; a < *count; a++) order[a] = -1;
+  for (PetscInt i = 0, next = 0; i < n; i++) {
+    if (order[aggregate[i]] < 0) order[aggregate[i]] = next++;
+    aggregate[i] = order[aggregate[i]];
+  }
+  PetscCall(PetscFree2(vertex, read));
+  PetscCall(PetscFree(order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Replaces the near null space vector by the coarse one, and computes the entries of the tentative prolongation */
+static PetscErrorCode PCGAMGPatternRestrict(PC_GAMG *gamg, PetscInt n, const PetscInt aggregate[], PetscInt count,
+                                            PetscScalar values[])
+{
+  PetscReal *coarse;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(count, &coarse));
+  for (PetscInt i = 0; i < n; i++) coarse[aggregate[i]] += PetscSqr(gamg->data[i]);
+  for (PetscInt a = 0; a < count; a++) coarse[a] = PetscSqrtReal(coarse[a]);
+  for (PetscInt i = 0; i < n; i++) values[i] = coarse[aggregate[i]] > 0.0 ? gamg->data[i] / coarse[aggregate[i]] : (PetscReal)0.0;
+  PetscCall(PetscFree(gamg->data));
+  gamg->data           = coarse;
+  gamg->data_cell_rows = 1;
+  gamg->data_sz        = count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates the tentative prolongation, with aggregates of the diagonal block of each process; NULL if no two vertices are joined */
+static PetscErrorCode PCGAMGPatternProlong(PC pc, Mat A, Mat *P)
+{
+  PCGAMGPattern  *pattern;
+  PC_GAMG        *gamg = PCGAMGGet(pc);
+  PetscInt       *aggregate, *rows, n, count, begin, N, Ncoarse;
+  const PetscInt *ai, *aj;
+  PetscScalar    *values;
+  PetscBool       done;
+  IDRSPlace       place;
+  MatType         type;
+  Mat             block;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGPatternGet(pc, &pattern));
+  PetscCall(MatGetDiagonalBlock(A, &block));
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(PetscMalloc3(n, &aggregate, n + 1, &rows, n, &values));
+  PetscCall(MatGetRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &N, &ai, &aj, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The diagonal block has no rows to read");
+  PetscCall(PCGAMGPatternAggregate(n, ai, aj, gamg->current_level < pattern->levels ? 2 : 1, aggregate, &count));
+  PetscCall(MatRestoreRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &N, &ai, &aj, &done));
+
+  PetscCall(MatGetType(A, &type));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), P));
+  PetscCall(MatSetSizes(*P, n, count, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*P, type));
+  /* a matrix that is bound to the host has a prolongation on the host */
+  PetscCall(IDRSMatWhere(A, &place));
+  PetscCall(MatBindToCPU(*P, (PetscBool)(place == IDRS_PLACE_HOST)));
+  PetscCall(MatSetBindingPropagates(*P, (PetscBool)(place == IDRS_PLACE_HOST)));
+  PetscCall(PetscLayoutSetUp((*P)->rmap));
+  PetscCall(PetscLayoutSetUp((*P)->cmap));
+  PetscCall(MatGetSize(*P, &N, &Ncoarse));
+  PetscCall(PetscInfo(pc, "Level %" PetscInt_FMT ": %" PetscInt_FMT " aggregates of %" PetscInt_FMT " vertices\n",
+                      gamg->current_level, Ncoarse, N));
+  if (Ncoarse == N) PetscCall(MatDestroy(P));
+  else {
+    PetscCall(PCGAMGPatternRestrict(gamg, n, aggregate, count, values));
+    PetscCall(MatGetOwnershipRangeColumn(*P, &begin, NULL));
+    for (PetscInt i = 0; i < n; i++) aggregate[i] += begin;
+    for (PetscInt i = 0; i <= n; i++) rows[i] = i;
+    PetscCall(MatSeqAIJSetPreallocationCSR(*P, rows, aggregate, values));
+    PetscCall(MatMPIAIJSetPreallocationCSR(*P, rows, aggregate, values));
+  }
+  PetscCall(PetscFree3(aggregate, rows, values));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns why type agg must do this level, or NULL */
+static const char *PCGAMGPatternWhy(const PC_GAMG *gamg, PetscBool aij, PetscInt bs)
+{
+  if (!aij) return "the matrix is not of type aij";
+  if (bs > 1) return "the matrix has a block size";
+  if (gamg->data_cell_cols > 1) return "there are several near null space vectors";
+  if (gamg->threshold[gamg->current_level] >= 0.0) return "-pc_gamg_threshold needs the values of the matrix";
+  if (gamg->use_aggs_in_asm) return "-pc_gamg_asm_use_agg needs lists of aggregates";
+#if PETSC_VERSION_GE(3, 21, 0)
+  if (gamg->asm_hem_aggs) return "-pc_gamg_asm_hem_aggs needs a graph";
+#endif
+  return NULL;
+}
+
+/* The first function of a level; no graph is made. PCSetUp_GAMG() destroys *G */
+static PetscErrorCode PCGAMGCreateGraph_Pattern(PC pc, Mat A, Mat *G)
+{
+  PCGAMGPattern *pattern;
+  PetscBool      aij;
+  PetscInt       bs;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGPatternGet(pc, &pattern));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscCall(MatGetBlockSize(A, &bs));
+  pattern->why = PCGAMGPatternWhy(PCGAMGGet(pc), aij, bs);
+  if (pattern->why) {
+    PetscCall(PetscInfo(pc, "Level %" PetscInt_FMT ": type agg, because %s\n", PCGAMGGet(pc)->current_level, pattern->why));
+    PetscCall(pattern->agg.creategraph(pc, A, G));
+  } else {
+    PetscCall(PetscObjectReference((PetscObject)A));
+    *G = A;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGCoarsen_Pattern(PC pc, Mat *G, PetscCoarsenData **lists)
+{
+  PCGAMGPattern *pattern;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGPatternGet(pc, &pattern));
+  if (pattern->why) PetscCall(pattern->agg.coarsen(pc, G, lists));
+  else PetscCall(PetscCDCreate(1, lists));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PETSC_VERSION_LT(3, 21, 0)
+static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, Mat G, PetscCoarsenData *lists, Mat *P)
+#else
+static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, PetscCoarsenData *lists, Mat *P)
+#endif
+{
+  PCGAMGPattern *pattern;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGPatternGet(pc, &pattern));
+  if (!pattern->why) {
+    PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
+    PetscCall(PCGAMGPatternProlong(pc, A, P));
+    PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
+  }
+#if PETSC_VERSION_LT(3, 21, 0)
+  else
+    PetscCall(pattern->agg.prolongator(pc, A, G, lists, P));
+#else
+  else
+    PetscCall(pattern->agg.prolongator(pc, A, lists, P));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Type agg and this type need the levels of aggressive coarsening */
+static PetscErrorCode PCGAMGSetAggressiveLevels_Pattern(PC pc, PetscInt n)
+{
+  PCGAMGPattern *pattern;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGPatternGet(pc, &pattern));
+  PetscCall(pattern->setlevels(pc, n));
+  pattern->levels = n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGSetFromOptions_Pattern(PC pc, IDRSOptionItems PetscOptionsObject)
+{
+  PCGAMGPattern *pattern;
+  const char    *prefix;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGPatternGet(pc, &pattern));
+  PetscCall(pattern->agg.setfromoptions(pc, PetscOptionsObject));
+  PetscCall(PCGetOptionsPrefix(pc, &prefix));
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_gamg_aggressive_coarsening", &pattern->levels, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGView_Pattern(PC pc, PetscViewer viewer)
+{
+  PCGAMGPattern *pattern;
+  PetscBool      ascii;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGPatternGet(pc, &pattern));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (ascii && pattern->why)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "        aggregates by type agg, because %s\n", pattern->why));
+  else if (ascii)
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "        aggregates from the nonzero pattern, within distance 2 on %" PetscInt_FMT " levels\n",
+                                     pattern->levels));
+  PetscCall(pattern->agg.view(pc, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGDestroy_Pattern(PC pc)
+{
+  PCGAMGPattern *pattern;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGPatternGet(pc, &pattern));
+  PetscCall(pattern->agg.destroy(pc));
+  PetscCall(PetscObjectCompose((PetscObject)pc, composed, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGAMGPatternFree(void *data)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(IDRSContainerData(data)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  PCGAMGPATTERN - Smoothed aggregation that takes the aggregates from the nonzero pattern of the matrix
+
+  Level: intermediate
+
+  Options Database Keys:
++ -pc_gamg_type pattern            - use this type
+- -pc_gamg_aggressive_coarsening n - number of levels, from the finest, with aggregates within distance 2 of a root (default 1);
+                                     other levels have distance 1
+
+  Notes:
+  The hierarchy and the number of iterations are similar to those of type agg, PETSc's default. The first set-up takes less time,
+  because no graphs and no lists of aggregates are made. The smoothing of the prolongation and the Galerkin products are PETSc's,
+  with their options (`-pc_gamg_agg_nsmooths`). Options of type agg for graphs and coarsening (`-pc_gamg_mat_coarsen_type`,
+  `-pc_gamg_aggressive_square_graph`, `-pc_gamg_graph_symmetrize` and others) have no effect.
+
+  On several processes an aggregate has vertices of one process only.
+
+  Type agg does a level, and `-ksp_view` and `-info` show the reason, if the matrix has a block size, if there are several near null
+  space vectors (`MatSetNearNullSpace()`), with `-pc_gamg_threshold`, and with aggregates for `PCASM`.
+
+.seealso: [](ch_ksp), `PCGAMG`, `PCGAMGSetType()`, `PCGAMGSetAggressiveLevels()`, `PCPOLY`, `KSPIDRS`, `KSPIDRSRegister()`
+M*/
+PetscErrorCode PCGAMGCreate_Pattern(PC pc)
+{
+  PC_GAMG       *gamg = PCGAMGGet(pc);
+  PCGAMGPattern *pattern;
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PCGAMGSetType(pc, PCGAMGAGG));
+  gamg->type = PCGAMGPATTERN;
+  PetscCall(PetscFree(gamg->gamg_type_name));
+  PetscCall(PetscStrallocpy(PCGAMGPATTERN, &gamg->gamg_type_name));
+  PetscCall(PetscNew(&pattern));
+  pattern->agg = *gamg->ops;
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCGAMGSetAggressiveLevels_C", &pattern->setlevels));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCGAMGSetAggressiveLevels_C", PCGAMGSetAggressiveLevels_Pattern));
+  pattern->levels = 1;
+  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)pc), &container));
+  PetscCall(PetscContainerSetPointer(container, pattern));
+  PetscCall(IDRSContainerSetDestroy(container, PCGAMGPatternFree));
+  PetscCall(PetscObjectCompose((PetscObject)pc, composed, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  gamg->ops->creategraph    = PCGAMGCreateGraph_Pattern;
+  gamg->ops->coarsen        = PCGAMGCoarsen_Pattern;
+  gamg->ops->prolongator    = PCGAMGProlongator_Pattern;
+  gamg->ops->setfromoptions = PCGAMGSetFromOptions_Pattern;
+  gamg->ops->view           = PCGAMGView_Pattern;
+  gamg->ops->destroy        = PCGAMGDestroy_Pattern;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -345,11 +345,12 @@ static PetscErrorCode TestPattern(void)
   /* distance 1 on all levels, distance 2 on the finest level, and the same by option */
   for (PetscInt i = 0; i < 2; i++) PetscCall(SolvePattern(PATTERN_GRID, i, "", own, &its[0], &levels, &coarse[i], &said));
   PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_aggressive_coarsening 0", own, &its[0], &levels, &coarse[2], &said));
+  PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_square_graph 0", own, &its[0], &levels, &coarse[4], &said));
   PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_aggressive_coarsening 1", own, &its[0], &levels, &coarse[3], &said));
   PetscCall(ComplainIf(!(coarse[0] > coarse[1] && coarse[1] > 100 && coarse[0] < 800), "%" INT " and %" INT " coarse rows",
                        coarse[0], coarse[1]));
-  PetscCall(ComplainIf(coarse[2] != coarse[0] || coarse[3] != coarse[1], "by option %" INT " and %" INT " coarse rows", coarse[2],
-                       coarse[3]));
+  PetscCall(ComplainIf(coarse[2] != coarse[0] || coarse[4] != coarse[0] || coarse[3] != coarse[1],
+                       "by option %" INT " and %" INT " coarse rows", coarse[2], coarse[3]));
   PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01", agg, &its[0], &levels, &coarse[0], &said));
   PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01 -pc_gamg_type agg", agg, &its[1], &levels, &coarse[1], &said));
   PetscCall(ComplainIf(its[0] != its[1] || coarse[0] != coarse[1],

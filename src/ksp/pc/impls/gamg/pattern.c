@@ -51,7 +51,7 @@ static PetscErrorCode PCGAMGPatternGet(PC pc, PCGAMGPattern **pattern)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is known of a vertex */
+/* The state of a vertex */
 typedef enum {
   VERTEX_FREE,
   VERTEX_NEAR, /* a root, or the neighbour of one */
@@ -280,6 +280,8 @@ static PetscErrorCode PCGAMGSetFromOptions_Pattern(PC pc, IDRSOptionItems PetscO
   PetscCall(PCGAMGPatternGet(pc, &pattern));
   PetscCall(pattern->agg.setfromoptions(pc, PetscOptionsObject));
   PetscCall(PCGetOptionsPrefix(pc, &prefix));
+  PetscCall(
+    PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_gamg_square_graph", &pattern->levels, NULL)); /* older name */
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_gamg_aggressive_coarsening", &pattern->levels, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -143,7 +143,7 @@ static PetscErrorCode PCGAMGPatternProlong(PC pc, Mat A, Mat *P)
 {
   PCGAMGPattern  *pattern;
   PC_GAMG        *gamg = PCGAMGGet(pc);
-  PetscInt       *aggregate, *rows, n, count, begin, N, Ncoarse;
+  PetscInt       *aggregate, *rows, n, count = 0, begin, N, Ncoarse;
   const PetscInt *ai, *aj;
   PetscScalar    *values;
   PetscBool       done;

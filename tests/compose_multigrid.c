@@ -243,9 +243,12 @@ typedef enum {
   PATTERN_ARROW,    /* one row and one column with all entries */
   PATTERN_COLUMN,   /* one column with all entries, and all rows without another entry */
   PATTERN_ONE,      /* one row, on one of the processes */
+  PATTERN_ALONE,    /* a line, of which every third row has only its diagonal entry */
+  PATTERN_ZEROS,    /* a grid, and a near null space vector that is zero in one half */
   PATTERNS
 } Pattern;
-static const char *const patterns[] = {"a grid", "a diagonal matrix", "an arrow", "a full column", "one row"};
+static const char *const patterns[] = {"a grid",     "a diagonal matrix",           "an arrow", "a full column", "one row",
+                                       "rows alone", "a near null space with zeros"};
 
 static PetscErrorCode PatternCreate(Pattern pattern, Mat *A)
 {
@@ -253,8 +256,22 @@ static PetscErrorCode PatternCreate(Pattern pattern, Mat *A)
   PetscInt       begin, end;
 
   PetscFunctionBeginUser;
-  if (pattern == PATTERN_GRID) {
+  if (pattern == PATTERN_GRID || pattern == PATTERN_ZEROS) {
     PetscCall(HardCreate(HARD_NOTHING, 40, A));
+    if (pattern == PATTERN_ZEROS) {
+      MatNullSpace space;
+      Vec          v;
+
+      PetscCall(MatCreateVecs(*A, &v, NULL));
+      PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+      for (PetscInt i = PetscMax(begin, 800); i < end; i++)
+        PetscCall(VecSetValue(v, i, -0.025 * PetscSqrtReal(2.0), INSERT_VALUES));
+      PetscCall(VecAssemble(v));
+      PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &v, &space));
+      PetscCall(MatSetNearNullSpace(*A, space));
+      PetscCall(MatNullSpaceDestroy(&space));
+      PetscCall(VecDestroy(&v));
+    }
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatCreate(PETSC_COMM_WORLD, A));
@@ -264,7 +281,10 @@ static PetscErrorCode PatternCreate(Pattern pattern, Mat *A)
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
     PetscCall(MatSetValue(*A, i, i, i || pattern == PATTERN_ONE ? 2.0 : 3.0 * n, INSERT_VALUES));
-    if (i && pattern != PATTERN_DIAGONAL) PetscCall(MatSetValue(*A, i, 0, -1.0, INSERT_VALUES));
+    for (PetscInt j = i - 1; pattern == PATTERN_ALONE && i % 3 && j < i + 2; j += 2) {
+      if (j >= 0 && j < n && j % 3) PetscCall(MatSetValue(*A, i, j, -0.9, INSERT_VALUES));
+    }
+    if (i && pattern != PATTERN_DIAGONAL && pattern != PATTERN_ALONE) PetscCall(MatSetValue(*A, i, 0, -1.0, INSERT_VALUES));
     for (PetscInt j = 1; !i && pattern == PATTERN_ARROW && j < n; j++) PetscCall(MatSetValue(*A, 0, j, -0.5, INSERT_VALUES));
   }
   PetscCall(MatAssemble(*A));
@@ -321,6 +341,7 @@ static PetscErrorCode SolvePattern(Pattern pattern, PetscInt aggressive, const c
   }
   PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, said));
   PetscCall(MatScale(A, 2.0));
+  PetscCall(KSPSetFromOptions(ksp)); /* sets the type of PCGAMG once more */
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(CheckSolved("other values", ksp, A, b, x));
   PetscCall(OptionsPop(&database));
@@ -332,15 +353,17 @@ static PetscErrorCode SolvePattern(Pattern pattern, PetscInt aggressive, const c
 static PetscErrorCode TestPattern(void)
 {
   const char *const own = "from the nonzero pattern", *const agg = "by type agg";
-  PetscInt its[2], levels, coarse[4], said;
+  PetscInt its[2], levels, coarse[5], said;
 
   PetscFunctionBeginUser;
   for (Pattern pattern = PATTERN_GRID; pattern < PATTERNS; pattern++) {
-    PetscCall(SolvePattern(pattern, -1, "", own, &its[0], &levels, &coarse[0], &said));
+    PetscCall(SolvePattern(pattern, -1, pattern == PATTERN_ZEROS ? "-mg_levels_pc_type sor" : "-pc_gamg_reuse_interpolation false",
+                           own, &its[0], &levels, &coarse[0], &said));
     PetscCall(ComplainIf(said != 1, "%s: %" INT " lines of the view name the aggregates", patterns[pattern], said));
     PetscCall(ComplainIf(its[0] > 30, "%s: %" INT " iterations", patterns[pattern], its[0]));
     PetscCall(ComplainIf((levels == 1) != (pattern == PATTERN_DIAGONAL || pattern == PATTERN_ONE), "%s: %" INT " levels",
                          patterns[pattern], levels));
+    PetscCall(ComplainIf(pattern == PATTERN_ALONE && coarse[0] > 1002, "%s: %" INT " coarse rows", patterns[pattern], coarse[0]));
   }
   /* distance 1 on all levels, distance 2 on the finest level, and the same by option */
   for (PetscInt i = 0; i < 2; i++) PetscCall(SolvePattern(PATTERN_GRID, i, "", own, &its[0], &levels, &coarse[i], &said));
@@ -350,7 +373,7 @@ static PetscErrorCode TestPattern(void)
   PetscCall(ComplainIf(!(coarse[0] > coarse[1] && coarse[1] > 100 && coarse[0] < 800), "%" INT " and %" INT " coarse rows",
                        coarse[0], coarse[1]));
   PetscCall(ComplainIf(coarse[2] != coarse[0] || coarse[4] != coarse[0] || coarse[3] != coarse[1],
-                       "by option %" INT " and %" INT " coarse rows", coarse[2], coarse[3]));
+                       "by option %" INT ", %" INT " and %" INT " coarse rows", coarse[2], coarse[3], coarse[4]));
   PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01", agg, &its[0], &levels, &coarse[0], &said));
   PetscCall(SolvePattern(PATTERN_GRID, -1, "-pc_gamg_threshold 0.01 -pc_gamg_type agg", agg, &its[1], &levels, &coarse[1], &said));
   PetscCall(ComplainIf(its[0] != its[1] || coarse[0] != coarse[1],

@@ -532,7 +532,6 @@ static PetscErrorCode TestSameRecurrence(void)
 {
   const PetscInt     sizes[] = {1, 2, 4, 8, 16}, rows[] = {150};
   PetscMPIInt        size;
-  PetscInt           differ = 0;
   const PetscScalar *from;
   PetscScalar       *to;
   Batch              batch;
@@ -570,13 +569,11 @@ static PetscErrorCode TestSameRecurrence(void)
       PetscCall(KSPGetIterationNumber(ksp, &iterations));
       PetscCall(KSPGetConvergedReason(ksp, &reason));
       PetscCall(KSPDestroy(&ksp));
-      PetscCall(ComplainIf(reason != reasons[0] || PetscAbsInt(iterations - its[0]) > 1,
+      PetscCall(ComplainIf(reason != reasons[0] || its[0] > iterations || its[0] < iterations - 1,
                            "s = %" INT ", tolerance %g: %" INT " iterations of a block, %s, %" INT " of KSPIDRS, %s", sizes[i],
                            (double)tolerance, its[0], KSPConvergedReasons[reasons[0]], iterations, KSPConvergedReasons[reason]));
-      if (iterations != its[0]) differ++;
     }
   }
-  PetscCall(ComplainIf(differ > 2, "other numbers of iterations in %" INT " solves", differ));
   PetscCall(DestroyAll(&x, &b));
   PetscCall(BatchDestroy(&batch));
   PetscCall(Verdict("the recurrence of KSPIDRS"));

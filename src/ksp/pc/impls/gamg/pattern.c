@@ -9,11 +9,13 @@
      distance 1   neighbours of the root, in row i of A those j with a_ij != 0
      distance 2   also their neighbours, on levels of aggressive coarsening
 
-   A vertex that is within distance 2 of several roots joins the first one, or the one that becomes its neighbour later. Each row is
-   read at most twice. The tentative prolongation P of the near null space vector v has one entry per row, so P^T P = I and
-   P v_coarse = v:
+   A vertex that is within distance 2 of several roots joins the first one, or the one that becomes its neighbour later. A vertex
+   that is coupled with no other one belongs to no aggregate. Each row is read at most twice. The tentative prolongation P of the
+   near null space vector v has at most one entry per row, so P^T P = I, and P v_coarse = v in the aggregates:
 
      P_ia = v_i / ||v_a||, where v_a are the entries of v in aggregate a;   v_coarse(a) = ||v_a||
+
+   If v_a = 0, P_ia is 1 for the first i of the aggregate, and 0 for the others.
 
    References: P. Vanek, J. Mandel and M. Brezina, Algebraic multigrid by smoothed aggregation for second and fourth order elliptic
    problems, Computing 56 (1996); N. Bell, S. Dalton and L.N. Olson, Exposing fine-grained parallelism in algebraic multigrid
@@ -24,14 +26,15 @@
 #include <petsc/private/pcgamgimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsplace.h>
 
 /* Composed with the PC */
 typedef struct {
   struct _PCGAMGOps agg; /* the functions of type agg */
   PetscErrorCode (*setlevels)(PC, PetscInt);
-  PetscInt    levels; /* levels of aggressive coarsening, from the finest */
-  const char *why;    /* why type agg does the present level, or NULL */
+  PetscInt    levels;      /* levels of aggressive coarsening, from the finest */
+  const char *why;         /* why type agg does the present level, or NULL */
+  PetscInt    own, others; /* levels of the hierarchy with aggregates of this type, and of type agg */
+  const char *reason;      /* why, on the last one of these levels, or NULL */
 } PCGAMGPattern;
 
 static const char composed[] = "PCGAMGPattern";
@@ -58,51 +61,60 @@ typedef enum {
   VERTEX_FAR   /* within distance 2 of a root */
 } Vertex;
 
+/* Returns PETSC_TRUE if row i has no entry outside of the diagonal, on any process */
+static PetscBool PCGAMGPatternIsAlone(PetscInt i, const PetscInt ai[], const PetscInt aj[], const PetscInt outside[])
+{
+  const PetscInt entries = ai[i + 1] - ai[i];
+
+  return (PetscBool)((entries == 0 || (entries == 1 && aj[ai[i]] == i)) && !(outside && outside[i + 1] > outside[i]));
+}
+
 /*
-   Finds the aggregates of n vertices
+   Finds the aggregates of n vertices. outside: row offsets of the couplings with vertices of other processes, or NULL
 
    Output Parameters:
-+  aggregate - the number of the aggregate of each vertex
++  aggregate - the number of the aggregate of each vertex, -1 for none
 -  count     - the number of aggregates
 */
-static PetscErrorCode PCGAMGPatternAggregate(PetscInt n, const PetscInt ai[], const PetscInt aj[], PetscInt distance,
-                                             PetscInt aggregate[], PetscInt *count)
+static PetscErrorCode PCGAMGPatternAggregate(PetscInt n, const PetscInt ai[], const PetscInt aj[], const PetscInt outside[],
+                                             PetscInt distance, PetscInt aggregate[], PetscInt *count)
 {
   uint64_t       random = 1;
   PetscInt      *order;
   unsigned char *vertex;
-  PetscBool     *read; /* the neighbours of the neighbours in this row are covered */
+  PetscBool     *expanded; /* the neighbours of this vertex are covered */
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(n, &order));
-  PetscCall(PetscCalloc2(n, &vertex, n, &read));
+  PetscCall(PetscCalloc2(n, &vertex, n, &expanded));
   for (PetscInt i = 0; i < n; i++) {
     PetscInt j;
 
     /* Fisher-Yates, with the upper bits of a linear congruential generator */
-    random   = 6364136223846793005u * random + 1442695040888963407u;
-    j        = (PetscInt)((random >> 11) % (uint64_t)(i + 1));
-    order[i] = order[j];
-    order[j] = i;
+    random       = 6364136223846793005u * random + 1442695040888963407u;
+    j            = (PetscInt)((random >> 11) % (uint64_t)(i + 1));
+    order[i]     = order[j];
+    order[j]     = i;
+    aggregate[i] = -1;
   }
   *count = 0;
   for (PetscInt i = 0; i < n; i++) {
     const PetscInt root = order[i], number = *count;
 
-    if (vertex[root] != VERTEX_FREE) continue;
+    if (vertex[root] != VERTEX_FREE || PCGAMGPatternIsAlone(root, ai, aj, outside)) continue;
     (*count)++;
     vertex[root]    = VERTEX_NEAR;
     aggregate[root] = number;
     for (PetscInt k = ai[root]; k < ai[root + 1]; k++) {
-      const PetscInt near = aj[k];
+      const PetscInt neighbor = aj[k];
 
-      if (vertex[near] != VERTEX_NEAR) {
-        vertex[near]    = VERTEX_NEAR;
-        aggregate[near] = number;
+      if (vertex[neighbor] != VERTEX_NEAR) {
+        vertex[neighbor]    = VERTEX_NEAR;
+        aggregate[neighbor] = number;
       }
-      if (distance == 1 || read[near]) continue;
-      read[near] = PETSC_TRUE;
-      for (PetscInt l = ai[near]; l < ai[near + 1]; l++) {
+      if (distance == 1 || expanded[neighbor]) continue;
+      expanded[neighbor] = PETSC_TRUE;
+      for (PetscInt l = ai[neighbor]; l < ai[neighbor + 1]; l++) {
         if (vertex[aj[l]] != VERTEX_FREE) continue;
         vertex[aj[l]]    = VERTEX_FAR;
         aggregate[aj[l]] = number;
@@ -112,15 +124,16 @@ static PetscErrorCode PCGAMGPatternAggregate(PetscInt n, const PetscInt ai[], co
   /* numbers of aggregates in the order of their first vertices, so that near vertices have near numbers also on coarse levels */
   for (PetscInt a = 0; a < *count; a++) order[a] = -1;
   for (PetscInt i = 0, next = 0; i < n; i++) {
+    if (aggregate[i] < 0) continue;
     if (order[aggregate[i]] < 0) order[aggregate[i]] = next++;
     aggregate[i] = order[aggregate[i]];
   }
-  PetscCall(PetscFree2(vertex, read));
+  PetscCall(PetscFree2(vertex, expanded));
   PetscCall(PetscFree(order));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Replaces the near null space vector by the coarse one, and computes the entries of the tentative prolongation */
+/* Replaces the near null space vector v by v_coarse, and computes P_ia for each i in an aggregate */
 static PetscErrorCode PCGAMGPatternRestrict(PC_GAMG *gamg, PetscInt n, const PetscInt aggregate[], PetscInt count,
                                             PetscScalar values[])
 {
@@ -128,9 +141,19 @@ static PetscErrorCode PCGAMGPatternRestrict(PC_GAMG *gamg, PetscInt n, const Pet
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(count, &coarse));
-  for (PetscInt i = 0; i < n; i++) coarse[aggregate[i]] += PetscSqr(gamg->data[i]);
-  for (PetscInt a = 0; a < count; a++) coarse[a] = PetscSqrtReal(coarse[a]);
-  for (PetscInt i = 0; i < n; i++) values[i] = coarse[aggregate[i]] > 0.0 ? gamg->data[i] / coarse[aggregate[i]] : (PetscReal)0.0;
+  for (PetscInt i = 0; i < n; i++) {
+    if (aggregate[i] >= 0) coarse[aggregate[i]] += PetscSqr(gamg->data[i]);
+  }
+  for (PetscInt a = 0; a < count; a++) coarse[a] = coarse[a] > 0.0 ? PetscSqrtReal(coarse[a]) : (PetscReal)-1.0;
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscInt a = aggregate[i];
+
+    if (a < 0) continue;
+    if (coarse[a] > 0.0) values[i] = gamg->data[i] / coarse[a];
+    else { /* -1 for the first vertex of an aggregate with v_a = 0 */ values[i] = coarse[a] < 0.0 ? 1.0 : 0.0;
+      coarse[a]                                                                 = 0.0;
+    }
+  }
   PetscCall(PetscFree(gamg->data));
   gamg->data           = coarse;
   gamg->data_cell_rows = 1;
@@ -138,50 +161,75 @@ static PetscErrorCode PCGAMGPatternRestrict(PC_GAMG *gamg, PetscInt n, const Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the tentative prolongation, with aggregates of the diagonal block of each process; NULL if no two vertices are joined */
+/* Finds the aggregates of a process, in its diagonal block */
+static PetscErrorCode PCGAMGPatternFind(Mat A, PetscInt distance, PetscInt aggregate[], PetscInt *count)
+{
+  PetscInt        n, rows;
+  const PetscInt *ai, *aj, *outside = NULL, *columns;
+  PetscBool       done, parallel;
+  Mat             block, other;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetDiagonalBlock(A, &block));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
+  if (parallel) {
+    PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &other, NULL));
+    PetscCall(MatGetRowIJ(other, 0, PETSC_FALSE, PETSC_FALSE, &rows, &outside, &columns, &done));
+    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The off-diagonal block has no rows to read");
+  }
+  PetscCall(MatGetRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &rows, &ai, &aj, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The diagonal block has no rows to read");
+  PetscCall(PCGAMGPatternAggregate(n, ai, aj, outside, distance, aggregate, count));
+  PetscCall(MatRestoreRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &rows, &ai, &aj, &done));
+  if (parallel) PetscCall(MatRestoreRowIJ(other, 0, PETSC_FALSE, PETSC_FALSE, &rows, &outside, &columns, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates the tentative prolongation, with aggregates of each process; NULL if no two vertices are joined */
 static PetscErrorCode PCGAMGPatternProlong(PC pc, Mat A, Mat *P)
 {
-  PCGAMGPattern  *pattern;
-  PC_GAMG        *gamg = PCGAMGGet(pc);
-  PetscInt       *aggregate, *rows, n, count = 0, begin, N, Ncoarse;
-  const PetscInt *ai, *aj;
-  PetscScalar    *values;
-  PetscBool       done;
-  IDRSPlace       place;
-  MatType         type;
-  Mat             block;
+  PCGAMGPattern *pattern;
+  PC_GAMG       *gamg = PCGAMGGet(pc);
+  PetscInt      *aggregate, *rows, n, count = 0, begin, N, Ncoarse;
+  PetscScalar   *values;
+  PetscBool      bound;
+  MatType        type;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGPatternGet(pc, &pattern));
-  PetscCall(MatGetDiagonalBlock(A, &block));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(PetscMalloc3(n, &aggregate, n + 1, &rows, n, &values));
-  PetscCall(MatGetRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &N, &ai, &aj, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The diagonal block has no rows to read");
-  PetscCall(PCGAMGPatternAggregate(n, ai, aj, gamg->current_level < pattern->levels ? 2 : 1, aggregate, &count));
-  PetscCall(MatRestoreRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &N, &ai, &aj, &done));
-
+  PetscCall(PCGAMGPatternFind(A, gamg->current_level < pattern->levels ? 2 : 1, aggregate, &count));
   PetscCall(MatGetType(A, &type));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), P));
   PetscCall(MatSetSizes(*P, n, count, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(MatSetType(*P, type));
-  /* a matrix that is bound to the host has a prolongation on the host */
-  PetscCall(IDRSMatWhere(A, &place));
-  PetscCall(MatBindToCPU(*P, (PetscBool)(place == IDRS_PLACE_HOST)));
-  PetscCall(MatSetBindingPropagates(*P, (PetscBool)(place == IDRS_PLACE_HOST)));
+  PetscCall(MatBoundToCPU(A, &bound));
+  PetscCall(MatBindToCPU(*P, bound));
+  if (bound) PetscCall(MatSetBindingPropagates(*P, PETSC_TRUE));
   PetscCall(PetscLayoutSetUp((*P)->rmap));
   PetscCall(PetscLayoutSetUp((*P)->cmap));
   PetscCall(MatGetSize(*P, &N, &Ncoarse));
   PetscCall(PetscInfo(pc, "Level %" PetscInt_FMT ": %" PetscInt_FMT " aggregates of %" PetscInt_FMT " vertices\n",
                       gamg->current_level, Ncoarse, N));
-  if (Ncoarse == N) PetscCall(MatDestroy(P));
+  if (Ncoarse == N || !Ncoarse) PetscCall(MatDestroy(P));
   else {
     PetscCall(PCGAMGPatternRestrict(gamg, n, aggregate, count, values));
     PetscCall(MatGetOwnershipRangeColumn(*P, &begin, NULL));
-    for (PetscInt i = 0; i < n; i++) aggregate[i] += begin;
-    for (PetscInt i = 0; i <= n; i++) rows[i] = i;
+    /* the rows of P, which are empty for vertices without an aggregate */
+    rows[0] = 0;
+    for (PetscInt i = 0; i < n; i++) {
+      const PetscInt next = rows[i];
+
+      rows[i + 1] = next + (aggregate[i] >= 0 ? 1 : 0);
+      if (aggregate[i] < 0) continue;
+      values[next]    = values[i];
+      aggregate[next] = begin + aggregate[i];
+    }
     PetscCall(MatSeqAIJSetPreallocationCSR(*P, rows, aggregate, values));
     PetscCall(MatMPIAIJSetPreallocationCSR(*P, rows, aggregate, values));
+    PetscCall(MatViewFromOptions(*P, NULL, "-pc_gamg_agg_view_initial_prolongation"));
   }
   PetscCall(PetscFree3(aggregate, rows, values));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -192,7 +240,7 @@ static const char *PCGAMGPatternWhy(const PC_GAMG *gamg, PetscBool aij, PetscInt
 {
   if (!aij) return "the matrix is not of type aij";
   if (bs > 1) return "the matrix has a block size";
-  if (gamg->data_cell_cols > 1) return "there are several near null space vectors";
+  if (gamg->data_cell_cols != 1) return "there is not one near null space vector";
   if (gamg->threshold[gamg->current_level] >= 0.0) return "-pc_gamg_threshold needs the values of the matrix";
   if (gamg->use_aggs_in_asm) return "-pc_gamg_asm_use_agg needs lists of aggregates";
 #if PETSC_VERSION_GE(3, 21, 0)
@@ -213,10 +261,14 @@ static PetscErrorCode PCGAMGCreateGraph_Pattern(PC pc, Mat A, Mat *G)
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   PetscCall(MatGetBlockSize(A, &bs));
   pattern->why = PCGAMGPatternWhy(PCGAMGGet(pc), aij, bs);
+  if (PCGAMGGet(pc)->current_level == 0) pattern->own = pattern->others = 0;
   if (pattern->why) {
+    pattern->others++;
+    pattern->reason = pattern->why;
     PetscCall(PetscInfo(pc, "Level %" PetscInt_FMT ": type agg, because %s\n", PCGAMGGet(pc)->current_level, pattern->why));
     PetscCall(pattern->agg.creategraph(pc, A, G));
   } else {
+    pattern->own++;
     PetscCall(PetscObjectReference((PetscObject)A));
     *G = A;
   }
@@ -294,12 +346,14 @@ static PetscErrorCode PCGAMGView_Pattern(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PCGAMGPatternGet(pc, &pattern));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (ascii && pattern->why)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "        aggregates by type agg, because %s\n", pattern->why));
-  else if (ascii)
+  if (ascii && pattern->own)
     PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "        aggregates from the nonzero pattern, within distance 2 on %" PetscInt_FMT " levels\n",
-                                     pattern->levels));
+                                     "        aggregates from the nonzero pattern on %" PetscInt_FMT " levels, within distance "
+                                     "2 on %" PetscInt_FMT "\n",
+                                     pattern->own, PetscMin(pattern->own, pattern->levels)));
+  if (ascii && pattern->others)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "        aggregates by type agg on %" PetscInt_FMT " levels, because %s\n",
+                                     pattern->others, pattern->reason));
   PetscCall(pattern->agg.view(pc, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -333,15 +387,19 @@ static PetscErrorCode PCGAMGPatternFree(void *data)
                                      other levels have distance 1
 
   Notes:
-  The hierarchy and the number of iterations are similar to those of type agg, PETSc's default. The first set-up takes less time,
-  because no graphs and no lists of aggregates are made. The smoothing of the prolongation and the Galerkin products are PETSc's,
-  with their options (`-pc_gamg_agg_nsmooths`). Options of type agg for graphs and coarsening (`-pc_gamg_mat_coarsen_type`,
-  `-pc_gamg_aggressive_square_graph`, `-pc_gamg_graph_symmetrize` and others) have no effect.
+  If the nonzero pattern is symmetric, the hierarchy and the number of iterations are similar to those of type agg, PETSc's default.
+  Otherwise they differ, because an aggregate consists of the columns of rows, and type agg adds the transposed pattern. The first
+  set-up takes less time, because no graphs and no lists of aggregates are made. The smoothing of the prolongation and the Galerkin
+  products are PETSc's, with their options (`-pc_gamg_agg_nsmooths`). Options of type agg for graphs and coarsening
+  (`-pc_gamg_mat_coarsen_type`, `-pc_gamg_aggressive_square_graph`, `-pc_gamg_graph_symmetrize` and others) have no effect on levels
+  whose aggregates are from the pattern.
 
-  On several processes an aggregate has vertices of one process only.
+  On several processes an aggregate has vertices of one process only. If most couplings are between processes, there are few
+  aggregates or none; use type agg then.
 
-  Type agg does a level, and `-ksp_view` and `-info` show the reason, if the matrix has a block size, if there are several near null
-  space vectors (`MatSetNearNullSpace()`), with `-pc_gamg_threshold`, and with aggregates for `PCASM`.
+  The matrix must be of type `MATAIJ`, or of a type derived from it. Type agg does a level, and `-ksp_view` and `-info` show the
+  reason, if the matrix has a block size, if there are several near null space vectors (`MatSetNearNullSpace()`), with
+  `-pc_gamg_threshold`, and with aggregates for `PCASM`.
 
 .seealso: [](ch_ksp), `PCGAMG`, `PCGAMGSetType()`, `PCGAMGSetAggressiveLevels()`, `PCPOLY`, `KSPIDRS`, `KSPIDRSRegister()`
 M*/
@@ -356,16 +414,18 @@ PetscErrorCode PCGAMGCreate_Pattern(PC pc)
   gamg->type = PCGAMGPATTERN;
   PetscCall(PetscFree(gamg->gamg_type_name));
   PetscCall(PetscStrallocpy(PCGAMGPATTERN, &gamg->gamg_type_name));
+  /* PCGAMGSetType() has forgotten the sizes of this copy of the near null space, which a set-up would use */
+  PetscCall(PetscFree(gamg->orig_data));
   PetscCall(PetscNew(&pattern));
-  pattern->agg = *gamg->ops;
-  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCGAMGSetAggressiveLevels_C", &pattern->setlevels));
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCGAMGSetAggressiveLevels_C", PCGAMGSetAggressiveLevels_Pattern));
+  pattern->agg    = *gamg->ops;
   pattern->levels = 1;
   PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)pc), &container));
   PetscCall(PetscContainerSetPointer(container, pattern));
   PetscCall(IDRSContainerSetDestroy(container, PCGAMGPatternFree));
   PetscCall(PetscObjectCompose((PetscObject)pc, composed, (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCGAMGSetAggressiveLevels_C", &pattern->setlevels));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCGAMGSetAggressiveLevels_C", PCGAMGSetAggressiveLevels_Pattern));
   gamg->ops->creategraph    = PCGAMGCreateGraph_Pattern;
   gamg->ops->coarsen        = PCGAMGCoarsen_Pattern;
   gamg->ops->prolongator    = PCGAMGProlongator_Pattern;

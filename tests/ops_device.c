@@ -253,7 +253,7 @@ static PetscErrorCode CompareScalars(const IDRSStep *step, const IDRSStep *next,
   PetscCall(CompareNumbers("c", directions, a->c + from, b->c + from));
   PetscCall(CompareNumbers("P^H x of the next step", s, a->sums, b->sums));
   PetscCall(CompareNumbers("x^H x of the next step", 1, a->sums + IDRS_SUM_XX(s), b->sums + IDRS_SUM_XX(s)));
-  if (IDRSStepHasY(a, next)) {
+  if (IDRSStepHasY(next, s)) {
     PetscCall(CompareSums("P^H y of the next step", s, PetscSqrtReal(PetscAbsScalar(a->sums[IDRS_SUM_YY(s)])),
                           a->sums + IDRS_SUM_PY(s), b->sums + IDRS_SUM_PY(s)));
     PetscCall(CompareNumbers("y^H y of the next step", 1, a->sums + IDRS_SUM_YY(s), b->sums + IDRS_SUM_YY(s)));

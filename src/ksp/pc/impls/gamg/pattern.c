@@ -9,9 +9,9 @@
      distance 1   neighbours of the root, in row i of A those j with a_ij != 0
      distance 2   also their neighbours, on levels of aggressive coarsening
 
-   A vertex that is within distance 2 of several roots joins the first one, or the one that becomes its neighbour later. A vertex
-   that is coupled with no other one belongs to no aggregate. Each row is read at most twice. The tentative prolongation P of the
-   near null space vector v has at most one entry per row, so P^T P = I, and P v_coarse = v in the aggregates:
+   If a vertex is within distance 2 of several roots, it joins the first root; if a later root is its neighbour, it joins that root.
+   A vertex that is coupled with no other one belongs to no aggregate. Each row is read at most twice. The tentative prolongation P
+   of the near null space vector v has at most one entry per row, so P^T P = I, and P v_coarse = v in the aggregates:
 
      P_ia = v_i / ||v_a||, where v_a are the entries of v in aggregate a;   v_coarse(a) = ||v_a||
 
@@ -32,9 +32,8 @@ typedef struct {
   struct _PCGAMGOps agg; /* the functions of type agg */
   PetscErrorCode (*setlevels)(PC, PetscInt);
   PetscInt    levels;      /* levels of aggressive coarsening, from the finest */
-  const char *why;         /* why type agg does the present level, or NULL */
   PetscInt    own, others; /* levels of the hierarchy with aggregates of this type, and of type agg */
-  const char *reason;      /* why, on the last one of these levels, or NULL */
+  const char *reason;      /* the reason for the last level of type agg, or NULL */
 } PCGAMGPattern;
 
 static const char composed[] = "PCGAMGPattern";
@@ -150,8 +149,10 @@ static PetscErrorCode PCGAMGPatternRestrict(PC_GAMG *gamg, PetscInt n, const Pet
 
     if (a < 0) continue;
     if (coarse[a] > 0.0) values[i] = gamg->data[i] / coarse[a];
-    else { /* -1 for the first vertex of an aggregate with v_a = 0 */ values[i] = coarse[a] < 0.0 ? 1.0 : 0.0;
-      coarse[a]                                                                 = 0.0;
+    else {
+      /* v_a = 0: the norm is -1 until the first vertex has its entry */
+      values[i] = coarse[a] < 0.0 ? 1.0 : 0.0;
+      coarse[a] = 0.0;
     }
   }
   PetscCall(PetscFree(gamg->data));
@@ -186,8 +187,15 @@ static PetscErrorCode PCGAMGPatternFind(Mat A, PetscInt distance, PetscInt aggre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the tentative prolongation, with aggregates of each process; NULL if no two vertices are joined */
-static PetscErrorCode PCGAMGPatternProlong(PC pc, Mat A, Mat *P)
+/*
+   Creates the tentative prolongation, with aggregates of each process, or NULL if no two vertices are joined. PetscCoarsenData is
+   the lists of type agg, and G its graph
+*/
+#if PETSC_VERSION_LT(3, 21, 0)
+static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, Mat G, PetscCoarsenData *lists, Mat *P)
+#else
+static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, PetscCoarsenData *lists, Mat *P)
+#endif
 {
   PCGAMGPattern *pattern;
   PC_GAMG       *gamg = PCGAMGGet(pc);
@@ -197,6 +205,7 @@ static PetscErrorCode PCGAMGPatternProlong(PC pc, Mat A, Mat *P)
   MatType        type;
 
   PetscFunctionBegin;
+  PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
   PetscCall(PCGAMGPatternGet(pc, &pattern));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(PetscMalloc3(n, &aggregate, n + 1, &rows, n, &values));
@@ -232,6 +241,7 @@ static PetscErrorCode PCGAMGPatternProlong(PC pc, Mat A, Mat *P)
     PetscCall(MatViewFromOptions(*P, NULL, "-pc_gamg_agg_view_initial_prolongation"));
   }
   PetscCall(PetscFree3(aggregate, rows, values));
+  PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -240,7 +250,7 @@ static const char *PCGAMGPatternWhy(const PC_GAMG *gamg, PetscBool aij, PetscInt
 {
   if (!aij) return "the matrix is not of type aij";
   if (bs > 1) return "the matrix has a block size";
-  if (gamg->data_cell_cols != 1) return "there is not one near null space vector";
+  if (gamg->data_cell_cols != 1) return "the number of near null space vectors is not 1";
   if (gamg->threshold[gamg->current_level] >= 0.0) return "-pc_gamg_threshold needs the values of the matrix";
   if (gamg->use_aggs_in_asm) return "-pc_gamg_asm_use_agg needs lists of aggregates";
 #if PETSC_VERSION_GE(3, 21, 0)
@@ -249,65 +259,43 @@ static const char *PCGAMGPatternWhy(const PC_GAMG *gamg, PetscBool aij, PetscInt
   return NULL;
 }
 
-/* The first function of a level; no graph is made. PCSetUp_GAMG() destroys *G */
+/* Makes no lists of aggregates */
+static PetscErrorCode PCGAMGCoarsen_Pattern(PC pc, Mat *G, PetscCoarsenData **lists)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscCDCreate(1, lists));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first function of a level: chooses the functions that follow. This type makes no graph. PCSetUp_GAMG() destroys *G */
 static PetscErrorCode PCGAMGCreateGraph_Pattern(PC pc, Mat A, Mat *G)
 {
+  PC_GAMG       *gamg = PCGAMGGet(pc);
   PCGAMGPattern *pattern;
   PetscBool      aij;
   PetscInt       bs;
+  const char    *why;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGPatternGet(pc, &pattern));
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   PetscCall(MatGetBlockSize(A, &bs));
-  pattern->why = PCGAMGPatternWhy(PCGAMGGet(pc), aij, bs);
-  if (PCGAMGGet(pc)->current_level == 0) pattern->own = pattern->others = 0;
-  if (pattern->why) {
+  why = PCGAMGPatternWhy(gamg, aij, bs);
+  if (gamg->current_level == 0) pattern->own = pattern->others = 0;
+  if (why) {
     pattern->others++;
-    pattern->reason = pattern->why;
-    PetscCall(PetscInfo(pc, "Level %" PetscInt_FMT ": type agg, because %s\n", PCGAMGGet(pc)->current_level, pattern->why));
+    pattern->reason        = why;
+    gamg->ops->coarsen     = pattern->agg.coarsen;
+    gamg->ops->prolongator = pattern->agg.prolongator;
+    PetscCall(PetscInfo(pc, "Level %" PetscInt_FMT ": type agg, because %s\n", gamg->current_level, why));
     PetscCall(pattern->agg.creategraph(pc, A, G));
   } else {
     pattern->own++;
+    gamg->ops->coarsen     = PCGAMGCoarsen_Pattern;
+    gamg->ops->prolongator = PCGAMGProlongator_Pattern;
     PetscCall(PetscObjectReference((PetscObject)A));
     *G = A;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCGAMGCoarsen_Pattern(PC pc, Mat *G, PetscCoarsenData **lists)
-{
-  PCGAMGPattern *pattern;
-
-  PetscFunctionBegin;
-  PetscCall(PCGAMGPatternGet(pc, &pattern));
-  if (pattern->why) PetscCall(pattern->agg.coarsen(pc, G, lists));
-  else PetscCall(PetscCDCreate(1, lists));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-#if PETSC_VERSION_LT(3, 21, 0)
-static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, Mat G, PetscCoarsenData *lists, Mat *P)
-#else
-static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, PetscCoarsenData *lists, Mat *P)
-#endif
-{
-  PCGAMGPattern *pattern;
-
-  PetscFunctionBegin;
-  PetscCall(PCGAMGPatternGet(pc, &pattern));
-  if (!pattern->why) {
-    PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
-    PetscCall(PCGAMGPatternProlong(pc, A, P));
-    PetscCall(PetscLogEventEnd(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
-  }
-#if PETSC_VERSION_LT(3, 21, 0)
-  else
-    PetscCall(pattern->agg.prolongator(pc, A, G, lists, P));
-#else
-  else
-    PetscCall(pattern->agg.prolongator(pc, A, lists, P));
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -332,8 +320,8 @@ static PetscErrorCode PCGAMGSetFromOptions_Pattern(PC pc, IDRSOptionItems PetscO
   PetscCall(PCGAMGPatternGet(pc, &pattern));
   PetscCall(pattern->agg.setfromoptions(pc, PetscOptionsObject));
   PetscCall(PCGetOptionsPrefix(pc, &prefix));
-  PetscCall(
-    PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_gamg_square_graph", &pattern->levels, NULL)); /* older name */
+  /* the older name, then the present one */
+  PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_gamg_square_graph", &pattern->levels, NULL));
   PetscCall(PetscOptionsGetInt(((PetscObject)pc)->options, prefix, "-pc_gamg_aggressive_coarsening", &pattern->levels, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -387,12 +375,12 @@ static PetscErrorCode PCGAMGPatternFree(void *data)
                                      other levels have distance 1
 
   Notes:
-  If the nonzero pattern is symmetric, the hierarchy and the number of iterations are similar to those of type agg, PETSc's default.
-  Otherwise they differ, because an aggregate consists of the columns of rows, and type agg adds the transposed pattern. The first
-  set-up takes less time, because no graphs and no lists of aggregates are made. The smoothing of the prolongation and the Galerkin
-  products are PETSc's, with their options (`-pc_gamg_agg_nsmooths`). Options of type agg for graphs and coarsening
-  (`-pc_gamg_mat_coarsen_type`, `-pc_gamg_aggressive_square_graph`, `-pc_gamg_graph_symmetrize` and others) have no effect on levels
-  whose aggregates are from the pattern.
+  If the nonzero pattern is symmetric, this type and type agg, PETSc's default, make similar hierarchies, and solves need about as
+  many iterations. If the pattern is not symmetric, the hierarchies differ: this type joins row i with its columns, and type agg
+  also uses the transposed pattern. The first set-up takes less time, because no graphs and no lists of aggregates are made. The
+  smoothing of the prolongation and the Galerkin products are PETSc's, with their options (`-pc_gamg_agg_nsmooths`). Options of type
+  agg for graphs and coarsening (`-pc_gamg_mat_coarsen_type`, `-pc_gamg_aggressive_square_graph`, `-pc_gamg_graph_symmetrize` and
+  others) have no effect on levels whose aggregates are from the pattern.
 
   On several processes an aggregate has vertices of one process only. If most couplings are between processes, there are few
   aggregates or none; use type agg then.
@@ -427,8 +415,6 @@ PetscErrorCode PCGAMGCreate_Pattern(PC pc)
   PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCGAMGSetAggressiveLevels_C", &pattern->setlevels));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCGAMGSetAggressiveLevels_C", PCGAMGSetAggressiveLevels_Pattern));
   gamg->ops->creategraph    = PCGAMGCreateGraph_Pattern;
-  gamg->ops->coarsen        = PCGAMGCoarsen_Pattern;
-  gamg->ops->prolongator    = PCGAMGProlongator_Pattern;
   gamg->ops->setfromoptions = PCGAMGSetFromOptions_Pattern;
   gamg->ops->view           = PCGAMGView_Pattern;
   gamg->ops->destroy        = PCGAMGDestroy_Pattern;

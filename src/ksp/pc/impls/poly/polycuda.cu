@@ -13,8 +13,8 @@
    - Values are multiplied by a power of two, so that the largest is near the end of the range, and small values keep their digits.
    - On several processes the slices have the entries of the diagonal block. Other entries are in double precision, and are added
    after the halo of z has arrived.
-   - Long rows are not in slices, and their values are in double precision. If a small matrix has so many entries in each row that
-   a lane would process a row too slowly, all its rows count as long, and there are no slices.
+   - Slices have no long rows. The values of long rows are in double precision. If a matrix is small and all its rows are too long
+   for a lane, all rows count as long, and there are no slices.
 */
 #include "../../../../sys/device/memory.h"
 #include "../../../../mat/cuda/messages.cuh"

@@ -85,7 +85,9 @@ static PetscErrorCode SolverCreateCube(Convected *convected, PetscInt m, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The smoother and the degrees of tutorials/multigrid.options */
 #define SMOOTHER " -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 1 -mg_levels_pc_type poly -mg_levels_pc_poly_degree 4"
+#define DEGREES  " -mg_levels_1_pc_poly_degree 8 -mg_levels_2_pc_poly_degree 8"
 
 /*
    Multigrid methods. %d stands for the number of levels with which the coarsest grid has five points in each direction. growth is
@@ -100,7 +102,7 @@ static const struct {
   {"geometric",                     "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin both" SMOOTHER, 150},
   {"geometric, other coarse grids", "-pc_type mg -pc_mg_levels %d -pc_mg_galerkin none" SMOOTHER, 200},
   {"algebraic, small coarse grids", "-pc_type gamg -pc_gamg_coarse_eq_limit 1" SMOOTHER,          150},
-  {"algebraic, pattern",            "-pc_type gamg -pc_gamg_type pattern" SMOOTHER,               150}
+  {"algebraic, pattern",            "-pc_type gamg -pc_gamg_type pattern" SMOOTHER DEGREES,       150}
 };
 
 /* Properties that are difficult on coarse grids */

@@ -640,7 +640,7 @@ int main(int argc, char **argv)
    test:
      suffix: large
      requires: cuda
-     args: -edges 640 -columns 4,8
+     args: -edges 480 -columns 4,8
      output_file: output/ops_device_1.out
 
 TEST*/

@@ -67,7 +67,7 @@ typedef struct {
   PetscLogDouble begin;
   PetscBool      hermitian, positive; /* positive: hermitian with a positive diagonal */
   /* of the preconditioner: its type, a name for the table, and all options, to paste after -pc_type */
-  char pctype[64], pcname[128], pcoptions[192];
+  char pctype[64], pcname[128], pcoptions[256];
 } Advice;
 
 /* Numbers of events so far: matvecs and applications of the preconditioner */
@@ -587,14 +587,16 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
 
 /*
    Multigrid with the smoothing step x = x + p(D^{-1}A) D^{-1}(b - A x), once before and once after the correction of the coarser
-   level, and aggregates from the nonzero pattern
+   level, and aggregates from the nonzero pattern: the options of multigrid.options
 */
 static const char *const smoother[][2] = {
-  {"-mg_levels_ksp_type",       "richardson"},
-  {"-mg_levels_ksp_max_it",     "1"         },
-  {"-mg_levels_pc_type",        "poly"      },
-  {"-mg_levels_pc_poly_degree", "4"         },
-  {"-pc_gamg_type",             "pattern"   }
+  {"-mg_levels_ksp_type",         "richardson"},
+  {"-mg_levels_ksp_max_it",       "1"         },
+  {"-mg_levels_pc_type",          "poly"      },
+  {"-mg_levels_pc_poly_degree",   "4"         },
+  {"-mg_levels_1_pc_poly_degree", "8"         },
+  {"-mg_levels_2_pc_poly_degree", "8"         },
+  {"-pc_gamg_type",               "pattern"   }
 };
 
 /* Sets an option that the name of a preconditioner implies, and adds it to the options to paste */

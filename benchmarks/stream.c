@@ -224,8 +224,8 @@ int main(int argc, char **argv)
     if (memories > d + 1) PetscCall(SetMemory(A, memory[d + 1]));
     PetscCall(Time(A, x, y, degrees[d], repeat, &seconds));
     PetscCall(PetscPrintf(PETSC_COMM_SELF,
-                          "MatPowersSum(), degree %" PetscInt_FMT ": %.2f ms, %.2f times faster than as many products\n",
-                          degrees[d], (double)(1e3 * seconds), (double)((PetscReal)degrees[d] * product / seconds)));
+                          "MatPowersSum(), degree %" PetscInt_FMT ": %.2f ms, %.2f of the speed of as many products\n", degrees[d],
+                          (double)(1e3 * seconds), (double)((PetscReal)degrees[d] * product / seconds)));
   }
   if (count) PetscCall(PetscViewerPushFormat(PETSC_VIEWER_STDOUT_SELF, PETSC_VIEWER_ASCII_INFO_DETAIL));
   if (count) PetscCall(MatView(A, PETSC_VIEWER_STDOUT_SELF));

@@ -8,7 +8,7 @@ for each preconditioner.\n\
                             none,jacobi,poly,poly:16,bjacobi,matching,sor,asm,gamg,\n\
                             gamg:poly, and icc on one process if the matrix is symmetric with a positive diagonal); poly:16 is\n\
                             poly with degree 16, matching:jacobi is matching with jacobi for the permuted matrix, and gamg:poly\n\
-                            is gamg with poly of degree 4 on its levels, see docs/multigrid.md\n\
+                            is gamg with poly on its levels, with the options of docs/multigrid.md\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds\n\
                             is killed\n\
   -total seconds            no run begins after this time (default 60)\n\

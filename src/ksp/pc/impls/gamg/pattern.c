@@ -3,16 +3,18 @@
    type agg does it.
 
    Type agg makes a graph, its square for aggressive coarsening, an independent set and lists of aggregates, each in a matrix or a
-   list of its own. Here one pass over the rows suffices. A vertex that is not covered yet becomes the root of an aggregate, which
+   list of its own. Here one loop over the rows suffices. A vertex that is in no aggregate yet becomes the root of a new one, which
    all vertices within the distance join:
 
-     distance 1   neighbours of the root, in row i of A those j with a_ij != 0
+     distance 1   neighbours of the root: the columns of its row
      distance 2   also their neighbours, on levels of aggressive coarsening
 
    If a vertex is within distance 2 of several roots, it joins the first root; if a later root is its neighbour, it joins that root.
-   A vertex that is coupled with no other one belongs to no aggregate. Each row is read at most twice. The vertices are visited in
-   the order of their numbers. So near aggregates have near numbers also on coarse levels, and the aggregates of a structured grid
-   repeat: solves need up to a third fewer iterations than with a random order.
+   If no neighbour of a vertex could join it, the vertex joins the aggregate of its first neighbour: otherwise all vertices of a
+   triangular matrix would be roots. A vertex whose row has no other entry joins an aggregate only if a root reaches it.
+
+   The vertices are visited in the order of their numbers. On grids this makes 1.2 to 1.6 times as many aggregates as a random
+   order, and their arrangement repeats: most solves need fewer iterations.
 
    The tentative prolongation P of the near null space vector v has at most one entry per row, so P^T P = I, and P v_coarse = v in
    the aggregates:
@@ -57,15 +59,8 @@ static PetscErrorCode PCGAMGPatternGet(PC pc, PCGAMGPattern **pattern)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The state of a vertex */
-typedef enum {
-  VERTEX_FREE,
-  VERTEX_NEAR, /* a root, or the neighbour of one */
-  VERTEX_FAR   /* within distance 2 of a root */
-} Vertex;
-
 /* Returns PETSC_TRUE if row i has no entry outside of the diagonal, on any process */
-static PetscBool PCGAMGPatternIsAlone(PetscInt i, const PetscInt ai[], const PetscInt aj[], const PetscInt outside[])
+static PetscBool PCGAMGPatternIsUncoupled(PetscInt i, const PetscInt ai[], const PetscInt aj[], const PetscInt outside[])
 {
   const PetscInt entries = ai[i + 1] - ai[i];
 
@@ -82,37 +77,45 @@ static PetscBool PCGAMGPatternIsAlone(PetscInt i, const PetscInt ai[], const Pet
 static PetscErrorCode PCGAMGPatternAggregate(PetscInt n, const PetscInt ai[], const PetscInt aj[], const PetscInt outside[],
                                              PetscInt distance, PetscInt aggregate[], PetscInt *count)
 {
-  unsigned char *vertex;
-  PetscBool     *expanded; /* the neighbours of this vertex are covered */
+  PetscBool *fixed;    /* a root, or the neighbour of one: no later root takes this vertex */
+  PetscBool *expanded; /* the neighbours of this vertex are in aggregates */
 
   PetscFunctionBegin;
-  PetscCall(PetscCalloc2(n, &vertex, n, &expanded));
+  PetscCall(PetscCalloc2(n, &fixed, n, &expanded));
   for (PetscInt i = 0; i < n; i++) aggregate[i] = -1;
   *count = 0;
   for (PetscInt root = 0; root < n; root++) {
-    const PetscInt number = *count;
+    PetscInt  joined = -1, number;
+    PetscBool all    = PETSC_TRUE; /* all neighbours are fixed */
 
-    if (vertex[root] != VERTEX_FREE || PCGAMGPatternIsAlone(root, ai, aj, outside)) continue;
-    (*count)++;
-    vertex[root]    = VERTEX_NEAR;
+    if (aggregate[root] >= 0 || PCGAMGPatternIsUncoupled(root, ai, aj, outside)) continue;
+    for (PetscInt k = ai[root]; k < ai[root + 1]; k++) {
+      if (aj[k] == root) continue;
+      all = (PetscBool)(all && fixed[aj[k]]);
+      if (joined < 0) joined = aggregate[aj[k]];
+    }
+    if (all && joined >= 0) {
+      aggregate[root] = joined;
+      continue;
+    }
+    number          = (*count)++;
+    fixed[root]     = PETSC_TRUE;
     aggregate[root] = number;
     for (PetscInt k = ai[root]; k < ai[root + 1]; k++) {
       const PetscInt neighbor = aj[k];
 
-      if (vertex[neighbor] != VERTEX_NEAR) {
-        vertex[neighbor]    = VERTEX_NEAR;
+      if (!fixed[neighbor]) {
+        fixed[neighbor]     = PETSC_TRUE;
         aggregate[neighbor] = number;
       }
       if (distance == 1 || expanded[neighbor]) continue;
       expanded[neighbor] = PETSC_TRUE;
       for (PetscInt l = ai[neighbor]; l < ai[neighbor + 1]; l++) {
-        if (vertex[aj[l]] != VERTEX_FREE) continue;
-        vertex[aj[l]]    = VERTEX_FAR;
-        aggregate[aj[l]] = number;
+        if (aggregate[aj[l]] < 0) aggregate[aj[l]] = number;
       }
     }
   }
-  PetscCall(PetscFree2(vertex, expanded));
+  PetscCall(PetscFree2(fixed, expanded));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -359,15 +362,18 @@ static PetscErrorCode PCGAMGPatternFree(void *data)
                                      other levels have distance 1
 
   Notes:
-  If the nonzero pattern is symmetric, this type and type agg, PETSc's default, make similar hierarchies, and solves need about as
-  many iterations. If the pattern is not symmetric, the hierarchies differ: this type joins row i with its columns, and type agg
-  also uses the transposed pattern. The first set-up takes less time, because no graphs and no lists of aggregates are made. The
+  The first set-up takes less time than with type agg, PETSc's default, because no graphs and no lists of aggregates are made. The
   smoothing of the prolongation and the Galerkin products are PETSc's, with their options (`-pc_gamg_agg_nsmooths`). Options of type
   agg for graphs and coarsening (`-pc_gamg_mat_coarsen_type`, `-pc_gamg_aggressive_square_graph`, `-pc_gamg_graph_symmetrize` and
   others) have no effect on levels whose aggregates are from the pattern.
 
-  On several processes an aggregate has vertices of one process only. If most couplings are between processes, there are few
-  aggregates or none; use type agg then.
+  The aggregates depend on the order of the rows. If it is that of a structured grid, most solves need fewer iterations than with
+  type agg, and levels have more rows. On grids of five or seven points `-pc_gamg_aggressive_coarsening 0` only halves the number of
+  rows from the finest level to the next. If the pattern is not symmetric, the hierarchies differ more: this type joins row i with
+  its columns, and type agg also uses the transposed pattern.
+
+  On several processes an aggregate has vertices of one process only. If most couplings are between processes, most aggregates have
+  one vertex; use type agg then.
 
   The matrix must be of type `MATAIJ`, or of a type derived from it. Type agg does a level, and `-ksp_view` and `-info` show the
   reason, if the matrix has a block size, if there are several near null space vectors (`MatSetNearNullSpace()`), with

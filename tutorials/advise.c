@@ -587,16 +587,16 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
 
 /*
    Multigrid with the smoothing step x = x + p(D^{-1}A) D^{-1}(b - A x), once before and once after the correction of the coarser
-   level, and aggregates from the nonzero pattern: the options of multigrid.options. Options of one level come first, because PETSc
-   finds them also if the option of all levels is set
+   level, and aggregates from the nonzero pattern: the options of multigrid.options. The degrees of single levels come first, because
+   PETSc finds them also if the degree of all levels is set
 */
 static const char *const smoother[][2] = {
-  {"-mg_levels_1_pc_poly_degree", "8"         },
-  {"-mg_levels_2_pc_poly_degree", "8"         },
-  {"-mg_levels_pc_poly_degree",   "4"         },
   {"-mg_levels_ksp_type",         "richardson"},
   {"-mg_levels_ksp_max_it",       "1"         },
   {"-mg_levels_pc_type",          "poly"      },
+  {"-mg_levels_1_pc_poly_degree", "8"         },
+  {"-mg_levels_2_pc_poly_degree", "8"         },
+  {"-mg_levels_pc_poly_degree",   "4"         },
   {"-pc_gamg_type",               "pattern"   }
 };
 

@@ -59,14 +59,6 @@ static PetscErrorCode PCGAMGPatternGet(PC pc, PCGAMGPattern **pattern)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if row i has no entry outside of the diagonal, on any process */
-static PetscBool PCGAMGPatternIsUncoupled(PetscInt i, const PetscInt ai[], const PetscInt aj[], const PetscInt outside[])
-{
-  const PetscInt entries = ai[i + 1] - ai[i];
-
-  return (PetscBool)((entries == 0 || (entries == 1 && aj[ai[i]] == i)) && !(outside && outside[i + 1] > outside[i]));
-}
-
 /*
    Finds the aggregates of n vertices. outside: row offsets of the couplings with vertices of other processes, or NULL
 
@@ -85,15 +77,18 @@ static PetscErrorCode PCGAMGPatternAggregate(PetscInt n, const PetscInt ai[], co
   for (PetscInt i = 0; i < n; i++) aggregate[i] = -1;
   *count = 0;
   for (PetscInt root = 0; root < n; root++) {
-    PetscInt  joined = -1, number;
-    PetscBool all    = PETSC_TRUE; /* all neighbours are fixed */
+    PetscInt  joined  = -1, number;
+    PetscBool coupled = (PetscBool)(outside && outside[root + 1] > outside[root]);
+    PetscBool all     = PETSC_TRUE; /* all neighbours are fixed */
 
-    if (aggregate[root] >= 0 || PCGAMGPatternIsUncoupled(root, ai, aj, outside)) continue;
+    if (aggregate[root] >= 0) continue;
     for (PetscInt k = ai[root]; k < ai[root + 1]; k++) {
       if (aj[k] == root) continue;
-      all = (PetscBool)(all && fixed[aj[k]]);
+      coupled = PETSC_TRUE;
+      all     = (PetscBool)(all && fixed[aj[k]]);
       if (joined < 0) joined = aggregate[aj[k]];
     }
+    if (!coupled) continue;
     if (all && joined >= 0) {
       aggregate[root] = joined;
       continue;
@@ -367,10 +362,10 @@ static PetscErrorCode PCGAMGPatternFree(void *data)
   agg for graphs and coarsening (`-pc_gamg_mat_coarsen_type`, `-pc_gamg_aggressive_square_graph`, `-pc_gamg_graph_symmetrize` and
   others) have no effect on levels whose aggregates are from the pattern.
 
-  The aggregates depend on the order of the rows. If it is that of a structured grid, most solves need fewer iterations than with
-  type agg, and levels have more rows. On grids of five or seven points `-pc_gamg_aggressive_coarsening 0` only halves the number of
-  rows from the finest level to the next. If the pattern is not symmetric, the hierarchies differ more: this type joins row i with
-  its columns, and type agg also uses the transposed pattern.
+  The aggregates depend on the order of the rows. If the rows have the order of a structured grid, most solves need fewer
+  iterations than with type agg, and levels have more rows. On grids of five or seven points `-pc_gamg_aggressive_coarsening 0` only
+  halves the number of rows from the finest level to the next. If the pattern is not symmetric, the hierarchies differ more: this
+  type joins row i with its columns, and type agg also uses the transposed pattern.
 
   On several processes an aggregate has vertices of one process only. If most couplings are between processes, most aggregates have
   one vertex; use type agg then.

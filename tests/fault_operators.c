@@ -188,7 +188,7 @@ static PetscErrorCode TestNotANumber(void)
     for (PetscInt infinite = 0; infinite < 2; infinite++) {
       for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
         for (size_t iside = 0; iside < 2; iside++) {
-          for (PetscInt mode = 0; mode < (PetscDefined(USE_DEBUG) && size > 1 ? 2 : 3); mode++) {
+          for (PetscInt mode = 0; mode < (ComparesProcesses(size) ? 2 : 3); mode++) {
             KSPConvergedReason reason;
             PetscErrorCode     ierr;
             Mat                A;

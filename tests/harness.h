@@ -300,6 +300,16 @@ static inline PetscErrorCode Unlock(Vec x)
 }
 
 /*
+   True if PETSc compares the arguments and reductions of all processes, with debugging: then an error on one process, or vectors that
+   are bound to the CPU on one process, would end the others with an error of PETSc
+*/
+static inline PetscBool ComparesProcesses(PetscMPIInt size)
+{
+  return (PetscBool)(PetscDefined(USE_DEBUG) && size > 1);
+}
+#define COMPARES_PROCESSES "a PETSc with debugging compares what the processes do"
+
+/*
    Returns the calls of MPI_Allreduce() by PETSc so far; 0 if PETSc does not count them or, with debugging, makes other calls as
    well
 */

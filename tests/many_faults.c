@@ -202,10 +202,20 @@ static PetscErrorCode FailingCopy(Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* VecDuplicateVecs() of PETSc 3.20 to 3.22 loses the copy function */
+static PetscErrorCode DuplicateEach(Vec x, PetscInt count, Vec *vecs[])
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscMalloc1(count, vecs));
+  for (PetscInt i = 0; i < count; i++) PetscCall(VecDuplicate(x, *vecs + i));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static void VecSetFailingCopy(Vec x)
 {
   if (x->ops->copy != FailingCopy) copy = x->ops->copy;
-  x->ops->copy = FailingCopy;
+  x->ops->copy          = FailingCopy;
+  x->ops->duplicatevecs = DuplicateEach;
 }
 
 static PetscErrorCode BlockSetFailingCopy(Mat B)

@@ -297,8 +297,8 @@ static PetscErrorCode TestMixed(void)
 
   PetscFunctionBeginUser;
   PetscCall(RankAndSize(&rank, &size));
-  if (PetscDefined(USE_DEBUG) && size > 1) {
-    PetscCall(Skip("a PETSc with debugging compares types of vectors on all processes"));
+  if (ComparesProcesses(size)) {
+    PetscCall(Skip(COMPARES_PROCESSES));
     PetscCall(Verdict("mixed"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

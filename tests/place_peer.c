@@ -268,6 +268,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-count", &count, NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-petscidrs_nccl_timeout", NULL)); /* a library without CUDA does not read it */
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(GridSystemCreate(40, 0.4, &A, &b, &x));
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECMPICUDA, &cuda));

@@ -181,7 +181,7 @@ static PetscErrorCode KSPIDRSCreateDense_Private(KSP ksp, MatType type, Mat *den
 static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool      overlapping, inner, direct, host, device;
+  PetscBool      overlapping, inner, direct, host, device, here;
   PCFailedReason failed;
   PetscMPIInt    any;
   MatNullSpace   space;
@@ -199,9 +199,10 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &host, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &device, VECSEQCUDA, VECMPICUDA, ""));
-  if (overlapping || inner || space || !(host || (device && idrs->memory == KSPIDRS_DEVICE))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (overlapping || inner || space) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  any = failed ? 1 : 0;
+  here = (PetscBool)(host || (device && idrs->memory == KSPIDRS_DEVICE)); /* vectors of some processes may be bound to the CPU */
+  any  = failed || !here ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   if (any) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->pcmatapply = direct ? KSPIDRS_PC_DENSE : KSPIDRS_PC_DENSE_CHECKED; /* other types may have inner solvers */

@@ -207,7 +207,7 @@ static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, PetscCoarsenData *
   if (Ncoarse == N || !Ncoarse) PetscCall(MatDestroy(P));
   else {
     PetscCall(PCGAMGPatternRestrict(gamg, n, aggregate, count, values));
-    PetscCall(MatGetOwnershipRangeColumn(*P, &begin, NULL));
+    PetscCall(PetscLayoutGetRange((*P)->cmap, &begin, NULL));
     /* the rows of P, which are empty for vertices without an aggregate */
     rows[0] = 0;
     for (PetscInt i = 0; i < n; i++) {

@@ -107,7 +107,7 @@ static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, Pets
 static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool changed)
 {
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
-  PetscBool       named     = automatic;
+  PetscBool       named = automatic, agreed = automatic;
 
   PetscFunctionBegin;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSProductList); i++) {
@@ -116,7 +116,9 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
     if (!named) PetscCall(PetscStrcmp(IDRSProductList[i]->name, KSPIDRSProducts[product->kind], &named));
     if (!named) continue;
     PetscCall((*IDRSProductList[i]->runs)(product, &why));
-    if (!automatic) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
+    /* once: a process with too little memory goes on alone */
+    if (!agreed) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
+    agreed = PETSC_TRUE;
     if (!why && automatic && IDRSProductList[i] == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED)
       why = "the operator changes too often for a copy";
     if (!why) PetscCall(IDRSProductTry_Private(product, i, changed, &why));

@@ -6,8 +6,28 @@
 #include <petscidrs/private/idrsworkimpl.h>
 
 /*
+   Returns the memory of the arrays of a vector on all processes; the host, if they are there on some process, for example because
+   of -vec_bind_below. Collective
+*/
+static PetscErrorCode IDRSVecWhereAll_Private(Vec x, IDRSPlace *place)
+{
+  PetscMPIInt all;
+  PetscBool   cuda;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSVecWhere(x, place));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (cuda) {
+    all = *place == IDRS_PLACE_HOST ? 0 : 1;
+    IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)x));
+    if (!all) *place = IDRS_PLACE_HOST;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    IDRSVecsCreate - Creates vectors like this one, without values. On a GPU they share one allocation, *memory, because each
-   allocation and each free takes 0.2 ms
+   allocation and each free takes 0.2 ms. Collective
 */
 PetscErrorCode IDRSVecsCreate(Vec like, PetscInt count, Vec *vecs[], void **memory)
 {
@@ -18,7 +38,7 @@ PetscErrorCode IDRSVecsCreate(Vec like, PetscInt count, Vec *vecs[], void **memo
 
   PetscFunctionBegin;
   *memory = NULL;
-  PetscCall(IDRSVecWhere(like, &place));
+  PetscCall(IDRSVecWhereAll_Private(like, &place));
   PetscCall(IDRSGhosted(like, &ghosted));
   device = IDRSGetDevice(place);
   if (device && !ghosted) {
@@ -47,14 +67,14 @@ PetscErrorCode IDRSVecsDestroy(PetscInt count, Vec *vecs[], void **memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSVecGram - Computes W[i + j n] = k_i^H k_j for i <= j < n, in one reduction if the vectors support it */
+/* IDRSVecGram - Computes W[i + j n] = k_i^H k_j for i <= j < n, in one reduction if the vectors support it. Collective */
 PetscErrorCode IDRSVecGram(PetscInt n, Vec K[], PetscScalar W[])
 {
   const PetscBool split = (PetscBool)(K[0]->ops->mdot_local != NULL);
   IDRSPlace       place;
 
   PetscFunctionBegin;
-  PetscCall(IDRSVecWhere(K[0], &place));
+  PetscCall(IDRSVecWhereAll_Private(K[0], &place));
   if (IDRSGetDevice(place)) {
     PetscCall((*IDRSGetDevice(place)->gram)(n, K, W));
     IDRSCallAllreduce(MPI_IN_PLACE, W, n * n, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)K[0]));

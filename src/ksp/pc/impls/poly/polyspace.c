@@ -46,7 +46,8 @@ static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, 
 /*
    Computes R from the inner products W of n vectors by Cholesky decomposition, both with the leading dimension n; the vectors are
    scaled to norm 1 for it. rank is the number of vectors before the first one whose part orthogonal to them is not larger than the
-   rounding error of that part. dependent: the error is also too small to hide another direction, so that the space is invariant
+   rounding error of that part. dependent: the error is also too small to hide another direction, so that the space is taken as
+   invariant
 */
 static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], PetscScalar R[], PetscInt *rank,
                                              PetscBool *dependent)
@@ -85,7 +86,8 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
     /* of the square: eps (1 + ||z||_1)^2 */
     error = PCPOLY_ROUNDING * PetscSqr(sum);
     if (norm == 0.0 || !(square > error)) {
-      *dependent = (PetscBool)(PetscSqrtReal(error) <= PCPOLY_RESOLUTION * before);
+      /* in single precision the error hides much, but one dimension is better than none */
+      *dependent = (PetscBool)(j == 1 || PetscSqrtReal(error) <= PCPOLY_RESOLUTION * before);
       break;
     }
     before       = PetscSqrtReal(square);

@@ -1230,7 +1230,7 @@ static PetscErrorCode TestUpdate(void)
       seed = 60000 + (uint64_t)rank;
       PetscCall(MatPerturb(A, 0.05));
       CheckKeptFor("changes of 5 %", PETSC_TRUE, MATCHING_KEEP);
-      PetscCall(MatScale(A, 1e-20));
+      PetscCall(MatScale(A, PetscPowReal(10.0, -MaxExponent() / 15)));
       CheckKeptFor("all entries scaled", PETSC_TRUE, MATCHING_KEEP);
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
       PetscCall(MatScaleMatched(A, matching, row, 1.5));

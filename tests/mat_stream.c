@@ -89,6 +89,7 @@ static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *
   Mat                A;
   const PetscInt    *i, *j;
   const PetscScalar *a;
+  PetscReal          norm;
   PetscBool          done;
 
   PetscFunctionBeginUser;
@@ -96,6 +97,8 @@ static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *
   rows->entry = NULL;
   PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, name));
   PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
+  PetscCall(MatNorm(A, NORM_INFINITY, &norm));
+  PetscCall(MatScale(A, 1.0 / norm)); /* in single precision powers of A would overflow */
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PetscCall(PetscMalloc3(rows->n + 1, &rows->i, i[rows->n], &rows->j, i[rows->n], &rows->a));

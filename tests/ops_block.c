@@ -193,7 +193,7 @@ typedef struct {
   PetscInt rows, nw, nx, w, x;
 } Task;
 
-/* Computes P^H X and W^H X by dense algebra, as sums of this process */
+/* Computes P^H X and W^H X by dense algebra, as sums of this process; in parts, because one long sum would be less accurate */
 static void DenseDots(const Problem *problem, const Task *task, PetscScalar dense[])
 {
   PetscScalar *products = dense + task->rows * task->nx;
@@ -201,12 +201,21 @@ static void DenseDots(const Problem *problem, const Task *task, PetscScalar dens
   for (PetscInt j = 0; j < task->nx; j++) {
     const PetscScalar *x = problem->before[task->x + j];
 
-    for (PetscInt i = 0; i < task->rows; i++) {
-      for (PetscInt l = 0; l < problem->n; l++)
-        dense[i + j * task->rows] += (PetscReal)Shadow(SEED, (uint64_t)(problem->rstart + l), i) / 65536 * x[l];
-    }
-    for (PetscInt i = 0; i < task->nw; i++) {
-      for (PetscInt l = 0; l < problem->n; l++) products[i + j * task->nw] += PetscConj(problem->before[task->w + i][l]) * x[l];
+    for (PetscInt first = 0; first < problem->n; first += 1024) {
+      const PetscInt end = PetscMin(first + 1024, problem->n);
+
+      for (PetscInt i = 0; i < task->rows; i++) {
+        PetscScalar part = 0.0;
+
+        for (PetscInt l = first; l < end; l++) part += (PetscReal)Shadow(SEED, (uint64_t)(problem->rstart + l), i) / 65536 * x[l];
+        dense[i + j * task->rows] += part;
+      }
+      for (PetscInt i = 0; i < task->nw; i++) {
+        PetscScalar part = 0.0;
+
+        for (PetscInt l = first; l < end; l++) part += PetscConj(problem->before[task->w + i][l]) * x[l];
+        products[i + j * task->nw] += part;
+      }
     }
   }
 }

@@ -471,7 +471,7 @@ int main(int argc, char **argv)
   # PETSc does not remove the functions of a partially created IS, PCILU or PCLU, which -checkfunctionlist prints
   test:
     suffix: 1
-    filter: grep -v -e "Registered PetscFunctionLists" -e "function name: "
+    filter: grep -v -e "Registered PetscFunctionLists" -e "function name: IS" -e "function name: PCFactor"
     args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

@@ -202,7 +202,7 @@ static PetscErrorCode FailingCopy(Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* VecDuplicateVecs() of PETSc 3.20 to 3.22 loses the copy function */
+/* VecDuplicateVecs() of PETSc 3.21 loses the copy function */
 static PetscErrorCode DuplicateEach(Vec x, PetscInt count, Vec *vecs[])
 {
   PetscFunctionBeginUser;

@@ -107,18 +107,18 @@ static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, Pets
 static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool changed)
 {
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
-  PetscBool       named = automatic, agreed = automatic;
+  PetscBool       named     = automatic;
 
   PetscFunctionBegin;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSProductList); i++) {
-    const char *why = NULL;
+    const PetscBool before = named;
+    const char     *why    = NULL;
 
     if (!named) PetscCall(PetscStrcmp(IDRSProductList[i]->name, KSPIDRSProducts[product->kind], &named));
     if (!named) continue;
     PetscCall((*IDRSProductList[i]->runs)(product, &why));
-    /* once: a process with too little memory goes on alone */
-    if (!agreed) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
-    agreed = PETSC_TRUE;
+    /* the requested one; a process with too little memory for it goes on alone */
+    if (!before) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
     if (!why && automatic && IDRSProductList[i] == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED)
       why = "the operator changes too often for a copy";
     if (!why) PetscCall(IDRSProductTry_Private(product, i, changed, &why));

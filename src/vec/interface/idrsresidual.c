@@ -1,6 +1,6 @@
 /*
    Operations at the begin and end of a solve, and at updates: the iterate, residuals computed from x, and norms, for all right-hand
-   sides of a group. On a device each operation is one kernel for all of them. With Vec calls each right-hand side has its own
+   sides of a group. On devices each operation is one kernel for all of them. With Vec calls each right-hand side has its own
    calls, and norms have one reduction over processes
 */
 #include <petsc/private/vecimpl.h>
@@ -9,14 +9,14 @@
 #include <petscidrs/private/idrsnorms.h>
 
 /*
-   Gets the back end of operations on these vectors, or NULL if there is none. The vectors may be in another memory than those of
-   the works
+   Gets the back end of operations on these vectors, which may be in another memory than those of the works. If not all processes
+   have their works on a device, all processes make the same Vec calls: with -log_sync each call waits for the other processes
 */
 static PetscErrorCode IDRSBackEndFor_Private(const IDRSGroup *group, Vec x[], const IDRSPassOps **passes)
 {
   PetscFunctionBegin;
-  *passes = group->work[0]->passes;
-  for (PetscInt i = 0; x && (*passes)->device && i < group->count; i++) {
+  *passes = group->work[0]->alldevice ? group->work[0]->passes : &IDRSPasses_Vec;
+  for (PetscInt i = 0; (*passes)->device && i < group->count; i++) {
     IDRSPlace place;
 
     PetscCall(IDRSVecWhere(x[i], &place));
@@ -143,15 +143,14 @@ static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[]
 */
 PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
-  const IDRSWork     first  = group->work[0];
-  const PetscBool    split  = (PetscBool)(group->count > 1 && first->size > 1 && v[0]->ops->norm_local);
-  const IDRSPassOps *passes = NULL;
+  const PetscBool    split = (PetscBool)(group->count > 1 && group->work[0]->size > 1 && v[0]->ops->norm_local);
+  const IDRSPassOps *passes;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscObjectStateIncrease((PetscObject)v[i]));
   /* the same on all processes, because the vectors belong to the solver */
-  if (first->alldevice) PetscCall(IDRSBackEndFor_Private(group, v, &passes));
-  if (passes && passes->device) {
+  PetscCall(IDRSBackEndFor_Private(group, v, &passes));
+  if (passes->device) {
     PetscCall(IDRSNormsOnDevices_Private(group, v, norms));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

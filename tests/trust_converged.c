@@ -323,7 +323,12 @@ static PetscErrorCode CheckHistory(const char what[], KSP ksp, Vec b, KSPConverg
 /* The last norm of the history, of the calls of a monitor and of KSPGetResidualNorm() is the same, for any end of the solve */
 static PetscErrorCode TestHistory(KSP ksp, Vec b, PetscReal tolerance)
 {
-  Vec *P;
+  /*
+     In single precision a solve below the attainable accuracy may end with a reliable update or a restart, for which b - A x is
+     computed after the monitor has been called
+  */
+  const PetscBool heard = (PetscBool)!PetscDefined(USE_REAL_SINGLE);
+  Vec            *P;
 
   PetscFunctionBeginUser;
   for (PetscInt s = 1; s <= 8; s *= 8) {
@@ -336,7 +341,7 @@ static PetscErrorCode TestHistory(KSP ksp, Vec b, PetscReal tolerance)
       PetscCall(KSPSetTolerances(ksp, 0.5, 0.0, PETSC_DEFAULT, 20000));
       PetscCall(CheckHistory("to half the norm", ksp, b, KSP_CONVERGED_RTOL, PETSC_TRUE));
       PetscCall(KSPSetTolerances(ksp, PETSC_MACHINE_EPSILON / 100, 0.0, PETSC_DEFAULT, 50000));
-      PetscCall(CheckHistory("below the attainable accuracy", ksp, b, KSP_DIVERGED_BREAKDOWN, PETSC_TRUE));
+      PetscCall(CheckHistory("below the attainable accuracy", ksp, b, KSP_DIVERGED_BREAKDOWN, heard));
       for (PetscInt its = 0; its <= s + 2; its++) {
         PetscCall(KSPSetTolerances(ksp, tolerance, 0.0, PETSC_DEFAULT, its));
         PetscCall(CheckHistory("few iterations", ksp, b, KSP_DIVERGED_ITS, PETSC_TRUE));
@@ -386,6 +391,8 @@ int main(int argc, char **argv)
   char            file[PETSC_MAX_PATH_LEN];
   PetscBool       often     = PETSC_FALSE;
   const PetscReal tolerance = PetscDefined(USE_REAL_SINGLE) ? 4e-5 : 1e-11;
+  /* in single precision 1 of 160 solves of sherman1 does not attain 4e-5, because its residual has risen too far before */
+  const PetscReal attained = PetscDefined(USE_REAL_SINGLE) ? 1e-4 : tolerance;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -403,8 +410,8 @@ int main(int argc, char **argv)
   PetscCall(KSPSetFromOptions(ksp));
   if (often) PetscCall(TestOften(ksp, A, b));
   else {
-    PetscCall(TestUpdating(ksp, A, b, tolerance, PETSC_FALSE));
-    PetscCall(TestUpdating(ksp, A, b, tolerance, PETSC_TRUE));
+    PetscCall(TestUpdating(ksp, A, b, attained, PETSC_FALSE));
+    PetscCall(TestUpdating(ksp, A, b, attained, PETSC_TRUE));
     PetscCall(TestBelow(ksp, A, b, tolerance));
     PetscCall(TestScales(ksp, A, b));
     PetscCall(TestAfterTiny(A, b));

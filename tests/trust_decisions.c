@@ -265,17 +265,23 @@ static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
     const PetscBool nan = (PetscBool)(reason == KSP_DIVERGED_NANORINF), broken = (PetscBool)(reason == KSP_DIVERGED_BREAKDOWN);
     const PetscInt  most   = problem->most[j] + (executor == BLOCK ? problem->s : 0);
     PetscBool       finite = PETSC_TRUE;
+    PetscReal       xx     = 0.0, rounding;
     char            what[256];
 
     PetscCall(PetscSNPrintf(what, sizeof(what),
                             "%s, s = %" INT ", %s, column %" INT ": %s after %" INT ", norm %g of %g, reported %g", problem->name,
                             problem->s, executors[executor], j, KSPConvergedReasons[reason], problem->its[j], (double)rnorm,
                             (double)bnorm, (double)norm));
-    for (PetscInt i = 0; i < problem->n; i++) finite = (PetscBool)(finite && !PetscIsInfOrNanScalar(problem->x[j][i]));
+    for (PetscInt i = 0; i < problem->n; i++) {
+      finite = (PetscBool)(finite && !PetscIsInfOrNanScalar(problem->x[j][i]));
+      xx += PetscSqr(PetscAbsScalar(problem->x[j][i]));
+    }
+    /* of A x: in single precision, near to the tolerance, x has a large part in the null space of a singular A */
+    rounding = PetscDefined(USE_REAL_SINGLE) ? 4 * PETSC_MACHINE_EPSILON * PetscSqrtReal(xx) : 0.0;
     PetscCall(ComplainIf(!finite, "%s: x is not finite", what));
     PetscCall(ComplainIf(reason > 0 && !(rnorm <= 1.01 * rtol * bnorm), "%s: not solved", what));
     PetscCall(ComplainIf(broken && !(rnorm <= 1.01 * bnorm), "%s: worse than x = 0", what));
-    PetscCall(ComplainIf((reason > 0 || broken) && !(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm),
+    PetscCall(ComplainIf((reason > 0 || broken) && !(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm + rounding),
                          "%s: another norm", what));
     PetscCall(ComplainIf(!(reason > 0 || broken || nan || reason == KSP_DIVERGED_ITS || reason == KSP_DIVERGED_DTOL) ||
                            (end == END_CONVERGED && reason < 0) || (end == END_DIVERGED && reason > 0) || (end == END_NAN && !nan),
@@ -394,11 +400,14 @@ static PetscErrorCode TestSystems(void)
     {"a NaN in A",                    WithNaN,      N, RHS_GENERAL,    END_NAN,       0},
     {"an Inf in A",                   WithInf,      N, RHS_GENERAL,    END_NAN,       0},
   };
-  Problem *problem;
+  const PetscReal tolerance = rtol;
+  Problem        *problem;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(1, &problem));
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(systems); l++) {
+    /* Dependent columns of a block lose digits: near to the machine precision they may take more iterations than the limit */
+    if (systems[l].most) rtol = PetscMax(tolerance, 1e4 * PETSC_MACHINE_EPSILON);
     for (PetscInt s = 1; s <= 4; s += 3) {
       const PetscInt n = systems[l].n, unit = systems[l].rhs == RHS_LAST ? n - 1 : 0;
       const RHS      rhs = systems[l].rhs;
@@ -414,6 +423,7 @@ static PetscErrorCode TestSystems(void)
       problem->most[0] = problem->most[2] = systems[l].most;
       PetscCall(SolveByAll(problem));
     }
+    rtol = tolerance;
     PetscCall(Verdict(systems[l].name));
   }
   PetscCall(PetscFree(problem));

@@ -163,7 +163,9 @@ static const char *const ends[] = {
   "max_it", "max_it, no test", "max_it, no norm", "user's test", "user's test of a tolerance", "user's test of divergence"};
 
 /*
-   If a solve ends in any step of a cycle, it has made exactly this number of iterations, and the returned x has the reported norm
+   If a solve ends in any step of a cycle, it has made exactly this number of iterations, and the returned x has the reported norm.
+   In single precision there is more convection: with 0.8 the start with s = 8 ends early, because half of the digits of a column
+   are rounding errors, and more products are made
 */
 static PetscErrorCode TestEnds(void)
 {
@@ -176,7 +178,7 @@ static PetscErrorCode TestEnds(void)
   Vec                             b, x, first;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_UNEVEN, &A, &b));
+  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, PetscDefined(USE_REAL_SINGLE) ? 1.2 : 0.8, LAYOUT_UNEVEN, &A, &b));
   PetscCall(DuplicateAll(b, &x, &first));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
     for (size_t iside = 0; iside < 2; iside++) {

@@ -238,15 +238,21 @@ typedef struct {
   PetscInt    calls;
 } Watch;
 
+/* In single precision the start may end early, because half of the digits of a column are rounding errors; it computes b - A x then */
 static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
 {
   Watch    *watch = (Watch *)ctx;
   PetscReal found, rounding;
+  PetscInt  products;
+  PetscBool guess;
   Vec       b, x;
 
   PetscFunctionBeginUser;
   if (!its) watch->first = watch->last = norm;
   watch->calls++;
+  PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, NULL, NULL));
+  PetscCall(KSPGetInitialGuessNonzero(ksp, &guess));
+  if (PetscDefined(USE_REAL_SINGLE) && products > its + 1 + (guess ? 1 : 0)) watch->s = 0;
   /* some norms are differences of squares */
   rounding = PetscSqrtReal(PETSC_MACHINE_EPSILON) * norm + 1000 * PETSC_MACHINE_EPSILON * watch->first;
   PetscCall(ComplainIf(its <= watch->s && !(norm <= watch->last + rounding),
@@ -355,13 +361,14 @@ static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, 
 
 static PetscErrorCode TestCounts(void)
 {
-  const PetscInt s[] = {1, 2, 4, 8};
-  Counted        counted;
-  Mat            S;
-  Vec            b, x;
+  const PetscInt  s[]    = {1, 2, 4, 8};
+  const PetscReal peclet = PetscDefined(USE_REAL_SINGLE) ? 1.2 : 0.3; /* in single precision the start with 0.3 ends early */
+  Counted         counted;
+  Mat             S;
+  Vec             b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, LINE, 0.3, 0.3, &counted.A));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, LINE, peclet, peclet, &counted.A));
   PetscCall(MatCreateVecs(counted.A, &x, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(ShellCreate(counted.A, CountedMult, &counted, &S));
@@ -610,9 +617,9 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
       PetscCall(KSPGetIterationNumber(ksp, &its));
       PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
       if (!none) PetscCall(CheckSolved(what, ksp, A, b, x));
-      else
-        PetscCall(
-          ComplainIf(!(norm <= 1.01 * rtol * bnorm), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
+      else /* near to the machine precision only more iterations would do */
+        PetscCall(ComplainIf(!(norm <= 1.01 * PetscMax(rtol, 1e4 * PETSC_MACHINE_EPSILON) * bnorm),
+                             "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)bnorm));
       PetscCall(ComplainIf(its > most, "%s: %" INT " iterations", what, its));
       PetscCall(KSPDestroy(&ksp));
     }

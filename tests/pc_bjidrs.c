@@ -171,13 +171,17 @@ static PetscErrorCode BlockResidual(const Batch *batch, PetscInt k, const PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that every block has converged and x solves it, except the block with this number, if there is one */
+/*
+   Checks that every block has converged and x solves it, in single precision up to rounding errors, except the block with this number, if
+   there is one
+*/
 static PetscErrorCode CheckBlocks(const char what[], const Batch *batch, PetscReal tolerance, PetscInt but, Vec b, Vec x)
 {
   const KSPConvergedReason *reasons;
   const PetscInt           *its;
   const PetscReal          *norms;
   const PetscScalar        *barray, *xarray;
+  const PetscReal           bound = PetscDefined(USE_REAL_SINGLE) ? tolerance + 10 * PETSC_MACHINE_EPSILON : 1.01 * tolerance;
   PetscInt                  n;
 
   PetscFunctionBeginUser;
@@ -193,9 +197,8 @@ static PetscErrorCode CheckBlocks(const char what[], const Batch *batch, PetscRe
     PetscCall(BlockResidual(batch, k, barray, xarray, &bnorm, &rnorm));
     PetscCall(ComplainIf(reasons[k] <= 0, "%s: block %" INT " with %" INT " rows: %s after %" INT " iterations, %g of %g", what, k,
                          rows, KSPConvergedReasons[reasons[k]], its[k], (double)norms[k], (double)bnorm));
-    PetscCall(ComplainIf(!(rnorm <= 1.01 * tolerance * bnorm),
-                         "%s: block %" INT " with %" INT " rows: ||b - A x|| = %g, ||b|| = %g", what, k, rows, (double)rnorm,
-                         (double)bnorm));
+    PetscCall(ComplainIf(!(rnorm <= bound * bnorm), "%s: block %" INT " with %" INT " rows: ||b - A x|| = %g, ||b|| = %g", what, k,
+                         rows, (double)rnorm, (double)bnorm));
     PetscCall(ComplainIf(!(PetscAbsReal(rnorm - norms[k]) <= PetscMax(0.01 * tolerance, 10 * PETSC_MACHINE_EPSILON) * bnorm),
                          "%s: block %" INT " with %" INT " rows: ||b - A x|| = %g, said to be %g", what, k, rows, (double)rnorm,
                          (double)norms[k]));
@@ -530,7 +533,8 @@ static PetscErrorCode TestManyBad(void)
 
 /*
    A block and KSPIDRS make the same recurrence, and end it in the same iteration: with tolerances that are met in the start, at its
-   end and in cycles. A block may end at the end of the start, one iteration earlier, because it also tests r - G c
+   end and in cycles. A block may end at the end of the start, one iteration earlier, because it also tests r - G c. In single
+   precision rounding errors of the long start with s = 16 are seen below 1e-3
 */
 static PetscErrorCode TestSameRecurrence(void)
 {
@@ -553,7 +557,9 @@ static PetscErrorCode TestSameRecurrence(void)
   PetscCall(VecRestoreArrayWrite(b, &to));
   PetscCall(VecRestoreArrayRead(batch.b, &from));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(sizes); i++) {
-    for (PetscInt j = 1; j <= (PetscDefined(USE_REAL_SINGLE) ? 16 : 36); j++) {
+    const PetscInt most = PetscDefined(USE_REAL_SINGLE) ? (sizes[i] < 16 ? 16 : 12) : 36;
+
+    for (PetscInt j = 1; j <= most; j++) {
       const PetscReal           tolerance = PetscPowReal(10.0, -j / (PetscReal)4.0);
       const PetscInt           *its;
       const KSPConvergedReason *reasons;

@@ -113,8 +113,31 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   Checks that a solve has converged. With preconditioners that enlarge vectors, in single precision, the norm that gmres reports
+   may be half of the norm of b - A x
+*/
+static PetscErrorCode CheckEnd(const char what[], KSP ksp, Vec b, Vec x, PetscBool enlarges)
+{
+  KSPConvergedReason reason;
+  PetscReal          norm, bnorm;
+  Mat                A;
+
+  PetscFunctionBeginUser;
+  if (!enlarges || !PetscDefined(USE_REAL_SINGLE)) {
+    PetscCall(CheckConverged(what, ksp, b, x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+  PetscCall(ComplainIf(!(reason > 0 && norm <= 2 * rtol * bnorm), "%s: %s, the norm of b - A x is %g of %g", what,
+                       KSPConvergedReasons[reason], (double)norm, (double)bnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Checks that solves converge, in about as many iterations as with PETSc's package */
-static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b)
+static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b, PetscBool enlarges)
 {
   PetscInt its[2];
   Vec      x;
@@ -124,7 +147,7 @@ static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec
   PetscCall(KSPSolve(theirs, b, x));
   PetscCall(KSPGetIterationNumber(theirs, &its[1]));
   PetscCall(KSPSolve(ours, b, x));
-  PetscCall(CheckConverged(what, ours, b, x));
+  PetscCall(CheckEnd(what, ours, b, x, enlarges));
   PetscCall(KSPGetIterationNumber(ours, &its[0]));
   PetscCall(
     ComplainIf(PetscAbsInt(its[0] - its[1]) > 1 + its[1] / 10, "%s: %" INT " iterations instead of %" INT, what, its[0], its[1]));
@@ -167,7 +190,7 @@ static PetscErrorCode TestSolvers(void)
           PetscCall(KSPSetOperators(theirs, A, A));
         }
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[it], setups[is], changes[change]));
-        PetscCall(CompareSolves(what, ours, theirs, b));
+        PetscCall(CompareSolves(what, ours, theirs, b, PETSC_FALSE));
         if (it == 0) PetscCall(CompareApplications(what, ours, theirs, b));
       }
       PetscCall(DestroyAll(&theirs, &ours, &b, &A));
@@ -203,18 +226,22 @@ static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* -pc_factor_nonzeros_along_diagonal, for which PETSc changes the ordering in place */
+/*
+   -pc_factor_nonzeros_along_diagonal, for which PETSc changes the ordering in place. The exchange leaves pivots of 0.2: the
+   preconditioner makes vectors up to 400 times as large, so that solves attain no tolerance near to the machine precision
+*/
 static PetscErrorCode TestDiagonal(void)
 {
   const char *const pcs[]       = {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1 -sub_",
                                    "-pc_type bjacobi -sub_pc_type lu -sub_", "-pc_type ilu -", "-pc_type ilu -pc_factor_levels 1 -",
                                    "-pc_type lu -"};
   const char *const orderings[] = {MATORDERINGNATURAL, MATORDERINGRCM, MATORDERINGND};
-  const PetscReal   small[]     = {0.0, 1e-3};
+  const PetscReal   small[] = {0.0, 1e-3}, tolerance = rtol;
   PetscMPIInt       size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  rtol = PetscMax(tolerance, 1e5 * PETSC_MACHINE_EPSILON);
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(small); is++) {
     for (size_t ip = 0; ip < (size > 1 ? 2 : PETSC_STATIC_ARRAY_LENGTH(pcs)); ip++) {
       for (size_t io = 0; io < PETSC_STATIC_ARRAY_LENGTH(orderings); io++) {
@@ -237,10 +264,10 @@ static PetscErrorCode TestDiagonal(void)
 
           PetscCall(VecDuplicate(b, &x));
           PetscCall(KSPSolve(ours, b, x));
-          PetscCall(CheckConverged(setup, ours, b, x));
+          PetscCall(CheckEnd(setup, ours, b, x, PETSC_TRUE));
           PetscCall(VecDestroy(&x));
         } else {
-          PetscCall(CompareSolves(setup, ours, theirs, b));
+          PetscCall(CompareSolves(setup, ours, theirs, b, PETSC_TRUE));
           PetscCall(CompareApplications(setup, ours, theirs, b));
         }
         PetscCall(KSPGetPC(ours, &pc));
@@ -249,6 +276,7 @@ static PetscErrorCode TestDiagonal(void)
       }
     }
   }
+  rtol = tolerance;
   PetscCall(Verdict("nonzeros along the diagonal"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -98,6 +98,8 @@ static PetscErrorCode TestSolvers(void)
         PetscReal          rnorm, bnorm;
         KSPConvergedReason reason;
 
+        /* tfqmr of PETSc may break down, as it does without a preconditioner */
+        if (PetscDefined(USE_REAL_SINGLE) && degrees[id] == 1 && !strcmp(others[i], KSPTFQMR)) continue;
         PetscCall(ProblemSetSolver(&problem, 1, degrees[id]));
         PetscCall(KSPSetType(problem.ksp, others[i]));
         PetscCall(KSPSetTolerances(problem.ksp, rtol, 0.0, PETSC_DEFAULT, 4000));
@@ -175,7 +177,8 @@ static const struct {
 
 /*
    One to three steps of KSPRICHARDSON without a norm, from a guess of zero and from another, compared with the same solver as a
-   smoother of PCMG. A single step may have the rounding of the copy, unless rtol is 0
+   smoother of PCMG. A single step may have the rounding of the copy, unless rtol is 0. A copy of numbers of single precision that
+   are not scaled has no rounding on the host
 */
 static PetscErrorCode TestSmoother(void)
 {
@@ -220,10 +223,11 @@ static PetscErrorCode TestSmoother(void)
     }
     for (PetscInt test = 0; test < 12; test++) {
       const PetscInt  steps = test / 2 % 3 + 1, guess = test % 2;
-      const PetscBool rounds = (PetscBool)(smoothers[i].rounds && guess && steps == 1 && test < 6);
-      PetscReal       error, norm;
-      PetscBool       exists;
-      PetscInt        its;
+      const PetscBool rounds = (PetscBool)(smoothers[i].rounds && guess && steps == 1 && test < 6),
+                      equals = (PetscBool)(PetscDefined(USE_REAL_SINGLE) && !strcmp(smoothers[i].options, "-pc_poly_scaling none"));
+      PetscReal error, norm;
+      PetscBool exists;
+      PetscInt  its;
 
       PetscCall(KSPSetTolerances(problem.ksp, test < 6 ? 1e-5 : 0.0, 0.0, PETSC_DEFAULT, steps));
       PetscCall(KSPSetInitialGuessNonzero(problem.ksp, guess ? PETSC_TRUE : PETSC_FALSE));
@@ -246,7 +250,8 @@ static PetscErrorCode TestSmoother(void)
       PetscCall(VecNorm(x, NORM_2, &norm));
       PetscCall(VecAXPY(x, -1.0, problem.x));
       PetscCall(VecNorm(x, NORM_2, &error));
-      PetscCall(ComplainIf(!(error <= (rounds ? 1e-2 : 1e4 * PETSC_MACHINE_EPSILON) * norm) || (rounds && copies && error == 0.0),
+      PetscCall(ComplainIf(!(error <= (rounds ? 1e-2 : 1e4 * PETSC_MACHINE_EPSILON) * norm) ||
+                             (rounds && copies && !equals && error == 0.0),
                            "smoother %d, %s, test %" PetscInt_FMT ": error %g of %g", (int)i, smoothers[i].options, test,
                            (double)error, (double)norm));
     }
@@ -540,15 +545,20 @@ static PetscErrorCode SmallRows(PC pc, PetscInt *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Diagonal entries far below the rest of their rows are treated like zeros, for any scale of the rows */
+/*
+   Diagonal entries far below the rest of their rows are treated like zeros, for any scale of the rows. With entries of 1e-2 gmres
+   attains a relative norm of 250 times the machine precision
+*/
 static PetscErrorCode TestSmallDiagonal(void)
 {
   const PetscInt    n          = 60;
   const PetscReal   entries[]  = {0.0, 1e-20, 1e-8, 1e-4, 1e-2, 1.0};
   const char *const types[]    = {KSPIDRS, KSPGMRES};
+  const PetscReal   tolerance  = rtol;
   PetscInt          zero[2][2] = {{0}}; /* iterations with zeros; rows may be scaled by complex numbers */
 
   PetscFunctionBeginUser;
+  rtol = PetscMax(tolerance, 1e3 * PETSC_MACHINE_EPSILON);
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
     for (PetscInt scaled = 0; scaled < 2; scaled++) {
       for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
@@ -572,6 +582,8 @@ static PetscErrorCode TestSmallDiagonal(void)
         PetscCall(PCPolySetScaling(problem.pc, PC_POLY_SCALING_DIAGONAL));
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, diagonal entries of %g%s", types[it], (double)entries[i],
                                 scaled ? ", rows scaled" : ""));
+        /* in single precision the norm of gmres, which does not verify, is seen to differ from that of b - A x */
+        if (PetscDefined(USE_REAL_SINGLE) && it) PetscCall(KSPSetTolerances(problem.ksp, 0.1 * rtol, 0.0, PETSC_DEFAULT, 1000));
         PetscCall(CheckSolve(what, &problem));
         PetscCall(KSPGetIterationNumber(problem.ksp, &its));
         if (i == 0) zero[scaled][it] = its;
@@ -584,6 +596,7 @@ static PetscErrorCode TestSmallDiagonal(void)
       }
     }
   }
+  rtol = tolerance;
   PetscCall(Verdict("small diagonal entries"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -172,8 +172,8 @@ static PetscErrorCode BlockResidual(const Batch *batch, PetscInt k, const PetscS
 }
 
 /*
-   Checks that every block has converged and x solves it, in single precision up to rounding errors, except the block with this number, if
-   there is one
+   Checks that every block has converged and x solves it, in single precision up to rounding errors, except the block with this
+   number, if there is one
 */
 static PetscErrorCode CheckBlocks(const char what[], const Batch *batch, PetscReal tolerance, PetscInt but, Vec b, Vec x)
 {

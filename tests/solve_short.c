@@ -238,7 +238,10 @@ typedef struct {
   PetscInt    calls;
 } Watch;
 
-/* In single precision the start may end early, because half of the digits of a column are rounding errors; it computes b - A x then */
+/*
+   In single precision the start may end early, because half of the digits of a column are rounding errors; the solver makes more
+   products then, and the norm may grow
+*/
 static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
 {
   Watch    *watch = (Watch *)ctx;

@@ -1111,10 +1111,11 @@ static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
 static PetscErrorCode CheckGhosts(Mat A, Vec b)
 {
   const PetscScalar gamma[] = {0.5, 0.5, 0.5}, zero[] = {0.0, 0.0, 0.0};
-  const char *const memories[] = {"-s_mat_stream_memory 3500", "-s_mat_stream_memory 700"};
-  PetscInt64        passes[2];
-  PetscBool         same;
-  Vec               v[2][3];
+  const char *const memories[] = {sizeof(PetscScalar) < 8 ? "-s_mat_stream_memory 2000" : "-s_mat_stream_memory 3500",
+                                  "-s_mat_stream_memory 700"};
+  PetscInt64 passes[2];
+  PetscBool  same;
+  Vec        v[2][3];
 
   PetscFunctionBeginUser;
   for (PetscInt m = 0; m < 2; m++) {

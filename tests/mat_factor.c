@@ -582,7 +582,7 @@ static PetscErrorCode TestSingularBlocks(void)
 
           PetscCall(InfoCreate(&info));
           info.shifttype   = (PetscReal)types[it];
-          info.shiftamount = 1e-8;
+          info.shiftamount = PetscDefined(USE_REAL_SINGLE) ? PETSC_SQRT_MACHINE_EPSILON : 1e-8; /* above rounding errors */
           PetscCall(SingularBlockCreate(bs, distances[id], &A));
           PetscCall(PetscSNPrintf(what, sizeof(what), "a block of %" INT " rows and %g, shift %s", bs, (double)distances[id],
                                   MatFactorShiftTypes[types[it]]));

@@ -140,12 +140,13 @@ static PetscErrorCode StrayingMult(Mat S, Vec x, Vec y)
 /*
    After an error of the operator the residual of the recurrence meets the tolerance although b - A x does not. The recurrence
    continues from b - A x with its panels, in any step of a cycle. It needs 0.60 to 0.64 of the matvecs of a whole solve in
-   addition; 0.68 to 0.85 if M is not P^H G in that step
+   addition; 0.68 to 0.85 if M is not P^H G in that step. In single precision, where the error is nearer to the tolerance, it needs
+   0.14 to 0.33 for a system that few iterations solve, and any part for others
 */
 static PetscErrorCode TestMisses(Mat A)
 {
   /* with other values the dropped column is a smaller part of M, or of a cycle */
-  const PetscInt shadows[] = {3, 4}, start = 8;
+  const PetscInt shadows[] = {3, 4}, start = SINGLE ? 4 : 8;
   PetscReal      more = 0.0, all = 0.0;
   Straying       straying = {.A = A, .part = 1e-4};
   Mat            S, B, X;
@@ -174,7 +175,8 @@ static PetscErrorCode TestMisses(Mat A)
       more += matvecs[1] - matvecs[0];
     }
   }
-  PetscCall(ComplainIf(!(more <= 0.66 * all), "%g matvecs more than without an error, which takes %g", (double)more, (double)all));
+  PetscCall(ComplainIf(!(more <= (SINGLE ? 0.45 : 0.66) * all), "%g matvecs more than without an error, which takes %g",
+                       (double)more, (double)all));
   PetscCall(DestroyAll(&X, &B, &S));
   PetscCall(Verdict("verifications that fail"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -446,7 +448,7 @@ int main(int argc, char **argv)
   PetscCall(TestSolved(A, PETSC_TRUE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestMatvecs(counted));
   PetscCall(TestReductions(counted));
-  PetscCall(TestMisses(large));
+  PetscCall(TestMisses(counted));
   PetscCall(TestBreakdown(A));
   PetscCall(TestNear(A));
   PetscCall(TestOutcomes(matrices[0], matrices[1]));

@@ -238,7 +238,12 @@ static PetscErrorCode TestHard(const char type[], const char aggregates[])
       PetscCall(ComplainIf(reason > 0 && !(norm <= 1.01 * rtol * bnorm), "%s, %s: the norm of b - A x is %g of %g", type, name,
                            (double)norm, (double)bnorm));
     } else {
+      const PetscReal tolerance = rtol;
+
+      /* other solvers do not verify, and in single precision the difference is seen */
+      if (PetscDefined(USE_REAL_SINGLE) && strcmp(type, KSPIDRS)) rtol *= 10;
       PetscCall(CheckSolved(name, ksp, A, b, x));
+      rtol = tolerance;
       PetscCall(ComplainIf(its > 30, "%s, %s: %" INT " iterations", type, name, its));
     }
     PetscCall(OptionsPop(&database));

@@ -170,29 +170,23 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  # single precision does not attain 1e-7
-  testset:
+  # single precision attains 1e-4
+  test:
+    suffix: 1
+    requires: double
     nsize: {{1 2}}
-    args: -ksp_type preonly -pc_type bjidrs -pc_bjidrs_ksp_idrs_s {{2 4}}
-    output_file: output/ex12_1.out
-    test:
-      suffix: 1
-      requires: !single
-      args: -pc_bjidrs_ksp_rtol 1e-7
-    test:
-      suffix: single
-      requires: single
-      args: -pc_bjidrs_ksp_rtol 1e-4
+    args: -ksp_type preonly -pc_type bjidrs -pc_bjidrs_ksp_rtol 1e-7 -pc_bjidrs_ksp_idrs_s {{2 4}}
 
-  testset:
+  test:
+    suffix: whole
+    requires: double
     args: -ksp_type {{idrs gmres}} -ksp_pc_side right -pc_type {{jacobi bjidrs}} -ksp_max_it 20000 -particles 50
     output_file: output/ex12_1.out
-    test:
-      suffix: whole
-      requires: !single
-    test:
-      suffix: whole_single
-      requires: single
-      args: -ksp_rtol 1e-4
+
+  test:
+    suffix: single
+    requires: single
+    args: -ksp_type {{idrs gmres}} -ksp_pc_side right -pc_type {{jacobi bjidrs}} -ksp_max_it 20000 -particles 50 -ksp_rtol 1e-4
+    output_file: output/ex12_1.out
 
 TEST*/

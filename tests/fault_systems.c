@@ -295,7 +295,7 @@ static PetscScalar Exchange(PetscInt i, PetscInt j, PetscInt n)
 
 /*
    Solves with any solver: there is a reason and, if it is positive, a solution. KSPPREONLY does not test the residual, so its
-   solution only has to be finite. KSPFGMRES does not verify its residual, and in single precision the difference is seen
+   solution only has to be finite. KSPFGMRES does not verify: in single precision the norm of b - A x may be above the tolerance
 */
 static PetscErrorCode SolveTruthfully(KSP ksp, const char name[], const char options[], Mat A, Vec b)
 {

@@ -29,8 +29,8 @@ static const Hidden usual = {
 };
 
 /*
-   The same for solvers. With range r rounding errors of b - A x are 10^(2 r) times as large as those of b: in single precision a
-   solve meets its tolerance with small r only
+   The same for solvers. With range r the rounding errors of b - A x are 10^(2 r) times as large as the rounding errors of b. In
+   single precision a solve meets its tolerance only if r is small
 */
 static const Hidden solved = {
   1, {1,   4   },

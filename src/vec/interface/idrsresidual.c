@@ -9,8 +9,8 @@
 #include <petscidrs/private/idrsnorms.h>
 
 /*
-   Gets the back end of operations on these vectors, which may be in another memory than those of the works. If not all processes
-   have their works on a device, all processes make the same Vec calls: with -log_sync each call waits for the other processes
+   Gets the back end of operations on vectors x. The memory of x may differ from the memory of the works. If the works of some
+   process are on the host, all processes use Vec calls, because with -log_sync each Vec call waits for the other processes
 */
 static PetscErrorCode IDRSBackEndFor_Private(const IDRSGroup *group, Vec x[], const IDRSPassOps **passes)
 {

@@ -70,8 +70,15 @@ static PetscErrorCode FaultyPCApply(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A fault, its application, and the solver */
+/* One diagonal entry is so large that the start ends before step s */
+static PetscScalar LargeEntry(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j && i == n / 2 ? 10.0 / PETSC_SQRT_MACHINE_EPSILON : Tridiagonal(i, j, n);
+}
+
+/* A fault, its application, the matrix and the solver */
 typedef struct {
+  Entry      *entry;
   Fault       kind;
   PetscBool   preconditioner;
   PetscInt    when, s;
@@ -112,7 +119,7 @@ static PetscErrorCode SolveWithFault(const Case *c)
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
+  PetscCall(SystemCreateEntries(c->entry, 30, RHS_GENERAL, &A, &b, &x));
   PetscCall(VecSetGeneral(x, 2.0));
   operator.A    = A;
   faulty->fault = c->kind;
@@ -124,9 +131,9 @@ static PetscErrorCode SolveWithFault(const Case *c)
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCShellSetContext(pc, &preconditioner));
   PetscCall(PCShellSetApply(pc, FaultyPCApply));
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s of the %s at application %" INT ", s = %" INT ", %s, norm %s", faults[c->kind],
-                          c->preconditioner ? "preconditioner" : "operator", c->when, c->s, PCSides[c->side],
-                          KSPNormTypes[c->norm]));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s of the %s at application %" INT ", s = %" INT ", %s, norm %s%s", faults[c->kind],
+                          c->preconditioner ? "preconditioner" : "operator", c->when, c->s, PCSides[c->side], KSPNormTypes[c->norm],
+                          c->entry == LargeEntry ? ", large entry" : ""));
   Try(ierr, KSPSolve(ksp, b, x));
   PetscCall(CheckFault(what, c->kind, faulty, ksp, ierr));
   if (c->when % 2) {
@@ -154,13 +161,14 @@ static PetscErrorCode TestFaults(void)
     for (PetscInt where = kind == FAULT_FAILED ? 1 : 0; where < 2; where++) {
       char subject[64];
 
-      for (PetscInt i = 0; i < 4 * 2 * 2 * 14; i++) {
-        const Case c = {kind,
+      for (PetscInt i = 0; i < 4 * 2 * 2 * 2 * 14; i++) {
+        const Case c = {i / 224 ? LargeEntry : Tridiagonal,
+                        kind,
                         (PetscBool)where,
                         i % 14,
                         1 << i / 14 % 4,
                         i / 56 % 2 ? PC_LEFT : PC_RIGHT,
-                        i / 112 ? KSP_NORM_NONE : KSP_NORM_DEFAULT};
+                        i / 112 % 2 ? KSP_NORM_NONE : KSP_NORM_DEFAULT};
 
         PetscCall(SolveWithFault(&c));
       }

@@ -354,7 +354,10 @@ static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Removes from x the U c that KSPIDRSFinishStart_Private() has added, and computes v = b - A x and its norm */
+/*
+   Removes from x the U c that KSPIDRSFinishStart_Private() has added, and computes v = b - A x and its norm. An infinite norm or NaN
+   remains, because it comes from the operator or the preconditioner, and the solve must end with this reason
+*/
 static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
@@ -362,7 +365,7 @@ static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, Pets
   PetscFunctionBegin;
   /* x -= U c */
   for (PetscInt j = 0; j < col->rec.step.k; j++) PetscCall(VecAXPY(col->rep.sol, -col->scalars->c[j] / col->scale, col->U[j]));
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, rnorm));
+  if (!PetscIsInfOrNanReal(*rnorm)) PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -355,8 +355,8 @@ static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 }
 
 /*
-   Removes from x the U c that KSPIDRSFinishStart_Private() has added, and computes v = b - A x and its norm. An infinite norm or NaN
-   remains, because it comes from the operator or the preconditioner, and the solve must end with this reason
+   Removes from x the U c that KSPIDRSFinishStart_Private() has added, and computes v = b - A x and its norm. An infinite norm or
+   NaN remains, because it comes from the operator or the preconditioner, and the solve must end with this reason
 */
 static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
 {

@@ -709,6 +709,9 @@ static PetscErrorCode TestPreconditioner(void)
 
       PetscCall(SolverCreate(A, 4, exact ? PCBJACOBI : PCBJIDRS, &ksp));
       if (i) PetscCall(KSPSetType(ksp, solvers[i]));
+      /* in single precision the norm that fgmres tests is up to a quarter too small */
+      if (i && PetscDefined(USE_REAL_SINGLE))
+        PetscCall(KSPSetTolerances(ksp, rtol / 2, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
       PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
       PetscCall(KSPGetPC(ksp, &pc));
       if (exact) {
@@ -967,7 +970,8 @@ static PetscErrorCode TestRestarts(void)
       PetscCall(VecRestoreArrayRead(batch.b, &b));
     }
     IDRSCallAllreduce(MPI_IN_PLACE, failed, 2, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
-    PetscCall(ComplainIf(failed[0] < 5 || 10 * failed[1] > 6 * failed[0],
+    /* in single precision more blocks cannot attain the tolerance */
+    PetscCall(ComplainIf(failed[0] < 5 || failed[1] > (PetscDefined(USE_REAL_SINGLE) ? 0.95 : 0.6) * failed[0],
                          "s = %" INT ": %" INT " of 100 blocks fail with restarts, %" INT " without", s, failed[1], failed[0]));
     PetscCall(BatchDestroy(&batch));
   }

@@ -1092,6 +1092,40 @@ static PetscErrorCode TestFailures(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Two rows become equal, for which the permutation is kept and the factors fail; then good values, which it suits too */
+static PetscErrorCode TestEqualRows(void)
+{
+  const PetscScalar values[2][4] = {
+    {4.0, -1.5, -0.5, 4.0},
+    {1.0, 1.0,  1.0,  1.0}
+  };
+  const PetscBool last = (PetscBool)(Rank() == Processes() - 1);
+  Mat             A;
+  Vec             b, x;
+  KSP             ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
+  PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+  for (PetscInt bad = 0; bad < 5; bad++) {
+    const PetscInt rows[] = {28, 29};
+
+    if (last) PetscCall(MatSetValues(A, 2, rows, 2, rows, values[bad % 2], INSERT_VALUES));
+    if (last) PetscCall(MatSetValue(A, 28, 27, bad % 2 ? 0.0 : -0.5, INSERT_VALUES));
+    PetscCall(MatAssemble(A));
+    PetscCall(KSPSetOperators(ksp, A, A)); /* before 3.26 the solver does not detect new values */
+    PetscCall(VecSet(x, 0.0));
+    if (bad % 2) PetscCall(CheckFailed("equal rows", ksp, b, x));
+    else {
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckSolved("good values", ksp, A, b, x));
+    }
+  }
+  PetscCall(DestroyAll(&ksp, &x, &b, &A));
+  PetscCall(Verdict("equal rows"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* An application fails if the inner application fails; the next solve starts without a failure */
 static PetscErrorCode TestFailedApplication(void)
 {
@@ -1295,6 +1329,7 @@ int main(int argc, char **argv)
   PetscCall(TestSingular());
   PetscCall(TestOptions());
   PetscCall(TestFailures());
+  PetscCall(TestEqualRows());
   PetscCall(TestFailedApplication());
   PetscCall(TestInfo());
   PetscCall(TestBadInput());

@@ -555,8 +555,10 @@ static PetscErrorCode TestUpdates(void)
                              (double)kernels, updates[whole]));
       PetscCall(KSPDestroy(&ksp));
     }
-    PetscCall(ComplainIf(!updates[0] || !updates[1] || PetscAbsInt(updates[0] - updates[1]) > 1,
-                         "s = %" INT ": %" INT " updates step by step, %" INT " in one kernel", s, updates[0], updates[1]));
+    /* in single precision a recurrence may reach the tolerance before its first update is due */
+    PetscCall(
+      ComplainIf((!PetscDefined(USE_REAL_SINGLE) && (!updates[0] || !updates[1])) || PetscAbsInt(updates[0] - updates[1]) > 1,
+                 "s = %" INT ": %" INT " updates step by step, %" INT " in one kernel", s, updates[0], updates[1]));
   }
   PetscCall(DestroyAll(&x, &b, &A));
   PetscCall(Verdict("updates"));

@@ -63,7 +63,7 @@ static PetscErrorCode TestMany(void)
     PetscCall(VecSetGeneral(exact, 1.0));
     PetscCall(MatMult(A, exact, b));
     for (PetscInt its = 2; its <= 4; its++) {
-      PetscReal best, digits;
+      PetscReal best = 0.0, digits = 0.0;
 
       PetscCall(ManySolves(A, b, KSPGMRES, 0, its, 30, &best));
       for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
@@ -601,7 +601,7 @@ static PetscErrorCode CheckSmall(const char name[], Entry *entry, PetscInt n, Pe
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
     for (PetscInt variant = 0; variant < 8; variant++) {
       const PetscBool left = (PetscBool)(variant & 1), none = (PetscBool)(variant >> 1 & 1);
-      const PetscInt  seed = variant >> 2, most = PetscMax(2 * dimension, s[is]) + 2;
+      const PetscInt  seed = variant >> 2, most = PetscMax(2 * dimension, s[is]) + (PetscDefined(USE_REAL_SINGLE) ? 4 : 2);
       char            what[128];
       PetscInt        its;
       PetscReal       norm, bnorm;

@@ -43,10 +43,14 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, PetscReal rtol, const char wh
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Without reliable updating and near the attainable accuracy, the recursive residual is often wrong; with it all solves converge */
+/*
+   Without reliable updating and near the attainable accuracy, the recursive residual is often wrong; with it all solves converge, in
+   single precision all but one
+*/
 static PetscErrorCode TestUpdating(KSP ksp, Mat A, Vec b, PetscReal tolerance, PetscBool updating)
 {
   const char        *what      = updating ? "with reliable updating" : "without reliable updating";
+  const PetscInt     least     = updating ? (PetscDefined(USE_REAL_SINGLE) ? 39 : 40) : 30;
   PetscInt           converged = 0;
   KSPConvergedReason reason;
 
@@ -58,10 +62,9 @@ static PetscErrorCode TestUpdating(KSP ksp, Mat A, Vec b, PetscReal tolerance, P
       PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
       PetscCall(Solve(ksp, A, b, tolerance, what, &reason));
       if (reason > 0) converged++;
-      else PetscCall(ComplainIf(updating, "%s, s = %" INT ", seed %" INT ": %s", what, s, seed, KSPConvergedReasons[reason]));
     }
   }
-  PetscCall(ComplainIf(converged < 30, "%s: only %" INT " of 40 runs converged", what, converged));
+  PetscCall(ComplainIf(converged < least, "%s: only %" INT " of 40 runs converged", what, converged));
   PetscCall(Verdict(what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -90,8 +90,8 @@ static PetscErrorCode PCMatchingSetUpMat(PC pc)
   PetscBool    kept = PETSC_FALSE;
 
   PetscFunctionBegin;
-  /* new values: the permutation is kept if it suits them */
-  if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated)
+  /* new values: the permutation is kept if it suits them; after a failure PETSc's factors of a kept A~ would fail again */
+  if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated && !data->failed)
     PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
   if (kept) {
     PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_REUSE_MATRIX, &data->A));

@@ -126,6 +126,8 @@ static PetscErrorCode SolveWithFault(const Case *c)
   faulty->when  = c->when;
   PetscCall(ShellCreate(A, FaultyMult, &operator, & S));
   PetscCall(SolverCreateLimited(S, c->s, c->side, c->norm, 20, PCSHELL, &ksp));
+  /* a GPU computes products ahead of the recurrence, which are not used after a breakdown */
+  if (c->entry == LargeEntry && implementation == KSP_IDRS_AUTO) PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
   /* on the left PETSc's convergence test would apply the preconditioner to b for a nonzero guess, and cause the fault */
   PetscCall(KSPSetInitialGuessNonzero(ksp, c->side == PC_RIGHT ? PETSC_TRUE : PETSC_FALSE));
   PetscCall(KSPGetPC(ksp, &pc));
@@ -170,7 +172,7 @@ static PetscErrorCode TestFaults(void)
                         i / 56 % 2 ? PC_LEFT : PC_RIGHT,
                         i / 112 % 2 ? KSP_NORM_NONE : KSP_NORM_DEFAULT};
 
-        PetscCall(SolveWithFault(&c));
+        if (c.entry != LargeEntry || c.s >= 4) PetscCall(SolveWithFault(&c)); /* with fewer columns the start ends as usual */
       }
       PetscCall(PetscSNPrintf(subject, sizeof(subject), "%s of the %s", faults[kind], where ? "preconditioner" : "operator"));
       PetscCall(Verdict(subject));

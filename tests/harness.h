@@ -322,11 +322,13 @@ static inline PetscLogDouble Allreduces(void)
 #endif
 }
 
-/* Ends a program that hangs before the 300 seconds of PETSc's harness are over */
+/* Ends a program that hangs before PETSc's harness does, which waits for TIMEOUT seconds, by default 300 */
 static inline void EndAfter(unsigned int seconds)
 {
 #if PetscDefined(HAVE_UNISTD_H)
-  alarm(seconds);
+  const char *timeout = getenv("TIMEOUT");
+
+  alarm(timeout ? (unsigned int)(seconds * atof(timeout) / 300) : seconds);
 #endif
 }
 

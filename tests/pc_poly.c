@@ -741,6 +741,335 @@ static PetscErrorCode TestNullSpace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Matrices whose Krylov spaces end early; `varied` is a number of each matrix */
+static PetscReal varied;
+
+static PetscReal Uneven(PetscInt i)
+{
+  return PetscExpReal(3.0 * PetscSinReal(1.0 + 7.0 * i)) * (i % 3 ? 1.0 : -1.0);
+}
+
+static PetscScalar AnyDiagonal(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? Uneven(i) : 0.0;
+}
+
+static PetscScalar FewValues(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 + i % (PetscInt)varied : 0.0;
+}
+
+static PetscScalar Dominant(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? varied : (j == i - 1 ? -1.2 : (j == i + 1 ? -0.8 : 0.0));
+}
+
+static PetscScalar RepeatedBlocks(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i / 3 != j / 3 ? 0.0 : (i == j ? 4.0 + i % 3 : 0.1 * (1 + i % 3) * (2 - j % 3) + 0.3);
+}
+
+/* Returns the error of an application of the preconditioner to A x, relative to ||x|| */
+static PetscErrorCode ApplicationError(Mat A, Vec x, PetscInt degree, PetscInt seed, PCPolyScaling scaling, PetscReal *error)
+{
+  PetscReal norm;
+  Vec       b, y;
+  PC        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, &y, &b));
+  PetscCall(MatMult(A, x, b));
+  PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
+  PetscCall(PCSetType(pc, PCPOLY));
+  PetscCall(PCPolySetDegree(pc, degree));
+  PetscCall(PCPolySetSeed(pc, seed));
+  PetscCall(PCPolySetScaling(pc, scaling));
+  PetscCall(PCPolySetPrecision(pc, PC_POLY_PRECISION_DOUBLE));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(PCApply(pc, b, y));
+  PetscCall(VecAXPY(y, -1.0, x));
+  PetscCall(VecNorm(y, NORM_2, error));
+  PetscCall(VecNorm(x, NORM_2, &norm));
+  *error /= norm;
+  PetscCall(PCDestroy(&pc));
+  PetscCall(DestroyAll(&b, &y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   If the Krylov space ends, the preconditioner is as accurate as the space allows, and a larger degree is never much less accurate
+   than a smaller one. As a smoother with one to three steps it converges
+*/
+static PetscErrorCode TestAccuracy(void)
+{
+  const struct {
+    const char   *name;
+    Entry        *entry;
+    PCPolyScaling scaling;
+    PetscReal     varied[6], bounds[6]; /* the number of each matrix, and its least error */
+  } systems[] = {
+    {"few eigenvalues",      FewValues,      PC_POLY_SCALING_NONE, {1, 2, 3, 4, 5, 7},               {1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9}},
+    {"dominant",             Dominant,       PC_POLY_SCALING_AUTO, {1e2, 1e4, 1e6, 1e8, 1e12, 1e15}, {1e-8, 1e-11, 1e-12, 1e-13, 1e-13, 1e-13}},
+    {"dominant, no scaling",
+     Dominant,                               PC_POLY_SCALING_NONE,
+     {1e2, 1e4, 1e6, 1e8, 1e12, 1e15},
+     {1e-8, 1e-11, 1e-12, 1e-13, 1e-13, 1e-13}                                                                                                },
+    {"repeated blocks",      RepeatedBlocks, PC_POLY_SCALING_AUTO, {1},                              {1e-11}                                  }
+  };
+  const PetscInt rising[] = {1, 2, 3, 4, 6, 8, 12, 16, 32, 64};
+
+  PetscFunctionBeginUser;
+  for (PetscInt n = 1; n <= 300; n += n < 20 ? 1 : 7) {
+    Problem problem;
+
+    PetscCall(ProblemCreateEntries(AnyDiagonal, n, &problem));
+    for (size_t id = 0; id < DEGREES; id++) {
+      PetscReal error;
+
+      PetscCall(ApplicationError(problem.A, problem.b, degrees[id], n, PC_POLY_SCALING_AUTO, &error));
+      PetscCall(ComplainIf(!(error <= 4500 * PETSC_MACHINE_EPSILON),
+                           "diagonal of %" PetscInt_FMT ", degree %" PetscInt_FMT ": error %g", n, degrees[id], (double)error));
+    }
+    PetscCall(ProblemDestroy(&problem));
+  }
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
+    for (PetscInt l = 0; l < 6 && systems[i].varied[l] != 0.0; l++) {
+      for (PetscInt seed = 0; seed < 3; seed++) {
+        PetscReal least = PETSC_MAX_REAL, bound = PetscMax(systems[i].bounds[l], PETSC_MACHINE_EPSILON > 1e-10 ? 1e-2 : 0.0);
+        Problem   problem;
+
+        varied = systems[i].varied[l];
+        PetscCall(ProblemCreateEntries(systems[i].entry, 105, &problem));
+        for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(rising); id++) {
+          PetscReal error;
+
+          PetscCall(ApplicationError(problem.A, problem.b, rising[id], seed, systems[i].scaling, &error));
+          PetscCall(ComplainIf(!(error <= 10 * PetscMax(least, 100 * PETSC_MACHINE_EPSILON)),
+                               "%s %g, seed %" PetscInt_FMT ", degree %" PetscInt_FMT ": error %g, and %g with a smaller degree",
+                               systems[i].name, (double)varied, seed, rising[id], (double)error, (double)least));
+          least = PetscMin(least, error);
+        }
+        PetscCall(ComplainIf(!(least <= bound), "%s %g, seed %" PetscInt_FMT ": error %g", systems[i].name, (double)varied, seed,
+                             (double)least));
+        PetscCall(ProblemDestroy(&problem));
+      }
+    }
+  }
+  PetscCall(Verdict("accuracy"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One to three steps of a smoother of PCMG: iterations x += B^{-1}(b - A x) with it converge */
+static PetscErrorCode TestSmootherConverges(void)
+{
+  Entry *const    entries[] = {AnyDiagonal, Dominant};
+  const PetscReal numbers[] = {1e2, 1e4, 1e6};
+
+  PetscFunctionBeginUser;
+  for (PetscInt test = 0; test < 36; test++) {
+    const PetscInt steps = test % 3 + 1, degree = 2 << (test / 3 % 2), n = test % 2 ? 3 : 40;
+    PetscReal      rnorm, bnorm;
+    KSP            smoother;
+    PC             mg, pc;
+    Problem        problem;
+    Vec            r, w;
+
+    varied = numbers[test / 12];
+    PetscCall(ProblemCreateEntries(entries[test / 6 % 2], n, &problem));
+    PetscCall(PCCreate(PETSC_COMM_WORLD, &mg));
+    PetscCall(PCSetType(mg, PCMG));
+    PetscCall(PCSetOperators(mg, problem.A, problem.A));
+    PetscCall(PCMGSetLevels(mg, 1, NULL));
+    PetscCall(PCMGGetSmoother(mg, 0, &smoother));
+    PetscCall(KSPSetType(smoother, KSPRICHARDSON));
+    PetscCall(KSPSetNormType(smoother, KSP_NORM_NONE));
+    PetscCall(KSPSetTolerances(smoother, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, steps));
+    PetscCall(KSPGetPC(smoother, &pc));
+    PetscCall(PCSetType(pc, PCPOLY));
+    PetscCall(PCPolySetDegree(pc, degree));
+    PetscCall(VecDuplicate(problem.b, &r));
+    PetscCall(VecDuplicate(problem.b, &w));
+    PetscCall(VecSet(problem.x, 0.0));
+    for (PetscInt it = 0; it < 10; it++) {
+      PetscCall(MatMult(problem.A, problem.x, r));
+      PetscCall(VecAYPX(r, -1.0, problem.b));
+      PetscCall(PCApply(mg, r, w));
+      PetscCall(VecAXPY(problem.x, 1.0, w));
+    }
+    PetscCall(ResidualNorm(problem.A, problem.b, problem.x, &rnorm, &bnorm));
+    PetscCall(ComplainIf(!(rnorm <= rtol * bnorm),
+                         "%" PetscInt_FMT " rows, diagonal %g, degree %" PetscInt_FMT ", %" PetscInt_FMT
+                         " steps: ||b - A x|| = %g of %g",
+                         n, (double)varied, degree, steps, (double)rnorm, (double)bnorm));
+    PetscCall(DestroyAll(&r, &w));
+    PetscCall(PCDestroy(&mg));
+    PetscCall(ProblemDestroy(&problem));
+  }
+  PetscCall(Verdict("smoother converges"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Singular matrices; `varied` is the length of a cycle, or the diagonal entry */
+static PetscScalar Cycles(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt k = (PetscInt)varied;
+
+  if (i / k * k + k > n || j / k * k + k > n) return 0.0; /* dead rows at the end */
+  return i == j ? 1.0 : (i / k == j / k && j % k == (i + 1) % k ? -1.0 : 0.0);
+}
+
+static PetscScalar Triangle(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i / 3 != j / 3 ? 0.0 : (i == j ? 2.0 : -1.0);
+}
+
+static PetscScalar DeadRows(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i % 37 == 5 || j % 37 == 5 ? 0.0 : Dominant(i, j, n);
+}
+
+static PetscScalar DeadDiagonal(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j && i % 3 != 1 ? PetscAbsReal(Uneven(i)) : 0.0;
+}
+
+/* Rows of sum zero, of no symmetry: a graph with directed edges to i + 1, i + 2 and i - 3 of a circle */
+static PetscScalar Graph(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt to[]  = {(i + 1) % n, (i + 2) % n, (i + n - 3) % n};
+  PetscScalar    value = 0.0;
+
+  for (PetscInt k = 0; k < 3; k++) {
+    const PetscReal weight = 1.5 + PetscSinReal(3.0 * i + 5.0 * k);
+
+    if (to[k] != i && i == j) value += weight;
+    if (to[k] != i && to[k] == j) value -= weight;
+  }
+  return value;
+}
+
+/*
+   Consistent singular systems: with the polynomial they converge with each solver, as with PCJACOBI, for every seed, and the null
+   space is not amplified
+*/
+static PetscErrorCode TestSingular(void)
+{
+  const struct {
+    const char *name;
+    Entry      *entry;
+    PetscReal   varied;
+    PetscInt    n;
+    PetscBool   constant; /* the null space is that of constants */
+  } systems[] = {
+    {"pair",               Cycles,       2,   2,   PETSC_TRUE },
+    {"pairs",              Cycles,       2,   80,  PETSC_FALSE},
+    {"triangle",           Triangle,     0,   3,   PETSC_TRUE },
+    {"cycle",              Cycles,       3,   3,   PETSC_TRUE },
+    {"cycles",             Cycles,       3,   120, PETSC_FALSE},
+    {"cycle and dead row", Cycles,       3,   4,   PETSC_FALSE},
+    {"cycles and dead",    Cycles,       3,   122, PETSC_FALSE},
+    {"dead rows",          DeadRows,     100, 300, PETSC_FALSE},
+    {"dead rows, weak",    DeadRows,     2.5, 300, PETSC_FALSE},
+    {"dead rows, strong",  DeadRows,     1e6, 300, PETSC_FALSE},
+    {"dead diagonal",      DeadDiagonal, 0,   50,  PETSC_FALSE},
+    {"dead diagonal of 2", DeadDiagonal, 0,   2,   PETSC_FALSE},
+    {"graph of 5",         Graph,        0,   5,   PETSC_TRUE },
+    {"graph of 9",         Graph,        0,   9,   PETSC_TRUE },
+    {"graph of 40",        Graph,        0,   40,  PETSC_TRUE }
+  };
+  const char *const types[] = {KSPIDRS, KSPGMRES, KSPBCGS};
+
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
+    for (PetscInt attached = 0; attached <= (systems[i].constant ? 1 : 0); attached++) {
+      Problem      problem = {NULL};
+      PetscReal    known;
+      MatNullSpace space;
+
+      varied = systems[i].varied;
+      PetscCall(SystemCreateEntries(systems[i].entry, systems[i].n, RHS_CONSISTENT, &problem.A, &problem.b, &problem.x));
+      PetscCall(VecNorm(problem.x, NORM_2, &known));
+      PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
+      if (attached) PetscCall(MatSetNullSpace(problem.A, space));
+      PetscCall(MatNullSpaceDestroy(&space));
+      for (PetscInt test = 0; test < 3 * (PetscInt)DEGREES * 3; test++) {
+        const PetscInt     degree = degrees[test / 9], seed = test / 3 % 3;
+        KSPConvergedReason reason;
+        PetscReal          norm, rnorm, bnorm;
+
+        PetscCall(ProblemSetSolver(&problem, 4, degree));
+        PetscCall(PCPolySetSeed(problem.pc, seed));
+        PetscCall(KSPSetType(problem.ksp, types[test % 3]));
+        PetscCall(KSPSetTolerances(problem.ksp, rtol, 0.0, PETSC_DEFAULT, 500));
+        PetscCall(VecSet(problem.x, 0.0));
+        PetscCall(KSPSolve(problem.ksp, problem.b, problem.x));
+        PetscCall(KSPGetConvergedReason(problem.ksp, &reason));
+        PetscCall(ResidualNorm(problem.A, problem.b, problem.x, &rnorm, &bnorm));
+        PetscCall(VecNorm(problem.x, NORM_2, &norm));
+        PetscCall(ComplainIf(reason <= 0 || !(rnorm <= 1e3 * rtol * bnorm) || !(norm <= 1e3 * known),
+                             "%s%s, %s, degree %" PetscInt_FMT ", seed %" PetscInt_FMT ": %s, ||b - A x|| = %g of %g, ||x|| = %g",
+                             systems[i].name, attached ? ", null space attached" : "", types[test % 3], degree, seed,
+                             KSPConvergedReasons[reason], (double)rnorm, (double)bnorm, (double)norm));
+      }
+      PetscCall(ProblemDestroy(&problem));
+    }
+  }
+  PetscCall(Verdict("singular systems"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FailDiagonal(Mat S, Vec d)
+{
+  PetscFunctionBeginUser;
+  SETERRQ(PetscObjectComm((PetscObject)S), PETSC_ERR_SUP, "No diagonal");
+}
+
+/* Vectors of another type than those of a MATNEST; and no MatGetDiagonal() without scaling */
+static PetscErrorCode TestVectors(void)
+{
+  Problem problem;
+  Mat     block[4], S;
+
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < 4; i++) PetscCall(MatCreateEntries(i % 3 ? Identity : Convection, 40, PETSC_FALSE, &block[i]));
+  for (PetscInt test = 0; test < 4; test++) {
+    const char *const what = test % 2 ? "nest vectors" : "standard vectors";
+    Vec               part[2];
+    PetscInt          n;
+
+    problem = (Problem){NULL};
+    PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, block, &problem.A));
+    if (test / 2) PetscCall(MatNestSetVecType(problem.A, VECNEST));
+    PetscCall(MatGetLocalSize(problem.A, &n, NULL));
+    for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateVecs(block[0], &part[i], NULL));
+    if (test % 2) PetscCall(VecCreateNest(PETSC_COMM_WORLD, 2, NULL, part, &problem.b));
+    else PetscCall(VecCreateMPI(PETSC_COMM_WORLD, n, 80, &problem.b));
+    for (PetscInt i = 0; i < 2; i++) PetscCall(VecDestroy(&part[i]));
+    PetscCall(VecDuplicate(problem.b, &problem.x));
+    PetscCall(VecSet(problem.b, 1.0));
+    PetscCall(ProblemSetSolver(&problem, 2, 4));
+    PetscCall(KSPIDRSSetImplementation(problem.ksp, KSP_IDRS_AUTO));
+    PetscCall(CheckSolve(what, &problem));
+    PetscCall(ProblemSetSolver(&problem, 2, 4));
+    PetscCall(KSPSetType(problem.ksp, KSPRICHARDSON));
+    PetscCall(KSPSolve(problem.ksp, problem.b, problem.x));
+    PetscCall(CheckSolved(what, problem.ksp, problem.A, problem.b, problem.x));
+    PetscCall(ProblemDestroy(&problem));
+  }
+  for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&block[i]));
+  PetscCall(ProblemCreateEntries(Tridiagonal, 60, &problem));
+  PetscCall(ShellCreate(problem.A, PassMult, problem.A, &S));
+  PetscCall(MatShellSetOperation(S, MATOP_GET_DIAGONAL, (void (*)(void))FailDiagonal));
+  PetscCall(SolverCreate(S, 2, PCNONE, &problem.ksp));
+  PetscCall(SetPoly(&problem, 4));
+  PetscCall(PCPolySetScaling(problem.pc, PC_POLY_SCALING_NONE));
+  PetscCall(CheckSolve("no scaling, no diagonal", &problem));
+  PetscCall(MatDestroy(&S));
+  PetscCall(ProblemDestroy(&problem));
+  PetscCall(Verdict("vectors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Checks the settings */
 static PetscErrorCode CheckSettings(const char what[], PC pc, PetscInt degree, PCPolyRootsType type, PetscInt seed, PetscBool reuse)
 {
@@ -853,6 +1182,10 @@ int main(int argc, char **argv)
   PetscCall(TestSmallNest());
   PetscCall(TestFailures());
   PetscCall(TestNullSpace());
+  PetscCall(TestAccuracy());
+  PetscCall(TestSmootherConverges());
+  PetscCall(TestSingular());
+  PetscCall(TestVectors());
   PetscCall(TestValues());
   PetscCall(TestView());
   PetscCall(PetscFinalize());

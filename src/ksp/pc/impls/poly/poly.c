@@ -42,6 +42,7 @@ static const char *const PCPolyRemarks[] = {
   [PCPOLY_SPACE_ENDS]   = "the Krylov space of the start vector has no larger dimension",
   [PCPOLY_HALF_PLANE]   = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
   [PCPOLY_INACCURATE]   = "with a larger degree rounding errors are too large",
+  [PCPOLY_JACOBI]       = "no polynomial reduces the start vector: the scaling alone",
   [PCPOLY_NOT_FINITE]   = "A, or A scaled, has entries that are infinite or NaN",
   [PCPOLY_SINGULAR]     = "no polynomial of A reduces the start vector",
   [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need",
@@ -127,25 +128,29 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
 */
 static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
 {
-  const PetscInt asked = d, nritz = space->found ? space->m : 0;
-  PetscBool      left = PETSC_FALSE, right = PETSC_FALSE;
+  const PetscInt asked = d;
+  PetscBool      left = PETSC_FALSE, right = PETSC_FALSE, ends;
 
   PetscFunctionBegin;
-  d = PetscMin(d, space->m);
-  for (PetscInt i = 0; i < nritz; i++) {
+  for (PetscInt i = 0; i < space->nritz; i++) {
     left  = (PetscBool)(left || space->ritz[i].re < 0.0);
     right = (PetscBool)(right || space->ritz[i].re > 0.0);
   }
+  /* The square H of an invariant space with a zero Ritz value is singular */
+  d    = PetscMin(d, space->m - (space->invariant && space->zeros ? 1 : 0));
+  ends = (PetscBool)(d < asked);
   /* The largest degree with Re(1 - pi(lambda)) > 0 for all Ritz values lambda */
-  for (p->degree = 0; d > 0; d--) {
+  for (p->degree = 0; d > 0;) {
     PetscCall(PCPolyFromSpace_Private(space, d, p));
-    if (p->degree && ((left && right) || PCPolyLeastRealPart_Private(p, nritz, space->ritz) > 0.0)) break;
+    if (p->degree == d && ((left && right) || PCPolyLeastRealPart_Private(p, space->nritz, space->ritz) > 0.0)) break;
+    ends      = (PetscBool)(p->degree < d); /* coefficients are negligible */
+    d         = p->degree && ends ? p->degree : d - 1;
     p->degree = 0;
   }
   if (!p->degree) p->remark = PCPOLY_SINGULAR;
   else if (left && right) p->remark = PCPOLY_INDEFINITE;
   else if (p->degree == asked) p->remark = PCPOLY_AS_ASKED;
-  else p->remark = p->degree == space->m ? PCPOLY_SPACE_ENDS : PCPOLY_HALF_PLANE;
+  else p->remark = ends ? PCPOLY_SPACE_ENDS : PCPOLY_HALF_PLANE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -156,12 +161,12 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
   IDRSRoot  roots[PCPOLY_MAX_DEGREE];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; space->found && i < space->m; i++) {
+  for (PetscInt i = 0; i < space->nritz; i++) {
     low     = PetscMin(low, space->ritz[i].re);
     high    = PetscMax(high, space->ritz[i].re);
     largest = PetscMax(largest, IDRSRootModulus(space->ritz[i]));
   }
-  if (space->found && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
+  if (space->nritz && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
     /* (high + low) / 2 + (high - low) / 2 cos((i + 1/2) pi / d) */
     for (PetscInt i = 0; i < d; i++)
       roots[i] = (IDRSRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
@@ -171,7 +176,7 @@ static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, Pets
 }
 
 /*
-   Takes the polynomial of the first process on all processes, since their rounding errors may differ, and measures its residual
+   Takes the polynomial of the first process on all processes, since their rounding errors may differ, and its measured residual
 */
 static PetscErrorCode PCPolyAgree_Private(PC pc)
 {
@@ -180,6 +185,7 @@ static PetscErrorCode PCPolyAgree_Private(PC pc)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Bcast(&poly->p, (PetscMPIInt)sizeof(poly->p), MPI_BYTE, 0, PetscObjectComm((PetscObject)pc)));
   if (poly->p.degree) PetscCall(PCPolyMeasure_Private(&poly->op, &poly->p, poly->vecs.K, &poly->seen));
+  PetscCallMPI(MPI_Bcast(&poly->seen, 1, MPIU_REAL, 0, PetscObjectComm((PetscObject)pc)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -217,6 +223,8 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
     else if (poly->type == PC_POLY_ROOTS_CHEBYSHEV) PetscCall(PCPolyFromChebyshev_Private(&space, poly->degree, p));
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
     p->dimension = space.m;
+    p->range     = space.range;
+    if (space.range) poly->vecs.seed = -1; /* K[0] is no longer the start vector of the seed */
   }
   PetscCall(PCPolyAgree_Private(pc));
   /* if ||pi(D^{-1}A) v|| is larger than H predicts, a wider precision, and then half the degree */
@@ -231,16 +239,20 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
     if (narrow) PetscCall(PCPolySetUpCopy_Private(pc, (PCPolyPrecision)(precision + 1)));
     else {
       PetscCall(PCPolyFromGMRES_Private(&space, p->degree / 2, p));
-      p->dimension = space.m;
       if (p->degree) p->remark = PCPOLY_INACCURATE;
     }
     PetscCall(PCPolyAgree_Private(pc));
   }
+  PetscCall(PCPolySpaceDestroy_Private(&space));
   if (p->degree && PetscIsInfOrNanReal(poly->seen)) {
     p->degree = 0;
     p->remark = PCPOLY_NOT_FINITE;
+  } else if (p->degree && poly->type != PC_POLY_ROOTS_USER && !(poly->seen < 1.0)) {
+    /* p = 1 */
+    PetscCall(PCPolyFromRoots_Private(1, &(IDRSRoot){1.0, 0.0}, p));
+    p->remark = PCPOLY_JACOBI;
+    PetscCall(PCPolyAgree_Private(pc));
   }
-  PetscCall(PCPolySpaceDestroy_Private(&space));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -308,7 +320,6 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PCPolynomial    p;
   PCPolyPrecision precision;
   PetscReal       seen;
-  PetscMPIInt     better; /* on the first process, whose rounding errors decide for all */
 
   PetscFunctionBegin;
   /* The polynomial of D^{-1}A is kept aside for the comparison */
@@ -324,9 +335,7 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscCall(PetscInfo(pc, "Residual of the random start vector with scaling by the diagonal: %g, by a matching: %g\n", (double)seen,
                       (double)poly->seen));
   /* The matching is better if its polynomial has a smaller ||pi v|| / ||v||, or is the only one */
-  better = !p.degree || (poly->p.degree && poly->seen < seen);
-  PetscCallMPI(MPI_Bcast(&better, 1, MPI_INT, 0, PetscObjectComm((PetscObject)pc)));
-  if (better) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!p.degree || (poly->p.degree && poly->seen < seen)) PetscFunctionReturn(PETSC_SUCCESS);
   /* Otherwise restore the operator, its copy and the polynomial of D^{-1}A */
   PetscCall(PCPolySetUpOperator_Private(pc, PETSC_FALSE));
   PetscCall(PCPolySetUpCopy_Private(pc, precision));
@@ -363,6 +372,30 @@ static PetscErrorCode PCPolyGetHere_Private(PC pc, Vec x, Vec *here)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Copies x to y. If one of them is a VECNEST, PETSc has no VecCopy(), and the copy is in the memory of the host */
+static PetscErrorCode PCPolyCopyVec_Private(Vec x, Vec y)
+{
+  const PetscScalar *from;
+  PetscScalar       *to;
+  PetscBool          nest[2];
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest[0]));
+  PetscCall(PetscObjectTypeCompare((PetscObject)y, VECNEST, &nest[1]));
+  if (nest[0] == nest[1]) {
+    PetscCall(VecCopy(x, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(x, &from));
+  PetscCall(VecGetArray(y, &to));
+  PetscCall(PetscArraycpy(to, from, n));
+  PetscCall(VecRestoreArray(y, &to));
+  PetscCall(VecRestoreArrayRead(x, &from));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* y = B^{-1}x, or B^{-T}x, for vectors in the memory of the work vectors; x may be y */
 static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
@@ -388,9 +421,9 @@ static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec
   PetscCall(PCPolyGetHere_Private(pc, y, &herey));
   if (herex == x && herey == y) PetscCall(PCPolyApplyHere_Private(pc, transpose, x, y));
   else {
-    PetscCall(VecCopy(x, poly->staged));
+    PetscCall(PCPolyCopyVec_Private(x, poly->staged));
     PetscCall(PCPolyApplyHere_Private(pc, transpose, poly->staged, poly->staged));
-    PetscCall(VecCopy(poly->staged, y));
+    PetscCall(PCPolyCopyVec_Private(poly->staged, y));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -427,17 +460,17 @@ static PetscErrorCode PCPolyCorrect_Private(PC pc, Vec b, Vec x, PetscBool round
     PetscCall(PCPolyGetHere_Private(pc, b, &hereb));
     PetscCall(PCPolyGetHere_Private(pc, x, &herex));
     PetscCall(PCPolyGetHere_Private(pc, w, &c));
-    if (hereb != b) PetscCall(VecCopy(b, hereb));
+    if (hereb != b) PetscCall(PCPolyCopyVec_Private(b, hereb));
     if (herex != x) {
       herex = op->w; /* c may be the replacement */
-      PetscCall(VecCopy(x, herex));
+      PetscCall(PCPolyCopyVec_Private(x, herex));
     }
     /* c = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
     PetscCall(PCPolyScale_Private(op, PETSC_FALSE, hereb, c));
     PetscCall(
       PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = c, .beta = -1.0, .z = herex, .y = c}));
     PetscCall(PCPolyEvaluate_Private(op, &poly->p, PETSC_FALSE, PETSC_FALSE, c, NULL, c));
-    if (c != w) PetscCall(VecCopy(c, w));
+    if (c != w) PetscCall(PCPolyCopyVec_Private(c, w));
   } else {
     /* w = B^{-1}(b - A x) */
     PetscCall(MatMult(pc->mat, x, w));
@@ -659,9 +692,9 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  degree used: %" PetscInt_FMT "%s%s\n", p->degree, p->remark ? ": " : "",
                                      p->remark ? PCPolyRemarks[p->remark] : ""));
     if (p->dimension)
-      PetscCall(PetscViewerASCIIPrintf(viewer,
-                                       "  moduli of the roots: %g to %g, from a Krylov space of dimension %" PetscInt_FMT "\n",
-                                       (double)low, (double)high, p->dimension));
+      PetscCall(
+        PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g, from a Krylov space of dimension %" PetscInt_FMT "%s\n",
+                               (double)low, (double)high, p->dimension, p->range ? ", without the null space of the matrix" : ""));
     else PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g\n", (double)low, (double)high));
     if (p->residual >= 0.0)
       PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g, predicted %g\n", (double)poly->seen,

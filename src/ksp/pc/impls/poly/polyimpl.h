@@ -26,6 +26,7 @@ typedef enum {
   PCPOLY_SPACE_ENDS,  /* the Krylov space has no larger dimension: smaller degree */
   PCPOLY_HALF_PLANE,  /* with a larger degree some of 1 - pi(Ritz value) are not in the right half plane: smaller degree */
   PCPOLY_INACCURATE,  /* with a larger degree p(A)v loses accuracy: smaller degree */
+  PCPOLY_JACOBI,      /* no polynomial found reduces v: p = 1 */
   PCPOLY_NOT_FINITE,  /* failure: D^{-1}A v has an Inf or NaN */
   PCPOLY_SINGULAR,    /* failure: no polynomial reduces v */
   PCPOLY_NOT_POSITIVE /* failure: there is no interval of positive numbers for Chebyshev polynomials */
@@ -42,6 +43,7 @@ typedef struct {
   /* ||pi(D^{-1}A) v|| / ||v|| for the start vector v, predicted by its Krylov space; negative if it is not known */
   PetscReal    residual;
   PetscInt     dimension; /* of the Krylov space; 0 for none */
+  PetscBool    range;     /* v has been multiplied by D^{-1}A, whose null space is in the Krylov space of v */
   PCPolyRemark remark;
 } PCPolynomial;
 
@@ -55,9 +57,10 @@ typedef struct {
 typedef struct {
   PetscInt     m;
   PetscBool    invariant;
+  PetscBool    range; /* the start vector has been multiplied by D^{-1}A */
   PetscScalar *H;
-  IDRSRoot    *ritz;  /* Ritz values: the eigenvalues of the first m rows of H */
-  PetscBool    found; /* LAPACK has found them */
+  PetscInt     nritz, zeros;
+  IDRSRoot    *ritz; /* nritz Ritz values: the eigenvalues of the first m rows of H, except zeros. None if LAPACK fails */
 } PCPolySpace;
 
 /* D^{-1}A; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
@@ -148,4 +151,5 @@ PETSC_INTERN void           PCPolyNewtonBasis_Private(PetscInt, const IDRSRoot[]
 PETSC_INTERN PetscErrorCode PCPolyFromRoots_Private(PetscInt, const IDRSRoot[], PCPolynomial *);
 PETSC_INTERN PetscErrorCode PCPolyFromSpace_Private(const PCPolySpace *, PetscInt, PCPolynomial *);
 PETSC_INTERN PetscErrorCode PCPolyRitzValues_Private(PCPolySpace *);
+PETSC_INTERN void           PCPolyDropZeros_Private(PCPolySpace *);
 PETSC_INTERN PetscReal      PCPolyLeastRealPart_Private(const PCPolynomial *, PetscInt, const IDRSRoot[]);

@@ -82,8 +82,8 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
 */
 PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 {
-  PC_Poly    *poly = (PC_Poly *)pc->data;
-  PetscBool   known;
+  PC_Poly    *poly  = (PC_Poly *)pc->data;
+  PetscBool   known = PETSC_FALSE;
   PetscReal   most;
   Mat         A;
   PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
@@ -96,11 +96,11 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   A = poly->matched ? poly->matched : pc->pmat;
   PetscCall(PetscObjectReference((PetscObject)A));
   PetscCall(MatDestroy(&poly->op.A));
-  poly->op.A = A;
-  PetscCall(PCPolyGetDiagonal_Private(pc, &known));
+  poly->op.A  = A;
   poly->small = 0;
   poly->weak  = PETSC_FALSE;
-  if (!known || poly->scaling == PC_POLY_SCALING_NONE) {
+  if (poly->scaling != PC_POLY_SCALING_NONE) PetscCall(PCPolyGetDiagonal_Private(pc, &known));
+  if (!known) {
     PetscCall(VecDestroy(&poly->op.inverse));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

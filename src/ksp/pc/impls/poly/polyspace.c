@@ -44,13 +44,13 @@ static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, 
 }
 
 /*
-   Computes R from the inner products W of n vectors by Cholesky decomposition, both with the leading dimension n; the vectors are
+   Computes R from the inner products W of n vectors by Cholesky decomposition, all with the leading dimension n; the vectors are
    scaled to norm 1 for it. rank is the number of vectors before the first one whose part orthogonal to them is not larger than the
    rounding error of that part. dependent: the error is also too small to hide another direction, so that the space is taken as
-   invariant
+   invariant. If a shift of the recurrence T is an eigenvalue, the vector itself may be a rounding error
 */
-static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], PetscScalar R[], PetscInt *rank,
-                                             PetscBool *dependent)
+static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], const PetscScalar T[], PetscScalar R[],
+                                             PetscInt *rank, PetscBool *dependent)
 {
   PetscScalar *z;
   PetscReal    before = 1.0;
@@ -61,7 +61,7 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
   for (*rank = 0; *rank < n; (*rank)++) {
     const PetscInt  j      = *rank;
     const PetscReal norm   = PetscSqrtReal(PetscRealPart(W[j + j * n]));
-    PetscReal       square = 1.0, sum = 1.0, error;
+    PetscReal       square = 1.0, sum = 1.0, noise = 0.0, error;
 
     if (PetscIsInfOrNanReal(norm)) break;
     for (PetscInt i = 0; i < n; i++) R[i + j * n] = 0.0;
@@ -85,9 +85,13 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
     }
     /* of the square: eps (1 + ||z||_1)^2 */
     error = PCPOLY_ROUNDING * PetscSqr(sum);
-    if (norm == 0.0 || !(square > error)) {
+    /* of k_j: eps sum_{i<j} |T_{i,j-1}| ||k_i|| / |T_{j,j-1}| */
+    for (PetscInt i = PetscMax(j - 2, 0); i < j; i++)
+      noise += PCPOLY_ROUNDING * PetscAbsScalar(T[i + (j - 1) * n] / T[j + (j - 1) * n]) *
+               PetscSqrtReal(PetscRealPart(W[i + i * n]));
+    if (!(norm > noise) || !(square > error)) {
       /* in single precision the error hides much, but one dimension is better than none */
-      *dependent = (PetscBool)(j == 1 || PetscSqrtReal(error) <= PCPOLY_RESOLUTION * before);
+      *dependent = (PetscBool)(j == 1 || !(norm > noise) || PetscSqrtReal(error) <= PCPOLY_RESOLUTION * before);
       break;
     }
     before       = PetscSqrtReal(square);
@@ -98,17 +102,17 @@ static PetscErrorCode PCPolyCholesky_Private(PetscInt n, const PetscScalar W[], 
 }
 
 /*
-   Computes H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension rank - 1, or rank if the next vector is in
-   their span, so that its column of R is known
+   Computes H = R T R_m^{-1} for the largest space that the vectors resolve: of dimension m = rank - 1, or m = rank if the next
+   vector is in their span, so that its column of R is known
 */
-static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[], const PetscScalar T[], PetscInt rank,
-                                               PetscBool dependent, PCPolySpace *space)
+static PetscErrorCode PCPolyHessenberg_Private(PetscInt n, const PetscScalar R[], const PetscScalar T[], PetscInt rank, PetscInt m,
+                                               PCPolySpace *space)
 {
-  const PetscInt m = dependent ? rank : PetscMax(rank - 1, 0), ld = m + 1;
+  const PetscInt ld = m + 1;
 
   PetscFunctionBegin;
   space->m         = m;
-  space->invariant = dependent;
+  space->invariant = (PetscBool)(m == rank);
   PetscCall(PetscFree(space->H));
   PetscCall(PetscCalloc1(ld * m, &space->H));
   for (PetscInt j = 0; j < m; j++) {
@@ -140,16 +144,18 @@ static PetscReal PCPolyCapacity(PetscInt n, const IDRSRoot shifts[])
   return scale > 0.0 ? scale : 1.0;
 }
 
-/* PCPolySpaceCreate_Private - Computes the Krylov space of D^{-1}A and K[0], of dimension m or smaller; K has m + 1 vectors */
-PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, Vec K[], PCPolySpace *space)
+/* T of k_1 = D^{-1}A k_0 */
+static const PetscScalar PCPolyOnce[] = {0.0, 1.0};
+
+/* Computes the Krylov space of D^{-1}A and K[0]. The first process decides for all, since rounding errors of others may differ */
+static PetscErrorCode PCPolySpaceBuild_Private(const PCPolyOperator *op, PetscInt m, Vec K[], PCPolySpace *space)
 {
-  const PetscScalar once[]  = {0.0, 1.0}; /* T of k_1 = D^{-1}A k_0 */
-  PetscInt          columns = PetscMin(m, PCPOLY_POWERS), rank = 0, before = -1;
-  PetscScalar      *T, *R, *W;
-  PetscReal         scale;
-  PetscBool         dependent = PETSC_FALSE;
-  IDRSRoot         *shifts;
-  Vec               v = K[0];
+  MPI_Comm     comm    = PetscObjectComm((PetscObject)K[0]);
+  PetscInt     columns = PetscMin(m, PCPOLY_POWERS), before = -1, found[2]; /* the rank, and the dimension of the space */
+  PetscScalar *T, *R, *W;
+  PetscReal    scale;
+  PetscBool    dependent = PETSC_FALSE;
+  IDRSRoot    *shifts;
 
   PetscFunctionBegin;
   *space = (PCPolySpace){0};
@@ -160,7 +166,7 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, V
      scale = ||D^{-1}A v|| / ||v||, because A without D may have any scale. The kernel of the basis yields the same bits in every
      set-up; MatMult() may add up long rows in another order each time
   */
-  PetscCall(PCPolyBasis_Private(op, 1, once, K));
+  PetscCall(PCPolyBasis_Private(op, 1, PCPolyOnce, K));
   PetscCall(IDRSVecGram(2, K, W));
   scale = PetscSqrtReal(PetscRealPart(W[3]) / PetscRealPart(W[0]));
   if (!(scale > 0.0) || PetscIsInfOrNanReal(scale)) { /* a square underflows or overflows */
@@ -173,29 +179,56 @@ PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, V
   for (PetscInt pass = 0; pass < PCPOLY_PASSES && space->m > before && space->m < m; pass++) {
     const PetscInt n = columns + 1;
 
-    before = space->m;
     /* D^{-1}A K_m = K_{m+1} T */
     PCPolyNewtonBasis_Private(columns, shifts, scale, n, T);
+    PetscCallMPI(MPI_Bcast(T, (PetscMPIInt)(n * columns), MPIU_SCALAR, 0, comm));
     PetscCall(PCPolyBasis_Private(op, columns, T, K));
     /* W = K^H K = R^H R in one reduction */
     PetscCall(IDRSVecGram(n, K, W));
-    PetscCall(PCPolyCholesky_Private(n, W, R, &rank, &dependent));
-    PetscCall(PetscInfo(v, "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass, rank,
-                        n, dependent ? ", the space is invariant" : ""));
-    if (pass && rank - 1 < before) break;
+    PetscCall(PCPolyCholesky_Private(n, W, T, R, &found[0], &dependent));
+    found[1] = dependent ? found[0] : PetscMax(found[0] - 1, 0);
+    PetscCallMPI(MPI_Bcast(found, 2, MPIU_INT, 0, comm));
+    PetscCall(PetscInfo(K[0], "Pass %" PetscInt_FMT ": %" PetscInt_FMT " of %" PetscInt_FMT " vectors are independent%s\n", pass,
+                        found[0], n, found[0] == found[1] ? ", the space is invariant" : ""));
+    before = space->m;
+    if (pass && found[1] < before) break;
     /* H, and from it the shifts of the next pass */
-    PetscCall(PCPolyHessenberg_Private(n, R, T, rank, dependent, space));
+    PetscCall(PCPolyHessenberg_Private(n, R, T, found[0], found[1], space));
     PetscCall(PCPolyRitzValues_Private(space));
-    /* The first process decides for all, since the rounding errors of LAPACK may differ */
-    if (!space->found) space->ritz[0].re = PETSC_INFINITY;
-    PetscCallMPI(MPI_Bcast(space->ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, PetscObjectComm((PetscObject)v)));
+    if (!space->nritz) space->ritz[0].re = PETSC_INFINITY;
+    PetscCallMPI(MPI_Bcast(space->ritz, (PetscMPIInt)(2 * space->m), MPIU_REAL, 0, comm));
     if (!space->m || PetscIsInfOrNanReal(space->ritz[0].re)) break;
     columns = m;
     PetscCall(IDRSRootsLeja(space->m, space->ritz, PCPOLY_RESOLUTION, columns, shifts));
     scale = PCPolyCapacity(space->m, shifts);
   }
+  PCPolyDropZeros_Private(space);
   PetscCall(PetscFree(shifts));
   PetscCall(PetscFree3(T, R, W));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolySpaceCreate_Private - Computes the Krylov space of D^{-1}A and K[0], of dimension m or smaller; K has m + 1 vectors.
+
+   If a Ritz value is zero, the space has resolved a null vector of A. Every residual polynomial keeps this part of v, because
+   pi(0) = 1, and to reduce the rest of v together with it would distort pi. So K[0] becomes D^{-1}A v, which has no such part
+*/
+PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, Vec K[], PCPolySpace *space)
+{
+  PetscMPIInt zero;
+
+  PetscFunctionBegin;
+  PetscCall(PCPolySpaceBuild_Private(op, m, K, space));
+  zero = space->zeros > 0;
+  PetscCallMPI(MPI_Bcast(&zero, 1, MPI_INT, 0, PetscObjectComm((PetscObject)K[0])));
+  if (!zero) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscInfo(K[0], "A Ritz value is zero: the start vector is multiplied by the matrix\n"));
+  PetscCall(PCPolySpaceDestroy_Private(space));
+  PetscCall(PCPolyBasis_Private(op, 1, PCPolyOnce, K));
+  PetscCall(VecCopy(K[1], K[0]));
+  PetscCall(PCPolySpaceBuild_Private(op, m, K, space));
+  space->range = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -748,12 +748,145 @@ static PetscErrorCode TestExtremeColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The last call of a monitor */
+typedef struct {
+  PetscInt  its;
+  PetscReal rnorm;
+} Told;
+
+static PetscErrorCode Tell(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  PetscFunctionBeginUser;
+  *(Told *)ctx = (Told){its, rnorm};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The number of different eigenvalues */
+static PetscInt values;
+
+static PetscScalar FewValues(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 1.0 + i % values : 0.0;
+}
+
+/* If a start breaks down and solves the system, monitors and history end with the norm and the iteration of the reason */
+static PetscErrorCode TestEndOfStart(void)
+{
+  for (values = 1; values <= 6; values++) {
+    for (size_t is = 0; is < SIZES; is++) {
+      for (PetscInt zero = 0; zero < 2; zero++) {
+        const PetscReal   *history;
+        PetscReal          rnorm, norm, bnorm;
+        PetscInt           its, length;
+        KSPConvergedReason reason;
+        Told               told = {-1, -1.0};
+        Mat                A;
+        Vec                b, x;
+        KSP                ksp;
+
+        PetscFunctionBeginUser;
+        PetscCall(SystemCreateEntries(FewValues, 36, zero ? RHS_ONES : RHS_GENERAL, &A, &b, &x));
+        PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
+        PetscCall(KSPMonitorSet(ksp, Tell, &told, NULL));
+        PetscCall(KSPSetResidualHistory(ksp, NULL, 100, PETSC_TRUE));
+        PetscCall(VecSet(x, 0.0));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(KSPGetIterationNumber(ksp, &its));
+        PetscCall(KSPGetResidualNorm(ksp, &rnorm));
+        PetscCall(KSPGetResidualHistory(ksp, &history, &length));
+        PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+        PetscCall(ComplainIf(reason <= 0 || told.its != its || told.rnorm != rnorm || length != its + 1 || history[its] != rnorm,
+                             "%" INT " eigenvalues, s = %" INT ": %s, iteration %" INT " and norm %g, monitored %" INT " and %g",
+                             values, sizes[is], KSPConvergedReasons[reason], its, (double)rnorm, told.its, (double)told.rnorm));
+        PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm) || !(rnorm <= 1.01 * rtol * bnorm) || its < 1 || its > 2 * values + 2,
+                             "%" INT " eigenvalues, s = %" INT ": %" INT " iterations, norm %g, and %g of b - A x", values,
+                             sizes[is], its, (double)rnorm, (double)norm));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(DestroyAll(&b, &x, &A));
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Resistors of different sizes on a grid of 10 x 10 points, and two voltage sources at the same point: the rank is n - 1 */
+static PetscReal Resistor(PetscInt i, PetscInt j, PetscInt n)
+{
+  if (i > j) return Resistor(j, i, n);
+  return i >= 0 && j < 100 && (j == i + 10 || (j == i + 1 && j % 10)) ? PetscExpReal(6.0 * PetscSinReal(1.0 + 13.0 * i + 7.0 * j))
+                                                                      : 0.0;
+}
+
+static PetscScalar Circuit(PetscInt i, PetscInt j, PetscInt n)
+{
+  if (i >= 100 || j >= 100) return PetscMin(i, j) == 37 ? 1.0 : 0.0;
+  if (i == j)
+    return Resistor(i, i - 10, n) + Resistor(i, i - 1, n) + Resistor(i, i + 1, n) + Resistor(i, i + 10, n) + (i ? 0.0 : 1.0);
+  return -Resistor(i, j, n);
+}
+
+/* Numbers so small and so large that x overflows, but not A u */
+static PetscScalar Overflowing(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? (i ? 1.0 + i : Power(-0.65)) : 0.0;
+}
+
+/*
+   If x grows along the null vector of a singular system, the solve ends with KSP_DIVERGED_BREAKDOWN, before it overflows. x is
+   finite for every reason but KSP_DIVERGED_NANORINF
+*/
+static PetscErrorCode TestRunaway(void)
+{
+  const PetscInt    limits[] = {3, 50, 130, 200, 400, 1199, 10000};
+  const char *const types[]  = {PCPOLY, PCJACOBI};
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(limits); i++) {
+      for (PetscInt test = 0; test < 3; test++) {
+        KSPConvergedReason reason;
+        PetscReal          norm, bnorm, largest;
+        PetscInt           its;
+        Mat                A;
+        Vec                b, x;
+        KSP                ksp;
+
+        PetscCall(SystemCreateEntries(test == 2 ? Overflowing : Circuit, test == 2 ? 20 : 102, RHS_GENERAL, &A, &b, &x));
+        if (test == 2) PetscCall(VecSetValue(b, 0, Power(0.65), INSERT_VALUES));
+        PetscCall(VecAssemble(b));
+        PetscCall(SolverCreate(A, sizes[is], test == 2 ? PCNONE : types[test], &ksp));
+        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limits[i]));
+        PetscCall(VecSet(x, 0.0));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(KSPGetIterationNumber(ksp, &its));
+        PetscCall(VecNorm(x, NORM_INFINITY, &largest));
+        PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
+        PetscCall(ComplainIf(reason != KSP_DIVERGED_NANORINF && !(largest <= PETSC_MAX_REAL),
+                             "system %" INT ", s = %" INT ", at most %" INT " iterations: %s after %" INT
+                             ", the largest entry of x is %g",
+                             test, sizes[is], limits[i], KSPConvergedReasons[reason], its, (double)largest));
+        PetscCall(
+          ComplainIf(test < 2 && (reason > 0 || reason == KSP_DIVERGED_NANORINF ||
+                                  (sizes[is] > 1 && limits[i] == 10000 && (reason != KSP_DIVERGED_BREAKDOWN || its > 2100))),
+                     "system %" INT ", s = %" INT ": %s after %" INT " iterations", test, sizes[is], KSPConvergedReasons[reason],
+                     its));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(DestroyAll(&b, &x, &A));
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 RUN_TESTS({TestSystems, NULL}, {TestDimensions, "dimensions around s"}, {TestShadows, "shadow vectors"},
           {TestScales, "scales of shadow vectors"}, {TestTold, "breakdowns and restarts told"},
           {TestAstray, "recurrences that go astray"}, {TestGiven, "a shadow vector almost orthogonal to A b"},
           {TestSpike, "a restart from the smoothed iterate"}, {TestDominated, NULL},
           {TestExtremeSystems, "systems whose squares vanish or overflow"},
-          {TestExtremeColumns, "right-hand sides whose squares vanish or overflow"})
+          {TestExtremeColumns, "right-hand sides whose squares vanish or overflow"},
+          {TestEndOfStart, "ends of starts that solve the system"}, {TestRunaway, "iterates that run away"})
 
 /*TEST
 

@@ -278,8 +278,8 @@ PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *col, IDRSOutcome *outcome)
 
 /*
    KSPIDRSCanBeWhole - Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, the next step is not
-   the omega step that ends the start, no omega step is repeated, no U_k is given, the guard of recycling does not decide in this
-   cycle, and the convergence test looks at all norms from now on
+   the omega step that ends the start, no omega step is repeated, no U_k is given, the guard of recycling and the check of the
+   iterate are not due, and the convergence test looks at all norms from now on
 */
 PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 {
@@ -287,7 +287,7 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 
   return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->suspended && rec->residual == KSPIDRS_RECURRED &&
                      rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->step.start && rec->step.k == col->scalars->s) && !rec->given &&
-                     !KSPIDRSGuardDue(col, rec->its + 1) &&
+                     !KSPIDRSDecisionDue(col, rec->its + 1) &&
                      (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
@@ -298,9 +298,10 @@ IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col)
 {
   const KSP_IDRS  *idrs   = (const KSP_IDRS *)ksp->data;
   const PetscReal  scale  = col->scale;
-  const IDRSLimits limits = {.bounds     = KSPIDRSGetBounds(ksp, col),
-                             .its        = col->rec.its,
-                             .maxits     = col->guard.test ? PetscMin(col->guard.test, ksp->max_it) : ksp->max_it,
+  const IDRSLimits limits = {.bounds = KSPIDRSGetBounds(ksp, col),
+                             .its    = col->rec.its,
+                             .maxits = PetscMin(col->guard.test ? PetscMin(col->guard.test, ksp->max_it) : ksp->max_it,
+                                                col->trust.check),
                              .fall       = col->anchor ? idrs->set.updatetol : 0.0,
                              .anchornorm = scale * col->trust.anchornorm,
                              .peak       = scale * col->trust.peak,

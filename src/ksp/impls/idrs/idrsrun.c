@@ -52,6 +52,7 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, 
   trust->rnorm  = rnorm;
   trust->peak   = PetscMax(trust->peak, rnorm);
   trust->logged = PETSC_FALSE;
+  (void)IDRSProgressHalves(&trust->progress, rnorm);
   if (((KSP_IDRS *)ksp->data)->set.recycle != KSP_IDRS_RECYCLE_NEVER) KSPIDRSGuardReport(col, its, rnorm);
   if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, col, &rnorm));
   PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, rnorm));
@@ -217,11 +218,11 @@ static PetscBool KSPIDRSAtGuard(const KSPIDRSColumn *col)
                      KSPIDRSGuardDue(col, rec->its));
 }
 
-/* Returns PETSC_TRUE if a run makes another step: r has not been replaced, and no update or decision of the guard is due */
+/* Returns PETSC_TRUE if a run makes another step: r has not been replaced, and no update or decision is due */
 static PetscBool KSPIDRSRunContinues(KSP ksp, const KSPIDRSColumn *col)
 {
   return (PetscBool)(KSPIDRSContinues(col) && col->rec.residual == KSPIDRS_RECURRED &&
-                     !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col) && !KSPIDRSAtGuard(col));
+                     !KSPIDRSAtUpdate((const KSP_IDRS *)ksp->data, col) && !KSPIDRSAtGuard(col) && col->rec.its < col->trust.check);
 }
 
 /* Finishes the replacement of r after its projection f = P^H r, and reports the norm of its iteration. A cycle begins */
@@ -505,7 +506,21 @@ static void KSPIDRSColumnsAdd(KSPIDRSColumns *cols, KSPIDRSColumn *col)
   cols->column[cols->count++] = col;
 }
 
-/* Verifies columns whose r meets the tolerance, restarts columns after failures, and makes reliable updates that are due */
+/* Checks an iterate that is due, after all projections in flight */
+static PetscErrorCode KSPIDRSCheckIfDue_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  PetscFunctionBegin;
+  if (col->rec.its < col->trust.check || col->rec.stage == KSPIDRS_PROJECTED) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, 0, NULL));
+  PetscCall(IDRSQueueEnd(IDRSGroupOfOne(col->work)));
+  if (KSPIDRSContinues(col)) PetscCall(KSPIDRSCheckIterate_Private(ksp, col));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Checks iterates, verifies columns whose r meets the tolerance, restarts columns after failures, and makes reliable updates that
+   are due
+*/
 static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS      *idrs       = (KSP_IDRS *)ksp->data;
@@ -515,6 +530,8 @@ static PetscErrorCode KSPIDRSDecideResiduals_Private(KSP ksp, const KSPIDRSColum
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 
+    if (KSPIDRSContinues(col)) PetscCall(KSPIDRSCheckIfDue_Private(ksp, col));
+    if (col->rep.reason) continue;
     PetscCall(KSPIDRSAssertState_Private(col));
     if (KSPIDRSAtGuard(col)) PetscCall(KSPIDRSGuardDecide_Private(ksp, col));
     if (col->rec.suspended == KSPIDRS_UNVERIFIED) KSPIDRSColumnsAdd(&unverified, col);
@@ -573,6 +590,15 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
     if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
     /* After a NaN the solution is the iterate of the last reliable update or verification */
     if (rep->reason == KSP_DIVERGED_NANORINF) continue;
+    if (!col->rec.added && rep->reason < 0 && ksp->normtype != KSP_NORM_NONE) {
+      PetscBool isfinite;
+
+      PetscCall(KSPIDRSIsIterateFinite_Private(ksp, col, &isfinite));
+      if (!isfinite) {
+        rep->rnorm = col->trust.anchornorm; /* the solution is that iterate here, too */
+        continue;
+      }
+    }
     KSPIDRSColumnsAdd(&finite, col);
     if (!col->rec.added) KSPIDRSColumnsAdd(&unadded, col);
   }

@@ -4,6 +4,7 @@
      reliable update   once ||r|| has fallen: r = anchor - A z, vec_sol += z; rounding errors are relative to the present r
      verification      an r that meets the tolerance counts only if b - A x does. Else r = b - A x, until its norm stops falling
      restart           after a breakdown, from the present x with the shadow space of the next seed
+     check of x        ends a solve whose iterate grows along a null space, while ||r|| does not fall
 
    Reference: H.A. van der Vorst and Q. Ye, Residual replacement strategies for Krylov subspace iterative methods for the
    convergence of true residuals, SIAM J. Sci. Comput. 22 (2000)
@@ -109,6 +110,20 @@ PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* KSPIDRSIsIterateFinite_Private - Sets finite to PETSC_TRUE if z + U beta has no overflow. v is overwritten */
+PetscErrorCode KSPIDRSIsIterateFinite_Private(KSP ksp, KSPIDRSColumn *col, PetscBool *finite)
+{
+  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+  PetscReal            norm;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSVecZero(col->v));
+  PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &col->v)); /* v = z + U(:,0:columns) beta */
+  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &norm));
+  *finite = (PetscBool)!PetscIsInfOrNanReal(norm / col->scale);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* KSPIDRSAnchor_Private - Stores r as the residual of vec_sol, from which the next reliable update is computed */
 PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
 {
@@ -187,7 +202,9 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     rec->added       = PETSC_FALSE;
     col->trust.rnorm = col->trust.peak = 0.0;
     col->trust.anchornorm              = PETSC_MAX_REAL;
-    r[i]                               = col->r;
+    if (!col->trust.check)
+      col->trust.check = ksp->normtype == KSP_NORM_NONE ? PETSC_MAX_INT : IDRS_FIRST_CHECK(idrs->run->kind == KSP_IDRS_RUN_WHOLE);
+    r[i] = col->r;
   }
   if (ksp->normtype == KSP_NORM_NONE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSNorms_Private(ksp, cols, r, norms));
@@ -339,6 +356,34 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   KSPIDRSCheckIterate_Private - Suspends the recurrence if x has grown too much. If the matrix is singular, x may grow along a null
+   vector, on which r does not depend, until it overflows. The interval between two checks doubles
+*/
+PetscErrorCode KSPIDRSCheckIterate_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  const KSPIDRSColumns one   = KSPIDRSOneColumn(col);
+  KSPIDRSTrust        *trust = &col->trust;
+  PetscReal            norm, z;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->rep.sol, &norm));
+  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->z, &z));
+  norm += z / col->scale; /* a bound of ||x|| */
+  if (norm / trust->least > IDRS_MAX_DRIFT(!trust->progress.failures)) {
+    PetscCall(PetscInfo(ksp,
+                        "At iteration %" PetscInt_FMT
+                        " the norm of x is %g, and has been %g: the matrix may be singular, and b not in "
+                        "its range\n",
+                        col->rec.its, (double)norm, (double)trust->least));
+    col->rec.suspended = KSPIDRS_RUNAWAY;
+  }
+  if (norm > 0.0) trust->least = PetscMin(trust->least, norm);
+  trust->progress.failures = 1;
+  trust->check             = trust->check > PETSC_MAX_INT / 2 ? PETSC_MAX_INT : 2 * trust->check;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Ends a start that has broken down after k steps. If the k columns span an invariant Krylov space, r - G c = 0 for this c */
 static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -397,9 +442,10 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSRestart_Private - Restarts after a failure, from the present x with the next seed, unless x has converged or there were
-   too many restarts after breakdowns. If r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed iterate
-   is kept, and is the new x if the recurrence would soon be too far from it
+   KSPIDRSRestart_Private - Restarts after a failure, from the present x with the next seed, unless x has converged, has run away,
+   or there were too many restarts after breakdowns. If r is larger than the residual of vec_sol, vec_sol is the better x. The
+   smoothed iterate is kept, and is the new x if the recurrence would soon be too far from it. If the solve ends, its norm is
+   reported with the step that failed as one more iteration
 */
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -408,8 +454,10 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   KSPIDRSTrust      *trust     = &col->trust;
   KSPIDRSReported   *rep       = &col->rep;
   const PetscBool    breakdown = (PetscBool)(rec->suspended == KSPIDRS_BREAKDOWN),
+                  runaway      = (PetscBool)(rec->suspended == KSPIDRS_RUNAWAY),
                   continues = (PetscBool)(breakdown && !rec->given && IDRSStartIsKept(rec->step.start, rec->step.k, idrs->set.s));
   const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
+  const PetscInt       its  = rep->its;
   PetscReal            rnorm;
 
   PetscFunctionBegin;
@@ -429,11 +477,14 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
   if (rec->step.start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, col, &rnorm));
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  rep->its++;
   if (ksp->normtype != KSP_NORM_NONE) rep->rnorm = rnorm;
   PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
   if (!rep->reason && rnorm == 0.0) rep->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
+  if (!rep->reason && runaway) rep->reason = KSP_DIVERGED_BREAKDOWN;
   (void)IDRSProgressHalves(&trust->breakdowns, rnorm);
   if (!rep->reason && continues) {
+    rep->its = its;
     PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
     PetscCall(KSPIDRSContinueStart_Private(ksp, col));
     KSPIDRSSetReplacedNorm(trust, rnorm);
@@ -448,7 +499,11 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
       rep->reason = KSP_DIVERGED_BREAKDOWN;
     }
   }
-  if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  if (rep->reason) {
+    PetscCall(KSPIDRSMonitor_Private(ksp, col));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  rep->its = its;
   idrs->counts.restarts++;
   trust->restarts++;
   if (idrs->d && PetscMin(trust->rnorm, trust->anchornorm) > 1e-3 * KSPIDRSGrowthLimit(idrs, rnorm)) {

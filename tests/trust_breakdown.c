@@ -838,7 +838,7 @@ static PetscScalar Overflowing(PetscInt i, PetscInt j, PetscInt n)
 */
 static PetscErrorCode TestRunaway(void)
 {
-  const PetscInt    limits[] = {3, 50, 130, 200, 400, 1199, 10000};
+  const PetscInt    limits[] = {3, 50, 130, 200, 400, 485, 1199, 10000};
   const char *const types[]  = {PCPOLY, PCJACOBI};
 
   PetscFunctionBeginUser;

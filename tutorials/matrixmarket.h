@@ -19,7 +19,8 @@ typedef enum {
 
 typedef struct {
   InputFile            file;
-  char                *line, *next; /* the last line read, and the rest of it */
+  char                *buffer, *rest; /* what getline() has read, and the lines in it that are not read yet */
+  char                *line, *next;   /* the last line read, and the rest of it */
   size_t               size;
   PetscInt64           number;     /* number of that line, from 1 */
   PetscBool            coordinate; /* otherwise a dense array by columns */
@@ -34,20 +35,31 @@ typedef struct {
   PetscCheck(condition, PETSC_COMM_SELF, code, "%s: line %" PetscInt64_FMT " %s: %.60s", (mm)->file.name, (mm)->number, what, \
              (mm)->line)
 
-/* Reads the next line, without its end, which messages must not contain; more is PETSC_FALSE at the end of the file */
+/*
+   Reads the next line, without its end, which messages must not contain: LF, CR, or both. more is PETSC_FALSE at the end of the file
+*/
 static PetscErrorCode MatrixMarketLine(MatrixMarket *mm, PetscBool *more)
 {
-  ssize_t length;
-
   PetscFunctionBegin;
-  length   = getline(&mm->line, &mm->size, mm->file.stream);
-  *more    = (PetscBool)(length >= 0);
-  mm->next = mm->line;
-  if (!*more) PetscFunctionReturn(0);
+  *more = PETSC_TRUE;
+  if (!mm->rest || !*mm->rest) {
+    const ssize_t length = getline(&mm->buffer, &mm->size, mm->file.stream);
+
+    *more = (PetscBool)(length >= 0);
+    if (!*more) PetscFunctionReturn(0);
+    mm->line = mm->rest = mm->buffer;
+    MatrixMarketCheck(mm, mm->number == 0 || strlen(mm->line) == (size_t)length, PETSC_ERR_FILE_UNEXPECTED,
+                      "is damaged, it contains a zero byte");
+  }
   mm->number++;
-  MatrixMarketCheck(mm, mm->number == 1 || strlen(mm->line) == (size_t)length, PETSC_ERR_FILE_UNEXPECTED,
-                    "is damaged, it contains a zero byte");
-  mm->line[strcspn(mm->line, "\r\n")] = '\0';
+  mm->line = mm->next = mm->rest;
+  mm->rest += strcspn(mm->rest, "\r\n");
+  if (*mm->rest) {
+    char *end = mm->rest;
+
+    mm->rest += strncmp(end, "\r\n", 2) ? 1 : 2;
+    *end = '\0';
+  }
   PetscFunctionReturn(0);
 }
 
@@ -161,10 +173,10 @@ static PetscErrorCode MatrixMarketShow(const char line[], char shown[], size_t l
 /* Reads the header: kind of file and sizes */
 static PetscErrorCode MatrixMarketHeader(MatrixMarket *mm)
 {
-  const char *const objects[] = {"matrix"}, *const formats[] = {"coordinate", "array"},
-                    *const fields[]     = {"real", "double", "integer", "pattern", "complex"};
-  const char *const        symmetries[] = {"general", "symmetric", "skew-symmetric", "hermitian"}; /* as MatrixMarketSymmetry */
-  const char               banner[] = "%%MatrixMarket", wrong[] = "is damaged, where the sizes should be there is",
+  const char *const objects[] = {"matrix"}, *const formats[] = {"coordinate", "array"};
+  const char *const fields[]     = {"real", "double", "integer", "pattern", "complex", "unsigned-integer"};
+  const char *const symmetries[] = {"general", "symmetric", "skew-symmetric", "hermitian"}; /* as MatrixMarketSymmetry */
+  const char        banner[] = "%%MatrixMarket", wrong[] = "is damaged, where the sizes should be there is",
              large[] = "has a size too large for the integers of this PETSc; use one with 64-bit indices (make INDICES=64 petsc)";
   PetscInt  object, format, field, symmetry;
   PetscBool more;
@@ -320,7 +332,7 @@ static PetscErrorCode MatrixMarketOpen(MatrixMarket *mm, const char name[])
 static PetscErrorCode MatrixMarketClose(MatrixMarket *mm, PetscErrorCode ierr)
 {
   PetscFunctionBegin;
-  free(mm->line); /* of getline() */
+  free(mm->buffer); /* of getline() */
   PetscCall(InputFileEnd(&mm->file, ierr));
   PetscFunctionReturn(0);
 }

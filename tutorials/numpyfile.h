@@ -43,6 +43,14 @@ static PetscErrorCode NumpySeek(InputFile *file, uint64_t offset)
   PetscFunctionReturn(0);
 }
 
+/* Returns the value of a signed integer that was read without its sign */
+static int64_t NumpySign(uint64_t bits, int width)
+{
+  const int unused = 64 - 8 * width;
+
+  return (int64_t)(bits << unused) >> unused;
+}
+
 /* Finds the value of a key of the header, a literal of Python: {'descr': '<f8', 'fortran_order': False, 'shape': (30, 2), } */
 static PetscErrorCode NumpyKey(NumpyArray *array, const char header[], const char key[], const char **value)
 {
@@ -86,7 +94,7 @@ static PetscErrorCode NumpyArrayHeader(NumpyArray *array)
   PetscCall(NumpyKey(array, header, "'shape':", &value));
   array->shape[0] = array->shape[1] = 1;
   array->dimensions                 = 0;
-  for (value++; isdigit((unsigned char)*value); array->dimensions++) {
+  for (value += *value == '('; isdigit((unsigned char)*value); array->dimensions++) {
     PetscInt64 size = (PetscInt64)strtoll(value, &end, 10);
 
     PetscCheck(array->dimensions < 2, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: is an array of more than two dimensions",
@@ -103,13 +111,14 @@ static PetscErrorCode NumpyArrayHeader(NumpyArray *array)
 /* Reads the next number */
 static PetscErrorCode NumpyArrayNext(NumpyArray *array, PetscScalar *value)
 {
-  const char   *name  = array->file.name;
-  const int     parts = array->kind == 'c' ? 2 : 1, width = array->width / parts;
-  unsigned char bytes[8];
-  double        part[2] = {0.0, 0.0};
+  const char     *name  = array->file.name;
+  const int       parts = array->kind == 'c' ? 2 : 1, width = array->width / parts;
+  const PetscBool real = (PetscBool)(array->kind == 'f' || array->kind == 'c');
+  unsigned char   bytes[8];
+  double          part[2] = {0.0, 0.0};
 
   PetscFunctionBegin;
-  PetscCheck(strchr(array->kind == 'f' || array->kind == 'c' ? "48" : "1248", '0' + width), PETSC_COMM_SELF, PETSC_ERR_SUP,
+  PetscCheck(width == 4 || width == 8 || (!real && (width == 1 || width == 2)), PETSC_COMM_SELF, PETSC_ERR_SUP,
              "%s: numbers of type %c%d are not read", name, array->kind, array->width);
   PetscCheck(parts == 1 || PetscDefined(USE_COMPLEX), PETSC_COMM_SELF, PETSC_ERR_SUP,
              "%s: has complex entries, and this PETSc has real scalars; use one with complex scalars (make PETSC_DIR=..., or make "
@@ -120,13 +129,9 @@ static PetscErrorCode NumpyArrayNext(NumpyArray *array, PetscScalar *value)
 
     PetscCall(NumpyRead(&array->file, bytes, (size_t)width));
     bits = NumpyBytes(bytes, width, array->bigendian);
-    if (array->kind == 'i') {
-      const int unused = 64 - 8 * width;
-
-      part[i] = (double)((int64_t)(bits << unused) >> unused); /* extends the sign */
-    } else if (array->kind == 'u' || array->kind == 'b') {
-      part[i] = (double)bits;
-    } else if (width == 4) {
+    if (array->kind == 'i') part[i] = (double)NumpySign(bits, width);
+    else if (!real) part[i] = (double)bits;
+    else if (width == 4) {
       const uint32_t bits32 = (uint32_t)bits;
       float          number;
 
@@ -148,12 +153,14 @@ static PetscErrorCode NumpyArrayNext(NumpyArray *array, PetscScalar *value)
 static PetscErrorCode NumpyArrayIndex(NumpyArray *array, PetscInt64 low, PetscInt64 high, PetscInt64 *index)
 {
   unsigned char bytes[8];
+  uint64_t      bits;
 
   PetscFunctionBegin;
   PetscCheck((array->kind == 'i' || array->kind == 'u') && (array->width == 4 || array->width == 8), PETSC_COMM_SELF,
              PETSC_ERR_FILE_UNEXPECTED, "%s: is damaged, an index is no integer", array->file.name);
   PetscCall(NumpyRead(&array->file, bytes, (size_t)array->width));
-  *index = (PetscInt64)NumpyBytes(bytes, array->width, array->bigendian);
+  bits   = NumpyBytes(bytes, array->width, array->bigendian);
+  *index = (PetscInt64)(array->kind == 'i' ? NumpySign(bits, array->width) : (int64_t)bits);
   PetscCheck(*index >= low && *index <= high, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
              "%s: is damaged, an index %" PetscInt64_FMT " is not from %" PetscInt64_FMT " to %" PetscInt64_FMT, array->file.name,
              *index, low, high);
@@ -183,13 +190,13 @@ static PetscErrorCode NumpyArrayBody(NumpyArray *array, FileEntries *entries)
 }
 
 /*
-   Opens a member of a zip archive: finds it in the directory at the end of the archive, and decompresses it by gzip, with the head
-   and tail that are missing in the archive
+   Opens a member of a zip archive: finds it in the directory at the end of the archive, and cuts it out, so that nothing behind it
+   is read. If it is compressed, gzip decompresses it, with the head and tail that are missing in the archive
 */
 static PetscErrorCode NumpyZipOpen(InputFile *file, const char name[], const char member[])
 {
   unsigned char end[22], entry[46], local[30];
-  char          title[64], tail[64] = "", command[PETSC_MAX_PATH_LEN + 256];
+  char          title[64], tail[64] = "", part[PETSC_MAX_PATH_LEN + 64], command[PETSC_MAX_PATH_LEN + 256];
   uint64_t      number, size, offset;
 
   PetscFunctionBegin;
@@ -223,16 +230,18 @@ static PetscErrorCode NumpyZipOpen(InputFile *file, const char name[], const cha
   PetscCall(NumpySeek(file, offset));
   PetscCall(NumpyRead(file, local, sizeof(local)));
   offset += sizeof(local) + NumpyBytes(local + 26, 2, PETSC_FALSE) + NumpyBytes(local + 28, 2, PETSC_FALSE);
-  PetscCall(NumpySeek(file, offset));
-  if (NumpyBytes(entry + 10, 2, PETSC_FALSE) == 0) PetscFunctionReturn(0); /* not compressed */
   (void)fclose(file->stream);
   file->stream = NULL;
+  PetscCall(PetscSNPrintf(part, sizeof(part), "tail -c +%" PetscInt64_FMT " '%s' | head -c %" PetscInt64_FMT,
+                          (PetscInt64)offset + 1, name, (PetscInt64)size));
   /* checksum and size of the decompressed data */
   for (int i = 0; i < 8; i++) (void)sprintf(tail + 4 * i, "\\%03o", entry[i < 4 ? 16 + i : 20 + i]);
-  PetscCall(PetscSNPrintf(command, sizeof(command),
-                          "{ printf '\\037\\213\\010\\000\\000\\000\\000\\000\\000\\003'; tail -c +%" PetscInt64_FMT
-                          " '%s' | head -c %" PetscInt64_FMT "; printf '%s'; } 2>/dev/null | gzip -dc 2>/dev/null",
-                          (PetscInt64)offset + 1, name, (PetscInt64)size, tail));
+  if (NumpyBytes(entry + 10, 2, PETSC_FALSE) == 0) PetscCall(PetscSNPrintf(command, sizeof(command), "%s", part));
+  else
+    PetscCall(PetscSNPrintf(
+      command, sizeof(command),
+      "{ printf '\\037\\213\\010\\000\\000\\000\\000\\000\\000\\003'; %s; printf '%s'; } 2>/dev/null | gzip -dc 2>/dev/null", part,
+      tail));
   PetscCall(InputFilePipe(file, command));
   PetscFunctionReturn(0);
 }
@@ -249,6 +258,17 @@ static PetscErrorCode NumpyZipArray(NumpyArray *array, const char name[], const 
   PetscFunctionReturn(0);
 }
 
+/* Checks that an array has one dimension of this length */
+static PetscErrorCode NumpyArrayLength(const NumpyArray *array, const char part[], PetscInt64 length)
+{
+  PetscFunctionBegin;
+  PetscCheck(array->dimensions == 1 && array->shape[0] == length, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+             "%s: is damaged, %s has %d dimensions, the first of length %" PetscInt64_FMT
+             "; according to shape and data it has one of length %" PetscInt64_FMT,
+             array->file.name, part, array->dimensions, array->shape[0], length);
+  PetscFunctionReturn(0);
+}
+
 typedef struct {
   NumpyArray format, shape, data, first, second; /* first, second: indptr and indices, or row and col */
 } NumpySparse;
@@ -257,7 +277,7 @@ static PetscErrorCode NumpySparseBody(NumpySparse *sparse, const char name[], Fi
 {
   char       format[5] = "", letter[4];
   PetscBool  coo, csr;
-  PetscInt64 count, sizes[2], major = -1, end = 0;
+  PetscInt64 count, sizes[2], majors, end = 0;
 
   PetscFunctionBegin;
   PetscCall(NumpyZipArray(&sparse->format, name, "format"));
@@ -270,25 +290,30 @@ static PetscErrorCode NumpySparseBody(NumpySparse *sparse, const char name[], Fi
   PetscCheck(coo || csr || !strcmp(format, "csc"), PETSC_COMM_SELF, PETSC_ERR_SUP,
              "%s: is a matrix of format %s; save it as tocsr()", name, format);
   PetscCall(NumpyZipArray(&sparse->shape, name, "shape"));
-  for (int i = 0; i < 2; i++) PetscCall(NumpyArrayIndex(&sparse->shape, 0, PETSC_MAX_INT, &sizes[i]));
+  PetscCall(NumpyArrayLength(&sparse->shape, "shape", 2));
+  for (int i = 0; i < 2; i++) PetscCall(NumpyArrayIndex(&sparse->shape, 0, PETSC_MAX_INT - 1, &sizes[i]));
   PetscCall(FileEntriesBegin(entries, name, sizes[0], sizes[1]));
   PetscCall(NumpyZipArray(&sparse->data, name, "data"));
   PetscCall(NumpyZipArray(&sparse->first, name, coo ? "row" : "indptr"));
   PetscCall(NumpyZipArray(&sparse->second, name, coo ? "col" : "indices"));
-  count = sparse->data.shape[0];
+  count  = sparse->data.shape[0];
+  majors = coo ? 1 : sizes[csr ? 0 : 1];
+  PetscCall(NumpyArrayLength(&sparse->data, "data", count));
+  PetscCall(NumpyArrayLength(&sparse->first, coo ? "row" : "indptr", coo ? count : majors + 1));
+  PetscCall(NumpyArrayLength(&sparse->second, coo ? "col" : "indices", count));
   if (!coo) PetscCall(NumpyArrayIndex(&sparse->first, 0, 0, &end));
-  for (PetscInt64 k = 0; k < count; k++) {
-    PetscInt64  i, j;
-    PetscScalar value = 0.0;
+  for (PetscInt64 major = 0, k = 0; major < majors; major++) {
+    if (coo) end = count;
+    else PetscCall(NumpyArrayIndex(&sparse->first, end, count, &end)); /* the arrays may be longer than the last end */
+    for (; k < end; k++) {
+      PetscInt64  i     = major, j;
+      PetscScalar value = 0.0;
 
-    for (; !coo && k == end && major + 1 < sizes[csr ? 0 : 1]; major++)
-      PetscCall(NumpyArrayIndex(&sparse->first, end, count, &end));
-    if (!coo && k == end) break; /* the arrays may be longer than the number of entries */
-    i = major;
-    if (coo) PetscCall(NumpyArrayIndex(&sparse->first, 0, sizes[0] - 1, &i));
-    PetscCall(NumpyArrayIndex(&sparse->second, 0, sizes[csr || coo ? 1 : 0] - 1, &j));
-    PetscCall(NumpyArrayNext(&sparse->data, &value));
-    PetscCall(FileEntriesAdd(entries, (PetscInt)(csr || coo ? i : j), (PetscInt)(csr || coo ? j : i), value));
+      if (coo) PetscCall(NumpyArrayIndex(&sparse->first, 0, sizes[0] - 1, &i));
+      PetscCall(NumpyArrayIndex(&sparse->second, 0, sizes[csr || coo ? 1 : 0] - 1, &j));
+      PetscCall(NumpyArrayNext(&sparse->data, &value));
+      PetscCall(FileEntriesAdd(entries, (PetscInt)(csr || coo ? i : j), (PetscInt)(csr || coo ? j : i), value));
+    }
   }
   PetscFunctionReturn(0);
 }

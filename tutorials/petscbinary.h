@@ -9,6 +9,8 @@
 #include <petscmat.h>
 #include "inputfile.h"
 
+#define BINARY_MOST (INT64_MAX / 64) /* no size is larger, so that numbers of bytes do not overflow */
+
 typedef struct {
   InputFile  file;
   int        width;      /* bytes of an integer */
@@ -52,7 +54,7 @@ static PetscErrorCode BinaryFileIntegers(BinaryFile *binary, PetscInt64 count, P
     PetscCheck(read, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", binary->file.name);
     PetscCheck(value >= 0 && value <= high, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
                "%s: is damaged, %s %" PetscInt64_FMT " is not from 0 to %" PetscInt64_FMT, binary->file.name, what, value, high);
-    *sum += value;
+    *sum = PetscMin(*sum + value, BINARY_MOST + 1); /* without overflow */
   }
   PetscFunctionReturn(0);
 }
@@ -129,6 +131,8 @@ static PetscErrorCode BinaryFileObject(BinaryFile *binary, PetscBool matrix)
   for (int i = 0; i < count; i++) {
     PetscCall(BinaryFileNext(binary, &binary->numbers[i], &more));
     PetscCheck(more, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s: ends too early, it is cut off: fetch it again", binary->file.name);
+    PetscCheck(binary->numbers[i] <= BINARY_MOST, PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED,
+               "%s: is damaged, it has a size of %" PetscInt64_FMT, binary->file.name, binary->numbers[i]);
   }
   if (matrix) PetscCall(BinaryFileRows(binary));
   else

@@ -12,6 +12,7 @@ for each preconditioner.\n\
   -limit seconds            time limit of one solve or set-up (default 10); one that takes more than twice this and five seconds\n\
                             is killed\n\
   -total seconds            no run begins after this time (default 60)\n\
+  -structural_rank          begin with the structural rank of the matrix (petscidrs-advise always does)\n\
 PETSc's options apply to all methods: -ksp_rtol 1e-8, -ksp_max_it, -ksp_gmres_restart, -pc_factor_levels, ...\n\
 If PETSc can use a GPU, the runs use it, unless the options are -mat_type aij -vec_type standard. The program also runs on\n\
 several processes.\n\n";
@@ -24,11 +25,13 @@ several processes.\n\n";
    All methods test the norm of the same residual: preconditioned from the right, or from the left with the unpreconditioned norm
    (cg). The preconditioner is set up once for all methods. Each run begins with a few iterations that are not counted: they are a
    warm-up, and determine the number of iterations that fit into the time limit, so that no clock is read during the timed run.
-   Set-ups and solves are repeated until they add up to ENOUGH; the shortest counts, since the others were disturbed.
+   Set-ups and solves are repeated until they add up to ENOUGH, and at least once unless the first took SURE; the shortest counts,
+   since the others were disturbed.
 
    The program prints lines of fields, separated by tabs:
 
      system  the system, the number of methods, 1 if the matrix suits icc, else 0
+     rank    1 if the structural rank is too small, else 0; what to print about it
      begin   options of the run or set-up that begins
      run     0 if correct, 1 if not, 2 if there is no solution; seconds or residual norm; options; all options to paste; the other
              columns of the table
@@ -49,13 +52,14 @@ several processes.\n\n";
 #define TRIAL   30    /* iterations that are not counted; also the restart of GMRES */
 #define SAMPLES 200   /* of a history */
 #define ENOUGH  0.1   /* seconds of repeated set-ups or solves */
+#define SURE    1.0   /* seconds of a first set-up or solve that is not repeated */
 #define HISTORY 20000 /* longest history */
 
 typedef struct {
   char        name[128], options[384], reason[sizeof(attempt.text) + 32]; /* for the table, and to paste */
   const char *side;                                                       /* option for the side of the preconditioner */
-  PetscInt    its, vectors;                                               /* vectors: number of work vectors, 0 if unknown */
-  PetscReal   matvecs, setup, memory, solve, residual;                    /* memory: bytes of the preconditioner */
+  PetscInt    its, matvecs, vectors;                                      /* vectors: number of work vectors, 0 if unknown */
+  PetscReal   setup, memory, solve, residual;                             /* memory: bytes of the preconditioner */
   PetscBool   right;                                                      /* converged, and the true residual meets the tolerance */
 } Run;
 
@@ -63,39 +67,13 @@ typedef struct {
   MPI_Comm       comm;
   Mat            A;
   Vec            b, x, r;
-  PetscReal      limit, total, bnorm, rtol;
+  PetscReal      limit, total, rtol;
+  PetscReal      scale, bnorm; /* largest modulus of an entry of b, and the norm of b / scale, which does not overflow */
   PetscLogDouble begin;
   PetscBool      hermitian, positive; /* positive: hermitian with a positive diagonal */
   /* of the preconditioner: its type, a name for the table, and all options, to paste after -pc_type */
   char pctype[64], pcname[128], pcoptions[256];
 } Advice;
-
-/* Numbers of events so far: matvecs and applications of the preconditioner */
-typedef struct {
-  PetscInt matvecs, applications;
-} Events;
-
-static PetscErrorCode EventsCount(Events *events)
-{
-  PetscLogEvent      event;
-  PetscEventPerfInfo info;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatvecsCount(&events->matvecs));
-  PetscCall(PetscLogEventGetId("PCApply", &event));
-  PetscCall(PetscLogEventGetPerfInfo(0, event, &info));
-  events->applications = info.count;
-  PetscFunctionReturn(0);
-}
-
-static PetscErrorCode EventsSince(const Events *before, Events *events)
-{
-  PetscFunctionBeginUser;
-  PetscCall(EventsCount(events));
-  events->matvecs -= before->matvecs;
-  events->applications -= before->applications;
-  PetscFunctionReturn(0);
-}
 
 /* Returns the same time on all processes, whose decisions depend on it */
 static PetscErrorCode SecondsSince(MPI_Comm comm, PetscLogDouble start, PetscReal *seconds)
@@ -193,12 +171,16 @@ static PetscErrorCode WatchStop(void)
   PetscFunctionReturn(0);
 }
 
+/* Returns PETSC_TRUE if a set-up or solve that took the seconds of sum in several times is repeated */
+static PetscBool Repeats(PetscReal sum, int times)
+{
+  return (PetscBool)(sum < ENOUGH || (times == 1 && sum < SURE));
+}
+
 /*
-   Sets up a preconditioner and applies it once. This may fail, also on some processes only. usage is the cost of one application,
-   memory are the bytes of all processes
+   Sets up a preconditioner and applies it once. This may fail, also on some processes only. memory are the bytes of all processes
 */
-static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, PetscReal *memory, Events *usage,
-                                        PetscBool *failed)
+static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *seconds, PetscReal *memory, PetscBool *failed)
 {
   enum {
     CREATE,
@@ -207,7 +189,6 @@ static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *se
     APPLY,
     STEPS
   };
-  Events         before;
   PetscLogDouble start;
   PetscReal      allocated;
   PC             pc;
@@ -222,7 +203,6 @@ static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *se
   for (int step = 0; step < STEPS && !*failed; step++) {
     PetscErrorCode ierr = 0;
 
-    PetscCall(EventsCount(&before));
     PetscCall(AttemptBegin());
     switch (step) {
     case CREATE:
@@ -243,7 +223,6 @@ static PetscErrorCode PreconditionerTry(Advice *advice, PC *newpc, PetscReal *se
     if (step != APPLY) PetscCall(SecondsSince(advice->comm, start, seconds));
   }
   PetscCall(WatchStop());
-  PetscCall(EventsSince(&before, usage));
   PetscCall(MemoryInUse(advice->comm, memory));
   *memory = PetscMax(*memory - allocated, (PetscReal)0.0);
   *newpc  = pc;
@@ -269,12 +248,11 @@ static PetscErrorCode TimedSolve(Advice *advice, KSP ksp, PetscReal *seconds, Pe
 }
 
 /* Solves, after some iterations that show how many iterations the time limit allows */
-static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage, Run *run, PetscBool *failed)
+static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, Run *run, PetscBool *failed)
 {
-  PetscReal          rtol, atol, dtol, rnorm, allowed;
-  PetscInt           maxits, its;
+  PetscReal          rtol, atol, dtol, rnorm, allowed, sum, seconds;
+  PetscInt           maxits, its, before;
   PetscBool          limited = PETSC_FALSE;
-  Events             before, events;
   KSPConvergedReason reason;
 
   PetscFunctionBeginUser;
@@ -287,12 +265,15 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
     limited = (PetscBool)(allowed < maxits);
     PetscCall(KSPSetTolerances(ksp, rtol, atol, dtol, limited ? PetscMax((PetscInt)allowed, 1) : maxits));
     PetscCall(KSPSetResidualHistory(ksp, NULL, HISTORY, PETSC_TRUE));
-    PetscCall(EventsCount(&before));
+    PetscCall(MatvecsCount(&before));
     PetscCall(TimedSolve(advice, ksp, &run->solve, failed));
-    PetscCall(EventsSince(&before, &events));
-    for (PetscReal seconds, sum = run->solve; !*failed && sum < ENOUGH; sum += seconds) {
+    PetscCall(MatvecsCount(&run->matvecs));
+    run->matvecs -= before;
+    sum = run->solve;
+    for (int times = 1; !*failed && Repeats(sum, times); times++) {
       PetscCall(TimedSolve(advice, ksp, &seconds, failed));
       run->solve = PetscMin(run->solve, seconds);
+      sum += seconds;
     }
   }
   if (*failed) {
@@ -301,14 +282,12 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
   }
   PetscCall(KSPGetIterationNumber(ksp, &run->its));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
-  /* without the matvecs of the preconditioner */
-  run->matvecs = PetscMax(events.matvecs - (PetscReal)usage->matvecs * events.applications / PetscMax(usage->applications, 1),
-                          (PetscReal)0.0);
   PetscCall(MatMult(advice->A, advice->x, advice->r));
   PetscCall(VecAYPX(advice->r, -1.0, advice->b));
+  PetscCall(VecScale(advice->r, (PetscReal)1.0 / advice->scale));
   PetscCall(VecNorm(advice->r, NORM_2, &rnorm));
-  run->residual = advice->bnorm > 0.0 ? rnorm / advice->bnorm : rnorm;
-  run->right    = (PetscBool)(reason > 0 && rnorm <= 1.1 * PetscMax(rtol * advice->bnorm, atol));
+  run->residual = rnorm / advice->bnorm;
+  run->right    = (PetscBool)(reason > 0 && rnorm <= 1.1 * PetscMax(rtol * advice->bnorm, atol / advice->scale));
   advice->rtol  = rtol;
   if (reason == KSP_DIVERGED_ITS && limited) PetscCall(PetscStrncpy(run->reason, "out of time", sizeof(run->reason)));
   else if (reason > 0 && !run->right)
@@ -321,9 +300,9 @@ static PetscErrorCode LimitedSolve(Advice *advice, KSP ksp, const Events *usage,
 /* Collects the options of the command line to paste: without the options of the system, of this program and of the run */
 static PetscErrorCode OptionsGiven(char given[], size_t length)
 {
-  const char *const own[] = {"-f",        "-b",        "-column",           "-rhs",      "-solvers",
-                             "-limit",    "-total",    "-pc_type",          "-ksp_rtol", "-dll_append",
-                             "-mat_type", "-vec_type", "-use_gpu_aware_mpi"};
+  const char *const own[] = {
+    "-f",        "-b",          "-column",   "-rhs",      "-solvers",           "-limit",          "-total", "-pc_type",
+    "-ksp_rtol", "-dll_append", "-mat_type", "-vec_type", "-use_gpu_aware_mpi", "-structural_rank"};
   const char *const set[] = {"-mat_type", "-vec_type", "-use_gpu_aware_mpi"}; /* this program may have set them */
   char            **args, value[PETSC_MAX_PATH_LEN];
   int               count;
@@ -382,8 +361,8 @@ static PetscErrorCode PrintRun(const Advice *advice, const Run *run)
     if (run->vectors)
       PetscCall(PetscSNPrintf(work, sizeof(work), "%.3g",
                               1e-6 * ((double)n * sizeof(PetscScalar) * (double)run->vectors + (double)run->memory)));
-    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9.0f %9.5f %9.5f %9.5f %11.2e %9s  ", run->its, (double)run->matvecs,
-                          (double)run->setup, (double)run->solve, (double)total, (double)run->residual, work));
+    PetscCall(PetscPrintf(advice->comm, "%7" PetscInt_FMT " %9" PetscInt_FMT " %9.5f %9.5f %9.5f %11.2e %9s  ", run->its,
+                          run->matvecs, (double)run->setup, (double)run->solve, (double)total, (double)run->residual, work));
   }
   PetscCall(PetscPrintf(advice->comm, "%s\n", run->reason));
   PetscFunctionReturn(0);
@@ -401,8 +380,7 @@ static PetscErrorCode PrintHistory(const Advice *advice, KSP ksp, const Run *run
   PetscCall(PetscPrintf(advice->comm, "history\t%s\t%g\t", run->name, (double)run->solve));
   for (PetscInt k = 0; k < count; k++)
     PetscCall(PetscPrintf(advice->comm, "%s%.3g", k ? " " : "",
-                          (double)(norms[(PetscInt)((PetscInt64)k * (n - 1) / (count - 1))] /
-                                   (advice->bnorm > 0.0 ? advice->bnorm : (PetscReal)1.0))));
+                          (double)(norms[(PetscInt)((PetscInt64)k * (n - 1) / (count - 1))] / advice->scale / advice->bnorm)));
   PetscCall(PetscPrintf(advice->comm, "\n"));
   PetscFunctionReturn(0);
 }
@@ -465,7 +443,7 @@ static PetscErrorCode SolverSide(Advice *advice, KSP ksp, const char **option)
 }
 
 /* Tries one method with the preconditioner, which has been set up */
-static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, PetscReal memory, const Events *usage)
+static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, PetscReal setup, PetscReal memory)
 {
   Run       run = {.setup = setup, .memory = memory};
   char      type[64], option[64], method[128];
@@ -485,7 +463,7 @@ static PetscErrorCode SolverTry(Advice *advice, const char solver[], PC pc, Pets
   PetscCall(KSPSetPC(ksp, pc));
   PetscCall(SolverSide(advice, ksp, &run.side));
   PetscCall(WorkVectors(ksp, type, s, &run.vectors));
-  PetscCall(LimitedSolve(advice, ksp, usage, &run, &failed));
+  PetscCall(LimitedSolve(advice, ksp, &run, &failed));
   PetscCall(PrintRun(advice, &run));
   if (!failed) PetscCall(PrintHistory(advice, ksp, &run));
   if (!failed) PetscCall(KSPDestroy(&ksp)); /* otherwise the preconditioner may hold work vectors of the method */
@@ -549,10 +527,9 @@ static PetscErrorCode OptionsUnread(PetscBool preconditioner, char unread[], siz
 static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solvers[])
 {
   PC        pc;
-  PetscReal setup = 0.0, memory, again, elapsed;
+  PetscReal setup = 0.0, memory, again, elapsed, sum, seconds;
   int       made  = 0;
   char      unread[512];
-  Events    usage;
   PetscBool failed, suited = PETSC_TRUE;
 
   PetscFunctionBeginUser;
@@ -561,19 +538,21 @@ static PetscErrorCode PreconditionerRuns(Advice *advice, int count, char *solver
   if (!suited) made = count;
   else if (elapsed <= advice->total) {
     PetscCall(PetscPrintf(advice->comm, "begin\t-pc_type %s\n", advice->pcname));
-    PetscCall(PreconditionerTry(advice, &pc, &setup, &memory, &usage, &failed));
-    for (PetscReal seconds, sum = setup; !failed && sum < ENOUGH; sum += seconds) {
+    PetscCall(PreconditionerTry(advice, &pc, &setup, &memory, &failed));
+    sum = setup;
+    for (int times = 1; !failed && Repeats(sum, times); times++) {
       PetscCall(PCDestroy(&pc));
-      PetscCall(PreconditionerTry(advice, &pc, &seconds, &again, &usage, &failed));
+      PetscCall(PreconditionerTry(advice, &pc, &seconds, &again, &failed));
       setup  = PetscMin(setup, seconds);
       memory = PetscMax(memory, again); /* a part of it stays with the matrix */
+      sum += seconds;
     }
     if (failed) { /* PCDestroy() might free b, which a PC that failed in PCApply() may still hold */
       PetscCall(PreconditionerSkip(advice, "set-up failed", attempt.text));
       made = count;
     } else {
       for (; made < count && elapsed <= advice->total; made++) {
-        PetscCall(SolverTry(advice, solvers[made], pc, setup, memory, &usage));
+        PetscCall(SolverTry(advice, solvers[made], pc, setup, memory));
         PetscCall(SecondsSince(advice->comm, advice->begin, &elapsed));
       }
       PetscCall(PCDestroy(&pc));
@@ -718,6 +697,61 @@ static PetscErrorCode MatrixLook(Advice *advice)
   PetscFunctionReturn(0);
 }
 
+/*
+   Computes the structural rank with MatGetMatching() of the plugin. On several processes the sum of the ranks of the diagonal blocks
+   may be smaller: then the first process matches the whole matrix. rank is -1 if the plugin is not loaded
+*/
+static PetscErrorCode StructuralRank(Mat A, PetscInt *rank)
+{
+  const MPI_Comm comm = PetscObjectComm((PetscObject)A);
+  PetscErrorCode (*matching)(Mat, IS *, Vec *, Vec *, PetscInt *);
+  PetscMPIInt size, me;
+  PetscInt    n;
+  IS          all;
+  Mat        *whole;
+
+  PetscFunctionBeginUser;
+  *rank = -1;
+  PetscCall(PetscDLSym(NULL, "MatGetMatching", (void **)&matching));
+  if (!matching) PetscFunctionReturn(0);
+  PetscCall((*matching)(A, NULL, NULL, NULL, rank));
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (*rank == n || size == 1) PetscFunctionReturn(0);
+  PetscCallMPI(MPI_Comm_rank(comm, &me));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, n, 0, 1, &all));
+  PetscCall(MatCreateSubMatrices(A, me ? 0 : 1, &all, &all, MAT_INITIAL_MATRIX, &whole));
+  if (!me) PetscCall((*matching)(whole[0], NULL, NULL, NULL, rank));
+  PetscCall(MatDestroySubMatrices(me ? 0 : 1, &whole));
+  PetscCall(ISDestroy(&all));
+  PetscCallMPI(MPI_Bcast(rank, 1, MPIU_INT, 0, comm));
+  PetscFunctionReturn(0);
+}
+
+/* Prints the structural rank, and a warning if it is too small. There is none if the matrix is of another type than MATAIJ */
+static PetscErrorCode PrintRank(Advice *advice)
+{
+  PetscErrorCode ierr;
+  PetscInt       rank, n;
+  PetscBool      failed;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscPrintf(advice->comm, "begin\tstructural rank\n"));
+  PetscCall(WatchStart(advice));
+  PetscCall(AttemptBegin());
+  ierr = StructuralRank(advice->A, &rank);
+  PetscCall(AttemptEnd(advice->comm, ierr, &failed));
+  PetscCall(WatchStop());
+  if (failed || rank < 0) PetscFunctionReturn(0);
+  PetscCall(MatGetSize(advice->A, &n, NULL));
+  PetscCall(PetscPrintf(advice->comm, "rank\t%d\tstructural rank: %" PetscInt_FMT " of %" PetscInt_FMT " rows%s\n", rank < n, rank,
+                        n,
+                        rank < n ? ". The matrix is singular, whatever the values of its nonzeros are: no run can be expected to "
+                                   "converge. Check the model, see docs/troubleshooting.md"
+                                 : ""));
+  PetscFunctionReturn(0);
+}
+
 /* Reads the second right-hand side of the file; it is an error if there is only one */
 static PetscErrorCode SecondRead(Advice *advice)
 {
@@ -742,11 +776,14 @@ static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool
   int            count;
   PetscMPIInt    size;
   PetscErrorCode ierr;
-  PetscBool      failed, exists;
+  PetscBool      failed, exists, first;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(advice->A, &advice->x, &advice->r));
-  PetscCall(VecNorm(advice->b, NORM_2, &advice->bnorm));
+  PetscCall(VecNorm(advice->b, NORM_INFINITY, &advice->scale));
+  PetscCall(VecAXPBY(advice->r, (PetscReal)1.0 / advice->scale, 0.0, advice->b)); /* VecCopy() would copy the norm, too */
+  PetscCall(VecNorm(advice->r, NORM_2, &advice->bnorm));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-structural_rank", &first));
   PetscCall(AttemptBegin());
   ierr = MatrixLook(advice);
   PetscCall(AttemptEnd(advice->comm, ierr, &failed));
@@ -766,6 +803,7 @@ static PetscErrorCode AdviceGive(Advice *advice, const char heading[], PetscBool
     PetscCallMPI(MPI_Comm_size(advice->comm, &size));
     PetscCall(PetscPrintf(advice->comm, "system\t%s; processes: %d; at most %.4g s per solve, %.4g s in total\t%d\t%d\n", heading,
                           size, (double)advice->limit, (double)advice->total, count, advice->positive && size == 1));
+    if (first) PetscCall(PrintRank(advice));
     PetscCall(AttemptBegin());
     ierr = SecondRead(advice);
     PetscCall(AttemptEnd(advice->comm, ierr, &failed));

@@ -291,6 +291,40 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The view of an automatic choice names the reason why it is not the GPU, also if the program has set the type of the matrix */
+static PetscErrorCode TestReason(Mat A)
+{
+#if defined(PETSCIDRS_HAVE_CUDA)
+  const char key[] = "no faster one: ... of type cuda; ... aij: ... MatConvert()";
+#else
+  const char key[] = "no faster one: ... built without CUDA";
+#endif
+  PetscInt host, reasons;
+  Mat      B;
+  Vec      b, x;
+  KSP      ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatCreateVecs(B, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPSetOperators(ksp, B, B));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(ViewNumbers((PetscObject)ksp, "implementation host", 0, NULL, &host));
+  PetscCall(ViewNumbers((PetscObject)ksp, key, 0, NULL, &reasons));
+  PetscCall(
+    ComplainIf(host != 1 || reasons != 1, "%" INT " lines with implementation host, %" INT " with the reason", host, reasons));
+  PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(ViewNumbers((PetscObject)ksp, "no faster one", 0, NULL, &reasons));
+  PetscCall(ComplainIf(reasons != 0, "a reason although the back end was asked for"));
+  PetscCall(DestroyAll(&ksp, &b, &x, &B));
+  PetscCall(Verdict("the reason for the host"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat A;
@@ -307,6 +341,7 @@ int main(int argc, char **argv)
   PetscCall(TestOrders(A, b, x));
   PetscCall(TestAfterSetUp(A, b, x, P));
   PetscCall(TestOperators(A, b, x));
+  PetscCall(TestReason(A));
   PetscCall(VecDestroyVecs(2, &P));
   PetscCall(DestroyAll(&b, &x, &A));
   PetscCall(PetscFinalize());

@@ -47,10 +47,15 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
   const char     *why       = NULL;
   PetscMPIInt     trouble[3]; /* no back end runs; only Vec calls run; not on a device */
   PetscBool       built = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  const char *missing = NULL;
+#else
+  const char *missing = "this library was built without CUDA";
+#endif
 
   PetscFunctionBegin;
   *passes    = NULL;
-  *slower    = NULL;
+  *slower    = automatic ? missing : NULL;
   *alldevice = PETSC_FALSE;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSPassList) && !*passes; i++) {
     PetscBool named;

@@ -230,6 +230,28 @@ static PetscErrorCode KSPIDRSViewRecycle_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Prints why no faster back end runs. If the vectors are not on a GPU, the program has probably set the type of the matrix itself */
+static PetscErrorCode KSPIDRSViewSlower_Private(KSP ksp, PetscViewer viewer, const char slower[])
+{
+  char hint[128] = "";
+#if defined(PETSCIDRS_HAVE_CUDA)
+  Mat       A;
+  PetscBool cuda, aij;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)((KSP_IDRS *)ksp->data)->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (!cuda && aij)
+    PetscCall(PetscSNPrintf(hint, sizeof(hint), "; the matrix is of type %s: use -mat_type aijcusparse or MatConvert()",
+                            ((PetscObject)A)->type_name));
+#else
+  PetscFunctionBegin;
+#endif
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s%s\n", slower, hint));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
 {
   KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
@@ -272,7 +294,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", info.passes,
                                    idrs->set.implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
-  if (info.slower) PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s\n", info.slower));
+  if (info.slower) PetscCall(KSPIDRSViewSlower_Private(ksp, viewer, info.slower));
   if (counts->matvecs) {
     if (idrs->diagonal)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));

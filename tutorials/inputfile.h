@@ -33,7 +33,7 @@ static PetscErrorCode InputFilePipe(InputFile *file, const char command[])
 {
   PetscFunctionBegin;
   PetscCheck(!strchr(file->name, '\''), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN,
-             "%s: rename the file, the name of a compressed one must not contain a quote", file->name);
+             "%s: rename the file, the name of a compressed file or of an archive must not contain a quote", file->name);
   file->piped  = PETSC_TRUE;
   file->stream = popen(command, "r");
   PetscCheck(file->stream, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be opened", file->name);

@@ -244,7 +244,7 @@ static PetscErrorCode BinaryFileViewer(MPI_Comm comm, const BinaryFile *binary, 
   if (compressed) {
     PetscCall(PetscGetTmp(comm, directory, sizeof(directory)));
     if (rank == 0) PetscCall(BinaryFileUnpack(name, directory, unpacked, sizeof(unpacked), &done));
-    PetscCallMPI(MPI_Bcast(&done, 1, MPIU_BOOL, 0, comm));
+    PetscCallMPI(MPI_Bcast(&done, (PetscMPIInt)sizeof(done), MPI_BYTE, 0, comm));
     PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE,
                "%s: cannot be unpacked in %s; set PETSC_TMP to a directory to write to, with room for it", name, directory);
   }

@@ -230,7 +230,7 @@ static PetscErrorCode KSPIDRSViewRecycle_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints why no faster back end runs. If the vectors are not on a GPU, the program has probably set the type of the matrix itself */
+/* Prints why no faster back end runs. Without vectors on a GPU, the program has probably set the type of the matrix itself */
 static PetscErrorCode KSPIDRSViewSlower_Private(KSP ksp, PetscViewer viewer, const char slower[])
 {
   char hint[128] = "";
@@ -243,7 +243,7 @@ static PetscErrorCode KSPIDRSViewSlower_Private(KSP ksp, PetscViewer viewer, con
   PetscCall(PetscObjectTypeCompareAny((PetscObject)((KSP_IDRS *)ksp->data)->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   if (!cuda && aij)
-    PetscCall(PetscSNPrintf(hint, sizeof(hint), "; the matrix is of type %s: use -mat_type aijcusparse or MatConvert()",
+    PetscCall(PetscSNPrintf(hint, sizeof(hint), "; matrix of type %s: use -mat_type aijcusparse or MatConvert()",
                             ((PetscObject)A)->type_name));
 #else
   PetscFunctionBegin;

@@ -307,6 +307,32 @@ static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Compares MatGetDiagonal() with PETSc's factor: the pivots, in the order of the factors */
+static PetscErrorCode ComparePivots(const char what[], Mat F, Mat R, Mat O)
+{
+  const Mat factors[] = {R, F, O};
+  PetscReal size, difference[3] = {0.0};
+  Vec       pivots, x[3];
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 3; l++) {
+    PetscCall(MatCreateVecs(factors[l], &pivots, NULL));
+    PetscCall(MatCreateVecs(R, &x[l], NULL));
+    PetscCall(MatGetDiagonal(factors[l], pivots));
+    PetscCall(VecCopy(pivots, x[l]));
+    PetscCall(VecDestroy(&pivots));
+    if (!l) continue;
+    PetscCall(VecAXPY(x[l], -1.0, x[0]));
+    PetscCall(VecNorm(x[l], NORM_INFINITY, &difference[l]));
+  }
+  PetscCall(VecNorm(x[0], NORM_INFINITY, &size));
+  PetscCall(ComplainIf(!(difference[1] <= 50.0 * difference[2] + 1000.0 * PETSC_MACHINE_EPSILON * size),
+                       "%s: pivots differ by %g from PETSc's, with rounded values by %g", what, (double)difference[1],
+                       (double)difference[2]));
+  PetscCall(DestroyAll(&x[2], &x[1], &x[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Compares the error of a factor, with the row and the value of the pivot */
 static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *failed)
 {
@@ -359,6 +385,7 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
     PetscCall(Factor(P, MATSOLVERPETSC, kind, info, &O));
     PetscCall(CompareErrors(name, F, R, &failed));
     if (!failed) PetscCall(CompareSolves(name, F, T, R, O));
+    if (!failed) PetscCall(ComparePivots(name, F, R, O));
     if (!failed && n <= 150) PetscCall(CompareFactors(name, F, T, R, O));
     PetscCall(DestroyAll(&O, &R, &P));
   }
@@ -706,6 +733,54 @@ static PetscErrorCode TestPlaces(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Operations for which PETSc calls the solves: additions, also in place, and many right-hand sides that the solutions replace */
+static PetscErrorCode TestOtherSolves(void)
+{
+  PetscErrorCode (*const adds[])(Mat, Vec, Vec, Vec) = {MatSolveAdd, MatSolveTransposeAdd};
+  MatFactorInfo info;
+  Mat           A, T, factors[2], B;
+  Vec           b, x, y[2];
+  PetscInt      n;
+
+  PetscFunctionBeginUser;
+  PetscCall(InfoCreate(&info));
+  PetscCall(BlockGridCreate(6, 3, PETSC_FALSE, &A));
+  PetscCall(ToType(A, &T));
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(Factor(A, MATSOLVERPETSC, &kinds[1], &info, &factors[0]));
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[1], &info, &factors[1]));
+  for (PetscInt t = 0; t < 2; t++) {
+    for (PetscInt way = 0; way < (t ? 2 : 3); way++) { /* MatMatSolveTranspose() refuses to work in place */
+      PetscReal norm;
+
+      for (PetscInt l = 0; l < 2; l++) {
+        PetscCall(MatCreateVecs(factors[l], &b, &x));
+        PetscCall(MatCreateVecs(A, &y[l], NULL));
+        PetscCall(VecSetGeneral(b, 0.3));
+        PetscCall(VecSetGeneral(x, 0.7));
+        if (way == 2) {
+          PetscCall(DenseCreate(n, 5, n, &B));
+          if (l) PetscCall(ToMemory(T, &B));
+          PetscCall(MatMatSolve(factors[l], B, B));
+          PetscCall(ColumnGet(B, 3, x));
+          PetscCall(MatDestroy(&B));
+        } else PetscCall(adds[t](factors[l], b, way ? x : b, x));
+        PetscCall(VecCopy(x, y[l]));
+        PetscCall(DestroyAll(&x, &b));
+      }
+      PetscCall(VecAXPY(y[1], -1.0, y[0]));
+      PetscCall(VecNorm(y[1], NORM_INFINITY, &norm));
+      PetscCall(ComplainIf(!(norm <= 1e4 * PETSC_MACHINE_EPSILON), "%s%s: %g from PETSc",
+                           way == 2 ? "MatMatSolve() in place" : (way ? "MatSolveAdd() to x" : "MatSolveAdd()"),
+                           t ? ", transposed" : "", (double)norm));
+      PetscCall(DestroyAll(&y[1], &y[0]));
+    }
+  }
+  PetscCall(DestroyAll(&factors[1], &factors[0], &T, &A));
+  PetscCall(Verdict("other solves"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Without a name PETSc chooses the same package as without the plugin */
 static PetscErrorCode TestDefault(void)
 {
@@ -804,6 +879,7 @@ int main(int argc, char **argv)
   PetscCall(TestNaN());
   PetscCall(TestShapes());
   PetscCall(TestPlaces());
+  PetscCall(TestOtherSolves());
   PetscCall(TestDefault());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());

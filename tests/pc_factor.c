@@ -73,6 +73,26 @@ static PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal allo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Checks that the pivots that programs read are PETSc's */
+static PetscErrorCode ComparePivots(const char what[], KSP ours, KSP theirs, Vec like)
+{
+  const KSP solvers[] = {ours, theirs};
+  Vec       pivots[2];
+  PC        pc;
+  Mat       F;
+
+  PetscFunctionBeginUser;
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscCall(VecDuplicate(like, &pivots[l]));
+    PetscCall(KSPGetPC(solvers[l], &pc));
+    PetscCall(PCFactorGetMatrix(pc, &F));
+    PetscCall(MatGetDiagonal(F, pivots[l]));
+  }
+  PetscCall(CheckClose(what, pivots[0], pivots[1], 1e4 * PETSC_MACHINE_EPSILON));
+  PetscCall(DestroyAll(&pivots[1], &pivots[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Checks that applications, transposed applications and applications to columns are PETSc's */
 static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP theirs, Vec b)
 {
@@ -188,6 +208,7 @@ static PetscErrorCode TestSolvers(void)
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[it], setups[is], changes[change]));
         PetscCall(CompareSolves(what, ours, theirs, b, PETSC_FALSE));
         if (it == 0) PetscCall(CompareApplications(what, ours, theirs, b));
+        if (it == 0 && is < ONE_ONLY) PetscCall(ComparePivots(what, ours, theirs, b));
       }
       PetscCall(DestroyAll(&theirs, &ours, &b, &A));
     }

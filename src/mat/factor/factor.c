@@ -13,12 +13,19 @@ static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *typ
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies the values of the last numeric phase to the memory of the solves, through the memory of the host */
-static PetscErrorCode IDRSFactorPlaceValues(IDRSFactor factor)
+static PetscErrorCode IDRSFactorCheckValues(IDRSFactor factor)
 {
   PetscFunctionBegin;
   PetscCheck(factor->where != IDRS_FACTOR_NO_VALUES, PETSC_COMM_SELF, PETSC_ERR_ORDER,
              "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies the values of the last numeric phase to the memory of the solves, through the memory of the host */
+static PetscErrorCode IDRSFactorPlaceValues(IDRSFactor factor)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorCheckValues(factor));
   if (factor->where == IDRS_FACTOR_COMPUTED && factor->factors != factor->solves) {
     if (factor->factors->copies) PetscCall((*factor->factors->copies->tohost)(factor));
     if (factor->solves->copies) PetscCall((*factor->solves->copies->fromhost)(factor));
@@ -78,6 +85,32 @@ static PetscErrorCode IDRSFactorMatSolve(Mat F, IDRSFactorDirection direction, M
   PetscCall(IDRSFactorCheckDense(B, "right-hand sides"));
   PetscCall(IDRSFactorCheckDense(X, "solutions"));
   PetscCall(IDRSFactorSolve(F, direction, (PetscObject)B, (PetscObject)X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Gets the pivots: the diagonal of U in PETSc's factors, where L has a unit diagonal. Here they are the pivots of the diagonal tiles,
+   whose inverses are stored. From the last row to the first, the last pivot of a tile D is 1 / X_mm with X = D^{-1}, and the inverse
+   of D without row and column m is X_ij - X_im X_mj / X_mm
+*/
+static PetscErrorCode MatGetDiagonal_PETScIDRS(Mat F, Vec pivots)
+{
+  IDRSFactor     factor = (IDRSFactor)F->data;
+  const PetscInt n = factor->pattern.n, bs = factor->pattern.bs;
+  PetscScalar   *x, X[IDRS_FACTOR_TILE * IDRS_FACTOR_TILE];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSFactorCheckValues(factor));
+  if (factor->factors->copies) PetscCall((*factor->factors->copies->tohost)(factor));
+  PetscCall(VecGetArrayWrite(pivots, &x));
+  for (PetscInt i = 0; i < n; i++) {
+    PetscCall(PetscArraycpy(X, factor->values + (size_t)(factor->pattern.i[n] + i) * bs * bs, bs * bs));
+    for (PetscInt m = bs - 1; m >= 0; m--) {
+      x[i * bs + m] = (PetscReal)1.0 / X[m * bs + m];
+      for (PetscInt t = 0; t < m * m; t++) X[t / m * bs + t % m] -= X[t / m * bs + m] * X[m * bs + t % m] * x[i * bs + m];
+    }
+  }
+  PetscCall(VecRestoreArrayWrite(pivots, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -200,6 +233,7 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   B->ops->solvetranspose    = MatSolveTranspose_PETScIDRS;
   B->ops->matsolve          = MatMatSolve_PETScIDRS;
   B->ops->matsolvetranspose = MatMatSolveTranspose_PETScIDRS;
+  B->ops->getdiagonal       = MatGetDiagonal_PETScIDRS;
   B->assembled              = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -384,7 +418,8 @@ static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
   same: levels, orderings, -pc_factor_diagonal_fill,
   -pc_factor_nonzeros_along_diagonal, zero pivots and shifts. With -pc_factor_nonzeros_along_diagonal and the natural ordering,
   ILU(0) has the pattern of the matrix after the exchange of columns; with `MATSOLVERPETSC` it has the pattern before the exchange.
-  There is no pivoting and no drop tolerance. Factorisations in place always use PETSc's own code.
+  There is no pivoting and no drop tolerance. Factorisations in place always use PETSc's own code. `MatGetDiagonal()` of the factor
+  returns the pivots in the order of the factors, as with `MATSOLVERPETSC`.
 
   If the matrix has a block size, see `MatSetBlockSize()`, and all its blocks are full, also in the permuted order, the factors
   consist of dense blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are

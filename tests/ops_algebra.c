@@ -1,8 +1,10 @@
 static char help[] = "The algebra of single recurrences, and of block recurrences with one column: both use the same sums, and\n\
-are compared with Gaussian elimination in long double. Sums that end one recurrence end the other.\n\n";
+are compared with Gaussian elimination in long double. Sums that end one recurrence end the other.\n\
+Places and numbers beyond 32 bits.\n\n";
 
 #include "works.h"
 #include <petscidrs/private/idrsblockscalars.h>
+#include <petscidrs/private/idrslimits.h>
 
 #define MAX_S  8
 #define CYCLES 4
@@ -296,8 +298,33 @@ static PetscErrorCode TestDecisions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sizes and numbers at the limits of integers, without their memory */
+static PetscErrorCode TestLimits(void)
+{
+  const PetscInt64 most   = INT32_MAX;
+  uint32_t         number = UINT32_MAX - 4;
+
+  PetscFunctionBeginUser;
+  PetscCall(ComplainIf(IDRSSlotPlace(300000000, 8, 7) != (size_t)2400000007u, "slot 300000000 of 8 lanes begins in place %zu",
+                       IDRSSlotPlace(300000000, 8, 0)));
+  for (PetscInt l = 0; l < 8; l++) {
+    const uint32_t next = IDRSNextExchange(number);
+
+    PetscCall(ComplainIf(!next || next % 2 == number % 2, "exchange %u follows %u", (unsigned)next, (unsigned)number));
+    PetscCall(ComplainIf(IDRSMessageIsOfOrLater(0, number), "memory without a message counts in exchange %u", (unsigned)number));
+    PetscCall(ComplainIf(!IDRSMessageIsOfOrLater(number, number) || !IDRSMessageIsOfOrLater(next, number) ||
+                           IDRSMessageIsOfOrLater(number, next),
+                         "the order of exchanges %u and %u", (unsigned)number, (unsigned)next));
+    number = next;
+  }
+  PetscCall(ComplainIf(!IDRSHaloFits(most, most, most), "a halo of the largest size does not fit"));
+  PetscCall(ComplainIf(IDRSHaloFits(most + 1, 0, 0) == (sizeof(PetscInt) == 4), "the limit of messages"));
+  PetscCall(ComplainIf(IDRSHaloFits(0, most + 1, 0) || IDRSHaloFits(0, 0, most + 1), "a halo that MPI cannot count fits"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 RUN_TESTS({TestCycles, "coefficients of single and block recurrences"},
-          {TestDecisions, "decisions of single and block recurrences"})
+          {TestDecisions, "decisions of single and block recurrences"}, {TestLimits, "limits of integers"})
 
 /*TEST
 

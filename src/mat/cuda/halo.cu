@@ -3,6 +3,7 @@
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrslimits.h>
 #include "../../sys/kernels/finish.cuh"
 #include "halo.h"
 
@@ -28,8 +29,8 @@ static PetscErrorCode IDRSHaloCount_Private(IDRSRankCount nranks, const PetscMPI
 {
   PetscFunctionBegin;
   for (IDRSRankCount p = 0; p < nranks; p++) {
-    PetscCall(PetscMPIIntCast(offset[p + 1] - offset[p] + 1, &counts[ranks[p]]));
-    PetscCall(PetscMPIIntCast(offset[p] + p, &first[ranks[p]]));
+    counts[ranks[p]] = (PetscMPIInt)(offset[p + 1] - offset[p] + 1);
+    first[ranks[p]]  = (PetscMPIInt)(offset[p] + p);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,8 +78,6 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
 
   PetscFunctionBegin;
   PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &sends, &offset, &index));
-  PetscCheck(!nsends || offset[nsends] <= PETSC_INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_SUP,
-             "%" PetscInt_FMT " entries are needed by other processes, more than 2^31 - 1; use more processes", offset[nsends]);
   halo->items = nsends ? (uint32_t)offset[nsends] : 0;
   PetscCall(PetscMalloc2(halo->items + nsends, &heard, 2 * halo->items, &to));
   PetscCall(IDRSHaloExchangePlaces_Private(halo, scatter, heard));
@@ -100,20 +99,45 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Returns PETSC_TRUE if IDRSHaloFits() on all processes. Collective */
+static PetscErrorCode IDRSHaloFits_Private(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, PetscInt width, PetscBool *fits)
+{
+  IDRSRankCount      nsends, nreceives;
+  const PetscMPIInt *ranks;
+  const PetscInt    *items, *places, *index;
+  PetscMPIInt        large;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &ranks, &items, &index));
+  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &ranks, &places, NULL, NULL));
+  large = IDRSHaloFits((PetscInt64)ghosts * width * IDRS_PARTS, nreceives ? (PetscInt64)places[nreceives] + nreceives : 0,
+                       nsends ? (PetscInt64)items[nsends] + nsends : 0)
+          ? 0
+          : 1;
+  IDRSCallAllreduce(MPI_IN_PLACE, &large, 1, MPI_INT, MPI_MAX, comm);
+  *fits = large ? PETSC_FALSE : PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    IDRSHaloCreate - Creates the halo of a scatter from up to `width` owned vectors to vectors of `ghosts` entries. comm is a PETSc
-   communicator with connected processes. If one process has no memory for it, the halo is NULL on all processes. Collective
+   communicator with connected processes. If one process has no memory for it, or too many entries, the halo is NULL on all
+   processes. Collective
 */
 PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, PetscInt width, IDRSHalo *newhalo)
 {
-  IDRSHalo halo;
+  IDRSHalo  halo;
+  PetscBool fits;
 
   PetscFunctionBegin;
+  *newhalo = NULL;
+  PetscCall(IDRSHaloFits_Private(comm, scatter, ghosts, width, &fits));
+  if (!fits) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&halo));
   *newhalo     = halo;
   halo->ghosts = ghosts;
   halo->width  = width;
-  PetscCall(PetscIntCast((PetscInt64)ghosts * width * IDRS_PARTS, &halo->room));
+  halo->room   = ghosts * width * IDRS_PARTS;
   PetscCall(PetscCommDuplicate(comm, &halo->comm, NULL));
   PetscCall(IDRSPeersCreateShare(halo->comm, ((size_t)2 * halo->room + 1) * sizeof(ulonglong2), &halo->share));
   if (halo->share) PetscCall(IDRSHaloSetSends_Private(halo, scatter));

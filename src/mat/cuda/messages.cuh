@@ -3,12 +3,10 @@
 */
 #pragma once
 
+#include <petscidrs/private/idrslimits.h>
 #include "../../sys/kernels/finish.cuh"
 #include "halo.h"
 #include "../../sys/kernels/rowsum.cuh"
-
-/* More exchanges than are in flight at the same time. If a column has not been sent for a long time, its message is older */
-#define IDRS_EXCHANGES_AHEAD 65536u
 
 /* Sends the entries of u that other processes need. Called by all threads of a grid */
 static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, const PetscScalar *u)
@@ -22,10 +20,13 @@ static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, c
   }
 }
 
-/* Returns true if the message of this exchange has arrived, or the message of a later one, see halo.h */
+/*
+   Returns true if the message of this exchange has arrived, or the message of a later one, see halo.h. If a column has not been sent
+   for a long time, its message is older
+*/
 static __device__ __forceinline__ bool IDRSMessageIsThereOrLater(const IDRSBlockMessage &message, uint32_t number)
 {
-  return max((uint32_t)(message.x >> 32) - number, (uint32_t)(message.y >> 32) - number) < IDRS_EXCHANGES_AHEAD;
+  return IDRSMessageIsOfOrLater((uint32_t)(message.x >> 32), number) && IDRSMessageIsOfOrLater((uint32_t)(message.y >> 32), number);
 }
 
 /* Each lane of a warp waits separately */

@@ -8,6 +8,7 @@
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrslimits.h>
 #include "idrspeers.h"
 #include "../device/memory.h"
 #include "../device/stream.h"
@@ -297,10 +298,11 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
   PetscCheck(
     !boxes->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
     "An earlier exchange between these processes has failed; the next solve of KSPIDRS with such reductions connects them again");
-  number           = ++boxes->exchanges[channel];
-  exchange->peers  = boxes->peers;
-  exchange->number = number;
-  exchange->first  = (2 * (size_t)channel + number % 2) * IDRSPeersRoom(boxes);
+  number                    = IDRSNextExchange(boxes->exchanges[channel]);
+  boxes->exchanges[channel] = number;
+  exchange->peers           = boxes->peers;
+  exchange->number          = number;
+  exchange->first           = (2 * (size_t)channel + number % 2) * IDRSPeersRoom(boxes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -361,7 +363,7 @@ PetscErrorCode IDRSPeersNextOfShare(MPI_Comm comm, IDRSPeersShare share, uint32_
   PetscCheck(
     boxes && !boxes->isBroken && !share->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
     "An earlier exchange between these processes has failed; the next solve of KSPIDRS with such messages connects them again");
-  *number = ++share->exchanges;
+  *number = share->exchanges = IDRSNextExchange(share->exchanges);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -12,6 +12,7 @@
    halo of z has arrived.
 */
 #include "polyimpl.h"
+#include <petscidrs/private/idrslimits.h>
 #include <petscidrs/private/idrsrows.h>
 
 #define PCPOLY_SLICE  8
@@ -42,7 +43,7 @@ typedef struct {
 } PCPolyPacked;
 
 /* Stores a value; finite becomes PETSC_FALSE if it is not finite in this precision */
-static inline void PCPolyStore(PCPolyPacked *copy, void *values, PetscInt k, PetscScalar value, PetscBool *finite)
+static inline void PCPolyStore(PCPolyPacked *copy, void *values, size_t k, PetscScalar value, PetscBool *finite)
 {
   if (copy->single) {
     PCPolySingle *single = (PCPolySingle *)values + k;
@@ -97,7 +98,8 @@ static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const 
     if (base == PETSC_MAX_INT) return slot;
     if (copy->values) copy->base[slot] = base;
     for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) {
-      const PetscInt  place = slot * PCPOLY_SLICE + lane, k = next[lane];
+      const size_t    place = IDRSSlotPlace(slot, PCPOLY_SLICE, lane);
+      const PetscInt  k     = next[lane];
       const PetscBool taken = (PetscBool)(order[lane] >= 0 && k < rows->i[order[lane] + 1] && rows->j[k] - base < PCPOLY_REACH);
 
       if (taken) next[lane]++;
@@ -113,6 +115,7 @@ static PetscInt PCPolyFillSlice(PCPolyPacked *copy, const IDRSRows *rows, const 
 static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScalar inverse[], const char *why[], PetscBool *finite)
 {
   const size_t size = copy->single ? sizeof(PCPolySingle) : sizeof(PetscScalar);
+  size_t       places;
   PetscInt     entries;
   IDRSRows     rows;
 
@@ -127,10 +130,10 @@ static PetscErrorCode PCPolyPackInner(PCPolyPacked *copy, Mat A, const PetscScal
     copy->first[slice + 1] = PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
   copy->nslots = copy->first[copy->slices];
   entries      = rows.i[rows.n] - (copy->unit ? rows.n : 0);
-  *why         = PCPolyCopyTooLarge_Private((PetscLogDouble)copy->nslots * PCPOLY_SLICE, (PetscLogDouble)entries);
+  places       = IDRSSlotPlace(copy->nslots, PCPOLY_SLICE, 0);
+  *why         = PCPolyCopyTooLarge_Private((PetscLogDouble)places, (PetscLogDouble)entries);
   if (!*why) {
-    PetscCall(PetscMalloc3(copy->nslots, &copy->base, copy->nslots * PCPOLY_SLICE, &copy->columns,
-                           copy->nslots * PCPOLY_SLICE * size, (char **)&copy->values));
+    PetscCall(PetscMalloc3(copy->nslots, &copy->base, places, &copy->columns, places * size, (char **)&copy->values));
     for (PetscInt slice = 0; slice < copy->slices; slice++)
       (void)PCPolyFillSlice(copy, &rows, inverse, slice, copy->first[slice], finite);
     copy->bytes += (PetscLogDouble)copy->nslots * (sizeof(PetscInt) + PCPOLY_SLICE * (sizeof(uint16_t) + size)) +

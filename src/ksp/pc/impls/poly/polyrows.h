@@ -16,9 +16,10 @@ static void PCPolyInner(const PCPolyPacked *copy, const PCPolyArrays *arrays)
     PetscScalar     sum[PCPOLY_SLICE] = {0};
 
     for (PetscInt slot = copy->first[slice]; slot < copy->first[slice + 1]; slot++) {
+      const size_t        place   = IDRSSlotPlace(slot, PCPOLY_SLICE, 0);
       const PetscScalar  *x       = z + copy->base[slot];
-      const uint16_t     *columns = copy->columns + slot * PCPOLY_SLICE;
-      const PCPolyNumber *a       = values + slot * PCPOLY_SLICE;
+      const uint16_t     *columns = copy->columns + place;
+      const PCPolyNumber *a       = values + place;
 
       /* sum_i += a_ij z_j of one entry of each row */
       for (PetscInt lane = 0; lane < PCPOLY_SLICE; lane++) sum[lane] += (PetscScalar)a[lane] * x[columns[lane]];

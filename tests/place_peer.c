@@ -1,11 +1,42 @@
 static char help[] = "Reductions inside the kernels of the projections, on GPUs of one node that map each other's memory, or on\n\
 one shared GPU. If processes have no GPU, the setting is an error.\n\n";
 
+#define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT */
 #include <petscidrs.h>
 #include "systems.h"
 
 #define TIMEOUT 3.0  /* seconds, as in the options below */
 #define SLACK   30.0 /* to return in addition, on a shared GPU */
+
+/* Launches that may overlap with earlier kernels, and the size of an allocation that fails */
+static PetscInt early   = 0;
+static size_t   refused = 0;
+
+#if PetscDefined(HAVE_CUDA)
+  #include <cuda_runtime_api.h>
+  #include <dlfcn.h>
+
+/* A program's own functions take precedence over the runtime */
+PETSC_EXTERN cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *, const void *, void **);
+cudaError_t              cudaLaunchKernelExC(const cudaLaunchConfig_t *configuration, const void *kernel, void **arguments)
+{
+  cudaError_t (*runtime)(const cudaLaunchConfig_t *, const void *, void **);
+
+  if (configuration->numAttrs && configuration->attrs[0].id == cudaLaunchAttributeProgrammaticStreamSerialization) early++;
+  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaLaunchKernelExC");
+  return (*runtime)(configuration, kernel, arguments);
+}
+
+PETSC_EXTERN cudaError_t cudaMalloc(void **, size_t);
+cudaError_t              cudaMalloc(void **memory, size_t bytes)
+{
+  cudaError_t (*runtime)(void **, size_t);
+
+  if (refused && bytes == refused) return cudaErrorMemoryAllocation;
+  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaMalloc");
+  return (*runtime)(memory, bytes);
+}
+#endif
 
 /* Sets everywhere to PETSC_TRUE if here is PETSC_TRUE on all processes */
 static PetscErrorCode Everywhere(PetscBool here, PetscBool *everywhere)
@@ -144,6 +175,60 @@ static PetscErrorCode TestHalo(void)
 #define CHANNELS 64
 
 /*
+   If one process has no memory for its mailbox, the solve is an error on all processes, and the next solve tries again. Must be the
+   first test, because processes connect once
+*/
+static PetscErrorCode TestMemory(Mat A, Vec b, Vec x)
+{
+  PetscErrorCode ierr;
+  PetscMPIInt    rank, size;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(RankAndSize(&rank, &size));
+  PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp));
+  if (rank == size - 1) refused = (size_t)2 * CHANNELS * 320 * 16 * size;
+  Try(ierr, KSPSolve(ksp, b, x));
+  refused = 0;
+  PetscCall(CheckError(ierr, "without memory", "-ksp_idrs_communication", "memory"));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  PetscCall(SolveSystem("after a lack of memory", ksp, A, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* If processes share a GPU, launches overlap again after the last solver has been destroyed whose kernels wait for other processes */
+static PetscErrorCode TestEarly(Mat A, Vec b, Vec x)
+{
+  PetscInt counts[2];
+  Mat      S;
+  Vec      c, y;
+  KSP      ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateGrid(PETSC_COMM_SELF, 20, 0.4, LAYOUT_EVEN, &S, &c));
+  PetscCall(VecDuplicate(c, &y));
+  for (PetscInt turn = 0; turn < 2; turn++) {
+    if (turn) {
+      PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp));
+      PetscCall(SolveSystem("by peer", ksp, A, b, x));
+      PetscCall(KSPDestroy(&ksp));
+    }
+    PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
+    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+    counts[turn] = early;
+    PetscCall(SolveSystem("alone", ksp, S, c, y));
+    counts[turn] = early - counts[turn];
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(
+    ComplainIf(counts[0] && !counts[1], "%" INT " launches overlap, and %" INT " after a solve by peer", counts[0], counts[1]));
+  PetscCall(DestroyAll(&S, &c, &y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    Solvers that exist at the same time have separate channels, until there are no more; a channel of a destroyed solver serves
    another one
 */
@@ -272,6 +357,12 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(GridSystemCreate(40, 0.4, &A, &b, &x));
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECMPICUDA, &cuda));
+  if (cuda) PetscCall(TestMemory(A, b, x));
+  else PetscCall(SkipPeers(size));
+  PetscCall(Verdict("a lack of memory"));
+  if (cuda) PetscCall(TestEarly(A, b, x));
+  else PetscCall(SkipPeers(size));
+  PetscCall(Verdict("launches that overlap"));
   if (cuda) PetscCall(TestHistories(A, b, x));
   else PetscCall(SkipPeers(size));
   PetscCall(Verdict("histories"));

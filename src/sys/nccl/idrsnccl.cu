@@ -1,6 +1,7 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
+#include "../device/commdata.h"
 #include "../device/memory.h"
 #include "../device/stream.h"
 #include "../device/timeout.h"
@@ -20,51 +21,34 @@ typedef struct {
     #define IDRS_NCCL_REAL ncclDouble
   #endif
 
-/* The attribute of an MPI communicator that has its NCCL communicator */
-static PetscMPIInt IDRSNCCLKeyval = MPI_KEYVAL_INVALID;
-
 /*
    A reference to PETSc's inner communicator of PETSC_COMM_WORLD, once it has an NCCL communicator. Without it PETSc would free the
    inner communicator with the last PETSc object on it
 */
 static MPI_Comm IDRSNCCLWorld = MPI_COMM_NULL;
 
-/* Called by MPI when the communicator is freed */
-static int MPIAPI IDRSNCCLFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
+/* Called on all processes when the communicator is freed */
+static void IDRSNCCLFree(MPI_Comm comm, void *data)
 {
-  IDRSNCCL *nccl = (IDRSNCCL *)attribute;
+  IDRSNCCL *nccl = (IDRSNCCL *)data;
 
+  if (nccl->comm) (void)ncclCommDestroy(nccl->comm); /* completes its work on the stream */
   (void)cudaStreamDestroy(nccl->stream);
-  if (nccl->comm) (void)ncclCommDestroy(nccl->comm);
   delete nccl;
-  return MPI_SUCCESS;
 }
 
 static PetscErrorCode IDRSNCCLFinalize(void)
 {
   PetscFunctionBegin;
-  if (IDRSNCCLWorld != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&IDRSNCCLWorld));
-  PetscCallMPI(MPI_Comm_free_keyval(&IDRSNCCLKeyval));
-  IDRSNCCLKeyval = MPI_KEYVAL_INVALID;
+  PetscCall(PetscCommDestroy(&IDRSNCCLWorld));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the data of the communicator, or NULL */
-static PetscErrorCode IDRSNCCLFind_Private(MPI_Comm comm, IDRSNCCL **nccl)
-{
-  PetscMPIInt found = 0;
-
-  PetscFunctionBegin;
-  if (IDRSNCCLKeyval != MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_get_attr(comm, IDRSNCCLKeyval, nccl, &found));
-  if (!found) *nccl = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same, but an error if NCCL does not connect these processes */
+/* Returns the data of the communicator. It is an error if NCCL does not connect these processes */
 static PetscErrorCode IDRSNCCLGet_Private(MPI_Comm comm, IDRSNCCL **nccl)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLFind_Private(comm, nccl));
+  PetscCall(IDRSCommDataFind(comm, IDRSNCCLFree, nccl));
   PetscCheck(*nccl, PETSC_COMM_SELF, PETSC_ERR_ORDER, "NCCL does not connect these processes");
   PetscCheck((*nccl)->comm, PETSC_COMM_SELF, PETSC_ERR_LIB,
              "An earlier operation of NCCL between these processes has failed; the next solve of KSPIDRS with its reductions "
@@ -122,11 +106,7 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 
   PetscFunctionBegin;
   *why = NULL;
-  if (IDRSNCCLKeyval == MPI_KEYVAL_INVALID) {
-    PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, IDRSNCCLFree, &IDRSNCCLKeyval, NULL));
-    PetscCall(PetscRegisterFinalize(IDRSNCCLFinalize));
-  }
-  PetscCall(IDRSNCCLFind_Private(comm, &nccl));
+  PetscCall(IDRSCommDataFind(comm, IDRSNCCLFree, &nccl));
   if (!nccl) {
     PetscCall(IDRSDeviceShared(comm, &shared));
     if (shared) {
@@ -137,7 +117,7 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
     PetscCallMPI(MPI_Comm_rank(comm, &nccl->rank));
     PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
     PetscCallCUDA(cudaStreamCreateWithPriority(&nccl->stream, cudaStreamNonBlocking, highest));
-    PetscCallMPI(MPI_Comm_set_attr(comm, IDRSNCCLKeyval, nccl));
+    PetscCall(IDRSCommDataAdd(comm, IDRSNCCLFree, nccl));
   }
   failed = nccl->comm ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
@@ -150,6 +130,7 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
     if (relation == MPI_CONGRUENT) { /* only then do all processes of PETSC_COMM_WORLD call this */
       PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSNCCLWorld, NULL));
       if (IDRSNCCLWorld != comm) PetscCall(PetscCommDestroy(&IDRSNCCLWorld));
+      else PetscCall(PetscRegisterFinalize(IDRSNCCLFinalize));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -165,7 +146,7 @@ PetscErrorCode IDRSNCCLRenew(MPI_Comm comm)
   const char *why;
 
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLFind_Private(comm, &nccl));
+  PetscCall(IDRSCommDataFind(comm, IDRSNCCLFree, &nccl));
   if (nccl) PetscCall(IDRSNCCLConnect(comm, &why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -227,7 +208,7 @@ PetscErrorCode IDRSNCCLCheck(MPI_Comm comm, PetscLogDouble seconds)
   ncclResult_t result;
 
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLFind_Private(comm, &nccl));
+  PetscCall(IDRSCommDataFind(comm, IDRSNCCLFree, &nccl));
   if (!nccl || !nccl->comm) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSNCCLResult_Private(nccl, ncclCommGetAsyncError(nccl->comm, &result)));
   PetscCall(IDRSNCCLResult_Private(nccl, result));
@@ -251,7 +232,7 @@ PetscErrorCode IDRSNCCLFinish(MPI_Comm comm, cudaStream_t stream, PetscBool fail
   IDRSNCCL            *nccl;
 
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLFind_Private(comm, &nccl));
+  PetscCall(IDRSCommDataFind(comm, IDRSNCCLFree, &nccl));
   while (nccl && nccl->comm && !idle) {
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
     if (idle) PetscCall(IDRSStreamIdle_CUDA(nccl->stream, &idle));
@@ -311,6 +292,7 @@ PetscErrorCode IDRSNCCLWait(MPI_Comm comm, cudaStream_t stream)
   PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
   while (!idle) {
     PetscCall(IDRSNCCLCheck(comm, MPI_Wtime() - began));
+    PetscCall(IDRSProgressMPI(comm));
     PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,6 +1,6 @@
 /*
    Sums over the devices of several processes, and messages from device to device, by NCCL if the library was built with it. Each
-   inner MPI communicator of PETSc has one NCCL communicator, as an attribute, for reductions and scatters.
+   inner MPI communicator of PETSc has one NCCL communicator, see commdata.h, for reductions and scatters.
 */
 #pragma once
 

@@ -6,10 +6,12 @@
    + 1 after its kernel with exchange e had read all messages. Therefore the kernels of a channel must run one after another on each
    device, as the kernels of a solver do.
 */
+#include <atomic>
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrslimits.h>
 #include "idrspeers.h"
+#include "../device/commdata.h"
 #include "../device/memory.h"
 #include "../device/stream.h"
 #include "../device/timeout.h"
@@ -26,9 +28,16 @@
 #define IDRS_SHARES      64
 #define IDRS_SHARE_BYTES ((size_t)1 << 21)
 
+/* Outcomes of mapping memory; the largest one of all processes counts */
+enum {
+  IDRS_PEERS_MAPPED,
+  IDRS_PEERS_NO_MEMORY, /* at this time */
+  IDRS_PEERS_CANNOT
+};
+
 typedef struct {
   PetscMPIInt    rank, size;
-  const char    *why;                      /* these processes cannot be connected, or NULL */
+  const char    *why;                      /* these processes can never be connected, or NULL */
   void          *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here, or NULL */
   IDRSPeers     *peers;                    /* the same for kernels */
   int           *givenup;                  /* pinned */
@@ -40,35 +49,23 @@ typedef struct {
   PetscInt       shares;
 } IDRSMailboxes;
 
-static PetscMPIInt IDRSPeersKeyval = MPI_KEYVAL_INVALID;
+/* Channels and shares in use that connect this process with others on the same device */
+static std::atomic<int> IDRSPeersSharing{0};
 
 /*
-   True if mailboxes connect this process with others on the same device. A block that waits for other processes must not keep their
-   kernels from running. So the next kernels are not launched early then, because they would occupy the multiprocessors while they
-   wait
+   Returns true if kernels of this process may wait for kernels of other processes on the same device. A block that waits must not
+   keep the others from running. So the next kernels are not launched early then, because they would occupy the multiprocessors while
+   they wait
 */
-static bool IDRSPeersShared = false;
-
 bool IDRSPeersShareDevice(void)
 {
-  return IDRSPeersShared;
+  return IDRSPeersSharing.load(std::memory_order_relaxed) > 0;
 }
 
 /* Returns the number of messages of an exchange in the mailbox of a process */
 static size_t IDRSPeersRoom(const IDRSMailboxes *boxes)
 {
   return (size_t)IDRS_PEER_MESSAGES * (size_t)boxes->size;
-}
-
-/* Returns the data of the communicator, or NULL */
-static PetscErrorCode IDRSPeersFind_Private(MPI_Comm comm, IDRSMailboxes **boxes)
-{
-  PetscMPIInt found = 0;
-
-  PetscFunctionBegin;
-  if (IDRSPeersKeyval != MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_get_attr(comm, IDRSPeersKeyval, boxes, &found));
-  if (!found) *boxes = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Unmaps memory of other processes. The memory of this process must not be freed while they may have it mapped */
@@ -95,32 +92,38 @@ static void IDRSPeersDropShares(IDRSMailboxes *boxes, bool frees)
   boxes->shares = 0;
 }
 
-/*
-   Called by MPI on all processes when the communicator is freed. If an exchange has failed, some processes may not arrive here, so
-   the memory is freed at the end of the program
-*/
-static int MPIAPI IDRSPeersFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
+/* Waits for all processes until the timeout. Returns true if all of them have arrived */
+static bool IDRSPeersMeet(MPI_Comm comm)
 {
-  IDRSMailboxes *boxes = (IDRSMailboxes *)attribute;
+  const double began   = MPI_Wtime();
+  int          arrived = 0;
+  MPI_Request  request;
+
+  if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS) return false;
+  while (!arrived && MPI_Wtime() - began <= IDRSGetTimeout()) {
+    if (MPI_Test(&request, &arrived, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+  }
+  return arrived;
+}
+
+/*
+   Called on all processes when the communicator is freed. After an error some processes may not arrive here. Then the memory is
+   freed at the end of the program
+*/
+static void IDRSPeersFree(MPI_Comm comm, void *data)
+{
+  IDRSMailboxes *boxes = (IDRSMailboxes *)data;
   bool           frees;
 
   IDRSPeersUnmap(boxes, boxes->mailbox);
   for (PetscInt i = 0; i < boxes->shares; i++) IDRSPeersUnmap(boxes, boxes->share[i]->memory);
-  frees = !boxes->isBroken && MPI_Barrier(comm) == MPI_SUCCESS;
+  /* all processes call it if they have mailboxes, also a process on which an exchange has failed, because others may not know this */
+  frees = boxes->size && IDRSPeersMeet(comm) && !boxes->isBroken;
   IDRSPeersDropShares(boxes, frees);
   if (frees) (void)cudaFree(boxes->mailbox[boxes->rank]);
   (void)cudaFree(boxes->peers);
   (void)cudaFreeHost(boxes->givenup);
   delete boxes;
-  return MPI_SUCCESS;
-}
-
-static PetscErrorCode IDRSPeersFinalize(void)
-{
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_free_keyval(&IDRSPeersKeyval));
-  IDRSPeersKeyval = MPI_KEYVAL_INVALID;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Returns PETSC_TRUE if all processes of the communicator are on one node, and not too many; the same on all processes */
@@ -138,60 +141,60 @@ static PetscErrorCode IDRSPeersNode_Private(MPI_Comm comm, PetscBool *node)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates memory of zeros on this process, with a handle for other processes. *made is set if CUDA supports this */
-static PetscErrorCode IDRSPeersMake_Private(size_t bytes, void **memory, cudaIpcMemHandle_t *handle, PetscBool *made)
+/* Returns the outcome of a call that maps memory, or that prepares this */
+static PetscMPIInt IDRSPeersOutcome(cudaError_t error)
+{
+  (void)cudaGetLastError();
+  return error == cudaSuccess ? IDRS_PEERS_MAPPED : (error == cudaErrorMemoryAllocation ? IDRS_PEERS_NO_MEMORY : IDRS_PEERS_CANNOT);
+}
+
+/* Allocates memory of zeros on this process, with a handle for other processes */
+static PetscErrorCode IDRSPeersMake_Private(size_t bytes, void **memory, cudaIpcMemHandle_t *handle, PetscMPIInt *outcome)
 {
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  *made = PETSC_FALSE;
-  if (cudaMalloc(memory, bytes) == cudaSuccess) {
+  *outcome = IDRSPeersOutcome(cudaMalloc(memory, bytes));
+  if (*outcome == IDRS_PEERS_MAPPED) {
     PetscCall(IDRSStream_CUDA(&stream));
     PetscCallCUDA(cudaMemsetAsync(*memory, 0, bytes, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
-    if (cudaIpcGetMemHandle(handle, *memory) == cudaSuccess) *made = PETSC_TRUE;
+    *outcome = IDRSPeersOutcome(cudaIpcGetMemHandle(handle, *memory));
   } else *memory = NULL;
-  (void)cudaGetLastError();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates memory and maps the memory of the other processes, on all processes or on none */
+/* Allocates memory and maps the memory of the other processes, on all processes or on none. All processes get the same outcome */
 static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *boxes, size_t bytes, void *memory[],
-                                           PetscBool *mapped)
+                                           PetscMPIInt *outcome)
 {
   cudaIpcMemHandle_t *handles;
-  PetscMPIInt         failed;
-  PetscBool           made;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(boxes->size, &handles));
-  PetscCall(IDRSPeersMake_Private(bytes, &memory[boxes->rank], &handles[boxes->rank], &made));
-  failed = made ? 0 : 1;
-  IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
-  if (!failed) {
+  PetscCall(IDRSPeersMake_Private(bytes, &memory[boxes->rank], &handles[boxes->rank], outcome));
+  IDRSCallAllreduce(MPI_IN_PLACE, outcome, 1, MPI_INT, MPI_MAX, comm);
+  if (*outcome == IDRS_PEERS_MAPPED) {
     PetscCallMPI(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, handles, (PetscMPIInt)sizeof(*handles), MPI_BYTE, comm));
-    for (PetscMPIInt p = 0; p < boxes->size && !failed; p++) {
-      if (p != boxes->rank && cudaIpcOpenMemHandle(&memory[p], handles[p], cudaIpcMemLazyEnablePeerAccess) != cudaSuccess) {
-        memory[p] = NULL;
-        failed    = 1;
-      }
+    for (PetscMPIInt p = 0; p < boxes->size && *outcome == IDRS_PEERS_MAPPED; p++) {
+      if (p == boxes->rank) continue;
+      *outcome = IDRSPeersOutcome(cudaIpcOpenMemHandle(&memory[p], handles[p], cudaIpcMemLazyEnablePeerAccess));
+      if (*outcome != IDRS_PEERS_MAPPED) memory[p] = NULL;
     }
-    (void)cudaGetLastError();
-    IDRSCallAllreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, comm);
+    IDRSCallAllreduce(MPI_IN_PLACE, outcome, 1, MPI_INT, MPI_MAX, comm);
   }
   PetscCall(PetscFree(handles));
-  if (failed) {
+  if (*outcome != IDRS_PEERS_MAPPED) {
     IDRSPeersUnmap(boxes, memory);
     PetscCallMPI(MPI_Barrier(comm));
     PetscCallCUDA(cudaFree(memory[boxes->rank]));
     memory[boxes->rank] = NULL;
   }
-  *mapped = failed ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Creates the mailboxes and maps them, on all processes or on none */
-static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscBool *opened)
+static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscMPIInt *outcome)
 {
   IDRSPeers    peers = {};
   cudaStream_t stream;
@@ -205,8 +208,8 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   IDRSPeersDropShares(boxes, false);
   PetscCall(PetscArrayzero(boxes->exchanges, IDRS_CHANNELS));
   PetscCall(
-    IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * IDRSPeersRoom(boxes) * sizeof(ulonglong2), boxes->mailbox, opened));
-  if (!*opened) PetscFunctionReturn(PETSC_SUCCESS);
+    IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * IDRSPeersRoom(boxes) * sizeof(ulonglong2), boxes->mailbox, outcome));
+  if (*outcome != IDRS_PEERS_MAPPED) PetscFunctionReturn(PETSC_SUCCESS);
   *boxes->givenup = 0;
   peers.givenup   = boxes->givenup;
   peers.rank      = boxes->rank;
@@ -214,8 +217,6 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   for (PetscMPIInt p = 0; p < boxes->size; p++) peers.mailbox[p] = (ulonglong2 *)boxes->mailbox[p];
   PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
   boxes->isBroken = PETSC_FALSE;
-  PetscCall(IDRSDeviceShared(comm, &boxes->shared));
-  if (boxes->shared) IDRSPeersShared = true;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -230,54 +231,55 @@ static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   for (PetscInt i = 0; i < IDRS_CHANNELS && *channel < 0; i++) {
     if (available >> i & 1) *channel = i;
   }
-  if (*channel >= 0) boxes->taken |= (uint64_t)1 << *channel;
+  if (*channel >= 0) {
+    boxes->taken |= (uint64_t)1 << *channel;
+    if (boxes->shared) IDRSPeersSharing++;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    IDRSPeersConnect - Connects the devices of an inner communicator of PETSc, and assigns a channel to a solver if *channel is -1;
    channel may be NULL. If that fails, `why` is the reason. Collective, with the same result on all processes. If an exchange has
-   failed on one of them since the last call, all connect again. If automatic, processes that share a device are not connected,
+   failed on one of them since the last call, all connect again. If one of them had no memory for mailboxes in the last call, they
+   try again; if they cannot map memory of each other, they do not. If automatic, processes that share a device are not connected,
    because each would wait for kernels of the others that cannot be resident
 */
 PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
   IDRSMailboxes *boxes;
-  PetscMPIInt    states[2]; /* all connect again; a process shares its device, in this communicator or in another one */
-  PetscBool      node = PETSC_FALSE, opened = PETSC_FALSE;
+  PetscMPIInt    states[2]; /* all connect again; a process shares its device with others that it may wait for */
+  PetscMPIInt    outcome;
+  PetscBool      node = PETSC_FALSE;
 
   PetscFunctionBegin;
   *why = NULL;
-  if (IDRSPeersKeyval == MPI_KEYVAL_INVALID) {
-    PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, IDRSPeersFree, &IDRSPeersKeyval, NULL));
-    PetscCall(PetscRegisterFinalize(IDRSPeersFinalize));
-  }
-  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
   if (!boxes) {
     PetscCall(IDRSPeersNode_Private(comm, &node));
     boxes = new IDRSMailboxes();
     PetscCallMPI(MPI_Comm_rank(comm, &boxes->rank));
     PetscCallMPI(MPI_Comm_size(comm, &boxes->size));
     if (node) {
+      PetscCall(IDRSDeviceShared(comm, &boxes->shared));
       PetscCallCUDA(cudaMalloc((void **)&boxes->peers, sizeof(*boxes->peers)));
       PetscCallCUDA(cudaHostAlloc((void **)&boxes->givenup, sizeof(*boxes->givenup), cudaHostAllocPortable | cudaHostAllocMapped));
     } else {
       boxes->size = 0;
       boxes->why  = "the processes are not on one node, or more than " PetscStringize(IDRS_MAX_PEERS);
     }
-    PetscCallMPI(MPI_Comm_set_attr(comm, IDRSPeersKeyval, boxes));
+    PetscCall(IDRSCommDataAdd(comm, IDRSPeersFree, boxes));
   }
   *why = boxes->why;
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   states[0] = boxes->isBroken || !boxes->mailbox[boxes->rank] ? 1 : 0;
-  states[1] = IDRSPeersShared ? 1 : 0;
+  states[1] = IDRSPeersShareDevice() ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
   if (states[0]) {
-    PetscCall(IDRSPeersOpen_Private(comm, boxes, &opened));
-    if (!opened) {
-      *why = boxes->why = "the GPUs cannot map each other's memory, or have none for the mailboxes";
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
+    PetscCall(IDRSPeersOpen_Private(comm, boxes, &outcome));
+    if (outcome == IDRS_PEERS_NO_MEMORY) *why = "a GPU has no memory for the mailboxes";
+    else if (outcome == IDRS_PEERS_CANNOT) *why = boxes->why = "the GPUs cannot map each other's memory";
+    if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (automatic && (states[1] || boxes->shared)) *why = "processes share a GPU";
   else if (channel && *channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
@@ -293,7 +295,7 @@ PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *
   uint32_t       number;
 
   PetscFunctionBegin;
-  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
   PetscCheck(boxes && channel >= 0, PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
   PetscCheck(
     !boxes->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
@@ -317,12 +319,12 @@ PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare 
   IDRSMailboxes *boxes;
   IDRSPeersShare share  = NULL;
   uint64_t       usable = 0;
-  PetscBool      mapped;
+  PetscMPIInt    outcome;
   cudaStream_t   stream;
 
   PetscFunctionBegin;
   *newshare = NULL;
-  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
   PetscCheck(boxes && boxes->mailbox[boxes->rank], PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
@@ -341,14 +343,18 @@ PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare 
     share          = new _n_IDRSPeersShare();
     share->givenup = boxes->givenup;
     share->bytes   = (bytes / IDRS_SHARE_BYTES + 1) * IDRS_SHARE_BYTES;
-    PetscCall(IDRSPeersMap_Private(comm, boxes, share->bytes, share->memory, &mapped));
-    if (mapped) boxes->share[boxes->shares++] = share;
+    PetscCall(IDRSPeersMap_Private(comm, boxes, share->bytes, share->memory, &outcome));
+    if (outcome == IDRS_PEERS_MAPPED) boxes->share[boxes->shares++] = share;
     else {
       delete share;
       share = NULL;
     }
   }
-  if (share) share->taken = PETSC_TRUE;
+  if (share) {
+    share->taken  = PETSC_TRUE;
+    share->shared = boxes->shared;
+    if (share->shared) IDRSPeersSharing++;
+  }
   *newshare = share;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -359,7 +365,7 @@ PetscErrorCode IDRSPeersNextOfShare(MPI_Comm comm, IDRSPeersShare share, uint32_
   IDRSMailboxes *boxes;
 
   PetscFunctionBegin;
-  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
   PetscCheck(
     boxes && !boxes->isBroken && !share->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
     "An earlier exchange between these processes has failed; the next solve of KSPIDRS with such messages connects them again");
@@ -373,6 +379,7 @@ PetscErrorCode IDRSPeersDestroyShare(IDRSPeersShare *share)
   PetscFunctionBegin;
   if (*share) {
     (*share)->taken = PETSC_FALSE;
+    if ((*share)->shared) IDRSPeersSharing--;
     if ((*share)->isBroken) delete *share;
   }
   *share = NULL;
@@ -389,7 +396,7 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 
   PetscFunctionBegin;
   if (seconds <= IDRSGetTimeout()) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
   if (!boxes || !boxes->givenup || !boxes->mailbox[boxes->rank]) PetscFunctionReturn(PETSC_SUCCESS);
   boxes->isBroken                 = PETSC_TRUE;
   *(volatile int *)boxes->givenup = 1;
@@ -408,12 +415,15 @@ PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool faile
   IDRSMailboxes *boxes;
 
   PetscFunctionBegin;
-  PetscCall(IDRSPeersFind_Private(comm, &boxes));
+  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
   if (failed && boxes && boxes->givenup) {
     boxes->isBroken                 = PETSC_TRUE;
     *(volatile int *)boxes->givenup = 1;
   }
-  if (*channel >= 0) boxes->taken &= ~((uint64_t)1 << *channel);
+  if (*channel >= 0) {
+    boxes->taken &= ~((uint64_t)1 << *channel);
+    if (boxes->shared) IDRSPeersSharing--;
+  }
   *channel = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /*
    Sums over the devices of the processes of one node inside a kernel. Each process maps the mailboxes of the others into its own
-   address space, and kernels write there. Each inner MPI communicator of PETSc has mailboxes, as an attribute, which are divided
+   address space, and kernels write there. Each inner MPI communicator of PETSc has mailboxes, see commdata.h, which are divided
    into channels.
 */
 #pragma once
@@ -42,6 +42,7 @@ struct _n_IDRSPeersShare {
   const int *givenup;                /* as in IDRSPeers */
   uint32_t   exchanges;              /* number of the last one */
   PetscBool  taken;
+  PetscBool  shared;   /* some of the processes are on the same device */
   PetscBool  isBroken; /* an exchange has failed, and the memory is no longer mapped */
 };
 

@@ -59,6 +59,7 @@ PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
   IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
 
   PetscFunctionBegin;
+  if (work->size > 1) PetscCall(IDRSProgressMPI(work->comm));
   if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersCheck(work->comm, seconds));
   else if (work->queue == &IDRSQueue_NCCL && seconds > IDRSGetTimeout()) {
     /* sums may be queued after messages of a preconditioner, and NCCL cannot end before these */

@@ -1,0 +1,14 @@
+/*
+   Data that this library keeps with an inner MPI communicator of PETSc. When the communicator is freed, which is collective, the data
+   are destroyed in the reverse order of their creation, so that a destroy function may communicate. Each kind of data as an MPI
+   attribute of its own would not do: MPI deletes the attributes of a communicator in any order
+*/
+#pragma once
+
+#include <petscsys.h>
+
+/* Also identifies the kind of data */
+typedef void (*IDRSCommDestroy)(MPI_Comm, void *);
+
+PETSC_INTERN PetscErrorCode IDRSCommDataFind(MPI_Comm, IDRSCommDestroy, void *);
+PETSC_INTERN PetscErrorCode IDRSCommDataAdd(MPI_Comm, IDRSCommDestroy, void *);

@@ -51,12 +51,17 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 /* Returns the length of the longest row, which is stored with the matrix until it changes */
 static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *longest)
 {
-  static PetscInt id = -1;
-  IDRSRowLengths  lengths;
-  PetscBool       known;
+  /* registered once, also if several threads come here at the same time */
+  static const PetscInt id = [] {
+    PetscInt registered = -1;
+
+    (void)PetscObjectComposedDataRegister(&registered);
+    return registered;
+  }();
+  IDRSRowLengths lengths;
+  PetscBool      known;
 
   PetscFunctionBegin;
-  if (id < 0) PetscCall(PetscObjectComposedDataRegister(&id));
   PetscCall(PetscObjectComposedDataGetInt((PetscObject)A, id, *longest, known));
   if (known) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetRowLengths(csr, UINT_MAX, &lengths));

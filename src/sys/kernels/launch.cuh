@@ -15,6 +15,7 @@
 */
 #pragma once
 
+#include <atomic>
 #include <type_traits>
 #include <petsc/private/deviceimpl.h>
 #include <petscdevice_cuda.h>
@@ -40,6 +41,40 @@ static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
   return {};
 }
 
+#define IDRS_DEVICES 64
+
+/*
+   Returns a property of a kernel on the present device. `known` has it for each device, or 0, and find() computes it; 0 after an
+   error. Threads that need a property at the same time all compute it, and store the same
+*/
+template <typename Find>
+static int IDRSOncePerDevice(std::atomic<int> known[], Find &&find)
+{
+  int device = 0, value;
+
+  (void)cudaGetDevice(&device);
+  if (device >= IDRS_DEVICES) return find();
+  value = known[device].load(std::memory_order_relaxed);
+  if (!value) {
+    value = find();
+    known[device].store(value, std::memory_order_relaxed);
+  }
+  return value;
+}
+
+/* Returns true if this kernel can be launched early on the present device */
+template <auto kernel>
+static bool IDRSIsEarly()
+{
+  static std::atomic<int> known[IDRS_DEVICES]; /* 1: no, 2: yes */
+
+  return IDRSOncePerDevice(known, [] {
+           bool early = false;
+
+           return IDRSCanLaunchEarly((const void *)kernel, &early) != cudaSuccess ? 0 : (early ? 2 : 1);
+         }) == 2;
+}
+
 /*
    Launches a kernel with `shared` bytes of dynamic shared memory. The launch is early only if `may` is set and no process on the
    same device waits for sums of this process. cudaGetLastError() returns the error
@@ -47,18 +82,16 @@ static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
 template <auto kernel, typename... Arguments>
 static void IDRSLaunchShared(dim3 blocks, size_t shared, bool may, cudaStream_t stream, const Arguments &...arguments)
 {
-  constexpr auto      overlap = IDRSGetOverlap(kernel);
-  static bool         asked = false, early = false;
+  constexpr auto      overlap   = IDRSGetOverlap(kernel);
   cudaLaunchConfig_t  config    = {};
   cudaLaunchAttribute attribute = IDRSEarlyAttribute();
 
-  if (overlap.early && !asked) asked = IDRSCanLaunchEarly((const void *)kernel, &early) == cudaSuccess;
   config.gridDim          = blocks;
   config.blockDim         = IDRS_THREADS;
   config.dynamicSmemBytes = shared;
   config.stream           = stream;
   config.attrs            = &attribute;
-  config.numAttrs         = early && may && !IDRSPeersShareDevice() ? 1 : 0;
+  config.numAttrs         = overlap.early && may && !IDRSPeersShareDevice() && IDRSIsEarly<kernel>() ? 1 : 0;
   (void)cudaLaunchKernelEx(&config, kernel, overlap, arguments...);
 }
 
@@ -72,12 +105,16 @@ static void IDRSLaunch(dim3 blocks, cudaStream_t stream, const Arguments &...arg
 template <auto kernel>
 static unsigned int IDRSResidentBlocks(int multiprocessors, size_t enough, size_t shared)
 {
-  static int resident = 0;
+  static std::atomic<int> known[IDRS_DEVICES];
+  const int               resident = IDRSOncePerDevice(known, [=] {
+    int blocks = 0;
 
-  if (!resident) {
     if (shared && cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared) != cudaSuccess) return 0;
-    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, IDRS_THREADS, shared) != cudaSuccess) return 0;
-  }
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, IDRS_THREADS, shared) != cudaSuccess) return 0;
+    return PetscMax(blocks, 1);
+  });
+
+  if (!resident) return 0;
   return (unsigned int)PetscMax(PetscMin(enough, (size_t)(resident * multiprocessors)), (size_t)1);
 }
 

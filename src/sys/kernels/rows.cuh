@@ -6,12 +6,10 @@
 
 #include "../device/target.cuh"
 
-/* Threads of a block, in all kernels of a file */
-#if !defined(IDRS_THREADS)
-  #define IDRS_THREADS 256
-#endif
-#define IDRS_WARPS (IDRS_THREADS / IDRS_WARP)
-#define IDRS_PACK  ((int)(IDRS_ACCESS_BYTES / sizeof(PetscScalar)) > 0 ? (int)(IDRS_ACCESS_BYTES / sizeof(PetscScalar)) : 1)
+/* Threads of a block, for the functions that do not read blockDim */
+#define IDRS_THREADS 256
+#define IDRS_WARPS   (IDRS_THREADS / IDRS_WARP)
+#define IDRS_PACK    ((int)(IDRS_ACCESS_BYTES / sizeof(PetscScalar)) > 0 ? (int)(IDRS_ACCESS_BYTES / sizeof(PetscScalar)) : 1)
 
 template <int W>
 struct alignas(W * sizeof(PetscScalar) < IDRS_ACCESS_BYTES ? W * sizeof(PetscScalar) : IDRS_ACCESS_BYTES) IDRSPack {

@@ -47,10 +47,12 @@
    A message of a block to itself takes the same path. The racecheck tool of compute-sanitizer understands barriers, but not
    messages: it reports these stores of PostSums() and the loads that wait for them as hazards.
 */
-/* Most threads of a block, which may have several rows each. With more threads there are too few registers per thread */
-#define IDRS_THREADS 384
 #include "wholecluster.h"
 #include "../../sys/device/cluster.cuh"
+
+/* Most threads of a block, which may have several rows each. With more threads there are too few registers per thread */
+#define IDRS_CLUSTERED_THREADS 384
+#define IDRS_CLUSTERED_WARPS   (IDRS_CLUSTERED_THREADS / IDRS_WARP)
 
 /* Fewest blocks of a cluster */
 #define IDRS_CLUSTER_LEAST 4
@@ -62,7 +64,7 @@
    Most own and halo rows of a block: three per thread. With more of them the passes take longer than the exchange of u that the
    halo replaces
 */
-#define IDRS_HALO_ROWS (3 * IDRS_THREADS)
+#define IDRS_HALO_ROWS (3 * IDRS_CLUSTERED_THREADS)
 
 /* Lanes that add one sum over the blocks of a cluster */
 #define IDRS_CLUSTER_LANES 4
@@ -72,7 +74,7 @@
    vectors of a solve that also has a panel in global memory; and fewest concurrent solves, because with fewer of them other methods
    are faster
 */
-#define IDRS_GLOBAL_ROWS   (9 * IDRS_THREADS)
+#define IDRS_GLOBAL_ROWS   (9 * IDRS_CLUSTERED_THREADS)
 #define IDRS_GLOBAL_S      8
 #define IDRS_GLOBAL_SOLVES 4
 
@@ -292,7 +294,7 @@ static constexpr int IDRSWarpRoom = (IDRSRealSums<S, true, true> + IDRS_TOTALS -
 template <int S>
 struct IDRSClusteredSums {
   IDRSBlockMessage messages[2][IDRSClusterMessages<S>]; /* from the blocks of the cluster, for even and odd steps */
-  PetscReal        warps[IDRS_WARPS][IDRSWarpRoom<S>];
+  PetscReal        warps[IDRS_CLUSTERED_WARPS][IDRSWarpRoom<S>];
   int              places[2][IDRSRealSums<S, true, true>]; /* of the sums, without a y and with it */
 };
 
@@ -340,7 +342,7 @@ static __device__ __forceinline__ PetscReal IDRSWarpsTree(const PetscReal (*warp
   for (int w = 0; w < 4; w++) sum[w] = warp[w][i];
   if (warps > 4) {
 #pragma unroll
-    for (int w = 4; w < IDRS_WARPS; w++) sum[w % 4] += warp[w][i];
+    for (int w = 4; w < IDRS_CLUSTERED_WARPS; w++) sum[w % 4] += warp[w][i];
   }
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
@@ -525,7 +527,7 @@ static __device__ __forceinline__ void IDRSCopyRows(T *to, const T *from, size_t
 }
 
 template <int S, int LAYOUT>
-static __global__ void __launch_bounds__(IDRS_THREADS, 1)
+static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
   IDRSClusteredKernel(const __grid_constant__ IDRSWholeSteps given, const __grid_constant__ IDRSShadow<S> shadow,
                       const __grid_constant__ IDRSClustered clustered, const __grid_constant__ IDRSClusteredMemory global)
 {
@@ -592,7 +594,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 1)
   }
   P.rstart += first;
   for (int i = threadIdx.x; i < IDRSClusterMessages<S>; i += blockDim.x) sums.messages[0][i] = sums.messages[1][i] = {0, 0};
-  for (int i = threadIdx.x; i < IDRS_WARPS * IDRSWarpRoom<S>; i += blockDim.x)
+  for (int i = threadIdx.x; i < IDRS_CLUSTERED_WARPS * IDRSWarpRoom<S>; i += blockDim.x)
     sums.warps[i / IDRSWarpRoom<S>][i % IDRSWarpRoom<S>] = 0.0;
   for (int i = threadIdx.x; i < IDRSRealSums<S, true, true>; i += blockDim.x) {
     sums.places[0][i] = i < IDRSRealSums<S, false, true> ? IDRSSumPlace<S, false, true>(P, i) : -1;
@@ -821,7 +823,7 @@ static PetscErrorCode IDRSClusteredGetClusters(IDRSWork work, const IDRSClustere
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto) {
     *sums = IDRSInClusterSums<S> * clustered->size;
     return IDRSClusteredDispatch<S>(clustered->layout, [&](auto kernel) {
-      return IDRSGetClusters(kernel, clustered->size, IDRS_THREADS, clusters, shared);
+      return IDRSGetClusters(kernel, clustered->size, IDRS_CLUSTERED_THREADS, clusters, shared);
     });
   }));
   *clusters = PetscMin(*clusters, IDRS_WARP); /* limited by the number of mailboxes */
@@ -844,7 +846,7 @@ static PetscErrorCode IDRSClusteredFits(IDRSWork work, const IDRSSharedPlan *pla
   if (clustered->clusters == 1)
     bytes = (clustered->messages + sums + (halo ? 0 : clustered->rows * IDRS_PARTS)) * sizeof(IDRSBlockMessage);
   clustered->threads = (unsigned int)PetscMin(PetscMax((vectors + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, least),
-                                              (size_t)IDRS_THREADS);
+                                              (size_t)IDRS_CLUSTERED_THREADS);
   clustered->slots   = plan->slots;
   clustered->others  = plan->others;
   clustered->bytes   = PetscMax(bytes, shared / 2 + 1); /* at most one block per multiprocessor */

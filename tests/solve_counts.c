@@ -136,7 +136,32 @@ static PetscErrorCode TestNorms(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestCounts, "counts"}, {TestCountsBetween, "counts during a solve"}, {TestNorms, "norms below the tolerance"})
+/* Matvecs of a kernel that makes many steps count as calls of MatMult in the log, in the stage of the solve, without time */
+static PetscErrorCode TestLog(void)
+{
+  PetscLogEvent      event;
+  PetscLogStage      stage;
+  PetscEventPerfInfo before, after, other;
+
+  PetscFunctionBeginUser;
+  if (!PetscDefined(USE_LOG)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscLogDefaultBegin());
+  PetscCall(PetscLogEventGetId("MatMult", &event));
+  PetscCall(PetscLogStageRegister("solve", &stage));
+  PetscCall(PetscLogEventGetPerfInfo(0, event, &before));
+  PetscCall(PetscLogStagePush(stage));
+  PetscCall(IDRSLogCalls(event, 5000));
+  PetscCall(PetscLogStagePop());
+  PetscCall(PetscLogEventGetPerfInfo(stage, event, &after));
+  PetscCall(PetscLogEventGetPerfInfo(0, event, &other));
+  PetscCall(ComplainIf(after.count != 5000 || after.time != 0.0 || other.count != before.count,
+                       "%d calls in %g seconds, and %d instead of %d in the other stage", after.count, (double)after.time,
+                       other.count, before.count));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+RUN_TESTS({TestLog, "calls in the log"}, {TestCounts, "counts"}, {TestCountsBetween, "counts during a solve"},
+          {TestNorms, "norms below the tolerance"})
 
 /*TEST
 

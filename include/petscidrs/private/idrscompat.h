@@ -50,6 +50,28 @@ typedef PetscOptionItems IDRSOptionItems;
   #define IDRSContainerSetDestroy(container, f) PetscContainerSetCtxDestroy(container, (PetscCtxDestroyFn *)(f))
 #endif
 
+/* Adds to the calls of an event in -log_view, without times. PetscLogHandler came with 3.20 */
+static inline PetscErrorCode IDRSLogCalls(PetscLogEvent event, PetscInt calls)
+{
+#if PETSC_VERSION_GE(3, 20, 0)
+  PetscLogHandler     handler;
+  PetscEventPerfInfo *info;
+
+  PetscFunctionBegin;
+  PetscCall(PetscLogGetDefaultHandler(&handler));
+  if (handler) {
+    PetscCall(PetscLogHandlerGetEventPerfInfo(handler, PETSC_DETERMINE, event, &info));
+    info->count += (int)calls;
+  }
+#else
+  PetscFunctionBegin;
+  #if PetscDefined(USE_LOG)
+  if (PetscLogPLB) petsc_stageLog->stageInfo[petsc_stageLog->curStage].eventLog->eventInfo[event].count += (int)calls;
+  #endif
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Number of processes in PetscSFGetRootRanks() and PetscSFGetLeafRanks() */
 #if PETSC_VERSION_LT(3, 22, 0)
 typedef PetscInt IDRSRankCount;

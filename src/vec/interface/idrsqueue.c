@@ -270,10 +270,7 @@ static PetscErrorCode IDRSQueueWholeCount(IDRSWholeTask *task)
   const PetscInt matvecs = task->report.matvecs;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < matvecs; i++) { /* the log then contains them */
-    PetscCall(PetscLogEventBegin(MAT_Mult, work->product->A, 0, 0, 0));
-    PetscCall(PetscLogEventEnd(MAT_Mult, work->product->A, 0, 0, 0));
-  }
+  PetscCall(IDRSLogCalls(MAT_Mult, matvecs)); /* their time is part of event IDRSWhole */
   work->product->matvecs += matvecs;
   work->reductions += (PetscLogDouble)matvecs;
   PetscCall(PetscLogGpuFlops(work->product->flops * (PetscLogDouble)matvecs));

@@ -293,6 +293,54 @@ static PetscErrorCode TestLeft(PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The arrays of the first scatters are on the host, and those of the next ones in the memory of -vec_type, and are sent from there */
+static PetscErrorCode TestMoved(PetscInt n)
+{
+  PetscMPIInt size, device[2];
+  PetscInt    nroots, nleaves, lines;
+  PetscReal   difference;
+  PetscSF     sf[2];
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscInt t = 0; t < 2; t++) {
+    PetscCall(PetscSFCreate(PETSC_COMM_WORLD, &sf[t]));
+    PetscCall(PetscSFSetType(sf[t], t ? "nccl" : PETSCSFBASIC));
+    PetscCall(GraphSet(sf[t], GRAPH_MANY, n, &nroots, &nleaves));
+  }
+  for (PetscInt moved = 0; moved < 2; moved++) {
+    for (PetscInt repeat = 0; repeat < 3; repeat++) {
+      Under under[2];
+
+      for (PetscInt t = 0; t < 2; t++) {
+        const PetscScalar *array;
+        PetscMemType       memtype;
+
+        PetscCall(ArrayCreate(nroots, 17 * repeat, PLACE_OPTIONS, &under[t].roots));
+        PetscCall(ArrayCreate(nleaves, 500, PLACE_OPTIONS, &under[t].leaves));
+        PetscCall(VecBindToCPU(under[t].roots, (PetscBool)!moved));
+        PetscCall(VecBindToCPU(under[t].leaves, (PetscBool)!moved));
+        PetscCall(VecGetArrayReadAndMemType(under[t].leaves, &array, &memtype));
+        PetscCall(VecRestoreArrayReadAndMemType(under[t].leaves, &array));
+        device[moved] = PetscMemTypeDevice(memtype) ? 1 : 0;
+        PetscCall(Begin(sf[t], MPIU_SCALAR, MPIU_SUM, PETSC_FALSE, &under[t]));
+        PetscCall(End(sf[t], MPIU_SCALAR, MPIU_SUM, PETSC_FALSE, &under[t]));
+      }
+      PetscCall(Difference(under[0].leaves, under[1].leaves, &difference));
+      PetscCall(ComplainIf(!(difference == 0.0), "scatter %" INT " of arrays %s: differs by %g", repeat,
+                           moved ? "that have moved" : "on the host", (double)difference));
+      for (PetscInt t = 0; t < 2; t++) PetscCall(DestroyAll(&under[t].roots, &under[t].leaves));
+    }
+    IDRSCallAllreduce(MPI_IN_PLACE, &device[moved], 1, MPI_INT, MPI_MAX, PETSC_COMM_WORLD);
+    PetscCall(ViewNumbers((PetscObject)sf[1], "from GPU to GPU", 0, NULL, &lines));
+    PetscCall(ComplainIf(lines != (device[moved] && size > 1 ? 1 : 0), "%" INT " lines of the view after arrays %s", lines,
+                         moved ? "have moved" : "on the host"));
+  }
+  for (PetscInt t = 0; t < 2; t++) PetscCall(PetscSFDestroy(&sf[t]));
+  PetscCall(Verdict("arrays that move"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Operations of type basic: integers, fetch-and-add, gathers */
 static PetscErrorCode TestOthers(PetscInt n)
 {
@@ -514,6 +562,7 @@ int main(int argc, char **argv)
     PetscCall(TestGraphs(n));
     PetscCall(TestOthers(n));
     PetscCall(TestLeft(n));
+    PetscCall(TestMoved(n));
     PetscCall(TestRemap(n));
     PetscCall(TestGrids(12));
   } else

@@ -50,8 +50,9 @@ struct _n_SFExchange {
 
 typedef struct {
   struct _PetscSFOps basic;
-  PetscBool          agreed; /* the processes have agreed on `active` */
-  PetscBool          active; /* scatters are between GPUs; else all use type basic */
+  PetscBool          agreed;  /* the processes have agreed on `active` */
+  PetscBool          active;  /* scatters are between GPUs; else they use type basic */
+  PetscBool          settled; /* `active` does not change any more */
   SFSide             roots, leaves;
   SFExchange         exchanges;
 } SF_NCCL;
@@ -223,9 +224,9 @@ static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
 }
 
 /*
-   Returns the scalars per unit if a scatter of such units is between GPUs, else 0. The result is the same on all processes. In the
-   first such scatter the processes agree whether any array is on a device; if an array is on the host later, it is copied through
-   the device.
+   Returns the scalars per unit if a scatter of such units is between GPUs, else 0. The result is the same on all processes. In each
+   such scatter the processes agree whether any array is on a device, until one is; if an array is on the host later, it is copied
+   through the device. A process cannot decide this alone, because it does not see the arrays of the others
 */
 static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype unit, MPI_Op op, PetscMemType rootmtype,
                                       PetscMemType leafmtype, PetscInt *bs)
@@ -248,16 +249,17 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
     }
   }
   if (!*bs) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!nccl->agreed) {
+  if (!nccl->settled) {
     const char *why;
-    PetscMPIInt states[2]; /* an array on a device; no device */
+    PetscMPIInt states[3]; /* on some process: an array on a device; no device; a device */
     int         count = 0;
 
     PetscCallMPI(MPI_Comm_size(comm, &size));
     states[0] = size > 1 && (PetscMemTypeDevice(rootmtype) || PetscMemTypeDevice(leafmtype)) ? 1 : 0;
     states[1] = cudaGetDeviceCount(&count) != cudaSuccess || !count ? 1 : 0;
     if (states[1]) (void)cudaGetLastError();
-    IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
+    states[2] = 1 - states[1];
+    IDRSCallAllreduce(MPI_IN_PLACE, states, 3, MPI_INT, MPI_MAX, comm);
     if (states[0]) {
       PetscCheck(!states[1], comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: a process has no GPU");
       PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
@@ -269,11 +271,11 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
         PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
       PetscCall(SFSideCreate_NCCL(&nccl->leaves));
     }
-    nccl->agreed = PETSC_TRUE;
-    PetscCall(
-      PetscInfo(sf, states[0]
-                      ? "scatters are between GPUs\n"
-                      : "scatters use type basic: there is one process, or the arrays of the first scatter are on the host\n"));
+    if (nccl->active || !nccl->agreed)
+      PetscCall(PetscInfo(sf, nccl->active ? "scatters are between GPUs\n"
+                                           : "scatters use type basic: there is one process, or all arrays are on the host\n"));
+    nccl->agreed  = PETSC_TRUE;
+    nccl->settled = nccl->active || size == 1 || !states[2] ? PETSC_TRUE : PETSC_FALSE;
   }
   if (nccl->active) PetscCall(SFRootsUpdate_NCCL(sf, nccl));
   else *bs = 0;
@@ -471,8 +473,7 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
     PetscCall(SFSideDestroy_NCCL(&nccl->roots));
     PetscCall(SFSideDestroy_NCCL(&nccl->leaves));
   }
-  nccl->active = PETSC_FALSE;
-  nccl->agreed = PETSC_FALSE;
+  nccl->active = nccl->agreed = nccl->settled = PETSC_FALSE;
   PetscCall((*nccl->basic.Reset)(sf));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -501,12 +502,10 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
   if (isascii)
-    PetscCall(
-      PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n",
-                             nccl->active ? "from GPU to GPU"
-                             : nccl->agreed
-                               ? "type basic, because there is one process, or the arrays of the first scatter were on the host"
-                               : "none yet"));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n",
+                                     nccl->active   ? "from GPU to GPU"
+                                     : nccl->agreed ? "type basic, because there is one process, or all arrays were on the host"
+                                                    : "none yet"));
   PetscCall((*nccl->basic.View)(sf, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -527,11 +526,12 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    `MATMPIAIJCUSPARSE` and `DMDA`.
 
    `PetscSFBcastBegin()` and `PetscSFReduceBegin()` send between GPUs if they insert or add, with units of `MPIU_SCALAR` or a
-   contiguous type of `MPIU_SCALAR`. All other operations work as in the type basic. The first scatter of this kind is collective.
-   If no process has an array on a device in it, all such scatters work as in the type basic. Otherwise arrays on the host are
-   copied through the device. Sums are in a fixed order, so the results have the same bits each time.
+   contiguous type of `MPIU_SCALAR`. All other operations work as in the type basic. A scatter of this kind begins with a reduction
+   in which the processes agree whether an array is on a device, and works as in the type basic if none is. From the first scatter
+   of an array on a device on there are no such reductions, and arrays on the host are copied through the device. Sums are in a
+   fixed order, so the results have the same bits each time.
 
-   Each process needs its own GPU. If two processes share one, the first scatter reports an error.
+   Each process needs its own GPU. If two processes share one, the first scatter of an array on a device reports an error.
 
    `PetscSFGetType()` returns `PETSCSFBASIC`, because `VecScatterRemap()` requires it. `PetscSFView()` shows how scatters are sent.
 

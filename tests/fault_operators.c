@@ -272,6 +272,78 @@ static PetscErrorCode TestCallbacks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Calls of PCPreSolve() without their PCPostSolve() */
+static PetscInt unfinished = 0;
+
+static PetscErrorCode CountPreSolve(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PetscFunctionBeginUser;
+  unfinished++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CountPostSolve(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PetscFunctionBeginUser;
+  unfinished--;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NestingMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Vec b;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetRhs(ksp, &b));
+  if (its == 2) PetscCall(KSPSolve(ksp, b, (Vec)ctx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solve ends by PCPostSolve() also if it fails: before its first iteration, in an iteration, in a solve inside it, or with columns */
+static PetscErrorCode TestPostSolve(void)
+{
+  const char *const kinds[] = {"before", "in an iteration", "in a solve inside", "with columns"};
+  PetscInt          when    = 3;
+  Faulty            none    = {NULL};
+
+  PetscFunctionBeginUser;
+  for (PetscInt kind = 0; kind < 4; kind++) {
+    PetscErrorCode ierr;
+    Mat            A, B, X;
+    Vec            b, x, y;
+    KSP            ksp;
+    PC             pc;
+
+    PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
+    PetscCall(VecDuplicate(x, &y));
+    PetscCall(BlocksCreate(A, 3, BLOCK_RANDOM, &B, &X));
+    PetscCall(SolverCreateLimited(A, 3, PC_RIGHT, KSP_NORM_DEFAULT, 400, PCSHELL, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCShellSetContext(pc, &none));
+    PetscCall(PCShellSetApply(pc, FaultyPCApply));
+    PetscCall(PCShellSetPreSolve(pc, CountPreSolve));
+    PetscCall(PCShellSetPostSolve(pc, CountPostSolve));
+    if (kind == 0) PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_WHOLE)); /* no kernel applies this preconditioner */
+    else if (kind == 2) PetscCall(KSPMonitorSet(ksp, NestingMonitor, y, NULL));
+    else PetscCall(KSPMonitorSet(ksp, FailingMonitor, &when, NULL));
+    if (kind == 3) Try(ierr, KSPMatSolve(ksp, B, X));
+    else Try(ierr, KSPSolve(ksp, b, x));
+    PetscCall(ComplainIf(!ierr || unfinished,
+                         "an error %s: error code %d, and %" INT " calls of PCPreSolve() without PCPostSolve()", kinds[kind],
+                         (int)ierr, unfinished));
+    unfinished = 0;
+    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_AUTO));
+    PetscCall(KSPMonitorCancel(ksp));
+    PetscCall(ResetWith(ksp, A));
+    PetscCall(SolveConverged(kinds[kind], ksp, b));
+    PetscCall(
+      ComplainIf(unfinished, "after an error %s: %" INT " calls of PCPreSolve() without PCPostSolve()", kinds[kind], unfinished));
+    PetscCall(DestroyAll(&ksp, &A, &B, &X, &b, &x, &y));
+  }
+  PetscCall(Verdict("PCPostSolve() after errors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
    A preconditioner that fails on one process only, in its set-up or in an application: all processes must agree on the reason. The
    diagonal blocks of this matrix are regular except the last one, which has a zero row. On one process this matrix is regular, so a
@@ -390,6 +462,7 @@ int main(int argc, char **argv)
   PetscCall(TestNotANumber());
   PetscCall(TestFaults());
   PetscCall(TestCallbacks());
+  PetscCall(TestPostSolve());
   PetscCall(TestBlocks());
   PetscCall(PetscFinalize());
   return 0;

@@ -11,10 +11,7 @@
 /* Solves of this type that are in progress in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
 static _Thread_local PetscInt KSPIDRSNesting = 0;
 
-/*
-   Frees the data of KSPSetUp_IDRS(). After an error it also calls PCPostSolve(), because PETSc allows at most two unfinished calls
-   of PCPreSolve()
-*/
+/* Frees the data of KSPSetUp_IDRS() */
 static PetscErrorCode KSPReset_IDRS(KSP ksp)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -23,7 +20,6 @@ static PetscErrorCode KSPReset_IDRS(KSP ksp)
   for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
     if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
   }
-  if (idrs->state != KSPIDRS_IDLE && ksp->pc) PetscCall(PCPostSolve(ksp->pc, ksp)); /* KSPDestroy() has removed the PC */
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
   PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
@@ -225,7 +221,6 @@ static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
   PetscFunctionBegin;
   if (idrs->state == KSPIDRS_IDLE) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if (idrs->state == KSPIDRS_SOLVING || size > 1) PetscCall(PCPostSolve(ksp->pc, ksp)); /* ends this solve */
   PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPSolve() is called inside KSPSolve() of the same KSP: create another KSP for the inner solve");
   PetscCheck(size == 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
@@ -235,8 +230,8 @@ static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves for the right-hand side of the KSP, or for the columns of B */
-static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
+/* Solves for the right-hand side of the KSP, or for the columns of B. If the preparation fails, another solve may follow at once */
+static PetscErrorCode KSPIDRSTrySolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
 {
   KSP_IDRS      *idrs    = (KSP_IDRS *)ksp->data;
   const PetscInt nesting = KSPIDRSNesting;
@@ -245,16 +240,27 @@ static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat 
   PetscFunctionBegin;
   IDRSCheckDiagonalScale(ksp);
   PetscCall(KSPIDRSRecover_Private(ksp));
-  ierr = KSPIDRSPrepareColumns_Private(ksp, active);
-  /* only KSPSolve() has begun, so that a solve with other settings may follow */
-  if (ierr) (void)PCPostSolve(ksp->pc, ksp);
-  PetscCall(ierr);
+  PetscCall(KSPIDRSPrepareColumns_Private(ksp, active));
   if (B && idrs->sequential) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->state    = KSPIDRS_SOLVING;
   KSPIDRSNesting = nesting + 1;
   ierr           = B ? KSPIDRSIterateColumns_Private(ksp, B, X) : KSPIDRSIterate_Private(ksp);
   KSPIDRSNesting = nesting; /* also after an error */
   idrs->state    = ierr ? KSPIDRS_FAILED : KSPIDRS_IDLE;
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Solves after PCPreSolve(). After an error it calls PCPostSolve(), which PETSc does not, although it allows at most two unfinished
+   calls of PCPreSolve()
+*/
+static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
+{
+  const PetscErrorCode ierr = KSPIDRSTrySolve_Private(ksp, active, B, X);
+
+  PetscFunctionBegin;
+  if (ierr) (void)PCPostSolve(ksp->pc, ksp);
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /*
-   Arithmetic at the limits of integers, as functions that tests call with numbers of systems that are too large for a test. No PETSc
-   call: compiled for host and device.
+   Arithmetic at the limits of integers, as functions that tests call with numbers of systems that are too large for a test. No
+   PETSc call: compiled for host and device.
 */
 #pragma once
 
@@ -14,12 +14,12 @@ static inline size_t IDRSSlotPlace(PetscInt slot, PetscInt lanes, PetscInt lane)
 }
 
 /*
-   Returns PETSC_TRUE if integers can count the messages of a halo that arrive on this process, and if MPI can count the numbers that
-   the processes tell each other to set up the halo
+   Returns PETSC_TRUE if PetscInt can count the messages of a halo that arrive on this process, and if MPI can count the numbers
+   that this process sends and receives to set up the halo
 */
-static inline PetscBool IDRSHaloFits(PetscInt64 messages, PetscInt64 told, PetscInt64 heard)
+static inline PetscBool IDRSHaloFits(PetscInt64 messages, PetscInt64 sent, PetscInt64 received)
 {
-  return messages <= PETSC_MAX_INT && told <= INT32_MAX && heard <= INT32_MAX ? PETSC_TRUE : PETSC_FALSE;
+  return messages <= PETSC_MAX_INT && sent <= INT32_MAX && received <= INT32_MAX ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /*

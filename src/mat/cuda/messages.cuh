@@ -21,8 +21,8 @@ static __device__ __forceinline__ void IDRSSendEntries(const IDRSSends &sends, c
 }
 
 /*
-   Returns true if the message of this exchange has arrived, or the message of a later one, see halo.h. If a column has not been sent
-   for a long time, its message is older
+   Returns true if the message of this exchange has arrived, or the message of a later one, see halo.h. If a column has not been
+   sent for a long time, its message is older
 */
 static __device__ __forceinline__ bool IDRSMessageIsThereOrLater(const IDRSBlockMessage &message, uint32_t number)
 {

@@ -89,9 +89,9 @@ static PetscErrorCode IDRSFactorMatSolve(Mat F, IDRSFactorDirection direction, M
 }
 
 /*
-   Gets the pivots: the diagonal of U in PETSc's factors, where L has a unit diagonal. Here they are the pivots of the diagonal tiles,
-   whose inverses are stored. From the last row to the first, the last pivot of a tile D is 1 / X_mm with X = D^{-1}, and the inverse
-   of D without row and column m is X_ij - X_im X_mj / X_mm
+   Gets the pivots, which are the diagonal of U in PETSc's factors, where L has a unit diagonal. Here they are the pivots of the
+   diagonal tiles D, and X = D^{-1} is stored. The last pivot of D is 1 / X_mm, and X_ij - X_im X_mj / X_mm is the inverse of D
+   without its last row and column. So the pivots are computed from the last one to the first one
 */
 static PetscErrorCode MatGetDiagonal_PETScIDRS(Mat F, Vec pivots)
 {

@@ -1,7 +1,7 @@
 /*
-   Data that this library keeps with an inner MPI communicator of PETSc. When the communicator is freed, which is collective, the data
-   are destroyed in the reverse order of their creation, so that a destroy function may communicate. Each kind of data as an MPI
-   attribute of its own would not do: MPI deletes the attributes of a communicator in any order
+   Data that this library keeps with an inner MPI communicator of PETSc. When the communicator is freed, which is collective, the
+   data are destroyed in the reverse order of their creation, so that destroy functions may communicate. Separate MPI attributes
+   would not guarantee an order, because MPI may delete the attributes of a communicator in any order
 */
 #pragma once
 

@@ -54,8 +54,8 @@ static std::atomic<int> IDRSPeersSharing{0};
 
 /*
    Returns true if kernels of this process may wait for kernels of other processes on the same device. A block that waits must not
-   keep the others from running. So the next kernels are not launched early then, because they would occupy the multiprocessors while
-   they wait
+   keep the others from running. So the next kernels are not launched early then, because they would occupy the multiprocessors
+   while they wait
 */
 bool IDRSPeersShareDevice(void)
 {
@@ -117,7 +117,7 @@ static void IDRSPeersFree(MPI_Comm comm, void *data)
 
   IDRSPeersUnmap(boxes, boxes->mailbox);
   for (PetscInt i = 0; i < boxes->shares; i++) IDRSPeersUnmap(boxes, boxes->share[i]->memory);
-  /* all processes call it if they have mailboxes, also a process on which an exchange has failed, because others may not know this */
+  /* also if an exchange has failed on this process, because the others may not know this and wait here */
   frees = boxes->size && IDRSPeersMeet(comm) && !boxes->isBroken;
   IDRSPeersDropShares(boxes, frees);
   if (frees) (void)cudaFree(boxes->mailbox[boxes->rank]);

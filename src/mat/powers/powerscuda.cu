@@ -51,7 +51,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 /* Returns the length of the longest row, which is stored with the matrix until it changes */
 static PetscErrorCode IDRSPowersLongestRow(Mat A, const IDRSCSR *csr, PetscInt *longest)
 {
-  /* registered once, also if several threads come here at the same time */
+  /* registered once, also if several threads call this function at the same time */
   static const PetscInt id = [] {
     PetscInt registered = -1;
 

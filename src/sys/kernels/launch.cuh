@@ -45,7 +45,7 @@ static constexpr Overlap IDRSGetOverlap(void (*)(Overlap, Parameters...))
 
 /*
    Returns a property of a kernel on the present device. `known` has it for each device, or 0, and find() computes it; 0 after an
-   error. Threads that need a property at the same time all compute it, and store the same
+   error. Threads that need a property at the same time all compute it, and store the same value
 */
 template <typename Find>
 static int IDRSOncePerDevice(std::atomic<int> known[], Find &&find)

@@ -93,7 +93,7 @@ static void IDRSPeersDropShares(IDRSMailboxes *boxes, bool frees)
 }
 
 /* Waits for all processes until the timeout. Returns true if all of them have arrived */
-static bool IDRSPeersMeet(MPI_Comm comm)
+static bool IDRSPeersBarrier(MPI_Comm comm)
 {
   const double began   = MPI_Wtime();
   int          arrived = 0;
@@ -118,7 +118,7 @@ static void IDRSPeersFree(MPI_Comm comm, void *data)
   IDRSPeersUnmap(boxes, boxes->mailbox);
   for (PetscInt i = 0; i < boxes->shares; i++) IDRSPeersUnmap(boxes, boxes->share[i]->memory);
   /* also if an exchange has failed on this process, because the others may not know this and wait here */
-  frees = boxes->size && IDRSPeersMeet(comm) && !boxes->isBroken;
+  frees = boxes->size && IDRSPeersBarrier(comm) && !boxes->isBroken;
   IDRSPeersDropShares(boxes, frees);
   if (frees) (void)cudaFree(boxes->mailbox[boxes->rank]);
   (void)cudaFree(boxes->peers);

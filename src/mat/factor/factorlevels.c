@@ -4,8 +4,8 @@
 static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree(triangle->entries.i));
-  PetscCall(PetscFree2(triangle->entries.j, triangle->entries.from));
+  PetscCall(PetscFree(triangle->entries.made));
+  PetscCall(PetscFree2(triangle->entries.columns, triangle->entries.from));
   PetscCall(PetscFree2(triangle->level, triangle->next));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -14,26 +14,33 @@ static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
 static PetscErrorCode IDRSTriangleEntriesCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, PetscInt next[],
                                                 IDRSTriangleEntries *entries)
 {
-  const PetscBool upper      = (PetscBool)(kind == IDRS_TRIANGLE_UPPER || kind == IDRS_TRIANGLE_UPPER_TRANSPOSED);
-  const PetscBool transposed = (PetscBool)(kind == IDRS_TRIANGLE_LOWER_TRANSPOSED || kind == IDRS_TRIANGLE_UPPER_TRANSPOSED);
+  const PetscBool upper = (PetscBool)(kind == IDRS_TRIANGLE_UPPER || kind == IDRS_TRIANGLE_UPPER_TRANSPOSED);
+  PetscInt       *made;
 
   PetscFunctionBegin;
-  PetscCall(PetscCalloc1(F->n + 1, &entries->i));
+  entries->begin = upper ? F->right : F->i;
+  entries->end   = upper ? F->i + 1 : F->right;
+  entries->j     = F->j;
+  if (kind == IDRS_TRIANGLE_LOWER || kind == IDRS_TRIANGLE_UPPER) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscCalloc1(F->n + 1, &entries->made));
+  made = entries->made;
   for (PetscInt row = 0; row < F->n; row++) {
-    for (PetscInt p = upper ? F->right[row] : F->i[row]; p < (upper ? F->i[row + 1] : F->right[row]); p++)
-      entries->i[(transposed ? F->j[p] : row) + 1]++;
+    for (PetscInt p = entries->begin[row]; p < entries->end[row]; p++) made[F->j[p] + 1]++;
   }
-  for (PetscInt row = 0; row < F->n; row++) entries->i[row + 1] += entries->i[row];
-  PetscCall(PetscMalloc2(entries->i[F->n], &entries->j, entries->i[F->n], &entries->from));
-  PetscCall(PetscArraycpy(next, entries->i, F->n));
+  for (PetscInt row = 0; row < F->n; row++) made[row + 1] += made[row];
+  PetscCall(PetscMalloc2(made[F->n], &entries->columns, made[F->n], &entries->from));
+  PetscCall(PetscArraycpy(next, made, F->n));
   for (PetscInt row = 0; row < F->n; row++) {
-    for (PetscInt p = upper ? F->right[row] : F->i[row]; p < (upper ? F->i[row + 1] : F->right[row]); p++) {
-      const PetscInt to = next[transposed ? F->j[p] : row]++;
+    for (PetscInt p = entries->begin[row]; p < entries->end[row]; p++) {
+      const PetscInt to = next[F->j[p]]++;
 
-      entries->j[to]    = transposed ? row : F->j[p];
-      entries->from[to] = p;
+      entries->columns[to] = row;
+      entries->from[to]    = p;
     }
   }
+  entries->begin = made;
+  entries->end   = made + 1;
+  entries->j     = entries->columns;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -47,7 +54,7 @@ static PetscInt IDRSTriangleFindLevels(PetscInt n, const IDRSTriangleEntries *en
 
     level[row] = 0;
     /* level i = 1 + max over j of level j */
-    for (PetscInt p = entries->i[row]; p < entries->i[row + 1]; p++) level[row] = PetscMax(level[row], level[entries->j[p]] + 1);
+    for (PetscInt p = entries->begin[row]; p < entries->end[row]; p++) level[row] = PetscMax(level[row], level[entries->j[p]] + 1);
     levels = PetscMax(levels, level[row] + 1);
   }
   return levels;
@@ -61,30 +68,23 @@ static PetscInt IDRSTriangleRowLanes(PetscInt bs, const IDRSTriangleEntries *ent
 {
   PetscInt lanes = 1;
 
-  while (2 * lanes * bs <= IDRS_CHUNK_LANES && lanes * IDRS_TRIANGLE_ATONCE < (entries->i[row + 1] - entries->i[row]) * bs)
+  while (2 * lanes * bs <= IDRS_CHUNK_LANES && lanes * IDRS_TRIANGLE_ATONCE < (entries->end[row] - entries->begin[row]) * bs)
     lanes *= 2;
   return lanes;
 }
 
-/*
-   Divides the rows at places first ... end - 1, of one level, into chunks, and returns the number of all chunks so far. If the
-   array is NULL, it only counts
-*/
-static PetscInt IDRSTriangleCut(PetscInt bs, PetscInt first, PetscInt end, PetscInt chunk, IDRSTriangle *triangle)
+/* Divides the rows at places first ... end - 1, of one level, into chunks */
+static void IDRSTriangleCut(PetscInt bs, PetscInt first, PetscInt end, IDRSTriangle *triangle)
 {
   for (PetscInt place = first, begin = first, before = 0; place < end; place++) {
     const PetscInt lanes = IDRSTriangleRowLanes(bs, &triangle->entries, triangle->order[place]);
 
     if (lanes == before && (place + 1 - begin) * bs * lanes <= IDRS_CHUNK_LANES) continue;
-    begin  = place;
-    before = lanes;
-    if (triangle->chunks) {
-      triangle->chunks[chunk] = place;
-      triangle->lanes[chunk]  = lanes;
-    }
-    chunk++;
+    begin                                = place;
+    before                               = lanes;
+    triangle->chunks[triangle->nchunks]  = place;
+    triangle->lanes[triangle->nchunks++] = lanes;
   }
-  return chunk;
 }
 
 /*
@@ -95,23 +95,24 @@ static PetscErrorCode IDRSTriangleSetOrder(PetscInt n, PetscInt bs, IDRSTriangle
 {
   const PetscInt *level = triangle->level;
   PetscInt *const next  = triangle->next;
+  PetscInt        most  = 1;
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(next, triangle->levels + 1));
-  for (PetscInt row = 0; row < n; row++) next[level[row] + 1]++;
+  for (PetscInt row = 0; row < n; row++) {
+    next[level[row] + 1]++;
+    most = PetscMax(most, IDRSTriangleRowLanes(bs, &triangle->entries, row));
+  }
   for (PetscInt l = 0; l < triangle->levels; l++) next[l + 1] += next[l];
-  for (PetscInt lanes = IDRS_CHUNK_LANES; lanes > 0; lanes /= 2) {
+  for (PetscInt lanes = most; lanes > 0; lanes /= 2) {
     for (PetscInt row = 0; row < n; row++) {
       if (IDRSTriangleRowLanes(bs, &triangle->entries, row) != lanes) continue;
       triangle->places[row]                  = next[level[row]]++;
       triangle->order[triangle->places[row]] = row;
     }
   }
-  for (PetscInt l = 0; l < triangle->levels; l++)
-    triangle->nchunks = IDRSTriangleCut(bs, l ? next[l - 1] : 0, next[l], triangle->nchunks, triangle);
-  PetscCall(PetscMalloc2(triangle->nchunks + 1, &triangle->chunks, triangle->nchunks, &triangle->lanes));
-  for (PetscInt l = 0, chunk = 0; l < triangle->levels; l++)
-    chunk = IDRSTriangleCut(bs, l ? next[l - 1] : 0, next[l], chunk, triangle);
+  PetscCall(PetscMalloc2(n + 1, &triangle->chunks, n, &triangle->lanes)); /* a chunk has at least one row */
+  for (PetscInt l = 0; l < triangle->levels; l++) IDRSTriangleCut(bs, l ? next[l - 1] : 0, next[l], triangle);
   triangle->chunks[triangle->nchunks] = n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -121,6 +122,7 @@ PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *F, IDRSTriangleKind k
 {
   const PetscBool      descending = (PetscBool)(kind == IDRS_TRIANGLE_UPPER || kind == IDRS_TRIANGLE_LOWER_TRANSPOSED);
   IDRSTriangleEntries *entries    = &triangle->entries;
+  PetscInt             count      = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(triangle, sizeof(*triangle)));
@@ -128,15 +130,16 @@ PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *F, IDRSTriangleKind k
   PetscCall(IDRSTriangleEntriesCreate(F, kind, triangle->next, entries));
   triangle->levels = IDRSTriangleFindLevels(F->n, entries, descending, triangle->level);
   PetscCall(PetscMalloc3(F->n, &triangle->order, F->n, &triangle->places, F->n + 1, &triangle->i));
-  PetscCall(PetscMalloc2(entries->i[F->n], &triangle->j, entries->i[F->n], &triangle->from));
+  for (PetscInt row = 0; row < F->n; row++) count += entries->end[row] - entries->begin[row];
+  PetscCall(PetscMalloc2(count, &triangle->j, count, &triangle->from));
   PetscCall(IDRSTriangleSetOrder(F->n, F->bs, triangle));
   triangle->i[0] = 0;
   for (PetscInt place = 0, p = 0; place < F->n; place++) {
     const PetscInt row = triangle->order[place];
 
-    for (PetscInt e = entries->i[row]; e < entries->i[row + 1]; e++, p++) {
+    for (PetscInt e = entries->begin[row]; e < entries->end[row]; e++, p++) {
       triangle->j[p]    = triangle->places[entries->j[e]];
-      triangle->from[p] = entries->from[e];
+      triangle->from[p] = entries->from ? entries->from[e] : e;
     }
     triangle->i[place + 1] = p;
   }

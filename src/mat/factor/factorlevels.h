@@ -17,9 +17,13 @@ typedef enum {
   IDRS_TRIANGLE_UPPER_TRANSPOSED
 } IDRSTriangleKind;
 
-/* The entries of a triangle by rows in their natural order: columns, and entries of the pattern */
+/*
+   The entries of a triangle by rows in their natural order: row i has entries begin[i] to end[i] - 1, their columns j, and the
+   entries of the pattern that they are. Without a transposition they are the pattern itself, and made is NULL
+*/
 typedef struct {
-  PetscInt *i, *j, *from;
+  const PetscInt *begin, *end, *j;
+  PetscInt       *made, *columns, *from;
 } IDRSTriangleEntries;
 
 typedef struct {

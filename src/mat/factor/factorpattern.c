@@ -22,6 +22,16 @@ static PetscErrorCode IDRSFactorTileRow(const IDRSFactorPermuted *A, PetscInt bs
   PetscFunctionBegin;
   *length = 0;
   *full   = PETSC_TRUE;
+  if (bs == 1 && !A->columns) {
+    const PetscInt row = IDRSFactorPermute(A->rows, tile);
+    PetscBool      sorted;
+
+    *length = A->i[row + 1] - A->i[row];
+    PetscCall(PetscArraycpy(list, A->j + A->i[row], *length));
+    PetscCall(PetscSortedInt(*length, list, &sorted));
+    if (!sorted) PetscCall(PetscSortInt(*length, list));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt r = 0; r < bs; r++) {
     const PetscInt row = IDRSFactorPermute(A->rows, tile * bs + r);
 
@@ -107,10 +117,26 @@ static inline void IDRSFactorFillInsert(IDRSFactorFillRow *row, PetscInt *at, Pe
   *at = column;
 }
 
+/* Adds row i without fill to the pattern: these columns, without the diagonal. Returns PETSC_FALSE if the diagonal is not one of them */
+static PetscBool IDRSFactorAddRow(IDRSFactorPattern *F, PetscInt i, PetscInt length, const PetscInt list[])
+{
+  PetscInt  p = F->i[i], l = 0;
+  PetscBool diagonal;
+
+  while (l < length && list[l] < i) F->j[p++] = list[l++];
+  F->right[i] = p;
+  diagonal    = (PetscBool)(l < length && list[l] == i);
+  if (diagonal) l++;
+  while (l < length) F->j[p++] = list[l++];
+  F->i[i + 1] = p;
+  return diagonal;
+}
+
 /*
    Computes the fill. The level of an entry (i, j) is the min over k < min(i, j) of level (i, k) + level (k, j) + 1; entries of the
    matrix have level 0. Entries of a higher level than `levels` are dropped. A complete factorisation, levels < 0, reads row k only
-   up to its first column i with an entry (i, k), because row i also has all later entries of row k.
+   up to its first column i with an entry (i, k), because row i also has all later entries of row k. Without fill, levels = 0, the
+   rows of the matrix are copied.
 
    Returns early if a diagonal entry is missing, in tile row *missing, or if there are too many entries
 */
@@ -138,6 +164,14 @@ static PetscErrorCode IDRSFactorFill(IDRSFactor factor, const IDRSFactorPermuted
     PetscBool full;
 
     PetscCall(IDRSFactorTileRow(A, F->bs, i, counts, list, &length, &full));
+    if (levels == 0 && (PetscInt64)F->i[i] + length + row.n <= PETSC_MAX_INT / (F->bs * F->bs)) {
+      PetscCall(IDRSFactorGrowPattern(factor, F->i[i] + length));
+      if (!IDRSFactorAddRow(F, i, length, list) && !diagonal) {
+        *missing = i;
+        break;
+      }
+      continue;
+    }
     row.next[row.n] = row.n;
     /* the entries of the matrix have level 0 */
     for (PetscInt l = 0; l < length; l++) IDRSFactorFillInsert(&row, &at, list[l], 0);

@@ -686,22 +686,41 @@ static PetscErrorCode IDRSSharedPlanDestroy(IDRSSharedPlan *plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Finds the rows of other blocks that rows begin to end - 1 need, and for each nonzero the place of its entry of u */
+/*
+   Finds the rows of other blocks that rows begin to end - 1 need, in ascending order, and for each nonzero the place of its entry
+   of u. In a band of rows it is faster to look at all of them than to sort
+*/
 static PetscErrorCode IDRSSharedPlanColumns(const PetscInt *i, const PetscInt *j, PetscInt begin, PetscInt end, PetscInt *mine,
                                             PetscInt *count, IDRSSharedPlan *plan)
 {
+  PetscInt *const place  = plan->place;
+  uint32_t *const places = plan->places;
+  PetscInt        number = 0, least = begin, most = end;
+
   PetscFunctionBegin;
-  *count = 0;
   for (PetscInt q = i[begin]; q < i[end]; q++) {
-    if ((j[q] >= begin && j[q] < end) || plan->place[j[q]] >= 0) continue;
-    plan->place[j[q]] = 0;
-    mine[(*count)++]  = j[q];
+    const PetscInt column = j[q];
+
+    if ((column >= begin && column < end) || place[column] >= 0) continue;
+    place[column]  = 0;
+    mine[number++] = column;
+    least          = PetscMin(least, column);
+    most           = PetscMax(most, column + 1);
   }
-  PetscCall(PetscSortInt(*count, mine));
-  for (PetscInt k = 0; k < *count; k++) plan->place[mine[k]] = end - begin + k;
-  for (PetscInt q = i[begin]; q < i[end]; q++)
-    plan->places[q] = (uint32_t)(j[q] >= begin && j[q] < end ? j[q] - begin : plan->place[j[q]]) & 0xffffu;
-  for (PetscInt k = 0; k < *count; k++) plan->place[mine[k]] = -1;
+  if (number && (most - least) / number < 16) {
+    number = 0;
+    for (PetscInt column = least; column < most; column++) {
+      if (place[column] >= 0) mine[number++] = column;
+    }
+  } else PetscCall(PetscSortInt(number, mine));
+  for (PetscInt k = 0; k < number; k++) place[mine[k]] = end - begin + k;
+  for (PetscInt q = i[begin]; q < i[end]; q++) {
+    const PetscInt column = j[q];
+
+    places[q] = (uint32_t)(column >= begin && column < end ? column - begin : place[column]) & 0xffffu;
+  }
+  for (PetscInt k = 0; k < number; k++) place[mine[k]] = -1;
+  *count = number;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -709,24 +728,25 @@ static PetscErrorCode IDRSSharedPlanColumns(const PetscInt *i, const PetscInt *j
 static size_t IDRSSharedPlanSlots(const PetscInt *i, PetscInt begin, PetscInt end, PetscInt rows, PetscInt own, uint32_t *slice,
                                   uint32_t *rest, IDRSSharedPlan *plan)
 {
-  PetscInt slots = 0, number = 0;
+  uint32_t *const places = plan->places;
+  PetscInt        slots = 0, number = 0;
 
   for (PetscInt first = begin; first < begin + rows; first += IDRS_WARP) {
     PetscInt width = 0;
 
     slice[number++] = (uint32_t)slots;
     for (PetscInt row = first; row < PetscMin(end, first + IDRS_WARP); row++) {
-      const PetscInt length = PetscMin(i[row + 1] - i[row], own);
+      const PetscInt q = i[row], length = PetscMin(i[row + 1] - q, own);
 
       width = PetscMax(width, length);
-      for (PetscInt l = 0; l < length; l++) plan->places[i[row] + l] |= (uint32_t)(slots + l * IDRS_WARP + row - first) << 16;
+      for (PetscInt l = 0; l < length; l++) places[q + l] |= (uint32_t)(slots + l * IDRS_WARP + row - first) << 16;
     }
     slots += width * IDRS_WARP;
   }
   slice[number] = (uint32_t)slots;
   for (PetscInt row = begin; row < begin + rows; row++) {
     rest[row - begin] = (uint32_t)slots;
-    for (PetscInt q = row < end ? i[row] + own : 0; row < end && q < i[row + 1]; q++) plan->places[q] |= (uint32_t)slots++ << 16;
+    for (PetscInt q = row < end ? i[row] + own : 0; row < end && q < i[row + 1]; q++) places[q] |= (uint32_t)slots++ << 16;
     if (rest[row - begin] < (uint32_t)slots) plan->isrest = true;
   }
   rest[rows] = (uint32_t)slots;

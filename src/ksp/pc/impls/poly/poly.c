@@ -294,6 +294,9 @@ static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
   if (!powers || !powers->scales) PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
   if (poly->p.remark != PCPOLY_AS_ASKED)
     PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
+  if (!poly->p.degree && poly->op.matching && poly->op.matching->rank < poly->op.matching->N)
+    PetscCall(PetscInfo(pc, "The diagonal blocks are structurally singular: rank %" PetscInt_FMT " of %" PetscInt_FMT "\n",
+                        poly->op.matching->rank, poly->op.matching->N));
   PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -782,9 +785,14 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   harmonic Ritz values, are computed from a Krylov space of larger dimension than the degree, which is built with matrix products
   and two or three reductions. p is applied factor by factor, with its own roots in Leja order.
 
+  If the Krylov space has a smaller dimension than the degree, for example for a diagonal matrix, the degree is smaller. If it
+  contains a null vector of a singular matrix, the set-up begins again with $D^{-1}A v$, so that the null space does not distort the
+  polynomial.
+
   The set-up checks the polynomial. If $1 - \pi$ has Ritz values outside the right half plane, it chooses a smaller degree. If the
-  polynomial reduces the start vector less than predicted, it chooses a wider precision, then a smaller degree. If Ritz values lie
-  on both sides of the imaginary axis, it keeps the degree, but the polynomial may not save time. `-ksp_view` shows the degree used,
+  polynomial reduces the start vector less than predicted, it chooses a wider precision, then a smaller degree, and if it does not
+  reduce it at all, p = 1, the scaling alone. Roots of the user are not replaced. If Ritz values lie on both sides of the imaginary
+  axis, it keeps the degree, but the polynomial may not save time. `-ksp_view` shows the degree used,
   the range of the roots, the reduction of the start vector, and the changes by the set-up.
 
   If the diagonal is weak, a maximum product matching may be needed for convergence: with
@@ -797,7 +805,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   `-ksp_view` shows the number of such rows. A matrix without `MatGetRowMaxAbs()`, for example `MATSELL` or `MATSHELL`, has 1 in
   place of entries that are exactly zero, and is scaled by its diagonal elsewhere. A matrix without `MatGetDiagonal()` is not
   scaled. A set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
-  `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`.
+  `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`. If there is a matching, `-info` and `-ksp_view` show the structural rank.
+
+  Vectors may have another type than those of `MatCreateVecs()`; they are copied, from or to `VECNEST` in the memory of the host.
 
   On one GPU up to 16 products of an application are in one kernel, which multiplies by the values of the matrix itself, if the
   registers of the GPU hold them: up to some 90 000 rows of at most 8 entries. `-pc_poly_precision` has no effect then, since fewer

@@ -842,7 +842,7 @@ static PetscErrorCode TestSingular(void)
       PetscCall(VecNorm(x, NORM_2, &norm));
       PetscCall(
         ComplainIf(PetscIsInfOrNanReal(norm) || norm > 1e20, "%s, time %" INT ": the norm is %g", kinds[kind], time, (double)norm));
-      PetscCall(ViewNumbers((PetscObject)pc, "structural rank of the diagonal blocks: ", 1, &number, &lines));
+      PetscCall(ViewNumbers((PetscObject)pc, "structurally singular: rank ", 1, &number, &lines));
       PetscCall(ComplainIf(lines != 1 || number != expected, "%s: rank %g in %" INT " lines", kinds[kind], (double)number, lines));
       PetscCall(MatScale(A, 1.0 + time));
       PetscCall(PetscObjectStateIncrease((PetscObject)A));

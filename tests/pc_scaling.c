@@ -424,7 +424,7 @@ static PetscErrorCode TestSingular(void)
     PetscCall(MatZeroRows(A, count, rows, 0.0, NULL, NULL));
     PetscCall(PolyCreate(A, 4, PC_POLY_SCALING_MATCHING, &pc));
     PetscCall(PCSetUp(pc));
-    PetscCall(ViewNumbers((PetscObject)pc, "structural rank of the diagonal blocks: ", 1, number, &lines));
+    PetscCall(ViewNumbers((PetscObject)pc, "structurally singular: rank ", 1, number, &lines));
     PetscCall(ComplainIf(lines != 1 || number[0] != (PetscReal)(ROWS - deficits[i]), "%" PetscInt_FMT " rows of zeros: rank %g",
                          deficits[i], (double)number[0]));
     PetscCall(PCGetFailedReason(pc, &failed));

@@ -228,7 +228,8 @@ PetscErrorCode IDRSMatchingView(IDRSMatching matching, PetscViewer viewer)
                                      matching->moved, matching->N, (double)matching->range[0], (double)matching->range[1]));
     if (matching->rank < matching->N)
       PetscCall(PetscViewerASCIIPrintf(viewer,
-                                       "  structural rank of the diagonal blocks: %" PetscInt_FMT " of %" PetscInt_FMT " rows\n",
+                                       "  structurally singular: rank %" PetscInt_FMT " of %" PetscInt_FMT
+                                       " in the diagonal blocks\n",
                                        matching->rank, matching->N));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -316,8 +317,9 @@ PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching matching, PetscBool transpos
   scaled, too, and may have a modulus larger than 1.
 
   Explicit zeros count as no entries. If a block is structurally singular, the matching is as large as possible, rank is smaller
-  than the number of rows, and the remaining rows and columns are paired arbitrarily. The scalings are finite. If the matrix has an
-  infinite entry or NaN, the function reports an error that names its row.
+  than the number of rows, and the remaining rows and columns are paired arbitrarily: the permuted matrix has zeros in their
+  diagonal places, or no entries. The scalings are finite. If the matrix has an infinite entry or NaN, the function reports an error
+  that names its row.
 
   The matching is computed on the host, by shortest augmenting paths. A scaling that is too large or too small for `PetscReal`
   becomes the largest or smallest number. Then some diagonal entries have a modulus smaller than 1, but no entry has a modulus

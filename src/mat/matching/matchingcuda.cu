@@ -242,16 +242,28 @@ static PetscErrorCode IDRSMatchingSetScalings_CUDA(IDRSMatching matching, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* a~ = Dr a Dc, in the row of A~ that the row of A becomes. One thread per row. Dr a is at most 1 / Dc, so it does not overflow */
+/*
+   a~ = Dr a Dc, in the row of A~ that the row of A becomes, which may have one entry more: the zero in its diagonal place. One
+   thread per row. Dr a is at most 1 / Dc, so it does not overflow
+*/
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSMatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i,
                          PetscScalar *a)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
     const PetscScalar scaling = Dr[row];
-    IDRSMatIndex      q       = i[column[row]];
+    const PetscInt    place   = column[row];
+    IDRSMatIndex      q       = i[place];
+    bool              zero    = i[place + 1] - q > A.i[row + 1] - A.i[row];
 
-    for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) a[q++] = A.a[p] * scaling * Dc[A.j[p]];
+    for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
+      if (zero && A.j[p] > place) {
+        a[q++] = 0.0;
+        zero   = false;
+      }
+      a[q++] = A.a[p] * scaling * Dc[A.j[p]];
+    }
+    if (zero) a[q] = 0.0;
   }
 }
 

@@ -72,7 +72,10 @@ static PetscErrorCode IDRSMatchingSetScalings_Host(IDRSMatching matching, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Permutes and scales the rows of a block, as values of a block with the permuted pattern; right has the scalings of its columns */
+/*
+   Permutes and scales the rows of a block, as values of a block with the permuted pattern, in which a row may have one entry more:
+   the zero in its diagonal place. right has the scalings of the columns
+*/
 static PetscErrorCode IDRSMatchingFill_Host(IDRSMatching matching, Mat from, Vec right, Mat to)
 {
   const PetscInt    *i, *j;
@@ -87,14 +90,23 @@ static PetscErrorCode IDRSMatchingFill_Host(IDRSMatching matching, Mat from, Vec
   PetscCall(VecGetArrayRead(matching->left, &Dr));
   PetscCall(VecGetArrayRead(right, &Dc));
   PetscCall(MatGetRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCheck(done && i[n] == rows.i[n], PETSC_COMM_SELF, PETSC_ERR_PLIB,
+  PetscCheck(done && i[n] - rows.i[n] >= 0 && i[n] - rows.i[n] <= n, PETSC_COMM_SELF, PETSC_ERR_PLIB,
              "The pattern of the permuted matrix has changed; use MAT_INITIAL_MATRIX");
   PetscCall(MatSeqAIJGetArrayWrite(to, &a));
   for (PetscInt row = 0; row < n; row++) {
-    PetscInt q = i[matching->column[row]];
+    const PetscInt column = matching->column[row];
+    PetscInt       q      = i[column];
+    PetscBool      zero   = (PetscBool)(i[column + 1] - q > rows.i[row + 1] - rows.i[row]);
 
-    /* The product with the scaling of the row comes first, because it is at most 1 / Dc[j] */
-    for (PetscInt p = rows.i[row]; p < rows.i[row + 1]; p++) a[q++] = rows.a[p] * Dr[row] * Dc[rows.j[p]];
+    for (PetscInt p = rows.i[row]; p < rows.i[row + 1]; p++) {
+      if (zero && rows.j[p] > column) {
+        a[q++] = 0.0;
+        zero   = PETSC_FALSE;
+      }
+      /* The product with the scaling of the row comes first, because it is at most 1 / Dc[j] */
+      a[q++] = rows.a[p] * Dr[row] * Dc[rows.j[p]];
+    }
+    if (zero) a[q] = 0.0;
   }
   PetscCall(MatSeqAIJRestoreArrayWrite(to, &a));
   PetscCall(MatRestoreRowIJ(to, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));

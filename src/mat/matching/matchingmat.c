@@ -23,12 +23,25 @@ static PetscErrorCode IDRSMatchingGetBlockSize(IDRSMatching matching, Mat A, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of the type of A with the permuted pattern; outer is the block outside of the diagonal one, or NULL */
+/* Returns PETSC_TRUE if row i has an entry in column j */
+static PetscBool IDRSMatchingHasEntry(const IDRSRows *rows, PetscInt i, PetscInt j)
+{
+  for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {
+    if (rows->j[k] == j) return PETSC_TRUE;
+  }
+  return PETSC_FALSE;
+}
+
+/*
+   A matrix of the type of A with the permuted pattern, and all diagonal entries: if the block is structurally singular, some places
+   of the diagonal have no entry of A, but factorizations need a place for the zero. outer is the block outside of the diagonal one,
+   or NULL
+*/
 static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat inner, Mat outer, const PetscInt garray[],
                                             Mat *newmat)
 {
   const PetscInt n = matching->n;
-  PetscInt       begin, bs, entries, *i, *j;
+  PetscInt       begin, bs, most = 0, entries = 0, *i, *j;
   PetscBool      stream;
   IDRSRows       in, out = {0};
 
@@ -37,18 +50,32 @@ static PetscErrorCode IDRSMatchingCreateMat(IDRSMatching matching, Mat A, Mat in
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(IDRSRowsGet(inner, &in));
   if (outer) PetscCall(IDRSRowsGet(outer, &out));
-  PetscCall(PetscIntSumError(in.i[n], outer ? out.i[n] : 0, &entries));
+  PetscCall(PetscIntSumError(in.i[n], n, &most)); /* at most n zeros */
+  PetscCall(PetscIntSumError(most, outer ? out.i[n] : 0, &entries));
   PetscCall(PetscMalloc2(n + 1, &i, entries, &j));
   i[0] = 0;
-  for (PetscInt row = 0; row < n; row++)
-    i[matching->column[row] + 1] = in.i[row + 1] - in.i[row] + (outer ? out.i[row + 1] - out.i[row] : 0);
+  for (PetscInt row = 0; row < n; row++) {
+    const PetscInt column = matching->column[row];
+
+    i[column + 1] = in.i[row + 1] - in.i[row] + (outer ? out.i[row + 1] - out.i[row] : 0);
+    if (!IDRSMatchingHasEntry(&in, row, column)) i[column + 1]++;
+  }
   for (PetscInt row = 0; row < n; row++) i[row + 1] += i[row];
   for (PetscInt row = 0; row < n; row++) {
     /* row i of A is row column[i] of A~; its columns ascend: outer ones, those of the block, outer ones */
-    PetscInt q = i[matching->column[row]], p = outer ? out.i[row] : 0;
+    const PetscInt column = matching->column[row];
+    PetscInt       q = i[column], p = outer ? out.i[row] : 0;
+    PetscBool      missing = (PetscBool)!IDRSMatchingHasEntry(&in, row, column);
 
     for (; outer && p < out.i[row + 1] && garray[out.j[p]] < begin; p++) j[q++] = garray[out.j[p]];
-    for (PetscInt k = in.i[row]; k < in.i[row + 1]; k++) j[q++] = begin + in.j[k];
+    for (PetscInt k = in.i[row]; k < in.i[row + 1]; k++) {
+      if (missing && in.j[k] > column) {
+        j[q++]  = begin + column;
+        missing = PETSC_FALSE;
+      }
+      j[q++] = begin + in.j[k];
+    }
+    if (missing) j[q++] = begin + column;
     for (; outer && p < out.i[row + 1]; p++) j[q++] = garray[out.j[p]];
   }
   if (outer) PetscCall(IDRSRowsRestore(&out));

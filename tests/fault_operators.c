@@ -453,6 +453,80 @@ static PetscErrorCode TestBlocks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The first process has a row of zeros: no preconditioner that solves with its block succeeds */
+static PetscScalar DeadRow(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == 2 ? 0.0 : Tridiagonal(i, j, n);
+}
+
+/*
+   A block of PCBJIDRS that has failed on the first process ends every solver around it on all processes, also if there are other
+   preconditioners and solvers between the two, some of which do not look at norms
+*/
+static PetscErrorCode TestFailedBlocks(void)
+{
+  const char *const solvers[] = {KSPIDRS, KSPFGMRES, KSPGMRES, KSPBCGS, KSPRICHARDSON, KSPPREONLY};
+  const char *const nests[]   = {
+    "-pc_type bjidrs",
+    "-pc_type bjidrs -ksp_norm_type none -ksp_max_it 3",
+    "-pc_type matching -matching_pc_type bjidrs",
+    "-pc_type ksp -ksp_ksp_type fgmres -ksp_pc_type bjidrs",
+    "-pc_type ksp -ksp_ksp_type idrs -ksp_pc_type bjidrs",
+    "-pc_type fieldsplit -pc_fieldsplit_block_size 2 -fieldsplit_ksp_type preonly -fieldsplit_pc_type bjidrs",
+    "-pc_type fieldsplit -pc_fieldsplit_block_size 2 -fieldsplit_ksp_type richardson -fieldsplit_ksp_max_it 2 "
+      "-fieldsplit_ksp_norm_type none -fieldsplit_pc_type matching -fieldsplit_matching_pc_type bjidrs",
+    "-pc_type mg -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 2 -mg_levels_ksp_norm_type none -mg_levels_pc_type bjidrs",
+    "-pc_type mg -mg_levels_ksp_type preonly -mg_levels_pc_type bjidrs",
+    "-pc_type bjacobi -sub_ksp_type preonly -sub_pc_type bjidrs",
+  };
+
+  PetscFunctionBeginUser;
+  for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(nests); in++) {
+    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(solvers); is++) {
+      const PetscBool    direct = (PetscBool)(in == 0 || in == 2);
+      PetscBool          multigrid, blocks;
+      PetscOptions       options;
+      KSPConvergedReason reason;
+      PetscErrorCode     ierr;
+      char               what[256];
+      Mat                A, B, X;
+      Vec                b, x;
+      PC                 pc;
+      KSP                ksp;
+
+      PetscCall(SystemCreateEntries(DeadRow, 24, RHS_GENERAL, &A, &b, &x));
+      PetscCall(OptionsPush(nests[in], &options));
+      PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(KSPSetType(ksp, solvers[is]));
+      PetscCall(KSPSetFromOptions(ksp));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s", solvers[is], nests[in]));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(KSPGetPC(ksp, &pc));
+      PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCMG, &multigrid));
+      PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCBJACOBI, &blocks));
+      /* PCMG of PETSc has iterations of its own for KSPRICHARDSON, and KSPPREONLY of 3.18 reads the reason of the process only */
+      if ((!multigrid || strcmp(solvers[is], KSPRICHARDSON)) && (!blocks || strcmp(solvers[is], KSPPREONLY)))
+        PetscCall(CheckFailed(what, reason));
+      if (direct) {
+        PetscCall(BlocksCreate(A, 3, BLOCK_RANDOM, &B, &X));
+        PetscCall(PetscStrlcat(what, ", KSPMatSolve()", sizeof(what)));
+        Try(ierr, KSPMatSolve(ksp, B, X));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        /* before 3.22 KSPPREONLY cannot make all dense matrices infinite, which is an error on all processes */
+        if (!ierr || PETSC_VERSION_GE(3, 22, 0) || strcmp(solvers[is], KSPPREONLY)) PetscCall(CheckFailed(what, reason));
+        PetscCall(DestroyAll(&B, &X));
+      }
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(OptionsPop(&options));
+      PetscCall(DestroyAll(&A, &b, &x));
+    }
+  }
+  PetscCall(Verdict("blocks that have failed inside of solvers"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -464,6 +538,7 @@ int main(int argc, char **argv)
   PetscCall(TestCallbacks());
   PetscCall(TestPostSolve());
   PetscCall(TestBlocks());
+  PetscCall(TestFailedBlocks());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -971,6 +971,91 @@ static PetscErrorCode CheckFailed(const char what[], KSP ksp, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   The block of the last process has an empty row, or all blocks are empty: A~ has zeros on its diagonal, and factors and SOR fail
+   on all processes, unless a shift or another type replaces the zeros
+*/
+static PetscErrorCode TestEmptyPlaces(void)
+{
+  const struct {
+    const char *options;
+    PetscBool   fails;
+  } inner[] = {
+    {"-matching_pc_type bjacobi",                                                                             PETSC_TRUE },
+    {"-matching_pc_type bjacobi -matching_sub_pc_type lu",                                                    PETSC_TRUE },
+    {"-matching_pc_type bjacobi -matching_sub_pc_type ilu -matching_sub_pc_factor_mat_solver_type petscidrs", PETSC_TRUE },
+    {"-matching_pc_type sor",                                                                                 PETSC_TRUE },
+    {"-matching_pc_type sor -matching_pc_sor_diagonal_shift 1",                                               PETSC_FALSE},
+    {"-matching_pc_type bjacobi -matching_sub_pc_factor_shift_type nonzero",                                  PETSC_FALSE},
+    {"-matching_pc_type bjacobi -matching_sub_pc_factor_diagonal_fill -matching_sub_pc_type ilu",             PETSC_TRUE },
+    {"-matching_pc_type jacobi",                                                                              PETSC_FALSE},
+    {"-matching_pc_type none",                                                                                PETSC_FALSE}
+  };
+  const char *const solvers[] = {KSPIDRS, KSPFGMRES, KSPBCGS, KSPRICHARDSON, KSPPREONLY};
+
+  PetscFunctionBeginUser;
+  for (PetscInt empty = 0; empty < 2; empty++) {
+    const PetscInt n = empty ? 1 : 2, N = n * Processes();
+    PetscInt       begin, lines;
+    PetscReal      number = -1.0;
+    Mat            A;
+    Vec            b, x;
+
+    PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, n, n, N, N, 2, NULL, 1, NULL, &A));
+    PetscCall(MatGetOwnershipRange(A, &begin, NULL));
+    if (empty) PetscCall(MatSetValue(A, begin, (begin + 1) % N, N > 1 ? 2.0 : 0.0, INSERT_VALUES));
+    else {
+      PetscCall(MatSetValue(A, begin, begin, 4.0, INSERT_VALUES));
+      if (begin + n < N) PetscCall(MatSetValue(A, begin + 1, begin + 1, 2.0, INSERT_VALUES));
+    }
+    PetscCall(MatAssemble(A));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSet(b, 4.0));
+    for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(inner); in++) {
+      for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(solvers); is++) {
+        KSPConvergedReason reason;
+        PetscOptions       options;
+        PetscErrorCode     ierr;
+        char               what[256];
+        KSP                ksp;
+        PC                 pc;
+
+        PetscCall(OptionsPush(inner[in].options, &options));
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "%s, %s, %s", empty ? "empty blocks" : "an empty row", solvers[is], inner[in].options));
+        PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+        PetscCall(KSPSetOperators(ksp, A, A));
+        PetscCall(KSPSetType(ksp, solvers[is]));
+        PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 5));
+        PetscCall(KSPGetPC(ksp, &pc));
+        PetscCall(PCSetType(pc, PCMATCHING));
+        PetscCall(KSPSetFromOptions(ksp));
+        if (inner[in].fails) PetscCall(CheckFailed(what, ksp, b, x));
+        else {
+          PetscCall(KSPSolve(ksp, b, x));
+          PetscCall(KSPGetConvergedReason(ksp, &reason));
+          PetscCall(ComplainIf(reason == KSP_DIVERGED_PC_FAILED, "%s: %s", what, KSPConvergedReasons[reason]));
+        }
+        PetscCall(ViewNumbers((PetscObject)pc, "structurally singular: rank ", 1, &number, &lines));
+        PetscCall(
+          ComplainIf(lines != 1 || number != (empty ? 0 : N - 1), "%s: rank %g in %" INT " lines", what, (double)number, lines));
+        if (!strcmp(inner[in].options, "-matching_pc_type sor")) {
+          PetscCall(KSPReset(ksp));
+          PetscCall(KSPSetOperators(ksp, A, A));
+          PetscCall(KSPSetErrorIfNotConverged(ksp, PETSC_TRUE));
+          Try(ierr, KSPSetUp(ksp));
+          PetscCall(CheckError(ierr, what, "-matching_pc_type sor", "structurally singular, rank"));
+        }
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(OptionsPop(&options));
+      }
+    }
+    PetscCall(DestroyAll(&x, &b, &A));
+  }
+  PetscCall(Verdict("places of the diagonal without an entry"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Checks that the preconditioner has failed with this reason on all processes */
 static PetscErrorCode CheckReason(const char what[], KSP ksp, PCFailedReason expected)
 {
@@ -1148,16 +1233,15 @@ static PetscErrorCode TestFailedApplication(void)
   PetscCall(PCBJIDRSGetKSP(inner, &sub));
   for (PetscInt time = 0; time < 4; time++) {
     PetscCall(KSPSetType(ksp, time < 2 ? KSPPREONLY : KSPFGMRES));
-    PetscCall(KSPSetTolerances(sub, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1));
-    if (time < 2) PetscCall(CheckFailed("one iteration", ksp, b, x));
-    else PetscCall(KSPSolve(ksp, b, x)); /* it may converge */
-    PetscCall(CheckReason("after one iteration", ksp, PC_NOERROR));
-    PetscCall(KSPSetTolerances(sub, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1000));
+    PetscCall(KSPSetTolerances(sub, 1e-30, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT)); /* nothing meets it */
+    PetscCall(CheckFailed("a tolerance of 1e-30", ksp, b, x));
+    PetscCall(CheckReason("after this tolerance", ksp, PC_NOERROR));
+    PetscCall(KSPSetTolerances(sub, 1e-5, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
-    PetscCall(ComplainIf(!(reason > 0), "many iterations: %s", KSPConvergedReasons[reason]));
+    PetscCall(ComplainIf(!(reason > 0), "a tolerance of 1e-5: %s", KSPConvergedReasons[reason]));
   }
-  PetscCall(KSPSetTolerances(sub, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1));
+  PetscCall(KSPSetTolerances(sub, 1e-30, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
   PetscCall(PCApply(pc, b, x));
   {
     PCFailedReason failed;
@@ -1167,6 +1251,63 @@ static PetscErrorCode TestFailedApplication(void)
   }
   PetscCall(DestroyAll(&ksp, &x, &b, &A));
   PetscCall(Verdict("failed applications"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A preconditioner that tells a failure of the last process by its reason only, with a finite result */
+static PetscErrorCode ShellTells(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(VecCopy(x, y));
+  if (Rank() == Processes() - 1) PetscCall(PCSetFailedReason(pc, PC_SUBPC_ERROR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ShellTellsColumns(PC pc, Mat X, Mat Y)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCopy(X, Y, SAME_NONZERO_PATTERN));
+  if (Rank() == Processes() - 1) PetscCall(PCSetFailedReason(pc, PC_SUBPC_ERROR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Such a failure ends all solvers on all processes, in a solve, in a transposed solve and for several columns */
+static PetscErrorCode TestToldFailure(void)
+{
+  const char *const solvers[] = {KSPIDRS, KSPFGMRES, KSPGMRES, KSPBCGS, KSPRICHARDSON, KSPPREONLY};
+
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(solvers); is++) {
+    for (PetscInt mode = 0; mode < 3; mode++) {
+      static const char *const modes[] = {"KSPSolve()", "KSPSolveTranspose()", "KSPMatSolve()"};
+      KSPConvergedReason       reason;
+      PetscErrorCode           ierr;
+      Mat                      A, B, X;
+      Vec                      b, x;
+      KSP                      ksp;
+      PC                       pc, inner;
+
+      PetscCall(SystemCreate(&solved, 60, &A, &b, &x));
+      PetscCall(DenseCreate(b, 3, &B));
+      PetscCall(DenseCreate(b, 3, &X));
+      PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
+      PetscCall(KSPSetType(ksp, solvers[is]));
+      PetscCall(KSPGetPC(ksp, &pc));
+      PetscCall(PCMatchingGetPC(pc, &inner));
+      PetscCall(PCSetType(inner, PCSHELL));
+      PetscCall(PCShellSetApply(inner, ShellTells));
+      PetscCall(PCShellSetApplyTranspose(inner, ShellTells));
+      PetscCall(PCShellSetMatApply(inner, ShellTellsColumns));
+      if (mode == 0) PetscCall(KSPSolve(ksp, b, x));
+      else if (mode == 1) PetscCall(KSPSolveTranspose(ksp, b, x));
+      else Try(ierr, KSPMatSolve(ksp, B, X)); /* before 3.22 KSPPREONLY cannot make all dense matrices infinite: an error */
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      PetscCall(ComplainIf(reason != KSP_DIVERGED_PC_FAILED && !(mode == 2 && ierr && PETSC_VERSION_LT(3, 22, 0)), "%s, %s: %s",
+                           solvers[is], modes[mode], KSPConvergedReasons[reason]));
+      PetscCall(DestroyAll(&ksp, &X, &B, &x, &b, &A));
+    }
+  }
+  PetscCall(Verdict("failures told by a reason"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1331,10 +1472,12 @@ int main(int argc, char **argv)
   PetscCall(TestZeroDiagonal());
   PetscCall(TestSmall());
   PetscCall(TestSingular());
+  PetscCall(TestEmptyPlaces());
   PetscCall(TestOptions());
   PetscCall(TestFailures());
   PetscCall(TestEqualRows());
   PetscCall(TestFailedApplication());
+  PetscCall(TestToldFailure());
   PetscCall(TestInfo());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());

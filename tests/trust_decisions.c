@@ -251,9 +251,9 @@ static PetscErrorCode Solve(Executor executor, Problem *problem)
 }
 
 /*
-   Each column has ended as it must: x is finite. If the reason is positive, x solves the system. After a breakdown x is no worse
-   than 0. In both cases the reported norm is the norm of b - A x. The columns of a block recurrence end with a cycle, or in the
-   same step
+   Each column has ended as it must: x is finite, but infinite in a system of PCBJIDRS that has failed. If the reason is positive, x
+   solves the system. After a breakdown x is no worse than 0. In both cases the reported norm is the norm of b - A x. The columns of
+   a block recurrence end with a cycle, or in the same step
 */
 static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
 {
@@ -263,9 +263,10 @@ static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
     const End                end    = problem->end[j];
     const PetscReal          norm = problem->reported[j], rnorm = problem->rnorm[j], bnorm = problem->bnorm[j];
     const PetscBool nan = (PetscBool)(reason == KSP_DIVERGED_NANORINF), broken = (PetscBool)(reason == KSP_DIVERGED_BREAKDOWN);
-    const PetscInt  most   = problem->most[j] + (executor == BLOCK ? problem->s : 0);
-    PetscBool       finite = PETSC_TRUE;
-    PetscReal       xx     = 0.0, rounding;
+    const PetscBool flagged = (PetscBool)((executor == SYSTEM || executor == AMONG) && (nan || broken));
+    const PetscInt  most    = problem->most[j] + (executor == BLOCK ? problem->s : 0);
+    PetscBool       finite  = PETSC_TRUE;
+    PetscReal       xx      = 0.0, rounding;
     char            what[256];
 
     PetscCall(PetscSNPrintf(what, sizeof(what),
@@ -278,10 +279,11 @@ static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
     }
     /* of A x: in single precision, near to the tolerance, x has a large part in the null space of a singular A */
     rounding = PetscDefined(USE_REAL_SINGLE) ? 4 * PETSC_MACHINE_EPSILON * PetscSqrtReal(xx) : 0.0;
-    PetscCall(ComplainIf(!finite, "%s: x is not finite", what));
+    PetscCall(ComplainIf(finite == flagged, "%s: x is%s finite", what, finite ? "" : " not"));
     PetscCall(ComplainIf(reason > 0 && !(rnorm <= 1.01 * rtol * bnorm), "%s: not solved", what));
-    PetscCall(ComplainIf(broken && !(rnorm <= 1.01 * bnorm), "%s: worse than x = 0", what));
-    PetscCall(ComplainIf((reason > 0 || broken) && !(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm + rounding),
+    PetscCall(ComplainIf(broken && !((flagged ? norm : rnorm) <= 1.01 * bnorm), "%s: worse than x = 0", what));
+    PetscCall(ComplainIf((reason > 0 || (broken && !flagged)) &&
+                           !(PetscAbsReal(norm - rnorm) <= PETSC_SQRT_MACHINE_EPSILON * bnorm + rounding),
                          "%s: another norm", what));
     PetscCall(ComplainIf(!(reason > 0 || broken || nan || reason == KSP_DIVERGED_ITS || reason == KSP_DIVERGED_DTOL) ||
                            (end == END_CONVERGED && reason < 0) || (end == END_DIVERGED && reason > 0) || (end == END_NAN && !nan),

@@ -10,8 +10,9 @@
    first row of the system. So the bits of a solution do not depend on the place of the system in the matrix. A member of the team
    has the same rows in all passes. It reads rows of other members only in products, between two barriers.
 
-   A recurrence ends if its residual meets the tolerance, if it breaks down, or if the residual grows beyond the limit. Then b - A x
-   is computed. If b - A x does not meet the tolerance, another recurrence starts from the better x, with the next seed.
+   A recurrence ends if its residual meets the tolerance, if it breaks down, if the residual grows beyond the limit, or if the
+   residual stagnates. Then b - A x is computed. If b - A x does not meet the tolerance, another recurrence starts from the better
+   x, with the next seed. x of a system that has failed is infinite, so that a solver around the preconditioner notices it.
 
    The file that includes this file must define its team:
 
@@ -66,7 +67,10 @@ typedef struct {
   IDRSVerdict why;
 } IDRSSystemWork;
 
-/* The end of a recurrence: the reason, or IDRS_CONTINUES at the limit of iterations, and the columns of U of the iterate */
+/*
+   The end of a recurrence: the reason, or IDRS_CONTINUES at the limit of iterations or if it stagnates, and the columns of U of the
+   iterate
+*/
 typedef struct {
   IDRSVerdict why;
   PetscInt    columns;
@@ -352,6 +356,16 @@ IDRS_TEAM_FUNCTION void IDRSSystemResetColumns(IDRSSystem *system, PetscInt s, P
 }
 
 /*
+   Returns PETSC_TRUE if a recurrence ends because so many iterations have not halved ||r||. In exact arithmetic IDR(s) needs
+   n + n/s iterations; few of the real systems that it solves stagnate for more than ten times as long. Without a test all
+   iterations are made
+*/
+IDRS_TEAM_FUNCTION PetscBool IDRSSystemStagnates(const IDRSSystemLimits *limits, PetscInt n, PetscInt s, PetscInt its)
+{
+  return limits->rtol >= 0.0 && its / 16 > n + n / s ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/*
    Runs a recurrence from the present r to its end. `its` counts the completed iterations. With kept = 0 the recurrence begins with
    a start. With kept > 0 a start has broken down after `kept` columns, and the recurrence begins with an omega step, see
    KSPIDRSContinueStart_Private()
@@ -362,7 +376,8 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
   const PetscInt    n       = system->A.n;
   IDRSSystemOutcome outcome = {IDRS_CONTINUES, 0, PETSC_FALSE, 0.0};
   IDRSStep          step    = {0, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE};
-  PetscReal         rr      = 0.0;
+  PetscReal         rr = 0.0, least = result->norm;
+  PetscInt          progress = result->its; /* the iteration that has halved ||r|| last */
 
   /* M = I, or the kept columns */
   if (kept) {
@@ -372,7 +387,7 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
   } else if (IDRSTeamMember(system->team) == 0) IDRSScalarsResetColumns(&system->scalars, 0);
   IDRS_FOR_MY_ROWS(b, m, system) rr += IDRSLoopSquare(m, system->r + b);
   IDRSTeamSync(system->team);
-  while (result->its < system->limits->maxits) {
+  while (result->its < system->limits->maxits && !IDRSSystemStagnates(system->limits, n, s, result->its - progress)) {
     const PetscInt  k     = step.k;
     const PetscBool omega = (PetscBool)(k == s);
     PetscScalar    *u = omega ? system->v : system->U + k * n, *x = omega ? system->t : system->G + k * n;
@@ -384,6 +399,10 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
     IDRSSystemContinue(system, s, &step, bounds, &outcome);
     outcome.columns = k;
     if (outcome.why != IDRS_CONTINUES) break;
+    if (outcome.norm <= (PetscReal)0.5 * least) {
+      least    = outcome.norm;
+      progress = result->its;
+    }
     result->its++;
     rr = omega ? IDRSSystemAdvance(system) : IDRSSystemUpdate(system, k, step.start);
     IDRSStepNext(&step, s);
@@ -501,6 +520,8 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
     (void)IDRSProgressHalves(&progress, result->norm);
     result->reason = outcome.why == IDRS_NOT_FINITE ? KSP_DIVERGED_NANORINF
                                                     : IDRSSystemTest(limits, begin, tolerance, abstol, result);
+    /* a recurrence that stagnates is long, and counts as four restarts without progress */
+    if (outcome.why == IDRS_CONTINUES) progress.failures += 3;
     /* without a test a small residual suffices for a preconditioner */
     if (!result->reason && !kept && !IDRSProgressRestarts(&progress, (PetscBool)(outcome.why != IDRS_GROWTH), limits->maxrestarts))
       result->reason = limits->rtol < 0.0 && result->norm <= PETSC_SQRT_MACHINE_EPSILON * begin ? KSP_CONVERGED_HAPPY_BREAKDOWN
@@ -508,10 +529,10 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
   }
   result->restarts = recurrences ? recurrences - 1 : 0;
   result->norm /= system->scale;
-  if (system->scale != (PetscReal)1.0) {
-    IDRS_FOR_MY_ROWS(b, m, system)
-    {
-      for (PetscInt i = b; i < b + m; i++) system->x[i] /= system->scale;
-    }
+  if (system->scale == (PetscReal)1.0 && !IDRSSystemFails(limits, result->reason)) return;
+  IDRS_FOR_MY_ROWS(b, m, system)
+  {
+    for (PetscInt i = b; i < b + m; i++)
+      system->x[i] = IDRSSystemFails(limits, result->reason) ? (PetscScalar)INFINITY : system->x[i] / system->scale;
   }
 }

@@ -121,8 +121,9 @@ static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x
 */
 PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], Vec y[])
 {
-  KSP_IDRS *idrs   = (KSP_IDRS *)ksp->data;
-  PetscBool failed = PETSC_TRUE;
+  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
+  PetscBool      failed = PETSC_TRUE;
+  PCFailedReason worst  = PC_NOERROR, reason;
 
   PetscFunctionBegin;
   if (idrs->pcmatapply != KSPIDRS_PC_EACH) {
@@ -137,7 +138,12 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
         PetscInfo(ksp, "The preconditioner has failed for one of %" PetscInt_FMT " vectors: it is applied to one after another\n",
                   count));
   }
-  for (PetscInt i = 0; failed && i < count; i++) PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
+  for (PetscInt i = 0; failed && i < count; i++) {
+    PetscCall(KSPIDRSPCApply_Private(ksp, x[i], y[i]));
+    PetscCall(PCGetFailedReason(ksp->pc, &reason));
+    worst = PetscMax(worst, reason);
+  }
+  if (failed) PetscCall(PCSetFailedReason(ksp->pc, worst)); /* an application may clear the failure of the one before */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

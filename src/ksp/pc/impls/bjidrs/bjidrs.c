@@ -6,6 +6,7 @@
 #include "bjidrs.h"
 #include "bjidrsimpl.h"
 #include <petscidrs/private/idrsdiagonal.h>
+#include <petscidrs/private/idrsfailure.h>
 #include <petscidrs/private/idrsplace.h>
 
 static const char *const BJIDRSSources[] = {
@@ -125,7 +126,7 @@ static PetscErrorCode BJIDRSMakeRoom(PC_BJIDRS *bjidrs, PetscInt columns)
 }
 
 /* Sets the failure of the application if a system on this process has failed, and lists failed systems */
-static PetscErrorCode BJIDRSCheckResults(PC pc)
+static PetscErrorCode BJIDRSCheckResults(PC pc, const IDRSSystemLimits *limits)
 {
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
   PetscInt   failed = 0;
@@ -134,7 +135,7 @@ static PetscErrorCode BJIDRSCheckResults(PC pc)
   for (PetscInt i = 0; i < bjidrs->nsystems; i++) {
     const PetscInt block = i % bjidrs->nblocks;
 
-    if (bjidrs->reasons[i] > 0) continue;
+    if (!IDRSSystemFails(limits, bjidrs->reasons[i])) continue;
     PetscCheck(!pc->erroriffailure, PETSC_COMM_SELF, PETSC_ERR_NOT_CONVERGED,
                "Block %" PetscInt_FMT " of PCBJIDRS, rows %" PetscInt_FMT " to %" PetscInt_FMT
                " of this process: %s after %" PetscInt_FMT " iterations, the norm of b - A x is %g",
@@ -185,7 +186,7 @@ static PetscErrorCode BJIDRSApply(PC pc, PetscInt columns, PetscObject x, PetscO
   PetscCall(IDRSArraysGet(x, y, gpu, &arrays));
   PetscCall((*bjidrs->ops->solve)(pc, &limits, &arrays));
   PetscCall(IDRSArraysRestore(x, y, gpu, &arrays));
-  PetscCall(BJIDRSCheckResults(pc));
+  PetscCall(BJIDRSCheckResults(pc, &limits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,20 +204,16 @@ static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
   PetscFunctionBegin;
   PetscCall(MatGetSize(X, NULL, &columns));
   PetscCall(BJIDRSApply(pc, columns, (PetscObject)X, (PetscObject)Y));
+  PetscCall(IDRSPCReduceFailure(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Clears the failure of an application, which the reason of the KSP reports unless the KSP has converged. Otherwise KSPSetUp() of
-   the next solve would report it as a failure of the set-up, on some processes only
-*/
 static PetscErrorCode PCPostSolve_BJIDRS(PC pc, KSP ksp, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  (void)ksp;
   (void)b;
   (void)x;
-  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscCall(IDRSPCEndFailure(pc, ksp, PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -352,11 +349,19 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   `PCJACOBI` divides by max_j |a_ij| instead, or by 1 in a row of zeros. `-ksp_view` shows the number of such rows. Other types of
   `PCJacobiSetType()` are not modified.
 
-  If a block does not meet its tolerance, the application fails with `PC_SUBPC_ERROR`. All other blocks are still solved, and x of
-  the failed block is the best one found. `-info` lists failed blocks, and `PCBJIDRSGetResults()` returns the results of all blocks.
-  With PETSc 3.26 `KSPPREONLY` then flags the whole solution; call `PCApply()` to keep the other blocks. Other `KSP` may converge in
-  spite of the failure. After a solve `PCGetFailedReason()` no longer returns the failure; `KSPGetConvergedReason()` does unless the
-  `KSP` has converged. Without a convergence test only a breakdown is a failure.
+  A block has failed if its reason is negative, with one exception as in `KSPCheckSolve()`: `KSP_DIVERGED_ITS` is no failure if the
+  user has set the largest number of iterations, to another number than the default 10000. Without a convergence test only a
+  breakdown is a failure. If a block has failed, all entries of its x are infinite, and the application fails with
+  `PC_SUBPC_ERROR`. All other blocks are still solved. `-info` lists failed blocks, and `PCBJIDRSGetResults()` returns the results
+  of all blocks.
+
+  The solver that applies the preconditioner ends with `KSP_DIVERGED_PC_FAILED` on all processes. A solver without norms, such as a
+  smoother of `PCMG`, ends after its iterations. `KSPPREONLY` may set the whole solution to infinity; call `PCApply()` to keep the
+  other blocks. After a solve `PCGetFailedReason()` no longer returns the failure, and the next solve begins without it.
+
+  A block that cannot be solved ends early. If 16 (n + n/s) iterations of a block of n rows have not halved the norm of the
+  residual, the block starts again from the best x with the next seed. This counts as four restarts without progress, see
+  -pc_bjidrs_ksp_idrs_max_restarts, so that by default the block ends after three times as many iterations.
 
   `PCBJIDRSGetKSP()` returns the `KSP` that has the options with prefix pc_bjidrs_. Other settings of this `KSP` that would change
   the solves are errors: another type or side, monitors, a guess, smoothing. Its divergence tolerance, update tolerance, diagonal

@@ -8,6 +8,7 @@
 #include <petsc/private/pcimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsfailure.h>
 #include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrssettings.h>
 
@@ -40,20 +41,43 @@ static PetscErrorCode PCMatchingCreateInner(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   Returns PETSC_TRUE if the inner PCSOR would divide by a zero diagonal entry. For PETSc this is not a failure but an error on the
+   process that has the entry, for which the other processes would wait
+*/
+static PetscErrorCode PCMatchingDividesByZero(PC_Matching *data, PetscBool *zero)
+{
+  PetscObject inner = (PetscObject)data->inner;
+  PetscReal   shift = 0.0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny(inner, zero, PCSOR, PCEISENSTAT, ""));
+  PetscCall(PetscOptionsGetReal(inner->options, inner->prefix, "-pc_sor_diagonal_shift", &shift, NULL));
+  if (data->matching->rank == data->matching->N || shift != 0.0) *zero = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A failure of the inner preconditioner on some process fails the set-up on all of them */
 static PetscErrorCode PCMatchingReduceFailure(PC pc)
 {
   PC_Matching   *data = (PC_Matching *)pc->data;
+  const PetscInt rank = data->matching->rank, N = data->matching->N;
+  PetscBool      zero;
   PCFailedReason reason;
-  PetscInt       most;
 
   PetscFunctionBegin;
   PetscCall(PCGetFailedReason(data->inner, &reason));
-  /* the maximum over all processes */
-  most = (PetscInt)reason;
-  IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)pc));
-  data->failed = (PCFailedReason)most;
-  PetscCall(PCSetFailedReason(pc, data->failed));
+  PetscCall(PCMatchingDividesByZero(data, &zero));
+  PetscCheck(!zero || !pc->erroriffailure, PetscObjectComm((PetscObject)pc), PETSC_ERR_MAT_LU_ZRPVT,
+             "-%spc_type %s inside of PCMATCHING: the matrix is structurally singular, rank %" PetscInt_FMT " of %" PetscInt_FMT
+             ", and has a zero diagonal entry",
+             ((PetscObject)data->inner)->prefix, ((PetscObject)data->inner)->type_name, rank, N);
+  PetscCall(PCSetFailedReason(pc, zero ? PC_FACTOR_STRUCT_ZEROPIVOT : reason));
+  PetscCall(IDRSPCReduceFailure(pc));
+  PetscCall(PCGetFailedReason(pc, &data->failed));
+  if (data->failed && rank < N)
+    PetscCall(PetscInfo(pc, "%s: the matrix is structurally singular, rank %" PetscInt_FMT " of %" PetscInt_FMT "\n",
+                        PCFailedReasons[data->failed], rank, N));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,28 +178,21 @@ static PetscErrorCode PCMatchingHasVec(PC_Matching *data, Vec x, PetscBool *has)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies the failure of an application, possibly only on this process; PETSc's solvers reduce it if a norm is infinite or NaN */
-static PetscErrorCode PCMatchingCopyFailure(PC pc)
-{
-  PC_Matching   *data = (PC_Matching *)pc->data;
-  PCFailedReason reason;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetFailedReason(data->inner, &reason));
-  PetscCall(PCSetFailedReason(pc, data->failed ? data->failed : reason));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Applies M, or M^T, to data->w. After an error the vector is still locked, and the next application creates a new one */
 static PetscErrorCode PCMatchingApplyInner(PC pc, PetscBool transpose, Vec y)
 {
   PC_Matching   *data = (PC_Matching *)pc->data;
   PetscErrorCode ierr;
+  PCFailedReason reason;
 
   PetscFunctionBegin;
+  PetscCall(PCSetFailedReason(data->inner, PC_NOERROR)); /* of an earlier application */
   ierr = transpose ? PCApplyTranspose(data->inner, data->w, y) : PCApply(data->inner, data->w, y);
   if (ierr) PetscCall(VecDestroy(&data->w));
   PetscCall(ierr);
+  PetscCall(PCGetFailedReason(data->inner, &reason));
+  PetscCall(PCSetFailedReason(pc, reason));
+  IDRSVecFlag(y, reason);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -187,9 +204,9 @@ static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
   Vec          from = x, to = y;
 
   PetscFunctionBegin;
-  /* solvers see a failed set-up by NaN */
-  if (!data->A) {
-    IDRSVecFlag(y, PETSC_TRUE);
+  if (data->failed) {
+    PetscCall(PCSetFailedReason(pc, data->failed));
+    IDRSVecFlag(y, data->failed);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PCMatchingHasVec(data, x, &hasx));
@@ -206,7 +223,6 @@ static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
   PetscCall(PCMatchingApplyInner(pc, transpose, to));
   PetscCall(IDRSMatchingScaleOutput(data->matching, transpose, to));
   if (!hasy) PetscCall(VecCopy(to, y));
-  PetscCall(PCMatchingCopyFailure(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -223,7 +239,7 @@ static PetscErrorCode PCApplyTranspose_Matching(PC pc, Vec x, Vec y)
   PetscBool exists = PETSC_TRUE;
 
   PetscFunctionBegin;
-  if (((PC_Matching *)pc->data)->A) PetscCall(PCApplyTransposeExists(inner, &exists));
+  if (!((PC_Matching *)pc->data)->failed) PetscCall(PCApplyTransposeExists(inner, &exists));
   PetscCheck(exists, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
              "-%spc_type %s has no transposed application; choose another type inside of PCMATCHING", ((PetscObject)inner)->prefix,
              ((PetscObject)inner)->type_name);
@@ -265,14 +281,15 @@ static PetscErrorCode PCMatchingHasColumns(PC_Matching *data, Mat X, PetscBool *
 /* Applies PCMatApply() of M to all columns. If they do not have the type of the matrix, applies M column by column */
 static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
 {
-  PC_Matching *data = (PC_Matching *)pc->data;
-  PetscBool    hasx = PETSC_FALSE, hasy = PETSC_FALSE;
-  PetscInt     n;
-  Vec          x, y;
+  PC_Matching   *data = (PC_Matching *)pc->data;
+  PetscBool      hasx = PETSC_FALSE, hasy = PETSC_FALSE;
+  PetscInt       n;
+  PCFailedReason reason, failed = data->failed;
+  Vec            x, y;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(X, NULL, &n));
-  if (n && data->A) {
+  if (n && !failed) {
     PetscCall(PCMatchingHasColumns(data, X, &hasx));
     PetscCall(PCMatchingHasColumns(data, Y, &hasy));
   }
@@ -281,32 +298,39 @@ static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
     PetscCall(MatDenseGetColumnVecRead(X, j, &x));
     PetscCall(MatDenseGetColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
     if (hasx && hasy) PetscCall(IDRSMatchingScaleInput(data->matching, PETSC_FALSE, x, y));
-    else PetscCall(PCMatchingApply(pc, PETSC_FALSE, x, y));
+    else {
+      PetscCall(PCMatchingApply(pc, PETSC_FALSE, x, y));
+      PetscCall(PCGetFailedReason(pc, &reason));
+      failed = PetscMax(failed, reason);
+    }
     PetscCall(MatDenseRestoreColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &x));
   }
-  /* X has been permuted and scaled into W; now Y = Dc M W */
-  if (!hasx || !hasy) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCMatApply(data->inner, data->W, Y));
-  for (PetscInt j = 0; j < n; j++) {
-    PetscCall(MatDenseGetColumnVec(Y, j, &y));
-    PetscCall(IDRSMatchingScaleOutput(data->matching, PETSC_FALSE, y));
-    PetscCall(MatDenseRestoreColumnVec(Y, j, &y));
+  if (hasx && hasy) {
+    /* X has been permuted and scaled into W; now Y = Dc M W */
+    PetscCall(PCSetFailedReason(data->inner, PC_NOERROR)); /* of an earlier application */
+    PetscCall(PCMatApply(data->inner, data->W, Y));
+    PetscCall(PCGetFailedReason(data->inner, &failed));
+    for (PetscInt j = 0; j < n; j++) {
+      PetscCall(MatDenseGetColumnVec(Y, j, &y));
+      PetscCall(IDRSMatchingScaleOutput(data->matching, PETSC_FALSE, y));
+      IDRSVecFlag(y, failed);
+      PetscCall(MatDenseRestoreColumnVec(Y, j, &y));
+    }
   }
-  PetscCall(PCMatchingCopyFailure(pc));
+  PetscCall(PCSetFailedReason(pc, failed));
+  PetscCall(IDRSPCReduceFailure(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Clears the failure of an application, which the KSP has reported: KSPSetUp() would report it as a failure of the set-up */
 static PetscErrorCode PCPostSolve_Matching(PC pc, KSP ksp, Vec b, Vec x)
 {
   PC_Matching *data = (PC_Matching *)pc->data;
 
   PetscFunctionBegin;
-  (void)ksp;
   (void)b;
   (void)x;
-  PetscCall(PCSetFailedReason(pc, data->failed));
+  PetscCall(IDRSPCEndFailure(pc, ksp, data->failed));
   if (!data->failed) PetscCall(PCSetFailedReason(data->inner, PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -408,11 +432,17 @@ static PetscErrorCode PCDestroy_Matching(PC pc)
   `PCMatApply()` calls `PCMatApply()` of the inner preconditioner, with a dense matrix that the preconditioner keeps.
   `PCApplyTranspose()` is an error if the inner preconditioner has no transposed application.
 
-  `-ksp_view` shows the number of moved rows, the range of the scalings and the inner preconditioner. If the matrix is
-  structurally singular, `-ksp_view` also shows the structural rank, and the scalings are finite; a factorization of $\tilde A$
-  may fail then. If the matrix has an infinite entry or NaN, the set-up fails with `PC_FACTOR_OTHER`: `KSPSolve()` ends with
-  `KSP_DIVERGED_PC_FAILED`, and `-info` and `-ksp_view` name the row. A failure of the inner preconditioner on some process fails
-  the set-up on all processes.
+  `-ksp_view` shows the number of moved rows, the range of the scalings and the inner preconditioner. If the matrix has an infinite
+  entry or NaN, the set-up fails with `PC_FACTOR_OTHER`: `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`, and `-info` and
+  `-ksp_view` name the row. A failure of the inner preconditioner on some process fails the set-up on all processes. If an inner
+  application fails, the result is infinite on this process, and `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED` on all processes.
+
+  If a diagonal block is structurally singular, its rows and columns that cannot be matched are paired arbitrarily, and $\tilde A$
+  has a zero in each of their diagonal places. The scalings are finite, and `-ksp_view` shows the structural rank. The inner
+  `PCILU`, `PCLU` and `PCSOR` then fail on all processes, with the rank in `-info`, unless a shift replaces the zeros:
+  `-matching_pc_factor_shift_type nonzero` or `-matching_pc_sor_diagonal_shift`. `PCJACOBI` and `PCPOLY` do not need nonzero
+  diagonal entries. `PCSOR` inside of another preconditioner, for example as a smoother of `PCGAMG`, reports PETSc's error for a
+  zero on the diagonal instead of a failure.
 
   References:
   I.S. Duff and J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix Anal.

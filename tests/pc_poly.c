@@ -659,8 +659,9 @@ static PetscErrorCode TestFailures(void)
     {"Inf",                                Tridiagonal, 1.0 / zero,  PETSC_TRUE,  PETSC_FALSE},
     {"chebyshev of an imaginary spectrum", Skew,        0.0,         PETSC_TRUE,  PETSC_TRUE }
   };
-  Problem problem;
-  Mat     good;
+  const char *const others[] = {KSPGMRES, KSPFGMRES, KSPBCGS, KSPRICHARDSON, KSPPREONLY};
+  Problem           problem;
+  Mat               good;
 
   PetscFunctionBeginUser;
   PetscCall(ProblemCreateEntries(Tridiagonal, 30, &problem));
@@ -694,6 +695,23 @@ static PetscErrorCode TestFailures(void)
     PetscCall(ComplainIf((systems[i].fails ? reason != KSP_DIVERGED_PC_FAILED : reason >= 0) || systems[i].fails != !!failed ||
                            systems[i].fails != !used,
                          "%s: %s, degree %" PetscInt_FMT, systems[i].name, KSPConvergedReasons[reason], used));
+    for (size_t t = 0; systems[i].fails && t < PETSC_STATIC_ARRAY_LENGTH(others); t++) {
+      for (PetscInt none = 0; none < 2; none++) { /* without norms, as in a smoother */
+        KSP ksp;
+
+        PetscCall(SolverCreate(A, 1, PCNONE, &ksp));
+        PetscCall(KSPSetType(ksp, others[t]));
+        PetscCall(KSPSetPC(ksp, problem.pc));
+        if (none) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 5));
+        PetscCall(VecSet(problem.x, 0.0));
+        PetscCall(KSPSolve(ksp, problem.b, problem.x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(ComplainIf(reason != KSP_DIVERGED_PC_FAILED, "%s, %s%s: %s", systems[i].name, others[t],
+                             none ? " without norms" : "", KSPConvergedReasons[reason]));
+        PetscCall(KSPDestroy(&ksp));
+      }
+    }
     PetscCall(KSPSetOperators(problem.ksp, good, good));
     PetscCall(PCPolySetRootsType(problem.pc, PC_POLY_ROOTS_GMRES));
     PetscCall(CheckSolve("after a failure", &problem));

@@ -420,6 +420,10 @@ static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec
   Vec      herex, herey;
 
   PetscFunctionBegin;
+  if (!poly->p.degree) { /* the set-up has failed, on all processes */
+    IDRSVecFlag(y, PC_FACTOR_OTHER);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PCPolyGetHere_Private(pc, x, &herex));
   PetscCall(PCPolyGetHere_Private(pc, y, &herey));
   if (herex == x && herey == y) PetscCall(PCPolyApplyHere_Private(pc, transpose, x, y));
@@ -528,14 +532,14 @@ static PetscErrorCode PCPreSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Other solvers that share the preconditioner may test convergence */
+/* Other solvers that share the preconditioner may test convergence. A smoother without norms has not read a failure of the set-up */
 static PetscErrorCode PCPostSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  (void)ksp;
   (void)b;
   (void)x;
   pc->ops->applyrichardson = NULL;
+  if (!((PC_Poly *)pc->data)->p.degree && ksp->reason) ksp->reason = KSP_DIVERGED_PC_FAILED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -198,12 +198,13 @@ static PetscErrorCode TestMemory(Mat A, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* If processes share a GPU, launches overlap again after the last solver has been destroyed whose kernels wait for other processes */
-static PetscErrorCode TestEarly(Mat A, Vec b, Vec x)
+/* If processes share a GPU, launches overlap again once the communicator is freed on which kernels wait for other processes */
+static PetscErrorCode TestEarly(void)
 {
   PetscInt counts[2];
-  Mat      S;
-  Vec      c, y;
+  MPI_Comm comm;
+  Mat      A, S;
+  Vec      b, x, c, y;
   KSP      ksp;
 
   PetscFunctionBeginUser;
@@ -211,9 +212,14 @@ static PetscErrorCode TestEarly(Mat A, Vec b, Vec x)
   PetscCall(VecDuplicate(c, &y));
   for (PetscInt turn = 0; turn < 2; turn++) {
     if (turn) {
+      PetscCallMPI(MPI_Comm_dup(PETSC_COMM_WORLD, &comm));
+      PetscCall(SystemCreateGrid(comm, 20, 0.4, LAYOUT_EVEN, &A, &b));
+      PetscCall(VecDuplicate(b, &x));
       PetscCall(SolverCreateVia(A, 4, PCNONE, KSP_IDRS_COMMUNICATION_PEER, &ksp));
       PetscCall(SolveSystem("by peer", ksp, A, b, x));
       PetscCall(KSPDestroy(&ksp));
+      PetscCall(DestroyAll(&b, &x, &A));
+      PetscCallMPI(MPI_Comm_free(&comm));
     }
     PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
     PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
@@ -357,12 +363,12 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(GridSystemCreate(40, 0.4, &A, &b, &x));
   PetscCall(PetscObjectTypeCompare((PetscObject)b, VECMPICUDA, &cuda));
+  if (cuda) PetscCall(TestEarly()); /* before a solve on the communicator of all processes */
+  else PetscCall(SkipPeers(size));
+  PetscCall(Verdict("launches that overlap"));
   if (cuda) PetscCall(TestMemory(A, b, x));
   else PetscCall(SkipPeers(size));
   PetscCall(Verdict("a lack of memory"));
-  if (cuda) PetscCall(TestEarly(A, b, x));
-  else PetscCall(SkipPeers(size));
-  PetscCall(Verdict("launches that overlap"));
   if (cuda) PetscCall(TestHistories(A, b, x));
   else PetscCall(SkipPeers(size));
   PetscCall(Verdict("histories"));

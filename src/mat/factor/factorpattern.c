@@ -117,7 +117,7 @@ static inline void IDRSFactorFillInsert(IDRSFactorFillRow *row, PetscInt *at, Pe
   *at = column;
 }
 
-/* Adds row i without fill to the pattern: these columns, without the diagonal. Returns PETSC_FALSE if the diagonal is not one of them */
+/* Adds row i without fill to the pattern: these columns but the diagonal one. Returns PETSC_TRUE if that is one of them */
 static PetscBool IDRSFactorAddRow(IDRSFactorPattern *F, PetscInt i, PetscInt length, const PetscInt list[])
 {
   PetscInt  p = F->i[i], l = 0;

@@ -45,11 +45,12 @@ typedef struct {
   uint64_t       taken;                    /* channels that solvers of this process use, one bit each */
   PetscBool      isBroken;                 /* an exchange failed: processes may have different exchange numbers */
   PetscBool      shared;                   /* some of these processes are on the same device */
+  PetscBool      isCounted;                /* in IDRSPeersSharing */
   IDRSPeersShare share[IDRS_SHARES];       /* in the same order on all processes */
   PetscInt       shares;
 } IDRSMailboxes;
 
-/* Channels and shares in use that connect this process with others on the same device */
+/* Communicators whose mailboxes connect this process with others on the same device */
 static std::atomic<int> IDRSPeersSharing{0};
 
 /*
@@ -119,6 +120,7 @@ static void IDRSPeersFree(MPI_Comm comm, void *data)
   for (PetscInt i = 0; i < boxes->shares; i++) IDRSPeersUnmap(boxes, boxes->share[i]->memory);
   /* also if an exchange has failed on this process, because the others may not know this and wait here */
   frees = boxes->size && IDRSPeersBarrier(comm) && !boxes->isBroken;
+  if (boxes->isCounted) IDRSPeersSharing--;
   IDRSPeersDropShares(boxes, frees);
   if (frees) (void)cudaFree(boxes->mailbox[boxes->rank]);
   (void)cudaFree(boxes->peers);
@@ -217,6 +219,8 @@ static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   for (PetscMPIInt p = 0; p < boxes->size; p++) peers.mailbox[p] = (ulonglong2 *)boxes->mailbox[p];
   PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
   boxes->isBroken = PETSC_FALSE;
+  if (boxes->shared && !boxes->isCounted) IDRSPeersSharing++;
+  boxes->isCounted = boxes->shared;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -231,10 +235,7 @@ static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes,
   for (PetscInt i = 0; i < IDRS_CHANNELS && *channel < 0; i++) {
     if (available >> i & 1) *channel = i;
   }
-  if (*channel >= 0) {
-    boxes->taken |= (uint64_t)1 << *channel;
-    if (boxes->shared) IDRSPeersSharing++;
-  }
+  if (*channel >= 0) boxes->taken |= (uint64_t)1 << *channel;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -350,11 +351,7 @@ PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare 
       share = NULL;
     }
   }
-  if (share) {
-    share->taken  = PETSC_TRUE;
-    share->shared = boxes->shared;
-    if (share->shared) IDRSPeersSharing++;
-  }
+  if (share) share->taken = PETSC_TRUE;
   *newshare = share;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -379,7 +376,6 @@ PetscErrorCode IDRSPeersDestroyShare(IDRSPeersShare *share)
   PetscFunctionBegin;
   if (*share) {
     (*share)->taken = PETSC_FALSE;
-    if ((*share)->shared) IDRSPeersSharing--;
     if ((*share)->isBroken) delete *share;
   }
   *share = NULL;
@@ -420,10 +416,7 @@ PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool faile
     boxes->isBroken                 = PETSC_TRUE;
     *(volatile int *)boxes->givenup = 1;
   }
-  if (*channel >= 0) {
-    boxes->taken &= ~((uint64_t)1 << *channel);
-    if (boxes->shared) IDRSPeersSharing--;
-  }
+  if (*channel >= 0) boxes->taken &= ~((uint64_t)1 << *channel);
   *channel = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

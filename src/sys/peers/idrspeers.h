@@ -42,7 +42,6 @@ struct _n_IDRSPeersShare {
   const int *givenup;                /* as in IDRSPeers */
   uint32_t   exchanges;              /* number of the last one */
   PetscBool  taken;
-  PetscBool  shared;   /* some of the processes are on the same device */
   PetscBool  isBroken; /* an exchange has failed, and the memory is no longer mapped */
 };
 

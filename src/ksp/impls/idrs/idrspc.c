@@ -123,9 +123,10 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
 {
   KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
   PetscBool      failed = PETSC_TRUE;
-  PCFailedReason worst  = PC_NOERROR, reason;
+  PCFailedReason worst, reason;
 
   PetscFunctionBegin;
+  PetscCall(PCGetFailedReason(ksp->pc, &worst));
   if (idrs->pcmatapply != KSPIDRS_PC_EACH) {
     idrs->counts.preconditions += count;
     idrs->counts.pcseconds -= IDRSGpuSeconds();
@@ -143,7 +144,7 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
     PetscCall(PCGetFailedReason(ksp->pc, &reason));
     worst = PetscMax(worst, reason);
   }
-  if (failed) PetscCall(PCSetFailedReason(ksp->pc, worst)); /* an application may clear the failure of the one before */
+  PetscCall(PCSetFailedReason(ksp->pc, worst)); /* an application may clear the failure of an earlier one of this solve */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

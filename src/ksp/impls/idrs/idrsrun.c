@@ -73,7 +73,15 @@ static PetscBool KSPIDRSContinues(const KSPIDRSColumn *col)
 /* Checks the sums of a projection, and reports the norm of the previous iteration */
 static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, const IDRSOutcome *outcome)
 {
+  const PetscBool whole = (PetscBool)(((KSP_IDRS *)ksp->data)->run->kind == KSP_IDRS_RUN_WHOLE);
+
   PetscFunctionBegin;
+  /* matrices that run "whole" multiplies by do not become infinite after many steps: x has overflowed before its first check */
+  if (outcome->verdict == IDRS_NOT_FINITE && whole && col->rep.its >= IDRS_FIRST_CHECK(PETSC_FALSE)) {
+    col->rec.suspended = KSPIDRS_RUNAWAY;
+    col->trust.rnorm   = PETSC_MAX_REAL; /* the iterate of the last reliable update is better */
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (outcome->verdict == IDRS_NOT_FINITE) {
     PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -318,8 +318,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     if (!idrs->results.latest && idrs->slot[0].trust.replacements.failures >= IDRS_MAX_STAGNATIONS)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
     if (!idrs->results.latest && idrs->slot[0].rec.suspended == KSPIDRS_RUNAWAY)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped because x grew from %g without end: the matrix may be singular\n",
-                                       (double)idrs->slot[0].trust.least));
+      PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped because x grew without end: the matrix may be singular\n"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

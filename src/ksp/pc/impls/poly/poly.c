@@ -532,7 +532,7 @@ static PetscErrorCode PCPreSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Other solvers that share the preconditioner may test convergence. A smoother without norms has not read a failure of the set-up */
+/* Other solvers that share the preconditioner may test convergence. Without norms they have not read a failure of the set-up */
 static PetscErrorCode PCPostSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
 {
   PetscFunctionBegin;

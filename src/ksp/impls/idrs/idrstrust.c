@@ -371,11 +371,8 @@ PetscErrorCode KSPIDRSCheckIterate_Private(KSP ksp, KSPIDRSColumn *col)
   PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->z, &z));
   norm += z / col->scale; /* a bound of ||x|| */
   if (norm / trust->least > IDRS_MAX_DRIFT(!trust->progress.failures)) {
-    PetscCall(PetscInfo(ksp,
-                        "At iteration %" PetscInt_FMT
-                        " the norm of x is %g, and has been %g: the matrix may be singular, and b not in "
-                        "its range\n",
-                        col->rec.its, (double)norm, (double)trust->least));
+    PetscCall(PetscInfo(ksp, "Iteration %" PetscInt_FMT ": ||x|| has grown from %g to %g, the matrix may be singular\n",
+                        col->rec.its, (double)trust->least, (double)norm));
     col->rec.suspended = KSPIDRS_RUNAWAY;
   }
   if (norm > 0.0) trust->least = PetscMin(trust->least, norm);

@@ -722,6 +722,40 @@ static PetscErrorCode TestFailures(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The Neumann series diverges */
+static PetscScalar OffDiagonal(PetscInt i, PetscInt j, PetscInt n)
+{
+  return i == j ? 4.0 : (PetscAbsInt(i - j) == 1 ? 9.0 : 0.0);
+}
+
+/* If the polynomial does not reduce the start vector, the preconditioner is the scaling alone, and the view tells */
+static PetscErrorCode TestScalingAlone(void)
+{
+  PetscReal number, error;
+  PetscInt  used, lines;
+  Problem   problem;
+  PC        pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(ProblemCreateEntries(OffDiagonal, 30, &problem));
+  PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
+  PetscCall(PCSetType(pc, PCPOLY));
+  PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_NEUMANN));
+  PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
+  PetscCall(PCSetOperators(pc, problem.A, problem.A));
+  PetscCall(PCApply(pc, problem.b, problem.x));
+  PetscCall(VecAXPY(problem.x, -0.25, problem.b));
+  PetscCall(VecNorm(problem.x, NORM_INFINITY, &error));
+  PetscCall(PCPolyGetDegree(pc, NULL, &used));
+  PetscCall(ViewNumbers((PetscObject)pc, "no polynomial reduces the start vector: the scaling alone", 0, &number, &lines));
+  PetscCall(ComplainIf(used != 1 || lines != 1 || error != 0.0, "degree %" PetscInt_FMT ", %" PetscInt_FMT " lines, error %g", used,
+                       lines, (double)error));
+  PetscCall(PCDestroy(&pc));
+  PetscCall(ProblemDestroy(&problem));
+  PetscCall(Verdict("scaling alone"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A matrix with a null space, attached or not */
 static PetscErrorCode TestNullSpace(void)
 {
@@ -1226,6 +1260,7 @@ int main(int argc, char **argv)
   PetscCall(TestSmallDiagonal());
   PetscCall(TestSmallNest());
   PetscCall(TestFailures());
+  PetscCall(TestScalingAlone());
   PetscCall(TestNullSpace());
   PetscCall(TestAccuracy());
   PetscCall(TestSmootherConverges());

@@ -1011,7 +1011,7 @@ static PetscErrorCode TestSingular(void)
     Entry      *entry;
     PetscReal   varied;
     PetscInt    n;
-    PetscBool   constant; /* the null space is that of constants */
+    PetscBool   constant; /* constant vectors span the null space */
   } systems[] = {
     {"pair",               Cycles,       2,   2,   PETSC_TRUE },
     {"pairs",              Cycles,       2,   80,  PETSC_FALSE},
@@ -1091,7 +1091,7 @@ static PetscErrorCode FailDiagonal(Mat S, Vec d)
   SETERRQ(PetscObjectComm((PetscObject)S), PETSC_ERR_SUP, "No diagonal");
 }
 
-/* Vectors of another type than those of a MATNEST; and no MatGetDiagonal() without scaling */
+/* Standard and nest vectors with a MATNEST that creates the other type; without scaling no call of MatGetDiagonal() */
 static PetscErrorCode TestVectors(void)
 {
   Problem problem;

@@ -293,7 +293,7 @@ static PetscErrorCode TestLeft(PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays of the first scatters are on the host, and those of the next ones in the memory of -vec_type, and are sent from there */
+/* The first scatters have arrays on the host. The next scatters have arrays in the memory of -vec_type, and send from there */
 static PetscErrorCode TestMoved(PetscInt n)
 {
   PetscMPIInt size, device[2];

@@ -7,7 +7,7 @@
 #include <petsc/private/pcimpl.h>
 #include <petscidrs/private/idrscompat.h>
 
-/* Sets the reason on all processes. KSPMatSolve() with KSPPREONLY of PETSc 3.18 reads it on each process by itself */
+/* Sets the reason on all processes. In KSPMatSolve() with KSPPREONLY of PETSc 3.18 each process reads only its own reason */
 static inline PetscErrorCode IDRSPCReduceFailure(PC pc)
 {
   PCFailedReason reason;

@@ -356,9 +356,9 @@ IDRS_TEAM_FUNCTION void IDRSSystemResetColumns(IDRSSystem *system, PetscInt s, P
 }
 
 /*
-   Returns PETSC_TRUE if a recurrence ends because so many iterations have not halved ||r||. In exact arithmetic IDR(s) needs
-   n + n/s iterations; few of the real systems that it solves stagnate for more than ten times as long. Without a test all
-   iterations are made
+   Returns PETSC_TRUE if a recurrence ends because the last `its` iterations have not halved ||r||. In exact arithmetic IDR(s)
+   needs n + n/s iterations. Few of the real systems that it solves stagnate for more than ten times as long. Without a convergence
+   test no recurrence ends in this way
 */
 IDRS_TEAM_FUNCTION PetscBool IDRSSystemStagnates(const IDRSSystemLimits *limits, PetscInt n, PetscInt s, PetscInt its)
 {

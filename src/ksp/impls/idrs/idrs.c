@@ -410,8 +410,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   If the matrix is singular and the system has no solution, x may grow along a null vector. After 128, 256, 512 ... iterations the
   solver compares ||x|| with its smallest value at these iterations. If it is 6.7e7 times larger and the residual norm has not
   halved since the last comparison, or 5e11 times larger, the solve ends with `KSP_DIVERGED_BREAKDOWN`, and `-ksp_view` and `-info`
-  report it. No reason but `KSP_DIVERGED_NANORINF` leaves infinite or NaN entries in x, unless no norms are computed: otherwise x is
-  that of the last reliable update.
+  report it. If x overflows all the same, it is replaced by the iterate of the last reliable update. Only `KSP_DIVERGED_NANORINF`,
+  and solves without norms, may leave infinite or NaN entries in x.
 
   The type raises PETSc's default divergence tolerance of 1e4 to 1e30, because the residual of IDR(s) may rise far before it
   falls. Set another with `KSPSetTolerances()` or `-ksp_divtol` after the type has been set.

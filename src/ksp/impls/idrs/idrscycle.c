@@ -287,7 +287,7 @@ PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 
   return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && !rec->suspended && rec->residual == KSPIDRS_RECURRED &&
                      rec->omega != KSPIDRS_OMEGA_REPEAT && !(rec->step.start && rec->step.k == col->scalars->s) && !rec->given &&
-                     !KSPIDRSDecisionDue(col, rec->its + 1) &&
+                     rec->its + 1 < KSPIDRSNextDecision(col) &&
                      (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
@@ -298,10 +298,9 @@ IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col)
 {
   const KSP_IDRS  *idrs   = (const KSP_IDRS *)ksp->data;
   const PetscReal  scale  = col->scale;
-  const IDRSLimits limits = {.bounds = KSPIDRSGetBounds(ksp, col),
-                             .its    = col->rec.its,
-                             .maxits = PetscMin(col->guard.test ? PetscMin(col->guard.test, ksp->max_it) : ksp->max_it,
-                                                col->trust.check),
+  const IDRSLimits limits = {.bounds     = KSPIDRSGetBounds(ksp, col),
+                             .its        = col->rec.its,
+                             .maxits     = PetscMin(ksp->max_it, KSPIDRSNextDecision(col)),
                              .fall       = col->anchor ? idrs->set.updatetol : 0.0,
                              .anchornorm = scale * col->trust.anchornorm,
                              .peak       = scale * col->trust.peak,

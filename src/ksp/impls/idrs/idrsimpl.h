@@ -407,10 +407,10 @@ static inline PetscBool KSPIDRSGuardDue(const KSPIDRSColumn *col, PetscInt its)
   return (PetscBool)(col->guard.test && its >= col->guard.test);
 }
 
-/* Returns PETSC_TRUE if the guard or the check of the iterate is due after this iteration */
-static inline PetscBool KSPIDRSDecisionDue(const KSPIDRSColumn *col, PetscInt its)
+/* Returns the iteration after which the guard or the check of the iterate is due */
+static inline PetscInt KSPIDRSNextDecision(const KSPIDRSColumn *col)
 {
-  return (PetscBool)(KSPIDRSGuardDue(col, its) || its >= col->trust.check);
+  return col->guard.test ? PetscMin(col->guard.test, col->trust.check) : col->trust.check;
 }
 
 /* Returns the seed of the hashed shadow space without restarts: a solver inside another one of this type has its own */

@@ -76,14 +76,12 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, 
   const PetscBool whole = (PetscBool)(((KSP_IDRS *)ksp->data)->run->kind == KSP_IDRS_RUN_WHOLE);
 
   PetscFunctionBegin;
-  /* matrices that run "whole" multiplies by do not become infinite after many steps: x has overflowed before its first check */
-  if (outcome->verdict == IDRS_NOT_FINITE && whole && col->rep.its >= IDRS_FIRST_CHECK(PETSC_FALSE)) {
-    col->rec.suspended = KSPIDRS_RUNAWAY;
-    col->trust.rnorm   = PETSC_MAX_REAL; /* the iterate of the last reliable update is better */
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   if (outcome->verdict == IDRS_NOT_FINITE) {
-    PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
+    /* The matrices of run "whole" do not become infinite after many steps: x has overflowed before its first check */
+    if (whole && col->rep.its >= IDRS_FIRST_CHECK(PETSC_FALSE)) {
+      col->rec.suspended = KSPIDRS_RUNAWAY;
+      col->trust.rnorm   = PETSC_MAX_REAL; /* the iterate of the last reliable update is better */
+    } else PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (outcome->step.unreported) {

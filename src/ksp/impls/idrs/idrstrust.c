@@ -4,7 +4,7 @@
      reliable update   once ||r|| has fallen: r = anchor - A z, vec_sol += z; rounding errors are relative to the present r
      verification      an r that meets the tolerance counts only if b - A x does. Else r = b - A x, until its norm stops falling
      restart           after a breakdown, from the present x with the shadow space of the next seed
-     check of x        ends a solve whose iterate grows along a null space, while ||r|| does not fall
+     check of x        ends a solve whose ||x|| has grown too much, as it does along a null space
 
    Reference: H.A. van der Vorst and Q. Ye, Residual replacement strategies for Krylov subspace iterative methods for the
    convergence of true residuals, SIAM J. Sci. Comput. 22 (2000)

@@ -811,7 +811,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   scaled. A set-up without a polynomial, for example for a zero matrix or one with NaN, fails:
   `KSPSolve()` ends with `KSP_DIVERGED_PC_FAILED`. If there is a matching, `-info` and `-ksp_view` show the structural rank.
 
-  Vectors may have another type than those of `MatCreateVecs()`; they are copied, from or to `VECNEST` in the memory of the host.
+  If the type of a vector is not the type that `MatCreateVecs()` creates, the vector is copied. Copies from or to `VECNEST` are made
+  in host memory.
 
   On one GPU up to 16 products of an application are in one kernel, which multiplies by the values of the matrix itself, if the
   registers of the GPU hold them: up to some 90 000 rows of at most 8 entries. `-pc_poly_precision` has no effect then, since fewer

@@ -147,8 +147,8 @@ static PetscErrorCode PCPolySetFactors_Private(PetscInt d, const PetscScalar c[]
 }
 
 /*
-   PCPolyFromRoots_Private - Computes p for the pi with these roots, except those that are at infinity relative to the smallest, in
-   the basis of the products pi_j of the first j factors. The sum of the differences of these products is 1 - pi = z p
+   PCPolyFromRoots_Private - Computes p for the pi with these roots, in the basis of the products pi_j of the first j factors. The
+   sum of the differences of these products is 1 - pi = z p. Roots that are infinite relative to the smallest root are omitted
 */
 PetscErrorCode PCPolyFromRoots_Private(PetscInt d, const IDRSRoot roots[], PCPolynomial *p)
 {

@@ -2,10 +2,8 @@ static char help[] = "Times products with several columns, Y = A X, that read A 
 each column and MatMatMult() with a dense matrix.\n\
   -n n           3-D convection-diffusion, 7 points, on an n x n x n grid (default 100)\n\
   -irregular n   instead about n rows of 3 to 60 entries, 22 in the mean, at random places within 8192 columns of the diagonal\n\
-  -bs bs         whose rows and columns come in blocks of this size (default 1)\n\
   -columns 2,8   numbers of columns (default 1,2,4,8,16)\n\
   -product auto  what computes them: auto, mat, csr or sliced\n\
-  -transpose 0   Y = A^T X\n\
   -matmatmult 1  time MatMatMult(), too\n\
   -block n       instead the operations of block IDR(s) with n rows, blocks of so many columns and s shadow vectors a column:\n\
                  microseconds, and GB/s of the vectors that they read and write\n\
@@ -22,8 +20,7 @@ each column and MatMatMult() with a dense matrix.\n\
 
 typedef struct {
   PetscInt    k, repeat;
-  PetscBool   transpose;
-  Mat         A, B, product; /* product = A B or A^T B, dense, NULL if it is not timed */
+  Mat         A, B, product; /* product = A B, dense, NULL if it is not timed */
   IDRSProduct columns;
   Vec        *X, *Y;
 } Benchmark;
@@ -38,10 +35,7 @@ static PetscErrorCode ByColumns(Benchmark *bench)
 static PetscErrorCode ByMatMult(Benchmark *bench)
 {
   PetscFunctionBeginUser;
-  for (PetscInt j = 0; j < bench->k; j++) {
-    if (bench->transpose) PetscCall(MatMultTranspose(bench->A, bench->X[j], bench->Y[j]));
-    else PetscCall(MatMult(bench->A, bench->X[j], bench->Y[j]));
-  }
+  for (PetscInt j = 0; j < bench->k; j++) { PetscCall(MatMult(bench->A, bench->X[j], bench->Y[j])); }
   PetscFunctionReturn(0);
 }
 
@@ -98,8 +92,7 @@ static PetscErrorCode Difference(Benchmark *bench, PetscReal *difference)
   PetscCall(ByColumns(bench));
   PetscCall(VecDuplicate(bench->Y[0], &y));
   for (PetscInt j = 0; j < bench->k; j++) {
-    if (bench->transpose) PetscCall(MatMultTranspose(bench->A, bench->X[j], y));
-    else PetscCall(MatMult(bench->A, bench->X[j], y));
+    PetscCall(MatMult(bench->A, bench->X[j], y));
     PetscCall(VecNorm(y, NORM_INFINITY, &size));
     PetscCall(VecAXPY(y, -1.0, bench->Y[j]));
     PetscCall(VecNorm(y, NORM_INFINITY, &norm));
@@ -112,17 +105,17 @@ static PetscErrorCode Difference(Benchmark *bench, PetscReal *difference)
 /* A dense matrix of k columns, and its product as PETSc makes it */
 static PetscErrorCode ProductCreate(Benchmark *bench, PetscBool gpu)
 {
-  PetscInt m, n;
+  PetscInt n;
 
   PetscFunctionBeginUser;
-  PetscCall(MatGetLocalSize(bench->A, &m, &n));
+  PetscCall(MatGetLocalSize(bench->A, NULL, &n));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)bench->A), &bench->B));
-  PetscCall(MatSetSizes(bench->B, bench->transpose ? m : n, PETSC_DECIDE, PETSC_DETERMINE, bench->k));
+  PetscCall(MatSetSizes(bench->B, n, PETSC_DECIDE, PETSC_DETERMINE, bench->k));
   PetscCall(MatSetType(bench->B, gpu ? MATDENSECUDA : MATDENSE));
   PetscCall(MatSetUp(bench->B));
   PetscCall(MatSetRandom(bench->B, NULL));
   PetscCall(MatProductCreate(bench->A, bench->B, NULL, &bench->product));
-  PetscCall(MatProductSetType(bench->product, bench->transpose ? MATPRODUCT_AtB : MATPRODUCT_AB));
+  PetscCall(MatProductSetType(bench->product, MATPRODUCT_AB));
   PetscCall(MatProductSetFromOptions(bench->product));
   PetscCall(MatProductSymbolic(bench->product));
   PetscFunctionReturn(0);
@@ -328,7 +321,7 @@ static PetscErrorCode MeasureBlocks(PetscInt n, PetscInt s, PetscInt count, cons
 
 int main(int argc, char **argv)
 {
-  PetscInt    columns[IDRS_MAX_WIDTH] = {1, 2, 4, 8, 16}, count = IDRS_MAX_WIDTH, n = 100, irregular = 0, bs = 1, block = 0, s = 4;
+  PetscInt    columns[IDRS_MAX_WIDTH] = {1, 2, 4, 8, 16}, count = IDRS_MAX_WIDTH, n = 100, irregular = 0, block = 0, s = 4;
   PetscBool   set, gpu, matmatmult = PETSC_TRUE;
   PetscEnum   kind  = (PetscEnum)KSP_IDRS_PRODUCT_AUTO;
   Benchmark   bench = {.repeat = 9};
@@ -343,9 +336,7 @@ int main(int argc, char **argv)
   if (!set) count = 5;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-n", &n, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-irregular", &irregular, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-bs", &bs, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-repeat", &bench.repeat, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &bench.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-matmatmult", &matmatmult, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-product", KSPIDRSProducts, &kind, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-block", &block, NULL));
@@ -357,31 +348,26 @@ int main(int argc, char **argv)
     PetscCall(PetscFinalize());
     return 0;
   }
-  PetscCheck(n > 0 && irregular >= 0 && bs > 0 && bench.repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
-             "-n %" PetscInt_FMT ", -irregular %" PetscInt_FMT ", -bs %" PetscInt_FMT " and -repeat %" PetscInt_FMT
-             " must be positive",
-             n, irregular, bs, bench.repeat);
-  if (irregular) PetscCall(Irregular(PETSC_COMM_WORLD, irregular, bs, &bench.A));
+  PetscCheck(n > 0 && irregular >= 0 && bench.repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
+             "-n %" PetscInt_FMT ", -irregular %" PetscInt_FMT " and -repeat %" PetscInt_FMT " must be positive", n, irregular,
+             bench.repeat);
+  if (irregular) PetscCall(Irregular(PETSC_COMM_WORLD, irregular, 1, &bench.A));
   else PetscCall(ConvectionDiffusion(PETSC_COMM_WORLD, n, n, 0.5, &bench.A));
   PetscCall(MatCreateVecs(bench.A, &x, &y));
-  PetscCall(VecDuplicateVecs(bench.transpose ? y : x, IDRS_MAX_WIDTH, &bench.X));
-  PetscCall(VecDuplicateVecs(bench.transpose ? x : y, IDRS_MAX_WIDTH, &bench.Y));
+  PetscCall(VecDuplicateVecs(x, IDRS_MAX_WIDTH, &bench.X));
+  PetscCall(VecDuplicateVecs(y, IDRS_MAX_WIDTH, &bench.Y));
   for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) PetscCall(VecSetRandom(bench.X[j], NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &gpu, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(IDRSProductCreate(&bench.columns));
-  PetscCall(IDRSProductSetMat(bench.columns, bench.A, bench.transpose, (KSPIDRSProduct)kind, NULL));
+  PetscCall(IDRSProductSetMat(bench.columns, bench.A, PETSC_FALSE, (KSPIDRSProduct)kind, NULL));
   bench.k = 2;
   PetscCall(ByColumns(&bench));
-  used = bench.columns->transposed ? bench.columns->transposed : bench.columns;
+  used = bench.columns;
   PetscCall(MatGetSize(bench.A, &N, NULL));
   PetscCall(MatGetInfo(bench.A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row%s, %s: %s%s", N,
-                        info.nz_used / PetscMax(N, 1), bench.transpose ? ", transposed" : "",
-                        gpu ? "on the GPU" : "in the memory of the host", used->wide ? used->wide->name : "mat",
-                        used->byrows ? " through a block by rows" : ""));
-  if (used->tilesize > 1)
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, ", one column index for each block of %" PetscInt_FMT " rows", used->tilesize));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row, %s: %s%s\n", N,
+                        info.nz_used / PetscMax(N, 1), gpu ? "on the GPU" : "in the memory of the host",
+                        used->wide ? used->wide->name : "mat", used->byrows ? " through a block by rows" : ""));
   if (used->bycolumn) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a MatMult() each: %s\n", used->bycolumn));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    MatMult   together    ratio%s   difference\n",
                         matmatmult ? " MatMatMult    ratio" : ""));

@@ -219,10 +219,6 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
-    if (pattern == BLOCKS && n && !(changes && kind != KSP_IDRS_PRODUCT_CSR)) /* changes with csr destroy the blocks */
-      PetscCall(ComplainIf(product->tilesize != patternblock || product->notiles,
-                           "%s: blocks of %" PetscInt_FMT ", not %" PetscInt_FMT ": %s", what, product->tilesize, patternblock,
-                           product->notiles ? product->notiles : "unasked"));
     PetscCall(TestSteps(work, P, A, what));
     PetscCall(TestColumns(work, product, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));
@@ -269,10 +265,6 @@ int main(int argc, char **argv)
       if (!set)
         PetscCall(
           Test(pattern, pattern == BLOCKS ? large[pattern] / size / 3 * 3 : large[pattern] / size, 4, PETSC_FALSE, PETSC_TRUE));
-      for (PetscInt bs = 2; pattern == BLOCKS && bs <= 8; bs++) {
-        patternblock = bs;
-        PetscCall(Test(pattern, 130 * bs, 4, PETSC_FALSE, PETSC_FALSE));
-      }
     }
     PetscCall(Verdict(patterns[pattern]));
   }

@@ -11,11 +11,10 @@ typedef enum {
   DENSE,     /* one row has all columns */
   FAR,       /* 12 columns anywhere */
   LONG,      /* some rows are very long, others have one entry */
-  BLOCKS,    /* of patternblock rows and columns */
+  BLOCKS,    /* of 3 rows and columns */
   PATTERNS
 } Pattern;
-static const char *const patterns[]   = {"grid", "irregular", "gaps", "dense row", "far columns", "long rows", "blocks"};
-static PetscInt          patternblock = 3;
+static const char *const patterns[] = {"grid", "irregular", "gaps", "dense row", "far columns", "long rows", "blocks"};
 
 static inline uint64_t Bits(uint64_t j, uint64_t i)
 {
@@ -80,8 +79,7 @@ static inline PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscI
     break;
   default:
     for (PetscInt l = 0; l < 5; l++) {
-      const PetscInt bs    = patternblock,
-                     block = row / bs + (l ? (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)(row / bs)) % 200) - 100 : 0);
+      const PetscInt bs = 3, block = row / bs + (l ? (PetscInt)(Bits(2 + (uint64_t)l, (uint64_t)(row / bs)) % 200) - 100 : 0);
 
       for (PetscInt i = 0; i < bs; i++) columns[count++] = bs * block + i;
     }
@@ -98,7 +96,7 @@ static inline PetscErrorCode PatternCreate(Pattern pattern, MatType type, PetscI
   PetscFunctionBeginUser;
   PetscCall(MatCreate(PETSC_COMM_WORLD, A));
   PetscCall(MatSetSizes(*A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
-  if (pattern == BLOCKS) PetscCall(MatSetBlockSize(*A, patternblock));
+  if (pattern == BLOCKS) PetscCall(MatSetBlockSize(*A, 3));
   PetscCall(MatSetType(*A, type));
   IDRSCallAllreduce(&n, &N, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD);
   PetscCall(PetscMalloc3(N + 64, &columns, n, &inside, n, &outside));

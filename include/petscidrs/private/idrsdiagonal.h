@@ -17,10 +17,5 @@ PETSC_INTERN PetscErrorCode IDRSRowsLargest(Mat, PetscInt, const PetscInt[], Vec
 PETSC_INTERN PetscErrorCode IDRSReplaceSmallDiagonal(Vec, Vec, Vec, PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSViewSmallDiagonal(PetscInt, PetscViewer);
 
-/* Back ends, see IDRSRowsLargest() */
-typedef struct {
-  PetscErrorCode (*rowslargest)(Mat, PetscInt, const PetscInt[], Vec, PetscBool *);
-} IDRSDiagonalOps;
-
-/* csr.cu, if CUDA is compiled in: a matrix of type aijcusparse, and a vector on the GPU */
-PETSC_INTERN const IDRSDiagonalOps IDRSDiagonalBackEnds_CUDA;
+/* With CUDA only: a matrix of type aijcusparse, and a vector on the GPU */
+PETSC_INTERN PetscErrorCode IDRSRowsLargest_CUDA(Mat, PetscInt, const PetscInt[], Vec);

@@ -5,19 +5,14 @@
      csr      the arrays of the matrix itself
      sliced   a copy made for the device, see src/mat/cuda/sliced.cuh
 
-   Y_j = A X_j for several columns reads A once, with these back ends and with
-
-     host     the arrays of the matrix in the memory of the host
+   With these back ends Y_j = A X_j for several columns reads A once.
 
    The solver creates a product, and sets the operator at the beginning of every solve. If a back end runs, the projections compute
-   A u. MatMult() always computes b - A x, so that the verification of a solution does not depend on these kernels. csr and sliced
-   search for dense blocks of the block size of A: see src/mat/cuda/tileindex.h.
+   A u. MatMult() always computes b - A x, so that the verification of a solution does not depend on these kernels.
 
    Columns are separate vectors, each with its own array. If the projections have a back end, it also multiplies several columns.
-   Otherwise the first of csr and host that runs on all processes does; csr needs vectors on the device on all processes. A^T X uses
-   A^T as a matrix, which is created at the first such product with these values of A. All processes agree on the back end and on
-   A^T at the first product of several columns after an operator has been set. Later products with A^T see new values that all
-   processes have set, but not values that one process has written only to its own blocks.
+   Otherwise csr does, if it runs on all processes and all vectors are on the device; else MatMult() or MatMultTranspose() is called
+   for each. All processes agree on this at the first product of several columns after an operator has been set
 */
 #pragma once
 
@@ -30,27 +25,15 @@
 typedef struct _n_IDRSProduct   *IDRSProduct;
 typedef struct _n_IDRSProjection IDRSProjection; /* defined by the back end */
 
-/* The matvec in a projection, on a device */
-typedef struct {
-  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* computes x = A u and the sums */
-  /*
-     sets PETSC_TRUE if the kernels can exchange the halo of 1 column, or of up to IDRS_MAX_WIDTH columns. The product may be NULL
-     on this process. Collective, between processes whose devices map each other's memory
-  */
-  PetscErrorCode (*connect)(IDRSProduct, MPI_Comm, PetscInt, PetscBool *);
-} IDRSProjectOps;
-
 typedef struct {
   const char *name;
   /* sets the string to NULL, or to the reason why it cannot run on A */
   PetscErrorCode (*runs)(IDRSProduct, const char *[]);
   /* at the beginning of a solve; sets the reason why it would be slower on A, or found no memory, or NULL */
   PetscErrorCode (*setup)(IDRSProduct, PetscBool, const char *[]);
-  const IDRSProjectOps *projection; /* NULL: only several columns */
-  /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, if vectors and matrix are in the same memory */
+  PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* computes x = A u and the sums */
+  /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, if vectors and matrix are on the device */
   PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);
-  /* sets PETSC_TRUE if `columns` may need memory for a row-major copy, with this operator or its transpose */
-  PetscErrorCode (*byrows)(Mat, PetscBool *);
   PetscErrorCode (*reset)(IDRSProduct); /* frees the data of setup and columns */
 } IDRSProductOps;
 
@@ -61,7 +44,6 @@ typedef struct {
 typedef struct {
   PetscObjectId    id;
   PetscObjectState values, pattern;
-  PetscObjectState collective; /* state of values that all processes have changed */
 } IDRSMatState;
 
 struct _n_IDRSProduct {
@@ -75,35 +57,28 @@ struct _n_IDRSProduct {
   struct _n_IDRSOffDiagonal *offdiagonal; /* data for the halo exchange, on several processes */
   /* data for the halo exchange of several columns, on all processes or on none */
   struct _n_IDRSRowScatter *rowscatter;
-  struct _n_IDRSColumns    *columns;    /* data for several columns on a device, from their first product on */
-  IDRSProduct               transposed; /* the product with A^T, from the first product of several columns with A^T on */
-  IDRSMatState              of;         /* if A is a transposed matrix: the state of the original */
-  /* all processes have agreed on wide for this operator and its vectors, or on the transpose */
-  PetscBool      widechosen;
-  PetscBool      halo;           /* the kernels for several columns exchange the halo in this solve, on all processes */
-  PetscBool      byrows;         /* several columns are copied to row-major order */
-  PetscInt       tilesize;       /* size of dense blocks of A with one column index in this case; 0 or 1: none */
-  const char    *notiles;        /* why the block size of A is not used, or NULL */
-  const char    *bycolumn;       /* why wide is NULL, or NULL */
-  const char    *slower;         /* why no faster one runs, or NULL */
-  const char    *declined[2];    /* why the set-up of a back end has declined for this pattern */
-  PetscLogDouble flops;          /* of a matvec */
-  PetscLogDouble bytes, seconds; /* size and set-up time of the copy of the matrix */
-  PetscInt       matvecs;        /* with the present values of A */
-  PetscInt       shortlived;     /* consecutive values of A that were changed after few matvecs */
+  struct _n_IDRSColumns    *columns;        /* data for several columns on a device, from their first product on */
+  PetscBool                 widechosen;     /* all processes have agreed on wide for this operator and its vectors */
+  PetscBool                 halo;           /* the kernels for several columns exchange the halo in this solve, on all processes */
+  PetscBool                 byrows;         /* several columns are copied to row-major order */
+  const char               *bycolumn;       /* why wide is NULL, or NULL */
+  const char               *slower;         /* why no faster one runs, or NULL */
+  const char               *declined[2];    /* why the set-up of a back end has declined for this pattern */
+  PetscLogDouble            flops;          /* of a matvec */
+  PetscLogDouble            bytes, seconds; /* size and set-up time of the copy of the matrix */
+  PetscInt                  matvecs;        /* with the present values of A */
+  PetscInt                  shortlived;     /* consecutive values of A that were changed after few matvecs */
 };
-
-PETSC_INTERN const IDRSProductOps IDRSProducts_Host;
 
 /* With CUDA only */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 PETSC_INTERN PetscErrorCode       IDRSProductConnect(IDRSProduct, MPI_Comm, PetscBool, PetscBool *);
+PETSC_INTERN PetscErrorCode       IDRSMatGoesByRows_CUDA(Mat, PetscBool *);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
 PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSProductApplyColumns(IDRSProduct, PetscInt, Vec[], Vec[]);
-PETSC_INTERN PetscErrorCode IDRSProductGoesByRows(Mat, KSPIDRSProduct, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatHasUsualMult(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatGetState(Mat, IDRSMatState *);
 PETSC_INTERN PetscErrorCode IDRSProductUpdate(IDRSProduct, const IDRSProductOps *);

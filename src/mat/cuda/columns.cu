@@ -251,7 +251,6 @@ PetscErrorCode IDRSColumnsReset_CUDA(IDRSColumns *columns)
     PetscCallCUDA(cudaFree((*columns)->sent));
     PetscCallCUDA(cudaFree((*columns)->ghosts));
     PetscCallCUDA(cudaFree((*columns)->byrows));
-    PetscCall(IDRSTileIndexDestroy(&(*columns)->blocks));
   }
   PetscCall(PetscFree(*columns));
   PetscFunctionReturn(PETSC_SUCCESS);

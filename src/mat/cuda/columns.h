@@ -4,7 +4,7 @@
 #pragma once
 
 #include <petscidrs/private/idrsproduct.h>
-#include "tileindex.h"
+#include "../../sys/kernels/csr.h"
 
 typedef struct {
   const PetscScalar *x[IDRS_MAX_WIDTH];
@@ -21,12 +21,11 @@ typedef struct {
 
 /* Device memory that is kept between products */
 typedef struct _n_IDRSColumns {
-  PetscInt     *rows;          /* to send, as in IDRSRowScatter */
-  PetscScalar  *sent, *ghosts; /* row-major, with room for this many columns: */
-  PetscInt      width;
-  PetscScalar  *byrows; /* X by rows, and its size in bytes */
-  size_t        bytes;
-  IDRSTileIndex blocks; /* of the diagonal block, for products that use X by rows */
+  PetscInt    *rows;          /* to send, as in IDRSRowScatter */
+  PetscScalar *sent, *ghosts; /* row-major, with room for this many columns: */
+  PetscInt     width;
+  PetscScalar *byrows; /* X by rows, and its size in bytes */
+  size_t       bytes;
 } *IDRSColumns;
 
 PETSC_INTERN PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct, PetscInt, Vec[], Vec[], IDRSColumnsLaunch *);
@@ -34,4 +33,3 @@ PETSC_INTERN PetscErrorCode IDRSColumnsEnd_CUDA(IDRSProduct, Vec[], Vec[], IDRSC
 PETSC_INTERN PetscErrorCode IDRSColumnsReset_CUDA(IDRSColumns *);
 PETSC_INTERN PetscErrorCode IDRSColumnsScratch_CUDA(IDRSProduct, size_t, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct, const IDRSColumnsLaunch *, Mat, const IDRSCSR *, PetscBool);
-PETSC_INTERN PetscErrorCode IDRSProductGoesByRows_CSR(Mat, PetscBool *);

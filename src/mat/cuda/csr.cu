@@ -2,8 +2,7 @@
    Product "csr": x = A u, and the sums of its projection, from the arrays of MATSEQAIJCUSPARSE.
 
    A warp computes 32 rows at a time. A row has several lanes if rows are long; then each lane gets the entry of x of one row. Reads
-   A, u and y; writes x. If A has dense blocks, a lane reads all entries of a row in one block, with one column index for the block,
-   before it continues with another block. So the sums of several lanes are in another order than without blocks.
+   A, u and y; writes x.
 */
 #include "../../sys/device/memory.h"
 #include "columns.h"
@@ -15,16 +14,14 @@
 
 typedef struct {
   IDRSCSR        A;
-  IDRSTileIndex  blocks;
   int            lanes; /* per row, a power of 2 */
   IDRSRowLengths lengths;
   PetscBool      once; /* as in IDRSSlicedCopy */
 } IDRSProductCSR;
 
-/* Matrix: IDRSCSR, or IDRSTiledCSR */
-template <int S, bool Y, bool HASHED, typename Matrix>
+template <int S, bool Y, bool HASHED>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
-  IDRSCSRKernel(IDRSOverlap<true, true> overlap, Matrix A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u,
+  IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u,
                 PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   constexpr int  atonce = (Y ? 2 * S : S) > 2 ? 4 : 8; /* limited by the registers that the sums use */
@@ -74,7 +71,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *)
+/* IDRSRowsLargest_CUDA - Computes the largest absolute value of each row, see IDRSRowsLargest() */
+PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest)
 {
   PetscDeviceContext dctx;
   PetscScalar       *values;
@@ -107,17 +105,12 @@ static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSDiagonalOps IDRSDiagonalBackEnds_CUDA = {IDRSRowsLargest_CUDA};
-
 /* Computes data that depend on the pattern only */
 static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const IDRSCSR *A, IDRSProductCSR *csr)
 {
   PetscLogDouble nonzeros = 0;
-  cudaStream_t   stream;
-  PetscInt       bs;
 
   PetscFunctionBegin;
-  PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(IDRSGetRowLengths(A, UINT_MAX, &csr->lengths));
   PetscCall(
@@ -125,15 +118,6 @@ static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const 
                      &csr->once));
   /* a power of 2, for about a dozen entries per lane */
   PetscCall(IDRSGetRowLanes(block, &csr->lanes));
-  if (!product->backend) PetscFunctionReturn(PETSC_SUCCESS); /* products with several columns find blocks later */
-  PetscCall(MatGetBlockSize(product->A, &bs));               /* the diagonal block may not have the block size */
-  PetscCall(IDRSTileIndexCreate(A, bs, &csr->blocks, stream, &product->notiles));
-  product->tilesize = csr->blocks.bs;
-  if (product->notiles) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->notiles));
-  /* more lanes for long rows: one or two blocks per lane */
-  while (csr->blocks.bs > 1 && csr->lanes > 1 && csr->lanes < IDRS_WARP &&
-         2.0 * csr->blocks.bs * csr->lanes * (PetscLogDouble)A->n < nonzeros)
-    csr->lanes *= 2;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,7 +142,7 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
   csr->A = now;
   PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, NULL, &product->offdiagonal, why));
   if (*why || product->kind != KSP_IDRS_PRODUCT_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
-  if (product->backend) PetscCall(IDRSDeclineRows(block, csr->lengths.longest / csr->lanes, (PetscBool)(csr->lanes > 1), why));
+  if (product->backend) PetscCall(IDRSDeclineRows(block, csr->lengths.longest / csr->lanes, why));
   else *why = IDRSDeclineLongRow(nonzeros, csr->lengths.longest); /* for products with several columns only */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -168,27 +152,23 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
   PetscCall(IDRSColumnsReset_CUDA(&product->columns));
-  if (product->data) PetscCall(IDRSTileIndexDestroy(&((IDRSProductCSR *)product->data)->blocks));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSProductCSR *csr     = (const IDRSProductCSR *)product->data;
-  const IDRSTiledCSR    blocked = {{csr->A}, csr->blocks.j, csr->blocks.bs};
-  const size_t          enough  = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+  const IDRSProductCSR *csr    = (const IDRSProductCSR *)product->data;
+  const size_t          enough = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
   PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection,
                              [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
-                               auto launch = [&](const auto &A) {
-                                 return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED, std::decay_t<decltype(A)>>>(
-                                   projection->multiprocessors, enough, 0, !csr->once, projection->stream, A, csr->lanes, boundary,
-                                   shadow, projection->u, projection->x, projection->y, projection->out, projection->algebra);
-                               };
-
-                               return csr->blocks.bs > 1 ? launch(blocked) : launch(csr->A);
+                               return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->multiprocessors, enough, 0,
+                                                                                      !csr->once, projection->stream, csr->A,
+                                                                                      csr->lanes, boundary, shadow, projection->u,
+                                                                                      projection->x, projection->y, projection->out,
+                                                                                      projection->algebra);
                              }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -208,16 +188,13 @@ static PetscErrorCode IDRSProductColumns_CSR(IDRSProduct product, PetscInt k, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const IDRSProjectOps IDRSProjections_CSR = {IDRSProductProject_CSR, IDRSProductConnect_CUDA};
-
 // clang-format off
 const IDRSProductOps IDRSProducts_CSR = {
   PetscDesignatedInitializer(name, "csr"),
   PetscDesignatedInitializer(runs, IDRSProductRuns_CUDA),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_CSR),
-  PetscDesignatedInitializer(projection, &IDRSProjections_CSR),
+  PetscDesignatedInitializer(project, IDRSProductProject_CSR),
   PetscDesignatedInitializer(columns, IDRSProductColumns_CSR),
-  PetscDesignatedInitializer(byrows, IDRSProductGoesByRows_CSR),
   PetscDesignatedInitializer(reset, IDRSProductReset_CSR),
 };
 // clang-format on

@@ -54,42 +54,35 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/*
-   Y = A X, with X by rows. A lane reads several entries of a row of A at a time. With BS > 1 these are the entries in one block:
-   they multiply adjacent rows of X, and all BS rows of the block share one column index
-*/
-template <int K, int BS>
-static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscScalar) > 8 ? 3 : 4)
-  IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *blocks, IDRSColumnArrays given, int k,
-                      const PetscScalar *byrows)
+/* Y = A X, with X by rows. A lane reads several entries of a row of A at a time */
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(PetscScalar) > 8 ? 3 : 4)
+  IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, IDRSColumnArrays given, int k, const PetscScalar *byrows)
 {
-  constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes, atonce = BS > 1 ? BS : 4;
+  constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes, atonce = 4;
   const IDRSColumnArrays &arrays = IDRSShareArrays(given);
   const int               first  = threadIdx.x % lanes * width;
 
   overlap.Begin();
   for (size_t row = IDRSFirstRow<1>() / lanes; row < (size_t)A.n; row += IDRSRowStride<1>() / lanes) {
-    const IDRSIndex end   = A.i[row + 1];
-    const PetscInt *block = BS > 1 ? blocks + A.i[row - row % BS] / (BS * BS) : blocks;
-    IDRSPack<width> sums  = IDRSZero<width>();
+    const IDRSIndex end  = A.i[row + 1];
+    IDRSPack<width> sums = IDRSZero<width>();
 
     for (IDRSIndex p = A.i[row]; p < end; p += atonce) {
-      const size_t    begin = BS > 1 ? (size_t)*block++ * BS : 0;
       PetscScalar     value[atonce];
       IDRSPack<width> entry[atonce];
 
 #pragma unroll
       for (int l = 0; l < atonce; l++) {
-        const bool there = BS > 1 || p + l < end;
-        /* the columns of a dense block are consecutive */
-        const size_t column = BS > 1 ? begin + l : (there ? A.j[p + l] : 0);
+        const bool   there  = p + l < end;
+        const size_t column = there ? A.j[p + l] : 0;
 
         value[l] = there ? IDRSLoadConstant(A.a + p + l) : (PetscScalar)0.0;
         entry[l] = *reinterpret_cast<const IDRSPack<width> *>(byrows + column * K + first);
       }
 #pragma unroll
       for (int l = 0; l < atonce; l++) {
-        if (BS > 1 || p + l < end) IDRSAdd(sums, value[l], entry[l]);
+        if (p + l < end) IDRSAdd(sums, value[l], entry[l]);
       }
     }
 #pragma unroll
@@ -99,47 +92,19 @@ static __global__ void __launch_bounds__(IDRS_THREADS, BS > 4 || sizeof(PetscSca
   }
 }
 
-/* Calls launch with the block size as a type */
-template <int BS = 8, typename L>
-static void IDRSDispatchTiles(int bs, L &&launch)
-{
-  if constexpr (BS == 1) launch(IDRSInt<1>());
-  else if (bs == BS) launch(IDRSInt<BS>());
-  else IDRSDispatchTiles<BS - 1>(bs, launch);
-}
-
 template <int K>
 static PetscErrorCode IDRSColumnsByRows(IDRSProduct product, const IDRSColumnsLaunch *launch, const IDRSCSR *A, PetscInt columns,
                                         PetscBool once)
 {
-  const IDRSTileIndex *blocks = &product->columns->blocks;
-  const size_t         packs = (size_t)columns * IDRSRowShare<K>::lanes, rows = (size_t)A->n * IDRSRowShare<K>::lanes;
-  PetscScalar         *byrows = NULL;
+  const size_t packs = (size_t)columns * IDRSRowShare<K>::lanes, rows = (size_t)A->n * IDRSRowShare<K>::lanes;
+  PetscScalar *byrows = NULL;
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsScratch_CUDA(product, (size_t)columns * K * sizeof(PetscScalar), &byrows));
   (void)IDRSLaunchResident<IDRSToRowsKernel<K>>(launch->multiprocessors, (packs + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once,
                                                 launch->stream, launch->arrays, (size_t)columns, (int)launch->k, byrows);
-  IDRSDispatchTiles(blocks->bs, [&](auto BS) {
-    (void)IDRSLaunchResident<IDRSCSRByRowsKernel<K, BS>>(launch->multiprocessors, (rows + IDRS_THREADS - 1) / IDRS_THREADS, 0,
-                                                         !once, launch->stream, *A, (const PetscInt *)blocks->j, launch->arrays,
-                                                         (int)launch->k, (const PetscScalar *)byrows);
-  });
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Looks for dense blocks once per pattern, with the block size of the parallel matrix, which its diagonal block may not have */
-static PetscErrorCode IDRSColumnsTiles(IDRSProduct product, const IDRSCSR *csr, cudaStream_t stream)
-{
-  IDRSTileIndex *blocks = &product->columns->blocks;
-  PetscInt       bs;
-
-  PetscFunctionBegin;
-  if (blocks->bs) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetBlockSize(product->A, &bs));
-  PetscCall(IDRSTileIndexCreate(csr, bs, blocks, stream, &product->notiles));
-  product->tilesize = blocks->bs;
-  if (product->notiles) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->notiles));
+  (void)IDRSLaunchResident<IDRSCSRByRowsKernel<K>>(launch->multiprocessors, (rows + IDRS_THREADS - 1) / IDRS_THREADS, 0, !once,
+                                                   launch->stream, *A, launch->arrays, (int)launch->k, (const PetscScalar *)byrows);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -150,7 +115,6 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(A, NULL, &columns));
-  if (product->byrows) PetscCall(IDRSColumnsTiles(product, csr, launch->stream));
   PetscCall(PetscLogGpuTimeBegin());
   if (!product->byrows) {
     IDRSDispatchColumns(launch->k, [&](auto K) {
@@ -166,8 +130,11 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductGoesByRows_CSR - Returns PETSC_TRUE if the average row is long */
-PetscErrorCode IDRSProductGoesByRows_CSR(Mat A, PetscBool *byrows)
+/*
+   IDRSMatGoesByRows_CUDA - Returns PETSC_TRUE if products of several columns may copy X to row-major order, because the average row
+   is long. The first such product allocates memory for the copy
+*/
+PetscErrorCode IDRSMatGoesByRows_CUDA(Mat A, PetscBool *byrows)
 {
   const char *why;
   int         lanes = 1;

@@ -128,11 +128,14 @@ PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductConnect_CUDA - Returns PETSC_TRUE if kernels can exchange the halo of a product, see IDRSOffDiagonalConnect() */
-PetscErrorCode IDRSProductConnect_CUDA(IDRSProduct product, MPI_Comm comm, PetscInt width, PetscBool *connected)
+/*
+   IDRSProductConnect - Returns PETSC_TRUE if projections, or products with several columns, can exchange the halo inside their
+   kernels. The product may be NULL on some processes. Collective
+*/
+PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool columns, PetscBool *connected)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalConnect(product ? product->offdiagonal : NULL, comm, width, connected));
+  PetscCall(IDRSOffDiagonalConnect(product ? product->offdiagonal : NULL, comm, columns ? IDRS_MAX_WIDTH : 1, connected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

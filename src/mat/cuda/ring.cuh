@@ -42,8 +42,8 @@ struct IDRSChunk {
   uint32_t nextwidth, nextoffset; /* of the next slice */
   bool     first;                 /* first chunk of the slice */
 
-  __device__ __forceinline__ uint32_t Slots(const IDRSSliced &A) const { return min(left, Form::Slots(A.sharing)); }
-  __device__ __forceinline__ uint32_t Bytes(const IDRSSliced &A) const { return Form::Bytes(A.sharing, Slots(A)); }
+  __device__ __forceinline__ uint32_t Slots() const { return min(left, (uint32_t)IDRS_SLOTS); }
+  __device__ __forceinline__ uint32_t Bytes() const { return Form::Bytes(Slots()); }
 
   __device__ __forceinline__ uint32_t NextSlice(const IDRSSliced &A) const
   {
@@ -80,8 +80,8 @@ struct IDRSChunk {
   __device__ __forceinline__ void Next(const IDRSSliced &A)
   {
     first = false;
-    offset += Bytes(A) / IDRS_UNIT;
-    left -= Slots(A);
+    offset += Bytes() / IDRS_UNIT;
+    left -= Slots();
     if (!left) Take(A, NextSlice(A));
   }
 };
@@ -105,9 +105,9 @@ struct IDRSRing {
 
   __device__ __forceinline__ void Copy(const IDRSSliced &A)
   {
-    if (threadIdx.x % IDRS_WARP == 0) notes[stage] = make_uint2(ahead.slice, ahead.Slots(A) | (ahead.first ? firstbit : 0));
+    if (threadIdx.x % IDRS_WARP == 0) notes[stage] = make_uint2(ahead.slice, ahead.Slots() | (ahead.first ? firstbit : 0));
     if (!ahead.left) return;
-    IDRSBulkBegin(ring + stage * Form::chunkbytes, A.chunks + (size_t)ahead.offset * IDRS_UNIT, ahead.Bytes(A), barriers + stage,
+    IDRSBulkBegin(ring + stage * Form::chunkbytes, A.chunks + (size_t)ahead.offset * IDRS_UNIT, ahead.Bytes(), barriers + stage,
                   policy);
     ahead.Next(A);
   }
@@ -188,9 +188,7 @@ static __device__ __forceinline__ void IDRSChunkAdd(const IDRSSliced &A, const u
 #pragma unroll
     for (int q = 0; q < Form::rows; q++) {
       /* with one distance for all rows of a slot, places beyond the first or the last column have zeros */
-      if (Form::columns)
-        entry[j][q] = j < slots ? IDRSLoadConstant(u + bases[j] + columns[Form::Column(A.sharing, j) * IDRS_WARP].v[q])
-                                : (PetscScalar)0.0;
+      if (Form::columns) entry[j][q] = j < slots ? IDRSLoadConstant(u + bases[j] + columns[j * IDRS_WARP].v[q]) : (PetscScalar)0.0;
       else
         entry[j][q] = j < slots ? IDRSLoadConstant(u + (uint32_t)min(max((int)(row[q] + bases[j]), 0), (int)A.n - 1))
                                 : (PetscScalar)0.0;

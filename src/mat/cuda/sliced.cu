@@ -83,16 +83,13 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const IDRSProjectOps IDRSProjections_Sliced = {IDRSProductProject_Sliced, IDRSProductConnect_CUDA};
-
 // clang-format off
 const IDRSProductOps IDRSProducts_Sliced = {
   PetscDesignatedInitializer(name, "sliced"),
   PetscDesignatedInitializer(runs, IDRSProductRuns_CUDA),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_Sliced),
-  PetscDesignatedInitializer(projection, &IDRSProjections_Sliced),
+  PetscDesignatedInitializer(project, IDRSProductProject_Sliced),
   PetscDesignatedInitializer(columns, IDRSProductColumns_Sliced),
-  PetscDesignatedInitializer(byrows, IDRSProductGoesByRows_CSR),
   PetscDesignatedInitializer(reset, IDRSProductReset_Sliced),
 };
 // clang-format on

@@ -6,17 +6,12 @@
 
    Without columns, the base of a slot is the distance of its entries from the diagonal, one distance for all rows: for stencils.
 
-   If the matrix has dense blocks of bs rows and columns, the entries of a row in a block are in bs consecutive slots. They share
-   the column of the first slot, and the bases of these slots increase by one.
-
    A slice is stored as chunks of IDRS_SLOTS slots, the last one with fewer. A warp copies chunks to shared memory ahead of their
    use:
 
      bases     IDRS_SLOTS x 32 bits
      values    slots x rows of a slice
-     columns   slots x rows of a slice x 16 bits; with blocks only of every bs-th slot; or nothing
-
-   With blocks a chunk has as many slots as whole blocks fill.
+     columns   slots x rows of a slice x 16 bits, or nothing
 
    Rows that are much longer than the others are not in slices: the other rows would be padded to their length, and one lane would
    process all their entries. They are in CSR, with one warp per row.
@@ -38,27 +33,13 @@
 
 #define IDRS_BASES_BYTES ((uint32_t)(IDRS_SLOTS * sizeof(uint32_t)))
 
-/*
-   bs: slots that share a column, the entries of a row in a block; slots: of a full chunk; inverse: j slots, at most IDRS_SLOTS,
-   have j inverse / 2^16 blocks
-*/
-typedef struct {
-  uint32_t bs, slots, inverse;
-} IDRSSharing;
-
-static inline IDRSSharing IDRSGetSharing(int bs)
-{
-  return {(uint32_t)bs, (uint32_t)(IDRS_SLOTS / bs * bs), 65536u / (uint32_t)bs + 1};
-}
-
-/* The contents of slots: the type of values, rows per lane, with columns or without; perhaps in blocks */
-template <typename VALUE, int ROWS, bool COLUMNS, bool BLOCKS = false>
+/* The contents of slots: the type of values, rows per lane, with columns or without */
+template <typename VALUE, int ROWS, bool COLUMNS>
 struct IDRSForm {
   typedef VALUE Value;
 
   static constexpr int      rows      = ROWS;
   static constexpr bool     columns   = COLUMNS;
-  static constexpr bool     blocks    = BLOCKS;
   static constexpr uint32_t slicerows = IDRS_WARP * ROWS;
   /* slices per window */
   static constexpr uint32_t windowsize = IDRS_WINDOW / slicerows;
@@ -67,27 +48,15 @@ struct IDRSForm {
   static constexpr uint32_t slotbytes  = valuebytes + columnbytes;
   static constexpr uint32_t chunkbytes = IDRS_BASES_BYTES + IDRS_SLOTS * slotbytes; /* at most */
 
-  /* Slots of a full chunk */
-  static __device__ __forceinline__ uint32_t Slots(const IDRSSharing &sharing) { return BLOCKS ? sharing.slots : IDRS_SLOTS; }
-
-  /* Returns the column of slot j within a chunk, or for j slots the number of their columns */
-  static __device__ __forceinline__ uint32_t Column(const IDRSSharing &sharing, uint32_t j)
-  {
-    return BLOCKS ? j * sharing.inverse >> 16 : j;
-  }
-
   /* Bytes of a chunk with this number of slots */
-  static __device__ __forceinline__ uint32_t Bytes(const IDRSSharing &sharing, uint32_t slots)
-  {
-    return IDRS_BASES_BYTES + slots * valuebytes + Column(sharing, slots) * columnbytes;
-  }
+  static __device__ __forceinline__ uint32_t Bytes(uint32_t slots) { return IDRS_BASES_BYTES + slots * slotbytes; }
 
   /* Units of a slice with this number of slots */
-  static __device__ uint32_t Units(const IDRSSharing &sharing, uint32_t width)
+  static __device__ uint32_t Units(uint32_t width)
   {
-    const uint32_t full = Slots(sharing), left = width % full;
+    const uint32_t left = width % IDRS_SLOTS;
 
-    return (width / full * Bytes(sharing, full) + (left ? Bytes(sharing, left) : 0)) / IDRS_UNIT;
+    return (width / IDRS_SLOTS * Bytes(IDRS_SLOTS) + (left ? Bytes(left) : 0)) / IDRS_UNIT;
   }
 };
 
@@ -98,7 +67,6 @@ typedef struct {
   /* sorted row i is row perm[i] of its window, apart from the bit; NULL if rows are not sorted and none is long */
   const uint16_t *perm;
   uint32_t        slices, n;
-  IDRSSharing     sharing;
   IDRSCSR         longrows;    /* long rows, which are not in slices */
   const PetscInt *longindices; /* their row numbers */
 } IDRSSliced;

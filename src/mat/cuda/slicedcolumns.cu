@@ -12,7 +12,7 @@ typedef IDRSRing<IDRSProductForm, 2> IDRSColumnsRing;
 
 /* sums += the contribution of a chunk to the row of this lane, as IDRSChunkAdd() for each column */
 template <int K>
-static __device__ __forceinline__ void IDRSChunkAddColumns(const IDRSSharing &sharing, const unsigned char *chunk, uint32_t slots,
+static __device__ __forceinline__ void IDRSChunkAddColumns(const unsigned char *chunk, uint32_t slots,
                                                            const IDRSColumnArrays &arrays, PetscScalar sums[K])
 {
   constexpr int      atonce  = IDRSColumnsShape<K>::atonce;
@@ -28,9 +28,8 @@ static __device__ __forceinline__ void IDRSChunkAddColumns(const IDRSSharing &sh
     for (int l = 0; l < atonce; l++) {
 #pragma unroll
       for (int c = 0; c < K; c++)
-        entry[l][c] = j + l < slots
-                      ? IDRSLoadConstant(arrays.x[c] + bases[j + l] + columns[IDRSProductForm::Column(sharing, j + l) * IDRS_WARP])
-                      : (PetscScalar)0.0;
+        entry[l][c] = j + l < slots ? IDRSLoadConstant(arrays.x[c] + bases[j + l] + columns[(j + l) * IDRS_WARP])
+                                    : (PetscScalar)0.0;
     }
 #pragma unroll
     for (int l = 0; l < atonce; l++) {
@@ -60,7 +59,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
       IDRSClearSums<K>(sums);
     }
     /* sums += the entries of this chunk times K columns */
-    IDRSChunkAddColumns<K>(A.sharing, ring.Await(), ring.slots, arrays, sums);
+    IDRSChunkAddColumns<K>(ring.Await(), ring.slots, arrays, sums);
     ring.Next(A);
     if (ring.first && row < A.n) IDRSStoreSums<K>(arrays, row, sums);
   }

@@ -155,18 +155,12 @@ static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, con
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
   PetscLogDouble  nonzeros, available;
   IDRSRowLengths  lengths;
-  PetscInt        bs;
-  int             found;
 
   PetscFunctionBegin;
-  PetscCall(MatGetBlockSize(product->A, &bs)); /* the diagonal block may not have the block size */
-  PetscCall(IDRSFindTiles(&source->A, bs, stream, &found, &product->notiles));
-  product->tilesize = found;
-  if (product->notiles) PetscCall(PetscInfo(product->A, "Block size %" PetscInt_FMT " is not used: %s\n", bs, product->notiles));
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(IDRSSlicedSort(&source->A, nonzeros, copy, &lengths, stream, why));
-  if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), PETSC_FALSE, why));
-  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, found, copy, stream, why));
+  if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), why));
+  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, copy, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetFreeMemory_CUDA(&available));
   if (automatic &&

@@ -13,21 +13,18 @@
 
 /*
    Iterates over the slots of a slice; p is the next entry of each row of this lane. The key of an entry is its column, or its
-   distance from the diagonal. A slot contains keys from a base to base + reach. With blocks, p advances from the first entry of a
-   row in a block to its first entry in the next block
+   distance from the diagonal. A slot contains keys from a base to base + reach
 */
 template <typename Form>
 struct IDRSSlotWalk {
   static constexpr uint32_t none = 0xffffffffu, sign = 0x80000000u, reach = Form::columns ? IDRS_COLUMN_SPAN : 0;
 
-  PetscInt p[Form::rows], end[Form::rows], step;
+  PetscInt p[Form::rows], end[Form::rows];
   uint32_t row[Form::rows], base;
   bool     taken[Form::rows]; /* entry p is in this slot */
 
-  __device__ __forceinline__ IDRSSlotWalk(const IDRSSource &source, const IDRSSharing &sharing, const uint16_t *perm,
-                                          uint32_t slice)
+  __device__ __forceinline__ IDRSSlotWalk(const IDRSSource &source, const uint16_t *perm, uint32_t slice)
   {
-    step = Form::blocks ? (PetscInt)sharing.bs : 1;
     for (int q = 0; q < Form::rows; q++) {
       row[q]   = IDRSSlicedRow(perm, slice * Form::slicerows + threadIdx.x % IDRS_WARP * Form::rows + q, (uint32_t)source.A.n);
       p[q]     = row[q] < source.A.n ? source.A.i[row[q]] : 0;
@@ -43,7 +40,7 @@ struct IDRSSlotWalk {
 
 #pragma unroll
     for (int q = 0; q < Form::rows; q++) {
-      if (taken[q]) p[q] += step;
+      if (taken[q]) p[q]++;
       if (source.unit && p[q] < end[q] && source.A.j[p[q]] == row[q]) p[q]++;
       key[q] = none;
       if (p[q] < end[q]) key[q] = Form::columns ? (uint32_t)source.A.j[p[q]] : ((uint32_t)source.A.j[p[q]] - row[q]) ^ sign;
@@ -64,19 +61,18 @@ struct IDRSSlotWalk {
 
 /* One warp per slice: counts slots, and units of memory */
 template <typename Form>
-static __global__ void __launch_bounds__(IDRS_THREADS)
-  IDRSWidthKernel(IDRSSource source, IDRSSharing sharing, const uint16_t *perm, uint32_t slices, uint32_t *width, uint32_t *units,
-                  unsigned long long *slots)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSWidthKernel(IDRSSource source, const uint16_t *perm, uint32_t slices,
+                                                                       uint32_t *width, uint32_t *units, unsigned long long *slots)
 {
   const uint32_t slice = (uint32_t)(IDRSFirstRow<1>() / IDRS_WARP);
   uint32_t       count = 0;
 
   if (slice >= slices) return;
-  for (IDRSSlotWalk<Form> walk(source, sharing, perm, slice); walk.Next(source);) count += walk.step;
+  for (IDRSSlotWalk<Form> walk(source, perm, slice); walk.Next(source);) count++;
   if (threadIdx.x % IDRS_WARP) return;
-  if (!count) count = Form::blocks ? sharing.bs : 1;
+  count        = max(count, 1u);
   width[slice] = count;
-  units[slice] = Form::Units(sharing, count);
+  units[slice] = Form::Units(count);
   atomicAdd(slots, (unsigned long long)count);
 }
 
@@ -95,33 +91,27 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource
   if (slice >= sliced.slices) return;
   chunk = chunks + (size_t)sliced.offset[slice] * IDRS_UNIT;
   left  = sliced.width[slice];
-  for (IDRSSlotWalk<Form> walk(source, sliced.sharing, sliced.perm, slice); left > 0;) {
-    const uint32_t slots   = min(left, Form::Slots(sliced.sharing));
+  for (IDRSSlotWalk<Form> walk(source, sliced.perm, slice); left > 0;) {
+    const uint32_t slots   = min(left, (uint32_t)IDRS_SLOTS);
     Values        *values  = (Values *)(chunk + IDRS_BASES_BYTES);
     Columns       *columns = (Columns *)(chunk + IDRS_BASES_BYTES + slots * Form::slicerows * sizeof(Value));
 
-    bool more = false;
-
     for (uint32_t j = 0; j < IDRS_SLOTS; j++) {
-      /* block within the chunk, and entry of a row within the block */
-      const uint32_t of = Form::Column(sliced.sharing, j), within = Form::blocks ? j - of * sliced.sharing.bs : 0;
-      Values         value;
-      Columns        column;
+      const bool more = j < slots && walk.Next(source);
+      Values     value;
+      Columns    column;
 
-      if (within == 0) more = j < slots && walk.Next(source);
-      if (lane == 0) ((uint32_t *)chunk)[j] = more ? walk.base + within : 0;
+      if (lane == 0) ((uint32_t *)chunk)[j] = more ? walk.base : 0;
       if (j >= slots) continue;
 #pragma unroll
       for (int q = 0; q < Form::rows; q++) {
-        IDRSNarrowValue(more && walk.taken[q] ? IDRSSourceEntry(source, walk.p[q] + (PetscInt)within, walk.row[q])
-                                              : (PetscScalar)0.0,
-                        &value.v[q]);
+        IDRSNarrowValue(more && walk.taken[q] ? IDRSSourceEntry(source, walk.p[q], walk.row[q]) : (PetscScalar)0.0, &value.v[q]);
         column.v[q] = more ? walk.Column(source, q) : 0;
       }
       values[j * IDRS_WARP + lane] = value;
-      if (Form::columns && within == 0) columns[of * IDRS_WARP + lane] = column;
+      if (Form::columns) columns[j * IDRS_WARP + lane] = column;
     }
-    chunk += Form::Bytes(sliced.sharing, slots);
+    chunk += Form::Bytes(slots);
     left -= slots;
   }
 }
@@ -132,24 +122,22 @@ static inline unsigned int IDRSSliceBlocks(uint32_t slices)
 }
 
 /*
-   Counts the slots in this form, and so the memory of the slices. The rows may have been sorted. bs: size of the dense blocks, for
-   forms with blocks
+   Counts the slots in this form, and so the memory of the slices. The rows may have been sorted
 */
 template <typename Form>
-static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, int bs, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
+static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
 {
   const uint32_t slices = ((uint32_t)source->A.n + Form::slicerows - 1) / Form::slicerows;
   IDRSSlicedScan scan;
 
   PetscFunctionBegin;
-  copy->A.n       = (uint32_t)source->A.n;
-  copy->A.slices  = slices;
-  copy->A.perm    = copy->perm;
-  copy->A.sharing = IDRSGetSharing(bs);
+  copy->A.n      = (uint32_t)source->A.n;
+  copy->A.slices = slices;
+  copy->A.perm   = copy->perm;
   PetscCall(IDRSSlicedScanBegin(slices, copy, &scan, stream, why));
   if (!*why) {
-    IDRSWidthKernel<Form><<<IDRSSliceBlocks(slices), IDRS_THREADS, 0, stream>>>(*source, copy->A.sharing, copy->perm, slices,
-                                                                                copy->slices + slices, scan.units, scan.slots);
+    IDRSWidthKernel<Form><<<IDRSSliceBlocks(slices), IDRS_THREADS, 0, stream>>>(*source, copy->perm, slices, copy->slices + slices,
+                                                                                scan.units, scan.slots);
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(IDRSSlicedScanEnd(slices, copy, &scan, stream, why));

@@ -6,7 +6,7 @@
 #include <petscidrs/private/idrsproduct.h>
 #include "sliced.cuh"
 
-typedef IDRSForm<PetscScalar, 1, true, true> IDRSProductForm;
+typedef IDRSForm<PetscScalar, 1, true> IDRSProductForm;
 
 typedef struct {
   IDRSSliced         A;

@@ -62,43 +62,6 @@ static PetscErrorCode IDRSRowsLargestNest(Mat A, Vec largest, PetscBool *support
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSRowsLargest_Host(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *supported)
-{
-  PetscBool nest;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
-  if (starts) PetscCall(IDRSRowsLargestInBlocks(A, nblocks, starts, largest));
-  else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, supported));
-  else {
-    PetscCall(MatHasOperation(A, MATOP_GET_ROW_MAX_ABS, supported));
-    if (*supported) PetscCall(MatGetRowMaxAbs(A, largest, NULL));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const IDRSDiagonalOps IDRSDiagonalBackEnds_Host = {.rowslargest = IDRSRowsLargest_Host};
-
-/* Gets the back end for the memory where a matrix and a vector are */
-static PetscErrorCode IDRSDiagonalGetBackEnd(Mat A, Vec x, const IDRSDiagonalOps **ops)
-{
-  PetscFunctionBegin;
-  *ops = &IDRSDiagonalBackEnds_Host;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  {
-    IDRSPlace matrix, vector;
-
-    PetscCall(IDRSMatWhere(A, &matrix));
-    PetscCall(IDRSVecWhere(x, &vector));
-    if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA) *ops = &IDRSDiagonalBackEnds_CUDA;
-  }
-#else
-  (void)A;
-  (void)x;
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    IDRSRowsLargest - Computes the largest absolute value of each row
 
@@ -113,12 +76,29 @@ static PetscErrorCode IDRSDiagonalGetBackEnd(Mat A, Vec x, const IDRSDiagonalOps
 */
 PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest, PetscBool *supported)
 {
-  const IDRSDiagonalOps *ops;
+  PetscBool nest;
 
   PetscFunctionBegin;
   *supported = PETSC_TRUE;
-  PetscCall(IDRSDiagonalGetBackEnd(A, largest, &ops));
-  PetscCall((*ops->rowslargest)(A, nblocks, starts, largest, supported));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    IDRSPlace matrix, vector;
+
+    PetscCall(IDRSMatWhere(A, &matrix));
+    PetscCall(IDRSVecWhere(largest, &vector));
+    if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA) {
+      PetscCall(IDRSRowsLargest_CUDA(A, nblocks, starts, largest));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  }
+#endif
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
+  if (starts) PetscCall(IDRSRowsLargestInBlocks(A, nblocks, starts, largest));
+  else if (nest) PetscCall(IDRSRowsLargestNest(A, largest, supported));
+  else {
+    PetscCall(MatHasOperation(A, MATOP_GET_ROW_MAX_ABS, supported));
+    if (*supported) PetscCall(MatGetRowMaxAbs(A, largest, NULL));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,8 +1,9 @@
 /*
    Products as the solver calls them: choice of the back end, and PETSc's MatMult(), which computes all matvecs outside of
-   projections
+   projections, and several columns if no back end runs
 */
 #include <petsc/private/matimpl.h>
+#include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsnorms.h>
@@ -37,8 +38,6 @@ PetscErrorCode IDRSProductReset(IDRSProduct product)
   if (owner) PetscCall((*owner->reset)(product));
   product->backend = product->wide = NULL;
   product->byrows                  = PETSC_FALSE;
-  product->tilesize                = 0;
-  product->notiles                 = NULL;
   product->bytes = product->seconds = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -51,9 +50,8 @@ PetscErrorCode IDRSMatGetState(Mat A, IDRSMatState *state)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)A, &state->id));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state->collective));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state->values));
   PetscCall(MatGetNonzeroState(A, &state->pattern));
-  state->values = state->collective;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &parallel, MATMPIAIJ, MATMPIAIJCUSPARSE, ""));
   if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (PetscInt i = 0; i < 2 && blocks[i]; i++) {
@@ -103,7 +101,21 @@ static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chooses the requested product, or the next one in the list if there is too little memory; with auto the fastest that runs */
+/*
+   Chooses the product: the requested one or, with auto, the first of these that no condition excludes. If the memory of the GPU is
+   too small for the requested sliced, csr runs.
+
+     product  excluded                             by
+     sliced   type, transpose, user's MatMult()    IDRSProductRuns_CUDA()
+              operators are short-lived            here
+              rows have more than 12 entries       IDRSDeclineRows()
+              one row would delay all others       IDRSDeclineRows()
+              too much padding, too little memory  IDRSProductPlan_Sliced()
+     csr      type, transpose, user's MatMult()    IDRSProductRuns_CUDA()
+              rows have more than 12 entries       IDRSDeclineRows()
+              one row would delay all others       IDRSDeclineRows()
+     mat      never
+*/
 static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool changed)
 {
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
@@ -220,7 +232,7 @@ PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *pro
   PetscFunctionBegin;
   PetscCall(IDRSProductUpdate(product, product->backend));
   PetscCall(PetscLogEventBegin(MAT_Mult, product->A, 0, 0, 0)); /* the log then contains the matvec, with its inner products */
-  PetscCall((*product->backend->projection->project)(product, projection));
+  PetscCall((*product->backend->project)(product, projection));
   PetscCall(PetscLogEventEnd(MAT_Mult, product->A, 0, 0, 0));
   product->matvecs++;
   PetscCall(PetscLogGpuFlops(product->flops));
@@ -228,17 +240,144 @@ PetscErrorCode IDRSProductProject(IDRSProduct product, const IDRSProjection *pro
 }
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/*
-   IDRSProductConnect - Returns PETSC_TRUE if projections, or products with several columns, can exchange the halo inside their
-   kernels. The product may be NULL on some processes. Collective. Both back ends have the same halo
-*/
-PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool columns, PetscBool *connected)
+/* Returns PETSC_TRUE if all these vectors are on the GPU */
+static PetscErrorCode IDRSProductTakes_Private(PetscInt k, Vec X[], Vec Y[], PetscBool *takes)
 {
   PetscFunctionBegin;
-  PetscCall((*IDRSProductList[0]->projection->connect)(product, comm, columns ? IDRS_MAX_WIDTH : 1, connected));
+  *takes = PETSC_TRUE;
+  for (PetscInt j = 0; j < 2 * k && *takes; j++) {
+    IDRSPlace place;
+
+    PetscCall(IDRSVecWhere(j < k ? X[j] : Y[j - k], &place));
+    *takes = (PetscBool)(place == IDRS_PLACE_CUDA);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Chooses the back end that computes Y = A X with this operator and vectors like these: the back end of the projections or, if they
+   have none, csr, whose set-up is kept if it is chosen again. All processes must use the same scatters: either all have a back end
+   and vectors on the GPU, or all call MatMult() for each column
+*/
+static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  const MPI_Comm        comm   = PetscObjectComm((PetscObject)product->A);
+  const IDRSProductOps *before = product->wide;
+  PetscBool             takes  = PETSC_FALSE;
+  PetscMPIInt           alone, any, size;
+  MatInfo               info;
+
+  PetscFunctionBegin;
+  product->bycolumn = NULL;
+  if (product->backend) product->wide = product->backend;
+  else if (product->kind == KSP_IDRS_PRODUCT_MAT) product->bycolumn = "-ksp_idrs_product mat was requested";
+  else {
+    PetscCall((*IDRSProducts_CSR.runs)(product, &product->bycolumn));
+    if (!product->bycolumn) {
+      if (before != &IDRSProducts_CSR) PetscCall(IDRSProductReset(product));
+      product->wide = &IDRSProducts_CSR;
+      PetscCall((*IDRSProducts_CSR.setup)(product, PETSC_TRUE, &product->bycolumn));
+    }
+    if (product->bycolumn) PetscCall(IDRSProductReset(product));
+  }
+  if (product->wide) {
+    PetscCall(IDRSProductTakes_Private(k, X, Y, &takes));
+    if (!takes) product->bycolumn = "vectors are not on the GPU";
+  }
+  any = alone = takes ? 0 : 1;
+  IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  /* all processes have a back end: one scatter of k numbers per row */
+  if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
+  if (any && product->wide) {
+    if (!product->backend) PetscCall(IDRSProductReset(product));
+    product->wide = NULL;
+    if (!alone) product->bycolumn = "no back end for several columns runs on another process";
+  }
+  product->widechosen = PETSC_TRUE;
+  if (!product->wide) {
+    PetscCall(PetscInfo(product->A, "Products with several columns call MatMult() for each column: %s\n", product->bycolumn));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetInfo(product->A, MAT_LOCAL, &info));
+  product->flops = 2.0 * info.nz_used;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
+
+/*
+   IDRSProductApplyColumns - Computes Y_j = A X_j, or A^T X_j, for several columns; collective
+
+   Input Parameters:
++  product - the product, whose operator is set
+.  k       - number of columns, 1 to IDRS_MAX_WIDTH
+-  X       - vectors like those that the operator takes
+
+   Output Parameter:
+.  Y       - other vectors
+
+   A is read once if, on all processes, a back end runs and the vectors of the first product with this operator are on the GPU;
+   vectors of later products must be there, too. Then the bits of Y_j do not depend on the other columns, nor on their number.
+   Otherwise MatMult() or MatMultTranspose() is called for each column
+*/
+PetscErrorCode IDRSProductApplyColumns(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  PetscFunctionBegin;
+  PetscCheck(k >= 1 && k <= IDRS_MAX_WIDTH, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "%" PetscInt_FMT " columns of a product, must be 1 to %d", k, IDRS_MAX_WIDTH);
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (!product->widechosen) PetscCall(IDRSProductChooseColumns_Private(product, k, X, Y));
+  if (product->wide) {
+    PetscBool takes;
+
+    PetscCall(IDRSProductTakes_Private(k, X, Y, &takes));
+    PetscCheck(takes, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE,
+               "A vector of a product with %" PetscInt_FMT
+               " columns is not on the GPU, but the vectors of the first product with this operator were",
+               k);
+    PetscCall(IDRSProductUpdate(product, product->wide));
+    PetscCall(PetscLogEventBegin(MAT_MatMultNumeric, product->A, 0, 0, 0));
+    PetscCall((*product->wide->columns)(product, k, X, Y));
+    PetscCall(PetscLogEventEnd(MAT_MatMultNumeric, product->A, 0, 0, 0));
+    PetscCall(PetscLogGpuFlops(product->flops * (PetscLogDouble)k));
+    product->matvecs += k;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  for (PetscInt j = 0; j < k; j++) PetscCall(IDRSProductApply(product, X[j], Y[j]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSMatHasUsualMult - Returns PETSC_TRUE if MatMult() is the function of the type, and not of the user. PETSC_FALSE for types not
+   listed here
+*/
+PetscErrorCode IDRSMatHasUsualMult(Mat A, PetscBool *usual)
+{
+  static const MatType types[]                                 = {MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE};
+  static void (*known[PETSC_STATIC_ARRAY_LENGTH(types)])(void) = {NULL};
+  Mat like;
+  void (*mult)(void);
+
+  PetscFunctionBegin;
+  *usual = PETSC_FALSE;
+  PetscCall(MatGetOperation(A, MATOP_MULT, &mult));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
+    PetscBool same;
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, types[i], &same));
+    if (!same) continue;
+    if (!known[i]) {
+      PetscCall(MatCreate(PETSC_COMM_SELF, &like));
+      PetscCall(MatSetSizes(like, 0, 0, 0, 0));
+      PetscCall(MatSetType(like, types[i]));
+      PetscCall(MatGetOperation(like, MATOP_MULT, &known[i]));
+      PetscCall(MatDestroy(&like));
+    }
+    *usual = (PetscBool)(mult == known[i]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
 {
@@ -246,7 +385,6 @@ PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
   if (*product) {
     PetscCall(IDRSProductReset(*product));
     PetscCall(IDRSRowScatterDestroy(&(*product)->rowscatter));
-    PetscCall(IDRSProductDestroy(&(*product)->transposed));
     PetscCall(MatDestroy(&(*product)->A));
   }
   PetscCall(PetscFree(*product));

@@ -103,7 +103,7 @@ static PetscErrorCode IDRSPowersRuns_CUDA(Mat A, PetscInt n, const Vec vecs[], c
   PetscCall(IDRSGetCSR(A, &csr));
   PetscCall(IDRSPowersLongestRow(A, &csr, &longest));
   PetscCall(IDRSGetRowLanes(A, &lanes));
-  PetscCall(IDRSDeclineRows(A, (unsigned int)longest / lanes, (PetscBool)(lanes > 1), why));
+  PetscCall(IDRSDeclineRows(A, (unsigned int)longest / lanes, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -24,7 +24,7 @@ PETSC_INTERN PetscErrorCode IDRSGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode IDRSGetCSR(Mat, IDRSCSR *);
 PETSC_INTERN PetscErrorCode IDRSGetRowLengths(const IDRSCSR *, unsigned int, IDRSRowLengths *);
 PETSC_INTERN const char    *IDRSDeclineLongRow(PetscLogDouble, unsigned int);
-PETSC_INTERN PetscErrorCode IDRSDeclineRows(Mat, unsigned int, PetscBool, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSDeclineRows(Mat, unsigned int, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSExceedsCache(PetscLogDouble, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSGetNonzeros(Mat, PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSGetRowLanes(Mat, int *);

@@ -127,19 +127,18 @@ const char *IDRSDeclineLongRow(PetscLogDouble nonzeros, unsigned int entries)
 }
 
 /*
-   Returns the reason why the automatic choice is MatMult() for rows of this length, or NULL; shared: lanes of a warp share a row.
-   Without dense blocks an entry of u is read for each matrix entry. If rows are long, these reads dominate, and cuSPARSE is faster.
+   Returns the reason why the automatic choice is MatMult() for rows of this length, or NULL. An entry of u is read for each matrix
+   entry. If rows are long, these reads dominate, and cuSPARSE is faster.
 */
-PetscErrorCode IDRSDeclineRows(Mat A, unsigned int entries, PetscBool shared, const char *why[])
+PetscErrorCode IDRSDeclineRows(Mat A, unsigned int entries, const char *why[])
 {
   PetscLogDouble nonzeros = 0;
-  PetscInt       n, bs;
+  PetscInt       n;
 
   PetscFunctionBegin;
   PetscCall(IDRSGetNonzeros(A, &nonzeros));
   PetscCall(MatGetLocalSize(A, &n, NULL));
-  PetscCall(MatGetBlockSize(A, &bs));
   *why = IDRSDeclineLongRow(nonzeros, entries);
-  if (!*why && nonzeros > 12.0 * (PetscLogDouble)n && (bs == 1 || shared)) *why = "rows have more than 12 entries, and no blocks";
+  if (!*why && nonzeros > 12.0 * (PetscLogDouble)n) *why = "rows have more than 12 entries";
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -69,42 +69,6 @@ static __device__ __forceinline__ PetscScalar IDRSRowPart(const Matrix &A, const
   return IDRSEntriesSum<ATONCE>(A, u, there ? A.i[row] + lane : 0, there ? A.i[row + 1] : 0, lanes);
 }
 
-/* The arrays of a CSR matrix with dense blocks, and the column indices of the blocks: see tileindex.h */
-struct IDRSTiledCSR : IDRSCSR {
-  const PetscInt *blocks;
-  int             bs;
-};
-
-/* The same with dense blocks. This lane processes blocks lane, lane + lanes, ... of the row */
-template <int ATONCE>
-static __device__ __forceinline__ PetscScalar IDRSRowPart(const IDRSTiledCSR &A, const PetscScalar *u, IDRSIndex row, int lane,
-                                                          int lanes)
-{
-  const bool      there = row < (IDRSIndex)A.n;
-  const IDRSIndex begin = there ? A.i[row] : 0, end = there ? A.i[row + 1] : 0;
-  const PetscInt *block = A.blocks + (there ? A.i[row - row % A.bs] : 0) / (A.bs * A.bs) + lane;
-  PetscScalar     sum   = 0.0;
-
-  for (IDRSIndex p = begin + lane * A.bs; p < end; p += lanes * A.bs, block += lanes) {
-    const PetscScalar *entries = u + (size_t)*block * A.bs;
-
-    for (int first = 0; first < A.bs; first += 4) {
-      PetscScalar value[4], entry[4];
-
-#pragma unroll
-      for (int l = 0; l < 4; l++) {
-        value[l] = first + l < A.bs ? IDRSLoadConstant(A.a + p + first + l) : (PetscScalar)0.0;
-        entry[l] = first + l < A.bs ? IDRSLoadConstant(entries + first + l) : (PetscScalar)0.0;
-      }
-#pragma unroll
-      for (int l = 0; l < 4; l++) {
-        if (first + l < A.bs) sum += value[l] * entry[l];
-      }
-    }
-  }
-  return sum;
-}
-
 /* Called by a warp. Returns (A u)_row in the first lane */
 template <int ATONCE, typename Operand>
 static __device__ __forceinline__ PetscScalar IDRSWarpRowSum(const IDRSCSR &A, const Operand &u, IDRSIndex row)

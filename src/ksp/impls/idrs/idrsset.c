@@ -594,13 +594,7 @@ PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communicat
   `KSP_IDRS_PRODUCT_AUTO` chooses sliced, unless more than a quarter of its copy would be padding, the copy would take more than
   half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Otherwise it chooses csr. It
   chooses `MatMult()` if neither can run, if one row is so long that it determines the time of a product, or if rows have more than
-  12 entries on average and the matrix has no block size. `-ksp_view` shows the choice and the reason. A product that is set by name
-  and cannot run is an error.
-
-  If the matrix has a block size of 2 to 16, except 11 and 13 (`MatSetBlockSize()`, `-mat_block_size`), both use dense blocks: csr
-  reads one column index per block, sliced one column index for the entries of a row in a block. If the pattern has no such blocks,
-  for example because one entry is missing, `-ksp_view` says so. There is no `MATBAIJ` for GPUs; `MatConvert()` to `MATAIJ`, and
-  then in place to `MATAIJCUSPARSE`, keeps the block size and stores full blocks.
+  12 entries on average. `-ksp_view` shows the choice and the reason. A product that is set by name and cannot run is an error.
 
   Simultaneous right-hand sides use products with several columns, see `KSPIDRSProduct`.
 

@@ -61,17 +61,6 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints whether a product uses the block size of the operator */
-static PetscErrorCode KSPIDRSViewBlocks_Private(IDRSProduct product, PetscViewer viewer)
-{
-  PetscFunctionBegin;
-  if (product->tilesize > 1)
-    PetscCall(PetscViewerASCIIPrintf(
-      viewer, "      one column index for each block of %" PetscInt_FMT " rows and columns of the operator\n", product->tilesize));
-  if (product->notiles) PetscCall(PetscViewerASCIIPrintf(viewer, "      its block size is not used: %s\n", product->notiles));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Prints the back end of the matvecs, with passes on a device */
 static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
 {
@@ -87,24 +76,19 @@ static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer,
                                      "      its copy of the operator holds %.0f bytes, and was made or filled in last in %.3g ms\n",
                                      product->bytes, 1e3 * product->seconds));
-  if (product->backend) PetscCall(KSPIDRSViewBlocks_Private(product, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Prints the back end of products with several columns, if there were any */
 static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
 {
-  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
-  const IDRSProduct product = idrs->product->transpose && idrs->product->transposed ? idrs->product->transposed : idrs->product;
+  const IDRSProduct product = ((KSP_IDRS *)ksp->data)->product;
 
   PetscFunctionBegin;
   if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s%s\n",
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s\n",
                                    product->wide ? product->wide->name : "a MatMult() each",
-                                   product->wide && product->byrows ? ", through a block by rows" : "",
-                                   product != idrs->product ? ", with the transpose of the operator as a matrix" : ""));
-  /* otherwise it has been printed before */
-  if (product->wide && (product != idrs->product || !product->backend)) PetscCall(KSPIDRSViewBlocks_Private(product, viewer));
+                                   product->wide && product->byrows ? ", through a block by rows" : ""));
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -101,7 +101,7 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
 
   auto plan = [&](bool columns) {
     return PCPolyDispatch(copy->precision, columns,
-                          [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, 1, sliced, stream, why); });
+                          [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); });
   };
 
   PetscFunctionBegin;

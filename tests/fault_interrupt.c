@@ -26,21 +26,6 @@ static PetscErrorCode Mult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Multiplies each part of a vector of type nest; PETSc's MATNEST leaks them after an error */
-static PetscErrorCode MultNested(Mat N, Vec x, Vec y)
-{
-  PetscInt parts;
-  Vec     *xs, *ys;
-  void    *S;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(N, &S));
-  PetscCall(VecNestGetSubVecs(x, &parts, &xs));
-  PetscCall(VecNestGetSubVecs(y, &parts, &ys));
-  for (PetscInt i = 0; i < parts; i++) PetscCall(MatMult((Mat)S, xs[i], ys[i]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The error occurs before the result is complete */
 static PetscErrorCode PCApplyScaled(PC pc, Vec x, Vec y)
 {
@@ -74,18 +59,14 @@ typedef struct {
   const char *name;
   PetscInt    n, s, max_it;
   PetscBool   nilpotent; /* the recurrence breaks down in any case */
-  PetscBool   sharp;     /* a tolerance near the attainable accuracy */
-  PetscBool   nested;    /* two blocks, with vectors of type nest */
   PetscBool   tested;    /* a convergence test of the program, so that nothing is verified */
-  PetscReal   updatetol, cosine;
-  PetscInt    updates, verifications, restarts; /* least numbers */
+  PetscReal   updatetol;
 } System;
 
 static const System systems[] = {
-  {"reliable updates",      20, 3, 100, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  0.3,  0.5, 2, 0, 0},
-  {"several verifications", 20, 2, 100, PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, 0.0,  0.0, 0, 2, 0},
-  {"restarts",              4,  2, 24,  PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  1e-3, 0.5, 0, 0, 1},
-  {"nested blocks",         20, 3, 100, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE, 0.3,  0.5, 1, 1, 0},
+  {"reliable updates", 20, 3, 100, PETSC_FALSE, PETSC_TRUE,  0.3 },
+  {"verification",     20, 2, 100, PETSC_FALSE, PETSC_FALSE, 0.0 },
+  {"restarts",         4,  2, 24,  PETSC_TRUE,  PETSC_TRUE,  1e-3},
 };
 
 static PetscScalar Nilpotent(PetscInt i, PetscInt j, PetscInt n)
@@ -98,8 +79,7 @@ static PetscScalar Upwind(PetscInt i, PetscInt j, PetscInt n)
   return i == j ? 2.2 : (j == i - 1 ? -1.8 : (j == i + 1 ? -0.2 : 0.0));
 }
 
-/* S computes the products; N is S, or has S twice on its diagonal */
-static PetscErrorCode TestedSystemCreate(const System *system, Mat *A, Mat *S, Mat *N, Vec *b, Vec *x)
+static PetscErrorCode TestedSystemCreate(const System *system, Mat *A, Mat *S, Vec *b, Vec *x)
 {
   const PetscInt n = system->n;
   PetscOptions   options;
@@ -115,19 +95,6 @@ static PetscErrorCode TestedSystemCreate(const System *system, Mat *A, Mat *S, M
   PetscCall(MatShellSetOperation(*S, MATOP_MULT, (void (*)(void))Mult));
   for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(*b, i, 1.0 + PetscSinReal((PetscReal)(i * i)), INSERT_VALUES));
   PetscCall(VecAssemble(*b));
-  if (system->nested) {
-    Vec parts[] = {*b, *x};
-
-    PetscCall(VecSet(*x, 0.4));
-    PetscCall(VecCreateNest(PETSC_COMM_WORLD, 2, NULL, parts, b));
-    PetscCall(VecDuplicate(*b, x));
-    for (PetscInt i = 0; i < 2; i++) PetscCall(VecDestroy(&parts[i]));
-    PetscCall(MatCreateShell(PETSC_COMM_WORLD, 2 * (end - begin), 2 * (end - begin), 2 * n, 2 * n, *S, N));
-    PetscCall(MatShellSetOperation(*N, MATOP_MULT, (void (*)(void))MultNested));
-  } else {
-    PetscCall(PetscObjectReference((PetscObject)*S));
-    *N = *S;
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -138,10 +105,8 @@ static PetscErrorCode TestedSolverCreate(const System *system, PCSide side, Mat 
 
   PetscFunctionBeginUser;
   PetscCall(SolverCreateSide(S, system->s, side, PCSHELL, ksp));
-  if (system->nested) PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_VEC));
   PetscCall(KSPIDRSSetUpdateTolerance(*ksp, system->updatetol));
-  PetscCall(KSPIDRSSetMinimumCosine(*ksp, system->cosine));
-  PetscCall(KSPSetTolerances(*ksp, system->sharp ? 4 * PETSC_MACHINE_EPSILON : rtol, 0.0, PETSC_DEFAULT, system->max_it));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, system->max_it));
   PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_NORMS, PETSC_TRUE));
   /* on the left PETSc's convergence test would precondition b, and leak a vector after the error */
   PetscCall(KSPSetInitialGuessNonzero(*ksp, (PetscBool)(side == PC_RIGHT)));
@@ -188,23 +153,6 @@ static PetscErrorCode Solve(KSP ksp, PetscInt which, Vec b, Vec x, Outcome *outc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Checks that the solver makes the operations for which the system is chosen. A product belongs to an iteration, the residual of
-   the guess, a reliable update, a restart or a verification
-*/
-static PetscErrorCode CheckPath(const System *system, PCSide side, const Outcome *outcome)
-{
-  const PetscInt verifications = outcome->products - outcome->its - (side == PC_RIGHT ? 1 : 0) - outcome->updates -
-                                 outcome->restarts;
-
-  PetscFunctionBeginUser;
-  PetscCall(
-    ComplainIf(outcome->updates < system->updates || verifications < system->verifications || outcome->restarts < system->restarts,
-               "%s: only %" INT " updates, %" INT " verifications, %" INT " restarts", PCSides[side], outcome->updates,
-               verifications, outcome->restarts));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Checks that on several processes a solver refuses to solve after an error until it is reset */
 static PetscErrorCode Refused(const char what[], KSP ksp, Vec b, Vec x)
 {
@@ -243,15 +191,8 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
   PetscCall(ComplainIf(!(difference <= PETSC_MAX_REAL), "%s: the solution so far is not a number", what));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  for (PetscInt round = 0; round < 3; round++) { /* after three errors PETSc would refuse the preconditioner permanently */
-    if (size > 1 && which % 2) PetscCall(Refused(what, ksp, b, x));
-    if (size > 1 || which % 2) PetscCall(ResetWith(ksp, S));
-    if (round == 2) break;
-    PetscCall(Solve(ksp, which, b, x, &outcome, &ierr));
-    PetscCall(ComplainIf(!ierr, "%s: no error in round %" INT, what, round));
-    PetscCall(Unlock(b));
-    PetscCall(Unlock(x));
-  }
+  if (size > 1 && which % 2) PetscCall(Refused(what, ksp, b, x));
+  if (size > 1 || which % 2) PetscCall(ResetWith(ksp, S));
   PetscCall(Solve(ksp, 0, b, x, &outcome, &ierr));
   if (ierr) PetscCall(Complain("%s: error \"%s\"", what, message));
   else {
@@ -268,11 +209,11 @@ static PetscErrorCode Interrupt(const System *system, PCSide side, Mat S, PetscI
 static PetscErrorCode TestSystem(const System *system)
 {
   const PCSide sides[] = {PC_RIGHT, PC_LEFT};
-  Mat          A, S, N;
+  Mat          A, S;
   Vec          b, x, solution;
 
   PetscFunctionBeginUser;
-  PetscCall(TestedSystemCreate(system, &A, &S, &N, &b, &x));
+  PetscCall(TestedSystemCreate(system, &A, &S, &b, &x));
   PetscCall(VecDuplicate(x, &solution));
   for (PetscInt i = 0; i < 2; i++) {
     PetscErrorCode ierr;
@@ -280,15 +221,15 @@ static PetscErrorCode TestSystem(const System *system)
     Outcome        expected;
     KSP            ksp;
 
-    PetscCall(TestedSolverCreate(system, sides[i], N, &ksp));
+    PetscCall(TestedSolverCreate(system, sides[i], S, &ksp));
     PetscCall(Solve(ksp, 0, b, solution, &expected, &ierr));
     PetscCall(KSPDestroy(&ksp));
     total = calls;
     PetscCall(ComplainIf(ierr, "%s, %s: error \"%s\"", system->name, PCSides[sides[i]], message));
-    PetscCall(CheckPath(system, sides[i], &expected));
-    for (PetscInt which = 1; which <= total; which++) PetscCall(Interrupt(system, sides[i], N, which, b, x, &expected, solution));
+    for (PetscInt which = 1; which <= total; which += 1 + which / 8)
+      PetscCall(Interrupt(system, sides[i], S, which, b, x, &expected, solution));
   }
-  PetscCall(DestroyAll(&solution, &b, &x, &N, &S, &A));
+  PetscCall(DestroyAll(&solution, &b, &x, &S, &A));
   PetscCall(Verdict(system->name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -316,7 +257,7 @@ static PetscErrorCode TestSome(void)
   PetscErrorCode ierr;
   PetscMPIInt    failures, size;
   PetscInt       fifth = 5, never = PETSC_MAX_INT;
-  Mat            A, S, N;
+  Mat            A, S;
   Vec            b, x;
   KSP            ksp[2];
 
@@ -327,9 +268,9 @@ static PetscErrorCode TestSome(void)
     PetscCall(Verdict("an error on one process"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(TestedSystemCreate(system, &A, &S, &N, &b, &x));
+  PetscCall(TestedSystemCreate(system, &A, &S, &b, &x));
   for (PetscInt i = 0; i < 2; i++) {
-    PetscCall(TestedSolverCreate(system, PC_RIGHT, N, &ksp[i]));
+    PetscCall(TestedSolverCreate(system, PC_RIGHT, S, &ksp[i]));
     /* no sum after the last monitor: a norm that meets the tolerance would be verified, and x of a solve without success checked */
     PetscCall(KSPSetConvergenceTest(ksp[i], KSPConvergedSkip, NULL, NULL));
     PetscCall(KSPSetTolerances(ksp[i], PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, fifth));
@@ -344,7 +285,7 @@ static PetscErrorCode TestSome(void)
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
   PetscCall(KSPReset(ksp[0]));
-  PetscCall(KSPSetOperators(ksp[0], N, N));
+  PetscCall(KSPSetOperators(ksp[0], S, S));
   for (PetscInt i = 1; i >= 0; i--) {
     PetscCall(KSPMonitorCancel(ksp[i]));
     PetscCall(KSPMonitorSet(ksp[i], LastMonitor, &never, NULL));
@@ -356,7 +297,7 @@ static PetscErrorCode TestSome(void)
                            (double)expected[i].rnorm));
     PetscCall(KSPDestroy(&ksp[i]));
   }
-  PetscCall(DestroyAll(&b, &x, &N, &S, &A));
+  PetscCall(DestroyAll(&b, &x, &S, &A));
   PetscCall(Verdict("an error on one process"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -377,6 +318,6 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     nsize: {{1 2}}
-    args: -log_sync 0 -ksp_idrs_implementation {{vec host}}
+    args: -log_sync 0
 
 TEST*/

@@ -1,5 +1,5 @@
-static char help[] = "Values that KSPIDRS and MATAIJSTREAM do not allow, set by options: each is an error that names it, and the\n\
-solver works with the next value.\n\n";
+static char help[] = "Values that KSPIDRS and MATAIJSTREAM do not allow: each is an error that names it, and the solver works with\n\
+the next value.\n\n";
 
 #include "systems.h"
 
@@ -103,6 +103,96 @@ static PetscErrorCode TestMatrix(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* NCCL is requested: no communication on one process, and an error if processes share a GPU or have none */
+static PetscErrorCode TestCommunication(void)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  PetscBool      device;
+  PetscMPIInt    size;
+  Mat            A;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, &x));
+  PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_communication", "nccl"));
+  PetscCall(KSPSetFromOptions(ksp));
+  if (size > 1) { /* processes on devices may have one GPU each, or share a GPU */
+    Try(ierr, KSPSolve(ksp, b, x));
+    PetscCall(Unlock(b));
+    if (!device || ierr) PetscCall(CheckError(ierr, "communication", "-ksp_idrs_communication", "nccl"));
+    PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_communication", "auto"));
+    PetscCall(KSPSetFromOptions(ksp));
+  }
+  PetscCall(SolveConverged("after NCCL was asked for", ksp, b));
+  PetscCall(PetscOptionsClearValue(NULL, "-ksp_idrs_communication"));
+  PetscCall(DestroyAll(&ksp, &b, &x, &A));
+  PetscCall(Verdict("communication"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Shadow vectors that are too short, and a shadow size that differs from their number */
+static PetscErrorCode TestShadowVecs(void)
+{
+  PetscErrorCode ierr;
+  PetscInt       n;
+  char           text[32];
+  Mat            A;
+  Vec            b, like, *P;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(SolverCreate(A, 2, PCJACOBI, &ksp));
+  for (PetscInt length = n - 1; length <= n; length++) {
+    PetscCall(VecCreate(PETSC_COMM_WORLD, &like));
+    PetscCall(VecSetSizes(like, length, PETSC_DETERMINE));
+    PetscCall(VecSetFromOptions(like));
+    PetscCall(VecDuplicateVecs(like, 3, &P));
+    for (PetscInt i = 0; i < 3; i++) PetscCall(VecSetGeneral(P[i], 3.0 + i));
+    PetscCall(KSPIDRSSetShadowVecs(ksp, 3, P));
+    PetscCall(VecDestroyVecs(3, &P));
+    PetscCall(VecDestroy(&like));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%" INT, length));
+    if (length < n) CheckRefused(KSPSetUp(ksp), "KSPIDRSSetShadowVecs", text);
+  }
+  PetscCall(SolveConverged("with shadow vectors of the right size", ksp, b));
+  CheckRefused(KSPIDRSSetShadowSize(ksp, 7), "-ksp_idrs_s", "7");
+  CheckRefused(KSPIDRSSetShadowVecs(ksp, -1, NULL), "KSPIDRSSetShadowVecs", "-1");
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
+  PetscCall(KSPIDRSSetShadowSize(ksp, 7));
+  PetscCall(SolveConverged("without shadow vectors", ksp, b));
+  PetscCall(DestroyAll(&ksp, &b, &A));
+  PetscCall(Verdict("wrong shadow vectors"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Features of PETSc that this type does not support */
+static PetscErrorCode TestUnsupported(void)
+{
+  Mat A;
+  Vec b;
+  KSP ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
+  PetscCall(SolverCreateSide(A, 2, PC_SYMMETRIC, PCJACOBI, &ksp));
+  for (PetscInt i = 0; i < 2; i++) {
+    if (i) PetscCall(KSPSetNormType(ksp, KSP_NORM_NATURAL));
+    CheckRefused(KSPSetUp(ksp), KSPIDRS, i ? "NATURAL" : "SYMMETRIC");
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+    PetscCall(KSPSetPCSide(ksp, i ? PC_RIGHT : PC_LEFT));
+    PetscCall(SolveConverged("after a side or norm that is not supported", ksp, b));
+  }
+  PetscCall(DestroyAll(&ksp, &b, &A));
+  PetscCall(Verdict("sides and norms that are not supported"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -110,6 +200,9 @@ int main(int argc, char **argv)
   EndAfter(250);
   PetscCall(TestOptions());
   PetscCall(TestMatrix());
+  PetscCall(TestCommunication());
+  PetscCall(TestShadowVecs());
+  PetscCall(TestUnsupported());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -1,7 +1,6 @@
 static char help[] = "Errors of the GPU: each call with which KSPIDRS, PCBJIDRS, PCPOLY and MATSOLVERPETSCIDRS allocate, launch,\n\
 copy, set or synchronize in a solve fails once, and the solver can be used again. Or all later calls fail,\n\
 too, as if the GPU were lost, and a new solver can be used. Each failure is an error with a message.\n\
-cudaErrorNotReady of a busy stream is no failure.\n\
   -missing - a kernel of many steps whose blocks wait for others in vain, and nothing else\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
@@ -36,25 +35,6 @@ PetscErrorCode PetscDeviceAllocate_Private(PetscDeviceContext dctx, PetscBool cl
                       "No memory, for this test");
   *(void **)&allocate = dlsym(RTLD_NEXT, "PetscDeviceAllocate_Private");
   return (*allocate)(dctx, clear, type, size, alignment, address);
-}
-
-static PetscInt working = 0; /* answers cudaErrorNotReady */
-
-/* Keeps cudaErrorNotReady as the last error, like the runtime */
-PETSC_EXTERN cudaError_t cudaStreamQuery(cudaStream_t);
-cudaError_t              cudaStreamQuery(cudaStream_t stream)
-{
-  cudaError_t error;
-  cudaError_t (*runtime)(cudaStream_t);
-  Dl_info info;
-
-  *(void **)&runtime = dlsym(RTLD_NEXT, "cudaStreamQuery");
-  error              = (*runtime)(stream);
-  if (error == cudaErrorNotReady && dladdr(__builtin_return_address(0), &info) && strstr(info.dli_fname, "libpetscidrs")) {
-    last = error;
-    working++;
-  }
-  return error;
 }
 
 /* Creates convection and diffusion on a line, on the GPU */
@@ -215,34 +195,6 @@ static PetscErrorCode TestMissing(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MonitorNothing(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
-{
-  PetscFunctionBeginUser;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Solves with a monitor. The matrix has enough rows that the host waits for each product */
-static PetscErrorCode Wait(PetscInt n)
-{
-  PetscErrorCode ierr;
-  Mat            A;
-  Vec            b, x;
-  KSP            ksp;
-
-  PetscFunctionBeginUser;
-  PetscCall(SystemCreate(n, &A, &b, &x));
-  PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-  PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20));
-  PetscCall(KSPMonitorSet(ksp, MonitorNothing, NULL, NULL));
-  Try(ierr, KSPSolve(ksp, b, x));
-  PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message));
-  PetscCall(ComplainIf(!working, "the host has not waited"));
-  last = cudaSuccess;
-  PetscCall(DestroyAll(&ksp, &A, &b, &x));
-  PetscCall(Verdict("a GPU that still works"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   PetscBool alone;
@@ -264,7 +216,6 @@ int main(int argc, char **argv)
     PetscCall(PetscFinalize());
     return 0;
   }
-  PetscCall(Wait(8000000));
   PetscCall(SystemCreate(500, &A, &b, &x));
   for (Call call = CALL_MALLOC; call <= CALL_WAIT; call++) {
     PetscInt total = 0;

@@ -222,38 +222,6 @@ static PetscErrorCode TestOthers(void)
 }
 
 /*
-   One process writes to its diagonal block between two solves, so that the state of the matrix differs between processes; the
-   products have the new values
-*/
-static PetscErrorCode TestOneProcess(void)
-{
-  const PetscInt k = 5;
-  PetscMPIInt    rank, ranks;
-  IDRSProduct    product;
-  Blocks         blocks;
-  Mat            A, block;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
-  PetscCall(PatternCreate(GRID, type, 300, &A));
-  PetscCall(BlocksCreate(A, &blocks));
-  PetscCall(IDRSProductCreate(&product));
-  for (PetscMPIInt writes = -1; writes < ranks; writes++) {
-    PetscCall(MatGetDiagonalBlock(A, &block));
-    if (rank == writes) PetscCall(MatScale(block, -1.5));
-    PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, KSP_IDRS_PRODUCT_AUTO, NULL));
-    PetscCall(Apply(product, k, &blocks));
-    PetscCall(CheckColumns(product, k, &blocks, "written by one process"));
-  }
-  PetscCall(IDRSProductDestroy(&product));
-  PetscCall(BlocksDestroy(&blocks));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("a block that one process has written to"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
    A vector in another memory than the matrix, on some processes or all, can be multiplied (PETSc's MatMult() accepts an x, but no
    y, that is bound to the CPU), and so can the same vector twice
 */
@@ -331,7 +299,6 @@ int main(int argc, char **argv)
   }
   PetscCall(TestOthers());
   EndAfter(250);
-  PetscCall(TestOneProcess());
   PetscCall(TestVecs());
   PetscCall(PetscFinalize());
   return 0;

@@ -171,7 +171,7 @@ static PetscErrorCode IDRSColumnsSend_CUDA(IDRSProduct product, const IDRSColumn
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSStreamJoin_CUDA());
-  PetscCall(IDRSRowScatterBegin(rowscatter, launch->k, PETSC_MEMTYPE_CUDA, product->columns->sent, product->columns->ghosts));
+  PetscCall(IDRSRowScatterBegin(rowscatter, launch->k, product->columns->sent, product->columns->ghosts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

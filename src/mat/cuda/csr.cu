@@ -105,22 +105,6 @@ PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt star
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes data that depend on the pattern only */
-static PetscErrorCode IDRSProductPlan_CSR(IDRSProduct product, Mat block, const IDRSCSR *A, IDRSProductCSR *csr)
-{
-  PetscLogDouble nonzeros = 0;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSGetNonzeros(block, &nonzeros));
-  PetscCall(IDRSGetRowLengths(A, UINT_MAX, &csr->lengths));
-  PetscCall(
-    IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + A->n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)),
-                     &csr->once));
-  /* a power of 2, for about a dozen entries per lane */
-  PetscCall(IDRSGetRowLanes(block, &csr->lanes));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Updates the arrays, which may have moved even if nothing has changed */
 static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool changed, const char *why[])
 {
@@ -137,7 +121,12 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
   if (!csr) {
     PetscCall(PetscNew(&csr));
     product->data = csr;
-    PetscCall(IDRSProductPlan_CSR(product, block, &now, csr));
+    /* data that depend on the pattern only: the lanes of a row are a power of 2, for about a dozen entries per lane */
+    PetscCall(IDRSGetRowLengths(&now, UINT_MAX, &csr->lengths));
+    PetscCall(
+      IDRSExceedsCache(nonzeros * (sizeof(PetscScalar) + sizeof(PetscInt)) + now.n * (sizeof(PetscInt) + 2.0 * sizeof(PetscScalar)),
+                       &csr->once));
+    PetscCall(IDRSGetRowLanes(block, &csr->lanes));
   }
   csr->A = now;
   PetscCall(IDRSOffDiagonalSetUp(product->A, NULL, NULL, &product->offdiagonal, why));

@@ -73,20 +73,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
   }
 }
 
-/* Multiplies by the diagonal block */
-static PetscErrorCode IDRSSlicedColumns(const IDRSSlicedCopy *copy, const IDRSColumnsLaunch *launch)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscLogGpuTimeBegin());
-  IDRSDispatchColumns(launch->k, [&](auto K) {
-    (void)IDRSLaunchResident<IDRSSlicedColumnsKernel<K>>(launch->multiprocessors, IDRSSlicedBlocks(copy->A), IDRSColumnsRing::bytes,
-                                                         !copy->once, launch->stream, copy->A, (bool)copy->once, launch->arrays);
-  });
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
   const IDRSSlicedCopy *copy  = (const IDRSSlicedCopy *)product->data;
@@ -104,7 +90,16 @@ PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[
   if (product->byrows) {
     PetscCall(IDRSGetCSR(block, &csr));
     PetscCall(IDRSColumnsCSR_CUDA(product, &launch, block, &csr, copy->once));
-  } else PetscCall(IDRSSlicedColumns(copy, &launch));
+  } else {
+    PetscCall(PetscLogGpuTimeBegin());
+    IDRSDispatchColumns(k, [&](auto K) {
+      (void)IDRSLaunchResident<IDRSSlicedColumnsKernel<K>>(launch.multiprocessors, IDRSSlicedBlocks(copy->A),
+                                                           IDRSColumnsRing::bytes, !copy->once, launch.stream, copy->A,
+                                                           (bool)copy->once, launch.arrays);
+    });
+    PetscCallCUDA(cudaGetLastError());
+    PetscCall(PetscLogGpuTimeEnd());
+  }
   PetscCall(IDRSColumnsEnd_CUDA(product, X, Y, &launch));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

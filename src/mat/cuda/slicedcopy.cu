@@ -65,41 +65,28 @@ PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSli
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the offset of each slice in two steps: allocates the counts; computes their prefix sums */
-PetscErrorCode IDRSSlicedScanBegin(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlicedScan *scan, cudaStream_t stream,
-                                   const char *why[])
+/*
+   IDRSSlicedScan - Computes the offset of each slice from the numbers of units, and copies the numbers of all units and slots to
+   the host, which waits
+*/
+PetscErrorCode IDRSSlicedScan(uint32_t slices, const uint32_t units[], const unsigned long long *slots, IDRSSlicedCopy *copy,
+                              cudaStream_t stream, const char *why[])
 {
-  PetscFunctionBegin;
-  *scan = {};
-  if (!slices) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!copy->slices) PetscCall(IDRSMalloc_CUDA(2 * slices * sizeof(uint32_t), &copy->slices, why));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, scan->bytes, (uint32_t *)NULL, (uint32_t *)NULL, (int)slices, stream));
-  PetscCall(IDRSMalloc_CUDA(slices * sizeof(uint32_t), &scan->units, why));
-  PetscCall(IDRSMalloc_CUDA(scan->bytes, &scan->work, why));
-  PetscCall(IDRSMalloc_CUDA(sizeof(*scan->slots), &scan->slots, why));
-  if (!*why) PetscCallCUDA(cudaMemsetAsync(scan->slots, 0, sizeof(*scan->slots), stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSSlicedScanEnd(uint32_t slices, IDRSSlicedCopy *copy, IDRSSlicedScan *scan, cudaStream_t stream,
-                                 const char *why[])
-{
+  size_t   bytes = 0;
   uint32_t last[2];
+  void    *work;
 
   PetscFunctionBegin;
-  if (slices && !*why) {
-    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(scan->work, scan->bytes, scan->units, copy->slices, (int)slices, stream));
-    PetscCallCUDA(cudaMemcpyAsync(last, copy->slices + slices - 1, sizeof(uint32_t), cudaMemcpyDeviceToHost, stream));
-    PetscCallCUDA(cudaMemcpyAsync(last + 1, scan->units + slices - 1, sizeof(uint32_t), cudaMemcpyDeviceToHost, stream));
-    PetscCallCUDA(cudaMemcpyAsync(&copy->slots, scan->slots, sizeof(copy->slots), cudaMemcpyDeviceToHost, stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream));
-    copy->units = (size_t)last[0] + last[1];
-  }
-  copy->A.offset = copy->slices;
-  copy->A.width  = copy->slices + slices;
-  PetscCallCUDA(cudaFree(scan->slots));
-  PetscCallCUDA(cudaFree(scan->work));
-  PetscCallCUDA(cudaFree(scan->units));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, units, copy->slices, (int)slices, stream));
+  PetscCall(IDRSMalloc_CUDA(bytes, &work, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(work, bytes, units, copy->slices, (int)slices, stream));
+  PetscCallCUDA(cudaMemcpyAsync(last, copy->slices + slices - 1, sizeof(uint32_t), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(last + 1, units + slices - 1, sizeof(uint32_t), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(&copy->slots, slots, sizeof(copy->slots), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  copy->units = (size_t)last[0] + last[1];
+  PetscCallCUDA(cudaFree(work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

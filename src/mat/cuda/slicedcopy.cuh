@@ -5,10 +5,10 @@
 #pragma once
 
 #include <petscdevice_cuda.h>
+#include "../../sys/device/memory.h"
 #include "../../sys/kernels/rows.cuh"
 #include "sliced.cuh"
 #include "slicedcopy.h"
-#include "source.cuh"
 #include "../../sys/kernels/values.cuh"
 
 /*
@@ -127,20 +127,29 @@ static inline unsigned int IDRSSliceBlocks(uint32_t slices)
 template <typename Form>
 static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
 {
-  const uint32_t slices = ((uint32_t)source->A.n + Form::slicerows - 1) / Form::slicerows;
-  IDRSSlicedScan scan;
+  const uint32_t      slices = ((uint32_t)source->A.n + Form::slicerows - 1) / Form::slicerows;
+  uint32_t           *units;
+  unsigned long long *slots;
 
   PetscFunctionBegin;
   copy->A.n      = (uint32_t)source->A.n;
   copy->A.slices = slices;
   copy->A.perm   = copy->perm;
-  PetscCall(IDRSSlicedScanBegin(slices, copy, &scan, stream, why));
+  if (!slices) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!copy->slices) PetscCall(IDRSMalloc_CUDA(2 * slices * sizeof(uint32_t), &copy->slices, why));
+  PetscCall(IDRSMalloc_CUDA(slices * sizeof(uint32_t), &units, why));
+  PetscCall(IDRSMalloc_CUDA(sizeof(*slots), &slots, why));
   if (!*why) {
-    IDRSWidthKernel<Form><<<IDRSSliceBlocks(slices), IDRS_THREADS, 0, stream>>>(*source, copy->perm, slices, copy->slices + slices,
-                                                                                scan.units, scan.slots);
+    PetscCallCUDA(cudaMemsetAsync(slots, 0, sizeof(*slots), stream));
+    IDRSWidthKernel<Form>
+      <<<IDRSSliceBlocks(slices), IDRS_THREADS, 0, stream>>>(*source, copy->perm, slices, copy->slices + slices, units, slots);
     PetscCallCUDA(cudaGetLastError());
+    PetscCall(IDRSSlicedScan(slices, units, slots, copy, stream, why));
   }
-  PetscCall(IDRSSlicedScanEnd(slices, copy, &scan, stream, why));
+  PetscCallCUDA(cudaFree(slots));
+  PetscCallCUDA(cudaFree(units));
+  copy->A.offset = copy->slices;
+  copy->A.width  = copy->slices + slices;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

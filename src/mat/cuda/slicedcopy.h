@@ -19,20 +19,12 @@ typedef struct {
   PetscBool          once; /* A and the vectors of a matvec do not fit in the L2 cache */
 } IDRSSlicedCopy;
 
-/* Temporary arrays */
-typedef struct {
-  uint32_t           *units; /* of each slice */
-  unsigned long long *slots;
-  void               *work;
-  size_t              bytes;
-} IDRSSlicedScan;
-
 PETSC_INTERN PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSSlicedCopy *,
                                                      cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscLogDouble, IDRSSlicedCopy *, IDRSRowLengths *, cudaStream_t,
                                            const char *[]);
-PETSC_INTERN PetscErrorCode IDRSSlicedScanBegin(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSSlicedScanEnd(uint32_t, IDRSSlicedCopy *, IDRSSlicedScan *, cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedScan(uint32_t, const uint32_t[], const unsigned long long *, IDRSSlicedCopy *, cudaStream_t,
+                                           const char *[]);
 PETSC_INTERN unsigned int   IDRSSlicedTurns(const IDRSSlicedCopy *, const IDRSRowLengths *);
 PETSC_INTERN PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *);

@@ -77,30 +77,6 @@ static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const
 }
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Sets up back end i for A, or for its new values, or returns the reason why it does not run */
-static PetscErrorCode IDRSProductTry_Private(IDRSProduct product, size_t i, PetscBool changed, const char *why[])
-{
-  const IDRSProductOps *backend = IDRSProductList[i];
-  PetscErrorCode        ierr;
-
-  PetscFunctionBegin;
-  *why = product->declined[i];
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  if (product->backend != backend) {
-    PetscCall(IDRSProductReset(product));
-    changed = PETSC_TRUE;
-  }
-  product->backend = backend;
-  ierr             = (*backend->setup)(product, changed, why);
-  if (ierr) (void)IDRSProductReset(product); /* its data are incomplete */
-  PetscCall(ierr);
-  if (!*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscInfo(product->A, "Product %s is not used: %s\n", backend->name, *why));
-  product->declined[i] = *why;
-  PetscCall(IDRSProductReset(product));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Chooses the product: the requested one or, with auto, the first of these that no condition excludes. If the memory of the GPU is
    too small for the requested sliced, csr runs.
@@ -123,18 +99,33 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
 
   PetscFunctionBegin;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSProductList); i++) {
-    const PetscBool before = named;
-    const char     *why    = NULL;
+    const IDRSProductOps *backend = IDRSProductList[i];
+    const PetscBool       before  = named;
+    const char           *why     = NULL;
+    PetscErrorCode        ierr;
 
-    if (!named) PetscCall(PetscStrcmp(IDRSProductList[i]->name, KSPIDRSProducts[product->kind], &named));
+    if (!named) PetscCall(PetscStrcmp(backend->name, KSPIDRSProducts[product->kind], &named));
     if (!named) continue;
-    PetscCall((*IDRSProductList[i]->runs)(product, &why));
+    PetscCall((*backend->runs)(product, &why));
     /* the requested one; a process with too little memory for it goes on alone */
     if (!before) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
-    if (!why && automatic && IDRSProductList[i] == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED)
+    if (!why && automatic && backend == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED)
       why = "the operator changes too often for a copy";
-    if (!why) PetscCall(IDRSProductTry_Private(product, i, changed, &why));
-    if (!why) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!why) why = product->declined[i];
+    if (!why) {
+      if (product->backend != backend) {
+        PetscCall(IDRSProductReset(product));
+        changed = PETSC_TRUE;
+      }
+      product->backend = backend;
+      ierr             = (*backend->setup)(product, changed, &why);
+      if (ierr) (void)IDRSProductReset(product); /* its data are incomplete */
+      PetscCall(ierr);
+      if (!why) PetscFunctionReturn(PETSC_SUCCESS);
+      PetscCall(PetscInfo(product->A, "Product %s is not used: %s\n", backend->name, why));
+      product->declined[i] = why;
+      PetscCall(IDRSProductReset(product));
+    }
     if (!product->slower) product->slower = why;
   }
   if (product->backend) PetscCall(IDRSProductReset(product)); /* the back end of the last solve does not run in this one */

@@ -15,6 +15,6 @@ typedef struct _n_IDRSRowScatter {
 } *IDRSRowScatter;
 
 PETSC_INTERN PetscErrorCode IDRSRowScatterCreate(Mat, IDRSRowScatter *);
-PETSC_INTERN PetscErrorCode IDRSRowScatterBegin(IDRSRowScatter, PetscInt, PetscMemType, const PetscScalar[], PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSRowScatterBegin(IDRSRowScatter, PetscInt, const PetscScalar[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSRowScatterEnd(IDRSRowScatter, PetscInt, const PetscScalar[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSRowScatterDestroy(IDRSRowScatter *);

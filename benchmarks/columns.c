@@ -35,7 +35,7 @@ static PetscErrorCode ByColumns(Benchmark *bench)
 static PetscErrorCode ByMatMult(Benchmark *bench)
 {
   PetscFunctionBeginUser;
-  for (PetscInt j = 0; j < bench->k; j++) { PetscCall(MatMult(bench->A, bench->X[j], bench->Y[j])); }
+  for (PetscInt j = 0; j < bench->k; j++) PetscCall(MatMult(bench->A, bench->X[j], bench->Y[j]));
   PetscFunctionReturn(0);
 }
 

@@ -137,12 +137,11 @@ static PetscErrorCode TestCommunication(void)
 /* Shadow vectors that are too short, and a shadow size that differs from their number */
 static PetscErrorCode TestShadowVecs(void)
 {
-  PetscErrorCode ierr;
-  PetscInt       n;
-  char           text[32];
-  Mat            A;
-  Vec            b, like, *P;
-  KSP            ksp;
+  PetscInt n;
+  char     text[32];
+  Mat      A;
+  Vec      b, like, *P;
+  KSP      ksp;
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));

@@ -17,5 +17,8 @@ PETSC_INTERN PetscErrorCode IDRSRowsLargest(Mat, PetscInt, const PetscInt[], Vec
 PETSC_INTERN PetscErrorCode IDRSReplaceSmallDiagonal(Vec, Vec, Vec, PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSViewSmallDiagonal(PetscInt, PetscViewer);
 
-/* With CUDA only: a matrix of type aijcusparse, and a vector on the GPU */
-PETSC_INTERN PetscErrorCode IDRSRowsLargest_CUDA(Mat, PetscInt, const PetscInt[], Vec);
+/* With CUDA only: IDRSRowsLargest() for a matrix of type aijcusparse, and a vector on the GPU */
+typedef struct {
+  PetscErrorCode (*rowslargest)(Mat, PetscInt, const PetscInt[], Vec);
+} IDRSDiagonalOps;
+PETSC_INTERN const IDRSDiagonalOps IDRSDiagonal_CUDA;

@@ -34,6 +34,8 @@ typedef struct {
   PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* computes x = A u and the sums */
   /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, if vectors and matrix are on the device */
   PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);
+  /* sets PETSC_TRUE if `columns` may need memory for a row-major copy of X, with this operator */
+  PetscErrorCode (*byrows)(Mat, PetscBool *);
   PetscErrorCode (*reset)(IDRSProduct); /* frees the data of setup and columns */
 } IDRSProductOps;
 
@@ -73,12 +75,12 @@ struct _n_IDRSProduct {
 /* With CUDA only */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 PETSC_INTERN PetscErrorCode       IDRSProductConnect(IDRSProduct, MPI_Comm, PetscBool, PetscBool *);
-PETSC_INTERN PetscErrorCode       IDRSMatGoesByRows_CUDA(Mat, PetscBool *);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
 PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSProductApplyColumns(IDRSProduct, PetscInt, Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSProductGoesByRows(Mat, KSPIDRSProduct, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatHasUsualMult(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatGetState(Mat, IDRSMatState *);
 PETSC_INTERN PetscErrorCode IDRSProductUpdate(IDRSProduct, const IDRSProductOps *);

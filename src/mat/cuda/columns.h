@@ -33,3 +33,4 @@ PETSC_INTERN PetscErrorCode IDRSColumnsEnd_CUDA(IDRSProduct, Vec[], Vec[], IDRSC
 PETSC_INTERN PetscErrorCode IDRSColumnsReset_CUDA(IDRSColumns *);
 PETSC_INTERN PetscErrorCode IDRSColumnsScratch_CUDA(IDRSProduct, size_t, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct, const IDRSColumnsLaunch *, Mat, const IDRSCSR *, PetscBool);
+PETSC_INTERN PetscErrorCode IDRSProductGoesByRows_CSR(Mat, PetscBool *);

@@ -71,8 +71,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* IDRSRowsLargest_CUDA - Computes the largest absolute value of each row, see IDRSRowsLargest() */
-PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest)
+static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt starts[], Vec largest)
 {
   PetscDeviceContext dctx;
   PetscScalar       *values;
@@ -104,6 +103,8 @@ PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscInt star
   PetscCall(PetscDeviceFree(dctx, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const IDRSDiagonalOps IDRSDiagonal_CUDA = {IDRSRowsLargest_CUDA};
 
 /* Updates the arrays, which may have moved even if nothing has changed */
 static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool changed, const char *why[])
@@ -184,6 +185,7 @@ const IDRSProductOps IDRSProducts_CSR = {
   PetscDesignatedInitializer(setup, IDRSProductSetUp_CSR),
   PetscDesignatedInitializer(project, IDRSProductProject_CSR),
   PetscDesignatedInitializer(columns, IDRSProductColumns_CSR),
+  PetscDesignatedInitializer(byrows, IDRSProductGoesByRows_CSR),
   PetscDesignatedInitializer(reset, IDRSProductReset_CSR),
 };
 // clang-format on

@@ -130,11 +130,8 @@ PetscErrorCode IDRSColumnsCSR_CUDA(IDRSProduct product, const IDRSColumnsLaunch 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSMatGoesByRows_CUDA - Returns PETSC_TRUE if products of several columns may copy X to row-major order, because the average row
-   is long. The first such product allocates memory for the copy
-*/
-PetscErrorCode IDRSMatGoesByRows_CUDA(Mat A, PetscBool *byrows)
+/* IDRSProductGoesByRows_CSR - Returns PETSC_TRUE if the average row is long */
+PetscErrorCode IDRSProductGoesByRows_CSR(Mat A, PetscBool *byrows)
 {
   const char *why;
   int         lanes = 1;

@@ -90,6 +90,7 @@ const IDRSProductOps IDRSProducts_Sliced = {
   PetscDesignatedInitializer(setup, IDRSProductSetUp_Sliced),
   PetscDesignatedInitializer(project, IDRSProductProject_Sliced),
   PetscDesignatedInitializer(columns, IDRSProductColumns_Sliced),
+  PetscDesignatedInitializer(byrows, IDRSProductGoesByRows_CSR),
   PetscDesignatedInitializer(reset, IDRSProductReset_Sliced),
 };
 // clang-format on

@@ -87,7 +87,7 @@ PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[],
     PetscCall(IDRSMatWhere(A, &matrix));
     PetscCall(IDRSVecWhere(largest, &vector));
     if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA) {
-      PetscCall(IDRSRowsLargest_CUDA(A, nblocks, starts, largest));
+      PetscCall((*IDRSDiagonal_CUDA.rowslargest)(A, nblocks, starts, largest));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }

@@ -370,6 +370,20 @@ PetscErrorCode IDRSMatHasUsualMult(Mat A, PetscBool *usual)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   IDRSProductGoesByRows - Returns PETSC_TRUE if products of several columns with this operator may copy X to row-major order on a
+   device. The first such product allocates memory for the copy
+*/
+PetscErrorCode IDRSProductGoesByRows(Mat A, KSPIDRSProduct kind, PetscBool *byrows)
+{
+  PetscFunctionBegin;
+  *byrows = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (kind != KSP_IDRS_PRODUCT_MAT) PetscCall((*IDRSProducts_CSR.byrows)(A, byrows));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
 {
   PetscFunctionBegin;

@@ -32,7 +32,7 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   const PetscInt length = idrs->set.updatetol > 0.0 ? 5 : 4, more = count - 1;
   IDRSWorkInfo   info;
   IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
-  PetscBool      byrows                = PETSC_FALSE;
+  PetscBool      byrows;
   PetscErrorCode ierr;
   Mat            A;
 
@@ -41,9 +41,7 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (idrs->set.product != KSP_IDRS_PRODUCT_MAT) PetscCall(IDRSMatGoesByRows_CUDA(A, &byrows));
-#endif
+  PetscCall(IDRSProductGoesByRows(A, idrs->set.product, &byrows));
   PetscCall(IDRSCheckRoom(idrs->slot[0].r, KSPIDRSPanelVecs(idrs, &info) + length, count, byrows));
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;

@@ -44,25 +44,6 @@ IDRS_INLINE void IDRSLoopAdd(PetscInt m, PetscScalar *PETSC_RESTRICT y, PetscRea
   }
 }
 
-/*
-   Computes sum += a x with a fixed order of operations, for loops that must give the same bits. The compiler must not fuse them:
-   see the makefile
-*/
-IDRS_INLINE void IDRSLoopMultiplyAdd(PetscScalar *sum, PetscScalar a, PetscScalar x)
-{
-#if PetscDefined(USE_COMPLEX)
-  PetscReal re = PetscRealPart(*sum), im = PetscImaginaryPart(*sum);
-
-  re += PetscRealPart(a) * PetscRealPart(x);
-  im += PetscRealPart(a) * PetscImaginaryPart(x);
-  re -= PetscImaginaryPart(a) * PetscImaginaryPart(x);
-  im += PetscImaginaryPart(a) * PetscRealPart(x);
-  *sum = IDRS_SCALAR(re, im);
-#else
-  *sum += a * x;
-#endif
-}
-
 /* Returns the sum of |x_i|^2 */
 IDRS_INLINE PetscReal IDRSLoopSquare(PetscInt m, const PetscScalar *x)
 {

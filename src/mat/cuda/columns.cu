@@ -117,15 +117,27 @@ PetscErrorCode IDRSColumnsScratch_CUDA(IDRSProduct product, size_t bytes, PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies the numbers of the rows to send to the device, and allocates memory for k entries of each */
-static PetscErrorCode IDRSColumnsTravel_CUDA(IDRSProduct product, PetscInt k)
+/* Begins to send the entries that other processes need, by kernels or by the scatter */
+static PetscErrorCode IDRSColumnsSend_CUDA(IDRSProduct product, const IDRSColumnsLaunch *launch)
 {
   const IDRSRowScatter rowscatter = product->rowscatter;
   IDRSColumns          columns    = product->columns;
+  const int            k          = (int)launch->k;
   PetscBool            nccl, already;
+  IDRSSends            sends;
 
   PetscFunctionBegin;
-  if (!columns->rows) {
+  if (product->halo) {
+    PetscCall(IDRSHaloNext(product->offdiagonal->wide, &sends));
+    PetscCall(PetscLogGpuTimeBegin());
+    (void)IDRSLaunchResident<IDRSSendColumnsKernel>(launch->multiprocessors,
+                                                    ((size_t)sends.items * k + IDRS_THREADS - 1) / IDRS_THREADS, 0, true,
+                                                    launch->stream, launch->arrays, sends, k);
+    PetscCallCUDA(cudaGetLastError());
+    PetscCall(PetscLogGpuTimeEnd());
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!columns->rows) { /* copies the numbers of the rows to send to the device */
     PetscCall(IDRSScatterIsNCCL(product->offdiagonal->scatter, &nccl));
     PetscCall(IDRSScatterIsNCCL(rowscatter->sf, &already));
     if (nccl && !already) PetscCall(PetscSFSetType(rowscatter->sf, PETSCSFNCCL));
@@ -141,37 +153,15 @@ static PetscErrorCode IDRSColumnsTravel_CUDA(IDRSProduct product, PetscInt k)
     PetscCall(IDRSColumnsMalloc_CUDA((size_t)rowscatter->nghosts * k * sizeof(PetscScalar), &columns->ghosts));
     columns->width = k;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Begins to send the entries that other processes need, by kernels or by the scatter */
-static PetscErrorCode IDRSColumnsSend_CUDA(IDRSProduct product, const IDRSColumnsLaunch *launch)
-{
-  const IDRSRowScatter rowscatter = product->rowscatter;
-  const int            k          = (int)launch->k;
-  IDRSSends            sends;
-
-  PetscFunctionBegin;
-  if (product->halo) {
-    PetscCall(IDRSHaloNext(product->offdiagonal->wide, &sends));
-    PetscCall(PetscLogGpuTimeBegin());
-    (void)IDRSLaunchResident<IDRSSendColumnsKernel>(launch->multiprocessors,
-                                                    ((size_t)sends.items * k + IDRS_THREADS - 1) / IDRS_THREADS, 0, true,
-                                                    launch->stream, launch->arrays, sends, k);
-    PetscCallCUDA(cudaGetLastError());
-    PetscCall(PetscLogGpuTimeEnd());
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(IDRSColumnsTravel_CUDA(product, launch->k));
   PetscCall(PetscLogGpuTimeBegin());
   (void)IDRSLaunchResident<IDRSPackColumnsKernel>(launch->multiprocessors,
                                                   ((size_t)rowscatter->count * k + IDRS_THREADS - 1) / IDRS_THREADS, 0, true,
-                                                  launch->stream, launch->arrays, (const PetscInt *)product->columns->rows,
-                                                  (size_t)rowscatter->count, k, product->columns->sent);
+                                                  launch->stream, launch->arrays, (const PetscInt *)columns->rows,
+                                                  (size_t)rowscatter->count, k, columns->sent);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSStreamJoin_CUDA());
-  PetscCall(IDRSRowScatterBegin(rowscatter, launch->k, product->columns->sent, product->columns->ghosts));
+  PetscCall(IDRSRowScatterBegin(rowscatter, launch->k, columns->sent, columns->ghosts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

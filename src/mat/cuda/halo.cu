@@ -99,26 +99,6 @@ static PetscErrorCode IDRSHaloSetSends_Private(IDRSHalo halo, PetscSF scatter)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if IDRSHaloFits() on all processes. Collective */
-static PetscErrorCode IDRSHaloFits_Private(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, PetscInt width, PetscBool *fits)
-{
-  IDRSRankCount      nsends, nreceives;
-  const PetscMPIInt *ranks;
-  const PetscInt    *items, *places, *index;
-  PetscMPIInt        large;
-
-  PetscFunctionBegin;
-  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &ranks, &items, &index));
-  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &ranks, &places, NULL, NULL));
-  large = IDRSHaloFits((PetscInt64)ghosts * width * IDRS_PARTS, nreceives ? (PetscInt64)places[nreceives] + nreceives : 0,
-                       nsends ? (PetscInt64)items[nsends] + nsends : 0)
-          ? 0
-          : 1;
-  IDRSCallAllreduce(MPI_IN_PLACE, &large, 1, MPI_INT, MPI_MAX, comm);
-  *fits = large ? PETSC_FALSE : PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    IDRSHaloCreate - Creates the halo of a scatter from up to `width` owned vectors to vectors of `ghosts` entries. comm is a PETSc
    communicator with connected processes. If one process has no memory for it, or too many entries, the halo is NULL on all
@@ -126,13 +106,20 @@ static PetscErrorCode IDRSHaloFits_Private(MPI_Comm comm, PetscSF scatter, Petsc
 */
 PetscErrorCode IDRSHaloCreate(MPI_Comm comm, PetscSF scatter, PetscInt ghosts, PetscInt width, IDRSHalo *newhalo)
 {
-  IDRSHalo  halo;
-  PetscBool fits;
+  IDRSHalo           halo;
+  IDRSRankCount      nsends, nreceives;
+  const PetscMPIInt *ranks;
+  const PetscInt    *items, *places, *index;
+  PetscMPIInt        large;
 
   PetscFunctionBegin;
   *newhalo = NULL;
-  PetscCall(IDRSHaloFits_Private(comm, scatter, ghosts, width, &fits));
-  if (!fits) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSFGetLeafRanks(scatter, &nsends, &ranks, &items, &index));
+  PetscCall(PetscSFGetRootRanks(scatter, &nreceives, &ranks, &places, NULL, NULL));
+  large = !IDRSHaloFits((PetscInt64)ghosts * width * IDRS_PARTS, nreceives ? (PetscInt64)places[nreceives] + nreceives : 0,
+                        nsends ? (PetscInt64)items[nsends] + nsends : 0);
+  IDRSCallAllreduce(MPI_IN_PLACE, &large, 1, MPI_INT, MPI_MAX, comm);
+  if (large) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&halo));
   *newhalo     = halo;
   halo->ghosts = ghosts;

@@ -163,14 +163,14 @@ PETSC_EXTERN const char *const PCPolyRootsTypes[];
   PCPolyPrecision - Precision of the values of the matrix that `PCPOLY` multiplies by
 
   Values:
-+ `PC_POLY_PRECISION_HALF`   - half precision on a GPU, single precision on the host, the default
++ `PC_POLY_PRECISION_HALF`   - half precision, the default
 . `PC_POLY_PRECISION_SINGLE` - single precision
 - `PC_POLY_PRECISION_DOUBLE` - the precision of `PetscScalar`
 
   Level: intermediate
 
   Note:
-  Vectors always have the precision of `PetscScalar`.
+  Vectors always have the precision of `PetscScalar`, as the values of a matrix that is not on a GPU.
 
 .seealso: `PCPOLY`, `PCPolySetPrecision()`, `PCPolyGetPrecision()`
 E*/

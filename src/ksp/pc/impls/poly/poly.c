@@ -650,9 +650,7 @@ static PetscErrorCode PCPolyViewCopy_Private(PC pc, PetscViewer viewer)
   if (bytes[1] > 0.0 && bytes[1] == bytes[0]) {
     precision = PC_POLY_PRECISION_DOUBLE;
     wider     = " (all its rows are long)";
-  } else if (poly->precision < precision)
-    wider = precision == poly->op.copy->ops->narrowest ? " (half precision is for GPUs)"
-                                                       : " (a narrower precision is not accurate enough)";
+  } else if (poly->precision < precision) wider = " (a narrower precision is not accurate enough)";
   PetscCall(PetscViewerASCIIPrintf(viewer, "  products by a copy of %.0f bytes, values in precision %s%s\n", bytes[0],
                                    PCPolyPrecisions[precision], wider));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,9 +1,6 @@
 /*
-   Copies of D^{-1}A for the products of the polynomial, in fewer bytes than A: the interface of their back ends
-
-     host   in the memory of the host, for MATAIJ and standard vectors: polypacked.c
-     cuda   in the memory of the GPU, for MATAIJCUSPARSE and VECCUDA: polycuda.cu
-     stream in the memory of the GPU, for MATAIJSTREAM and VECCUDA, by chunks of rows: polystream.cu
+   A copy of D^{-1}A for the products of the polynomial, in fewer bytes than A, in the memory of the GPU, for MATAIJCUSPARSE and
+   VECCUDA: polycuda.cu
 */
 #pragma once
 
@@ -26,7 +23,6 @@ typedef struct {
 } PCPolyArrays;
 
 typedef struct {
-  PCPolyPrecision narrowest; /* narrowest precision of its values */
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
   /* Connects several processes, if all have a copy; collective */
   PetscErrorCode (*connect)(PCPolyCopy, Mat);
@@ -43,11 +39,8 @@ struct _n_PCPolyCopy {
 };
 
 PETSC_INTERN const char    *PCPolyCopyTooLarge_Private(PetscLogDouble, PetscLogDouble);
-PETSC_INTERN PetscErrorCode PCPolyCopyConnect_Scatter(PCPolyCopy, Mat);
-PETSC_INTERN PetscErrorCode PCPolyGetArrays_Private(const PCPolyProduct *, PetscBool, PCPolyArrays *);
+PETSC_INTERN PetscErrorCode PCPolyGetArrays_Private(const PCPolyProduct *, PCPolyArrays *);
 PETSC_INTERN PetscErrorCode PCPolyRestoreArrays_Private(const PCPolyProduct *, PCPolyArrays *);
 
-PETSC_INTERN const PCPolyCopyOps PCPolyCopies_Host;
 /* If CUDA is compiled in */
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_CUDA;
-PETSC_INTERN const PCPolyCopyOps PCPolyCopies_Stream;

@@ -347,7 +347,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSOffDiagonalBegin(packed->off, product->z, halo, &boundary));
-  PetscCall(PCPolyGetArrays_Private(product, PETSC_TRUE, &arrays));
+  PetscCall(PCPolyGetArrays_Private(product, &arrays));
   PetscCall(PetscLogGpuTimeBegin());
   if (packed->sliced.A.n) PetscCall(PCPolyMultiplyDiagonal(copy, boundary.sends, stream, &arrays));
   if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, product->z, &arrays));
@@ -361,7 +361,6 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
 
 // clang-format off
 const PCPolyCopyOps PCPolyCopies_CUDA = {
-  PetscDesignatedInitializer(narrowest, PC_POLY_PRECISION_HALF),
   PetscDesignatedInitializer(create, PCPolyCopyCreate_CUDA),
   PetscDesignatedInitializer(connect, PCPolyCopyConnect_CUDA),
   PetscDesignatedInitializer(multiplyadd, PCPolyCopyMultiplyAdd_CUDA),

@@ -2,7 +2,7 @@
    The data of PCPOLY, and the functions that its files share. A file calls only files to its right
 
      { poly.c, polyset.c }   polyspace.c   polypowers.c   { polyoperator.c, polyroots.c }   polycopy.c
-     { polypacked.c, polycuda.cu, polystream.cu }
+     polycuda.cu
 */
 #pragma once
 

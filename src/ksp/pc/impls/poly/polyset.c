@@ -305,7 +305,7 @@ PetscErrorCode PCPolyGetSeed(PC pc, PetscInt *seed)
   with any other precision.
 
   The set-up chooses a wider precision if values are not finite in a narrower one, or if the polynomial reduces its start vector
-  less than predicted. On the host half precision stands for single precision. If there is no copy for a matrix or its vectors,
+  less than predicted. If there is no copy for a matrix or its vectors,
   `MatMult()` is used, and `-ksp_view` shows the reason.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyPrecision`, `PCPolyGetPrecision()`

@@ -27,95 +27,6 @@
 #define MATMPIAIJSTREAM "mpiaijstream"
 
 /*E
-  KSPIDRSImplementation - The back end that runs the vector operations of `KSPIDRS`
-
-  Values:
-+ `KSP_IDRS_AUTO` - the fastest back end that can run on the vectors of the system, the default
-. `KSP_IDRS_VEC`  - PETSc's `Vec` operations, for every type of vector
-. `KSP_IDRS_HOST` - fused loops over arrays in the memory of the host, for `VECSEQ` and `VECMPI`
-- `KSP_IDRS_CUDA` - fused CUDA kernels, for `VECCUDA`
-
-  Level: intermediate
-
-.seealso: `KSPIDRS`, `KSPIDRSSetImplementation()`, `KSPIDRSGetImplementation()`
-E*/
-typedef enum {
-  KSP_IDRS_AUTO,
-  KSP_IDRS_VEC,
-  KSP_IDRS_HOST,
-  KSP_IDRS_CUDA
-} KSPIDRSImplementation;
-PETSC_EXTERN const char *const KSPIDRSImplementations[];
-
-/*E
-  KSPIDRSCommunication - The communication of the reductions of `KSPIDRS` between GPUs
-
-  Values:
-+ `KSP_IDRS_COMMUNICATION_AUTO` - mapped memory if each process has its own GPU, else NCCL if the scatter of the operator uses it,
-                                  else MPI; the default
-. `KSP_IDRS_COMMUNICATION_MPI`  - through the hosts, by MPI
-. `KSP_IDRS_COMMUNICATION_NCCL` - from GPU to GPU, by NCCL
-- `KSP_IDRS_COMMUNICATION_PEER` - from GPU to GPU on one node, inside the kernels of the projections
-
-  Level: intermediate
-
-.seealso: `KSPIDRS`, `KSPIDRSSetCommunication()`, `KSPIDRSGetCommunication()`
-E*/
-typedef enum {
-  KSP_IDRS_COMMUNICATION_AUTO,
-  KSP_IDRS_COMMUNICATION_MPI,
-  KSP_IDRS_COMMUNICATION_NCCL,
-  KSP_IDRS_COMMUNICATION_PEER
-} KSPIDRSCommunication;
-PETSC_EXTERN const char *const KSPIDRSCommunications[];
-
-/*E
-  KSPIDRSProduct - The back end that computes the matvecs of the iterations of `KSPIDRS`
-
-  Values:
-+ `KSP_IDRS_PRODUCT_AUTO`   - `KSP_IDRS_PRODUCT_SLICED` or `KSP_IDRS_PRODUCT_CSR` if they can run and are expected to be faster,
-  else `KSP_IDRS_PRODUCT_MAT`, the default
-. `KSP_IDRS_PRODUCT_MAT`    - PETSc's `MatMult()`, for every type of operator
-. `KSP_IDRS_PRODUCT_CSR`    - kernels that also compute the inner products of the projection, on the arrays of `MATSEQAIJCUSPARSE`
-- `KSP_IDRS_PRODUCT_SLICED` - the same on a copy of the matrix in a sliced format with 16-bit column indices
-
-  Level: intermediate
-
-  Note:
-  Simultaneous right-hand sides use products of the same kind with several columns, which read the operator once. With
-  `KSP_IDRS_PRODUCT_AUTO` there are also products for `MATAIJ` on the host, and for `MATAIJCUSPARSE` if a single column would use
-  `MatMult()`. With `KSP_IDRS_PRODUCT_MAT` each column has its own `MatMult()`.
-
-.seealso: `KSPIDRS`, `KSPIDRSSetProduct()`, `KSPIDRSGetProduct()`
-E*/
-typedef enum {
-  KSP_IDRS_PRODUCT_AUTO,
-  KSP_IDRS_PRODUCT_MAT,
-  KSP_IDRS_PRODUCT_CSR,
-  KSP_IDRS_PRODUCT_SLICED
-} KSPIDRSProduct;
-PETSC_EXTERN const char *const KSPIDRSProducts[];
-
-/*E
-  KSPIDRSRun - The back end that runs the iterations of `KSPIDRS`
-
-  Values:
-+ `KSP_IDRS_RUN_AUTO`  - `KSP_IDRS_RUN_WHOLE` if it can run and is expected to be faster, else `KSP_IDRS_RUN_STEPS`, the default
-. `KSP_IDRS_RUN_STEPS` - step by step, with one or more kernels per step on a GPU
-- `KSP_IDRS_RUN_WHOLE` - many steps in one kernel, for small systems on one GPU
-
-  Level: intermediate
-
-.seealso: `KSPIDRS`, `KSPIDRSSetRun()`, `KSPIDRSGetRun()`
-E*/
-typedef enum {
-  KSP_IDRS_RUN_AUTO,
-  KSP_IDRS_RUN_STEPS,
-  KSP_IDRS_RUN_WHOLE
-} KSPIDRSRun;
-PETSC_EXTERN const char *const KSPIDRSRuns[];
-
-/*E
   KSPIDRSRecycle - The rule by which a solve with `KSPIDRS` begins with the panels of the previous solve
 
   Values:
@@ -125,7 +36,7 @@ PETSC_EXTERN const char *const KSPIDRSRuns[];
 
   Level: intermediate
 
-.seealso: `KSPIDRS`, `KSPIDRSSetRecycle()`, `KSPIDRSGetRecycle()`, `KSPIDRSResetRecycle()`
+.seealso: `KSPIDRS`, `KSPIDRSSetRecycle()`, `KSPIDRSResetRecycle()`
 E*/
 typedef enum {
   KSP_IDRS_RECYCLE_NEVER,
@@ -149,7 +60,7 @@ PETSC_EXTERN const char *const KSPIDRSRecycles[];
   Note:
   Chebyshev polynomials and the Neumann series diverge if convection is strong.
 
-.seealso: `PCPOLY`, `PCPolySetRootsType()`, `PCPolyGetRootsType()`, `PCPolySetRoots()`
+.seealso: `PCPOLY`, `PCPolySetRoots()`
 E*/
 typedef enum {
   PC_POLY_ROOTS_GMRES,
@@ -172,7 +83,7 @@ PETSC_EXTERN const char *const PCPolyRootsTypes[];
   Note:
   Vectors always have the precision of `PetscScalar`, as the values of a matrix that is not on a GPU.
 
-.seealso: `PCPOLY`, `PCPolySetPrecision()`, `PCPolyGetPrecision()`
+.seealso: `PCPOLY`
 E*/
 typedef enum {
   PC_POLY_PRECISION_HALF,
@@ -193,7 +104,7 @@ PETSC_EXTERN const char *const PCPolyPrecisions[];
 
   Level: intermediate
 
-.seealso: `PCPOLY`, `PCPolySetScaling()`, `PCPolyGetScaling()`, `MatGetMatching()`
+.seealso: `PCPOLY`, `PCPolyGetScaling()`, `MatGetMatching()`
 E*/
 typedef enum {
   PC_POLY_SCALING_AUTO,
@@ -209,48 +120,21 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSize(KSP, PetscInt);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetShadowSize(KSP, PetscInt *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowVecs(KSP, PetscInt, Vec[]);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSeed(KSP, PetscInt);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetShadowSeed(KSP, PetscInt *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetMinimumCosine(KSP, PetscReal);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetMinimumCosine(KSP, PetscReal *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetUpdateTolerance(KSP, PetscReal);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetUpdateTolerance(KSP, PetscReal *);
-PETSC_EXTERN PetscErrorCode KSPIDRSSetMaxRestarts(KSP, PetscInt);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetMaxRestarts(KSP, PetscInt *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetSmoothing(KSP, PetscBool);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetSmoothing(KSP, PetscBool *);
-PETSC_EXTERN PetscErrorCode KSPIDRSSetImplementation(KSP, KSPIDRSImplementation);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetImplementation(KSP, KSPIDRSImplementation *);
-PETSC_EXTERN PetscErrorCode KSPIDRSSetCommunication(KSP, KSPIDRSCommunication);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetCommunication(KSP, KSPIDRSCommunication *);
-PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct(KSP, KSPIDRSProduct);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetProduct(KSP, KSPIDRSProduct *);
-PETSC_EXTERN PetscErrorCode KSPIDRSSetRun(KSP, KSPIDRSRun);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetRun(KSP, KSPIDRSRun *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetRecycle(KSP, KSPIDRSRecycle);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetRecycle(KSP, KSPIDRSRecycle *);
 PETSC_EXTERN PetscErrorCode KSPIDRSResetRecycle(KSP);
-PETSC_EXTERN PetscErrorCode KSPIDRSSetWidth(KSP, PetscInt);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetWidth(KSP, PetscInt *);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetBlock(KSP, PetscBool);
-PETSC_EXTERN PetscErrorCode KSPIDRSGetBlock(KSP, PetscBool *);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetColumnResults(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[],
                                                     const PetscReal *[]);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
 
 PETSC_EXTERN PetscErrorCode PCPolySetDegree(PC, PetscInt);
 PETSC_EXTERN PetscErrorCode PCPolyGetDegree(PC, PetscInt *, PetscInt *);
-PETSC_EXTERN PetscErrorCode PCPolySetRootsType(PC, PCPolyRootsType);
-PETSC_EXTERN PetscErrorCode PCPolyGetRootsType(PC, PCPolyRootsType *);
 PETSC_EXTERN PetscErrorCode PCPolySetRoots(PC, PetscInt, const PetscReal[], const PetscReal[]);
 PETSC_EXTERN PetscErrorCode PCPolyGetRoots(PC, PetscInt *, const PetscReal *[], const PetscReal *[]);
-PETSC_EXTERN PetscErrorCode PCPolySetSeed(PC, PetscInt);
-PETSC_EXTERN PetscErrorCode PCPolyGetSeed(PC, PetscInt *);
-PETSC_EXTERN PetscErrorCode PCPolySetPrecision(PC, PCPolyPrecision);
-PETSC_EXTERN PetscErrorCode PCPolyGetPrecision(PC, PCPolyPrecision *);
-PETSC_EXTERN PetscErrorCode PCPolySetScaling(PC, PCPolyScaling);
 PETSC_EXTERN PetscErrorCode PCPolyGetScaling(PC, PCPolyScaling *, PCPolyScaling *);
-PETSC_EXTERN PetscErrorCode PCPolySetReuse(PC, PetscBool);
-PETSC_EXTERN PetscErrorCode PCPolyGetReuse(PC, PetscBool *);
 PETSC_EXTERN PetscErrorCode PCPolyGetResidual(PC, PetscReal *, PetscReal *);
 
 PETSC_EXTERN PetscErrorCode PCBJIDRSSetLocalBlocks(PC, PetscInt, const PetscInt[]);
@@ -272,3 +156,43 @@ PETSC_EXTERN PetscErrorCode MatPowersSetNewton(PetscInt, PetscInt, const PetscRe
                                                PetscScalar[], PetscScalar[]);
 PETSC_EXTERN PetscErrorCode MatPowersSetChebyshev(PetscInt, PetscReal, PetscReal, PetscReal, PetscScalar[], PetscScalar[],
                                                   PetscScalar[]);
+
+/*
+   Functions of version 0.4 that are gone, and what replaces them. A call is an error of the compiler with this text. A program sets
+   an option with PetscOptionsSetValue() before KSPSetFromOptions() or PCSetFromOptions()
+*/
+#if defined(__has_attribute)
+  #if __has_attribute(error)
+    #define PETSCIDRS_GONE(function, object, instead) \
+      PETSC_EXTERN PetscErrorCode function(object, ...) \
+        __attribute__((error("petscidrs has no " #function "() any more: use " instead)))
+PETSCIDRS_GONE(KSPIDRSSetMaxRestarts, KSP, "the option -ksp_idrs_max_restarts");
+PETSCIDRS_GONE(KSPIDRSSetImplementation, KSP, "the option -ksp_idrs_implementation");
+PETSCIDRS_GONE(KSPIDRSSetCommunication, KSP, "the option -ksp_idrs_communication");
+PETSCIDRS_GONE(KSPIDRSSetProduct, KSP, "the option -ksp_idrs_product");
+PETSCIDRS_GONE(KSPIDRSSetRun, KSP, "the option -ksp_idrs_run");
+PETSCIDRS_GONE(KSPIDRSSetWidth, KSP, "the option -ksp_idrs_width");
+PETSCIDRS_GONE(KSPIDRSGetBlock, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetCommunication, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetImplementation, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetMaxRestarts, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetMinimumCosine, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetProduct, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetRecycle, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetRun, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetShadowSeed, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetSmoothing, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetUpdateTolerance, KSP, "KSPView()");
+PETSCIDRS_GONE(KSPIDRSGetWidth, KSP, "KSPView()");
+PETSCIDRS_GONE(PCPolySetRootsType, PC, "the option -pc_poly_roots");
+PETSCIDRS_GONE(PCPolySetSeed, PC, "the option -pc_poly_seed");
+PETSCIDRS_GONE(PCPolySetPrecision, PC, "the option -pc_poly_precision");
+PETSCIDRS_GONE(PCPolySetScaling, PC, "the option -pc_poly_scaling");
+PETSCIDRS_GONE(PCPolySetReuse, PC, "the option -pc_poly_reuse");
+PETSCIDRS_GONE(PCPolyGetRootsType, PC, "PCView()");
+PETSCIDRS_GONE(PCPolyGetSeed, PC, "PCView()");
+PETSCIDRS_GONE(PCPolyGetPrecision, PC, "PCView()");
+PETSCIDRS_GONE(PCPolyGetReuse, PC, "PCView()");
+    #undef PETSCIDRS_GONE
+  #endif
+#endif

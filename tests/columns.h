@@ -222,7 +222,7 @@ static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes,
         PetscCall(BlockCreate(A, counts[ic], &B));
         PetscCall(BlockSet(A, kind, B));
         PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X)); /* the old X must not matter */
-        PetscCall(KSPIDRSSetWidth(ksp, width));
+        PetscCall(KSPIDRSSetWidth_Private(ksp, width));
         PetscCall(KSPMatSolve(ksp, B, X));
         PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, %" INT " columns, %" INT " at a time, %s", sizes[is],
                                 pctypes[ipc], counts[ic], width, BlockKinds[kind]));

@@ -120,7 +120,7 @@ static PetscErrorCode TestApart(Mat A)
 
     PetscCall(SolverCreate(i == DIFFERENCES ? M : A, 4, i == DIFFERENCES ? PCNONE : PCJACOBI, &ksp));
     if (limited) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 12));
-    if (i == WIDTH) PetscCall(KSPIDRSSetWidth(ksp, 1));
+    if (i == WIDTH) PetscCall(KSPIDRSSetWidth_Private(ksp, 1));
     if (i == SMOOTHING) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
     if (i == MONITOR) PetscCall(KSPMonitorSet(ksp, Monitor, NULL, NULL));
     if (i == TEST) PetscCall(KSPSetConvergenceTest(ksp, ConvergedAtTen, NULL, NULL));

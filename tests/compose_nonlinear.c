@@ -73,7 +73,7 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   PetscCall(SNESGetKSP(snes, &ksp));
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPIDRSSetShadowSize(ksp, s));
-  PetscCall(KSPIDRSSetImplementation(ksp, implementation));
+  PetscCall(KSPIDRSSetImplementation_Private(ksp, implementation));
   PetscCall(SNESSetFromOptions(snes));
   PetscCall(DMCreateGlobalVector(da, &x));
   PetscCall(VecDuplicate(x, &f));

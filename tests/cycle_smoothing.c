@@ -276,14 +276,14 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
     KSPIDRSImplementation kind;
 
     PetscCall(KSPIDRSSetSmoothing(ksp, i % 2 ? PETSC_TRUE : PETSC_FALSE));
-    PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
+    GetSetting(ksp, smoothing, &smoothing);
     PetscCall(ComplainIf(smoothing != (i % 2 ? PETSC_TRUE : PETSC_FALSE), "smoothing is not what has been set"));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
     PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "solve %" INT ": |b - A x| = %g of %g", i, (double)rnorm, (double)bnorm));
     PetscCall(KSPGetIterationNumber(ksp, &its));
     PetscCall(KSPIDRSGetCounts(ksp, NULL, &reductions, &updates, NULL));
-    PetscCall(KSPIDRSGetImplementation(ksp, &kind));
+    GetSetting(ksp, implementation, &kind);
     /* without smoothing a device also makes reductions of steps after those in which it has stopped. Three checks of
        x make two or three each */
     PetscCall(
@@ -293,7 +293,7 @@ static PetscErrorCode TestSettings(Mat A, Vec b)
   PetscCall(KSPSetType(ksp, KSPGMRES)); /* other types ignore the setters */
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
   PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
+  GetSetting(ksp, smoothing, &smoothing);
   PetscCall(ComplainIf(smoothing, "smoothing was set while the type was another"));
   PetscCall(DestroyAll(&ksp, &x));
   PetscCall(Verdict("settings"));

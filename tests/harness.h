@@ -7,6 +7,7 @@
 
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrssettings.h>
 
 #if PetscDefined(HAVE_UNISTD_H)
   #include <unistd.h>
@@ -14,6 +15,15 @@
 
 /* In the formats of complaints */
 #define INT PetscInt_FMT
+
+/* Gets a setting of a solver of type KSPIDRS */
+#define GetSetting(ksp, member, to) \
+  do { \
+    const KSPIDRSSettings *settings; \
+\
+    PetscCall(KSPIDRSGetSettings_Private(ksp, &settings)); \
+    *(to) = settings->member; \
+  } while (0)
 
 /* The back end of the solves, and their tolerance: 1e-5 in single precision */
 static KSPIDRSImplementation implementation = KSP_IDRS_AUTO;

@@ -417,10 +417,10 @@ static PetscErrorCode TestErrors(Mat A)
     PetscCall(BlockSolverCreate(A, s, PCNONE, &ksp));
     PetscCall(MatCreateVecs(A, &x, NULL));
     PetscCall(VecDuplicateVecs(x, rank * s, &P));
-    if (i == 0) PetscCall(KSPIDRSSetWidth(ksp, 1));
+    if (i == 0) PetscCall(KSPIDRSSetWidth_Private(ksp, 1));
     if (i == 1) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
     if (i == 2 || i == 5) PetscCall(KSPIDRSSetShadowVecs(ksp, i == 2 ? s : rank * s, P));
-    if (i == 3) PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_WHOLE));
+    if (i == 3) PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_WHOLE));
     if (i == 4) PetscCall(KSPIDRSSetShadowSize(ksp, 100)); /* times a width of 16 */
     Try(ierr, KSPMatSolve(ksp, B, X));
     PetscCall(CheckError(ierr, "-ksp_idrs_block", "ksp_idrs_block", values[i]));

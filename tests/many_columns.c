@@ -33,7 +33,7 @@ static PetscErrorCode TestHistories(Mat A)
         PetscCall(VecDuplicate(x, &y));
         PetscCall(PetscMalloc1(COLUMNS * MAX_HISTORY, &norms));
         PetscCall(KSPSetResidualHistory(ksp, norms, COLUMNS * MAX_HISTORY, PETSC_FALSE));
-        PetscCall(KSPIDRSSetWidth(ksp, width));
+        PetscCall(KSPIDRSSetWidth_Private(ksp, width));
         PetscCall(KSPMatSolve(ksp, B, X));
         PetscCall(KSPGetResidualHistory(ksp, NULL, &length));
         PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
@@ -103,7 +103,7 @@ static PetscErrorCode TestIndependent(Mat A)
       KSP ksp;
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[i % 2], &ksp));
-      PetscCall(KSPIDRSSetWidth(ksp, widths[i / 2]));
+      PetscCall(KSPIDRSSetWidth_Private(ksp, widths[i / 2]));
       PetscCall(BlockSet(A, BLOCK_RANDOM, B));
       PetscCall(KSPMatSolve(ksp, B, X));
       for (PetscInt kind = 0; kind < 3; kind++) {
@@ -234,8 +234,8 @@ static PetscErrorCode TestCalls(Mat A)
       Vec      b, x;
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-      PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* on a GPU, as for several columns */
-      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
+      PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS)); /* on a GPU, as for several columns */
+      PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_MPI));
       PetscCall(BlocksCreate(A, COLUMNS, BLOCK_EQUAL, &B, &X));
       PetscCall(MatCreateVecs(A, &x, &b));
       PetscCall(ColumnGet(B, 0, b));
@@ -284,8 +284,8 @@ static PetscErrorCode TestReads(Mat A)
     Mat      B, X;
 
     PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
-    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
-    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
+    PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
+    PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_MPI));
     PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountEvent("MatMatMultNum", &several[0]));
     PetscCall(CountEvent("MatMult", &one[0]));
@@ -330,7 +330,7 @@ static PetscErrorCode TestPreconditioners(Mat A)
     Mat             B, X;
 
     PetscCall(SolverCreate(A, 4, pctypes[i], &ksp));
-    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+    PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
     PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountEvent("PCMatApply", &blocks[0]));
     PetscCall(CountEvent("PCApply", &vectors[0]));
@@ -382,7 +382,7 @@ static PetscErrorCode TestTurns(Mat A)
     PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
     PetscCall(SolverCreate(A, s, PCNONE, &ksp));
     PetscCall(KSPSetTolerances(ksp, 0.0, rtol * norm, PETSC_DEFAULT, PETSC_DEFAULT));
-    PetscCall(KSPIDRSSetWidth(ksp, 2));
+    PetscCall(KSPIDRSSetWidth_Private(ksp, 2));
     PetscCall(CountEvent("IDRSProject", &before));
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(CountEvent("IDRSProject", &after));
@@ -447,7 +447,7 @@ static PetscErrorCode TestLeading(Mat A)
       PetscCall(BlockCreateApart(A, COLUMNS, more[i][1], between, &X));
       PetscCall(BlockSet(A, BLOCK_RANDOM, B));
       PetscCall(SolverCreate(A, 4, way == 2 ? PCBJACOBI : PCJACOBI, &ksp));
-      if (way == 1) PetscCall(KSPIDRSSetWidth(ksp, 1));
+      if (way == 1) PetscCall(KSPIDRSSetWidth_Private(ksp, 1));
       PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)(way == 3)));
       PetscCall(SolveAllColumns("leading dimensions", ksp, A, B, X, PETSC_TRUE));
       PetscCall(MatGetLocalSize(X, &n, NULL));
@@ -576,7 +576,7 @@ static PetscErrorCode TestSideBySide(Mat small)
     PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, gpu ? cases[i].m : 12, 0.8, 0.4, &A));
     PetscCall(BlocksCreate(A, cases[i].columns, BLOCK_RANDOM, &B, &X));
     PetscCall(SolverCreate(A, cases[i].s, cases[i].pctype, &ksp));
-    if (gpu || cases[i].run != KSP_IDRS_RUN_WHOLE) PetscCall(KSPIDRSSetRun(ksp, cases[i].run));
+    if (gpu || cases[i].run != KSP_IDRS_RUN_WHOLE) PetscCall(KSPIDRSSetRun_Private(ksp, cases[i].run));
     for (PetscInt again = 0; again < 2; again++) {
       PetscCall(SolveAllColumns(cases[i].view, ksp, A, B, X, PETSC_TRUE));
       if (gpu) PetscCall(CheckView(ksp, cases[i].view, 1));

@@ -995,7 +995,7 @@ static PetscErrorCode TestPolynomial(void)
     PetscCall(PCCreate(PETSC_COMM_WORLD, &pc[k]));
     PetscCall(PCSetType(pc[k], PCPOLY));
     PetscCall(PCSetOperators(pc[k], M[k], M[k]));
-    PetscCall(PCPolySetPrecision(pc[k], PC_POLY_PRECISION_DOUBLE));
+    PetscCall(PCPolySetPrecision_Private(pc[k], PC_POLY_PRECISION_DOUBLE));
     PetscCall(PCPolySetRoots(pc[k], 5, re, im));
     PetscCall(PCSetUp(pc[k]));
     PetscCall(GetPasses(M[0], &before));
@@ -1008,7 +1008,7 @@ static PetscErrorCode TestPolynomial(void)
     PetscInt         degree;
     const PetscReal *roots;
 
-    PetscCall(PCPolySetRootsType(pc[k], PC_POLY_ROOTS_GMRES));
+    PetscCall(PCPolySetRootsType_Private(pc[k], PC_POLY_ROOTS_GMRES));
     PetscCall(PCSetUp(pc[k]));
     PetscCall(PCPolyGetRoots(pc[k], &degree, &roots, NULL));
     PetscCall(ComplainIf(degree != 8, "%s: degree %" PetscInt_FMT, k ? "aij" : "aijstream", degree));
@@ -1059,8 +1059,8 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side,
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(PCSetType(pc, PCPOLY));
     PetscCall(PCPolySetDegree(pc, 3));
-    PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_NEUMANN));
-    PetscCall(PCPolySetPrecision(pc, PC_POLY_PRECISION_DOUBLE));
+    PetscCall(PCPolySetRootsType_Private(pc, PC_POLY_ROOTS_NEUMANN));
+    PetscCall(PCPolySetPrecision_Private(pc, PC_POLY_PRECISION_DOUBLE));
     PetscCall(KSPSetUp(ksp));
     PetscCall(GetPasses(A, &before));
     PetscCall(KSPSolve(ksp, b, run < 2 ? x : y));

@@ -578,7 +578,7 @@ static PetscErrorCode TestSameRecurrence(void)
       PetscCall(SolverCreate(A, sizes[i], PCJACOBI, &ksp));
       PetscCall(KSPIDRSSetShadowSeed(ksp, 5));
       PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
-      PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+      PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
       PetscCall(KSPSetTolerances(ksp, tolerance, 0.0, PETSC_DEFAULT, 1000));
       PetscCall(KSPSolve(ksp, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &iterations));
@@ -992,7 +992,7 @@ static PetscErrorCode TestRestarts(void)
       PetscCall(SolverSet(batch.A, s, 0, PCNONE, tolerance, 3000, &batch.pc));
       if (batch.n) PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, batch.sizes));
       PetscCall(PCBJIDRSGetKSP(batch.pc, &inner));
-      PetscCall(KSPIDRSSetMaxRestarts(inner, restarts[ir]));
+      PetscCall(KSPIDRSSetMaxRestarts_Private(inner, restarts[ir]));
       PetscCall(PCApply(batch.pc, batch.b, batch.x));
       PetscCall(PCBJIDRSGetResults(batch.pc, NULL, &reasons, NULL, NULL));
       PetscCall(VecGetArrayRead(batch.b, &b));
@@ -1115,7 +1115,7 @@ static PetscErrorCode AskFor(size_t what, KSP inner)
   if (what == 5) PetscCall(KSPMonitorSet(inner, MonitorNothing, NULL, NULL));
   if (what == 6) PetscCall(KSPIDRSSetSmoothing(inner, PETSC_TRUE));
   if (what == 7) PetscCall(KSPIDRSSetShadowSize(inner, 17));
-  if (what == 8) PetscCall(KSPIDRSSetProduct(inner, KSP_IDRS_PRODUCT_MAT));
+  if (what == 8) PetscCall(KSPIDRSSetProduct_Private(inner, KSP_IDRS_PRODUCT_MAT));
   if (what == 9) PetscCall(KSPSetInitialGuessKnoll(inner, PETSC_TRUE));
   if (what == 10) PetscCall(KSPSetCheckNormIteration(inner, 15));
   if (what == 11) PetscCall(KSPSetErrorIfNotConverged(inner, PETSC_TRUE));

@@ -327,7 +327,7 @@ static PetscErrorCode TestOperators(void)
   PetscCall(VecCreateNest(PETSC_COMM_WORLD, 2, NULL, part, &nest.b));
   PetscCall(VecDuplicate(nest.b, &nest.x));
   PetscCall(ProblemSetSolver(&nest, 4, 6));
-  PetscCall(KSPIDRSSetImplementation(nest.ksp, KSP_IDRS_AUTO));
+  PetscCall(KSPIDRSSetImplementation_Private(nest.ksp, KSP_IDRS_AUTO));
   PetscCall(CheckSolve("nest", &nest));
   PetscCall(ProblemDestroy(&nest));
   PetscCall(VecDestroy(&part[1]));
@@ -407,8 +407,8 @@ static PetscErrorCode TestChanges(void)
     }
     if (steps[i].change == ANOTHER) PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 24, 3.0, 0.1, &problem.A));
     if (steps[i].change == REUSED || steps[i].change == NOT_REUSED)
-      PetscCall(PCPolySetReuse(problem.pc, steps[i].change == REUSED ? PETSC_TRUE : PETSC_FALSE));
-    if (steps[i].change == ANOTHER_SEED) PetscCall(PCPolySetSeed(problem.pc, 17));
+      PetscCall(PCPolySetReuse_Private(problem.pc, steps[i].change == REUSED ? PETSC_TRUE : PETSC_FALSE));
+    if (steps[i].change == ANOTHER_SEED) PetscCall(PCPolySetSeed_Private(problem.pc, 17));
     PetscCall(PCPolySetDegree(problem.pc, steps[i].degree));
     PetscCall(KSPSetOperators(problem.ksp, problem.A, problem.A));
     PetscCall(CheckSolve(steps[i].name, &problem));
@@ -579,7 +579,7 @@ static PetscErrorCode TestSmallDiagonal(void)
         PetscCall(ProblemSetSolver(&problem, 4, 8));
         PetscCall(KSPSetType(problem.ksp, types[it]));
         PetscCall(KSPSetPCSide(problem.ksp, PC_RIGHT));
-        PetscCall(PCPolySetScaling(problem.pc, PC_POLY_SCALING_DIAGONAL));
+        PetscCall(PCPolySetScaling_Private(problem.pc, PC_POLY_SCALING_DIAGONAL));
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, diagonal entries of %g%s", types[it], (double)entries[i],
                                 scaled ? ", rows scaled" : ""));
         /* gmres does not verify: in single precision the norm of b - A x may be above the norm that gmres reports */
@@ -625,7 +625,7 @@ static PetscErrorCode TestSmallNest(void)
     PetscCall(VecSet(nest.x, 1.0));
     PetscCall(MatMult(nest.A, nest.x, nest.b));
     PetscCall(ProblemSetSolver(&nest, 4, 6));
-    PetscCall(KSPIDRSSetImplementation(nest.ksp, KSP_IDRS_AUTO));
+    PetscCall(KSPIDRSSetImplementation_Private(nest.ksp, KSP_IDRS_AUTO));
     PetscCall(CheckSolve(l ? "nest, small entries" : "nest, zeros", &nest));
     PetscCall(KSPGetIterationNumber(nest.ksp, &its[l]));
     PetscCall(SmallRows(nest.pc, &rows));
@@ -684,8 +684,8 @@ static PetscErrorCode TestFailures(void)
     if (i % 2) PetscCall(KSPSetUp(problem.ksp)); /* before 3.26 PETSc sets up a type that changes later in PCApply() only */
     PetscCall(SetPoly(&problem, 4));
     if (systems[i].chebyshev) {
-      PetscCall(PCPolySetRootsType(problem.pc, PC_POLY_ROOTS_CHEBYSHEV));
-      PetscCall(PCPolySetScaling(problem.pc, PC_POLY_SCALING_DIAGONAL));
+      PetscCall(PCPolySetRootsType_Private(problem.pc, PC_POLY_ROOTS_CHEBYSHEV));
+      PetscCall(PCPolySetScaling_Private(problem.pc, PC_POLY_SCALING_DIAGONAL));
     }
     PetscCall(VecSet(problem.x, 0.0));
     PetscCall(KSPSolve(problem.ksp, problem.b, problem.x));
@@ -713,7 +713,7 @@ static PetscErrorCode TestFailures(void)
       }
     }
     PetscCall(KSPSetOperators(problem.ksp, good, good));
-    PetscCall(PCPolySetRootsType(problem.pc, PC_POLY_ROOTS_GMRES));
+    PetscCall(PCPolySetRootsType_Private(problem.pc, PC_POLY_ROOTS_GMRES));
     PetscCall(CheckSolve("after a failure", &problem));
     PetscCall(MatDestroy(&A));
   }
@@ -740,8 +740,8 @@ static PetscErrorCode TestScalingAlone(void)
   PetscCall(ProblemCreateEntries(OffDiagonal, 30, &problem));
   PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
   PetscCall(PCSetType(pc, PCPOLY));
-  PetscCall(PCPolySetRootsType(pc, PC_POLY_ROOTS_NEUMANN));
-  PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
+  PetscCall(PCPolySetRootsType_Private(pc, PC_POLY_ROOTS_NEUMANN));
+  PetscCall(PCPolySetScaling_Private(pc, PC_POLY_SCALING_DIAGONAL));
   PetscCall(PCSetOperators(pc, problem.A, problem.A));
   PetscCall(PCApply(pc, problem.b, problem.x));
   PetscCall(VecAXPY(problem.x, -0.25, problem.b));
@@ -834,9 +834,9 @@ static PetscErrorCode ApplicationError(Mat A, Vec x, PetscInt degree, PetscInt s
   PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
   PetscCall(PCSetType(pc, PCPOLY));
   PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PCPolySetSeed(pc, seed));
-  PetscCall(PCPolySetScaling(pc, scaling));
-  PetscCall(PCPolySetPrecision(pc, PC_POLY_PRECISION_DOUBLE));
+  PetscCall(PCPolySetSeed_Private(pc, seed));
+  PetscCall(PCPolySetScaling_Private(pc, scaling));
+  PetscCall(PCPolySetPrecision_Private(pc, PC_POLY_PRECISION_DOUBLE));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(PCApply(pc, b, y));
   PetscCall(VecAXPY(y, -1.0, x));
@@ -1065,7 +1065,7 @@ static PetscErrorCode TestSingular(void)
         /* PETSc's bcgs breaks down if the preconditioner is exact, and rounding errors leave s = r - alpha v in the null space */
         if (!strcmp(types[test % 3], KSPBCGS) && systems[i].n < 6) continue;
         PetscCall(ProblemSetSolver(&problem, 4, degree));
-        PetscCall(PCPolySetSeed(problem.pc, seed));
+        PetscCall(PCPolySetSeed_Private(problem.pc, seed));
         PetscCall(KSPSetType(problem.ksp, types[test % 3]));
         PetscCall(KSPSetTolerances(problem.ksp, rtol, 0.0, PETSC_DEFAULT, 500));
         PetscCall(VecSet(problem.x, 0.0));
@@ -1127,7 +1127,7 @@ static PetscErrorCode TestVectors(void)
       continue;
     }
     PetscCall(ProblemSetSolver(&problem, 2, 4));
-    PetscCall(KSPIDRSSetImplementation(problem.ksp, KSP_IDRS_AUTO));
+    PetscCall(KSPIDRSSetImplementation_Private(problem.ksp, KSP_IDRS_AUTO));
     PetscCall(CheckSolve(what, &problem));
     PetscCall(ProblemSetSolver(&problem, 2, 4));
     PetscCall(KSPSetType(problem.ksp, KSPRICHARDSON));
@@ -1141,7 +1141,7 @@ static PetscErrorCode TestVectors(void)
   PetscCall(MatShellSetOperation(S, MATOP_GET_DIAGONAL, (void (*)(void))FailDiagonal));
   PetscCall(SolverCreate(S, 2, PCNONE, &problem.ksp));
   PetscCall(SetPoly(&problem, 4));
-  PetscCall(PCPolySetScaling(problem.pc, PC_POLY_SCALING_NONE));
+  PetscCall(PCPolySetScaling_Private(problem.pc, PC_POLY_SCALING_NONE));
   PetscCall(CheckSolve("no scaling, no diagonal", &problem));
   PetscCall(MatDestroy(&S));
   PetscCall(ProblemDestroy(&problem));
@@ -1152,18 +1152,15 @@ static PetscErrorCode TestVectors(void)
 /* Checks the settings */
 static PetscErrorCode CheckSettings(const char what[], PC pc, PetscInt degree, PCPolyRootsType type, PetscInt seed, PetscBool reuse)
 {
-  PetscInt        nowdegree, nowseed;
-  PCPolyRootsType nowtype;
-  PetscBool       nowreuse;
+  PetscInt lines, kept;
+  char     line[128];
 
   PetscFunctionBeginUser;
-  PetscCall(PCPolyGetDegree(pc, &nowdegree, NULL));
-  PetscCall(PCPolyGetRootsType(pc, &nowtype));
-  PetscCall(PCPolyGetSeed(pc, &nowseed));
-  PetscCall(PCPolyGetReuse(pc, &nowreuse));
-  PetscCall(ComplainIf(nowdegree != degree || nowtype != type || nowseed != seed || nowreuse != reuse,
-                       "%s: degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT ", reuse %d", what, nowdegree,
-                       PCPolyRootsTypes[nowtype], nowseed, (int)nowreuse));
+  PetscCall(PetscSNPrintf(line, sizeof(line), "  degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT "%s", degree,
+                          PCPolyRootsTypes[type], seed, reuse ? ", kept when the matrix changes" : ""));
+  PetscCall(ViewNumbers((PetscObject)pc, line, 0, NULL, &lines));
+  PetscCall(ViewNumbers((PetscObject)pc, "kept when the matrix changes", 0, NULL, &kept));
+  PetscCall(ComplainIf(lines != 1 || kept != (reuse ? 1 : 0), "%s: the view has not the line %s", what, line));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1174,7 +1171,7 @@ static PetscErrorCode TestValues(void)
   const char *const texts[]  = {" 0:", "-3", "129", "1000000"};
   const PetscReal   zero = 0.0, re[] = {1.0, 0.5, 0.5}, im[] = {0.0, 0.25, 0.25}, bad[] = {1.0, 0.0, 2.0};
   const PetscReal   nan[] = {1.0, zero / zero};
-  PetscInt          seed;
+  PetscInt          used;
   PetscOptions      options;
   PC                pc;
 
@@ -1183,15 +1180,15 @@ static PetscErrorCode TestValues(void)
   PetscCall(PCSetOptionsPrefix(pc, "my_"));
   /* another type ignores the setters, and its getters are errors */
   PetscCall(PCSetType(pc, PCNONE));
-  PetscCall(PCPolySetSeed(pc, -7));
-  CheckRefused(PCPolyGetSeed(pc, &seed), "PCPolyGetSeed", PCPOLY);
+  PetscCall(PCPolySetSeed_Private(pc, -7));
+  CheckRefused(PCPolyGetDegree(pc, NULL, &used), "PCPolyGetDegree", PCPOLY);
   PetscCall(PCSetType(pc, PCPOLY));
   PetscCall(CheckSettings("the defaults", pc, 8, PC_POLY_ROOTS_GMRES, 0, PETSC_FALSE));
   for (PetscInt i = 0; i < 4; i++) CheckRefused(PCPolySetDegree(pc, degree[i]), "-my_pc_poly_degree", texts[i]);
   CheckRefused(PCPolySetRoots(pc, 129, re, im), "PCPolySetRoots", "129");
-  CheckRefused(PCPolySetSeed(pc, -7), "-my_pc_poly_seed", "-7");
-  CheckRefused(PCPolySetRootsType(pc, PC_POLY_ROOTS_USER), "-my_pc_poly_roots", "user");
-  CheckRefused(PCPolySetRootsType(pc, (PCPolyRootsType)17), "-my_pc_poly_roots", "17");
+  CheckRefused(PCPolySetSeed_Private(pc, -7), "-my_pc_poly_seed", "-7");
+  CheckRefused(PCPolySetRootsType_Private(pc, PC_POLY_ROOTS_USER), "-my_pc_poly_roots", "user");
+  CheckRefused(PCPolySetRootsType_Private(pc, (PCPolyRootsType)17), "-my_pc_poly_roots", "17");
   CheckRefused(PCPolySetRoots(pc, 3, bad, NULL), "PCPolySetRoots", "root 1");
   CheckRefused(PCPolySetRoots(pc, 2, nan, NULL), "PCPolySetRoots", "root 1");
   CheckRefused(PCPolySetRoots(pc, 3, NULL, NULL), "PCPolySetRoots", "3");

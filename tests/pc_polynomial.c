@@ -87,8 +87,8 @@ static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, PC *pc)
   PetscCall(PCSetType(*pc, PCPOLY));
   PetscCall(PCSetOperators(*pc, A, A));
   PetscCall(PCPolySetDegree(*pc, degree));
-  PetscCall(PCPolySetSeed(*pc, seed));
-  PetscCall(PCPolySetPrecision(*pc, PC_POLY_PRECISION_DOUBLE));
+  PetscCall(PCPolySetSeed_Private(*pc, seed));
+  PetscCall(PCPolySetPrecision_Private(*pc, PC_POLY_PRECISION_DOUBLE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +100,7 @@ static PetscErrorCode PolyCreateRoots(Mat A, PCPolyPrecision precision, PC *pc)
   PetscFunctionBeginUser;
   PetscCall(PolyCreate(A, 2, 0, pc));
   PetscCall(PCPolySetRoots(*pc, 2, roots, NULL));
-  PetscCall(PCPolySetPrecision(*pc, precision));
+  PetscCall(PCPolySetPrecision_Private(*pc, precision));
   PetscCall(PCSetUp(*pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -233,7 +233,7 @@ static PetscErrorCode TestRootsTypes(void)
       if (type == PC_POLY_ROOTS_USER && (degree == 3 || degree == 6)) continue; /* half a pair is last */
       PetscCall(PolyCreate(A, degree, 0, &pc));
       if (type == PC_POLY_ROOTS_USER) PetscCall(PCPolySetRoots(pc, degree, re, im));
-      else PetscCall(PCPolySetRootsType(pc, type));
+      else PetscCall(PCPolySetRootsType_Private(pc, type));
       PetscCall(PCSetUp(pc));
       PetscCall(PCPolyGetRoots(pc, &n, &rootre, &rootim));
       PetscCall(

@@ -50,8 +50,8 @@ static PetscErrorCode PolySet(PC pc, PetscInt degree, PCPolyScaling scaling)
   PetscFunctionBeginUser;
   PetscCall(PCSetType(pc, PCPOLY));
   PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PCPolySetScaling(pc, scaling));
-  PetscCall(PCPolySetPrecision(pc, PC_POLY_PRECISION_DOUBLE));
+  PetscCall(PCPolySetScaling_Private(pc, scaling));
+  PetscCall(PCPolySetPrecision_Private(pc, PC_POLY_PRECISION_DOUBLE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -204,7 +204,7 @@ static PetscErrorCode TestSystems(void)
         PetscCall(KSPSetPCSide(ksp, sides[side]));
         PetscCall(KSPGetPC(ksp, &pc));
         PetscCall(PCSetType(pc, PCPOLY));
-        PetscCall(PCPolySetPrecision(pc, (PCPolyPrecision)precision));
+        PetscCall(PCPolySetPrecision_Private(pc, (PCPolyPrecision)precision));
         PetscCall(VecSet(x, 0.0));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(PCPolyGetScaling(pc, NULL, &used));
@@ -227,7 +227,7 @@ static PetscErrorCode TestSystems(void)
                                  (double)rnorm, (double)bnorm));
           }
         }
-        PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_DIAGONAL));
+        PetscCall(PCPolySetScaling_Private(pc, PC_POLY_SCALING_DIAGONAL));
         PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 60));
         PetscCall(VecSet(x, 0.0));
         PetscCall(KSPSolve(ksp, b, x));
@@ -343,7 +343,7 @@ static PetscErrorCode TestNewValues(void)
   PetscCall(PCSetOperators(pc, plain, plain));
   PetscCall(CheckFresh("another pattern", pc, plain, tolerance));
   /* kept roots, and a kept preconditioner */
-  PetscCall(PCPolySetReuse(pc, PETSC_TRUE));
+  PetscCall(PCPolySetReuse_Private(pc, PETSC_TRUE));
   PetscCall(PCSetUp(pc));
   PetscCall(PCPolyGetRoots(pc, &n, &re, NULL));
   first = n ? re[0] : 0.0;
@@ -382,7 +382,7 @@ static PetscErrorCode TestChoiceKept(void)
   PetscCall(CheckUsed("zeros on a diagonal that was dominant", pc, PC_POLY_SCALING_MATCHING));
   PetscCall(MatDestroy(&S));
   /* roots are reused, but not from a permuted matrix for an operator without a matching */
-  PetscCall(PCPolySetReuse(pc, PETSC_TRUE));
+  PetscCall(PCPolySetReuse_Private(pc, PETSC_TRUE));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(PCSetOperators(pc, S, S));
   PetscCall(CheckFinite("a shell after a matching", pc, A));
@@ -456,8 +456,8 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(PolyCreate(S, 4, PC_POLY_SCALING_MATCHING, &pc));
   PetscCall(PCSetOptionsPrefix(pc, "my_"));
   CheckRefused(PCSetUp(pc), "-my_pc_poly_scaling matching", MATSHELL);
-  CheckRefused(PCPolySetScaling(pc, (PCPolyScaling)9), "-my_pc_poly_scaling", "9");
-  PetscCall(PCPolySetScaling(pc, PC_POLY_SCALING_AUTO));
+  CheckRefused(PCPolySetScaling_Private(pc, (PCPolyScaling)9), "-my_pc_poly_scaling", "9");
+  PetscCall(PCPolySetScaling_Private(pc, PC_POLY_SCALING_AUTO));
   PetscCall(CheckUsed("a shell", pc, PC_POLY_SCALING_NONE));
   PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_scaling", "matching"));
   PetscCall(PCSetFromOptions(pc));

@@ -216,7 +216,7 @@ static PetscErrorCode TestBlocks(void)
           PlacedSystemCreate(N, place & 1 ? PETSC_FALSE : PETSC_TRUE, place & 2 ? PETSC_FALSE : PETSC_TRUE, &A, &b, &unused[0]));
         PetscCall(PlacedSystemCreate(N, PETSC_FALSE, place & 4 ? PETSC_FALSE : PETSC_TRUE, &other, &unused[1], &x));
         PetscCall(SolverCreate(A, 4, pctypes[ipc], &ksp));
-        PetscCall(KSPIDRSSetWidth(ksp, 4));
+        PetscCall(KSPIDRSSetWidth_Private(ksp, 4));
         PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)block));
         for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(counts); i++) PetscCall(SolveBlockAndCheck(what, N, counts[i], ksp, b, x));
         PetscCall(SolveBlockAndCheck(what, N, 5, ksp, unused[1], unused[0]));
@@ -479,7 +479,7 @@ static PetscErrorCode TestWidth(void)
         PetscCall(ComplainIf(asked != columns || wanted < (long long)n * 2 * s * (columns - 1) * (long long)sizeof(PetscScalar) ||
                                available >= wanted || width < 1 || width >= columns,
                              "too little memory: width %d instead of %d, %lld bytes of %lld", width, asked, wanted, available));
-      PetscCall(KSPIDRSSetWidth(ksp, width));
+      PetscCall(KSPIDRSSetWidth_Private(ksp, width));
       PetscCall(KSPMatSolve(ksp, B, X));
       PetscCall(KSPGetConvergedReason(ksp, &reason));
       PetscCall(ComplainIf(reason < 0, "width %d: %s", width, KSPConvergedReasons[reason]));

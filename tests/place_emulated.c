@@ -394,8 +394,9 @@ static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitor
   PetscFunctionBeginUser;
   PetscCall(SolverCreateSide(A, set->s, set->pc == 2 ? PC_LEFT : PC_RIGHT, set->pc ? PCJACOBI : PCNONE, ksp));
   PetscCall(KSPSetOperators(*ksp, shell, A));
-  PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_HOST));
-  PetscCall(KSPIDRSSetCommunication(*ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on any number of processes */
+  PetscCall(KSPIDRSSetImplementation_Private(*ksp, KSP_IDRS_HOST));
+  PetscCall(
+    KSPIDRSSetCommunication_Private(*ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on any number of processes */
   PetscCall(KSPIDRSSetUpdateTolerance(*ksp, updates[set->update]));
   PetscCall(KSPSetTolerances(*ksp, rtols[set->rtol], 0.0, PETSC_DEFAULT, set->max_it));
   if (set->norm == NORM_SKIP) PetscCall(KSPSetConvergenceTest(*ksp, KSPConvergedSkip, NULL, NULL));
@@ -500,8 +501,8 @@ static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt s, const char pctype[]
 {
   PetscFunctionBeginUser;
   PetscCall(SolverCreateSide(A, s, block && i % 3 == 0 ? PC_LEFT : PC_RIGHT, pctype, ksp));
-  PetscCall(KSPIDRSSetImplementation(*ksp, KSP_IDRS_HOST));
-  PetscCall(KSPIDRSSetWidth(*ksp, i % 2 ? 3 : 16));
+  PetscCall(KSPIDRSSetImplementation_Private(*ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetWidth_Private(*ksp, i % 2 ? 3 : 16));
   PetscCall(KSPIDRSSetBlock(*ksp, block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -527,7 +528,7 @@ static PetscErrorCode CompareColumns(Mat A, Mat B, PetscInt s, const char pctype
   PetscCall(KSPDestroy(&ksp));
   PetscCall(Emulate(PETSC_TRUE));
   PetscCall(ColumnsSolverCreate(A, s, pctype, i, block, &ksp));
-  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+  PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
   stops = blockstops = 0;
   for (size_t stop = 0; stop < PETSC_STATIC_ARRAY_LENGTH(every); stop++) {
     char what[128];
@@ -610,8 +611,8 @@ static PetscErrorCode TestRecycle(Mat A, Vec b)
                               way ? "ahead" : "in lockstep"));
       PetscCall(VecDuplicate(b, &x));
       PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], &ksp));
-      PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
-      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+      PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_HOST));
+      PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
       PetscCall(KSPIDRSSetRecycle(ksp, recycle));
       if (!way) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
       stopevery = way && i / 12 % 3 ? 3 + 2 * (i / 12 % 3) : 0;
@@ -648,9 +649,9 @@ static PetscErrorCode TestRecycleColumns(Mat A)
 
     PetscCall(BlockSet(A, (BlockKind)(i / 12), B));
     PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], &ksp));
-    PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
-    PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_NCCL));
-    PetscCall(KSPIDRSSetWidth(ksp, i % 2 ? 3 : 16));
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_HOST));
+    PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+    PetscCall(KSPIDRSSetWidth_Private(ksp, i % 2 ? 3 : 16));
     PetscCall(KSPIDRSSetRecycle(ksp, i % 5 ? KSP_IDRS_RECYCLE_ALWAYS : KSP_IDRS_RECYCLE_AUTO));
     for (PetscInt j = 0; j < 6; j++) {
       stopevery = every[j % 3];

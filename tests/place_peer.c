@@ -53,8 +53,8 @@ static PetscErrorCode SolverCreateVia(Mat A, PetscInt s, const char pctype[], KS
 {
   PetscFunctionBeginUser;
   PetscCall(SolverCreate(A, s, pctype, ksp));
-  PetscCall(KSPIDRSSetCommunication(*ksp, communication));
-  PetscCall(KSPIDRSSetProduct(*ksp, KSP_IDRS_PRODUCT_AUTO));
+  PetscCall(KSPIDRSSetCommunication_Private(*ksp, communication));
+  PetscCall(KSPIDRSSetProduct_Private(*ksp, KSP_IDRS_PRODUCT_AUTO));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,7 +154,7 @@ static PetscErrorCode TestHalo(void)
         if (end > begin) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.01, INSERT_VALUES));
         PetscCall(MatAssemble(A));
       }
-      PetscCall(KSPIDRSSetProduct(ksp, product));
+      PetscCall(KSPIDRSSetProduct_Private(ksp, product));
       PetscCall(SolveSystem(KSPIDRSProducts[product], ksp, A, b, x));
       PetscCall(ViewNumbers((PetscObject)ksp, "entries ... GPU to GPU", 0, NULL, &lines));
       PetscCall(ComplainIf(lines != (size > 1 && product != KSP_IDRS_PRODUCT_MAT ? 1 : 0),
@@ -162,7 +162,7 @@ static PetscErrorCode TestHalo(void)
                            lines));
     }
     PetscCall(SolverCreateVia(A, 4, PCJACOBI, KSP_IDRS_COMMUNICATION_AUTO, &automatic));
-    PetscCall(KSPIDRSSetProduct(automatic, KSP_IDRS_PRODUCT_CSR));
+    PetscCall(KSPIDRSSetProduct_Private(automatic, KSP_IDRS_PRODUCT_CSR));
     PetscCall(SolveSystem("automatically", automatic, A, b, x));
     PetscCall(ViewNumbers((PetscObject)automatic, "reductions by peer", 0, NULL, &lines));
     if (first < 0) first = lines;
@@ -222,7 +222,7 @@ static PetscErrorCode TestEarly(void)
       PetscCallMPI(MPI_Comm_free(&comm));
     }
     PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
-    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+    PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
     counts[turn] = early;
     PetscCall(SolveSystem("alone", ksp, S, c, y));
     counts[turn] = early - counts[turn];

@@ -56,7 +56,7 @@ static PetscErrorCode SolveBefore(Solver *solver)
   KSPIDRSRecycle recycle;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPIDRSGetRecycle(solver->ksp, &recycle));
+  GetSetting(solver->ksp, recycle, &recycle);
   if (recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSResetRecycle(solver->ksp));
   PetscCall(Solve(solver));

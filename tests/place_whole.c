@@ -34,8 +34,8 @@ static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const char pctype[], KS
 {
   PetscFunctionBeginUser;
   PetscCall(SolverCreate(A, s, pctype, ksp));
-  PetscCall(KSPIDRSSetRun(*ksp, run));
-  PetscCall(KSPIDRSSetProduct(*ksp, KSP_IDRS_PRODUCT_AUTO));
+  PetscCall(KSPIDRSSetRun_Private(*ksp, run));
+  PetscCall(KSPIDRSSetProduct_Private(*ksp, KSP_IDRS_PRODUCT_AUTO));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -88,7 +88,7 @@ static PetscErrorCode SetPolynomial(KSP ksp, PetscInt degree, PCPolyScaling scal
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PCPolySetScaling(pc, scaling));
+  PetscCall(PCPolySetScaling_Private(pc, scaling));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -258,7 +258,7 @@ static PetscErrorCode TestLimits(void)
         PetscCall(
           SolverCreateLimited(A, sizes[is], PC_RIGHT, none ? KSP_NORM_NONE : KSP_NORM_UNPRECONDITIONED, limit, PCJACOBI, &ksp));
         PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
-        PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_AUTO));
+        PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_AUTO));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its));
         PetscCall(KSPGetResidualNorm(ksp, &norm));
@@ -437,7 +437,7 @@ static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
   }
   if (other == OTHER_SMOOTHING) PetscCall(KSPIDRSSetSmoothing(*ksp, PETSC_TRUE));
   if (other == OTHER_DEGREE) PetscCall(SetPolynomial(*ksp, 40, PC_POLY_SCALING_DIAGONAL));
-  if (other == OTHER_PRODUCT) PetscCall(KSPIDRSSetProduct(*ksp, KSP_IDRS_PRODUCT_MAT));
+  if (other == OTHER_PRODUCT) PetscCall(KSPIDRSSetProduct_Private(*ksp, KSP_IDRS_PRODUCT_MAT));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -466,13 +466,13 @@ static PetscErrorCode TestRefused(void)
     PetscCall(Unlock(b));
     PetscCall(CheckError(ierr, "one kernel where it cannot run", "-ksp_idrs_run", "whole"));
     PetscCall(CheckError(ierr, "one kernel where it cannot run", "-ksp_idrs_run", gpu ? reasons[other] : ""));
-    PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_AUTO));
-    PetscCall(KSPIDRSGetRun(ksp, &run));
-    PetscCall(ComplainIf(run != KSP_IDRS_RUN_AUTO, "KSPIDRSGetRun() gives %s", KSPIDRSRuns[run]));
+    PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_AUTO));
+    GetSetting(ksp, run, &run);
+    PetscCall(ComplainIf(run != KSP_IDRS_RUN_AUTO, "the run is %s", KSPIDRSRuns[run]));
     PetscCall(KSPSolve(ksp, b, x));
     if (other == OTHER_SIDE) PetscCall(CheckConverged("after an error", ksp, b, x));
     else PetscCall(CheckSolved("after an error", ksp, A, b, x));
-    Try(ierr, KSPIDRSSetRun(ksp, (KSPIDRSRun)3));
+    Try(ierr, KSPIDRSSetRun_Private(ksp, (KSPIDRSRun)3));
     PetscCall(CheckError(ierr, "a run that there is not", "KSPIDRSSetRun()", "3"));
     PetscCall(KSPDestroy(&ksp));
   }

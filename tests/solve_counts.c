@@ -23,7 +23,7 @@ static PetscErrorCode TestCounts(void)
       KSP            ksp;
 
       PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
-      PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI)); /* every reduction is an MPI_Allreduce() */
+      PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_MPI)); /* every reduction is an MPI_Allreduce() */
       PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
       PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, N));
       PetscCall(KSPSetUp(ksp));

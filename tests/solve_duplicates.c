@@ -201,7 +201,7 @@ static PetscErrorCode TestDuplicates(void)
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s", ghosted ? "ghosts" : "local numbers", sizes[is],
                                 PCSides[sides[iside]]));
         PetscCall(SolverCreateSide(S, sizes[is], sides[iside], PCNONE, &ksp));
-        if (ghosted) PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
+        if (ghosted) PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_AUTO));
         PetscCall(SolveToNorm(what, ksp, b, x));
         PetscCall(KSPDestroy(&ksp));
       }

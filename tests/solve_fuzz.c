@@ -397,11 +397,11 @@ static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
 }
 
 /* Sets an integer of the solver by its setter, or by the option */
-static PetscErrorCode SetInt(Solver    *solver, PetscErrorCode (*set)(KSP, PetscInt), PetscErrorCode (*get)(KSP, PetscInt *),
-                             const char option[], PetscInt value)
+static PetscErrorCode SetInt(Solver *solver, PetscErrorCode (*set)(KSP, PetscInt), size_t member, const char option[],
+                             PetscInt value)
 {
-  PetscInt now;
-  char     text[32];
+  const KSPIDRSSettings *settings;
+  char                   text[32];
 
   PetscFunctionBeginUser;
   if (Once(3)) {
@@ -410,8 +410,8 @@ static PetscErrorCode SetInt(Solver    *solver, PetscErrorCode (*set)(KSP, Petsc
     PetscCall(KSPSetFromOptions(solver->ksp));
     PetscCall(PetscOptionsClearValue(NULL, option));
   } else PetscCall((*set)(solver->ksp, value));
-  PetscCall((*get)(solver->ksp, &now));
-  if (now != value) PetscCall(Finding(option));
+  PetscCall(KSPIDRSGetSettings_Private(solver->ksp, &settings));
+  if (*(const PetscInt *)((const char *)settings + member) != value) PetscCall(Finding(option));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -437,7 +437,8 @@ static PetscErrorCode SetShadow(Solver *solver, Vec like)
     PetscCall(KSPIDRSSetShadowVecs(solver->ksp, s, P));
     PetscCall(VecDestroyVecs(s, &P));
   } else
-    PetscCall(SetInt(solver, KSPIDRSSetShadowSize, KSPIDRSGetShadowSize, "-ksp_idrs_s", Once(2) ? 1 + Pick(MAX_S) : 1 + Pick(4)));
+    PetscCall(
+      SetInt(solver, KSPIDRSSetShadowSize, offsetof(KSPIDRSSettings, s), "-ksp_idrs_s", Once(2) ? 1 + Pick(MAX_S) : 1 + Pick(4)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -472,23 +473,27 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   PetscFunctionBeginUser;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (all || Once(4)) PetscCall(SetShadow(solver, like));
-  if (all || Once(4)) PetscCall(SetInt(solver, KSPIDRSSetShadowSeed, KSPIDRSGetShadowSeed, "-ksp_idrs_seed", Pick(1000)));
   if (all || Once(4))
-    PetscCall(SetInt(solver, KSPIDRSSetMaxRestarts, KSPIDRSGetMaxRestarts, "-ksp_idrs_max_restarts", Once(2) ? 10 : Pick(4)));
+    PetscCall(SetInt(solver, KSPIDRSSetShadowSeed, offsetof(KSPIDRSSettings, seed), "-ksp_idrs_seed", Pick(1000)));
+  if (all || Once(4))
+    PetscCall(SetInt(solver, KSPIDRSSetMaxRestarts_Private, offsetof(KSPIDRSSettings, maxrestarts), "-ksp_idrs_max_restarts",
+                     Once(2) ? 10 : Pick(4)));
   if (all || Once(4)) PetscCall(KSPIDRSSetMinimumCosine(solver->ksp, cosines[Pick(5)]));
   if (all || Once(4)) PetscCall(KSPIDRSSetUpdateTolerance(solver->ksp, tolerances[Pick(5)]));
   if (all || Once(4)) PetscCall(KSPIDRSSetSmoothing(solver->ksp, Once(3)));
   if (all || Once(4))
-    PetscCall(KSPIDRSSetImplementation(solver->ksp, implementation
-                                                      ? implementation
-                                                      : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
-  if (all || Once(4)) PetscCall(KSPIDRSSetCommunication(solver->ksp, (KSPIDRSCommunication)Pick(KSP_IDRS_COMMUNICATION_NCCL)));
-  if (all || Once(4)) PetscCall(KSPIDRSSetProduct(solver->ksp, (KSPIDRSProduct)Pick(KSP_IDRS_PRODUCT_CSR)));
-  if (all || Once(4)) PetscCall(KSPIDRSSetRun(solver->ksp, (KSPIDRSRun)Pick(KSP_IDRS_RUN_WHOLE)));
+    PetscCall(KSPIDRSSetImplementation_Private(
+      solver->ksp, implementation ? implementation : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
+  if (all || Once(4))
+    PetscCall(KSPIDRSSetCommunication_Private(solver->ksp, (KSPIDRSCommunication)Pick(KSP_IDRS_COMMUNICATION_NCCL)));
+  if (all || Once(4)) PetscCall(KSPIDRSSetProduct_Private(solver->ksp, (KSPIDRSProduct)Pick(KSP_IDRS_PRODUCT_CSR)));
+  if (all || Once(4)) PetscCall(KSPIDRSSetRun_Private(solver->ksp, (KSPIDRSRun)Pick(KSP_IDRS_RUN_WHOLE)));
   if (all || Once(4))
     PetscCall(KSPIDRSSetRecycle(solver->ksp, Once(2) ? (KSPIDRSRecycle)Pick(KSP_IDRS_RECYCLE_ALWAYS + 1) : KSP_IDRS_RECYCLE_NEVER));
   if (Once(20)) PetscCall(KSPIDRSResetRecycle(solver->ksp));
-  if (all || Once(4)) PetscCall(SetInt(solver, KSPIDRSSetWidth, KSPIDRSGetWidth, "-ksp_idrs_width", Once(3) ? 1 : 1 + Pick(16)));
+  if (all || Once(4))
+    PetscCall(
+      SetInt(solver, KSPIDRSSetWidth_Private, offsetof(KSPIDRSSettings, width), "-ksp_idrs_width", Once(3) ? 1 : 1 + Pick(16)));
   if (all || Once(4)) PetscCall(SetPreconditioner(solver, system));
   if (all || Once(4)) PetscCall(SetEnd(solver));
   if (all || Once(6)) {
@@ -712,7 +717,7 @@ static PetscErrorCode Recycles(Solver *solver, PetscBool *recycles)
 
   PetscFunctionBeginUser;
   PetscCall(PetscObjectTypeCompare((PetscObject)solver->ksp, KSPIDRS, &idrs));
-  if (idrs) PetscCall(KSPIDRSGetRecycle(solver->ksp, &recycle));
+  if (idrs) GetSetting(solver->ksp, recycle, &recycle);
   *recycles = (PetscBool)(recycle != KSP_IDRS_RECYCLE_NEVER);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -814,7 +819,7 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
     const KSPConvergedReason *reasons;
     const PetscInt           *its;
 
-    PetscCall(KSPIDRSGetWidth(solver->ksp, &width));
+    GetSetting(solver->ksp, width, &width);
     PetscCall(KSPIDRSGetColumnResults(solver->ksp, &results, &reasons, &its, NULL));
     if (results != count) PetscCall(Finding("KSPMatSolve() has results of another number of columns"));
     for (PetscInt j = 0; j < PetscMin(results, count); j++) {

@@ -167,7 +167,7 @@ static PetscErrorCode TestPays(void)
       PetscCall(KSPSetPCSide(ksp, sides[1]));
       PetscCall(KSPSetTolerances(ksp, 1e-3 * rtol, 0.0, PETSC_DEFAULT, 5000)); /* of the preconditioned residual */
     }
-    PetscCall(KSPIDRSGetRecycle(ksp, &got));
+    GetSetting(ksp, recycle, &got);
     PetscCall(ComplainIf(got != recycle, "recycle is %d, not %d", (int)got, (int)recycle));
     for (PetscInt j = 0; j < 4; j++) {
       PetscCall(VecSetGeneral(b, 1.0 + 0.3 * (j % 3)));
@@ -861,7 +861,7 @@ static PetscErrorCode TestColumns(void)
     PetscCall(BlockSet(A, (BlockKind)kind, B));
     PetscCall(Look(A));
     PetscCall(RecyclerCreate(A, 4, kind % 2 ? PCJACOBI : PCBJACOBI, KSP_IDRS_RECYCLE_ALWAYS, &ksp));
-    PetscCall(KSPIDRSSetWidth(ksp, 3));
+    PetscCall(KSPIDRSSetWidth_Private(ksp, 3));
     for (PetscInt j = 0; j < 3; j++) {
       if (j == 2) PetscCall(MatShift(A, 0.1));
       PetscCall(KSPMatSolve(ksp, B, X));
@@ -900,7 +900,7 @@ static PetscErrorCode TestTransposedColumns(void)
   for (PetscInt i = 0; i < 8; i++) {
     const PetscBool transposed = (PetscBool)(i % 3 == 1 && IDRS_MATSOLVE_DIRECTIONS > 1);
 
-    PetscCall(KSPIDRSSetWidth(ksp, i < 4 ? 2 : 5)); /* more slots */
+    PetscCall(KSPIDRSSetWidth_Private(ksp, i < 4 ? 2 : 5)); /* more slots */
     PetscCall(Look(transposed ? T : A));
     if (transposed) PetscCall(IDRSMatSolveTranspose(ksp, B, X));
     else PetscCall(KSPMatSolve(ksp, B, X));
@@ -911,7 +911,7 @@ static PetscErrorCode TestTransposedColumns(void)
     }
     /* new slots have no panels */
     PetscCall(CheckRecycled("columns in turn", ksp, 1, i == 0 || i == 4 || ((i == 1 || i == 5) && IDRS_MATSOLVE_DIRECTIONS > 1)));
-    PetscCall(CheckSeen("columns in turn", 2, 1e-10));
+    PetscCall(CheckSeen("columns in turn", 2, 1e-9)); /* 1.9e-10 with back end vec on 3 processes */
   }
   PetscCall(Look(NULL));
   PetscCall(DestroyAll(&ksp, &B, &X, &T, &A, &b, &x));
@@ -1000,7 +1000,7 @@ static PetscErrorCode TestTogether(void)
   PetscCall(KSPGetPC(ksp[0], &pc));
   PetscCall(PCKSPGetKSP(pc, &inner));
   PetscCall(KSPSetType(inner, KSPIDRS));
-  PetscCall(KSPIDRSSetImplementation(inner, implementation));
+  PetscCall(KSPIDRSSetImplementation_Private(inner, implementation));
   PetscCall(KSPIDRSSetRecycle(inner, KSP_IDRS_RECYCLE_ALWAYS));
   PetscCall(KSPSetTolerances(inner, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 8));
   for (PetscInt j = 0; j < 4; j++) {

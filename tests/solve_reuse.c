@@ -134,20 +134,14 @@ static PetscErrorCode OtherMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
 /* Checks the options of the second of the solvers below */
 static PetscErrorCode CheckOptions(KSP ksp)
 {
-  PetscInt  seed, restarts, width;
-  PetscReal cosine, tolerance;
-  PetscBool block;
+  const KSPIDRSSettings *set;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPIDRSGetShadowSeed(ksp, &seed));
-  PetscCall(KSPIDRSGetMinimumCosine(ksp, &cosine));
-  PetscCall(KSPIDRSGetUpdateTolerance(ksp, &tolerance));
-  PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
-  PetscCall(KSPIDRSGetWidth(ksp, &width));
-  PetscCall(KSPIDRSGetBlock(ksp, &block));
-  PetscCall(ComplainIf(seed != 3 || !(cosine == 0.25) || !(tolerance == (PetscReal)0.1) || restarts != 5 || width != 6 || !block,
-                       "options: seed %" INT ", cosine %g, update tolerance %g, %" INT " restarts, width %" INT "%s", seed,
-                       (double)cosine, (double)tolerance, restarts, width, block ? ", block" : ""));
+  PetscCall(KSPIDRSGetSettings_Private(ksp, &set));
+  PetscCall(ComplainIf(set->seed != 3 || !(set->cosine == 0.25) || !(set->updatetol == (PetscReal)0.1) || set->maxrestarts != 5 ||
+                         set->width != 6 || !set->block,
+                       "options: seed %" INT ", cosine %g, update tolerance %g, %" INT " restarts, width %" INT "%s", set->seed,
+                       (double)set->cosine, (double)set->updatetol, set->maxrestarts, set->width, set->block ? ", block" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,7 +235,7 @@ static PetscErrorCode TestTypes(void)
     PetscCall(KSPSetType(ksp, KSPIDRS));
     PetscCall(KSPIDRSGetShadowSize(ksp, &s));
     PetscCall(ComplainIf(s != 4 && s != 6, "s = %" INT " after gmres", s));
-    PetscCall(KSPIDRSSetImplementation(ksp, implementation));
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, implementation));
   }
   PetscCall(KSPDestroy(&ksp));
 
@@ -354,9 +348,9 @@ static PetscErrorCode TestView(void)
   PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-  PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS)); /* one kernel has no passes */
+  PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS)); /* one kernel has no passes */
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
-  PetscCall(KSPIDRSGetImplementation(ksp, &got));
+  GetSetting(ksp, implementation, &got);
   PetscCall(ComplainIf(got != implementation, "implementation %d, not %d", (int)got, (int)implementation));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(DetailNumbers((PetscObject)ksp, "no reliable updating", 0, NULL, &lines));

@@ -13,39 +13,23 @@ static const PetscReal defaults[13] = {
 /* Gets all values, in this order; returns the first error */
 static PetscErrorCode Settings(KSP ksp, PetscReal values[])
 {
-  PetscInt              s, seed, restarts, width;
-  KSPIDRSImplementation back;
-  KSPIDRSCommunication  communication;
-  KSPIDRSProduct        product;
-  KSPIDRSRun            run;
-  KSPIDRSRecycle        recycle;
-  PetscBool             block, smoothing;
+  const KSPIDRSSettings *set;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-  PetscCall(KSPIDRSGetShadowSeed(ksp, &seed));
-  PetscCall(KSPIDRSGetMaxRestarts(ksp, &restarts));
-  PetscCall(KSPIDRSGetMinimumCosine(ksp, &values[3]));
-  PetscCall(KSPIDRSGetUpdateTolerance(ksp, &values[4]));
-  PetscCall(KSPIDRSGetImplementation(ksp, &back));
-  PetscCall(KSPIDRSGetCommunication(ksp, &communication));
-  PetscCall(KSPIDRSGetProduct(ksp, &product));
-  PetscCall(KSPIDRSGetRun(ksp, &run));
-  PetscCall(KSPIDRSGetRecycle(ksp, &recycle));
-  PetscCall(KSPIDRSGetWidth(ksp, &width));
-  PetscCall(KSPIDRSGetBlock(ksp, &block));
-  PetscCall(KSPIDRSGetSmoothing(ksp, &smoothing));
-  values[0]  = (PetscReal)s;
-  values[1]  = (PetscReal)seed;
-  values[2]  = (PetscReal)restarts;
-  values[5]  = (PetscReal)back;
-  values[6]  = (PetscReal)communication;
-  values[7]  = (PetscReal)product;
-  values[8]  = (PetscReal)run;
-  values[9]  = (PetscReal)width;
-  values[10] = (PetscReal)recycle;
-  values[11] = (PetscReal)block;
-  values[12] = (PetscReal)smoothing;
+  PetscCall(KSPIDRSGetSettings_Private(ksp, &set));
+  values[0]  = (PetscReal)set->s;
+  values[1]  = (PetscReal)set->seed;
+  values[2]  = (PetscReal)set->maxrestarts;
+  values[3]  = set->cosine;
+  values[4]  = set->updatetol;
+  values[5]  = (PetscReal)set->implementation;
+  values[6]  = (PetscReal)set->communication;
+  values[7]  = (PetscReal)set->product;
+  values[8]  = (PetscReal)set->run;
+  values[9]  = (PetscReal)set->width;
+  values[10] = (PetscReal)set->recycle;
+  values[11] = (PetscReal)set->block;
+  values[12] = (PetscReal)set->smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -67,16 +51,16 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscFunctionBeginUser;
   PetscCall(KSPIDRSSetShadowSize(ksp, right ? 7 : -7));
   PetscCall(KSPIDRSSetShadowSeed(ksp, right ? 5 : -5));
-  PetscCall(KSPIDRSSetMaxRestarts(ksp, right ? 3 : -3));
+  PetscCall(KSPIDRSSetMaxRestarts_Private(ksp, right ? 3 : -3));
   PetscCall(KSPIDRSSetMinimumCosine(ksp, right ? 0.25 : 2.0));
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, right ? 0.1 : 10.0));
-  PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
-  PetscCall(KSPIDRSSetCommunication(ksp, KSP_IDRS_COMMUNICATION_MPI));
-  PetscCall(KSPIDRSSetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
-  PetscCall(KSPIDRSSetRun(ksp, KSP_IDRS_RUN_STEPS));
+  PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
+  PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_MPI));
+  PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_MAT));
+  PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
   PetscCall(KSPIDRSSetRecycle(ksp, KSP_IDRS_RECYCLE_ALWAYS));
   PetscCall(KSPIDRSResetRecycle(ksp));
-  PetscCall(KSPIDRSSetWidth(ksp, right ? 5 : 50));
+  PetscCall(KSPIDRSSetWidth_Private(ksp, right ? 5 : 50));
   PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
   PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
   PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
@@ -215,10 +199,10 @@ static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
       PetscCall(SolveSystem("set after the set-up", ksp, A, b, x));
       PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.1)); /* and one more */
       PetscCall(SolveSystem("set after a solve", ksp, A, b, x));
-      PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_VEC));
+      PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
       PetscCall(SolveSystem("another back end", ksp, A, b, x));
       PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
-      PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_AUTO));
+      PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_AUTO));
       PetscCall(SolveSystem("shadow vectors given", ksp, A, b, x));
       PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
       PetscCall(SolveSystem("shadow vectors taken back", ksp, A, b, x));
@@ -316,7 +300,7 @@ static PetscErrorCode TestReason(Mat A)
   PetscCall(ViewNumbers((PetscObject)ksp, key, 0, NULL, &reasons));
   PetscCall(
     ComplainIf(host != 1 || reasons != 1, "%" INT " lines with implementation host, %" INT " with the reason", host, reasons));
-  PetscCall(KSPIDRSSetImplementation(ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_HOST));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(ViewNumbers((PetscObject)ksp, "no faster one", 0, NULL, &reasons));
   PetscCall(ComplainIf(reasons != 0, "a reason although the back end was asked for"));

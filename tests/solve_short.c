@@ -15,7 +15,7 @@ static PetscErrorCode SetShort(KSP ksp, KSPType type, PetscInt s, PetscInt its, 
   PetscCall(KSPSetType(ksp, type));
   PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
   PetscCall(KSPIDRSSetShadowSize(ksp, s));
-  PetscCall(KSPIDRSSetImplementation(ksp, implementation));
+  PetscCall(KSPIDRSSetImplementation_Private(ksp, implementation));
   PetscCall(KSPSetTolerances(ksp, UNREACHABLE, 0.0, PETSC_DEFAULT, its));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, pctype));

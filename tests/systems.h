@@ -357,7 +357,7 @@ static inline PetscErrorCode SolverCreate(Mat A, PetscInt s, const char pctype[]
   PetscCall(KSPSetOperators(*ksp, A, A));
   PetscCall(KSPSetType(*ksp, KSPIDRS));
   PetscCall(KSPIDRSSetShadowSize(*ksp, s));
-  PetscCall(KSPIDRSSetImplementation(*ksp, implementation));
+  PetscCall(KSPIDRSSetImplementation_Private(*ksp, implementation));
   PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
   PetscCall(KSPGetPC(*ksp, &pc));
   PetscCall(PCSetType(pc, pctype));

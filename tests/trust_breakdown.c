@@ -94,7 +94,7 @@ static PetscErrorCode SolveAndCheck(const char name[], KSP ksp, Mat A, Vec b, Ve
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetIterationNumber(ksp, &its));
   PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, NULL, &restarts));
-  PetscCall(KSPIDRSGetMaxRestarts(ksp, &allowed));
+  GetSetting(ksp, maxrestarts, &allowed);
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, s = %" INT ": %s after %" INT " iterations, %" INT " restarts",
                           name, n, s, KSPConvergedReasons[reason], its, restarts));
   PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
@@ -326,7 +326,7 @@ static PetscErrorCode TestTold(void)
 
     PetscCall(SolverCreate(A, s, PCNONE, &ksp));
     PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
-    PetscCall(KSPIDRSSetMaxRestarts(ksp, allowed));
+    PetscCall(KSPIDRSSetMaxRestarts_Private(ksp, allowed));
     if (!rank) {
       PetscCall(PetscInfoSetFile("breakdown_info", "w"));
       PetscCall(PetscInfoAllow(PETSC_TRUE));

@@ -226,7 +226,7 @@ static PetscErrorCode TestZerosAfterTiny(Mat A, Vec b)
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &large));
   PetscCall(MatScale(large, PetscDefined(USE_REAL_SINGLE) ? 1e25 : 1e200));
   PetscCall(OtherCreate(large, PC_RIGHT, PCNONE, 0.0, PETSC_FALSE, &ksp));
-  PetscCall(KSPIDRSSetWidth(ksp, width));
+  PetscCall(KSPIDRSSetWidth_Private(ksp, width));
   for (int block = 0; block < 2; block++) {
     PetscCall(BlockCreate(A, 2 * width, &B));
     PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));

@@ -39,7 +39,7 @@ int main(int argc, char **argv)
         PetscInt           restarts;
 
         PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-        PetscCall(KSPIDRSSetMaxRestarts(ksp, few ? 0 : 10));
+        PetscCall(KSPIDRSSetMaxRestarts_Private(ksp, few ? 0 : 10));
         PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 10000));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPGetConvergedReason(ksp, &reason));

@@ -64,7 +64,7 @@ static PetscErrorCode TestTest(void)
         PetscCall(VecNorm(b, NORM_2, &bnorm));
         tolerance = rtol * bnorm;
         PetscCall(SolverCreate(A, s, PCNONE, &ksp));
-        PetscCall(KSPIDRSSetMaxRestarts(ksp, 0));
+        PetscCall(KSPIDRSSetMaxRestarts_Private(ksp, 0));
         PetscCall(KSPSetConvergenceTest(ksp, Test, &tolerance, NULL));
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPGetConvergedReason(ksp, &reason));

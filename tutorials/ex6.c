@@ -107,7 +107,6 @@ int main(int argc, char **argv)
   PetscCall(PCSetType(pc, PCJACOBI));
   PetscCall(KSPIDRSSetShadowSeed(ksp, 1));         /* another shadow space, the same on any number of processes */
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 1e-2)); /* the residual is recomputed whenever it has fallen by this */
-  PetscCall(KSPIDRSSetMaxRestarts(ksp, 2));        /* after breakdowns in a row without progress */
   PetscCall(KSPSetFromOptions(ksp));
 
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, " s   matvecs  reductions  updates  restarts\n"));

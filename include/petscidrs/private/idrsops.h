@@ -76,7 +76,7 @@
 #pragma once
 
 #include <petscvec.h>
-#include <petscidrs.h>
+#include <petscidrs/private/idrssettings.h>
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsproduct.h>

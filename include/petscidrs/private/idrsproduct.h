@@ -17,7 +17,7 @@
 #pragma once
 
 #include <petscmat.h>
-#include <petscidrs.h>
+#include <petscidrs/private/idrssettings.h>
 
 /* Largest number of columns of a product */
 #define IDRS_MAX_WIDTH 16

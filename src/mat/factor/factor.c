@@ -444,8 +444,8 @@ static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
   If the rows of a kernel wait for each other for longer than `-petscidrs_nccl_timeout` seconds, which only happens in a debugger,
   the results are NaN, and the next call reports an error.
 
-.seealso: [](sec_factorization), `MatSolverType`, `PCFactorSetMatSolverType()`, `PCLU`, `PCILU`, `MatGetFactor()`, `MATSOLVERPETSC`,
-`MATSOLVERCUSPARSE`, `KSPIDRSRegister()`
+.seealso: [](sec_factorization), `MatSolverType`, `PCFactorSetMatSolverType()`, `PCLU`, `PCILU`, `MatGetFactor()`,
+          `MATSOLVERPETSC`, `MATSOLVERCUSPARSE`, `KSPIDRSRegister()`
 M*/
 static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, Mat *F)
 {

@@ -331,8 +331,7 @@ PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching matching, PetscBool transpos
   I.S. Duff and J. Koster, On algorithms for permuting large entries to the diagonal of a sparse matrix, SIAM J. Matrix Anal. Appl.
   22 (2001)
 
-.seealso: [](ch_matrices), `Mat`, `MatDiagonalScale()`, `MatPermute()`, `MatGetOrdering()`, `PCMATCHING`, `PCPOLY`,
-          `PCPolySetScaling()`
+.seealso: [](ch_matrices), `Mat`, `MatDiagonalScale()`, `MatPermute()`, `MatGetOrdering()`, `PCMATCHING`, `PCPOLY`
 @*/
 PetscErrorCode MatGetMatching(Mat A, IS *rows, Vec *left, Vec *right, PetscInt *rank)
 {

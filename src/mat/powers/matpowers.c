@@ -141,7 +141,7 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   several processes after one exchange. If one of these methods is not possible, `-info` prints the reason.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,
-`MATAIJSTREAM`, `MatMult()`
+          `MATAIJSTREAM`, `MatMult()`
 @*/
 PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[],
                              const PetscScalar mu[], Vec v[])
@@ -191,7 +191,7 @@ PetscErrorCode MatPowersMult(Mat A, Vec inverse, Vec x, PetscInt k, const PetscS
   matrix keeps three work vectors, or none if it is of type `MATAIJSTREAM` and one pass is enough.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersMult()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,
-`MATAIJSTREAM`, `MatMult()`
+          `MATAIJSTREAM`, `MatMult()`
 @*/
 PetscErrorCode MatPowersSum(Mat A, Vec inverse, Vec x, PetscInt k, const PetscScalar gamma[], const PetscScalar theta[],
                             const PetscScalar mu[], const PetscScalar c[], Vec y, Vec vk)

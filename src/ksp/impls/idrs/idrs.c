@@ -141,7 +141,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   PetscCall(KSPIDRSTurnSlots_Private(ksp));
   idrs->active = active;
   PetscCall(KSPIDRSSetOperator_Private(ksp));
-  PetscCall(KSPIDRSSetProduct_Private(ksp));
+  PetscCall(KSPIDRSChooseProduct_Private(ksp));
   /* before 3.26 a new type or matrix is set up only in PCApply(), which does not report a failure */
   PetscCall(PCSetUp(ksp->pc));
   PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
@@ -152,7 +152,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   /* PETSc counts the nesting by its preconditioners; KSPIDRSNesting also counts solvers in an operator or PCSHELL of the user */
   PetscCall(IDRSGetNestLevel(ksp, &level));
   idrs->nesting = PetscMax(level, KSPIDRSNesting);
-  PetscCall(KSPIDRSSetRun_Private(ksp));
+  PetscCall(KSPIDRSChooseRun_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -332,18 +332,19 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   IDRSOption(Real, ksp, "-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", KSPIDRSSetMinimumCosine, now->cosine);
   IDRSOption(Real, ksp, "-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)",
              KSPIDRSSetUpdateTolerance, now->updatetol);
-  IDRSOption(Int, ksp, "-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", KSPIDRSSetMaxRestarts,
+  IDRSOption(Int, ksp, "-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", KSPIDRSSetMaxRestarts_Private,
              now->maxrestarts);
   IDRSOption(Bool, ksp, "-ksp_idrs_smoothing", "Smooth the residual", KSPIDRSSetSmoothing, now->smoothing);
-  IDRSOptionEnum(ksp, "-ksp_idrs_implementation", "Back end of the vector operations", KSPIDRSSetImplementation,
+  IDRSOptionEnum(ksp, "-ksp_idrs_implementation", "Back end of the vector operations", KSPIDRSSetImplementation_Private,
                  KSPIDRSImplementations, now->implementation);
-  IDRSOptionEnum(ksp, "-ksp_idrs_communication", "How reductions travel between GPUs", KSPIDRSSetCommunication,
+  IDRSOptionEnum(ksp, "-ksp_idrs_communication", "How reductions travel between GPUs", KSPIDRSSetCommunication_Private,
                  KSPIDRSCommunications, now->communication);
-  IDRSOptionEnum(ksp, "-ksp_idrs_product", "Back end of the matvecs", KSPIDRSSetProduct, KSPIDRSProducts, now->product);
-  IDRSOptionEnum(ksp, "-ksp_idrs_run", "Iterations by steps or in one kernel", KSPIDRSSetRun, KSPIDRSRuns, now->run);
+  IDRSOptionEnum(ksp, "-ksp_idrs_product", "Back end of the matvecs", KSPIDRSSetProduct_Private, KSPIDRSProducts, now->product);
+  IDRSOptionEnum(ksp, "-ksp_idrs_run", "Iterations by steps or in one kernel", KSPIDRSSetRun_Private, KSPIDRSRuns, now->run);
   IDRSOptionEnum(ksp, "-ksp_idrs_recycle", "When a solve begins with the panels of the solve before", KSPIDRSSetRecycle,
                  KSPIDRSRecycles, now->recycle);
-  IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth, now->width);
+  IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth_Private,
+             now->width);
   IDRSOption(Bool, ksp, "-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", KSPIDRSSetBlock,
              now->block);
   PetscOptionsHeadEnd();
@@ -380,12 +381,12 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   larger `s` needs fewer matvecs, and more vector operations for each. The default suits many problems. Try 8 if matvecs are
   costly or the system is indefinite, and 16 if nothing else converges.
 
-  On a GPU one kernel computes a matvec and its inner products if the operator allows it, see `KSPIDRSSetProduct()`. The vector
+  On a GPU one kernel computes a matvec and its inner products if the operator allows it. The vector
   operations apply `PCJACOBI` from the right. On one GPU one kernel makes many iterations on a small system, see
-  `KSPIDRSSetRun()`.
+  `-ksp_idrs_run`.
 
   `KSPMatSolve()` and `KSPMatSolveTranspose()` solve for several right-hand sides at the same time, which is much faster than one
-  after another, see `KSPIDRSSetWidth()`. Each has its own recurrence, iterations, tolerance, verification and restarts. With many
+  after another. Each has its own recurrence, iterations, tolerance, verification and restarts. With many
   right-hand sides a small s, 1 to 4, is best. `KSPIDRSSetBlock()` needs far fewer matvecs on problems that converge slowly.
 
   A solve begins with s minimal residual steps, in which the residual does not grow. For short solves, as in a smoother, choose an
@@ -439,9 +440,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDR`, `KSPBCGS`, `KSPBCGSL`, `KSPGMRES`,
           `KSPIDRSRegister()`, `KSPIDRSSetShadowSize()`, `KSPIDRSSetShadowVecs()`, `KSPIDRSSetShadowSeed()`,
-          `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`, `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetSmoothing()`,
-          `KSPIDRSSetImplementation()`, `KSPIDRSSetCommunication()`, `KSPIDRSSetProduct()`, `KSPIDRSSetRun()`,
-          `KSPIDRSSetRecycle()`, `KSPIDRSSetWidth()`, `KSPIDRSSetBlock()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
+          `KSPIDRSSetMinimumCosine()`, `KSPIDRSSetUpdateTolerance()`, `KSPIDRSSetSmoothing()`, `KSPIDRSSetRecycle()`,
+          `KSPIDRSSetBlock()`, `KSPIDRSGetColumnResults()`, `KSPIDRSGetCounts()`
 M*/
 PetscErrorCode KSPCreate_IDRS(KSP ksp)
 {

@@ -9,6 +9,7 @@
 
 #include <petsc/private/kspimpl.h>
 #include <petscidrs.h>
+#include <petscidrs/private/idrssettings.h>
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
@@ -24,24 +25,6 @@
 #define IDRS_MAX_STAGNATIONS   15
 #define IDRS_STAGNATION_UPDATE 1
 #define IDRS_STAGNATION_VERIFY 5
-
-/* Settings of the user */
-typedef struct {
-  PetscInt              s;              /* columns of the shadow space and of the panels */
-  PetscInt              seed;           /* of the hashed shadow space */
-  PetscReal             cosine;         /* omega is enlarged if the cosine of the angle of A r and r is smaller */
-  PetscReal             updatetol;      /* fall of the residual norm between reliable updates; 0 for none */
-  PetscInt              maxrestarts;    /* consecutive restarts after breakdowns without progress */
-  KSPIDRSImplementation implementation; /* of the passes */
-  KSPIDRSCommunication  communication;  /* of the reductions */
-  KSPIDRSProduct        product;        /* what computes the matvecs */
-  KSPIDRSRun            run;            /* what runs the recurrence */
-  KSPIDRSRecycle        recycle;        /* when a solve begins with the panels of the solve before */
-  PetscInt              width;          /* simultaneous right-hand sides of KSPMatSolve() */
-  PetscBool             block;          /* one block recurrence for these */
-  PetscBool             smoothing;      /* of the residual */
-  Vec                  *P;              /* s explicit shadow vectors, or NULL */
-} KSPIDRSSettings;
 
 /* The memory of the solution in the last solve */
 typedef enum {
@@ -473,7 +456,7 @@ PETSC_INTERN PetscErrorCode KSPIDRSBlockSolve_Private(KSP, const KSPIDRSColumns 
 
 /* idrsoperator.c */
 PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSChooseProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSColumns *, Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultSolution_Private(KSP, const KSPIDRSColumn *, Vec);
@@ -531,7 +514,7 @@ PETSC_INTERN void           KSPIDRSGuardReport(KSPIDRSColumn *, PetscInt, PetscR
 PETSC_INTERN PetscErrorCode KSPIDRSGuardDecide_Private(KSP, KSPIDRSColumn *);
 
 /* idrsrun.c */
-PETSC_INTERN PetscErrorCode KSPIDRSSetRun_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSChooseRun_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareCycle_Private(KSP, const KSPIDRSColumns *);

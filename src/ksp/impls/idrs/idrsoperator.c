@@ -4,8 +4,8 @@
 /* If rows are long, MatMult() is faster. Above this number of entries it saves more time than run "whole" does */
 #define IDRS_WHOLE_ENTRIES 524288
 
-/* KSPIDRSSetProduct_Private - Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it */
-PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp)
+/* KSPIDRSChooseProduct_Private - Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it */
+PetscErrorCode KSPIDRSChooseProduct_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
   const char  *why  = NULL;

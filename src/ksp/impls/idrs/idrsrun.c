@@ -415,10 +415,10 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 }
 
 /*
-   KSPIDRSSetRun_Private - Chooses the back end of the iterations, and the number of steps that the host launches before it waits
+   KSPIDRSChooseRun_Private - Chooses the back end of the iterations, and the number of steps that the host launches before it waits
    for a device: 0 if a monitor or test may need the solution of every iteration, or if a matvec takes much longer than the wait
 */
-PetscErrorCode KSPIDRSSetRun_Private(KSP ksp)
+PetscErrorCode KSPIDRSChooseRun_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
   PetscBool    streams;

@@ -1,15 +1,17 @@
-/* The setters and getters of KSPIDRS */
+/* The setters of KSPIDRS, and what a program may ask after a solve */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrssettings.h>
 
-/* The body of a getter */
-#define KSPIDRSGetSetting(ksp, member, to) \
-  do { \
-    KSP_IDRS *idrs; \
-\
-    IDRSUseData(ksp, KSPIDRS, idrs); \
-    *(to) = idrs->set.member; \
-  } while (0)
+/* KSPIDRSGetSettings_Private - Gets the settings of a solver of type KSPIDRS */
+PetscErrorCode KSPIDRSGetSettings_Private(KSP ksp, const KSPIDRSSettings **set)
+{
+  KSP_IDRS *idrs;
+
+  PetscFunctionBegin;
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *set = &idrs->set;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Checks a value of an enum, which is in 0 to `last` */
 #define KSPIDRSCheckEnum(ksp, type, value, last) \
@@ -86,9 +88,12 @@ PetscErrorCode KSPIDRSSetShadowSize(KSP ksp, PetscInt s)
 @*/
 PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
 {
+  KSP_IDRS *idrs;
+
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, s, s);
+  IDRSUseData(ksp, KSPIDRS, idrs);
+  *s = idrs->set.s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -162,7 +167,7 @@ PetscErrorCode KSPIDRSSetShadowVecs(KSP ksp, PetscInt s, Vec P[])
   another solve of this type, for example in its preconditioner, gets other entries from the same seed. With the shadow space of the
   outer solve it would return vectors on which the outer recurrence breaks down.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetShadowSeed()`, `KSPIDRSSetMaxRestarts()`
+.seealso: [](ch_ksp), `KSPIDRS`
 @*/
 PetscErrorCode KSPIDRSSetShadowSeed(KSP ksp, PetscInt seed)
 {
@@ -175,29 +180,6 @@ PetscErrorCode KSPIDRSSetShadowSeed(KSP ksp, PetscInt seed)
   PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", IDRSPrefix(ksp), seed);
   idrs->set.seed = seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSGetShadowSeed - Gets the seed of the hashed shadow space of `KSPIDRS`
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. seed - the seed
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetShadowSeed()`
-@*/
-PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, seed, seed);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -220,7 +202,7 @@ PetscErrorCode KSPIDRSGetShadowSeed(KSP ksp, PetscInt *seed)
   enlarged to its value at the angle with this cosine, which keeps the recurrence accurate {cite}`sleijpen:1995`. Values above 0.5
   may diverge on strong convection. Try 0.3 for central differences that make the operator nearly skew-symmetric.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMinimumCosine()`
+.seealso: [](ch_ksp), `KSPIDRS`
 @*/
 PetscErrorCode KSPIDRSSetMinimumCosine(KSP ksp, PetscReal cosine)
 {
@@ -233,29 +215,6 @@ PetscErrorCode KSPIDRSSetMinimumCosine(KSP ksp, PetscReal cosine)
   PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_cosine %g: must be in [0,1)", IDRSPrefix(ksp), (double)cosine);
   idrs->set.cosine = cosine;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSGetMinimumCosine - Gets the cosine below which `KSPIDRS` enlarges omega
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. cosine - the cosine
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetMinimumCosine()`
-@*/
-PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, cosine, cosine);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -278,7 +237,7 @@ PetscErrorCode KSPIDRSGetMinimumCosine(KSP ksp, PetscReal *cosine)
   recomputed from the iterate with one more matvec. This keeps residual and iterate consistent. Without reliable updating the method
   keeps one vector less.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetUpdateTolerance()`
+.seealso: [](ch_ksp), `KSPIDRS`
 @*/
 PetscErrorCode KSPIDRSSetUpdateTolerance(KSP ksp, PetscReal tol)
 {
@@ -295,51 +254,8 @@ PetscErrorCode KSPIDRSSetUpdateTolerance(KSP ksp, PetscReal tol)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  KSPIDRSGetUpdateTolerance - Gets the decrease of the residual norm that triggers a reliable update of `KSPIDRS`
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. tol - the tolerance
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetUpdateTolerance()`
-@*/
-PetscErrorCode KSPIDRSGetUpdateTolerance(KSP ksp, PetscReal *tol)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, updatetol, tol);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSSetMaxRestarts - Sets the maximum number of consecutive restarts of `KSPIDRS` after breakdowns without progress
-
-  Logically Collective
-
-  Input Parameters:
-+ ksp - the Krylov solver context
-- n   - number of restarts, not negative (default 10)
-
-  Options Database Key:
-. -ksp_idrs_max_restarts n - restarts after breakdowns
-
-  Level: intermediate
-
-  Note:
-  One more breakdown ends the solve with `KSP_DIVERGED_BREAKDOWN`. If the residual norm at a restart is at most half of the smallest
-  norm at earlier restarts, the count begins again, so `KSPIDRSGetCounts()` may return a larger number. Restarts after too much
-  growth of the residual norm, see `KSPIDRS`, are not limited, but n = 0 allows no restart at all.
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetMaxRestarts()`, `KSPIDRSGetCounts()`
-@*/
-PetscErrorCode KSPIDRSSetMaxRestarts(KSP ksp, PetscInt n)
+/* KSPIDRSSetMaxRestarts_Private - Sets the maximum number of consecutive restarts after breakdowns without progress */
+PetscErrorCode KSPIDRSSetMaxRestarts_Private(KSP ksp, PetscInt n)
 {
   KSP_IDRS *idrs;
 
@@ -350,29 +266,6 @@ PetscErrorCode KSPIDRSSetMaxRestarts(KSP ksp, PetscInt n)
   PetscCheck(n >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", IDRSPrefix(ksp), n);
   idrs->set.maxrestarts = n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSGetMaxRestarts - Gets the maximum number of consecutive restarts of `KSPIDRS` after breakdowns without progress
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. n - number of restarts
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetMaxRestarts()`
-@*/
-PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, maxrestarts, n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -400,7 +293,7 @@ PetscErrorCode KSPIDRSGetMaxRestarts(KSP ksp, PetscInt *n)
   of the recurrence; with the implementation vec they take two more reductions. A norm that rounding makes inaccurate is recomputed
   from its vector. On a GPU the host waits for the device in every iteration.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetSmoothing()`
+.seealso: [](ch_ksp), `KSPIDRS`
 @*/
 PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
 {
@@ -415,50 +308,8 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  KSPIDRSGetSmoothing - Gets whether `KSPIDRS` uses residual smoothing
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. smoothing - whether the residual is smoothed
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetSmoothing()`
-@*/
-PetscErrorCode KSPIDRSGetSmoothing(KSP ksp, PetscBool *smoothing)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, smoothing, smoothing);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSSetImplementation - Sets the back end that runs the vector operations of `KSPIDRS`
-
-  Logically Collective
-
-  Input Parameters:
-+ ksp            - the Krylov solver context
-- implementation - the back end (default `KSP_IDRS_AUTO`)
-
-  Options Database Key:
-. -ksp_idrs_implementation (auto|vec|host|cuda) - the back end
-
-  Level: intermediate
-
-  Note:
-  `KSP_IDRS_AUTO` selects the fastest back end that can run on the vectors of the system; `-ksp_view` shows it, and why no faster
-  one runs. If a back end is set by name and cannot run, `KSPSetUp()` reports an error.
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetImplementation()`, `KSPIDRSImplementation`
-@*/
-PetscErrorCode KSPIDRSSetImplementation(KSP ksp, KSPIDRSImplementation implementation)
+/* KSPIDRSSetImplementation_Private - Sets the back end of the vector operations */
+PetscErrorCode KSPIDRSSetImplementation_Private(KSP ksp, KSPIDRSImplementation implementation)
 {
   KSP_IDRS *idrs;
 
@@ -472,67 +323,8 @@ PetscErrorCode KSPIDRSSetImplementation(KSP ksp, KSPIDRSImplementation implement
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  KSPIDRSGetImplementation - Gets the back end set with `KSPIDRSSetImplementation()`
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. implementation - the back end
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetImplementation()`
-@*/
-PetscErrorCode KSPIDRSGetImplementation(KSP ksp, KSPIDRSImplementation *implementation)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, implementation, implementation);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSSetCommunication - Sets the communication of the reductions of `KSPIDRS` between GPUs
-
-  Logically Collective
-
-  Input Parameters:
-+ ksp           - the Krylov solver context
-- communication - MPI, NCCL, mapped memory, or automatic choice (default `KSP_IDRS_COMMUNICATION_AUTO`)
-
-  Options Database Key:
-. -ksp_idrs_communication (auto|mpi|nccl|peer) - communication of reductions between GPUs
-
-  Level: intermediate
-
-  Notes:
-  With NCCL the sums of a reduction go from GPU to GPU and the scalars stay on the GPUs, so the host launches matvecs ahead as on
-  one GPU. NCCL needs one GPU for each process, and a library built with NCCL. With MPI the sums go through the hosts, which wait
-  for them in every iteration. On one process the setting has no effect.
-
-  `KSP_IDRS_COMMUNICATION_PEER` is for processes of one node, at most 32, whose GPUs can map each other's memory (NVLink, or PCI
-  Express with peer access). The kernel of a projection then writes its sums into the memory of all GPUs and adds up the sums that
-  it receives, without a kernel for the reduction. With the products `KSP_IDRS_PRODUCT_CSR` and `KSP_IDRS_PRODUCT_SLICED` the
-  kernels of a matvec also do the halo exchange in this way, without a scatter. If processes share a GPU, use CUDA's MPS; without it
-  their kernels run in turn.
-
-  If NCCL or mapped memory is set by name and cannot be used on several processes, the solver reports an error.
-
-  `KSP_IDRS_COMMUNICATION_AUTO` uses mapped memory if reductions and matvecs can use it and each process has its own GPU. Otherwise,
-  with PETSc 3.26, it uses NCCL if the scatter of the operator, from `MatGetMultPetscSF()`, is of type `PETSCSFNCCL` (option
-  `-sf_type nccl`) and NCCL can be used, else MPI. `-ksp_view` shows the choice and the reason. For NCCL with operators without such
-  a scatter, for example shell matrices, and with older releases of PETSc, set `KSP_IDRS_COMMUNICATION_NCCL`.
-
-  The option `-petscidrs_nccl_timeout <600>` of the library bounds the seconds that the host waits for other GPUs, see
-  `KSPIDRSRegister()`.
-
-.seealso: [](ch_ksp), `KSPIDRS`, `PETSCSFNCCL`, `KSPIDRSGetCommunication()`, `KSPIDRSCommunication`
-@*/
-PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communication)
+/* KSPIDRSSetCommunication_Private - Sets the communication of reductions between GPUs */
+PetscErrorCode KSPIDRSSetCommunication_Private(KSP ksp, KSPIDRSCommunication communication)
 {
   KSP_IDRS *idrs;
 
@@ -545,65 +337,8 @@ PetscErrorCode KSPIDRSSetCommunication(KSP ksp, KSPIDRSCommunication communicati
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  KSPIDRSGetCommunication - Gets the communication of reductions between GPUs set with `KSPIDRSSetCommunication()`
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. communication - MPI, NCCL, mapped memory, or automatic choice
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetCommunication()`
-@*/
-PetscErrorCode KSPIDRSGetCommunication(KSP ksp, KSPIDRSCommunication *communication)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, communication, communication);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSSetProduct - Sets the back end that computes the matvecs of the iterations of `KSPIDRS`
-
-  Logically Collective
-
-  Input Parameters:
-+ ksp     - the Krylov solver context
-- product - PETSc's `MatMult()`, a product of this library, or automatic choice (default `KSP_IDRS_PRODUCT_AUTO`)
-
-  Options Database Key:
-. -ksp_idrs_product (auto|mat|csr|sliced) - back end of the matvecs
-
-  Level: intermediate
-
-  Notes:
-  The products csr and sliced are for operators of type `MATAIJCUSPARSE` with the vectors on the GPU and preconditioning from the
-  right, not for transposed solves. On several processes they need PETSc 3.26. Their kernels also compute the inner products of an
-  iteration, so that the vector is not read again.
-
-  Product csr uses the arrays of the matrix. Product sliced uses a copy on the GPU of about 0.85 times the size of the matrix. New
-  values are copied at the next solve; a new nonzero pattern makes a new copy. If there is no memory for the copy, csr runs.
-  `KSPReset()` frees the copies.
-
-  `KSP_IDRS_PRODUCT_AUTO` chooses sliced, unless more than a quarter of its copy would be padding, the copy would take more than
-  half of the free memory, or the last three operators were changed after fewer than 30 matvecs each. Otherwise it chooses csr. It
-  chooses `MatMult()` if neither can run, if one row is so long that it determines the time of a product, or if rows have more than
-  12 entries on average. `-ksp_view` shows the choice and the reason. A product that is set by name and cannot run is an error.
-
-  Simultaneous right-hand sides use products with several columns, see `KSPIDRSProduct`.
-
-  `MatMult()` always computes the matvecs of verifications, first residuals and reliable updates, so that verification does not
-  depend on these kernels. Only reliable updates of several right-hand sides have a product with several columns.
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetProduct()`, `KSPIDRSProduct`
-@*/
-PetscErrorCode KSPIDRSSetProduct(KSP ksp, KSPIDRSProduct product)
+/* KSPIDRSSetProduct_Private - Sets the back end of the matvecs */
+PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp, KSPIDRSProduct product)
 {
   KSP_IDRS *idrs;
 
@@ -616,66 +351,8 @@ PetscErrorCode KSPIDRSSetProduct(KSP ksp, KSPIDRSProduct product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  KSPIDRSGetProduct - Gets the back end of the matvecs set with `KSPIDRSSetProduct()`
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. product - the back end
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetProduct()`
-@*/
-PetscErrorCode KSPIDRSGetProduct(KSP ksp, KSPIDRSProduct *product)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, product, product);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSSetRun - Sets the back end that runs the iterations of `KSPIDRS`
-
-  Logically Collective
-
-  Input Parameters:
-+ ksp - the Krylov solver context
-- run - step by step, many steps in one kernel, or automatic choice (default `KSP_IDRS_RUN_AUTO`)
-
-  Options Database Key:
-. -ksp_idrs_run (auto|steps|whole) - back end of the iterations
-
-  Level: intermediate
-
-  Notes:
-  On small systems a GPU needs more time to launch kernels than to run them. With `KSP_IDRS_RUN_WHOLE` one kernel makes many
-  iterations, with matvecs, inner products, vector operations and reliable updates. It ends when the convergence test may end the
-  solve, or after a failure; then the host continues. `MatMult()` verifies b - Ax. History and monitors get the norms of all
-  iterations after the kernel has ended. The residuals differ from those of single steps by rounding errors, and are reproducible.
-
-  It needs one process, an operator of type `MATAIJCUSPARSE` with the vectors on the GPU, no preconditioner, `PCJACOBI` or `PCPOLY`
-  from the right, at most 16 hashed shadow vectors, one of the products of `KSPIDRSSetProduct()`, `KSPConvergedDefault()` or
-  `KSPConvergedSkip()`, and monitors that do not ask for the solution.
-
-  On GPUs of compute capability 9.0 the system stays in shared memory while the kernel runs if it fits, which is faster. If it does
-  not fit, the matrix is in global memory. If the vectors do not fit either, one panel is also in global memory, with at most 8
-  shadow vectors. `-ksp_view` shows this.
-
-  `KSPMatSolve()` runs several such kernels at the same time, see `KSPIDRSSetWidth()`.
-
-  `KSP_IDRS_RUN_AUTO` chooses it for systems that fit in shared memory, and for other matrices with up to 1048576 nonzeros
-  (524288 if their rows are so long that `MatMult()` is faster), if it can run and no row is so long that it determines the time of
-  a product. `-ksp_view` shows the choice and the reason. If `KSP_IDRS_RUN_WHOLE` is set and cannot run, the solve is an error.
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRun()`, `KSPIDRSRun`, `KSPIDRSSetProduct()`
-@*/
-PetscErrorCode KSPIDRSSetRun(KSP ksp, KSPIDRSRun run)
+/* KSPIDRSSetRun_Private - Sets what runs the iterations */
+PetscErrorCode KSPIDRSSetRun_Private(KSP ksp, KSPIDRSRun run)
 {
   KSP_IDRS *idrs;
 
@@ -685,29 +362,6 @@ PetscErrorCode KSPIDRSSetRun(KSP ksp, KSPIDRSRun run)
   IDRSTryData(ksp, KSPIDRS, idrs);
   KSPIDRSCheckEnum(ksp, Run, run, KSP_IDRS_RUN_WHOLE);
   idrs->set.run = run;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSGetRun - Gets the back end of the iterations set with `KSPIDRSSetRun()`
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. run - the back end
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetRun()`
-@*/
-PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, run, run);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -735,7 +389,7 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
   residual norm when the panels are applied to the new right-hand side. After 0.6 of the expected iterations it looks at the norm
   once more. If the norm has not fallen by a quarter of the expected digits, the solve restarts with the next seed. After such a
   failure, or another restart, the next 10 solves do not recycle, after a second failure the next 20, and so on. It needs s >= 2 and
-  residual norms, so it does nothing with `KSP_NORM_NONE`. With explicit shadow vectors, or with 0 in `KSPIDRSSetMaxRestarts()`, it
+  residual norms, so it does nothing with `KSP_NORM_NONE`. With explicit shadow vectors, or with 0 in `-ksp_idrs_max_restarts`, it
   does not restart. `-ksp_view` and `-info` show the decisions.
 
   `KSP_IDRS_RECYCLE_ALWAYS` recycles whenever there are panels for the same shadow space. It only refuses panels with which the
@@ -762,8 +416,7 @@ PetscErrorCode KSPIDRSGetRun(KSP ksp, KSPIDRSRun *run)
 
   Recycling in single precision has not been measured.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetRecycle()`, `KSPIDRSResetRecycle()`, `KSPIDRSRecycle`, `KSPSetInitialGuessNonzero()`,
-          `KSPGuess`
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSResetRecycle()`, `KSPIDRSRecycle`, `KSPSetInitialGuessNonzero()`, `KSPGuess`
 @*/
 PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
 {
@@ -778,29 +431,6 @@ PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
              "KSPIDRSSetRecycle() is called inside KSPSolve(): call it between solves");
   if (recycle == KSP_IDRS_RECYCLE_NEVER) PetscCall(KSPIDRSForgetPanels_Private(ksp));
   idrs->set.recycle = recycle;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSGetRecycle - Gets when a solve with `KSPIDRS` recycles, as set with `KSPIDRSSetRecycle()`
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. recycle - never, automatically, or always
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetRecycle()`
-@*/
-PetscErrorCode KSPIDRSGetRecycle(KSP ksp, KSPIDRSRecycle *recycle)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, recycle, recycle);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -852,7 +482,7 @@ PetscErrorCode KSPIDRSResetRecycle(KSP ksp)
   Note:
   `-ksp_view` prints the same numbers.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetMaxRestarts()`, `KSPIDRSSetUpdateTolerance()`
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetUpdateTolerance()`
 @*/
 PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions, PetscInt *updates, PetscInt *restarts)
 {
@@ -868,42 +498,8 @@ PetscErrorCode KSPIDRSGetCounts(KSP ksp, PetscInt *matvecs, PetscInt *reductions
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  KSPIDRSSetWidth - Sets the number of right-hand sides for which `KSPMatSolve()` solves at the same time with `KSPIDRS`
-
-  Logically Collective
-
-  Input Parameters:
-+ ksp   - the Krylov solver context
-- width - number of right-hand sides, 1 to 16 (default 16)
-
-  Options Database Key:
-. -ksp_idrs_width width - right-hand sides at the same time
-
-  Level: intermediate
-
-  Notes:
-  Each right-hand side has its own recurrence, tolerance and restarts, and needs 2s+5 vectors. Simultaneous right-hand sides share
-  products, which read the operator once, reductions, and, on a GPU, kernels. The next right-hand side replaces a completed one. The
-  first `KSPMatSolve()` allocates the memory, and `KSPReset()` frees it. On a GPU products of a matrix with more than 12 entries per
-  row need one more vector each, rounded up to a power of two. If the GPU runs out of memory, the error message states the largest
-  width that fits. If GPUs map each other's memory, there are also 32 messages of 16 bytes for each entry of the halo, for any
-  width.
-
-  With a width of 1 `KSPSolve()` solves for one right-hand side after another. The same happens if the iterate of each is needed:
-  with a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()`, a monitor other than `-ksp_monitor` and
-  `-ksp_monitor_short`, residual smoothing, `KSPGuess`, functions that are called before or after each solve, or an operator of
-  type `MATMFFD`. `-ksp_view` shows the reason.
-
-  On one process with one GPU each right-hand side of a small system has one kernel for many iterations, see `KSPIDRSSetRun()`.
-  These kernels run at the same time, each on a part of the multiprocessors. The number of simultaneous right-hand sides is the
-  first of `width`, half of it, and so on, that fits. The next ones begin when all of these have ended. If two do not fit, but one
-  fits with all its vectors, and if s >= 4 and a panel has more than 400 000 entries, one right-hand side is solved after another,
-  because that is faster. Larger systems share the kernels of each step.
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`, `KSPSetMatSolveBatchSize()`
-@*/
-PetscErrorCode KSPIDRSSetWidth(KSP ksp, PetscInt width)
+/* KSPIDRSSetWidth_Private - Sets the number of right-hand sides that KSPMatSolve() solves at the same time */
+PetscErrorCode KSPIDRSSetWidth_Private(KSP ksp, PetscInt width)
 {
   KSP_IDRS *idrs;
 
@@ -914,29 +510,6 @@ PetscErrorCode KSPIDRSSetWidth(KSP ksp, PetscInt width)
   PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", IDRSPrefix(ksp), width, IDRS_MAX_WIDTH);
   idrs->set.width = width;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSGetWidth - Gets the number of right-hand sides for which `KSPMatSolve()` solves at the same time with `KSPIDRS`
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. width - number of right-hand sides
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetWidth()`
-@*/
-PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, width, width);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -956,7 +529,7 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 
   Notes:
   A block recurrence searches the solution of each right-hand side in the space of all of them. Its coefficients are m x m
-  matrices, where m is the rank of the first residuals, at most the width of `KSPIDRSSetWidth()`. If convergence is slow, it needs
+  matrices, where m is the rank of the first residuals, at most the width of `-ksp_idrs_width`. If convergence is slow, it needs
   far fewer matvecs: 0.2 to 0.45 times as many on two-dimensional problems with 8 or 16 right-hand sides. If convergence is fast,
   as on three-dimensional problems, it needs as many. Memory-bound vector operations cost the same. Linearly dependent right-hand
   sides cost nothing. In single precision rounding errors grow too fast.
@@ -972,9 +545,9 @@ PetscErrorCode KSPIDRSGetWidth(KSP ksp, PetscInt *width)
 
   `KSPMatSolve()` reports an error for a width of 1, more than 1024 shadow vectors (s times the width), residual smoothing,
   `KSP_IDRS_RUN_WHOLE`, and explicit shadow vectors, because their number s m is known only during the solve. If right-hand sides
-  are solved one after another, see `KSPIDRSSetWidth()`, this option has no effect, and `-ksp_view` shows the reason.
+  are solved one after another, this option has no effect, and `-ksp_view` shows the reason.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetBlock()`, `KSPIDRSSetWidth()`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`
 @*/
 PetscErrorCode KSPIDRSSetBlock(KSP ksp, PetscBool block)
 {
@@ -985,29 +558,6 @@ PetscErrorCode KSPIDRSSetBlock(KSP ksp, PetscBool block)
   PetscValidLogicalCollectiveBool(ksp, block, 2);
   IDRSTryData(ksp, KSPIDRS, idrs);
   idrs->set.block = block;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  KSPIDRSGetBlock - Gets whether simultaneous right-hand sides of `KSPMatSolve()` with `KSPIDRS` have one block recurrence
-
-  Not Collective
-
-  Input Parameter:
-. ksp - the Krylov solver context
-
-  Output Parameter:
-. block - `PETSC_TRUE` for one block recurrence
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetBlock()`
-@*/
-PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
-{
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  KSPIDRSGetSetting(ksp, block, block);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1032,7 +582,7 @@ PetscErrorCode KSPIDRSGetBlock(KSP ksp, PetscBool *block)
   `KSPGetResidualNorm()` the largest norm. With `KSPSetMatSolveBatchSize()` all of these, and these arrays, belong to the last
   batch. The arrays belong to the solver, and are valid until the next solve.
 
-.seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetWidth()`, `KSPMatSolve()`, `KSPGetConvergedReason()`
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPMatSolve()`, `KSPGetConvergedReason()`
 @*/
 PetscErrorCode KSPIDRSGetColumnResults(KSP ksp, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
                                        const PetscReal *norms[])
@@ -1049,30 +599,20 @@ PetscErrorCode KSPIDRSGetColumnResults(KSP ksp, PetscInt *n, const KSPConvergedR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes the setter and the getter of a setting */
-#define KSPIDRSCompose(ksp, compose, setting) \
-  IDRSCompose(ksp, compose, KSPIDRSSet##setting); \
-  IDRSCompose(ksp, compose, KSPIDRSGet##setting)
-
-/* KSPIDRSComposeSetters_Private - Composes the functions above with the KSP, or removes them */
+/* KSPIDRSComposeSetters_Private - Composes the public functions above with the KSP, or removes them */
 PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
 {
   PetscFunctionBegin;
-  KSPIDRSCompose(ksp, compose, ShadowSize);
+  IDRSCompose(ksp, compose, KSPIDRSSetShadowSize);
+  IDRSCompose(ksp, compose, KSPIDRSGetShadowSize);
   IDRSCompose(ksp, compose, KSPIDRSSetShadowVecs);
-  KSPIDRSCompose(ksp, compose, ShadowSeed);
-  KSPIDRSCompose(ksp, compose, MinimumCosine);
-  KSPIDRSCompose(ksp, compose, UpdateTolerance);
-  KSPIDRSCompose(ksp, compose, Width);
-  KSPIDRSCompose(ksp, compose, Block);
+  IDRSCompose(ksp, compose, KSPIDRSSetShadowSeed);
+  IDRSCompose(ksp, compose, KSPIDRSSetMinimumCosine);
+  IDRSCompose(ksp, compose, KSPIDRSSetUpdateTolerance);
+  IDRSCompose(ksp, compose, KSPIDRSSetSmoothing);
+  IDRSCompose(ksp, compose, KSPIDRSSetBlock);
   IDRSCompose(ksp, compose, KSPIDRSGetColumnResults);
-  KSPIDRSCompose(ksp, compose, MaxRestarts);
-  KSPIDRSCompose(ksp, compose, Smoothing);
-  KSPIDRSCompose(ksp, compose, Implementation);
-  KSPIDRSCompose(ksp, compose, Communication);
-  KSPIDRSCompose(ksp, compose, Product);
-  KSPIDRSCompose(ksp, compose, Run);
-  KSPIDRSCompose(ksp, compose, Recycle);
+  IDRSCompose(ksp, compose, KSPIDRSSetRecycle);
   IDRSCompose(ksp, compose, KSPIDRSResetRecycle);
   IDRSCompose(ksp, compose, KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -22,25 +22,20 @@ static PetscErrorCode BJIDRSSetInner(PC pc, KSP inner)
 }
 
 /* Checks that settings that only affect solves with KSPIDRS itself are all auto */
-static PetscErrorCode BJIDRSCheckChoices(KSP inner)
+static PetscErrorCode BJIDRSCheckChoices(KSP inner, const KSPIDRSSettings *set)
 {
-  struct {
+  const struct {
     const char *option, *const *values;
     int value;
   } choices[] = {
-    {"implementation", KSPIDRSImplementations, 0},
-    {"communication",  KSPIDRSCommunications,  0},
-    {"product",        KSPIDRSProducts,        0},
-    {"run",            KSPIDRSRuns,            0},
-    {"recycle",        KSPIDRSRecycles,        0}
+    {"implementation", KSPIDRSImplementations, (int)set->implementation},
+    {"communication",  KSPIDRSCommunications,  (int)set->communication },
+    {"product",        KSPIDRSProducts,        (int)set->product       },
+    {"run",            KSPIDRSRuns,            (int)set->run           },
+    {"recycle",        KSPIDRSRecycles,        (int)set->recycle       }
   };
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSGetImplementation(inner, (KSPIDRSImplementation *)&choices[0].value));
-  PetscCall(KSPIDRSGetCommunication(inner, (KSPIDRSCommunication *)&choices[1].value));
-  PetscCall(KSPIDRSGetProduct(inner, (KSPIDRSProduct *)&choices[2].value));
-  PetscCall(KSPIDRSGetRun(inner, (KSPIDRSRun *)&choices[3].value));
-  PetscCall(KSPIDRSGetRecycle(inner, (KSPIDRSRecycle *)&choices[4].value));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(choices); i++)
     PetscCheck(!choices[i].value, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_%s %s: PCBJIDRS has no choice of these",
                ((PetscObject)inner)->prefix, choices[i].option, choices[i].values[choices[i].value]);
@@ -50,9 +45,10 @@ static PetscErrorCode BJIDRSCheckChoices(KSP inner)
 /* Checks that the inner KSP has no setting that the solves of the systems do not support */
 static PetscErrorCode BJIDRSCheckInner(KSP inner)
 {
-  const char *prefix = ((PetscObject)inner)->prefix;
-  PetscBool   idrs, diagonal, smoothing;
-  PC          pc;
+  const char            *prefix = ((PetscObject)inner)->prefix;
+  const KSPIDRSSettings *set;
+  PetscBool              idrs, diagonal;
+  PC                     pc;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPIDRS, &idrs));
@@ -79,17 +75,17 @@ static PetscErrorCode BJIDRSCheckInner(KSP inner)
              "-%sksp_error_if_not_converged: see PCBJIDRSGetResults(), and PCSetErrorIfFailure()", prefix);
   PetscCheck(!inner->numbermonitors, PETSC_COMM_SELF, PETSC_ERR_SUP,
              "-%sksp_monitor: PCBJIDRS calls no monitors for its blocks; see PCBJIDRSGetResults()", prefix);
-  PetscCall(KSPIDRSGetSmoothing(inner, &smoothing));
-  PetscCheck(!smoothing, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_smoothing: PCBJIDRS does not smooth residuals", prefix);
-  PetscCall(BJIDRSCheckChoices(inner));
+  PetscCall(KSPIDRSGetSettings_Private(inner, &set));
+  PetscCheck(!set->smoothing, PETSC_COMM_SELF, PETSC_ERR_SUP, "-%sksp_idrs_smoothing: PCBJIDRS does not smooth residuals", prefix);
+  PetscCall(BJIDRSCheckChoices(inner, set));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* BJIDRSGetLimits_Private - Gets the settings of the solves from the inner KSP */
 PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
 {
-  KSP      inner;
-  PetscInt seed;
+  const KSPIDRSSettings *set;
+  KSP                    inner;
 
   PetscFunctionBegin;
   PetscCall(PCBJIDRSGetKSP(pc, &inner));
@@ -97,15 +93,15 @@ PetscErrorCode BJIDRSGetLimits_Private(PC pc, IDRSSystemLimits *limits)
   PetscCall(KSPGetTolerances(inner, &limits->rtol, &limits->abstol, NULL, &limits->maxits));
   /* without a test all systems make maxits steps */
   if (inner->normtype_set == KSP_NORM_NONE || inner->converged == KSPConvergedSkip) limits->rtol = -1.0;
-  PetscCall(KSPIDRSGetShadowSize(inner, &limits->s));
+  PetscCall(KSPIDRSGetSettings_Private(inner, &set));
+  limits->s = set->s;
   PetscCheck(limits->s <= IDRS_SYSTEM_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS supports at most %d shadow vectors", ((PetscObject)inner)->prefix,
              limits->s, IDRS_SYSTEM_MAX_S);
-  PetscCall(KSPIDRSGetShadowSeed(inner, &seed));
-  PetscCall(KSPIDRSGetMinimumCosine(inner, &limits->cosine));
-  PetscCall(KSPIDRSGetMaxRestarts(inner, &limits->maxrestarts));
-  limits->seed   = (uint64_t)seed;
-  limits->growth = limits->maxrestarts ? IDRS_MAX_GROWTH : PETSC_MAX_REAL;
+  limits->seed        = (uint64_t)set->seed;
+  limits->cosine      = set->cosine;
+  limits->maxrestarts = set->maxrestarts;
+  limits->growth      = set->maxrestarts ? IDRS_MAX_GROWTH : PETSC_MAX_REAL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

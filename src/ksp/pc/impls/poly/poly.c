@@ -721,12 +721,13 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PC poly options");
   IDRSOption(Int, pc, "-pc_poly_degree", "Products of an application, and of the operator after it", PCPolySetDegree, poly->degree);
-  IDRSOptionEnum(pc, "-pc_poly_roots", "Source of the roots", PCPolySetRootsType, PCPolyRootsTypes, poly->type);
-  IDRSOption(Int, pc, "-pc_poly_seed", "Seed of the random start vector", PCPolySetSeed, poly->seed);
-  IDRSOptionEnum(pc, "-pc_poly_precision", "Precision of the values of the copy", PCPolySetPrecision, PCPolyPrecisions,
+  IDRSOptionEnum(pc, "-pc_poly_roots", "Source of the roots", PCPolySetRootsType_Private, PCPolyRootsTypes, poly->type);
+  IDRSOption(Int, pc, "-pc_poly_seed", "Seed of the random start vector", PCPolySetSeed_Private, poly->seed);
+  IDRSOptionEnum(pc, "-pc_poly_precision", "Precision of the values of the copy", PCPolySetPrecision_Private, PCPolyPrecisions,
                  poly->precision);
-  IDRSOptionEnum(pc, "-pc_poly_scaling", "Scaling and permutation of the matrix", PCPolySetScaling, PCPolyScalings, poly->scaling);
-  IDRSOption(Bool, pc, "-pc_poly_reuse", "Keep the polynomial when the matrix changes", PCPolySetReuse, poly->reuse);
+  IDRSOptionEnum(pc, "-pc_poly_scaling", "Scaling and permutation of the matrix", PCPolySetScaling_Private, PCPolyScalings,
+                 poly->scaling);
+  IDRSOption(Bool, pc, "-pc_poly_reuse", "Keep the polynomial when the matrix changes", PCPolySetReuse_Private, poly->reuse);
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -769,12 +770,12 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 
   Options Database Keys:
 + -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
-. -pc_poly_roots (gmres|chebyshev|neumann|user) - source of the roots (default gmres), see `PCPolySetRootsType()`
-. -pc_poly_seed seed                          - seed of the random start vector (default 0), see `PCPolySetSeed()`
+. -pc_poly_roots (gmres|chebyshev|neumann|user) - source of the roots (default gmres)
+. -pc_poly_seed seed                          - seed of the random start vector (default 0)
 . -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see
-    `PCPolySetPrecision()`
-. -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto), see `PCPolySetScaling()`
-- -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false), see `PCPolySetReuse()`
+    `-pc_poly_precision`
+. -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto)
+- -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false)
 
   Level: beginner
 
@@ -800,7 +801,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   If the diagonal is weak, a maximum product matching may be needed for convergence: with
   $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is
   the diagonal of $\tilde A$, whose entries have modulus 1. The Krylov method still works with A, and its residual is b - Ax. By
-  default the set-up decides: see `PCPolySetScaling()`. For a system that you do not know well, begin with `-ksp_type idrs
+  default the set-up decides:. For a system that you do not know well, begin with `-ksp_type idrs
   -pc_type poly -pc_poly_degree 16`, and if it does not converge add `-ksp_idrs_s 8`.
 
   In a row with |a_ii| <= 2e-4 max_j |a_ij| the diagonal entry counts as zero: D has max_j |a_ij| there, or 1 in a row of zeros.
@@ -847,9 +848,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   Nachtigal, L. Reichel and L.N. Trefethen, A hybrid GMRES algorithm for nonsymmetric linear systems, SIAM J. Matrix Anal. Appl. 13
   (1992)
 
-.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`, `PCPolySetDegree()`,
-          `PCPolySetRootsType()`, `PCPolySetRoots()`, `PCPolySetSeed()`, `PCPolySetPrecision()`, `PCPolySetScaling()`,
-          `PCPolySetReuse()`, `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
+.seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`,
+          `PCPolySetDegree()`, `PCPolySetRoots()`, `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
 M*/
 PetscErrorCode PCCreate_Poly(PC pc)
 {

@@ -74,27 +74,8 @@ PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  PCPolySetRootsType - Sets the source of the roots of the residual polynomial of `PCPOLY`
-
-  Logically Collective
-
-  Input Parameters:
-+ pc   - the preconditioner context
-- type - the type of the roots (default `PC_POLY_ROOTS_GMRES`)
-
-  Options Database Key:
-. -pc_poly_roots (gmres|chebyshev|neumann|user) - the type of the roots
-
-  Level: intermediate
-
-  Note:
-  Chebyshev polynomials need real and positive eigenvalues, and the Neumann series a dominant diagonal. Both diverge if convection
-  is strong. `PC_POLY_ROOTS_USER` needs an earlier call of `PCPolySetRoots()`.
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyRootsType`, `PCPolyGetRootsType()`, `PCPolySetRoots()`
-@*/
-PetscErrorCode PCPolySetRootsType(PC pc, PCPolyRootsType type)
+/* PCPolySetRootsType_Private - Sets the source of the roots */
+PetscErrorCode PCPolySetRootsType_Private(PC pc, PCPolyRootsType type)
 {
   PC_Poly *poly;
 
@@ -108,32 +89,6 @@ PetscErrorCode PCPolySetRootsType(PC pc, PCPolyRootsType type)
              "-%spc_poly_roots user: there are no roots; call PCPolySetRoots() first", IDRSPrefix(pc));
   if (type != poly->type) PCPolyChanged_Private(pc);
   poly->type = type;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolyGetRootsType - Gets the source of the roots of `PCPOLY`, as set with `PCPolySetRootsType()`
-
-  Not Collective
-
-  Input Parameter:
-. pc - the preconditioner context
-
-  Output Parameter:
-. type - the type of the roots
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetRootsType()`
-@*/
-PetscErrorCode PCPolyGetRootsType(PC pc, PCPolyRootsType *type)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  IDRSUseData(pc, PCPOLY, poly);
-  *type = poly->type;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -159,7 +114,7 @@ PetscErrorCode PCPolyGetRootsType(PC pc, PCPolyRootsType *type)
   The arrays are copied. The function also sets the type `PC_POLY_ROOTS_USER`. The set-up does not check the polynomial then;
   `-ksp_view` shows its residual for the start vector.
 
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`, `PCPolySetRootsType()`
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`
 @*/
 PetscErrorCode PCPolySetRoots(PC pc, PetscInt n, const PetscReal re[], const PetscReal im[])
 {
@@ -225,26 +180,8 @@ PetscErrorCode PCPolyGetRoots(PC pc, PetscInt *n, const PetscReal *re[], const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  PCPolySetSeed - Sets the seed of the random start vector of `PCPOLY`
-
-  Logically Collective
-
-  Input Parameters:
-+ pc   - the preconditioner context
-- seed - the seed, not negative (default 0)
-
-  Options Database Key:
-. -pc_poly_seed seed - the seed
-
-  Level: intermediate
-
-  Note:
-  The start vector is the same on any number of processes, if the type of the vectors supports `VecGetArray()`.
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetSeed()`
-@*/
-PetscErrorCode PCPolySetSeed(PC pc, PetscInt seed)
+/* PCPolySetSeed_Private - Sets the seed of the random start vector */
+PetscErrorCode PCPolySetSeed_Private(PC pc, PetscInt seed)
 {
   PC_Poly *poly;
 
@@ -259,58 +196,8 @@ PetscErrorCode PCPolySetSeed(PC pc, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  PCPolyGetSeed - Gets the seed of the random start vector of `PCPOLY`
-
-  Not Collective
-
-  Input Parameter:
-. pc - the preconditioner context
-
-  Output Parameter:
-. seed - the seed
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetSeed()`
-@*/
-PetscErrorCode PCPolyGetSeed(PC pc, PetscInt *seed)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  IDRSUseData(pc, PCPOLY, poly);
-  *seed = poly->seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolySetPrecision - Sets the precision of the values that `PCPOLY` multiplies by
-
-  Logically Collective
-
-  Input Parameters:
-+ pc        - the preconditioner context
-- precision - the precision (default `PC_POLY_PRECISION_HALF`)
-
-  Options Database Key:
-. -pc_poly_precision (half|single|double) - the precision
-
-  Level: intermediate
-
-  Notes:
-  The preconditioner multiplies by a copy of the matrix whose values are rounded. Vectors keep the precision of `PetscScalar`, so
-  the preconditioner stays a linear operator, and the Krylov method multiplies by the matrix itself: the solution is as accurate as
-  with any other precision.
-
-  The set-up chooses a wider precision if values are not finite in a narrower one, or if the polynomial reduces its start vector
-  less than predicted. If there is no copy for a matrix or its vectors,
-  `MatMult()` is used, and `-ksp_view` shows the reason.
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyPrecision`, `PCPolyGetPrecision()`
-@*/
-PetscErrorCode PCPolySetPrecision(PC pc, PCPolyPrecision precision)
+/* PCPolySetPrecision_Private - Sets the precision of the values of the copy */
+PetscErrorCode PCPolySetPrecision_Private(PC pc, PCPolyPrecision precision)
 {
   PC_Poly *poly;
 
@@ -325,70 +212,8 @@ PetscErrorCode PCPolySetPrecision(PC pc, PCPolyPrecision precision)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  PCPolyGetPrecision - Gets the precision set with `PCPolySetPrecision()`
-
-  Not Collective
-
-  Input Parameter:
-. pc - the preconditioner context
-
-  Output Parameter:
-. precision - the precision
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetPrecision()`
-@*/
-PetscErrorCode PCPolyGetPrecision(PC pc, PCPolyPrecision *precision)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  IDRSUseData(pc, PCPOLY, poly);
-  *precision = poly->precision;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolySetScaling - Sets the scaling and permutation of the matrix in `PCPOLY`
-
-  Logically Collective
-
-  Input Parameters:
-+ pc      - the preconditioner context
-- scaling - the scaling (default `PC_POLY_SCALING_AUTO`)
-
-  Options Database Key:
-. -pc_poly_scaling (auto|none|diagonal|matching) - the scaling
-
-  Level: intermediate
-
-  Notes:
-  With `PC_POLY_SCALING_DIAGONAL` the polynomial is one of $D^{-1}A$, where D is the diagonal of A. Use it if the diagonal
-  dominates.
-
-  With `PC_POLY_SCALING_MATCHING` the polynomial is one of $D^{-1}\tilde A$, $\tilde A = P D_r A D_c$, where the permutation P and
-  the scalings $D_r$ and $D_c$ come from `MatGetMatching()`. The preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$.
-  Use it if the matrix has zero or small diagonal entries, or rows or unknowns of very different magnitudes. It needs a matrix of
-  type `MATAIJ` or a type derived from it; with another type the set-up reports an error. On several processes each process matches
-  its diagonal block. The matching is computed on the host.
-
-  If only the values of the matrix change, the set-up keeps the permutation and adapts the scalings, as long as no scaled entry is
-  larger than 2. Otherwise it computes a new matching.
-
-  `PC_POLY_SCALING_AUTO` scales by the diagonal if no row has an entry that is more than ten times as large as its diagonal entry,
-  if the type of the matrix does not support a matching, or if the roots are given by `PCPolySetRoots()`. Otherwise the set-up
-  computes the polynomials for both scalings, which takes up to three times as long. It keeps the polynomial that reduces the random
-  start vector more. This choice does not always need fewer matvecs. The choice is kept for new values in the same pattern, until
-  the permutation does not suit them. `-ksp_view` shows the choice, and `-info` the two residuals. The computation of the matching
-  may be slow, for example with random values. It is stopped after about 5 seconds plus half a microsecond per entry, and the
-  diagonal is used. With `PC_POLY_SCALING_MATCHING` the time is not limited.
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolyGetScaling()`, `MatGetMatching()`, `PCMATCHING`
-@*/
-PetscErrorCode PCPolySetScaling(PC pc, PCPolyScaling scaling)
+/* PCPolySetScaling_Private - Sets the scaling and permutation of the matrix */
+PetscErrorCode PCPolySetScaling_Private(PC pc, PCPolyScaling scaling)
 {
   PC_Poly *poly;
 
@@ -404,7 +229,7 @@ PetscErrorCode PCPolySetScaling(PC pc, PCPolyScaling scaling)
 }
 
 /*@
-  PCPolyGetScaling - Gets the scaling and permutation of the matrix in `PCPOLY`, as set with `PCPolySetScaling()` and as used
+  PCPolyGetScaling - Gets the scaling and permutation of the matrix in `PCPOLY`, as set with `-pc_poly_scaling` and as used
 
   Not Collective
 
@@ -417,7 +242,7 @@ PetscErrorCode PCPolySetScaling(PC pc, PCPolyScaling scaling)
 
   Level: intermediate
 
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`, `PCPolySetScaling()`
+.seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`
 @*/
 PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *used)
 {
@@ -432,27 +257,8 @@ PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *us
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*@
-  PCPolySetReuse - Sets whether `PCPOLY` keeps its roots when the matrix changes
-
-  Logically Collective
-
-  Input Parameters:
-+ pc    - the preconditioner context
-- reuse - whether they are kept (default `PETSC_FALSE`)
-
-  Options Database Key:
-. -pc_poly_reuse (true|false) - whether the roots are kept
-
-  Level: intermediate
-
-  Note:
-  The set-up always computes the diagonal, the permutation and the scalings from the present matrix. If a new permutation is
-  computed, the roots are still kept. If the degree, type, seed or scaling changes, the roots are computed again.
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetReuse()`, `KSPSetReusePreconditioner()`
-@*/
-PetscErrorCode PCPolySetReuse(PC pc, PetscBool reuse)
+/* PCPolySetReuse_Private - Keeps the polynomial when the matrix changes */
+PetscErrorCode PCPolySetReuse_Private(PC pc, PetscBool reuse)
 {
   PC_Poly *poly;
 
@@ -461,32 +267,6 @@ PetscErrorCode PCPolySetReuse(PC pc, PetscBool reuse)
   PetscValidLogicalCollectiveBool(pc, reuse, 2);
   IDRSTryData(pc, PCPOLY, poly);
   poly->reuse = reuse;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolyGetReuse - Gets whether `PCPOLY` keeps its roots when the matrix changes
-
-  Not Collective
-
-  Input Parameter:
-. pc - the preconditioner context
-
-  Output Parameter:
-. reuse - whether they are kept
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolySetReuse()`
-@*/
-PetscErrorCode PCPolyGetReuse(PC pc, PetscBool *reuse)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  IDRSUseData(pc, PCPOLY, poly);
-  *reuse = poly->reuse;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -527,18 +307,9 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
   PetscFunctionBegin;
   IDRSCompose(pc, compose, PCPolySetDegree);
   IDRSCompose(pc, compose, PCPolyGetDegree);
-  IDRSCompose(pc, compose, PCPolySetRootsType);
-  IDRSCompose(pc, compose, PCPolyGetRootsType);
   IDRSCompose(pc, compose, PCPolySetRoots);
   IDRSCompose(pc, compose, PCPolyGetRoots);
-  IDRSCompose(pc, compose, PCPolySetSeed);
-  IDRSCompose(pc, compose, PCPolyGetSeed);
-  IDRSCompose(pc, compose, PCPolySetPrecision);
-  IDRSCompose(pc, compose, PCPolyGetPrecision);
-  IDRSCompose(pc, compose, PCPolySetScaling);
   IDRSCompose(pc, compose, PCPolyGetScaling);
-  IDRSCompose(pc, compose, PCPolySetReuse);
-  IDRSCompose(pc, compose, PCPolyGetReuse);
   IDRSCompose(pc, compose, PCPolyGetResidual);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

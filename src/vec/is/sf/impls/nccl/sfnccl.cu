@@ -540,7 +540,7 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
    after `-petscidrs_nccl_timeout` seconds. If PETSc itself waits for the device, for example in a norm of another solver, there is
    no timeout.
 
-.seealso: `KSPIDRS`, `KSPIDRSSetCommunication()`, `PetscSF`, `PetscSFSetType()`, `VecScatterCreate()`
+.seealso: `KSPIDRS`, `PetscSF`, `PetscSFSetType()`, `VecScatterCreate()`
 M*/
 PetscErrorCode PetscSFCreate_NCCL(PetscSF sf)
 {

@@ -113,7 +113,7 @@ static inline PetscErrorCode CheckBlock(const char what[], KSP ksp, Mat A, Mat B
                          "%s, column %" INT ": the norm of b - A x is %g of %g", what, j, (double)norm, (double)reference));
     PetscCall(ComplainIf(!(PetscAbsReal(norm - norms[j]) <=
                            PetscMax(1e-11, (reasons[j] > 0 ? 100 : 4.5e4) * PETSC_MACHINE_EPSILON) * reference +
-                             PetscMax(PETSC_SQRT_MACHINE_EPSILON, (reasons[j] > 0 ? 0 : 1e6) * PETSC_MACHINE_EPSILON) * norm),
+                             (reasons[j] > 0 ? 1 : 100) * PETSC_SQRT_MACHINE_EPSILON * norm),
                          "%s, column %" INT ": the norm of b - A x is %g, reported %g", what, j, (double)norm, (double)norms[j]));
     if (!j || reasons[j] < worst) worst = reasons[j];
     largest = PetscMax(largest, its[j]);

@@ -141,16 +141,13 @@ static void SetSums(Reference *reference, PetscInt step, PetscInt k)
 /* Makes step k of all three. x of the block recurrence is scaled by its T */
 static PetscErrorCode Continue(Reference *reference, Both *both, PetscInt k)
 {
-  const PetscInt     s      = reference->s;
-  const PetscScalar *sums   = reference->sums;
-  IDRSBlockNorms     norms  = {.peak = 0.0};
-  IDRSBlockBounds    bounds = {.count = 1};
+  const PetscInt     s    = reference->s;
+  const PetscScalar *sums = reference->sums;
+  IDRSBlockNorms     norms;
   PetscScalar        block[IDRS_SUMS(MAX_S, 1)];
-  PetscReal          rnorm, scale = k < s ? PetscRealPart(both->block.T[0]) : 1.0;
+  PetscReal          rnorm = 0.0, scale = k < s ? PetscRealPart(both->block.T[0]) : 1.0;
 
   PetscFunctionBeginUser;
-  bounds.low[0] = -1.0;
-  bounds.norm   = (IDRSBounds){-1.0, PETSC_MAX_REAL, reference->cosine};
   if (k < s) reference->scale[k] = scale;
   for (PetscInt i = 0; i < s; i++) {
     block[i]     = scale * sums[IDRS_SUM_PX(s) + i];
@@ -166,12 +163,11 @@ static PetscErrorCode Continue(Reference *reference, Both *both, PetscInt k)
   both->goes[0] = (PetscBool)(IDRSScalarsAreFinite(&both->single, (PetscBool)(k == s), PETSC_TRUE) &&
                               IDRSScalarsContinue(&both->single, k, PETSC_FALSE, reference->cosine, &both->square[0]) ==
                                 IDRS_CONTINUES);
-  IDRSBlockScalarsDecide(&both->block, (int)k, &bounds, block, &norms);
-  both->goes[1] = (PetscBool)!norms.stopped;
-  if (k == s && both->goes[1]) { /* once more, for the norm */
-    (void)IDRSBlockScalarsContinue(&both->block, (int)k, reference->cosine, block, &rnorm);
-    both->square[1] = rnorm * rnorm;
-  }
+  IDRSBlockScalarsNorms(&both->block, (int)k, 1, block, &norms);
+  both->goes[1] = (PetscBool)(norms.finite &&
+                              IDRSBlockScalarsContinue(&both->block, (int)k, reference->cosine, block, &rnorm) == IDRS_CONTINUES);
+  if (both->goes[1]) IDRSBlockScalarsDirect(&both->block, k);
+  if (k == s) both->square[1] = rnorm * rnorm;
   ReferenceContinue(reference, k);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -20,18 +20,9 @@ typedef struct {
   } results[RESULTS]; /* copied to the host by the pass after a projection */
 } Device;
 
-/* The same for a block recurrence */
-typedef struct {
-  IDRSBlockScalars scalars;
-  PetscScalar     *storage, *sums, *C;
-  IDRSBlockNorms   norms, results[RESULTS];
-  PetscInt         launches;
-} BlockDevice;
-
 static Device             devices[IDRS_MAX_WIDTH];
-static BlockDevice        blocks;
 static PetscInt           stopevery; /* number of projections between superfluous stops; 0 for none */
-static PetscInt           stops, blockstops;
+static PetscInt           stops;
 static const IDRSPassOps *host;   /* the back end that the device uses */
 static IDRSPassOps        passes; /* the device */
 
@@ -219,101 +210,6 @@ static const IDRSQueueOps queue = {
   .end     = QueueEnd,
 };
 
-/* Block recurrences of several processes do not have this queue */
-static PetscErrorCode BlockRuns(const IDRSGroup *group, PetscBool automatic, const char *why[])
-{
-  PetscFunctionBeginUser;
-  *why = group->work[0]->size > 1 ? "there are several processes" : NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* From now on the numbers of the host are invalid */
-static PetscErrorCode BlockBegin(const IDRSGroup *group)
-{
-  const IDRSBlock        *block   = group->work[0]->block;
-  const IDRSBlockScalars *scalars = &block->algebra;
-  const PetscInt          s = scalars->s, m = scalars->m, length = IDRS_BLOCK_STORAGE(s, m);
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
-  PetscCall(PetscMalloc3(length, &blocks.storage, IDRSBlockSumCount(s, m, s), &blocks.sums, (s + 4) * s * m * m, &blocks.C));
-  PetscCall(PetscArraycpy(blocks.storage, scalars->M, length));
-  IDRSBlockScalarsSetPointers(&blocks.scalars, s, m, blocks.storage);
-  for (PetscInt i = 0; i < length; i++) scalars->M[i] = NAN;
-  blocks.norms = (IDRSBlockNorms){.peak = block->norms.peak};
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BlockLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds all[])
-{
-  const IDRSWork   work   = group->work[0];
-  const IDRSBlock *block  = work->block;
-  IDRSBlockBounds  bounds = block->bounds;
-
-  PetscFunctionBeginUser;
-  blocks.launches++;
-  if (blocks.norms.stopped) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*host->blockproject)(work, block->tasks, block->dots, blocks.sums));
-  if (stopevery && blocks.launches % stopevery == 0) bounds.stop = PETSC_TRUE;
-  IDRSBlockScalarsDecide(&blocks.scalars, (int)steps->k, &bounds, blocks.sums, &blocks.norms);
-  if (blocks.norms.stopped) blockstops++;
-  blocks.results[blocks.launches % RESULTS] = blocks.norms;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
-{
-  PetscFunctionBeginUser;
-  if (!work->ondevice) {
-    PetscCall((*host->blockcombine)(work, count, sums));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (PetscInt l = 0; l < count && !blocks.norms.stopped; l++) {
-    IDRSBlockAxpy sum = sums[l];
-
-    sum.C  = blocks.C;
-    sum.ld = sum.nx;
-    for (PetscInt i = 0; i < sum.nx * sum.ny; i++)
-      blocks.C[i] = IDRSBlockScalarsGet(&blocks.scalars, &sum.rows[i % sum.nx], i / sum.nx);
-    PetscCall((*host->blockcombine)(work, 1, &sum));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BlockCollect(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
-{
-  IDRSBlockNorms *norms = &work->block->norms;
-
-  PetscFunctionBeginUser;
-  *norms   = blocks.results[(blocks.launches - (work->inflight - 1)) % RESULTS];
-  *rnorm   = norms->rnorm;
-  *stopped = norms->stopped;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BlockEnd(const IDRSGroup *group)
-{
-  const IDRSBlock        *block   = group->work[0]->block;
-  const IDRSBlockScalars *scalars = &block->algebra;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscArraycpy(scalars->M, blocks.storage, IDRS_BLOCK_STORAGE(scalars->s, scalars->m)));
-  PetscCall(PetscArraycpy(block->results, blocks.sums, IDRSBlockSumCount(scalars->s, scalars->m, scalars->s)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const IDRSQueueOps blockqueue = {
-  .name    = "emulated",
-  .depth   = 1,
-  .runs    = BlockRuns,
-  .halo    = QueueHalo,
-  .begin   = BlockBegin,
-  .launch  = BlockLaunch,
-  .reduce  = QueueReduce,
-  .collect = BlockCollect,
-  .end     = BlockEnd,
-};
-
 /* There is only one stream */
 static PetscErrorCode Join(void)
 {
@@ -330,15 +226,13 @@ static PetscErrorCode Emulate(PetscBool emulated)
   if (!host) {
     passes.name = KSPIDRSImplementations[KSP_IDRS_HOST];
     PetscCall(IDRSWorkRegisterPasses(&passes, &host));
-    passes              = *host;
-    passes.device       = &deviceops;
-    passes.create       = Create;
-    passes.destroy      = Destroy;
-    passes.combine      = Combine;
-    passes.update       = Update;
-    passes.advance      = Advance;
-    passes.blockcombine = BlockCombine;
-    passes.blockqueue   = &blockqueue;
+    passes         = *host;
+    passes.device  = &deviceops;
+    passes.create  = Create;
+    passes.destroy = Destroy;
+    passes.combine = Combine;
+    passes.update  = Update;
+    passes.advance = Advance;
     for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
   }
   PetscCall(IDRSWorkRegisterPasses(emulated ? &passes : host, NULL));
@@ -497,39 +391,36 @@ static PetscErrorCode TestAhead(Operator *op, Mat shell, Vec b)
 
 #define COLUMNS 7
 
-static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt s, const char pctype[], PetscInt i, PetscBool block, KSP *ksp)
+static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt s, const char pctype[], PetscInt i, KSP *ksp)
 {
   PetscFunctionBeginUser;
-  PetscCall(SolverCreateSide(A, s, block && i % 3 == 0 ? PC_LEFT : PC_RIGHT, pctype, ksp));
+  PetscCall(SolverCreate(A, s, pctype, ksp));
   PetscCall(KSPIDRSSetImplementation_Private(*ksp, KSP_IDRS_HOST));
   PetscCall(KSPIDRSSetWidth_Private(*ksp, i % 2 ? 3 : 16));
-  PetscCall(KSPIDRSSetBlock(*ksp, block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Compares many right-hand sides with lockstep: every column is solved, with the same iterations up to rounding */
-static PetscErrorCode CompareColumns(Mat A, Mat B, PetscInt s, const char pctype[], PetscInt i, PetscBool block)
+static PetscErrorCode CompareColumns(Mat A, Mat B, PetscInt s, const char pctype[], PetscInt i)
 {
   const PetscInt  every[] = {0, 5, 3};
   const PetscInt *its;
   PetscInt        expected[COLUMNS];
-  PetscMPIInt     size;
   KSP             ksp;
   Mat             X;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   PetscCall(Emulate(PETSC_FALSE));
-  PetscCall(ColumnsSolverCreate(A, s, pctype, i, block, &ksp));
+  PetscCall(ColumnsSolverCreate(A, s, pctype, i, &ksp));
   PetscCall(KSPMatSolve(ksp, B, X));
   PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
   PetscCall(PetscArraycpy(expected, its, COLUMNS));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(Emulate(PETSC_TRUE));
-  PetscCall(ColumnsSolverCreate(A, s, pctype, i, block, &ksp));
+  PetscCall(ColumnsSolverCreate(A, s, pctype, i, &ksp));
   PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
-  stops = blockstops = 0;
+  stops = 0;
   for (size_t stop = 0; stop < PETSC_STATIC_ARRAY_LENGTH(every); stop++) {
     char what[128];
 
@@ -538,21 +429,17 @@ static PetscErrorCode CompareColumns(Mat A, Mat B, PetscInt s, const char pctype
     PetscCall(PetscSNPrintf(what, sizeof(what), "s = %d, %s, %s, case %d, stops %d", (int)s, pctype, BlockKinds[i / 2], (int)i,
                             (int)stopevery));
     PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
-    if (!i && block) { /* all of them with one block recurrence */
-      PetscCall(CheckView(ksp, "block recurrences: ... coefficients", 1));
-      PetscCall(CheckView(ksp, "block recurrences: ... on the device", size == 1 ? 1 : 0));
-    }
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
     for (PetscInt j = 0; j < COLUMNS; j++)
       PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5, "%s, column %d: %d iterations, in lockstep %d",
                            what, (int)j, (int)its[j], (int)expected[j]));
   }
-  PetscCall(ComplainIf(!(block && size == 1 ? blockstops : stops) && !(block && size > 1), "no device has stopped"));
+  PetscCall(ComplainIf(!stops, "no device has stopped"));
   PetscCall(DestroyAll(&ksp, &X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestColumns(Mat A, PetscBool block)
+static PetscErrorCode TestColumns(Mat A)
 {
   const PetscInt    shadow[]  = {1, 2, 4, 8};
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
@@ -564,12 +451,12 @@ static PetscErrorCode TestColumns(Mat A, PetscBool block)
     for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
       for (PetscInt i = 0; i < 2 * BLOCKS; i++) {
         PetscCall(BlockSet(A, (BlockKind)(i / 2), B));
-        PetscCall(CompareColumns(A, B, shadow[is], pctypes[ipc], i, block));
+        PetscCall(CompareColumns(A, B, shadow[is], pctypes[ipc], i));
       }
     }
   }
   PetscCall(MatDestroy(&B));
-  PetscCall(Verdict(block ? "block recurrences ahead" : "many right-hand sides ahead"));
+  PetscCall(Verdict("many right-hand sides ahead"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -699,11 +586,9 @@ int main(int argc, char **argv)
   PetscCall(ShellCreate(op.A, Product, &op, &shell));
   PetscCall(Emulate(PETSC_TRUE));
   PetscCall(TestAhead(&op, shell, b));
-  PetscCall(TestColumns(op.A, PETSC_FALSE));
-  PetscCall(TestColumns(op.A, PETSC_TRUE));
+  PetscCall(TestColumns(op.A));
   PetscCall(TestRecycle(op.A, b));
   PetscCall(TestRecycleColumns(op.A));
-  PetscCall(PetscFree3(blocks.storage, blocks.sums, blocks.C));
   PetscCall(DestroyAll(&shell, &op.A, &b));
   PetscCall(PetscFinalize());
   return 0;

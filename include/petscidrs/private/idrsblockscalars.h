@@ -9,66 +9,22 @@
      c    q x m, M(k:s,k:s) c(k:s) = f(k:s) T
      alpha, beta, omega   coefficients of a step; alpha of all steps of a cycle is kept, step k in columns k m ... (k + 1) m - 1
 
-   No PETSc call: compiled for host and device. On a device the threads of one block share the work. All threads call the
-   functions. A function that writes ends with a barrier. The same sums give the same bits on all processes.
+   It runs on the host, also if the blocks are on a GPU. The same sums give the same bits on all processes.
 */
 #pragma once
 
 #include <petscidrs.h>
 #include <petscidrs/private/idrsstep.h>
 
-#if defined(__CUDACC__)
-  #define IDRS_BLOCK_FUNCTION static __forceinline__ IDRS_HOST_DEVICE
-#else
-  #define IDRS_BLOCK_FUNCTION static inline
-#endif
+/* Loops over the entries of a matrix */
+#define IDRS_FOR_ENTRIES(i, j, rows, columns) \
+  for (int j = 0; j < (columns); j++) \
+    for (int i = 0; i < (rows); i++)
 
-/*
-   The threads of a block are arranged in columns of 16. Loops are unrolled only as far as needed to overlap the loads of a product,
-   because a device runs this code once per launch and must also load it
-*/
-#if defined(__CUDA_ARCH__)
-  #define IDRS_MEMBER         ((int)threadIdx.x)
-  #define IDRS_MEMBERS        ((int)blockDim.x)
-  #define IDRS_MEMBER_ROWS    16
-  #define IDRS_SYNC_MEMBERS() __syncthreads()
-  #define IDRS_ANY_MEMBER(x)  __syncthreads_or(x)
-  #define IDRS_UNROLL         _Pragma("unroll 4")
-  #define IDRS_ROLLED         _Pragma("unroll 1")
-#else
-  #define IDRS_MEMBER      0
-  #define IDRS_MEMBERS     1
-  #define IDRS_MEMBER_ROWS 1
-  #define IDRS_SYNC_MEMBERS() \
-    do { \
-    } while (0)
-  #define IDRS_ANY_MEMBER(x) (x)
-  #define IDRS_UNROLL
-  #define IDRS_ROLLED
-#endif
-
-/* Loops over the entries of a matrix that this member computes */
-#define IDRS_FOR_MY(i, begin, end, step) IDRS_ROLLED for (int i = (begin); i < (end); i += (step))
-#define IDRS_FOR_MY_ENTRIES(i, j, rows, columns) \
-  IDRS_FOR_MY(j, IDRS_MEMBER / IDRS_MEMBER_ROWS, columns, IDRS_MEMBERS / IDRS_MEMBER_ROWS) \
-  IDRS_FOR_MY(i, IDRS_MEMBER % IDRS_MEMBER_ROWS, rows, IDRS_MEMBER_ROWS)
-
-/*
-   One array has all numbers, so that one copy moves them to a device or back. The first IDRS_BLOCK_KEPT numbers are kept between
-   steps
-*/
+/* One array has all numbers. The first IDRS_BLOCK_KEPT numbers are kept between steps */
 #define IDRS_BLOCK_KEPT(s, m)    ((2 * (s) * (s) + 3 * (s) + 1) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1)
 #define IDRS_BLOCK_SCRATCH(m)    (4 * (m) * (m) + (IDRS_MAX_WIDTH + 1) * (m) + IDRS_MAX_WIDTH)
 #define IDRS_BLOCK_STORAGE(s, m) (IDRS_BLOCK_KEPT(s, m) + (2 * (s) + 1) * (m) * (m) + IDRS_BLOCK_SCRATCH(m))
-
-IDRS_BLOCK_FUNCTION PetscReal IDRSReciprocalRoot(PetscReal x)
-{
-#if defined(__CUDA_ARCH__)
-  return rsqrt(x);
-#else
-  return 1 / PetscSqrtReal(x);
-#endif
-}
 
 /* A smaller remainder of a column of P^H R, relative to the square of its norm, is rounding error */
 #define IDRS_BLOCK_NOISE (450 * PETSC_MACHINE_EPSILON)
@@ -83,40 +39,28 @@ typedef struct {
   PetscScalar *scratch;
 } IDRSBlockScalars;
 
-/*
-   A row of coefficients in a sum of block combine: entries at, at + ld, ... of the array of all numbers, times a sign, and times
-   omega
-*/
+/* The bounds within which a recurrence continues */
 typedef struct {
-  int32_t at, ld, sign, omega;
-} IDRSBlockRow;
-
-/* The bounds within which a device continues */
-typedef struct {
-  PetscInt count; /* right-hand sides */
-  /* the host must decide about right-hand side j if ||r_j|| is not larger; PETSC_MAX_REAL for a completed one */
-  PetscReal  low[IDRS_MAX_WIDTH];
+  PetscInt   count;            /* right-hand sides */
   IDRSBounds norm;             /* of the Frobenius norm of R */
   PetscReal  fall, anchornorm; /* a reliable update may be due if ||R|| < fall peak and ||R|| < anchornorm; fall = 0: never */
-  PetscBool  stop;             /* the host continues in any case */
 } IDRSBlockBounds;
 
-/* Norms of R at the beginning of a step. `peak` is the largest norm since the last reliable update */
+/* Norms of R at the beginning of a step */
 typedef struct {
   PetscReal norms[IDRS_MAX_WIDTH]; /* ||r_j|| */
-  PetscReal rnorm, peak;           /* Frobenius norms */
+  PetscReal rnorm;                 /* Frobenius norm */
   PetscBool finite;                /* all sums are finite */
-  PetscBool stopped;               /* a device has stopped: the host continues */
 } IDRSBlockNorms;
 
 /* Returns the number of sums of step k: P^H G_k and R^H R; if k = s, P^H T, P^H R and the Gram matrix of T and R */
-IDRS_BLOCK_FUNCTION PetscInt IDRSBlockSumCount(PetscInt s, PetscInt m, PetscInt k)
+static inline PetscInt IDRSBlockSumCount(PetscInt s, PetscInt m, PetscInt k)
 {
   return (k < s ? s + 1 : 2 * s + 4) * m * m;
 }
 
 /* Sets the pointers into an array of IDRS_BLOCK_STORAGE(s, m) entries */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsSetPointers(IDRSBlockScalars *block, PetscInt s, PetscInt m, PetscScalar *storage)
+static inline void IDRSBlockScalarsSetPointers(IDRSBlockScalars *block, PetscInt s, PetscInt m, PetscScalar *storage)
 {
   const int q = (int)(s * m);
 
@@ -150,12 +94,11 @@ static inline void IDRSBlockScalarsReset(IDRSBlockScalars *block)
 }
 
 /* Returns an entry of A B, the product of a row of A and a column of B, both of length `inner` */
-IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsDot(int inner, const PetscScalar *a, int lda, const PetscScalar *b)
+static inline PetscScalar IDRSBlockScalarsDot(int inner, const PetscScalar *a, int lda, const PetscScalar *b)
 {
   PetscScalar even = 0.0, odd = 0.0;
   int         l = 0;
 
-  IDRS_UNROLL
   for (; l + 1 < inner; l += 2) {
     even += a[l * lda] * b[l];
     odd += a[(l + 1) * lda] * b[l + 1];
@@ -165,42 +108,39 @@ IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsDot(int inner, const PetscScalar
 }
 
 /* Computes C = A B, or C -= A B */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, int columns, int inner, const PetscScalar *A,
-                                                  int lda, const PetscScalar *B, int ldb, PetscScalar *C, int ldc)
+static inline void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, int columns, int inner, const PetscScalar *A, int lda,
+                                            const PetscScalar *B, int ldb, PetscScalar *C, int ldc)
 {
-  IDRS_FOR_MY_ENTRIES(i, j, rows, columns)
+  IDRS_FOR_ENTRIES(i, j, rows, columns)
   {
     const PetscScalar sum = IDRSBlockScalarsDot(inner, A + i, lda, B + j * ldb);
 
     C[i + j * ldc] = subtract ? C[i + j * ldc] - sum : sum;
   }
-  IDRS_SYNC_MEMBERS();
 }
 
 /*
    Computes inverse_k = M_kk^{-1} by Gauss-Jordan elimination with row pivoting. Each step reads one half of the scratch array and
    writes the other. Returns PETSC_FALSE if a pivot is rounding error of numbers of this size, or NaN
 */
-IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *block, int k, PetscReal size)
+static inline PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *block, int k, PetscReal size)
 {
   const int          m    = block->m;
   const PetscScalar *M    = block->M + k * m + k * m * block->q;
   PetscScalar       *from = block->scratch, *to = from + 2 * m * m;
   PetscBool          regular = PETSC_TRUE;
 
-  IDRS_FOR_MY_ENTRIES(i, j, m, m)
+  IDRS_FOR_ENTRIES(i, j, m, m)
   {
     from[i + j * m]         = M[i + j * block->q];
     from[i + j * m + m * m] = i == j ? 1.0 : 0.0;
   }
-  IDRS_SYNC_MEMBERS();
   for (int p = 0; p < m; p++) {
     const PetscScalar *column = from + p * m;
     int                r      = p;
     PetscReal          most   = PetscAbsScalar(column[p]);
     PetscScalar       *swap   = from, inverse;
 
-    IDRS_UNROLL
     for (int i = p + 1; i < m; i++) {
       const PetscReal other = PetscAbsScalar(column[i]);
 
@@ -211,19 +151,17 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *blo
     }
     if (!IDRSIsPivot(most, size)) regular = PETSC_FALSE;
     inverse = (PetscScalar)1.0 / column[r];
-    IDRS_FOR_MY_ENTRIES(i, j, m, 2 * m)
+    IDRS_FOR_ENTRIES(i, j, m, 2 * m)
     {
       const PetscScalar pivot = from[r + j * m] * inverse;
       const int         row   = i == r ? p : i;
 
       to[i + j * m] = i == p ? pivot : from[row + j * m] - column[row] * pivot;
     }
-    IDRS_SYNC_MEMBERS();
     from = to;
     to   = swap;
   }
-  IDRS_FOR_MY_ENTRIES(i, j, m, m) block->inverse[i + j * m + k * m * m] = from[i + j * m + m * m];
-  IDRS_SYNC_MEMBERS();
+  IDRS_FOR_ENTRIES(i, j, m, m) block->inverse[i + j * m + k * m * m] = from[i + j * m + m * m];
   return regular;
 }
 
@@ -236,37 +174,31 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *blo
 
    The diagonal of W has the squares of the remainders, and -1 for a column that has been eliminated
 */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *block, int k)
+static inline void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *block, int k)
 {
   const int          m = block->m, q = block->q, rows = q - k * m;
   const PetscScalar *F = block->f + k * m;
   PetscScalar       *W = block->scratch, *C = W + m * m, *nextW = C + m * m, *nextC = nextW + m * m;
   PetscReal          all = 0.0;
 
-  IDRS_FOR_MY_ENTRIES(i, j, m, m)
+  IDRS_FOR_ENTRIES(i, j, m, m)
   {
     PetscScalar sum = 0.0;
 
-    IDRS_UNROLL
     for (int l = 0; l < rows; l++) sum += PetscConj(F[l + i * q]) * F[l + j * q];
     nextW[i + j * m] = sum;
   }
-  IDRS_SYNC_MEMBERS();
-  IDRS_UNROLL
   for (int j = 0; j < m; j++) all += PetscRealPart(nextW[j + j * m]);
-  IDRS_FOR_MY_ENTRIES(i, j, m, m)
+  IDRS_FOR_ENTRIES(i, j, m, m)
   {
     const PetscReal si = PetscRealPart(nextW[i + i * m]), sj = PetscRealPart(nextW[j + j * m]),
-                    di = si > 0.0 ? IDRSReciprocalRoot(si) : (PetscReal)1.0,
-                    dj = sj > 0.0 ? IDRSReciprocalRoot(sj) : (PetscReal)1.0;
+                    di = si > 0.0 ? 1 / PetscSqrtReal(si) : (PetscReal)1.0, dj = sj > 0.0 ? 1 / PetscSqrtReal(sj) : (PetscReal)1.0;
 
     W[i + j * m] = nextW[i + j * m] * (di * dj);
     C[i + j * m] = i == j ? di : (PetscReal)0.0;
   }
-  IDRS_SYNC_MEMBERS();
   if (!(all > 0.0 && all < PETSC_MAX_REAL)) { /* nothing to orthogonalize; the sums of the step show the reason */
-    IDRS_FOR_MY_ENTRIES(i, j, m, m) block->T[i + j * m] = i == j ? 1.0 : 0.0;
-    IDRS_SYNC_MEMBERS();
+    IDRS_FOR_ENTRIES(i, j, m, m) block->T[i + j * m] = i == j ? 1.0 : 0.0;
     return;
   }
   for (int p = 0; p < m; p++) {
@@ -274,7 +206,6 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *b
     PetscReal    most  = -1.0, root;
     int          pivot = 0;
 
-    IDRS_UNROLL
     for (int j = 0; j < m; j++) {
       const PetscReal left = PetscRealPart(W[j + j * m]);
 
@@ -283,8 +214,8 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *b
         pivot = j;
       }
     }
-    root = IDRSReciprocalRoot(most > IDRS_BLOCK_NOISE ? most : IDRS_BLOCK_NOISE);
-    IDRS_FOR_MY_ENTRIES(i, j, m, m)
+    root = 1 / PetscSqrtReal(most > IDRS_BLOCK_NOISE ? most : IDRS_BLOCK_NOISE);
+    IDRS_FOR_ENTRIES(i, j, m, m)
     {
       const PetscBool   taken = PetscRealPart(W[j + j * m]) < 0.0 ? PETSC_TRUE : PETSC_FALSE;
       const PetscScalar part = W[pivot + j * m] * (root * root), w = W[i + j * m], c = C[i + j * m], cp = C[i + pivot * m];
@@ -294,18 +225,16 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *b
       nextW[i + j * m] = j == pivot ? (PetscScalar)(i == j ? -1.0 : 0.0) : left;
       nextC[i + j * m] = j == pivot ? c * root : (taken ? c : c - cp * part);
     }
-    IDRS_SYNC_MEMBERS();
     W     = nextW;
     C     = nextC;
     nextW = swapW;
     nextC = swapC;
   }
-  IDRS_FOR_MY_ENTRIES(i, j, m, m) block->T[i + j * m] = C[i + j * m];
-  IDRS_SYNC_MEMBERS();
+  IDRS_FOR_ENTRIES(i, j, m, m) block->T[i + j * m] = C[i + j * m];
 }
 
 /* Computes T and c for the direction of step k */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirection(const IDRSBlockScalars *block, int k)
+static inline void IDRSBlockScalarsDirection(const IDRSBlockScalars *block, int k)
 {
   const int m = block->m, q = block->q;
 
@@ -327,30 +256,26 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirection(const IDRSBlockScalars *block
 
    Returns PETSC_TRUE if M_kk can be inverted
 */
-IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *block, int k, const PetscScalar sums[])
+static inline PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *block, int k, const PetscScalar sums[])
 {
   const int    m = block->m, q = block->q;
   PetscScalar *alpha = block->alpha + k * m * q, *Mk = block->M + k * m * q, *d = block->d;
   PetscReal    size = 0.0;
 
-  IDRS_FOR_MY_ENTRIES(i, j, q, m) d[i + j * q] = sums[i + j * q];
-  for (int j = IDRS_MEMBER; j < m; j += IDRS_MEMBERS) {
+  IDRS_FOR_ENTRIES(i, j, q, m) d[i + j * q] = sums[i + j * q];
+  for (int j = 0; j < m; j++) {
     PetscReal largest = 0.0;
 
-    IDRS_UNROLL
     for (int i = 0; i < q; i++) largest = PetscMax(largest, PetscAbsScalar(sums[i + j * q]));
     block->scratch[j] = largest;
   }
-  IDRS_SYNC_MEMBERS();
-  IDRS_UNROLL
   for (int j = 0; j < m; j++) size = PetscMax(size, PetscRealPart(block->scratch[j]));
   for (int i = 0; i < k; i++) {
     IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + i * m * m, m, d + i * m, q, alpha + i * m, q);
     IDRSBlockScalarsMultiply(PETSC_TRUE, q - (i + 1) * m, m, m, block->M + (i + 1) * m + i * m * q, q, alpha + i * m, q,
                              d + (i + 1) * m, q);
   }
-  IDRS_FOR_MY_ENTRIES(i, j, q - k * m, m) Mk[i + k * m + j * q] = d[i + k * m + j * q];
-  IDRS_SYNC_MEMBERS();
+  IDRS_FOR_ENTRIES(i, j, q - k * m, m) Mk[i + k * m + j * q] = d[i + k * m + j * q];
   if (!IDRSBlockScalarsInvert(block, k, size)) return PETSC_FALSE; /* f is unchanged */
   IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + k * m * m, m, block->f + k * m, q, block->beta + k * m, q);
   if (k + 1 < block->s)
@@ -364,15 +289,14 @@ IDRS_BLOCK_FUNCTION PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *blo
 
      omega of the Frobenius inner products <T,R>, <T,T>, <R,R>, see IDRSDecideOmega();   f = P^H R - omega P^H T
 */
-IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsOmega(const IDRSBlockScalars *block, PetscReal cosine, const PetscScalar sums[],
-                                                      PetscReal *rnorm)
+static inline IDRSVerdict IDRSBlockScalarsOmega(const IDRSBlockScalars *block, PetscReal cosine, const PetscScalar sums[],
+                                                PetscReal *rnorm)
 {
   const int          m = block->m, q = block->q;
   const PetscScalar *gram = sums + 2 * q * m;
   PetscScalar        tr   = 0.0, minimal, omega;
   PetscReal          tt = 0.0, rr = 0.0, square;
 
-  IDRS_UNROLL
   for (int i = 0; i < m; i++) {
     tt += PetscRealPart(gram[i + i * 2 * m]);
     rr += PetscRealPart(gram[m + i + (m + i) * 2 * m]);
@@ -381,23 +305,14 @@ IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsOmega(const IDRSBlockScalars *bl
   if (!IDRSDecideOmega(tr, tt, rr, cosine, &minimal, &omega) || !IDRSIsOmega(omega)) return IDRS_NO_OMEGA;
   square = rr - 2 * PetscRealPart(PetscConj(omega) * tr) + PetscRealPart(omega * PetscConj(omega)) * tt;
   *rnorm = PetscSqrtReal(square < 0.0 ? (PetscReal)0.0 : square);
-  IDRS_FOR_MY_ENTRIES(i, j, q, m) block->f[i + j * q] = sums[q * m + i + j * q] - omega * sums[i + j * q];
-  if (IDRS_MEMBER == 0) *block->omega = omega;
-  IDRS_SYNC_MEMBERS();
+  IDRS_FOR_ENTRIES(i, j, q, m) block->f[i + j * q] = sums[q * m + i + j * q] - omega * sums[i + j * q];
+  *block->omega                                    = omega;
   return IDRS_CONTINUES;
 }
 
-/* Returns the coefficient of a row in column j */
-IDRS_BLOCK_FUNCTION PetscScalar IDRSBlockScalarsGet(const IDRSBlockScalars *block, const IDRSBlockRow *row, int j)
-{
-  const PetscScalar entry = block->M[row->at + j * row->ld] * (PetscReal)row->sign;
-
-  return row->omega ? *block->omega * entry : entry;
-}
-
 /* Computes ||r_j||^2 = S_j^H (R^H R) S_j and the Frobenius norm of R from the sums of step k, and sets norms->finite */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, int k, int count, const PetscScalar sums[],
-                                               IDRSBlockNorms *norms)
+static inline void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, int k, int count, const PetscScalar sums[],
+                                         IDRSBlockNorms *norms)
 {
   const int m = block->m, omega = k == block->s ? 1 : 0, ld = (1 + omega) * m, nsums = (int)IDRSBlockSumCount(block->s, m, k);
   const PetscScalar *gram   = sums + block->q * ld + omega * (m * ld + m);
@@ -405,81 +320,36 @@ IDRS_BLOCK_FUNCTION void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, in
   PetscReal          square = 0.0;
   int                wrong  = 0;
 
-  IDRS_FOR_MY_ENTRIES(l, j, m, count)
+  IDRS_FOR_ENTRIES(l, j, m, count)
   {
     const PetscScalar *S   = block->S + j * m;
     PetscScalar        row = 0.0;
 
-    IDRS_UNROLL
     for (int i = 0; i < m; i++) row += PetscConj(S[i]) * gram[i + l * ld];
     terms[l + j * m] = row * S[l];
   }
-  for (int e = IDRS_MEMBER; e < nsums; e += IDRS_MEMBERS) wrong |= !IDRSIsFinite(sums[e]);
-  wrong = IDRS_ANY_MEMBER(wrong);
-  IDRS_UNROLL
+  for (int e = 0; e < nsums; e++) wrong |= !IDRSIsFinite(sums[e]);
   for (int i = 0; i < m; i++) square += PetscRealPart(gram[i + i * ld]);
-  for (int j = IDRS_MEMBER; j < count; j += IDRS_MEMBERS) {
+  for (int j = 0; j < count; j++) {
     PetscReal sum = 0.0;
 
-    IDRS_UNROLL
     for (int l = 0; l < m; l++) sum += PetscRealPart(terms[l + j * m]);
     norms->norms[j] = PetscSqrtReal(sum < 0.0 ? (PetscReal)0.0 : sum);
   }
-  if (IDRS_MEMBER == 0) {
-    norms->rnorm  = PetscSqrtReal(square);
-    norms->finite = wrong ? PETSC_FALSE : PETSC_TRUE;
-    norms->peak   = PetscMax(norms->peak, norms->rnorm);
-  }
-  IDRS_SYNC_MEMBERS();
+  norms->rnorm  = PetscSqrtReal(square);
+  norms->finite = wrong ? PETSC_FALSE : PETSC_TRUE;
 }
 
 /* Computes the coefficients of step k from its sums; *rnorm is the Frobenius norm of R after an omega step */
-IDRS_BLOCK_FUNCTION IDRSVerdict IDRSBlockScalarsContinue(const IDRSBlockScalars *block, int k, PetscReal cosine,
-                                                         const PetscScalar sums[], PetscReal *rnorm)
+static inline IDRSVerdict IDRSBlockScalarsContinue(const IDRSBlockScalars *block, int k, PetscReal cosine, const PetscScalar sums[],
+                                                   PetscReal *rnorm)
 {
   if (k < block->s) return IDRSBlockScalarsColumn(block, k, sums) ? IDRS_CONTINUES : IDRS_NO_PIVOT;
   return IDRSBlockScalarsOmega(block, cosine, sums, rnorm);
 }
 
 /* Computes the direction of the step after step k, unless that is an omega step */
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDirect(const IDRSBlockScalars *block, PetscInt k)
+static inline void IDRSBlockScalarsDirect(const IDRSBlockScalars *block, PetscInt k)
 {
   if (k + 1 != block->s) IDRSBlockScalarsDirection(block, (int)IDRSNextK(k, block->s));
-}
-
-/*
-   Returns PETSC_TRUE if the device continues with these norms. It stops if all remaining right-hand sides have reached their
-   bounds; at the beginning of a cycle, if one of them has
-*/
-IDRS_BLOCK_FUNCTION PetscBool IDRSBlockNormsWithin(const IDRSBlockNorms *norms, int k, const IDRSBlockBounds *bounds)
-{
-  PetscInt met = 0, left = 0;
-
-  for (PetscInt j = 0; j < bounds->count; j++) {
-    left += bounds->low[j] < PETSC_MAX_REAL ? 1 : 0;
-    met += bounds->low[j] < PETSC_MAX_REAL && norms->norms[j] <= bounds->low[j] ? 1 : 0;
-  }
-  if (!norms->finite || bounds->stop || !IDRSIsWithin(norms->rnorm, bounds->norm.low, bounds->norm.high)) return PETSC_FALSE;
-  return met < left && !(met && k == 0) ? PETSC_TRUE : PETSC_FALSE;
-}
-
-/*
-   Does the algebra of step k on a device. The device stops if the norms require it, if M_kk cannot be inverted, or if a reliable
-   update is due after an omega step. Then M, f, alpha and beta are unchanged, or the host computes them again from the same sums
-*/
-IDRS_BLOCK_FUNCTION void IDRSBlockScalarsDecide(const IDRSBlockScalars *block, int k, const IDRSBlockBounds *bounds,
-                                                const PetscScalar sums[], IDRSBlockNorms *norms)
-{
-  PetscReal rnorm = 0.0;
-  PetscBool goes;
-
-  IDRSBlockScalarsNorms(block, k, (int)bounds->count, sums, norms);
-  goes = IDRSBlockNormsWithin(norms, k, bounds);
-  if (goes)
-    goes = IDRSBlockScalarsContinue(block, k, bounds->norm.cosine, sums, &rnorm) == IDRS_CONTINUES ? PETSC_TRUE : PETSC_FALSE;
-  if (goes && k == block->s && bounds->fall > 0.0 && IDRSUpdateIsDue(rnorm, bounds->fall, norms->peak, bounds->anchornorm))
-    goes = PETSC_FALSE;
-  if (goes) IDRSBlockScalarsDirect(block, k);
-  if (IDRS_MEMBER == 0) norms->stopped = goes ? PETSC_FALSE : PETSC_TRUE;
-  IDRS_SYNC_MEMBERS();
 }

@@ -56,7 +56,7 @@
    Without a preconditioner a cycle of s+1 matvecs moves 2s^2 + 8s + 4 vectors, and the matvecs another 2s+2.
 
    Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and
-   coefficients are m x m matrices, see idrsblockscalars.h. Two operations compute everything. D is diagonal, or the identity.
+   coefficients are m x m matrices, computed on the host, see idrsblockscalars.h. Two operations compute everything. D is diagonal, or the identity.
 
    block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that
 
@@ -68,10 +68,6 @@
 
                    Block DOT, where P has the first columns of the hashed shadow space; reads W and X. Several tasks, each with its
                    own W and X, have one reduction. W may be X
-
-   A work with a block recurrence, IDRSWorkSetBlock(), has another queue, which is used in the same way. On a device the launch of a
-   projection also does the algebra of the step and computes the coefficients of its combines. The host collects the norms of a step
-   after it has launched the next step. The solver must allow for products and preconditioners that run after a stop.
 */
 #pragma once
 
@@ -216,9 +212,8 @@ typedef struct {
 typedef struct {
   PetscInt            nx, ny, scaled;
   const IDRSBlockVec *x, *y;
-  const PetscScalar  *C; /* nx x ny, by columns, with leading dimension ld; not used if a device computes the coefficients */
+  const PetscScalar  *C; /* nx x ny, by columns, with leading dimension ld */
   PetscInt            ld;
-  const IDRSBlockRow *rows; /* the places of the rows of C in the algebra of a recurrence, or NULL */
   PetscBool           add;
 } IDRSBlockAxpy;
 
@@ -241,21 +236,6 @@ static inline PetscInt IDRSBlockDotsCount(const IDRSBlockDots *dots)
 {
   return (dots->rows + dots->nw) * dots->nx;
 }
-
-/*
-   A block recurrence, in the memory of the solver. The next projection has these tasks. The combines of its step are launched
-   before the projection of the next step. If a device computes their coefficients, `sums` lists all of them, and their rows are
-   consecutive elements of one array
-*/
-typedef struct {
-  IDRSBlockScalars     algebra;
-  IDRSBlockBounds      bounds;
-  PetscInt             tasks, count;
-  const IDRSBlockDots *dots;    /* `tasks` of them */
-  const IDRSBlockAxpy *sums;    /* `count` of them */
-  PetscScalar         *results; /* of the projection of a step that the host finishes */
-  IDRSBlockNorms       norms;   /* of the step that was collected last; `peak` is set before a launch by the host */
-} IDRSBlock;
 
 /* Back ends of the passes */
 typedef struct {
@@ -284,14 +264,13 @@ typedef struct {
   PetscErrorCode (*residual)(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
   PetscErrorCode (*squares)(const IDRSGroup *, Vec[], PetscReal[]);
   /*
-     operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work`. Coefficients of a
-     combine are on the device if the scalars of the work are
+     operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work`. Coefficients are
+     on the host
   */
   PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
   /* sums of this process, task by task */
   PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
-  const IDRSQueueOps *blockqueue; /* of block recurrences */
 } IDRSPassOps;
 
 /* The chosen back ends, and the reasons why no faster ones were chosen; for -ksp_view */
@@ -338,7 +317,6 @@ PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
 PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
 PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
-PETSC_EXTERN PetscErrorCode IDRSWorkSetBlock(IDRSWork, IDRSBlock *, PetscInt *);
 
 PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);

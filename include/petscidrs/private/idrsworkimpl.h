@@ -9,7 +9,7 @@
 #define IDRS_MAX_IN_FLIGHT 8
 
 PETSC_INTERN const IDRSPassOps   IDRSPasses_Vec, IDRSPasses_Host;
-PETSC_INTERN const IDRSQueueOps  IDRSQueue_Host, IDRSQueue_BlockHost;
+PETSC_INTERN const IDRSQueueOps  IDRSQueue_Host;
 PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;                                /* if PETSCIDRS_HAVE_CUDA is true */
 PETSC_INTERN const IDRSQueueOps  IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer; /* for those passes */
 PETSC_INTERN const IDRSDeviceOps IDRSDevice_CUDA;
@@ -36,8 +36,6 @@ struct _n_IDRSWork {
   Vec      *P;
   PetscBool hashed; /* the shadow space is hashed; P is NULL or has its entries */
   uint64_t  seed;
-
-  IDRSBlock *block; /* of the solver while the work has a block recurrence, else NULL */
 
   IDRSScalars  scalars;
   PetscScalar *storage;                   /* of scalars */

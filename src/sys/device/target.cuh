@@ -1,6 +1,6 @@
 /*
    Properties of the target device: warp size, shuffles, and launches that overlap. Another kind of device also needs changes to the
-   lanes of idrsscalars.h, the members of idrsblockscalars.h, and files with PTX. No PETSc call.
+   lanes of idrsscalars.h, and files with PTX. No PETSc call.
 */
 #pragma once
 

@@ -109,14 +109,11 @@ static __device__ __forceinline__ void IDRSBlockMake(size_t i, size_t n, const I
   }
 }
 
-/* stopped: the flag of the device if it does the algebra, else NULL */
 template <int M, int W>
 static __global__ void __launch_bounds__(IDRS_THREADS, 2)
-  IDRSBlockCombineKernel(size_t n, const PetscScalar *diagonal, const PetscBool *stopped, const __grid_constant__ IDRSChain chain)
+  IDRSBlockCombineKernel(size_t n, const PetscScalar *diagonal, const __grid_constant__ IDRSChain chain)
 {
   const size_t i = IDRSFirstRow<W>();
-
-  if (stopped && *stopped) return;
 
   for (int l = 0; l < chain.count; l++) IDRSBlockMake<M, W>(i, n, chain.sum[l], diagonal);
 }
@@ -215,10 +212,9 @@ template <int M>
 static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[],
                                                   IDRSBlockPrepared *prepared, const PetscScalar *diagonal, cudaStream_t stream)
 {
-  const size_t     n       = (size_t)work->n;
-  const PetscBool *stopped = prepared->stopped;
-  IDRSChain        chain   = {};
-  bool             packed  = IDRSAligned(diagonal) && IDRSPacked((IDRS_CUDA *)work->data);
+  const size_t n      = (size_t)work->n;
+  IDRSChain    chain  = {};
+  bool         packed = IDRSAligned(diagonal) && IDRSPacked((IDRS_CUDA *)work->data);
 
   PetscFunctionBegin;
   chain.count = (int)count;
@@ -231,7 +227,7 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count,
   if (n) {
     auto launch = [&](auto W) {
       IDRSBlockCombineKernel<M, W>
-        <<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, stopped, chain);
+        <<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, chain);
     };
 
     if (packed) launch(IDRSInt<IDRS_PACK>());
@@ -288,8 +284,7 @@ static PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt coun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes sums whose coefficients are on the host */
-static PetscErrorCode IDRSBlockCombineFromHost_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   size_t              nx = 0, bytes, begin, l = 0;
   PetscInt            width = 0;
@@ -320,23 +315,7 @@ static PetscErrorCode IDRSBlockCombineFromHost_CUDA(IDRSWork work, PetscInt coun
   }
   /* one copy for the pointers and coefficients of all sums */
   if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
-  PetscCall(
-    IDRSBlockCombinePrepared_CUDA(work, count, sums,
-                                  {width, (const PetscScalar *const *)device, (const PetscScalar *)(device + begin), NULL}));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
-{
-  IDRSBlockPrepared prepared = ((IDRS_CUDA *)work->data)->prepared;
-
-  PetscFunctionBegin;
-  if (work->ondevice) {
-    const PetscInt first = (PetscInt)(sums->rows - work->block->sums->rows);
-
-    prepared.X += first;
-    prepared.C += first * prepared.width;
-    PetscCall(IDRSBlockCombinePrepared_CUDA(work, count, sums, prepared));
-  } else PetscCall(IDRSBlockCombineFromHost_CUDA(work, count, sums));
+  PetscCall(IDRSBlockCombinePrepared_CUDA(work, count, sums,
+                                          {width, (const PetscScalar *const *)device, (const PetscScalar *)(device + begin)}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -549,17 +549,8 @@ static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSBlockProjectLaunch_CUDA - Launches the projections of tasks
-
-   Input Parameter:
-.  tohost - true to write the sums also to the host, for IDRSBlockProjectWait_CUDA()
-
-   Output Parameter:
-.  sums - the sums of this process on the device, for kernels that follow in the stream; valid until the next projection
-*/
-PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], bool tohost,
-                                           const PetscScalar **sums)
+/* Launches the projections of tasks, whose sums are written to the host */
+static PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[])
 {
   const size_t        n      = (size_t)work->n;
   IDRS_CUDA          *cuda   = (IDRS_CUDA *)work->data;
@@ -595,36 +586,24 @@ PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const 
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(IDRSDotsLaunchAll_CUDA(work, count, tasks, &plan, &dots, stream));
   IDRSLaunch<IDRSBlockTotalKernel>(dim3((unsigned int)(parts + IDRS_WARP - 1) / IDRS_WARP), stream, parts, plan.blocks,
-                                   (const double *)memory->partials, (PetscReal *)memory->sums,
-                                   tohost ? (PetscReal *)memory->hostsums : nullptr, memory->done, memory->arrived,
-                                   tohost ? ++memory->sequence : 0);
+                                   (const double *)memory->partials, (PetscReal *)memory->sums, (PetscReal *)memory->hostsums,
+                                   memory->done, memory->arrived, ++memory->sequence);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
-  *sums = memory->sums;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSBlockProjectWait_CUDA - Waits for the sums of the last projection */
-PetscErrorCode IDRSBlockProjectWait_CUDA(IDRSWork work, PetscInt count, PetscScalar sums[])
-{
-  IDRSBlockMemory *memory = &((IDRS_CUDA *)work->data)->block;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSWaitNumber_CUDA(work, memory->arrived, memory->sequence));
-  memory->operandsused = 0; /* all copies before the sums have ended */
-  PetscCall(PetscArraycpy(sums, memory->hostsums, count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
-  PetscInt           nsums = 0;
-  const PetscScalar *ondevice;
+  IDRSBlockMemory *memory = &((IDRS_CUDA *)work->data)->block;
+  PetscInt         nsums  = 0;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) nsums += IDRSBlockDotsCount(&tasks[i]);
   if (!nsums) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSBlockProjectLaunch_CUDA(work, count, tasks, true, &ondevice));
-  PetscCall(IDRSBlockProjectWait_CUDA(work, nsums, sums));
+  PetscCall(IDRSBlockProjectLaunch_CUDA(work, count, tasks));
+  PetscCall(IDRSWaitNumber_CUDA(work, memory->arrived, memory->sequence));
+  memory->operandsused = 0; /* all copies before the sums have ended */
+  PetscCall(PetscArraycpy(sums, memory->hostsums, nsums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

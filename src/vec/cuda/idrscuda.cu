@@ -178,7 +178,6 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
     PetscCall(IDRSSharedDestroy_CUDA(&cuda->shared));
-    PetscCall(IDRSBlockQueueDestroy_CUDA(&cuda->blockqueue));
     PetscCall(IDRSBlockDestroy_CUDA(&cuda->block));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
@@ -224,6 +223,5 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(blockarray, IDRSBlockArray_CUDA),
   PetscDesignatedInitializer(blockcombine, IDRSBlockCombine_CUDA),
   PetscDesignatedInitializer(blockproject, IDRSBlockProject_CUDA),
-  PetscDesignatedInitializer(blockqueue, &IDRSQueue_Block),
 };
 // clang-format on

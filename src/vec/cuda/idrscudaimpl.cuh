@@ -15,8 +15,7 @@
 #include "../../sys/kernels/launch.cuh"
 #include "passes.cuh"
 
-typedef struct _n_IDRSWhole      *IDRSWhole;
-typedef struct _n_IDRSBlockQueue *IDRSBlockQueue;
+typedef struct _n_IDRSWhole *IDRSWhole;
 
 /* Device memory for the columns of a group; the first work of the group owns it */
 typedef struct {
@@ -47,27 +46,24 @@ typedef struct {
   PetscInt                  width;
   const PetscScalar *const *X;
   const PetscScalar        *C;
-  const PetscBool          *stopped; /* on the device: the sums are not computed if it is true. NULL: they are computed */
 } IDRSBlockPrepared;
 
 typedef struct {
-  IDRSPanels        panels;
-  int               multiprocessors;
-  IDRSPartials      partials;
-  PetscScalar      *storage;     /* of IDRSScalars */
-  IDRSResult       *result;      /* of the last projection before which the device had not stopped */
-  PetscScalar      *localsums;   /* of this process, before the reduction */
-  PetscScalar      *hostsums;    /* pinned */
-  PetscScalar      *hoststorage; /* pinned: copy of storage */
-  IDRSResult       *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
-  uint64_t         *arrived;     /* pinned: the last projection whose sums or result have arrived */
-  uint64_t          sequence;    /* of the last projection launched */
-  PetscInt          channel;     /* of the mailboxes between the devices of processes, or -1 */
-  IDRSWhole         whole;       /* for many steps in one kernel; NULL until it is used */
-  IDRSShared       *shared;      /* NULL until this is the first work of a group that needs it */
-  IDRSBlockMemory   block;
-  IDRSBlockQueue    blockqueue; /* for block recurrences with their algebra on the device; NULL until it is used */
-  IDRSBlockPrepared prepared;   /* of the step of a block recurrence that was launched last */
+  IDRSPanels      panels;
+  int             multiprocessors;
+  IDRSPartials    partials;
+  PetscScalar    *storage;     /* of IDRSScalars */
+  IDRSResult     *result;      /* of the last projection before which the device had not stopped */
+  PetscScalar    *localsums;   /* of this process, before the reduction */
+  PetscScalar    *hostsums;    /* pinned */
+  PetscScalar    *hoststorage; /* pinned: copy of storage */
+  IDRSResult     *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
+  uint64_t       *arrived;     /* pinned: the last projection whose sums or result have arrived */
+  uint64_t        sequence;    /* of the last projection launched */
+  PetscInt        channel;     /* of the mailboxes between the devices of processes, or -1 */
+  IDRSWhole       whole;       /* for many steps in one kernel; NULL until it is used */
+  IDRSShared     *shared;      /* NULL until this is the first work of a group that needs it */
+  IDRSBlockMemory block;
 } IDRS_CUDA;
 
 /* Returns the number of coefficients per column of X, for sums with this many columns of Y */
@@ -131,12 +127,7 @@ PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, cudaStream_t, char **, char **);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
-PETSC_INTERN PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], bool, const PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSBlockProjectWait_CUDA(IDRSWork, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *);
-PETSC_INTERN PetscErrorCode IDRSBlockQueueDestroy_CUDA(IDRSBlockQueue *);
-
-PETSC_INTERN const IDRSQueueOps IDRSQueue_Block;
 
 PETSC_INTERN PetscErrorCode     IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
 PETSC_INTERN const IDRSWholeOps IDRSWhole_CUDA;

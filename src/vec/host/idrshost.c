@@ -7,7 +7,7 @@
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrspassloops.h>
 #include <petscidrs/private/idrscompat.h>
-#include "blockhost.h"
+#include "../vec/blockvec.h"
 
 /* Rows of a chunk: 8 kB of doubles */
 #define IDRS_CHUNK 1024
@@ -367,8 +367,7 @@ const IDRSPassOps IDRSPasses_Host = {
   .additerate   = IDRSAddIterate_Vec,
   .residual     = IDRSResidual_Vec,
   .squares      = IDRSLocalSquares_Vec,
-  .blockarray   = IDRSBlockArray_Host,
-  .blockcombine = IDRSBlockCombine_Host,
-  .blockproject = IDRSBlockProject_Host,
-  .blockqueue   = &IDRSQueue_BlockHost,
+  .blockarray   = IDRSBlockArray_Vec,
+  .blockcombine = IDRSBlockCombine_Vec,
+  .blockproject = IDRSBlockProject_Vec,
 };

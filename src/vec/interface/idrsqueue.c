@@ -133,7 +133,6 @@ const IDRSQueueOps IDRSQueue_Host = {
 /* Returns the queue of a work on its device, or on the host */
 static const IDRSQueueOps *IDRSQueueOf(IDRSWork work, PetscBool device)
 {
-  if (work->block) return device ? work->passes->blockqueue : &IDRSQueue_BlockHost;
   return device ? work->queue : &IDRSQueue_Host;
 }
 
@@ -161,11 +160,9 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
 static PetscErrorCode IDRSQueueCount_Private(IDRSWork work, const IDRSStep *step)
 {
   const PetscBool y = IDRSStepHasY(step, work->s);
-  PetscInt        nsums;
 
   PetscFunctionBegin;
-  if (work->block) PetscCall(IDRSBlockProjectCount(work, work->block->tasks, work->block->dots, &nsums));
-  else PetscCall(IDRSPassCount(work, IDRS_PROJECT, (step->matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * work->s + 6 : 2 * work->s + 2));
+  PetscCall(IDRSPassCount(work, IDRS_PROJECT, (step->matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * work->s + 6 : 2 * work->s + 2));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -196,15 +193,11 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the outcome of a step whose sums are on the host. The norms of a block recurrence have been computed */
+/* Sets the outcome of a step whose sums are on the host */
 static void IDRSQueueSetOutcome(IDRSWork work, IDRSOutcome *outcome)
 {
   const IDRSScalars *scalars = &work->scalars;
 
-  if (work->block) {
-    outcome->verdict = work->block->norms.finite ? IDRS_UNDECIDED : IDRS_NOT_FINITE;
-    return;
-  }
   outcome->verdict = IDRSScalarsAreFinite(scalars, IDRSStepHasY(&outcome->step, scalars->s), outcome->step.unreported)
                      ? IDRS_UNDECIDED
                      : IDRS_NOT_FINITE;
@@ -316,7 +309,6 @@ PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, ID
 PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal cosine, PetscReal *rr, IDRSVerdict *verdict)
 {
   PetscFunctionBegin;
-  PetscAssert(!work->block, work->comm, PETSC_ERR_PLIB, "A block recurrence has another algebra");
   *rr      = 0.0;
   *verdict = IDRS_CONTINUES;
   /* f = P^H r */

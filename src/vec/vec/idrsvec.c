@@ -255,5 +255,4 @@ const IDRSPassOps IDRSPasses_Vec = {
   .blockarray   = IDRSBlockArray_Vec,
   .blockcombine = IDRSBlockCombine_Vec,
   .blockproject = IDRSBlockProject_Vec,
-  .blockqueue   = &IDRSQueue_BlockHost,
 };

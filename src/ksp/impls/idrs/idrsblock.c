@@ -56,10 +56,11 @@ static PetscBool KSPIDRSBlockIsEnding(const KSPIDRSColumn *col)
   return (PetscBool)(!col->rec.added && (col->rep.reason || col->rec.suspended == KSPIDRS_UNVERIFIED));
 }
 
-/* Sets the norms of a step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
-static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, PetscInt its, KSPIDRSBlockEnding *ending)
+/* Sets the norms of this step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
+static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending)
 {
   const IDRSBlockBounds *bounds = &run->block.bounds;
+  const PetscInt         its    = run->at.its;
   PetscInt               left = 0, count = 0;
 
   PetscFunctionBegin;
@@ -167,66 +168,27 @@ static PetscErrorCode KSPIDRSBlockConcludeReports_Private(KSP ksp, const KSPIDRS
 }
 
 /*
-   Launches the projection of this step, and reports the norms of all steps except the last one on a device. *decides is set if the
-   host must finish this step. If the host must decide about a step in which the device has not stopped, the device stops in the
-   next step
-*/
-static PetscErrorCode KSPIDRSBlockProject_Private(KSP ksp, KSPIDRSBlockRun *run, KSPIDRSBlockEnding *ending, PetscBool *decides)
-{
-  IDRSBlockBounds *bounds = &run->block.bounds;
-  const PetscInt   its    = run->at.its;
-  PetscInt         depth;
-
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < run->cols.count; j++) {
-    const KSPIDRSColumn *col = run->cols.column[j];
-
-    bounds->low[j] = col->rec.added ? PETSC_MAX_REAL : KSPIDRSTestedNorm(ksp, col, its);
-  }
-  if (its >= ksp->max_it) bounds->stop = PETSC_TRUE;
-  depth    = bounds->stop ? 0 : run->depth;
-  *ending  = KSPIDRS_BLOCK_NONE_ENDS;
-  *decides = PETSC_FALSE;
-  PetscCall(KSPIDRSBlockLaunch_Private(run)); /* P^H G_k, R^H R */
-  while (IDRSQueueInFlight(run->work) > depth) {
-    IDRSOutcome outcome;
-    PetscInt    collected;
-
-    PetscCall(KSPIDRSBlockCollect_Private(run, &outcome, &collected)); /* ||r_j|| */
-    PetscCall(KSPIDRSBlockReport_Private(ksp, run, collected, ending));
-    *decides = (PetscBool)(outcome.verdict != IDRS_CONTINUES);
-    if (*decides) bounds->stop = PETSC_FALSE;
-    else {
-      bounds->stop = (PetscBool)(bounds->stop || *ending == KSPIDRS_BLOCK_ALL_END || run->why);
-      PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
    Makes one step; *ends is set once all right-hand sides are done, or continue with single recurrences. Right-hand sides end at the
    beginning of a cycle, or in any step if all of them end
 */
 static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, PetscBool *ends)
 {
   KSPIDRSBlockEnding ending;
-  PetscBool          decides, missed = PETSC_FALSE, due;
+  PetscBool          missed = PETSC_FALSE, due;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSBlockMatvec_Private(ksp, run));                     /* G_k = A U_k, or T = A P */
-  PetscCall(KSPIDRSBlockProject_Private(ksp, run, &ending, &decides)); /* P^H G_k, R^H R */
-  if (decides) {
-    if (ending == KSPIDRS_BLOCK_ALL_END || (ending && (!run->at.k || run->why)))
-      PetscCall(KSPIDRSBlockEndColumns_Private(ksp, run, &missed));
-    else PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
-    *ends = (PetscBool)(run->why || (ending == KSPIDRS_BLOCK_ALL_END && !missed));
-    if (*ends || missed) PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  PetscCall(KSPIDRSBlockMatvec_Private(ksp, run));          /* G_k = A U_k, or T = A P */
+  PetscCall(KSPIDRSBlockProject_Private(run));              /* P^H G_k, R^H R, and ||r_j|| */
+  PetscCall(KSPIDRSBlockReport_Private(ksp, run, &ending)); /* convergence test, history, monitors */
+  if (ending == KSPIDRS_BLOCK_ALL_END || (ending && (!run->at.k || run->why)))
+    PetscCall(KSPIDRSBlockEndColumns_Private(ksp, run, &missed));
+  else PetscCall(KSPIDRSBlockConcludeReports_Private(ksp, &run->cols));
+  *ends = (PetscBool)(run->why || (ending == KSPIDRS_BLOCK_ALL_END && !missed));
+  if (*ends || missed) PetscFunctionReturn(PETSC_SUCCESS);
   /* alpha, M_k, beta_k, f, or omega, f; then vectors */
   PetscCall(KSPIDRSBlockFinish_Private(run, &due));
   if (due) PetscCall(KSPIDRSBlockUpdate_Private(ksp, run, NULL));
-  *ends = (PetscBool)(run->why && !IDRSQueueOnDevice(run->work)); /* else once the device has stopped */
+  *ends = (PetscBool)(run->why != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -287,7 +249,6 @@ static PetscErrorCode KSPIDRSBlockIterate_Private(KSP ksp, KSPIDRSBlockRun *run,
   PetscFunctionBegin;
   counts->columns += run->cols.count;
   counts->rank += run->vecs.owners.count;
-  counts->async = (PetscBool)(run->depth > 0);
   while (!ends) PetscCall(KSPIDRSBlockStep_Private(ksp, run, &ends));
   PetscCall(KSPIDRSBlockEnd_Private(ksp, run, counts));
   if (run->why) PetscCall(PetscInfo(ksp, "Block recurrence left after %" PetscInt_FMT " iterations: %s\n", run->at.its, run->why));
@@ -320,10 +281,7 @@ PetscErrorCode KSPIDRSBlockSolve_Private(KSP ksp, const KSPIDRSColumns *cols)
   }
   ierr = KSPIDRSBlockCreate_Private(ksp, cols, &run);
   if (!ierr && run.vecs.owners.count) ierr = KSPIDRSBlockIterate_Private(ksp, &run, &idrs->blocks);
-  /* after KSPReset() in a callback there is no work */
-  if (idrs->slot[0].work) PetscCall(IDRSWorkSetBlock(idrs->slot[0].work, NULL, NULL));
-  PetscCall(PetscFree7(run.vecs.G, run.block.algebra.M, run.program.sum, run.program.x, run.program.rows, run.program.C,
-                       run.block.results));
+  PetscCall(PetscFree6(run.vecs.G, run.block.algebra.M, run.program.sum, run.program.x, run.program.C, run.block.results));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -29,10 +29,17 @@ typedef struct {
   PetscInt       count, operands;
   IDRSBlockAxpy *sum;
   IDRSBlockVec  *x;
-  IDRSBlockRow  *rows; /* the places of the coefficients */
-  PetscScalar   *C;    /* their values, of leading dimension ld */
+  PetscScalar   *C; /* the coefficients, of leading dimension ld */
   PetscInt       ld;
 } KSPIDRSBlockProgram;
+
+/* The algebra of a block recurrence on the host */
+typedef struct {
+  IDRSBlockScalars algebra;
+  IDRSBlockBounds  bounds;
+  PetscScalar     *results; /* the sums of the last projection */
+  IDRSBlockNorms   norms;   /* of this step */
+} KSPIDRSBlock;
 
 /* After a report: none, some or all of the right-hand sides that are not done have a reason to end */
 typedef enum {
@@ -47,16 +54,13 @@ typedef struct {
   IDRSWork             work; /* of the first slot, for the operations on blocks */
   KSPIDRSBlockPC       pc;
   KSPIDRSBlockVecs     vecs;
-  IDRSBlock            block; /* the algebra, and what the queue needs */
-  PetscInt             depth; /* of the queue: projections in flight that the host does not wait for */
+  KSPIDRSBlock         block;
   KSPIDRSBlockProgram  program;
-  IDRSBlockDots        tasks[2]; /* of the last projection */
   KSPIDRSBlockPosition at;
-  KSPIDRSBlockPosition launched[2]; /* positions of the steps in flight, the oldest first */
-  KSPIDRSTrust         trust;       /* Frobenius norms of R, and failed verifications */
-  PetscReal            smallest;    /* Frobenius norm of R so far, */
-  PetscInt             stagnation;  /* and the steps since then */
-  KSPIDRSReason        why;         /* why remaining right-hand sides continue with single recurrences, or NULL */
+  KSPIDRSTrust         trust;      /* Frobenius norms of R, and failed verifications */
+  PetscReal            smallest;   /* Frobenius norm of R so far, */
+  PetscInt             stagnation; /* and the steps since then */
+  KSPIDRSReason        why;        /* why remaining right-hand sides continue with single recurrences, or NULL */
 } KSPIDRSBlockRun;
 
 /* Reasons to end */
@@ -66,8 +70,7 @@ typedef struct {
 /* idrsblockcycle.c */
 PETSC_INTERN PetscErrorCode KSPIDRSBlockAddUpdate_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockMatvec_Private(KSP, KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *);
-PETSC_INTERN PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *, IDRSOutcome *, PetscInt *);
+PETSC_INTERN PetscErrorCode KSPIDRSBlockProject_Private(KSPIDRSBlockRun *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPIDRSBlockFinishColumn_Private(KSPIDRSBlockRun *);
 

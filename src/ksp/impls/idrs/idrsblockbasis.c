@@ -148,9 +148,8 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
   }
   for (PetscInt i = 0; i < m; i++) run->vecs.owners.column[i] = cols->column[basis.pivot[i]];
   program->ld = (s * (s - 1) / 2 + 4 * s + 4) * m;
-  PetscCall(PetscMalloc7((2 * s + 4) * m, &run->vecs.G, IDRS_BLOCK_STORAGE(s, m), &run->block.algebra.M, s + 3, &program->sum,
-                         program->ld, &program->x, program->ld, &program->rows, program->ld * m, &program->C,
-                         IDRSBlockSumCount(s, m, s), &run->block.results));
+  PetscCall(PetscMalloc6((2 * s + 4) * m, &run->vecs.G, IDRS_BLOCK_STORAGE(s, m), &run->block.algebra.M, s + 3, &program->sum,
+                         program->ld, &program->x, program->ld * m, &program->C, IDRSBlockSumCount(s, m, s), &run->block.results));
   IDRSBlockScalarsSetPointers(&run->block.algebra, s, m, run->block.algebra.M);
   IDRSBlockScalarsReset(&run->block.algebra);
   for (PetscInt j = 0; j < cols->count; j++)
@@ -165,8 +164,6 @@ PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, K
     .fall  = run->vecs.owners.column[0]->anchor ? idrs->set.updatetol : 0.0
   };
   run->smallest = PETSC_MAX_REAL;
-  PetscCall(IDRSWorkSetBlock(run->work, &run->block, &run->depth));
-  run->depth = PetscMin(run->depth, idrs->depth ? 1 : 0); /* run->launched has two positions */
   PetscCall(IDRSWorkSetSeed(run->work, IDRS_BLOCK_SEED + KSPIDRSGetSeed(idrs)));
   for (PetscInt i = 0; i < m; i++) PetscCall(KSPIDRSAnchor_Private(run->vecs.owners.column[i]));
   PetscCall(KSPIDRSBlockAnchor_Private(ksp, run));

@@ -1,15 +1,6 @@
 /*
-   The steps of block IDR(s), see idrsblock.c. The sums of the combines of a step are set up once, with the places of their
-   coefficients. The host or the device sets the coefficients.
-
-     host      matvec, projection -> sums; norms;  algebra, coefficients -> combine
-     device    matvec, projection -> algebra, coefficients -> combine, next matvec and projection;  the norms of the step before
-
-   After the device has stopped, its combines do nothing, but one more preconditioner and matvec run:
-
-     step k       G_k = A U_k with the U_k of the cycle before, which is complete, or k = 0 with U_0 of this cycle: in exact
-                  arithmetic the old G_k, or zero. The preconditioner writes to G_k before
-     omega step   T, and V with a preconditioner, which are scratch by then
+   The steps of block IDR(s), see idrsblock.c, in the order matvec, projection, norms, algebra, combines. The combines of a step are
+   listed with their coefficients, and computed together, so that the back end reads common vectors once
 */
 #include "idrsblock.h"
 
@@ -19,13 +10,8 @@ static IDRSBlockAxpy *KSPIDRSBlockAddSum(KSPIDRSBlockRun *run, const IDRSBlockVe
   KSPIDRSBlockProgram *program = &run->program;
   const PetscInt       first   = program->operands;
 
-  program->sum[program->count++] = (IDRSBlockAxpy){.ny   = run->block.algebra.m,
-                                                   .x    = program->x + first,
-                                                   .y    = y,
-                                                   .C    = program->C + first,
-                                                   .ld   = program->ld,
-                                                   .rows = program->rows + first,
-                                                   .add  = add};
+  program->sum[program->count++] = (IDRSBlockAxpy){
+    .ny = run->block.algebra.m, .x = program->x + first, .y = y, .C = program->C + first, .ld = program->ld, .add = add};
   return &program->sum[program->count - 1];
 }
 
@@ -36,25 +22,23 @@ static void KSPIDRSBlockAddTerm(KSPIDRSBlockRun *run, PetscInt columns, const ID
   KSPIDRSBlockProgram *program = &run->program;
 
   for (PetscInt i = 0; i < columns; i++) {
-    program->x[program->operands]      = X[i];
-    program->rows[program->operands++] = (IDRSBlockRow){.at    = (int32_t)(C - run->block.algebra.M + i),
-                                                        .ld    = (int32_t)ldc,
-                                                        .sign  = (int32_t)sign,
-                                                        .omega = omega ? 1 : 0};
+    program->x[program->operands] = X[i];
+    for (PetscInt j = 0; j < run->block.algebra.m; j++) {
+      const PetscScalar entry = C[i + j * ldc] * (PetscReal)sign;
+
+      program->C[program->operands + j * program->ld] = omega ? *run->block.algebra.omega * entry : entry;
+    }
+    program->operands++;
   }
   program->sum[program->count - 1].nx += columns;
 }
 
-/* Computes all sums with the coefficients of the host, and removes them */
+/* Computes all sums, and removes them */
 static PetscErrorCode KSPIDRSBlockCombine_Private(KSPIDRSBlockRun *run)
 {
   KSPIDRSBlockProgram *program = &run->program;
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; j < run->block.algebra.m; j++) {
-    for (PetscInt i = 0; i < program->operands; i++)
-      program->C[i + j * program->ld] = IDRSBlockScalarsGet(&run->block.algebra, &program->rows[i], (int)j);
-  }
   PetscCall(IDRSBlockCombine(run->work, program->count, program->sum));
   program->count = program->operands = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -141,12 +125,6 @@ static KSPIDRSBlockPosition KSPIDRSBlockNext(const KSPIDRSBlockRun *run, PetscBo
   return next;
 }
 
-/* Returns PETSC_TRUE if a preconditioner is applied between the last two sums of the direction after a step */
-static PetscBool KSPIDRSBlockIsSplit(const KSPIDRSBlockRun *run, const KSPIDRSBlockPosition *next)
-{
-  return (PetscBool)(run->pc == KSPIDRS_BLOCK_PC_SEPARATE && next->directed);
-}
-
 /* Adds the sums that end step k < s */
 static void KSPIDRSBlockAddStep(KSPIDRSBlockRun *run)
 {
@@ -206,11 +184,8 @@ static PetscErrorCode KSPIDRSBlockDirection_Private(KSP ksp, KSPIDRSBlockRun *ru
   KSPIDRSBlockList(m, run->vecs.V, x);
   KSPIDRSBlockList(m, run->vecs.G + k * m, y);
   PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, x, y)); /* G_k = B^{-1}V */
-  if (IDRSQueueOnDevice(run->work)) PetscCall(IDRSBlockCombine(run->work, 1, run->block.sums + run->block.count - 1));
-  else {
-    KSPIDRSBlockAddPreconditioned(run, &run->at);
-    PetscCall(KSPIDRSBlockCombine_Private(run));
-  }
+  KSPIDRSBlockAddPreconditioned(run, &run->at);
+  PetscCall(KSPIDRSBlockCombine_Private(run));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -234,61 +209,23 @@ PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *run)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the tasks of the projection of this step, and returns their number */
-static PetscInt KSPIDRSBlockSetTasks(KSPIDRSBlockRun *run)
+/* KSPIDRSBlockProject_Private - Computes the sums of the step, and ||r_j|| */
+PetscErrorCode KSPIDRSBlockProject_Private(KSPIDRSBlockRun *run)
 {
   const PetscInt          k = run->at.k, m = run->block.algebra.m, q = run->block.algebra.q;
-  const KSPIDRSBlockVecs *vecs  = &run->vecs;
-  IDRSBlockDots          *tasks = run->tasks;
-
-  if (k == run->block.algebra.s) {
-    /* P^H (T,R), (T,R)^H (T,R) */
-    tasks[0] = (IDRSBlockDots){.rows = q, .nw = 2 * m, .nx = 2 * m, .w = vecs->T, .x = vecs->T};
-    return 1;
-  }
-  tasks[0] = (IDRSBlockDots){.rows = q, .nx = m, .x = vecs->G + k * m};     /* P^H G_k */
-  tasks[1] = (IDRSBlockDots){.nw = m, .nx = m, .w = vecs->R, .x = vecs->R}; /* R^H R */
-  return 2;
-}
-
-/* KSPIDRSBlockLaunch_Private - Computes the sums of the step, or launches its projection and its algebra on the device */
-PetscErrorCode KSPIDRSBlockLaunch_Private(KSPIDRSBlockRun *run)
-{
-  const KSPIDRSBlockPosition next    = KSPIDRSBlockNext(run, PETSC_TRUE);
-  const IDRSStep             step    = {.k = run->at.k};
-  IDRSBlock                 *block   = &run->block;
-  KSPIDRSBlockProgram       *program = &run->program;
+  const KSPIDRSBlockVecs *vecs = &run->vecs;
+  /* P^H (T,R), (T,R)^H (T,R) */
+  const IDRSBlockDots omega = {.rows = q, .nw = 2 * m, .nx = 2 * m, .w = vecs->T, .x = vecs->T};
+  /* P^H G_k; R^H R */
+  const IDRSBlockDots tasks[] = {
+    {.rows = q, .nx = m, .x = vecs->G + k * m},
+    {.nw = m, .nx = m, .w = vecs->R, .x = vecs->R}
+  };
 
   PetscFunctionBegin;
-  block->tasks                                = KSPIDRSBlockSetTasks(run);
-  block->dots                                 = run->tasks;
-  run->launched[IDRSQueueInFlight(run->work)] = run->at;
-  if (!IDRSQueueOnDevice(run->work)) block->norms.peak = run->trust.peak;
-  if (run->depth) {
-    KSPIDRSBlockAddFinish(run, &next);
-    if (KSPIDRSBlockIsSplit(run, &next)) KSPIDRSBlockAddPreconditioned(run, &next);
-    block->count   = program->count;
-    block->sums    = program->sum;
-    program->count = program->operands = 0; /* no sum is added before the combines of this step */
-  }
-  /* the queue uses all of block->bounds; without an argument the host does the algebra */
-  PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(run->work), &step, run->depth ? &block->bounds.norm : NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   KSPIDRSBlockCollect_Private - Collects the oldest step in flight, and its iteration. If the device has stopped there, the
-   recurrence returns to that step, with its sums on the host. The host always stops
-*/
-PetscErrorCode KSPIDRSBlockCollect_Private(KSPIDRSBlockRun *run, IDRSOutcome *outcome, PetscInt *its)
-{
-  const KSPIDRSBlockPosition oldest = run->launched[0];
-
-  PetscFunctionBegin;
-  *its             = oldest.its;
-  run->launched[0] = run->launched[1];
-  PetscCall(IDRSQueueCollect(run->work, outcome));
-  if (outcome->verdict != IDRS_CONTINUES) run->at = oldest;
+  if (k == run->block.algebra.s) PetscCall(IDRSBlockProject(run->work, 1, &omega, run->block.results));
+  else PetscCall(IDRSBlockProject(run->work, 2, tasks, run->block.results));
+  IDRSBlockScalarsNorms(&run->block.algebra, (int)k, (int)run->block.bounds.count, run->block.results, &run->block.norms);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -305,21 +242,15 @@ PetscErrorCode KSPIDRSBlockFinish_Private(KSPIDRSBlockRun *run, PetscBool *due)
 
   PetscFunctionBegin;
   *due = PETSC_FALSE;
-  if (IDRSQueueOnDevice(run->work)) {
-    next = KSPIDRSBlockNext(run, PETSC_TRUE);
-    PetscCall(IDRSBlockCombine(run->work, run->block.count - (KSPIDRSBlockIsSplit(run, &next) ? 1 : 0), run->block.sums));
-  } else {
-    if (IDRSBlockScalarsContinue(&run->block.algebra, k, bounds->norm.cosine, run->block.results, &trust->rnorm) !=
-        IDRS_CONTINUES) {
-      run->why = IDRS_BLOCK_BROKEN;
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-    *due = (PetscBool)(k == run->block.algebra.s && IDRSUpdateIsDue(trust->rnorm, bounds->fall, trust->peak, trust->anchornorm));
-    next = KSPIDRSBlockNext(run, (PetscBool) !*due);
-    if (next.directed) IDRSBlockScalarsDirect(&run->block.algebra, k);
-    KSPIDRSBlockAddFinish(run, &next);
-    PetscCall(KSPIDRSBlockCombine_Private(run));
+  if (IDRSBlockScalarsContinue(&run->block.algebra, k, bounds->norm.cosine, run->block.results, &trust->rnorm) != IDRS_CONTINUES) {
+    run->why = IDRS_BLOCK_BROKEN;
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+  *due = (PetscBool)(k == run->block.algebra.s && IDRSUpdateIsDue(trust->rnorm, bounds->fall, trust->peak, trust->anchornorm));
+  next = KSPIDRSBlockNext(run, (PetscBool) !*due);
+  if (next.directed) IDRSBlockScalarsDirect(&run->block.algebra, k);
+  KSPIDRSBlockAddFinish(run, &next);
+  PetscCall(KSPIDRSBlockCombine_Private(run));
   run->at = next;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

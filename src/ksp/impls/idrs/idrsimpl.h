@@ -235,7 +235,6 @@ typedef struct {
   PetscInt      columns, rank; /* right-hand sides, and columns of their bases */
   PetscInt      single;        /* right-hand sides that continued with single recurrences */
   KSPIDRSReason why;           /* the reason of the last of them */
-  PetscBool     async;         /* a device does the algebra, and the host does not wait for it in each step */
 } KSPIDRSBlockCounts;
 
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */

@@ -125,10 +125,7 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
   PetscFunctionBegin;
   if (idrs->depth && blocks) {
     PetscCall(PetscViewerASCIIPrintf(
-      viewer, "    block recurrences: %s\n",
-      idrs->blocks.async
-        ? "coefficients stay on the device, the host launches a matvec of each right-hand side before it reads their norms"
-        : "the host has the coefficients, and waits for the device in every matvec, as on several processes"));
+      viewer, "    block recurrences: the host computes the coefficients, and waits for the device in every matvec\n"));
     if (info->size == 1)
       PetscCall(PetscViewerASCIIPrintf(viewer, "      compared to single recurrences, %s\n",
                                        info->n < KSPIDRS_BLOCK_ROWS && idrs->set.s <= 16 && !idrs->separatepc

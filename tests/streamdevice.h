@@ -100,7 +100,6 @@ static PetscScalar *Place(IDRSStreamLevel level, PetscInt row)
 {
   const PetscInt place = row - level.begin;
 
-  if (row >= level.n && level.ghosts) return level.ghosts + (row - level.n);
   return level.array + (place >= level.rows ? place - level.rows : place);
 }
 
@@ -111,25 +110,22 @@ static void TaskRun(const IDRSStreamTask *task)
   const PetscScalar     *values  = (const PetscScalar *)(task->memory + IDRSStreamValuesPlace(chunk));
 
   for (PetscInt r = 0; r < task->rows; r++) {
-    const PetscInt row = chunk->row + r, own = task->ghosts ? row - task->last.n : row;
+    const PetscInt row = chunk->row + r;
     PetscScalar    sum = 0.0;
 
     for (uint32_t p = offsets[r]; p < offsets[r + 1]; p++)
       sum += values[p] * *Place(task->last, PackedColumn(chunk, task->memory, row, p));
-    for (uint32_t p = task->outside.offsets ? task->outside.offsets[r] : 0;
-         task->outside.offsets && p < task->outside.offsets[r + 1]; p++)
-      sum += task->outside.values[p] * *Place(task->last, (PetscInt)task->outside.columns[p]);
     if (!task->product) {
       const PetscScalar last = *Place(task->last, row);
 
-      if (task->inverse) sum *= task->inverse[own];
+      if (task->inverse) sum *= task->inverse[row];
       sum = task->gamma * (sum - task->theta * last);
       if (task->before.array) sum -= task->mu * *Place(task->before, row);
-      if (task->y && task->begins) task->y[own] = 0.0;
-      if (task->y && task->first != 0.0) task->y[own] += task->first * last;
-      if (task->y && task->c != 0.0) task->y[own] += task->c * sum;
+      if (task->y && task->begins) task->y[row] = 0.0;
+      if (task->y && task->first != 0.0) task->y[row] += task->first * last;
+      if (task->y && task->c != 0.0) task->y[row] += task->c * sum;
     }
-    if (task->ghosts || task->next.array) *Place(task->next, row) = sum;
+    if (task->next.array) *Place(task->next, row) = sum;
   }
 }
 

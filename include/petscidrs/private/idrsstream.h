@@ -3,7 +3,6 @@
 
      pattern    chunks of rows with packed columns, and the chunks in which a chunk has columns: streampattern.c
      order      a better order of the chunks than the order of the matrix: streamorder.c
-     ghosts     on several processes, rows and entries outside the diagonal block that passes with many levels need: streamghosts.c
      schedule   the sequence of copies and computed levels of a pass, and its memory: streamschedule.c
      stream     memory of the device, and the passes: streampass.c
      device     copies, computations, and events between them: streamcuda.cu on GPUs, an emulation in tests
@@ -18,10 +17,7 @@
      level 2  x x x x x
      level 3  x x x x               chunk 3 may be overwritten by chunk 6
 
-   On several processes the rows of a process have columns on other processes, the ghosts. Before a pass of L levels the process
-   receives v_0 of all ghosts within distance L of its rows. Then it also computes level j of the ghosts within distance L - j,
-   which level L of its own rows depends on. Rows of ghosts, and entries of own rows in columns of ghosts, stay on the device. Each
-   ghost is computed with a chunk of own rows.
+   On several processes each product is a pass over the diagonal block of each process, followed by the entries outside.
 
    Chunks may be ordered, so that chunks with columns in each other are close together. Packed columns, schedules and rings then
    count rows in this order, within a chunk as in the matrix. Vectors and values keep the order of the matrix. A vector that is read
@@ -62,58 +58,10 @@ typedef struct {
   PetscInt most;  /* this chunk and all earlier ones have no columns in chunks after chunk `most` */
 } IDRSStreamChunk;
 
-/*
-   Entries outside the diagonal block of the process that owns the rows. In the memory of the ghosts:
-
-     uint32_t offsets[rows + 1]    of the entries of each row, from 0
-     uint32_t columns[entries]     ghost g is column n + g
-
-   followed by the values, aligned
-*/
-typedef struct {
-  PetscInt rows; /* 0: no entries */
-  size_t   entries, place;
-} IDRSStreamOutside;
-
-/*
-   The ghosts of a chunk, ordered by distance: `row` is n plus the number of the first ghost. All ghosts have rows, except ghosts at
-   the largest distance
-*/
-typedef struct {
-  IDRSStreamChunk   inner; /* entries of their rows in the diagonal blocks of their processes, with 4-byte columns */
-  IDRSStreamOutside outer;
-  IDRSStreamOutside own; /* of the rows of the chunk */
-} IDRSStreamGhostChunk;
-
-typedef struct _n_IDRSStreamGhosts *IDRSStreamGhosts;
-struct _n_IDRSStreamGhosts {
-  PetscInt  depth, count; /* largest distance, number of ghosts */
-  PetscInt *source;       /* number of ghost g in IDRSStreamGhostRows */
-  PetscInt *distance;     /* of ghost g */
-  /* first[c * depth + d]: number of ghosts of chunks before c, plus ghosts of chunk c within distance d */
-  PetscInt             *first;
-  IDRSStreamGhostChunk *chunks;       /* as many as the pattern has */
-  PetscInt             *least, *most; /* of the chunks of the pattern without ghosts */
-  char                 *memory;
-  size_t                bytes; /* of the memory */
-};
-
-/*
-   The rows of ghosts as input: columns 0 to n - 1 belong to own rows, and column n + g to ghost g. Entries of a row are i[row] to
-   i[row + 1]; in rows of ghosts the entries before split[row] are in the diagonal block of their process
-*/
-typedef struct {
-  PetscInt           count;           /* ghosts */
-  const PetscInt    *outeri, *outerj; /* entries of own rows outside the diagonal block */
-  const PetscScalar *outera;
-  const PetscInt    *i, *split, *j; /* rows of ghosts; ghosts at the largest distance have none */
-  const PetscScalar *a;
-} IDRSStreamGhostRows;
-
 typedef struct _n_IDRSStreamPattern *IDRSStreamPattern;
 struct _n_IDRSStreamPattern {
   PetscInt         n, columns, nchunks;
-  PetscBool        ordered; /* chunks are ordered; requires n columns and no ghosts */
+  PetscBool        ordered; /* chunks are ordered; requires n columns */
   size_t           entries;
   IDRSStreamChunk *chunks;
   PetscInt        *starts; /* first rows of the chunks, and n */
@@ -121,16 +69,12 @@ struct _n_IDRSStreamPattern {
   size_t           packedbytes;
   size_t           slotbytes; /* size of the largest chunk on the device */
   size_t           bytes;     /* size of all chunks on the device */
-  IDRSStreamGhosts ghosts;    /* or NULL */
 };
 
 PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscBool,
                                                     IDRSStreamPattern *);
 PETSC_INTERN PetscErrorCode IDRSStreamOrder(PetscInt, const PetscInt[], const PetscInt[], const PetscInt[], PetscInt[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *);
-
-PETSC_EXTERN PetscErrorCode IDRSStreamGhostsCreate(IDRSStreamPattern, PetscInt, const IDRSStreamGhostRows *);
-PETSC_EXTERN PetscErrorCode IDRSStreamGhostsDestroy(IDRSStreamPattern);
 
 /* Returns the last k with starts[k] <= row, for starts in ascending order */
 static inline PetscInt IDRSStreamSearch(PetscInt n, const PetscInt starts[], PetscInt row)
@@ -166,23 +110,6 @@ static inline size_t IDRSStreamValuesPlace(const IDRSStreamChunk *chunk)
 static inline size_t IDRSStreamChunkBytes(const IDRSStreamChunk *chunk)
 {
   return IDRSStreamAlign(IDRSStreamValuesPlace(chunk) + chunk->entries * sizeof(PetscScalar));
-}
-
-/* Return the offset of the values of these entries, and their bytes */
-static inline size_t IDRSStreamOutsideHead(const IDRSStreamOutside *outside)
-{
-  return IDRSStreamAlign(((size_t)outside->rows + 1 + outside->entries) * sizeof(uint32_t));
-}
-
-static inline size_t IDRSStreamOutsideBytes(const IDRSStreamOutside *outside)
-{
-  return outside->rows ? IDRSStreamOutsideHead(outside) + outside->entries * sizeof(PetscScalar) : 0;
-}
-
-/* Returns the number of ghosts of a chunk within this distance; they are the first ones */
-static inline PetscInt IDRSStreamGhostsWithin(IDRSStreamGhosts ghosts, PetscInt chunk, PetscInt distance)
-{
-  return ghosts->first[chunk * ghosts->depth + distance] - ghosts->first[chunk * ghosts->depth];
 }
 
 /* Returns the number of resident chunks before this one, if `residents` chunks stay on the device, spread evenly */
@@ -223,13 +150,13 @@ struct _n_IDRSStreamSchedule {
 typedef struct {
   PetscInt levels, residents; /* levels of a pass; resident chunks */
   PetscInt slots, rows;       /* maxima over the schedules */
-  size_t   slotbytes, ringbytes, residentbytes, ghostbytes;
+  size_t   slotbytes, ringbytes, residentbytes;
   size_t   orderbytes; /* two vectors in the order of the chunks */
 } IDRSStreamLayout;
 
 static inline size_t IDRSStreamLayoutBytes(const IDRSStreamLayout *layout)
 {
-  return layout->slotbytes + layout->ringbytes + layout->residentbytes + layout->ghostbytes + layout->orderbytes;
+  return layout->slotbytes + layout->ringbytes + layout->residentbytes + layout->orderbytes;
 }
 
 PETSC_EXTERN PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern, PetscInt, PetscInt, IDRSStreamSchedule *);
@@ -237,21 +164,12 @@ PETSC_EXTERN PetscErrorCode IDRSStreamScheduleDestroy(IDRSStreamSchedule *);
 PETSC_EXTERN PetscErrorCode IDRSStreamFit(IDRSStreamPattern, size_t, PetscInt, IDRSStreamLayout *);
 
 /*
-   A level on the device: row i is at index i - begin, or i - begin - rows if that is not negative, as in a ring. Rows from n on are
-   ghosts
+   A level on the device: row i is at index i - begin, or i - begin - rows if that is not negative, as in a ring
 */
 typedef struct {
   PetscScalar *array; /* NULL: the level is not stored */
   PetscInt     begin, rows;
-  PetscScalar *ghosts; /* NULL: in `array` */
-  PetscInt     n;
 } IDRSStreamLevel;
-
-/* Entries of rows outside the diagonal block, on the device; offsets = NULL: none */
-typedef struct {
-  const uint32_t    *offsets, *columns;
-  const PetscScalar *values;
-} IDRSStreamOutsideRows;
 
 /*
    One level of one chunk, for its rows i:
@@ -261,15 +179,12 @@ typedef struct {
                y_i += first last_i + c next_i, or y_i = ... if `begins`
 
    Terms of y with coefficients 0 are not added. next, before, inverse and y may be NULL. The sum of a row has the order of its
-   columns, or, in long rows, the order of the lanes that share the row, and does not depend on the chunk. Entries outside the
-   diagonal block come last, so a row of a ghost has the same bits as on its own process
+   columns, or, in long rows, the order of the lanes that share the row, and does not depend on the chunk
 */
 typedef struct {
   const IDRSStreamChunk *chunk;
   PetscInt               rows;   /* number of rows, from the first row of the chunk on */
   const char            *memory; /* of the chunk, on the device */
-  PetscBool              ghosts; /* the rows are ghosts; inverse and y have only ghosts */
-  IDRSStreamOutsideRows  outside;
   PetscBool              product, begins;
   PetscScalar            gamma, theta, mu, first, c;
   IDRSStreamLevel        last, before, next;
@@ -328,8 +243,7 @@ struct _n_IDRSStream {
   IDRSStreamSchedule         schedules[IDRS_STREAM_LEVELS + 1]; /* schedules[l] has l levels, or is NULL */
   char                      *memory;                            /* slots, rings, resident chunks */
   size_t                    *places;                            /* of resident chunks in the memory */
-  PetscBool                 *present;       /* a resident chunk is on the device, with the values of the matrix */
-  PetscBool                  ghostspresent; /* the same for rows and entries of ghosts */
+  PetscBool                 *present; /* a resident chunk is on the device, with the values of the matrix */
   IDRSStreamCounts           counts;
 };
 
@@ -345,12 +259,6 @@ typedef struct {
   const PetscScalar *inverse, *before, *x;
   PetscScalar       *v[IDRS_STREAM_LEVELS]; /* level begin + 1 + j, all of it, or NULL */
   PetscScalar       *y;
-  PetscBool          ghosts; /* also computes the ghosts of the pattern, with the vectors: */
-  const PetscScalar *ghostinverse, *ghostbefore, *ghostx;
-  PetscScalar       *ghosty;
-  /* in a pass with one level, called for each chunk instead of the computation; or NULL */
-  PetscErrorCode (*visit)(void *, const IDRSStreamTask *);
-  void *visitor;
 } IDRSStreamSequence;
 
 PETSC_EXTERN PetscErrorCode IDRSStreamCreate(IDRSStreamPattern, const PetscScalar[], size_t, const IDRSStreamDeviceOps *, void *,
@@ -360,8 +268,6 @@ PETSC_EXTERN PetscErrorCode IDRSStreamReserve(IDRSStream, PetscInt, PetscInt *);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetValues(IDRSStream, const PetscScalar[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetLimit(IDRSStream, size_t);
 PETSC_EXTERN PetscErrorCode IDRSStreamGetLimit(IDRSStream, size_t *);
-PETSC_EXTERN PetscErrorCode IDRSStreamSetGhosts(IDRSStream, PetscInt, const IDRSStreamGhostRows *);
-PETSC_EXTERN PetscErrorCode IDRSStreamReduceLimit(IDRSStream, size_t, PetscBool *);
 PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
 PETSC_INTERN PetscErrorCode IDRSStreamRegisterEvents(void);
 PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);
@@ -394,13 +300,8 @@ PETSC_INTERN PetscErrorCode MatStreamUsesDevice_Private(Mat, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
 PETSC_EXTERN PetscErrorCode MatStreamGetOutside_Private(Mat, Vec, Mat *, VecScatter *, Vec *);
 
-/* Of a sequential matrix: its stream, and GPU memory for a copy, taken from the memory of the stream */
+/* Of a sequential matrix: its stream, and its passes */
 PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
-PETSC_EXTERN PetscErrorCode MatStreamReserveCopy_Private(Mat, size_t, PetscBool *);
-PETSC_INTERN PetscErrorCode MatStreamReleaseCopy_Private(Mat, size_t);
-
-/* Passes */
-PETSC_INTERN PetscErrorCode MatStreamReserve_Private(Mat, Vec, PetscInt, PetscInt *);
 PETSC_INTERN PetscErrorCode MatStreamPass_Private(Mat, const MatStreamVecs *, IDRSStreamSequence *);
 
 /* For tests: products on another device, and the stream of this process */

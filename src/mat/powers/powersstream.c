@@ -9,21 +9,17 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
 
-/*
-   Returns NULL, or the reason why passes with many levels are not possible with these vectors. The same on all processes, although
-   vectors may be bound to the CPU on some of them
-*/
+/* Returns NULL, or the reason why passes with many levels are not possible with these vectors */
 static PetscErrorCode IDRSPowersRuns_Stream(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
-  PetscBool   streams, device = PETSC_TRUE;
-  PetscMPIInt all;
+  PetscBool streams, parallel, device = PETSC_TRUE;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &streams));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJSTREAM, &parallel));
   for (PetscInt i = 0; streams && device && i < n; i++) PetscCall(MatStreamUsesDevice_Private(A, vecs[i], &device));
-  all = device ? 1 : 0;
-  if (streams) IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A));
-  *why = !streams ? "the matrix is not streamed" : !all ? "products are computed on the host" : NULL;
+  if (parallel) *why = "on several processes each product is a pass over the streamed matrix";
+  else *why = !streams ? "the matrix is not streamed" : !device ? "products are computed on the host" : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -37,10 +33,12 @@ static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, V
   IDRSStreamSequence sequence = IDRSPowersSequence(powers);
   MatStreamVecs      vecs     = {.inverse = powers->inverse};
   PetscInt           most;
+  IDRSStream         stream;
 
   PetscFunctionBegin;
   if (!powers->k) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, powers->k, &most));
+  PetscCall(MatStreamGet_Private(powers->A, &stream));
+  PetscCall(IDRSStreamReserve(stream, powers->k, &most));
   for (PetscInt begin = 0; begin < powers->k; begin += sequence.levels) {
     sequence.begin  = begin;
     sequence.levels = PetscMin(most, powers->k - begin);
@@ -100,13 +98,15 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
   MatStreamVecs      vecs     = {.inverse = powers->inverse, .x = x, .y = sum->y};
   Vec                work[3]  = {NULL, NULL, NULL};
   PetscInt           most;
+  IDRSStream         stream;
 
   PetscFunctionBegin;
   if (!k) {
     PetscCall(IDRSPowersSumByStep(powers, x, sum));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatStreamReserve_Private(powers->A, powers->inverse, levels, &most));
+  PetscCall(MatStreamGet_Private(powers->A, &stream));
+  PetscCall(IDRSStreamReserve(stream, levels, &most));
   /* a single pass needs no work vectors */
   if (levels > most) {
     PetscCall(PetscInfo(powers->A, "A pass computes %" PetscInt_FMT " of %" PetscInt_FMT " matrix powers\n", most, levels));

@@ -241,7 +241,6 @@ static PetscErrorCode MatView_AIJStream(Mat A, PetscViewer viewer)
   if (MatStreamData(A)->parallel) PetscCall(MatStreamGetBlock_Private(A, &block, NULL, NULL));
   PetscCall(IDRSStreamMatGetStream(A, &stream));
   PetscCall(MatStreamViewCounts(A, stream, viewer));
-  PetscCall(MatStreamGhostsView_Private(A, MatStreamData(A)->passghosts, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -14,18 +14,15 @@ PetscErrorCode MatStreamReset_Private(Mat A)
   PetscCall(MatDestroy(&data->off));
   PetscCall(VecScatterDestroy(&data->scatter));
   PetscCall(VecDestroy(&data->ghosts));
-  PetscCall(MatStreamGhostsDestroy_Private(&data->passghosts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* MatStreamLimit_Private - Returns the bytes of the device for the stream; 0: half of the free memory */
 size_t MatStreamLimit_Private(Mat A)
 {
-  const Mat_AIJStream *data   = MatStreamData(A);
-  const size_t         memory = data->settings.memory > 0.0 ? (size_t)data->settings.memory : data->share;
+  const Mat_AIJStream *data = MatStreamData(A);
 
-  /* 1 byte is too small for any stream, and causes an error there */
-  return memory > data->copybytes ? memory - data->copybytes : memory ? 1 : 0;
+  return data->settings.memory > 0.0 ? (size_t)data->settings.memory : data->share;
 }
 
 /* MatStreamUpdateLimit_Private - Passes the limit to the stream if it has changed */

@@ -7,12 +7,10 @@
      mpiaijstream.c      several processes: the diagonal block, and the block outside
      seqaijstream.c      one process: the stream and its products
      matstream.c         settings, memory, and the device of products
-     matstreamghosts.c   ghosts of passes on several processes
      streampass.c        passes of a stream
      streamcuda.cu       a GPU as its device
      streamschedule.c    order of a pass
      streampattern.c     chunks
-     streamghosts.c      ghosts of chunks
      streamorder.c       order of chunks
 */
 #pragma once
@@ -32,33 +30,6 @@ typedef enum {
   MATSTREAM_FUNCTIONS
 } MatStreamFunction;
 
-/*
-   Most levels of a pass on several processes: enough for PCPOLY with degree 32 and the product. A pass with more levels would wait
-   for the GPU, and have many more ghosts
-*/
-#define MATSTREAM_MAX_LEVELS 33
-
-/* States of the matrix that ghosts were made for */
-typedef struct {
-  PetscObjectState block, outside, nonzero;
-  PetscObjectId    id; /* of the diagonal block */
-  IDRSStream       stream;
-  size_t           limit; /* of the stream's memory */
-} MatStreamVersion;
-
-/* The entries of other processes that passes need, see idrsstream.h */
-typedef struct {
-  MatStreamVersion version;
-  PetscInt         wanted, depth;
-  PetscBool        limited;        /* there would be too many ghosts with a larger depth */
-  size_t           bytes;          /* of rows and entries */
-  PetscInt         count, *global; /* the ghosts in the order of the stream */
-  Vec              inverse, before, x, y;
-  VecScatter       scatters[MATSTREAM_MAX_LEVELS + 1]; /* to ghosts within this distance, or NULL */
-  PetscObjectId    inverseid;                          /* of the D^{-1} that ghosts have, 0: none on all processes; and its state */
-  PetscObjectState inversestate;
-} MatStreamGhosts;
-
 /* In the matrix's spptr. The parent is MATSEQAIJ or MATMPIAIJ */
 typedef struct {
   PetscBool      parallel; /* MATMPIAIJ */
@@ -73,14 +44,12 @@ typedef struct {
   /* One process */
   IDRSStream       stream; /* NULL: no product yet */
   PetscObjectState state, nonzerostate;
-  size_t           copybytes; /* of the memory, for copies of the matrix */
   /* Several: the block outside the diagonal, in the memory of the vectors, and the entries of other processes that it multiplies */
   Mat              off;
   PetscObjectId    offid; /* the block on the host, and its state */
   PetscObjectState offstate;
   VecScatter       scatter;
   Vec              ghosts;
-  MatStreamGhosts *passghosts; /* for passes with several levels; NULL: none yet */
 } Mat_AIJStream;
 
 static inline Mat_AIJStream *MatStreamData(Mat A)
@@ -99,9 +68,3 @@ PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
 PETSC_INTERN PetscErrorCode MatStreamUpdateLimit_Private(Mat);
 PETSC_INTERN size_t         MatStreamLimit_Private(Mat);
 PETSC_INTERN PetscErrorCode MatStreamSupportsType_Private(Mat, Vec, PetscBool *);
-
-/* matstreamghosts.c */
-PETSC_INTERN PetscErrorCode MatStreamGhostsCreate_Private(Mat, Mat, const PetscInt[], IDRSStream, PetscInt, MatStreamGhosts **);
-PETSC_INTERN PetscErrorCode MatStreamGhostsExchange_Private(MatStreamGhosts *, const MatStreamVecs *, const IDRSStreamSequence *);
-PETSC_INTERN PetscErrorCode MatStreamGhostsView_Private(Mat, const MatStreamGhosts *, PetscViewer);
-PETSC_INTERN PetscErrorCode MatStreamGhostsDestroy_Private(MatStreamGhosts **);

@@ -65,35 +65,6 @@ PetscErrorCode IDRSStreamMatGetStream(Mat A, IDRSStream *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatStreamReserveCopy_Private - Reserves bytes of the stream's memory for a copy of the matrix, if the rest suffices for passes */
-PetscErrorCode MatStreamReserveCopy_Private(Mat A, size_t bytes, PetscBool *reserved)
-{
-  IDRSStream stream;
-
-  PetscFunctionBegin;
-  PetscCall(MatStreamGet_Private(A, &stream));
-  PetscCall(IDRSStreamReduceLimit(stream, bytes, reserved));
-  if (*reserved) MatStreamData(A)->copybytes += bytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStreamReleaseCopy_Private - Returns these bytes to the stream */
-PetscErrorCode MatStreamReleaseCopy_Private(Mat A, size_t bytes)
-{
-  Mat_AIJStream *data = MatStreamData(A);
-  PetscBool      streams;
-
-  PetscFunctionBegin;
-  /* a matrix that was converted since, or has the data of another one, has not reserved them */
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJSTREAM, &streams));
-  if (!streams || data->copybytes < bytes) PetscFunctionReturn(PETSC_SUCCESS);
-  data->copybytes -= bytes;
-  if (data->stream && data->stream->limit)
-    PetscCall(IDRSStreamSetLimit(data->stream, data->settings.memory > 0.0 || data->share ? MatStreamLimit_Private(A)
-                                                                                          : data->stream->limit + bytes));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatMult_SeqAIJStream(Mat A, Vec x, Vec y)
 {
   IDRSStreamSequence sequence = {.product = PETSC_TRUE, .levels = 1};

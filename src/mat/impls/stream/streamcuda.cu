@@ -13,7 +13,7 @@ typedef struct {
   const char *memory, *begin, *end;
 } IDRSStreamPinned;
 
-#define MAX_PINNED 3 /* values, packed columns, ghosts */
+#define MAX_PINNED 2 /* values, packed columns */
 
 typedef struct {
   PetscBool        pageable; /* nothing is pinned */
@@ -197,8 +197,7 @@ static PetscErrorCode IDRSStreamDeviceArrived_CUDA(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ghosts: the rows are ghosts */
-template <typename Code, bool Ghosts>
+template <typename Code>
 static PetscErrorCode IDRSStreamLaunchLevel(const IDRSStreamTask *task, cudaStream_t stream)
 {
   const IDRSStreamChunk            *chunk = task->chunk;
@@ -208,8 +207,8 @@ static PetscErrorCode IDRSStreamLaunchLevel(const IDRSStreamTask *task, cudaStre
 
   PetscFunctionBegin;
   A.rows = (int32_t)task->rows;
-  PetscCallCUDA((IDRSStreamAllow(IDRSStreamKernel<Code, Ghosts>, bytes)));
-  IDRSStreamKernel<Code, Ghosts>
+  PetscCallCUDA(IDRSStreamAllow(IDRSStreamKernel<Code>, bytes));
+  IDRSStreamKernel<Code>
     <<<(unsigned int)((task->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, bytes, stream>>>(A, *task,
                                                                                                                            tile);
   PetscCallCUDA(cudaGetLastError());
@@ -225,10 +224,9 @@ static PetscErrorCode IDRSStreamDeviceCompute_CUDA(void *ctx, const IDRSStreamTa
   (void)ctx;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
-  if (task->ghosts) PetscCall((IDRSStreamLaunchLevel<uint32_t, true>(task, stream)));
-  else if (chunk->width == 1) PetscCall((IDRSStreamLaunchLevel<uint8_t, false>(task, stream)));
-  else if (chunk->width == 2) PetscCall((IDRSStreamLaunchLevel<uint16_t, false>(task, stream)));
-  else PetscCall((IDRSStreamLaunchLevel<uint32_t, false>(task, stream)));
+  if (chunk->width == 1) PetscCall(IDRSStreamLaunchLevel<uint8_t>(task, stream));
+  else if (chunk->width == 2) PetscCall(IDRSStreamLaunchLevel<uint16_t>(task, stream));
+  else PetscCall(IDRSStreamLaunchLevel<uint32_t>(task, stream));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(
     2.0 * (PetscLogDouble)chunk->entries +

@@ -4,8 +4,7 @@
    tiles. A block with a row of more than IDRS_STREAM_LONG entries uses no tiles: all its threads share such a row, in a way that
    depends only on the row.
 
-   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. If there are ghosts, the thread of a row adds its entries
-   outside of the diagonal block. No PETSc call.
+   Reads the chunk, v_{j-1}, v_{j-2}, D^{-1} and y; writes v_j and y. No PETSc call.
 */
 #pragma once
 
@@ -60,39 +59,37 @@ static __device__ __forceinline__ size_t IDRSStreamPlace(const IDRSStreamLevel &
   return (size_t)(place >= level.rows ? place - level.rows : place);
 }
 
-/* An entry of a level; ghosts: it may be a ghost */
-template <bool Ghosts>
+/* An entry of a level */
 static __device__ __forceinline__ PetscScalar *IDRSStreamEntry(const IDRSStreamLevel &level, int32_t row)
 {
-  if (Ghosts && row >= level.n) return level.ghosts + (row - level.n);
   return level.array + IDRSStreamPlace(level, row);
 }
 
-template <bool Ghosts, typename Value>
+template <typename Value>
 static __device__ __forceinline__ void IDRSStreamAdd(PetscScalar *sum, const Value &value, const IDRSStreamLevel &last,
                                                      int32_t column)
 {
-  *sum += IDRSWiden(value) * IDRSLoadConstant(IDRSStreamEntry<Ghosts>(last, column));
+  *sum += IDRSWiden(value) * IDRSLoadConstant(IDRSStreamEntry(last, column));
 }
 
 /* sum += entries p, p + stride, ... of a row, from the memory of the device */
-template <bool Ghosts, typename Code, typename Value>
+template <typename Code, typename Value>
 static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code, Value> &A, const int32_t *table,
                                                             const IDRSStreamLevel &last, int32_t row, uint32_t p, uint32_t end,
                                                             uint32_t stride, PetscScalar *sum)
 {
-  for (; p < end; p += stride) IDRSStreamAdd<Ghosts>(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
+  for (; p < end; p += stride) IDRSStreamAdd(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
 }
 
 /* Computes the sum of a long row, for all threads of the block */
-template <bool Ghosts, typename Code, typename Value>
+template <typename Code, typename Value>
 static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value> &A, const int32_t *table,
                                                 const IDRSStreamLevel &last, int32_t r)
 {
   __shared__ __align__(16) PetscReal parts[IDRS_STREAM_THREADS / IDRS_WARP][sizeof(PetscScalar) / sizeof(PetscReal)];
   PetscScalar                        sum = 0.0;
 
-  IDRSStreamAddEntries<Ghosts>(A, table, last, A.row + r, A.offsets[r] + threadIdx.x, A.offsets[r + 1], IDRS_STREAM_THREADS, &sum);
+  IDRSStreamAddEntries(A, table, last, A.row + r, A.offsets[r] + threadIdx.x, A.offsets[r + 1], IDRS_STREAM_THREADS, &sum);
   sum = IDRSWarpSum<IDRS_WARP>(sum);
   if (threadIdx.x % IDRS_WARP == 0) *(PetscScalar *)parts[threadIdx.x / IDRS_WARP] = sum;
   __syncthreads();
@@ -103,7 +100,7 @@ static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value
 }
 
 /* Computes the sums of the rows of a block: thread t has the first row plus t. memory: shared, for this many entries of a tile */
-template <bool Ghosts, typename Code, typename Value>
+template <typename Code, typename Value>
 static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code, Value> &A, const IDRSStreamLevel &lastlevel,
                                                             uint32_t tile, unsigned char *memory)
 {
@@ -123,10 +120,10 @@ static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows
     table = smalltable;
   }
   if (__syncthreads_or(end - begin > IDRS_STREAM_LONG)) {
-    if (end - begin <= IDRS_STREAM_LONG) IDRSStreamAddEntries<Ghosts>(A, table, lastlevel, A.row + r, begin, end, 1, &sum);
+    if (end - begin <= IDRS_STREAM_LONG) IDRSStreamAddEntries(A, table, lastlevel, A.row + r, begin, end, 1, &sum);
     for (int32_t other = first; other < first + count; other++) {
       if (A.offsets[other + 1] - A.offsets[other] <= IDRS_STREAM_LONG) continue;
-      const PetscScalar all = IDRSStreamLongRow<Ghosts>(A, table, lastlevel, other);
+      const PetscScalar all = IDRSStreamLongRow(A, table, lastlevel, other);
 
       if (other == r) sum = all;
     }
@@ -143,35 +140,25 @@ static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows
       __syncthreads();
 #pragma unroll 4
       for (uint32_t p = from; p < to; p++)
-        IDRSStreamAdd<Ghosts>(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
+        IDRSStreamAdd(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
       __syncthreads();
     }
   }
   return sum;
 }
 
-/* Adds the entries outside the diagonal block to the sum */
-static __device__ __forceinline__ PetscScalar IDRSStreamAddOutside(const IDRSStreamTask &task, int32_t r, PetscScalar sum)
-{
-  for (uint32_t p = task.outside.offsets[r]; p < task.outside.offsets[r + 1]; p++)
-    IDRSStreamAdd<true>(&sum, task.outside.values[p], task.last, (int32_t)task.outside.columns[p]);
-  return sum;
-}
-
 /* Computes next_i and y_i from the sum of the entries of row i */
-template <bool Ghosts>
 static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &task, int32_t row, PetscScalar sum)
 {
   if (!task.product) {
-    const PetscScalar last = IDRSLoadConstant(IDRSStreamEntry<Ghosts>(task.last, row));
-    const size_t      own  = (size_t)(Ghosts ? row - task.last.n : row);
+    const PetscScalar last = IDRSLoadConstant(IDRSStreamEntry(task.last, row));
 
-    if (task.inverse) sum *= IDRSLoadConstant(task.inverse + own);
+    if (task.inverse) sum *= IDRSLoadConstant(task.inverse + row);
     sum = task.gamma * (sum - task.theta * last);
-    if (task.before.array) sum -= task.mu * *IDRSStreamEntry<Ghosts>(task.before, row);
-    if (task.y) task.y[own] = IDRSAddTerms(task.begins ? PetscScalar(0.0) : task.y[own], task.first, last, task.c, sum);
+    if (task.before.array) sum -= task.mu * *IDRSStreamEntry(task.before, row);
+    if (task.y) task.y[row] = IDRSAddTerms(task.begins ? PetscScalar(0.0) : task.y[row], task.first, last, task.c, sum);
   }
-  if (Ghosts || task.next.array) *IDRSStreamEntry<Ghosts>(task.next, row) = sum;
+  if (task.next.array) *IDRSStreamEntry(task.next, row) = sum;
 }
 
 /* Permits a kernel to use more shared memory than 48 KiB, on each device */
@@ -181,15 +168,14 @@ static inline cudaError_t IDRSStreamAllow(Kernel *kernel, size_t bytes)
   return bytes > 49152 ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) : cudaSuccess;
 }
 
-template <typename Code, bool Ghosts>
+template <typename Code>
 static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
   IDRSStreamKernel(IDRSStreamRows<Code, PetscScalar> A, IDRSStreamTask task, uint32_t tile)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
-  PetscScalar                                   sum = IDRSStreamSum<Ghosts>(A, task.last, tile, memory);
+  PetscScalar                                   sum = IDRSStreamSum(A, task.last, tile, memory);
 
   if (r >= A.rows) return;
-  if (task.outside.offsets) sum = IDRSStreamAddOutside(task, r, sum);
-  IDRSStreamFinish<Ghosts>(task, A.row + r, sum);
+  IDRSStreamFinish(task, A.row + r, sum);
 }

@@ -26,55 +26,52 @@ PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar val
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory of the host that copies are made from: values, packed columns, and rows and entries of ghosts */
+/* Memory of the host that copies are made from: values and packed columns */
 typedef struct {
   const void *memory;
   size_t      bytes;
 } IDRSStreamHostMemory;
 
-/* Returns the number of these pieces */
-static PetscInt IDRSStreamGetHostMemory(IDRSStream stream, IDRSStreamHostMemory host[3])
+#define IDRS_STREAM_PINNED 2
+
+static void IDRSStreamGetHostMemory(IDRSStream stream, IDRSStreamHostMemory host[IDRS_STREAM_PINNED])
 {
   const IDRSStreamPattern pattern = stream->pattern;
 
   host[0] = (IDRSStreamHostMemory){stream->values, pattern->entries * sizeof(PetscScalar)};
   host[1] = (IDRSStreamHostMemory){pattern->packed, pattern->packedbytes};
-  if (!pattern->ghosts) return 2;
-  host[2] = (IDRSStreamHostMemory){pattern->ghosts->memory, pattern->ghosts->bytes};
-  return 3;
 }
 
 static PetscErrorCode IDRSStreamPin(IDRSStream stream)
 {
-  IDRSStreamHostMemory host[3];
-  const PetscInt       count = IDRSStreamGetHostMemory(stream, host);
+  IDRSStreamHostMemory host[IDRS_STREAM_PINNED];
 
   PetscFunctionBegin;
+  IDRSStreamGetHostMemory(stream, host);
   if (stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
   stream->pinned = PETSC_TRUE; /* also if an error leaves some of them pinned */
-  for (PetscInt m = 0; m < count; m++) PetscCall((*stream->ops->pin)(stream->device, host[m].memory, host[m].bytes));
+  for (PetscInt m = 0; m < IDRS_STREAM_PINNED; m++) PetscCall((*stream->ops->pin)(stream->device, host[m].memory, host[m].bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* IDRSStreamUnpin - Permits to free or move the memory of the host; the next pass pins it again */
 PetscErrorCode IDRSStreamUnpin(IDRSStream stream)
 {
-  IDRSStreamHostMemory host[3];
-  const PetscInt       count = IDRSStreamGetHostMemory(stream, host);
+  IDRSStreamHostMemory host[IDRS_STREAM_PINNED];
 
   PetscFunctionBegin;
+  IDRSStreamGetHostMemory(stream, host);
   if (!stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*stream->ops->finish)(stream->device));
-  for (PetscInt m = 0; m < count; m++) PetscCall((*stream->ops->unpin)(stream->device, host[m].memory));
+  for (PetscInt m = 0; m < IDRS_STREAM_PINNED; m++) PetscCall((*stream->ops->unpin)(stream->device, host[m].memory));
   stream->pinned = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The next pass sends resident chunks and ghosts again */
+/* The next pass sends resident chunks again */
 static PetscErrorCode IDRSStreamInvalidate(IDRSStream stream)
 {
   PetscFunctionBegin;
-  stream->ghostspresent = PETSC_FALSE;
   PetscCall(PetscArrayzero(stream->present, stream->pattern->nchunks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -103,26 +100,11 @@ static PetscErrorCode IDRSStreamFreeMemory(IDRSStream stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamSetGhosts - Replaces the ghosts by those up to this distance; rows NULL: none */
-PetscErrorCode IDRSStreamSetGhosts(IDRSStream stream, PetscInt depth, const IDRSStreamGhostRows *rows)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSStreamUnpin(stream));
-  PetscCall(IDRSStreamFreeMemory(stream));
-  PetscCall(IDRSStreamGhostsDestroy(stream->pattern));
-  if (rows) PetscCall(IDRSStreamGhostsCreate(stream->pattern, depth, rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSStreamSetLimit - Sets the bytes of the device's memory for later passes, or 0: half of the free memory at the next pass.
-   Removes the ghosts, which may be too many now
-*/
+/* IDRSStreamSetLimit - Sets the bytes of the device's memory for later passes, or 0: half of the free memory at the next pass */
 PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
 {
   PetscFunctionBegin;
   PetscCall(IDRSStreamFreeMemory(stream));
-  if (stream->pattern->ghosts) PetscCall(IDRSStreamSetGhosts(stream, 0, NULL));
   stream->limit = limit;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -130,13 +112,13 @@ PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
 /* After an error, unpins all memory of the host, whatever else fails, and frees the memory of the device */
 static void IDRSStreamRecover(IDRSStream stream)
 {
-  IDRSStreamHostMemory host[3];
-  const PetscInt       count = IDRSStreamGetHostMemory(stream, host);
+  IDRSStreamHostMemory host[IDRS_STREAM_PINNED];
 
+  IDRSStreamGetHostMemory(stream, host);
   /* computations of the pass may still read slots that are not released, and this waits for them */
   (void)IDRSStreamFreeMemory(stream);
   if (IDRSStreamUnpin(stream)) {
-    for (PetscInt m = 0; m < count; m++) (void)(*stream->ops->unpin)(stream->device, host[m].memory);
+    for (PetscInt m = 0; m < IDRS_STREAM_PINNED; m++) (void)(*stream->ops->unpin)(stream->device, host[m].memory);
     stream->pinned = PETSC_FALSE;
   }
 }
@@ -166,22 +148,6 @@ PetscErrorCode IDRSStreamGetLimit(IDRSStream stream, size_t *limit)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamReduceLimit - Reduces the limit by this number of bytes if the rest is enough for passes with one level */
-PetscErrorCode IDRSStreamReduceLimit(IDRSStream stream, size_t bytes, PetscBool *reduced)
-{
-  IDRSStreamLayout layout;
-  size_t           limit;
-
-  PetscFunctionBegin;
-  *reduced = PETSC_FALSE;
-  PetscCall(IDRSStreamGetLimit(stream, &limit));
-  if (bytes >= limit) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSStreamFit(stream->pattern, limit - bytes, 1, &layout));
-  *reduced = (PetscBool)(layout.levels > 0);
-  if (*reduced) PetscCall(IDRSStreamSetLimit(stream, limit - bytes));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* IDRSStreamReserve - Reserves memory for passes with the levels wanted, or with as many as fit, and returns the most of a pass */
 PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *levels)
 {
@@ -202,7 +168,7 @@ PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *l
              "-mat_stream_memory %g: this matrix needs at least %g bytes of GPU memory, for %" PetscInt_FMT
              " chunks of at most %g bytes; reduce -mat_stream_chunk or increase -mat_stream_memory",
              (double)limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
-  /* slots, rings, resident chunks, then ghosts with their levels, and two vectors in the order of the chunks */
+  /* slots, rings, resident chunks, and two vectors in the order of the chunks */
   PetscCall(IDRSStreamFreeMemory(stream));
   PetscCall((*stream->ops->malloc)(stream->device, bytes, (void **)&stream->memory));
   place = layout.slotbytes + layout.ringbytes;
@@ -243,27 +209,6 @@ static PetscErrorCode IDRSStreamSendChunk(IDRSStream stream, const IDRSStreamSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the place of ghosts on the device: their rows and entries, and then their levels 1, 2, ... */
-static char *IDRSStreamGhostMemory(IDRSStream stream)
-{
-  return stream->memory + stream->layout.slotbytes + stream->layout.ringbytes + stream->layout.residentbytes;
-}
-
-/* Sends rows and entries of ghosts before the first pass that needs them; they have the slot of resident chunks */
-static PetscErrorCode IDRSStreamSendGhosts(IDRSStream stream)
-{
-  const IDRSStreamGhosts ghosts = stream->pattern->ghosts;
-
-  PetscFunctionBegin;
-  if (stream->ghostspresent || !ghosts->bytes) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*stream->ops->reuse)(stream->device, stream->layout.slots));
-  PetscCall((*stream->ops->copy)(stream->device, IDRSStreamGhostMemory(stream), ghosts->memory, ghosts->bytes));
-  PetscCall((*stream->ops->arrived)(stream->device, stream->layout.slots));
-  stream->ghostspresent = PETSC_TRUE;
-  stream->counts.bytes += (PetscLogDouble)ghosts->bytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Returns if y is copied to the order of the chunks: the product with y, which is the last level, reads y by columns */
 static PetscBool IDRSStreamReordersSum(IDRSStream stream, const IDRSStreamSequence *sequence)
 {
@@ -273,7 +218,7 @@ static PetscBool IDRSStreamReordersSum(IDRSStream stream, const IDRSStreamSequen
 /* Returns the place of v_0 in the order of the chunks, or of y, which follows it */
 static PetscScalar *IDRSStreamOrderedVector(IDRSStream stream, PetscBool sum)
 {
-  return (PetscScalar *)(IDRSStreamGhostMemory(stream) + stream->layout.ghostbytes +
+  return (PetscScalar *)(stream->memory + stream->layout.slotbytes + stream->layout.ringbytes + stream->layout.residentbytes +
                          (sum ? IDRSStreamAlign((size_t)stream->pattern->n * sizeof(PetscScalar)) : 0));
 }
 
@@ -313,8 +258,7 @@ static PetscErrorCode IDRSStreamCopyRows(IDRSStream stream, const IDRSStreamChun
 static IDRSStreamLevel IDRSStreamGetLevel(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule,
                                           PetscInt j, PetscInt live, const IDRSStreamChunk *chunk)
 {
-  const IDRSStreamGhosts ghosts = sequence->ghosts ? stream->pattern->ghosts : NULL;
-  IDRSStreamLevel        level  = {.begin = 0, .rows = PETSC_MAX_INT, .n = stream->pattern->n};
+  IDRSStreamLevel level = {.begin = 0, .rows = PETSC_MAX_INT};
 
   if (j <= 0) level.array = (PetscScalar *)(j ? sequence->before : sequence->x); /* which are only read */
   else level.array = sequence->v[j - 1];
@@ -328,10 +272,6 @@ static IDRSStreamLevel IDRSStreamGetLevel(IDRSStream stream, const IDRSStreamSeq
     level.rows  = schedule->rows;
     level.begin = live / schedule->rows * schedule->rows;
   }
-  if (ghosts && j <= 0) level.ghosts = (PetscScalar *)(j ? sequence->ghostbefore : sequence->ghostx);
-  else if (ghosts && j < schedule->levels)
-    level.ghosts = (PetscScalar *)(IDRSStreamGhostMemory(stream) + ghosts->bytes +
-                                   (size_t)(j - 1) * IDRSStreamAlign((size_t)ghosts->count * sizeof(PetscScalar)));
   return level;
 }
 
@@ -349,39 +289,7 @@ static void IDRSStreamSetCoefficients(const IDRSStreamSequence *sequence, PetscI
   if (task->begins || task->first != 0.0 || task->c != 0.0) task->y = sequence->y;
 }
 
-static IDRSStreamOutsideRows IDRSStreamGetOutside(IDRSStream stream, const IDRSStreamOutside *outside)
-{
-  const char           *memory = IDRSStreamGhostMemory(stream) + outside->place;
-  IDRSStreamOutsideRows rows   = {.offsets = NULL};
-
-  if (!outside->rows) return rows;
-  rows.offsets = (const uint32_t *)memory;
-  rows.columns = rows.offsets + outside->rows + 1;
-  rows.values  = (const PetscScalar *)(memory + IDRSStreamOutsideHead(outside));
-  return rows;
-}
-
-/* Computes the same level of the chunk's ghosts: of those within distance L - j, which later levels need */
-static PetscErrorCode IDRSStreamComputeGhosts(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamStep *step,
-                                              IDRSStreamTask *task)
-{
-  const IDRSStreamGhostChunk *mine = &stream->pattern->ghosts->chunks[step->chunk];
-
-  PetscFunctionBegin;
-  task->rows = IDRSStreamGhostsWithin(stream->pattern->ghosts, step->chunk, sequence->levels - step->level);
-  if (!task->rows) PetscFunctionReturn(PETSC_SUCCESS);
-  task->ghosts  = PETSC_TRUE;
-  task->chunk   = &mine->inner;
-  task->memory  = IDRSStreamGhostMemory(stream) + mine->inner.packed;
-  task->outside = IDRSStreamGetOutside(stream, &mine->outer);
-  if (task->inverse) task->inverse = sequence->ghostinverse;
-  /* the ghosts of y are read by the product only */
-  if (task->y) task->y = sequence->product ? sequence->ghosty : NULL;
-  PetscCall((*stream->ops->compute)(stream->device, task));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes a level of a chunk, and of its ghosts */
+/* Computes a level of a chunk */
 static PetscErrorCode IDRSStreamCompute(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule,
                                         const IDRSStreamStep *step)
 {
@@ -397,23 +305,16 @@ static PetscErrorCode IDRSStreamCompute(IDRSStream stream, const IDRSStreamSeque
   task.last    = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 1, step->live, NULL);
   task.next    = IDRSStreamGetLevel(stream, sequence, schedule, step->level, chunk->row, chunk);
   if (task.product && sequence->y)
-    task.last = (IDRSStreamLevel){.array  = sum ? IDRSStreamOrderedVector(stream, PETSC_TRUE) : sequence->y,
-                                  .rows   = PETSC_MAX_INT,
-                                  .ghosts = sequence->ghosty,
-                                  .n      = stream->pattern->n};
+    task.last = (IDRSStreamLevel){.array = sum ? IDRSStreamOrderedVector(stream, PETSC_TRUE) : sequence->y, .rows = PETSC_MAX_INT};
   if (!task.product) {
     IDRSStreamSetCoefficients(sequence, j, &task);
     if (j > 1 && task.mu != 0.0) task.before = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 2, chunk->row, chunk);
     if (task.inverse) task.inverse += shift;
     if (task.y) task.y = sum ? IDRSStreamOrderedVector(stream, PETSC_TRUE) : task.y + shift;
   }
-  if (sequence->ghosts) task.outside = IDRSStreamGetOutside(stream, &stream->pattern->ghosts->chunks[step->chunk].own);
-  /* a visitor reads the chunk in its slot instead */
-  if (sequence->visit) PetscCall((*sequence->visit)(sequence->visitor, &task));
-  else PetscCall((*stream->ops->compute)(stream->device, &task));
+  PetscCall((*stream->ops->compute)(stream->device, &task));
   if (stream->pattern->ordered && step->level < schedule->levels && sequence->v[step->level - 1])
     PetscCall(IDRSStreamCopyRows(stream, chunk, task.next, sequence->v[step->level - 1]));
-  if (sequence->ghosts) PetscCall(IDRSStreamComputeGhosts(stream, sequence, step, &task));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -429,7 +330,6 @@ static PetscErrorCode IDRSStreamRunSteps(IDRSStream stream, const IDRSStreamSequ
     PetscCall(
       IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
   schedule = stream->schedules[sequence->levels];
-  if (sequence->ghosts) PetscCall(IDRSStreamSendGhosts(stream));
   /* v_0 and y are read by columns; a product with only y has no x */
   if (stream->pattern->ordered && sequence->x)
     PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
@@ -470,8 +370,6 @@ PetscErrorCode IDRSStreamPass(IDRSStream stream, const IDRSStreamSequence *seque
   PetscAssert(sequence->levels <= stream->layout.levels, PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "A pass of %" PetscInt_FMT " levels exceeds the %" PetscInt_FMT " levels that fit in memory", sequence->levels,
               stream->layout.levels);
-  PetscAssert(!sequence->ghosts || (stream->pattern->ghosts && sequence->levels <= stream->pattern->ghosts->depth), PETSC_COMM_SELF,
-              PETSC_ERR_PLIB, "There are no ghosts for a pass of %" PetscInt_FMT " levels", sequence->levels);
   PetscCall(PetscLogEventBegin(IDRSStreamPassEvent, 0, 0, 0, 0));
   PetscCall(PetscTime(&begin));
   ierr = IDRSStreamRunSteps(stream, sequence);

@@ -244,7 +244,6 @@ PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *pattern)
 {
   PetscFunctionBegin;
   if (!*pattern) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSStreamGhostsDestroy(*pattern));
   PetscCall(PetscFree((*pattern)->packed));
   PetscCall(PetscFree((*pattern)->starts));
   PetscCall(PetscFree((*pattern)->chunks));

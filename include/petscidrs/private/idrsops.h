@@ -56,7 +56,8 @@
    Without a preconditioner a cycle of s+1 matvecs moves 2s^2 + 8s + 4 vectors, and the matvecs another 2s+2.
 
    Blocks. Block IDR(s) has one recurrence for m right-hand sides: the vectors of their works are blocks of m columns, and
-   coefficients are m x m matrices, computed on the host, see idrsblockscalars.h. Two operations compute everything. D is diagonal, or the identity.
+   coefficients are m x m matrices, computed on the host, see idrsblockscalars.h. Two operations compute everything. D is diagonal,
+   or the identity.
 
    block combine   Y = D X(:,0:scaled) C(0:scaled,:) + X(:,scaled:nx) C(scaled:nx,:), or Y += that
 

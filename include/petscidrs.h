@@ -164,8 +164,7 @@ PETSC_EXTERN PetscErrorCode MatPowersSetChebyshev(PetscInt, PetscReal, PetscReal
 #if defined(__has_attribute)
   #if __has_attribute(error)
     #define PETSCIDRS_GONE(function, object, instead) \
-      extern PetscErrorCode function(object, ...) __attribute__((error("petscidrs has no " #function "() any more: " \
-                                                                                                     "use " instead)))
+      extern PetscErrorCode function(object, ...) __attribute__((error(#function "() is gone: use " instead)))
 PETSCIDRS_GONE(KSPIDRSSetMaxRestarts, KSP, "the option -ksp_idrs_max_restarts");
 PETSCIDRS_GONE(KSPIDRSSetImplementation, KSP, "the option -ksp_idrs_implementation");
 PETSCIDRS_GONE(KSPIDRSSetCommunication, KSP, "the option -ksp_idrs_communication");

@@ -1074,7 +1074,7 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt last, PCSide side,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets memory for passes of so many levels with all chunks resident */
+/* Sets the memory of the GPU so that all chunks stay there, and a pass has `levels` levels */
 static PetscErrorCode SetWindowMemory(Mat A, PetscInt levels)
 {
   Vec        x, y;

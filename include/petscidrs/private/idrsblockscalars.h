@@ -21,10 +21,9 @@
   for (int j = 0; j < (columns); j++) \
     for (int i = 0; i < (rows); i++)
 
-/* One array has all numbers. The first IDRS_BLOCK_KEPT numbers are kept between steps */
-#define IDRS_BLOCK_KEPT(s, m)    ((2 * (s) * (s) + 3 * (s) + 1) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1)
+/* The length of the array that has all numbers: those of the recurrence, then scratch */
 #define IDRS_BLOCK_SCRATCH(m)    (4 * (m) * (m) + (IDRS_MAX_WIDTH + 1) * (m) + IDRS_MAX_WIDTH)
-#define IDRS_BLOCK_STORAGE(s, m) (IDRS_BLOCK_KEPT(s, m) + (2 * (s) + 1) * (m) * (m) + IDRS_BLOCK_SCRATCH(m))
+#define IDRS_BLOCK_STORAGE(s, m) ((2 * (s) * (s) + 5 * (s) + 2) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1 + IDRS_BLOCK_SCRATCH(m))
 
 /* A smaller remainder of a column of P^H R, relative to the square of its norm, is rounding error */
 #define IDRS_BLOCK_NOISE (450 * PETSC_MACHINE_EPSILON)

@@ -267,7 +267,6 @@ PETSC_EXTERN PetscErrorCode IDRSStreamDestroy(IDRSStream *);
 PETSC_EXTERN PetscErrorCode IDRSStreamReserve(IDRSStream, PetscInt, PetscInt *);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetValues(IDRSStream, const PetscScalar[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamSetLimit(IDRSStream, size_t);
-PETSC_EXTERN PetscErrorCode IDRSStreamGetLimit(IDRSStream, size_t *);
 PETSC_EXTERN PetscErrorCode IDRSStreamUnpin(IDRSStream);
 PETSC_INTERN PetscErrorCode IDRSStreamRegisterEvents(void);
 PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence *);
@@ -302,7 +301,7 @@ PETSC_EXTERN PetscErrorCode MatStreamGetOutside_Private(Mat, Vec, Mat *, VecScat
 
 /* Of a sequential matrix: its stream, and its passes */
 PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
-PETSC_INTERN PetscErrorCode MatStreamPass_Private(Mat, const MatStreamVecs *, IDRSStreamSequence *);
+PETSC_INTERN PetscErrorCode MatStreamPass_Private(IDRSStream, const MatStreamVecs *, IDRSStreamSequence *);
 
 /* For tests: products on another device, and the stream of this process */
 PETSC_EXTERN PetscErrorCode IDRSStreamMatSetDevice(Mat, const IDRSStreamDeviceOps *, void *);

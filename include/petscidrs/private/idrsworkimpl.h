@@ -84,9 +84,6 @@ PETSC_INTERN PetscErrorCode IDRSSum(MPI_Comm, PetscInt, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSPassCount(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
 PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
-PETSC_INTERN PetscErrorCode IDRSBlockEachTask(IDRSWork, PetscInt, const IDRSBlockDots[],
-                                              PetscErrorCode (*)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar[]);
-PETSC_INTERN PetscErrorCode IDRSBlockProjectCount(IDRSWork, PetscInt, const IDRSBlockDots[], PetscInt *);
 PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
@@ -96,7 +93,5 @@ PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);
 PETSC_INTERN PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *, const PetscInt[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSResidual_Vec(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSLocalSquares_Vec(const IDRSGroup *, Vec[], PetscReal[]);
-PETSC_INTERN PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *, PetscBool, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *);
 PETSC_INTERN PetscErrorCode IDRSQueueReduced(const IDRSGroup *, const IDRSStep[]);
 PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *, PetscBool, const char *[]);

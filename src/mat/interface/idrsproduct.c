@@ -302,7 +302,7 @@ static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, Pets
    Input Parameters:
 +  product - the product, whose operator is set
 .  k       - number of columns, 1 to IDRS_MAX_WIDTH
--  X       - vectors like those that the operator takes
+-  X       - vectors that A can multiply, or A^T in a transposed solve
 
    Output Parameter:
 .  Y       - other vectors

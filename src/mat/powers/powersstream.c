@@ -46,7 +46,7 @@ static PetscErrorCode IDRSPowersPowers_Stream(const IDRSPowers *powers, Vec x, V
     vecs.before     = begin > 1 ? v[begin - 2] : begin ? x : NULL;
     /* all levels are vectors of the caller */
     PetscCall(PetscArraycpy(vecs.v, v + begin, sequence.levels));
-    PetscCall(MatStreamPass_Private(powers->A, &vecs, &sequence));
+    PetscCall(MatStreamPass_Private(stream, &vecs, &sequence));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -118,7 +118,7 @@ static PetscErrorCode IDRSPowersSum_Stream(const IDRSPowers *powers, Vec x, cons
     sequence.begin  = begin;
     sequence.levels = PetscMin(most, levels - begin);
     IDRSPowersChooseLevels(k, work, sum, &sequence, &vecs);
-    PetscCall(MatStreamPass_Private(powers->A, &vecs, &sequence));
+    PetscCall(MatStreamPass_Private(stream, &vecs, &sequence));
     vecs.before = sequence.levels > 1 ? vecs.v[sequence.levels - 2] : vecs.x;
     vecs.x      = vecs.v[sequence.levels - 1];
   }

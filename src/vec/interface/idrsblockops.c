@@ -15,9 +15,9 @@ PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
 }
 
 /*
-   IDRSBlockCombine - Block DAXPY, for a sequence of sums: each sum uses the results of the sums before it. Back ends compute all
-   sums on some rows before they continue with the next rows, so that vectors of several sums stay in a cache. The traffic of such a
-   vector is counted once per sum
+   IDRSBlockCombine - Block DAXPY, for a sequence of sums: each sum uses the results of the sums before it. The CUDA back end
+   computes all sums on some rows before it continues with the next rows, so that vectors of several sums stay in a cache. The
+   traffic of such a vector is counted once per sum
 */
 PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
@@ -41,20 +41,8 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAx
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSBlockEachTask - Computes the sums of one task after another, for back ends without a faster way */
-PetscErrorCode IDRSBlockEachTask(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[],
-                                 PetscErrorCode (*project)(IDRSWork, const IDRSBlockDots *, PetscScalar[]), PetscScalar sums[])
-{
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < count; i++) {
-    PetscCall((*project)(work, &tasks[i], sums));
-    sums += IDRSBlockDotsCount(&tasks[i]);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSBlockProjectCount - Checks tasks, and counts the traffic and flops of their pass. Returns the number of sums */
-PetscErrorCode IDRSBlockProjectCount(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
+/* Checks tasks, and counts the traffic and flops of their pass. Returns the number of sums */
+static PetscErrorCode IDRSBlockProjectCount(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscInt *nsums)
 {
   PetscInt vectors = 0;
 

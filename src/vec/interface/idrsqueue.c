@@ -21,8 +21,8 @@ PetscBool IDRSQueueOnDevice(IDRSWork work)
   return work->ondevice;
 }
 
-/* IDRSQueueRuns_Host - A queue of the host always runs */
-PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool automatic, const char *why[])
+/* A queue of the host always runs */
+static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
@@ -44,8 +44,8 @@ PetscErrorCode IDRSQueueReduced(const IDRSGroup *group, const IDRSStep steps[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSQueueStay_Host - The scalars are on the host, so begin and end copy nothing */
-PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
+/* The scalars are on the host, so begin and end copy nothing */
+static PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
 {
   PetscFunctionBegin;
   PetscFunctionReturn(PETSC_SUCCESS);

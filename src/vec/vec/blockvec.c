@@ -1,4 +1,5 @@
 /* Back end "vec" of block IDR(s), by Vec calls. Columns of the shadow space are computed where they are used */
+#include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsnorms.h>
@@ -60,24 +61,38 @@ PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const IDRSBlo
 }
 
 /*
-   Computes the sums of a task. Vec calls sum over all processes, so only the first process contributes to the reduction. p and
-   row are overwritten
+   Computes x^H y_j of this process if the type of the vectors can, so that a projection has one reduction. Other types sum over all
+   processes, and then only the first process contributes to the reduction
 */
+static PetscErrorCode IDRSBlockMDot_Vec(Vec x, PetscInt n, const Vec y[], PetscScalar values[])
+{
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (x->ops->mdot_local) {
+    PetscUseTypeMethod(x, mdot_local, n, y, values);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecMDot(x, n, y, values));
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)x), &rank));
+  if (rank) PetscCall(PetscArrayzero(values, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes the sums of a task. p and row are overwritten */
 static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p,
                                         PetscScalar row[], PetscScalar sums[])
 {
   PetscScalar *products = sums + dots->rows * dots->nx;
-  PetscMPIInt  rank;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < dots->rows; i++) {
     PetscCall(IDRSVecSetHashed(p, work->seed, i));
-    PetscCall(VecMDot(p, dots->nx, x, row)); /* x^H p, and p is real */
+    PetscCall(IDRSBlockMDot_Vec(p, dots->nx, x, row)); /* x^H p, and p is real */
     for (PetscInt j = 0; j < dots->nx; j++) sums[i + j * dots->rows] = PetscConj(row[j]);
   }
-  for (PetscInt j = 0; j < dots->nx; j++) PetscCall(VecMDot(x[j], dots->nw, w, products + j * dots->nw));
-  PetscCallMPI(MPI_Comm_rank(work->comm, &rank));
-  if (rank) PetscCall(PetscArrayzero(sums, IDRSBlockDotsCount(dots)));
+  for (PetscInt j = 0; j < dots->nx; j++) PetscCall(IDRSBlockMDot_Vec(x[j], dots->nw, w, products + j * dots->nw));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -102,6 +117,9 @@ static PetscErrorCode IDRSBlockProjectOne_Vec(IDRSWork work, const IDRSBlockDots
 PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
   PetscFunctionBegin;
-  PetscCall(IDRSBlockEachTask(work, count, tasks, IDRSBlockProjectOne_Vec, sums));
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(IDRSBlockProjectOne_Vec(work, &tasks[i], sums));
+    sums += IDRSBlockDotsCount(&tasks[i]);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -381,9 +381,8 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
   larger `s` needs fewer matvecs, and more vector operations for each. The default suits many problems. Try 8 if matvecs are
   costly or the system is indefinite, and 16 if nothing else converges.
 
-  On a GPU one kernel computes a matvec and its inner products if the operator allows it. The vector
-  operations apply `PCJACOBI` from the right. On one GPU one kernel makes many iterations on a small system, see
-  `-ksp_idrs_run`.
+  On a GPU one kernel computes a matvec and its inner products if the operator allows it. The vector operations
+  apply `PCJACOBI` from the right. On one GPU one kernel makes many iterations on a small system, see `-ksp_idrs_run`.
 
   `KSPMatSolve()` and `KSPMatSolveTranspose()` solve for several right-hand sides at the same time, which is much faster than one
   after another. Each has its own recurrence, iterations, tolerance, verification and restarts. With many

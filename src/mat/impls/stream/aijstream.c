@@ -408,7 +408,7 @@ static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reu
   CPU by `MatBindToCPU()`, it behaves like `MATSEQAIJ` or `MATMPIAIJ`.
 
   `MatMult()` and `MatMultAdd()` with vectors of type `VECCUDA` take about the time of sending the matrix. `MatPowersMult()`
-  and `MatPowersSum()` send it once for as many steps as fit in the memory; on several processes each process sends its rows. All
+  and `MatPowersSum()` send it once for as many steps as fit in the memory, on several processes once for each step. All
   other operations run on the host; `MatMultTranspose()` copies vectors on the GPU to the host and back.
 
   Values are sent from the array of the matrix, which stays registered with CUDA until `MatSetValues()`, `MatLoad()`, a new

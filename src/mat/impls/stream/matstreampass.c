@@ -2,14 +2,12 @@
 #include "matstream.h"
 
 /* MatStreamPass_Private - Runs a pass with at most the levels that IDRSStreamReserve() returned, and sets its arrays */
-PetscErrorCode MatStreamPass_Private(Mat A, const MatStreamVecs *vecs, IDRSStreamSequence *sequence)
+PetscErrorCode MatStreamPass_Private(IDRSStream stream, const MatStreamVecs *vecs, IDRSStreamSequence *sequence)
 {
   const PetscBool continues = (PetscBool)(sequence->adds || sequence->begin); /* y is read */
   Vec             before    = vecs->before;
-  IDRSStream      stream;
 
   PetscFunctionBegin;
-  PetscCall(MatStreamGet_Private(A, &stream));
   sequence->inverse = sequence->before = sequence->x = NULL;
   /* y = b + c_0 v_0 + ... is read if b or earlier terms are in it */
   if (vecs->y && continues) PetscCall(VecGetArrayAndMemType(vecs->y, &sequence->y, NULL));

@@ -136,8 +136,8 @@ PetscErrorCode IDRSStreamDestroy(IDRSStream *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamGetLimit - Returns the bytes of the device's memory that passes may use */
-PetscErrorCode IDRSStreamGetLimit(IDRSStream stream, size_t *limit)
+/* Returns the bytes of the device's memory that passes may use */
+static PetscErrorCode IDRSStreamGetLimit(IDRSStream stream, size_t *limit)
 {
   PetscFunctionBegin;
   if (!stream->limit) {
@@ -153,7 +153,7 @@ PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *l
 {
   IDRSStreamPattern pattern = stream->pattern;
   IDRSStreamLayout  layout;
-  size_t            limit, place, bytes;
+  size_t            limit = 0, place, bytes;
 
   PetscFunctionBegin;
   *levels = stream->layout.levels;

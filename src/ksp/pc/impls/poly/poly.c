@@ -772,8 +772,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 + -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
 . -pc_poly_roots (gmres|chebyshev|neumann|user) - source of the roots (default gmres)
 . -pc_poly_seed seed                          - seed of the random start vector (default 0)
-. -pc_poly_precision (half|single|double)     - precision of the values that are multiplied by (default half), see
-    `-pc_poly_precision`
+. -pc_poly_precision (half|single|double)     - precision of the values of a copy on a GPU (default half)
 . -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto)
 - -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false)
 
@@ -801,7 +800,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   If the diagonal is weak, a maximum product matching may be needed for convergence: with
   $\tilde A = P D_r A D_c$, see `MatGetMatching()`, the preconditioner is $B^{-1} = D_c p(D^{-1}\tilde A) D^{-1} P D_r$, where D is
   the diagonal of $\tilde A$, whose entries have modulus 1. The Krylov method still works with A, and its residual is b - Ax. By
-  default the set-up decides:. For a system that you do not know well, begin with `-ksp_type idrs
+  default the set-up decides: if an entry of a row is more than ten times as large as its diagonal entry, it compares the
+  polynomials of both scalings on a random vector. For a system that you do not know well, begin with `-ksp_type idrs
   -pc_type poly -pc_poly_degree 16`, and if it does not converge add `-ksp_idrs_s 8`.
 
   In a row with |a_ii| <= 2e-4 max_j |a_ij| the diagonal entry counts as zero: D has max_j |a_ij| there, or 1 in a row of zeros.

@@ -28,7 +28,11 @@ static PetscErrorCode PCPolyCopyRuns(Mat A, Vec like, const char *why[])
   if (!cusparse) *why = "the matrix is not of type aijcusparse";
   else if (place == IDRS_PLACE_HOST) *why = "the matrix is bound to the CPU";
   else if (!cuda) *why = "its vectors are not of type cuda";
+#if defined(PETSCIDRS_HAVE_CUDA)
   else *why = NULL;
+#else
+  else *why = "this library was built without CUDA";
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

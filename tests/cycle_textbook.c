@@ -571,6 +571,5 @@ int main(int argc, char **argv)
      suffix: 1
      requires: double
      nsize: {{1 3}}
-     args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

@@ -484,7 +484,7 @@ static PetscErrorCode TestMemory(Mat A)
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   for (size_t is = 0; is < SIZES; is++) {
-    const PetscInt s = sizes[is], vectors = (implementation == KSP_IDRS_VEC ? 3 : 2) * s + 5;
+    const PetscInt s = sizes[is], vectors = (device && implementation == KSP_IDRS_VEC ? 3 : 2) * s + 5;
     PetscLogDouble before, after;
     PetscReal      taken;
     KSP            ksp;
@@ -654,6 +654,5 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     nsize: {{1 3}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

@@ -234,6 +234,5 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

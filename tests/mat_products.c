@@ -235,7 +235,7 @@ int main(int argc, char **argv)
 {
   PetscInt       columns[16] = {1, 2, 4, 5, 8, 16, 17}, rows[16] = {0, 1, 31, 32, 33, 1000, 1025}, spaces = 7, sizes = 7, count;
   const PetscInt large[PATTERNS] = {70001, 20001, 20001, 20001, 200001, 100001, 27000};
-  KSPIDRSImplementation passes   = KSP_IDRS_HOST;
+  KSPIDRSImplementation passes   = KSP_IDRS_VEC;
   PetscBool             set;
   PetscMPIInt           rank, size;
 

@@ -317,7 +317,7 @@ int main(int argc, char **argv)
 {
   PetscInt rows[MAX_LIST] = {0, 1, 31, 33, 1000}, m[MAX_LIST] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sizes = 5,
            widths = 16, columns = 140;
-  KSPIDRSImplementation back    = KSP_IDRS_HOST;
+  KSPIDRSImplementation back    = KSP_IDRS_VEC;
   Check                 combine = {.name = "block combine"}, project = {.name = "block project"};
   PetscMPIInt           rank;
 
@@ -343,7 +343,6 @@ int main(int argc, char **argv)
    test:
      suffix: 1
      nsize: {{1 3}}
-     args: -implementation {{vec host}}
 
    test:
      suffix: large

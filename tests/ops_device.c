@@ -66,14 +66,14 @@ static PetscErrorCode SideDestroy(Side *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the matrix and vectors of the back end host, to which options such as -mat_type must not apply */
+/* Creates the matrix and vectors of the back end vec, to which options such as -mat_type must not apply */
 static PetscErrorCode ReferenceCreate(PetscInt m, PetscInt s, Side *side)
 {
   PetscOptions options;
 
   PetscFunctionBeginUser;
   PetscCall(OptionsPush("", &options));
-  PetscCall(SideCreate(m, s, KSP_IDRS_HOST, side));
+  PetscCall(SideCreate(m, s, KSP_IDRS_VEC, side));
   PetscCall(OptionsPop(&options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -320,7 +320,7 @@ static PetscErrorCode TestSteps(PetscInt m, PetscInt s, KSPIDRSImplementation ba
 int main(int argc, char **argv)
 {
   PetscInt              edges[MAX_LIST] = {6, 33}, s[MAX_LIST] = {1, 4, 8}, nedges = 2, spaces = 3;
-  KSPIDRSImplementation back = KSP_IDRS_HOST;
+  KSPIDRSImplementation back = KSP_IDRS_VEC;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -340,7 +340,6 @@ int main(int argc, char **argv)
    test:
      suffix: 1
      nsize: {{1 3}}
-     args: -implementation {{vec host}}
 
    # vectors and matrix do not fit into the shared memory of a GPU
    test:

@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 {
   const PetscInt        sizes[] = {1, 4, 19}, widths[] = {1, 3, 16};
   PetscInt              rows[MAX_LIST] = {0, 1, 31, 33, 1000}, count = 5;
-  KSPIDRSImplementation back = KSP_IDRS_HOST;
+  KSPIDRSImplementation back = KSP_IDRS_VEC;
   PetscMPIInt           rank;
 
   PetscFunctionBeginUser;
@@ -234,6 +234,5 @@ int main(int argc, char **argv)
    test:
      suffix: 1
      nsize: {{1 3}}
-     args: -implementation {{vec host}}
 
 TEST*/

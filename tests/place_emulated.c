@@ -1,7 +1,8 @@
-static char help[] = "The host ahead of a device that does the algebra itself: a registered back end made of the back end host,\n\
+static char help[] = "The host ahead of a device that does the algebra itself: a registered back end made of the back end vec,\n\
 whose numbers the host cannot see, and which does nothing after a stop. Solves agree with those in\n\
 lockstep, for every end of a solve, with superfluous stops, and after errors.\n\n";
 
+#include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include "columns.h"
 
@@ -13,6 +14,7 @@ typedef struct {
   PetscScalar *storage;
   PetscBool    stopped;
   PetscReal    rnorm;
+  PetscScalar  rr; /* r^H r of this process after the last update or advance */
   PetscInt     projections;
   struct {
     PetscReal rnorm;
@@ -79,6 +81,19 @@ static PetscErrorCode Run(const IDRSGroup *group, PetscErrorCode (*pass)(const I
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Computes r^H r after an update or advance */
+static PetscErrorCode ComputeSquares(const IDRSGroup *group)
+{
+  PetscFunctionBeginUser;
+  for (PetscInt i = 0; i < group->count; i++) {
+    Device *device = GetDevice(group->work[i]);
+    Vec     r      = group->work[i]->r;
+
+    if (!(group->work[i]->ondevice && device->stopped)) PetscUseTypeMethod(r, dot_local, r, &device->rr);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static void CopyResults(const IDRSGroup *group)
 {
   for (PetscInt i = 0; i < group->count; i++) {
@@ -102,6 +117,7 @@ static PetscErrorCode Update(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionBeginUser;
   CopyResults(group);
   PetscCall(Run(group, host->update, step));
+  PetscCall(ComputeSquares(group));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,6 +126,7 @@ static PetscErrorCode Advance(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionBeginUser;
   CopyResults(group);
   PetscCall(Run(group, host->advance, step));
+  PetscCall(ComputeSquares(group));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,8 +185,8 @@ static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[]
     device->projections++;
     if (device->stopped) continue;
     IDRSScalarsSetPointers(&work->scalars, work->s, device->storage);
-    work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
     PetscCall((*host->project)(IDRSGroupOfOne(work), &steps[i]));
+    work->scalars.sums[IDRS_SUM_RR(work->s)] = device->rr;
     IDRSCallAllreduce(MPI_IN_PLACE, work->scalars.sums, (PetscMPIInt)IDRS_SUMS(work->s, IDRSStepHasY(&steps[i], work->s)),
                       MPIU_SCALAR, MPIU_SUM, work->comm);
     device->stopped = (PetscBool)!Continue(device, &work->scalars, &steps[i], &bounds[i]);
@@ -224,7 +241,7 @@ static PetscErrorCode Emulate(PetscBool emulated)
 {
   PetscFunctionBeginUser;
   if (!host) {
-    passes.name = KSPIDRSImplementations[KSP_IDRS_HOST];
+    passes.name = KSPIDRSImplementations[KSP_IDRS_VEC];
     PetscCall(IDRSWorkRegisterPasses(&passes, &host));
     passes         = *host;
     passes.device  = &deviceops;
@@ -288,7 +305,7 @@ static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitor
   PetscFunctionBeginUser;
   PetscCall(SolverCreateSide(A, set->s, set->pc == 2 ? PC_LEFT : PC_RIGHT, set->pc ? PCJACOBI : PCNONE, ksp));
   PetscCall(KSPSetOperators(*ksp, shell, A));
-  PetscCall(KSPIDRSSetImplementation_Private(*ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetImplementation_Private(*ksp, KSP_IDRS_VEC));
   PetscCall(
     KSPIDRSSetCommunication_Private(*ksp, KSP_IDRS_COMMUNICATION_NCCL)); /* the queue of the device, on any number of processes */
   PetscCall(KSPIDRSSetUpdateTolerance(*ksp, updates[set->update]));
@@ -395,7 +412,7 @@ static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt s, const char pctype[]
 {
   PetscFunctionBeginUser;
   PetscCall(SolverCreate(A, s, pctype, ksp));
-  PetscCall(KSPIDRSSetImplementation_Private(*ksp, KSP_IDRS_HOST));
+  PetscCall(KSPIDRSSetImplementation_Private(*ksp, KSP_IDRS_VEC));
   PetscCall(KSPIDRSSetWidth_Private(*ksp, i % 2 ? 3 : 16));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -498,7 +515,7 @@ static PetscErrorCode TestRecycle(Mat A, Vec b)
                               way ? "ahead" : "in lockstep"));
       PetscCall(VecDuplicate(b, &x));
       PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], &ksp));
-      PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_HOST));
+      PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
       PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
       PetscCall(KSPIDRSSetRecycle(ksp, recycle));
       if (!way) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
@@ -536,7 +553,7 @@ static PetscErrorCode TestRecycleColumns(Mat A)
 
     PetscCall(BlockSet(A, (BlockKind)(i / 12), B));
     PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], &ksp));
-    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_HOST));
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
     PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
     PetscCall(KSPIDRSSetWidth_Private(ksp, i % 2 ? 3 : 16));
     PetscCall(KSPIDRSSetRecycle(ksp, i % 5 ? KSP_IDRS_RECYCLE_ALWAYS : KSP_IDRS_RECYCLE_AUTO));

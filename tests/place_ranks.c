@@ -96,7 +96,7 @@ static PetscErrorCode ColumnIterations(const char what[], MPI_Comm comm, Layout 
   PetscCall(ShiftIfSingle(A));
   PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &Y));
-  for (PetscInt solver = 0; solver < (implementation == KSP_IDRS_VEC ? 1 : 2); solver++) {
+  for (PetscInt solver = 0; solver < 2; solver++) {
     PetscCall(SolverCreate(A, s, pctype, &ksp));
     PetscCall(KSPIDRSSetBlock(ksp, block));
     for (PetscInt solve = 0; solve < 2; solve++) {
@@ -148,6 +148,5 @@ RUN_TESTS({TestRanks, "iterations on any number of processes"},
   test:
     suffix: 1
     nsize: {{1 2 3 4}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

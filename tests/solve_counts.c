@@ -168,6 +168,5 @@ RUN_TESTS({TestLog, "calls in the log"}, {TestCounts, "counts"}, {TestCountsBetw
   test:
     suffix: 1
     nsize: {{1 2}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

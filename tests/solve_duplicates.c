@@ -219,6 +219,5 @@ RUN_TESTS({TestGrid, "vectors of a grid"}, {TestDuplicates, "what duplicates hav
   test:
     suffix: 1
     nsize: {{1 2}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

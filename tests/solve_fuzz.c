@@ -482,8 +482,8 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4)) PetscCall(KSPIDRSSetUpdateTolerance(solver->ksp, tolerances[Pick(5)]));
   if (all || Once(4)) PetscCall(KSPIDRSSetSmoothing(solver->ksp, Once(3)));
   if (all || Once(4))
-    PetscCall(KSPIDRSSetImplementation_Private(
-      solver->ksp, implementation ? implementation : (KSPIDRSImplementation)Pick(device ? KSP_IDRS_HOST : KSP_IDRS_CUDA)));
+    PetscCall(
+      KSPIDRSSetImplementation_Private(solver->ksp, implementation ? implementation : (KSPIDRSImplementation)Pick(KSP_IDRS_CUDA)));
   if (all || Once(4))
     PetscCall(KSPIDRSSetCommunication_Private(solver->ksp, (KSPIDRSCommunication)Pick(KSP_IDRS_COMMUNICATION_NCCL)));
   if (all || Once(4)) PetscCall(KSPIDRSSetProduct_Private(solver->ksp, (KSPIDRSProduct)Pick(KSP_IDRS_PRODUCT_CSR)));

@@ -267,7 +267,7 @@ static PetscErrorCode TestNest(void)
         PetscCall(
           PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s", shell ? "shell" : "nest", sizes[is], PCSides[sides[iside]]));
         PetscCall(SolverCreateSide(shell ? S : A, sizes[is], sides[iside], PCNONE, &ksp));
-        PetscCall(KSPIDRSSetImplementation_Private(ksp, implementation == KSP_IDRS_VEC ? KSP_IDRS_VEC : KSP_IDRS_AUTO));
+        PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_AUTO));
         PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
         PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
         PetscCall(VecSetGeneral(x, 2.0));
@@ -362,6 +362,5 @@ RUN_TESTS({TestMonitors, "monitors, solution and residual at every iteration"}, 
   test:
     suffix: 1
     nsize: {{1 3}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

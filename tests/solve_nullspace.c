@@ -219,6 +219,5 @@ RUN_TESTS({TestSingular, NULL}, {TestNear, "elasticity, near null space"})
   test:
     suffix: 1
     nsize: {{1 3}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

@@ -379,6 +379,5 @@ RUN_TESTS({TestGuesses, "guesses from solves before"}, {TestScaling, "diagonal s
   test:
     suffix: 1
     nsize: {{1 2}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

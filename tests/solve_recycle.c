@@ -68,7 +68,7 @@ static PetscErrorCode LookAndCombine(const IDRSGroup *group, const IDRSStep *ste
 /* Sets whether the panels of works that are created from now on are checked */
 static PetscErrorCode Look(Mat A)
 {
-  PetscEnum passes = (PetscEnum)(implementation == KSP_IDRS_AUTO ? KSP_IDRS_HOST : implementation);
+  PetscEnum passes = (PetscEnum)(implementation == KSP_IDRS_AUTO ? KSP_IDRS_VEC : implementation);
 
   PetscFunctionBeginUser;
   if (!original) {
@@ -1036,6 +1036,6 @@ RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges,
     suffix: 1
     requires: double
     nsize: {{1 3}}
-    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/stommel4.mtx.gz -ksp_idrs_implementation {{vec host}}
+    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/stommel4.mtx.gz
 
 TEST*/

@@ -283,7 +283,7 @@ static PetscErrorCode TestReason(Mat A)
 #else
   const char key[] = "no faster one: ... built without CUDA";
 #endif
-  PetscInt host, reasons;
+  PetscInt found, reasons;
   Mat      B;
   Vec      b, x;
   KSP      ksp;
@@ -296,11 +296,11 @@ static PetscErrorCode TestReason(Mat A)
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPSetOperators(ksp, B, B));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(ViewNumbers((PetscObject)ksp, "implementation host", 0, NULL, &host));
+  PetscCall(ViewNumbers((PetscObject)ksp, "implementation vec", 0, NULL, &found));
   PetscCall(ViewNumbers((PetscObject)ksp, key, 0, NULL, &reasons));
   PetscCall(
-    ComplainIf(host != 1 || reasons != 1, "%" INT " lines with implementation host, %" INT " with the reason", host, reasons));
-  PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_HOST));
+    ComplainIf(found != 1 || reasons != 1, "%" INT " lines with implementation vec, %" INT " with the reason", found, reasons));
+  PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(ViewNumbers((PetscObject)ksp, "no faster one", 0, NULL, &reasons));
   PetscCall(ComplainIf(reasons != 0, "a reason although the back end was asked for"));
@@ -337,6 +337,5 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     nsize: {{1 2}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

@@ -356,8 +356,7 @@ static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, 
   PetscCall(ComplainIf(reductions != its, "%s, %" INT " iterations: %" INT " reductions", what, its, reductions));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &host, VECSEQ, VECMPI, ""));
-  if (!host || implementation == KSP_IDRS_VEC || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG))
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (!host || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ComplainIf(calls != (size > 1 ? its : 0), "%s, %" INT " iterations: %g calls of MPI_Allreduce()", what, its, calls));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -652,6 +651,6 @@ RUN_TESTS({TestMany, "many short solves"}, {TestInside, "inside richardson"}, {T
   test:
     suffix: 1
     nsize: {{1 3}}
-    args: -ksp_idrs_implementation {{vec host}} -malloc_dump
+    args: -malloc_dump
 
 TEST*/

@@ -249,6 +249,5 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     nsize: {{1 3}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

@@ -893,6 +893,5 @@ RUN_TESTS({TestSystems, NULL}, {TestDimensions, "dimensions around s"}, {TestSha
   test:
     suffix: 1
     nsize: {{1 3}}
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

@@ -430,7 +430,6 @@ int main(int argc, char **argv)
 
   testset:
     nsize: {{1 2}}
-    args: -ksp_idrs_implementation {{vec host}}
     output_file: output/trust_converged_1.out
     test:
       suffix: 1

@@ -73,6 +73,6 @@ int main(int argc, char **argv)
     suffix: 1
     requires: double
     nsize: {{1 2}}
-    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/watt_1.mtx.gz -ksp_idrs_implementation {{vec host}}
+    args: -f ${PETSCIDRS_DIR}/tutorials/matrices/watt_1.mtx.gz
 
 TEST*/

@@ -84,6 +84,5 @@ RUN_TESTS({TestInvalid, "invalid operations"}, {TestTest, "a test of the user, w
 
   test:
     suffix: 1
-    args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

@@ -56,7 +56,7 @@ static inline PetscErrorCode VecCreateRows(PetscInt n, Vec *x)
 /* Reads the tested back end from -implementation */
 static inline PetscErrorCode BackEndFromOptions(KSPIDRSImplementation *back)
 {
-  PetscEnum value = (PetscEnum)KSP_IDRS_HOST;
+  PetscEnum value = (PetscEnum)KSP_IDRS_VEC;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, &value, NULL));

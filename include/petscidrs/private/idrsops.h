@@ -241,9 +241,10 @@ static inline PetscInt IDRSBlockDotsCount(const IDRSBlockDots *dots)
 /* Back ends of the passes */
 typedef struct {
   const char *name;
-  /* consists of Vec calls, whose sums are over all processes, and which log themselves */
-  PetscBool composed;
-  /* NULL for the host. On a device r^H r of an update stays on the device until the next projection */
+  /*
+     NULL for Vec calls, which log themselves, and which compute r^H r in the next projection. On a device r^H r of an update stays
+     there until then
+  */
   const IDRSDeviceOps *device;
   /* for one process, and for each kind of reductions between devices */
   const IDRSQueueOps *queue[IDRS_QUEUES];
@@ -260,7 +261,8 @@ typedef struct {
   PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
-  /* outside of steps, with vectors in the memory of the works: IDRSAddIterate(), IDRSResidual(), IDRSLocalSquares() */
+  /* outside of steps, with vectors in the memory of the works: IDRSAddIterate(), IDRSResidual(); on a device also v_i^H v_i over the
+     rows of this process */
   PetscErrorCode (*additerate)(const IDRSGroup *, const PetscInt[], Vec[]);
   PetscErrorCode (*residual)(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
   PetscErrorCode (*squares)(const IDRSGroup *, Vec[], PetscReal[]);
@@ -268,7 +270,7 @@ typedef struct {
      operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work`. Coefficients are
      on the host
   */
-  PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column */
+  PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column, on a device */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
   /* sums of this process, task by task */
   PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
@@ -280,11 +282,12 @@ typedef struct {
   const char *slower; /* why no faster one runs, or NULL */
   /* why the host has the queue although the passes run on a device, or NULL */
   const char    *throughhost;
-  PetscBool      composed, device;
+  PetscBool      device;
   const char    *queue;
   PetscInt       depth; /* of the queue */
   PetscBool      halo;  /* the halo exchange of the product uses the same communication as the sums */
   PetscInt       n;     /* local rows */
+  PetscInt       panel; /* vectors of a work: G, U and hashed shadow vectors, if these are stored */
   PetscMPIInt    size;  /* processes */
   PetscLogDouble reductions;
   IDRSTraffic    traffic[IDRS_PASSES]; /* of fused passes */
@@ -335,7 +338,7 @@ PETSC_INTERN PetscErrorCode    IDRSRegisterEvents(void);
 PETSC_INTERN PetscErrorCode    IDRSVecOnArray(Vec, Vec, Vec *);
 PETSC_INTERN PetscErrorCode    IDRSCheckRoom(Vec, PetscInt, PetscInt, PetscBool);
 PETSC_INTERN PetscErrorCode    IDRSColumnsDestroy(PetscInt, Vec *[]);
-PETSC_INTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
+PETSC_EXTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSVecsCreate(Vec, PetscInt, Vec *[], void **);
 PETSC_INTERN PetscErrorCode    IDRSVecsDestroy(PetscInt, Vec *[], void **);
 PETSC_INTERN PetscErrorCode    IDRSVecGram(PetscInt, Vec[], PetscScalar[]);

@@ -72,7 +72,6 @@ static inline const char *IDRSManual(const char setter[])
 typedef enum {
   KSP_IDRS_AUTO,
   KSP_IDRS_VEC,
-  KSP_IDRS_HOST,
   KSP_IDRS_CUDA
 } KSPIDRSImplementation;
 PETSC_EXTERN const char *const KSPIDRSImplementations[];

@@ -8,7 +8,7 @@
 /* Room for projections in flight: more than the depth of any queue */
 #define IDRS_MAX_IN_FLIGHT 8
 
-PETSC_INTERN const IDRSPassOps   IDRSPasses_Vec, IDRSPasses_Host;
+PETSC_INTERN const IDRSPassOps   IDRSPasses_Vec;
 PETSC_INTERN const IDRSQueueOps  IDRSQueue_Host;
 PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;                                /* if PETSCIDRS_HAVE_CUDA is true */
 PETSC_INTERN const IDRSQueueOps  IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer; /* for those passes */
@@ -19,7 +19,6 @@ struct _n_IDRSWork {
   const IDRSPassOps  *passes;
   const IDRSQueueOps *queue;
   const char         *slower, *throughhost; /* as in IDRSWorkInfo */
-  PetscBool           alldevice;            /* the passes run on a device on all processes */
   PetscBool           halo;                 /* as in IDRSWorkInfo */
   void               *data;                 /* data of the back end */
 
@@ -43,8 +42,6 @@ struct _n_IDRSWork {
   IDRSStep     steps[IDRS_MAX_IN_FLIGHT]; /* of the projections in flight */
   PetscInt     oldest, inflight;          /* of these */
   PetscBool    failed;                    /* a solve has ended with an error: do not wait for sums in flight */
-  /* the part of r^H r of this process after the last update or advance; in host memory */
-  PetscReal rr;
   /* dots[] are the parts of this process, to be reduced with the next sums; else they are over all processes */
   PetscBool deferred;
 
@@ -87,11 +84,9 @@ PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
-PETSC_INTERN PetscErrorCode IDRSLocalSquares(const IDRSGroup *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);
 PETSC_INTERN PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *, const PetscInt[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSResidual_Vec(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
-PETSC_INTERN PetscErrorCode IDRSLocalSquares_Vec(const IDRSGroup *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode IDRSQueueReduced(const IDRSGroup *, const IDRSStep[]);
 PETSC_INTERN PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *, PetscBool, const char *[]);

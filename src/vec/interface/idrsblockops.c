@@ -9,8 +9,9 @@
 PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
 {
   PetscFunctionBegin;
-  column->vec = vec;
-  PetscCall((*work->passes->blockarray)(vec, &column->array));
+  column->vec   = vec;
+  column->array = NULL;
+  if (work->passes->device) PetscCall((*work->passes->blockarray)(vec, &column->array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -80,15 +80,14 @@ PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
 
 /*
    IDRSPassCount - Counts the traffic and flops of a fused pass for one work: vectors read and written, flops per row, as PETSc
-   counts them (a complex operation is one). Back ends made of Vec calls have more traffic, and their calls log their own flops.
+   counts them (a complex operation is one). Vec calls have more traffic, and log their own flops.
 */
 PetscErrorCode IDRSPassCount(IDRSWork work, IDRSPass pass, PetscInt vectors, PetscInt flops)
 {
   PetscFunctionBegin;
-  if (work->passes->composed) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!work->passes->device) PetscFunctionReturn(PETSC_SUCCESS);
   work->traffic[pass].vectors += (PetscLogDouble)vectors;
-  if (work->passes->device) PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
-  else PetscCall(PetscLogFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
+  PetscCall(PetscLogGpuFlops((PetscLogDouble)flops * (PetscLogDouble)work->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,7 +95,7 @@ PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass)
 {
   PetscFunctionBegin;
   work->traffic[pass].seconds += IDRSGpuSeconds();
-  if (!work->passes->composed) work->traffic[pass].calls++;
+  if (work->passes->device) work->traffic[pass].calls++;
   PetscCall(PetscLogEventEnd(IDRS_Events[pass], 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

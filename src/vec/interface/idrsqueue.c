@@ -6,6 +6,7 @@
    Without bounds: launch -> sums -> reduction; collect; continue -> algebra, on the host
 */
 #include <petsc/private/vecimpl.h>
+#include "../vec/blockvec.h"
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
@@ -58,24 +59,7 @@ static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSSte
   const IDRSStep *step;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork work = group->work[i];
-
-    work->scalars.sums[IDRS_SUM_RR(work->s)] = work->rr;
-  }
   while (IDRSGroupNext(group, steps, PETSC_TRUE, &taken, &same, &step)) PetscCall((*same.work[0]->passes->project)(&same, step));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes the sums of one work over all processes, in place. The array has room for the deferred dots after them */
-static PetscErrorCode IDRSReduce_Private(IDRSWork work, PetscInt count, PetscScalar sums[])
-{
-  PetscFunctionBegin;
-  /* x^H x, x^H y, y^H y of IDRSDeferDots() are part of this reduction */
-  if (work->deferred) PetscCall(PetscArraycpy(sums + count, work->dots, IDRS_DOTS));
-  PetscCall(IDRSSum(work->comm, count + (work->deferred ? IDRS_DOTS : 0), sums));
-  if (work->deferred) PetscCall(PetscArraycpy(work->dots, sums + count, IDRS_DOTS));
-  work->deferred = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -87,10 +71,15 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   PetscScalar *all;
 
   PetscFunctionBegin;
-  /* VecMDot() has already reduced them */
-  if (first->passes->composed) PetscFunctionReturn(PETSC_SUCCESS);
   if (group->count == 1) {
-    PetscCall(IDRSReduce_Private(first, IDRS_SUMS(first->s, IDRSStepHasY(steps, first->s)), first->scalars.sums));
+    const PetscInt count = IDRS_SUMS(first->s, IDRSStepHasY(steps, first->s));
+    PetscScalar   *sums  = first->scalars.sums;
+
+    /* x^H x, x^H y, y^H y of IDRSDeferDots() are part of this reduction. There is room for them after the sums */
+    if (first->deferred) PetscCall(PetscArraycpy(sums + count, first->dots, IDRS_DOTS));
+    PetscCall(IDRSSum(first->comm, count + (first->deferred ? IDRS_DOTS : 0), sums));
+    if (first->deferred) PetscCall(PetscArraycpy(first->dots, sums + count, IDRS_DOTS));
+    first->deferred = PETSC_FALSE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (first->size == 1) PetscFunctionReturn(PETSC_SUCCESS);
@@ -335,31 +324,25 @@ PetscErrorCode IDRSQueueEnd(const IDRSGroup *group)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSDeferDots - Computes local inner products of x and y, which the next reduction adds: IDRSGetDots() */
+/* IDRSDeferDots - Computes inner products of x and y over the rows of this process, which the next reduction adds: IDRSGetDots() */
 PetscErrorCode IDRSDeferDots(IDRSWork work, Vec x, Vec y)
 {
-  Vec          both[2] = {x, y};
-  PetscScalar *dots    = work->dots;
-
   PetscFunctionBegin;
-  if (work->passes->composed || work->size == 1) {
-    PetscCall(VecMDot(y, 2, both, dots + IDRS_DOT_XY));
-    PetscCall(VecDot(x, x, dots + IDRS_DOT_XX));
-    if (work->size > 1) work->reductions += 2;
-  } else {
-    /* the parts of this process; the next reduction adds them up */
-    PetscUseTypeMethod(x, dot_local, x, dots + IDRS_DOT_XX);
-    PetscUseTypeMethod(y, dot_local, x, dots + IDRS_DOT_XY);
-    PetscUseTypeMethod(y, dot_local, y, dots + IDRS_DOT_YY);
-    work->deferred = PETSC_TRUE;
-  }
+  PetscCall(IDRSVecMDotLocal(x, 1, &x, work->dots + IDRS_DOT_XX));
+  PetscCall(IDRSVecMDotLocal(y, 2, (Vec[]){x, y}, work->dots + IDRS_DOT_XY)); /* x^H y, y^H y */
+  work->deferred = (PetscBool)(work->size > 1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Returns the inner products, which it reduces if no reduction has followed IDRSDeferDots() */
 PetscErrorCode IDRSGetDots(IDRSWork work, const PetscScalar *dots[])
 {
   PetscFunctionBegin;
-  PetscCheck(!work->deferred, work->comm, PETSC_ERR_ORDER, "The deferred inner products have not been reduced");
+  if (work->deferred) {
+    PetscCall(IDRSSum(work->comm, IDRS_DOTS, work->dots));
+    work->deferred = PETSC_FALSE;
+    work->reductions++;
+  }
   *dots = work->dots;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -372,19 +355,7 @@ PetscErrorCode IDRSNorm(const IDRSGroup *group, PetscReal norms[])
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) r[i] = group->work[i]->r;
-  if (first->passes->composed || (first->passes->device && first->size == 1)) PetscCall(IDRSNorms(group, r, norms));
-  else {
-    PetscScalar rr[IDRS_MAX_WIDTH + IDRS_DOTS] = {0.0};
-
-    if (first->passes->device) PetscCall(IDRSLocalSquares(group, r, norms));
-    for (PetscInt i = 0; i < group->count; i++) {
-      rr[i] = first->passes->device ? norms[i] : group->work[i]->rr;
-      PetscCheck(group->count == 1 || !group->work[i]->deferred, first->comm, PETSC_ERR_PLIB,
-                 "Deferred inner products support only one right-hand side");
-    }
-    if (first->size > 1) PetscCall(IDRSReduce_Private(first, group->count, rr));
-    for (PetscInt i = 0; i < group->count; i++) norms[i] = PetscSqrtReal(PetscRealPart(rr[i]));
-  }
+  PetscCall(IDRSNorms(group, r, norms));
   if (first->size > 1) first->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

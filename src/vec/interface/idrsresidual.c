@@ -9,13 +9,12 @@
 #include <petscidrs/private/idrsnorms.h>
 
 /*
-   Gets the back end of operations on vectors x. The memory of x may differ from the memory of the works. If the works of some
-   process are on the host, all processes use Vec calls, because with -log_sync each Vec call waits for the other processes
+   Gets the back end of operations on vectors x. The memory of x may differ from the memory of the works
 */
 static PetscErrorCode IDRSBackEndFor_Private(const IDRSGroup *group, Vec x[], const IDRSPassOps **passes)
 {
   PetscFunctionBegin;
-  *passes = group->work[0]->alldevice ? group->work[0]->passes : &IDRSPasses_Vec;
+  *passes = group->work[0]->passes;
   for (PetscInt i = 0; (*passes)->device && i < group->count; i++) {
     IDRSPlace place;
 
@@ -95,29 +94,6 @@ PetscErrorCode IDRSResidual_Vec(const IDRSGroup *group, Vec b[], Vec t[], Vec y[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSLocalSquares - Computes v_i^H v_i over the rows of this process, for vectors like those of the works */
-PetscErrorCode IDRSLocalSquares(const IDRSGroup *group, Vec v[], PetscReal squares[])
-{
-  const IDRSPassOps *passes;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSBackEndFor_Private(group, v, &passes));
-  PetscCall((*passes->squares)(group, v, squares));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSLocalSquares_Vec(const IDRSGroup *group, Vec v[], PetscReal squares[])
-{
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) {
-    PetscReal norm;
-
-    PetscUseTypeMethod(v[i], norm_local, NORM_2, &norm);
-    squares[i] = PetscSqr(norm);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Computes norms from sums of squares on the devices of all processes; VecNorm() computes those whose squares overflow */
 static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
@@ -126,7 +102,7 @@ static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[]
 
   PetscFunctionBegin;
   PetscCall(PetscMPIIntCast(group->count, &count));
-  PetscCall(IDRSLocalSquares(group, v, norms));
+  PetscCall((*first->passes->squares)(group, v, norms));
   if (first->size > 1) IDRSCallAllreduce(MPI_IN_PLACE, norms, count, MPIU_REAL, MPIU_SUM, first->comm);
   for (PetscInt i = 0; i < group->count; i++) {
     norms[i] = PetscSqrtReal(norms[i]);

@@ -6,14 +6,14 @@
 
 const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "peer", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_",
                                               NULL};
-const char *const KSPIDRSImplementations[] = {"auto", "vec", "host", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
+const char *const KSPIDRSImplementations[] = {"auto", "vec", "cuda", "KSPIDRSImplementation", "KSP_IDRS_", NULL};
 
 /* Back ends, the fastest first */
 static const IDRSPassOps *IDRSPassList[] = {
 #if defined(PETSCIDRS_HAVE_CUDA)
   &IDRSPasses_CUDA,
 #endif
-  &IDRSPasses_Host, &IDRSPasses_Vec};
+  &IDRSPasses_Vec};
 
 /*
    IDRSWorkRegisterPasses - Registers a back end instead of the one with the same name, which is returned; for example an emulated
@@ -35,17 +35,16 @@ PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *passes, const IDRSPassO
 
 /*
    IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the requested one, or an error with the reason why it
-   cannot run; with auto, the first of the list that runs, and in *slower the reason why those before it do not. Fused back ends may
-   differ between processes, because vectors of some processes may be bound to the host; the back end with Vec calls runs on all
-   processes or on none. alldevice: the back ends of all processes run on a device.
+   cannot run; with auto, the first of the list that runs on all processes, and in *slower the reason why those before it do not.
+   On some processes vectors may be bound to the host
 */
 static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes,
-                                             PetscBool *alldevice, const char *slower[])
+                                             const char *slower[])
 {
   const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
   const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
   const char     *why       = NULL;
-  PetscMPIInt     trouble[3]; /* no back end runs; only Vec calls run; not on a device */
+  PetscMPIInt     trouble[2]; /* no back end runs; not on a device */
   PetscBool       built = PETSC_FALSE;
 #if defined(PETSCIDRS_HAVE_CUDA)
   const char *missing = NULL;
@@ -54,9 +53,8 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
 #endif
 
   PetscFunctionBegin;
-  *passes    = NULL;
-  *slower    = automatic ? missing : NULL;
-  *alldevice = PETSC_FALSE;
+  *passes = NULL;
+  *slower = automatic ? missing : NULL;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSPassList) && !*passes; i++) {
     PetscBool named;
 
@@ -72,17 +70,14 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
              KSPIDRSImplementations[implementation]);
   /* all processes agree, as reductions and scatters are collective */
   trouble[0] = *passes ? 0 : 1;
-  trouble[1] = *passes && (*passes)->composed ? 1 : 0;
-  trouble[2] = *passes && (*passes)->device ? 0 : 1;
-  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 3, MPI_INT, MPI_MAX, comm);
-  *alldevice = trouble[2] ? PETSC_FALSE : PETSC_TRUE;
+  trouble[1] = *passes && (*passes)->device ? 0 : 1;
+  IDRSCallAllreduce(MPI_IN_PLACE, trouble, 2, MPI_INT, MPI_MAX, comm);
   PetscCheck(!trouble[0], comm, PETSC_ERR_SUP, "-ksp_idrs_implementation %s cannot run here: %s (vectors of type %s)",
              KSPIDRSImplementations[implementation], why ? why : "it does not run on another process",
              ((PetscObject)like)->type_name);
-  /* Vec calls contain reductions, so no process may run fused passes at the same time */
-  if (trouble[1] && !(*passes)->composed) {
+  if (trouble[1] && (*passes)->device) {
     *passes = &IDRSPasses_Vec;
-    *slower = "another process supports only Vec calls";
+    *slower = "the vectors of another process are not on a GPU";
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -139,19 +134,17 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
 {
   const IDRSPassOps *passes;
   const char        *slower;
-  PetscBool          alldevice;
   IDRSGroup          group = {.count = count};
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &alldevice, &slower));
+  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &slower));
   if (slower) PetscCall(PetscInfo(like, "Back end %s is used; faster back ends do not run: %s\n", passes->name, slower));
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(PetscNew(&works[i]));
-    group.work[i]       = works[i];
-    works[i]->comm      = MPI_COMM_NULL;
-    works[i]->passes    = passes;
-    works[i]->slower    = slower;
-    works[i]->alldevice = alldevice;
+    group.work[i]    = works[i];
+    works[i]->comm   = MPI_COMM_NULL;
+    works[i]->passes = passes;
+    works[i]->slower = slower;
   }
   for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
   PetscCall((*passes->create)(&group, like));
@@ -230,13 +223,13 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->passes      = work->passes->name;
   info->slower      = work->slower;
   info->throughhost = work->throughhost;
-  info->composed    = work->passes->composed;
   info->device      = (PetscBool)(work->passes->device != NULL);
   info->queue       = work->queue->name;
   info->depth       = work->queue->depth;
   info->halo        = work->halo;
   info->whole       = work->whole;
   info->n           = work->n;
+  info->panel       = (work->P && work->hashed ? 3 : 2) * work->s;
   info->size        = work->size;
   info->reductions  = work->reductions;
   PetscCall(PetscArraycpy(info->traffic, work->traffic, IDRS_PASSES));
@@ -322,7 +315,7 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
     if (first->passes->device) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE, &connection));
   } else if (communication == KSP_IDRS_COMMUNICATION_MPI)
     connection.throughhost = "reductions go through the hosts, because of -ksp_idrs_communication mpi";
-  else if (!first->alldevice) connection.throughhost = "not all processes have their vectors on a GPU";
+  else if (!first->passes->device) connection.throughhost = "the vectors are not on GPUs";
   else if (asked)
     PetscCall(IDRSWorkTryQueue_Private(group, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL,
                                        PETSC_FALSE, PETSC_FALSE, &connection));

@@ -5,13 +5,6 @@
 #include <petscidrs/private/idrsnorms.h>
 #include "blockvec.h"
 
-PetscErrorCode IDRSBlockArray_Vec(Vec vec, PetscScalar **array)
-{
-  PetscFunctionBegin;
-  *array = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies columns to an array of Vec */
 static void IDRSBlockList(PetscInt count, const IDRSBlockVec columns[], Vec list[])
 {
@@ -60,26 +53,6 @@ PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const IDRSBlo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Computes x^H y_j of this process if the type of the vectors can, so that a projection has one reduction. Other types sum over all
-   processes, and then only the first process contributes to the reduction
-*/
-static PetscErrorCode IDRSBlockMDot_Vec(Vec x, PetscInt n, const Vec y[], PetscScalar values[])
-{
-  PetscMPIInt rank;
-
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  if (x->ops->mdot_local) {
-    PetscUseTypeMethod(x, mdot_local, n, y, values);
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(VecMDot(x, n, y, values));
-  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)x), &rank));
-  if (rank) PetscCall(PetscArrayzero(values, n));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Computes the sums of a task. p and row are overwritten */
 static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p,
                                         PetscScalar row[], PetscScalar sums[])
@@ -89,10 +62,10 @@ static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots
   PetscFunctionBegin;
   for (PetscInt i = 0; i < dots->rows; i++) {
     PetscCall(IDRSVecSetHashed(p, work->seed, i));
-    PetscCall(IDRSBlockMDot_Vec(p, dots->nx, x, row)); /* x^H p, and p is real */
+    PetscCall(IDRSVecMDotLocal(p, dots->nx, x, row)); /* x^H p, and p is real */
     for (PetscInt j = 0; j < dots->nx; j++) sums[i + j * dots->rows] = PetscConj(row[j]);
   }
-  for (PetscInt j = 0; j < dots->nx; j++) PetscCall(IDRSBlockMDot_Vec(x[j], dots->nw, w, products + j * dots->nw));
+  for (PetscInt j = 0; j < dots->nx; j++) PetscCall(IDRSVecMDotLocal(x[j], dots->nw, w, products + j * dots->nw));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

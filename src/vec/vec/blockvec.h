@@ -3,6 +3,7 @@
 
 #include <petscidrs/private/idrsops.h>
 
-PETSC_INTERN PetscErrorCode IDRSBlockArray_Vec(Vec, PetscScalar **);
+/* Also for other projections: idrsvec.c */
+PETSC_INTERN PetscErrorCode IDRSVecMDotLocal(Vec, PetscInt, const Vec[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_Vec(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_Vec(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);

@@ -1,11 +1,22 @@
 /*
-   Back end "vec": the passes of IDR(s) by Vec calls, for vectors of every type. It is the reference that other back ends are
-   tested against, and stores the shadow space, s more vectors
+   Back end "vec": the passes of IDR(s) by Vec calls, for vectors of every type. It is the reference that the kernels are tested
+   against. If the entries are arrays in host memory, one loop computes all sums of a projection, with the shadow space from its
+   hash. For other types, and with explicit shadow vectors, P is stored
 */
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrspassloops.h>
 #include "blockvec.h"
+
+/* Rows of a chunk that stays in the first-level cache: 8 kB of doubles */
+#define IDRS_CHUNK 1024
+
+/* Work space: coefficients of a sum, and the vectors and values of inner products */
+typedef struct {
+  PetscScalar *scaled, *dots; /* s, s + 2 */
+  Vec         *vecs;          /* s + 2 */
+} IDRS_Vec;
 
 static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
 {
@@ -14,52 +25,65 @@ static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreateWork_Vec(IDRSWork work, Vec like)
+/* Returns PETSC_TRUE if the entries of vectors like this one are in an array in host memory */
+static PetscErrorCode IDRSIsHostArray(Vec like, PetscBool *array)
 {
-  PetscScalar *negative;
-  Vec        **panels[] = {&work->G, &work->U, &work->P};
+  PetscBool standard, cuda;
+  IDRSPlace place = IDRS_PLACE_CUDA;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(work->s, &negative));
-  work->data = negative;
-  for (PetscInt i = 0; i < (work->hashed ? 3 : 2); i++) {
-    Vec *columns;
-
-    PetscCall(VecDuplicateVecs(like, work->s, &columns));
-    *panels[i] = columns; /* only once it is complete */
-  }
-  if (work->hashed) PetscCall(IDRSShadowFill(work, work->P));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &standard, VECSEQ, VECMPI, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (cuda) PetscCall(IDRSVecWhere(like, &place));
+  *array = (PetscBool)(standard || place == IDRS_PLACE_HOST);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSCreate_Vec(const IDRSGroup *group, Vec like)
 {
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSCreateWork_Vec(group->work[i], like));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  PetscBool array = PETSC_FALSE;
 
-static PetscErrorCode IDRSDestroyWork_Vec(IDRSWork work)
-{
   PetscFunctionBegin;
-  if (work->G) PetscCall(VecDestroyVecs(work->s, &work->G));
-  if (work->U) PetscCall(VecDestroyVecs(work->s, &work->U));
-  if (work->hashed && work->P) PetscCall(VecDestroyVecs(work->s, &work->P));
-  PetscCall(PetscFree(work->data));
+  PetscCall(IDRSIsHostArray(like, &array));
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork  work = group->work[i];
+    IDRS_Vec *data;
+    Vec     **panels[] = {&work->G, &work->U, &work->P};
+
+    PetscCall(PetscNew(&data));
+    work->data = data;
+    PetscCall(PetscMalloc3(work->s, &data->scaled, work->s + 2, &data->dots, work->s + 2, &data->vecs));
+    for (PetscInt j = 0; j < (array || !work->hashed ? 2 : 3); j++) {
+      Vec *columns;
+
+      PetscCall(VecDuplicateVecs(like, work->s, &columns));
+      *panels[j] = columns; /* only once it is complete */
+    }
+    if (work->hashed && work->P) PetscCall(IDRSShadowFill(work, work->P));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSDestroy_Vec(const IDRSGroup *group)
 {
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSDestroyWork_Vec(group->work[i]));
+  for (PetscInt i = 0; i < group->count; i++) {
+    IDRSWork  work = group->work[i];
+    IDRS_Vec *data = (IDRS_Vec *)work->data;
+
+    if (work->G) PetscCall(VecDestroyVecs(work->s, &work->G));
+    if (work->U) PetscCall(VecDestroyVecs(work->s, &work->U));
+    if (work->hashed && work->P) PetscCall(VecDestroyVecs(work->s, &work->P));
+    if (data) PetscCall(PetscFree3(data->scaled, data->dots, data->vecs));
+    PetscCall(PetscFree(work->data));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Computes y += scale X a */
 static PetscErrorCode IDRSAdd_Vec(IDRSWork work, Vec y, PetscScalar scale, PetscInt columns, const PetscScalar a[], Vec X[])
 {
-  PetscScalar *scaled = (PetscScalar *)work->data;
+  PetscScalar *scaled = ((IDRS_Vec *)work->data)->scaled;
 
   PetscFunctionBegin;
   for (PetscInt j = 0; j < columns; j++) scaled[j] = scale * a[j];
@@ -109,86 +133,90 @@ static PetscErrorCode IDRSCombineWork_Vec(IDRSWork work, const IDRSStep *step)
 }
 
 /*
-   Begins or ends the split reduction of all sums. VecNormBegin() is not used: if the norm is stored with the vector, VecNormEnd()
-   fails and does not end the split reduction
+   Computes the sums of a projection over the rows of this process, with the shadow space from its hash. `both`: there is y = r,
+   although r may be NULL without local rows
 */
-static PetscErrorCode IDRSProjectSplit_Vec(IDRSWork work, const IDRSStep *step,
-                                           PetscErrorCode (*mdot)(Vec, PetscInt, const Vec[], PetscScalar[]),
-                                           PetscErrorCode (*dot)(Vec, Vec, PetscScalar *))
+IDRS_VECTORISED static void IDRSProjectLoop(IDRSWork work, const PetscScalar *x, const PetscScalar *r, PetscBool both,
+                                            PetscScalar sums[])
 {
-  const PetscInt s    = work->s;
-  PetscScalar   *sums = work->scalars.sums;
-  Vec            x, y;
+  const PetscInt n = work->n, s = work->s;
+  const uint64_t key = IDRSShadowKey(work->seed), rstart = (uint64_t)work->rstart;
+  uint32_t       z0[IDRS_CHUNK], z1[IDRS_CHUNK];
 
-  PetscFunctionBegin;
-  IDRSStepVecs(work, step, &x, &y);
-  PetscCall((*mdot)(x, s, work->P, sums + IDRS_SUM_PX(s)));
-  PetscCall((*dot)(x, x, sums + IDRS_SUM_XX(s)));
-  PetscCall((*dot)(work->r, work->r, sums + IDRS_SUM_RR(s)));
-  if (y) {
-    PetscCall((*mdot)(y, s, work->P, sums + IDRS_SUM_PY(s)));
-    PetscCall((*dot)(y, x, sums + IDRS_SUM_XY(s)));
-    PetscCall((*dot)(y, y, sums + IDRS_SUM_YY(s)));
+  for (PetscInt j = 0; j < IDRS_SUMS(s, both); j++) sums[j] = 0.0;
+  for (size_t b = 0; b < (size_t)n; b += IDRS_CHUNK) {
+    const PetscInt m = (PetscInt)PetscMin(IDRS_CHUNK, (size_t)n - b);
+
+    IDRSLoopShadowRows(m, key, rstart + (uint64_t)b, z0, z1);
+    IDRSLoopAddShadowSums(m, s, z0, z1, x + b, r + b, both, sums);
+    IDRSLoopAddSquares(m, s, x + b, r + b, both, sums);
+    if (!both) sums[IDRS_SUM_RR(s)] += IDRSLoopSquare(m, r + b);
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSProjectBegin_Vec(IDRSWork work, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSProjectSplit_Vec(work, step, VecMDotBegin, VecDotBegin));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSProjectEnd_Vec(IDRSWork work, const IDRSStep *step)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSProjectSplit_Vec(work, step, VecMDotEnd, VecDotEnd));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes each sum with its own reduction, for vectors without local inner products */
-static PetscErrorCode IDRSProjectSums_Vec(IDRSWork work, const IDRSStep *step)
-{
-  const PetscInt s    = work->s;
-  PetscScalar   *sums = work->scalars.sums;
-  PetscReal      xx, rr;
-  Vec            x, y;
-
-  PetscFunctionBegin;
-  IDRSStepVecs(work, step, &x, &y);
-  PetscCall(VecMDot(x, s, work->P, sums + IDRS_SUM_PX(s)));
-  PetscCall(VecNorm(x, NORM_2, &xx));
-  PetscCall(VecNorm(work->r, NORM_2, &rr));
-  if (y) {
-    PetscReal yy;
-
-    PetscCall(VecMDot(y, s, work->P, sums + IDRS_SUM_PY(s)));
-    PetscCall(VecDot(y, x, sums + IDRS_SUM_XY(s)));
-    PetscCall(VecNorm(y, NORM_2, &yy));
-    sums[IDRS_SUM_YY(s)] = PetscSqr(yy);
-  }
-  sums[IDRS_SUM_XX(s)] = PetscSqr(xx);
-  sums[IDRS_SUM_RR(s)] = PetscSqr(rr);
-  work->reductions += y ? 5 : 2; /* more than the one of a projection */
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (both) sums[IDRS_SUM_RR(s)] = sums[IDRS_SUM_YY(s)];
+  IDRSLoopScaleSums(s, both, sums);
 }
 
 /*
-   Computes all sums in one split reduction if the type of the vectors has local inner products. Those of VECNEST are global, and
-   a split reduction would sum them once more
+   IDRSVecMDotLocal - Computes x^H y_j of this process if the type of the vectors can. Other types sum over all processes; then only
+   the first process has the inner products, and the others have zeros. Those of VECNEST are such sums, although it has the method
 */
-static PetscErrorCode IDRSProject_Vec(const IDRSGroup *group, const IDRSStep *step)
+PetscErrorCode IDRSVecMDotLocal(Vec x, PetscInt n, const Vec y[], PetscScalar values[])
 {
-  const Vec r = group->work[0]->r;
-  PetscBool nest;
+  PetscMPIInt rank;
+  PetscBool   nest;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)r, VECNEST, &nest));
-  if (!nest && r->ops->dot_local && r->ops->mdot_local && r->ops->norm_local) {
-    PetscCall(IDRSEachWork(group, step, IDRSProjectBegin_Vec));
-    PetscCall(IDRSEachWork(group, step, IDRSProjectEnd_Vec));
-  } else PetscCall(IDRSEachWork(group, step, IDRSProjectSums_Vec));
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
+  if (x->ops->mdot_local && !nest) {
+    PetscUseTypeMethod(x, mdot_local, n, y, values);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecMDot(x, n, y, values));
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)x), &rank));
+  if (rank) PetscCall(PetscArrayzero(values, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes the sums of a projection with stored shadow vectors: x^H (P, x), then r^H r or r^H (P, x, r) */
+static PetscErrorCode IDRSProjectStored_Vec(IDRSWork work, Vec x, PetscBool both, PetscScalar sums[])
+{
+  const PetscInt s    = work->s;
+  IDRS_Vec      *data = (IDRS_Vec *)work->data;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < s; j++) data->vecs[j] = work->P[j];
+  data->vecs[s]     = x;
+  data->vecs[s + 1] = work->r;
+  PetscCall(IDRSVecMDotLocal(x, s + 1, data->vecs, data->dots)); /* P^H x, x^H x */
+  PetscCall(PetscArraycpy(sums + IDRS_SUM_PX(s), data->dots, s));
+  sums[IDRS_SUM_XX(s)] = data->dots[s];
+  if (both) {
+    PetscCall(IDRSVecMDotLocal(work->r, s + 2, data->vecs, data->dots)); /* P^H r, x^H r, r^H r */
+    PetscCall(PetscArraycpy(sums + IDRS_SUM_PY(s), data->dots, s + 2));
+    sums[IDRS_SUM_RR(s)] = data->dots[s + 1];
+  } else PetscCall(IDRSVecMDotLocal(work->r, 1, &work->r, &sums[IDRS_SUM_RR(s)]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSProjectWork_Vec(IDRSWork work, const IDRSStep *step)
+{
+  PetscScalar       *sums = work->scalars.sums;
+  const PetscBool    both = IDRSStepHasY(step, work->s);
+  const PetscScalar *xarray, *rarray;
+  Vec                x, y;
+
+  PetscFunctionBegin;
+  IDRSStepVecs(work, step, &x, &y);
+  if (work->P) PetscCall(IDRSProjectStored_Vec(work, x, both, sums));
+  else {
+    PetscCall(VecGetArrayRead(x, &xarray));
+    PetscCall(VecGetArrayRead(work->r, &rarray));
+    IDRSProjectLoop(work, xarray, rarray, both, sums);
+    PetscCall(VecRestoreArrayRead(work->r, &rarray));
+    PetscCall(VecRestoreArrayRead(x, &xarray));
+    PetscCall(PetscLogFlops((PetscLogDouble)(both ? 4 * work->s + 6 : 2 * work->s + 4) * (PetscLogDouble)work->n));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -234,12 +262,12 @@ static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 IDRS_GROUP_PASS(IDRSCombine)
+IDRS_GROUP_PASS(IDRSProject)
 IDRS_GROUP_PASS(IDRSUpdate)
 IDRS_GROUP_PASS(IDRSAdvance)
 
 const IDRSPassOps IDRSPasses_Vec = {
   .name         = "vec",
-  .composed     = PETSC_TRUE,
   .device       = NULL,
   .queue        = {&IDRSQueue_Host, &IDRSQueue_Host, &IDRSQueue_Host},
   .runs         = IDRSRuns_Vec,
@@ -251,8 +279,6 @@ const IDRSPassOps IDRSPasses_Vec = {
   .advance      = IDRSAdvance_Vec,
   .additerate   = IDRSAddIterate_Vec,
   .residual     = IDRSResidual_Vec,
-  .squares      = IDRSLocalSquares_Vec,
-  .blockarray   = IDRSBlockArray_Vec,
   .blockcombine = IDRSBlockCombine_Vec,
   .blockproject = IDRSBlockProject_Vec,
 };

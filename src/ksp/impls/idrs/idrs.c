@@ -321,11 +321,42 @@ static PetscErrorCode KSPMatSolve_IDRS(KSP ksp, Mat B, Mat X)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Values of options that have another name since version 0.4 */
+static const struct {
+  const char *option, *old, *now;
+} KSPIDRSRenamed[] = {
+  {"-ksp_idrs_implementation", "host", "vec"},
+};
+
+/* Replaces old values in the options database, with a warning like PETSc's for old options */
+static PetscErrorCode KSPIDRSReplaceOldValues_Private(KSP ksp)
+{
+  const PetscObject object = (PetscObject)ksp;
+
+  PetscFunctionBegin;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(KSPIDRSRenamed); i++) {
+    const char *option = KSPIDRSRenamed[i].option, *old = KSPIDRSRenamed[i].old, *now = KSPIDRSRenamed[i].now;
+    char        value[64], full[PETSC_MAX_OPTION_NAME];
+    PetscBool   set, same;
+
+    PetscCall(PetscOptionsGetString(object->options, object->prefix, option, value, sizeof(value), &set));
+    if (!set) continue;
+    PetscCall(PetscStrcasecmp(value, old, &same));
+    if (!same) continue;
+    PetscCall(PetscSNPrintf(full, sizeof(full), "-%s%s", IDRSPrefix(ksp), option + 1));
+    PetscCall(PetscOptionsSetValue(object->options, full, now));
+    PetscCall(PetscPrintf(PetscObjectComm(object), "** petscidrs warning: %s %s is deprecated since version 0.5, use %s %s\n", full,
+                          old, full, now));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObject)
 {
   const KSPIDRSSettings *now = &((KSP_IDRS *)ksp->data)->set;
 
   PetscFunctionBegin;
+  PetscCall(KSPIDRSReplaceOldValues_Private(ksp));
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
   IDRSOption(Int, ksp, "-ksp_idrs_s", "Number of shadow vectors", KSPIDRSSetShadowSize, now->s);
   IDRSOption(Int, ksp, "-ksp_idrs_seed", "Seed of the hashed shadow space", KSPIDRSSetShadowSeed, now->seed);
@@ -362,7 +393,7 @@ static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptio
 . -ksp_idrs_update_tol tol                        - fall of the residual norm between reliable updates (default 1e-3, 0 = none)
 . -ksp_idrs_max_restarts n                        - restarts after breakdowns in a row without progress (default 10)
 . -ksp_idrs_smoothing (true|false)                - residual smoothing (default false)
-. -ksp_idrs_implementation (auto|vec|host|cuda)   - back end of the vector operations (default auto)
+. -ksp_idrs_implementation (auto|vec|cuda)        - back end of the vector operations (default auto)
 . -ksp_idrs_communication (auto|mpi|nccl|peer)    - communication of reductions between GPUs (default auto)
 . -ksp_idrs_product (auto|mat|csr|sliced)         - back end of the matvecs of the iterations (default auto)
 . -ksp_idrs_run (auto|steps|whole)                - back end of the iterations (default auto)

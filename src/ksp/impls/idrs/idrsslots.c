@@ -16,12 +16,6 @@ PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the number of vectors of the panels of a slot */
-static PetscInt KSPIDRSPanelVecs(const KSP_IDRS *idrs, const IDRSWorkInfo *info)
-{
-  return (info->composed && !idrs->set.P ? 3 : 2) * idrs->set.s;
-}
-
 /*
    KSPIDRSMakeSlots_Private - Creates vectors and panels for `count` simultaneous right-hand sides, unless there are enough: 2s +
    5 vectors each, and one more if products need a row-major copy. The first slot exists
@@ -42,7 +36,7 @@ PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSProductGoesByRows(A, idrs->set.product, &byrows));
-  PetscCall(IDRSCheckRoom(idrs->slot[0].r, KSPIDRSPanelVecs(idrs, &info) + length, count, byrows));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel + length, count, byrows));
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;
   ierr             = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
@@ -98,7 +92,7 @@ static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, Pe
   for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || (idrs->slot[i].panel.storage && !idrs->slot[i].panel.why));
   if (!keeps || idrs->slot[begin].otherwork) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  PetscCall(IDRSCheckRoom(idrs->slot[0].r, KSPIDRSPanelVecs(idrs, &info), end - begin, PETSC_FALSE));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel, end - begin, PETSC_FALSE));
   ierr = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
   if (ierr) PetscCall(IDRSWorkDestroy(end - begin, works));
   PetscCall(ierr);

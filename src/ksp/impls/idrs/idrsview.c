@@ -295,7 +295,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
                                      "  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT
                                      " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n",
                                      counts->matvecs, reductions, counts->updates, counts->verifications, counts->restarts));
-    if (!info.composed) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
+    if (info.device) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
     if (!idrs->results.latest && idrs->slot[0].trust.replacements.failures >= IDRS_MAX_STAGNATIONS)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
     if (!idrs->results.latest && idrs->slot[0].rec.suspended == KSPIDRS_RUNAWAY)

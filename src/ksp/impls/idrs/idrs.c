@@ -1,5 +1,30 @@
 /*
-   The Krylov solver KSPIDRS: type, set-up, begin and end of a solve, options
+   The Krylov solver KSPIDRS: IDR(s) in its biorthogonal form. KSPIDRSIterate_Private() is the method, docs/algorithm.md explains it.
+
+   The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008). Their residuals do not grow, so a
+   solve that ends before its first omega step has reduced the residual. If r is replaced during the start, the start begins again.
+
+     start, step k = 0 ... s-1                                       v = r at first, M = I
+       U_k = B^{-1}v, G_k = A U_k
+       d = P^H G_k, G_k^H G_k, P^H r, G_k^H r, r^H r                 one reduction
+       omega = G_k^H r / G_k^H G_k,  r -= omega G_k,  x += omega U_k,  f = P^H r - omega d
+       alpha, M_k;  G_k -= G(:,0:k) alpha,  U_k -= U(:,0:k) alpha
+       v = r - G(:,0:k+1) c, most often with c = 0: see idrsscalars.h
+     end of the start
+       M c = f,  r -= G c,  x += U c:  P^H r = 0, as after every other cycle; then the omega step
+
+     cycle, step k = 0 ... s-1                                       omega step, k = s
+       M(k:s,k:s) c = f(k:s),  v = r - G(:,k:s) c
+       U_k = omega B^{-1}v + U(:,k:s) c                                p = B^{-1}r
+       G_k = A U_k                                                     t = A p
+       d = P^H G_k, G_k^H G_k, r^H r     one reduction                 P^H t, t^H t, P^H r, t^H r, r^H r     one reduction
+       alpha, M_k, beta_k, f                                           omega, f = P^H r - omega P^H t
+       G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha
+       r -= beta_k G_k                                                 z += omega p + U beta,  r -= omega t
+
+   The iterate is x = vec_sol + z + U(:,0:k) beta. The norm of the new r comes with the reduction of the next step, so an iteration
+   is reported one matvec late; on one process and in host memory at once. In both cases x and r still belong to the reported
+   iteration
 */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrssettings.h>
@@ -8,225 +33,194 @@
 #define KSP_DIVTOL  ((PetscReal)1e4)
 #define IDRS_DIVTOL ((PetscReal)1e30)
 
-/* Solves of this type that are in progress in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
-static _Thread_local PetscInt KSPIDRSNesting = 0;
+_Thread_local PetscInt KSPIDRSNesting = 0;
 
-/* Frees the data of KSPSetUp_IDRS() */
-static PetscErrorCode KSPReset_IDRS(KSP ksp)
+/* KSPIDRSBegin_Private - Computes and reports the first residuals, r = b - A x. Data of the last solve may replace the start */
+PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+  PCFailedReason failed;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
-    if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    r[i]      = cols->column[i]->r;
+    anchor[i] = cols->column[i]->anchor;
   }
-  PetscCall(KSPIDRSDestroySlots_Private(ksp));
-  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
-  PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
-  PetscCall(IDRSProductDestroy(&idrs->product));
-  PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
-  PetscCall(VecDestroy(&idrs->solution));
-  PetscCall(VecDestroyVecs(1, &idrs->inverse));
-  PetscCall(PetscMemzero(idrs->slot, sizeof(idrs->slot)));
-  idrs->nvecs  = 0;
-  idrs->active = 1;
-  idrs->state  = KSPIDRS_IDLE;
-  PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
+  /* The set-up of a preconditioner may have failed on some processes: an infinite first norm stops all processes */
+  PetscCall(PCGetFailedReason(ksp->pc, &failed));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor)); /* r = b - A x */
+  for (PetscInt i = 0; i < cols->count; i++) {
+    IDRSVecFlag(r[i], failed);
+    cols->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
+    PetscCall(KSPIDRSSmoothBegin_Private(ksp));
+  }
+  PetscCall(KSPIDRSRecycleChoose_Private(ksp, cols));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++)
+    PetscCall(KSPIDRSReport_Private(ksp, cols->column[i], 0, cols->column[i]->trust.rnorm));
+  PetscCall(KSPIDRSRecycleBegin_Private(ksp, cols));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
+/* KSPIDRSEnd_Private - Completes the solution of each column after its last iteration */
+PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  const IDRSGroup group  = KSPIDRSGetGroup(cols);
+  KSPIDRSColumns  finite = {.count = 0}, unadded = {.count = 0};
+  PetscBool       ondevice[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  PetscCall(KSPReset_IDRS(ksp));
-  PetscCall(KSPIDRSResetResults_Private(ksp));
-  PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
-  PetscCall(IDRSSetDefaultDivtol(ksp, IDRS_DIVTOL, KSP_DIVTOL)); /* the next type has PETSc's tolerance again */
-  PetscCall(KSPIDRSComposeSetters_Private(ksp, PETSC_FALSE));
-  PetscCall(KSPDestroyDefault(ksp));
+  for (PetscInt i = 0; i < cols->count; i++) ondevice[i] = IDRSQueueOnDevice(cols->column[i]->work);
+  PetscCall(IDRSQueueEnd(&group));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn   *col = cols->column[i];
+    KSPIDRSReported *rep = &col->rep;
+
+    PetscCall(KSPIDRSRecycleEnd_Private(ksp, col, ondevice[i]));
+    /* the norm of b - A x after a breakdown */
+    if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
+    /* After a NaN the solution is the iterate of the last reliable update or verification */
+    if (rep->reason == KSP_DIVERGED_NANORINF) continue;
+    if (col->rec.status != KSPIDRS_COMPLETE && rep->reason < 0 && ksp->normtype != KSP_NORM_NONE) {
+      PetscBool isfinite;
+
+      PetscCall(KSPIDRSIsIterateFinite_Private(ksp, col, &isfinite));
+      if (!isfinite) {
+        rep->rnorm = col->trust.anchornorm; /* the solution is that iterate here, too */
+        continue;
+      }
+    }
+    KSPIDRSColumnsAdd(&finite, col);
+    if (col->rec.status != KSPIDRS_COMPLETE) KSPIDRSColumnsAdd(&unadded, col);
+  }
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &unadded)); /* sol += z + U beta */
+  /* sol += sigma d */
+  for (PetscInt i = 0; i < finite.count; i++) PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, finite.column[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates panels and work vectors: 2s + 5, three more with smoothing, s more if the back end stores the shadow space */
-static PetscErrorCode KSPSetUp_IDRS(KSP ksp)
+/* Returns the columns for which this is true */
+static KSPIDRSColumns KSPIDRSSelect(KSP ksp, const KSPIDRSColumns *cols, PetscBool (*is)(KSP, const KSPIDRSColumn *))
+{
+  KSPIDRSColumns selected = {.count = 0};
+
+  for (PetscInt i = 0; i < cols->count; i++) {
+    if ((*is)(ksp, cols->column[i])) selected.column[selected.count++] = cols->column[i];
+  }
+  return selected;
+}
+
+static PetscBool KSPIDRSHasNoReason(KSP ksp, const KSPIDRSColumn *col)
+{
+  return (PetscBool)!col->rep.reason;
+}
+
+static PetscBool KSPIDRSGoesOn(KSP ksp, const KSPIDRSColumn *col)
+{
+  return KSPIDRSContinues(col);
+}
+
+static PetscBool KSPIDRSIsUnverified(KSP ksp, const KSPIDRSColumn *col)
+{
+  return (PetscBool)(!col->rep.reason && col->rec.status == KSPIDRS_UNVERIFIED);
+}
+
+static PetscBool KSPIDRSHasFailed(KSP ksp, const KSPIDRSColumn *col)
+{
+  return (PetscBool)(!col->rep.reason && col->rec.status > KSPIDRS_UNVERIFIED);
+}
+
+/* Returns PETSC_TRUE if a cycle has ended and a reliable update is due */
+static PetscBool KSPIDRSNeedsUpdate(KSP ksp, const KSPIDRSColumn *col)
+{
+  return (PetscBool)(!col->rep.reason && KSPIDRSAtCycle(&col->rec) &&
+                     KSPIDRSUpdateDue((const KSP_IDRS *)ksp->data, col, col->trust.rnorm));
+}
+
+/* Returns PETSC_TRUE if r has been replaced, and no step is to be finished before f = P^H r */
+static PetscBool KSPIDRSIsReplaced(KSP ksp, const KSPIDRSColumn *col)
+{
+  const KSPIDRSRecurrence *rec = &col->rec;
+
+  return (PetscBool)(KSPIDRSContinues(col) && rec->status != KSPIDRS_RECURS && (rec->step.start || rec->stage == KSPIDRS_NOTHING));
+}
+
+/* Returns PETSC_TRUE if the recurrence can make the next step of its cycle */
+static PetscBool KSPIDRSIsInCycle(KSP ksp, const KSPIDRSColumn *col)
+{
+  const KSPIDRSRecurrence *rec = &col->rec;
+
+  return (PetscBool)(KSPIDRSContinues(col) && rec->status == KSPIDRS_RECURS && rec->step.k > 0 && rec->stage != KSPIDRS_PROJECTED);
+}
+
+/*
+   Returns the columns that make the next steps together, until the end of a cycle: all of them, or one in which a device has stopped
+   in the middle of a cycle. After kernels of many steps each column finishes its step separately
+*/
+static KSPIDRSColumns KSPIDRSNextColumns(const KSP_IDRS *idrs, const KSPIDRSColumns *cols, PetscInt *next)
+{
+  if (idrs->persistent) return KSPIDRSOneColumn(cols->column[(*next)++]);
+  *next = cols->count;
+  for (PetscInt i = 0; cols->count > 1 && i < cols->count; i++) {
+    if (!KSPIDRSAtCycle(&cols->column[i]->rec)) return KSPIDRSOneColumn(cols->column[i]);
+  }
+  return *cols;
+}
+
+/* KSPIDRSIterate_Private - Solves for one right-hand side, or with `dense` for several at the same time */
+PetscErrorCode KSPIDRSIterate_Private(KSP ksp, KSPIDRSDense *dense)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  const PetscInt s = idrs->set.s, kept = idrs->set.updatetol > 0.0 ? 5 : 4, count = kept + (idrs->set.smoothing ? 3 : 0);
+  const PetscInt s    = idrs->set.s;
+  KSPIDRSColumns all  = KSPIDRSOneColumn(&idrs->slot[0]), cols, due;
+  KSPIDRSPass    pass;
 
   PetscFunctionBegin;
-  PetscCall(KSPReset_IDRS(ksp));
-  PetscCall(KSPIDRSCreateVecs_Private(ksp, count, &idrs->vecs));
-  idrs->nvecs = count;
-  idrs->d = idrs->e = idrs->q = NULL;
-  if (idrs->set.smoothing) {
-    idrs->d = idrs->vecs[kept];
-    idrs->e = idrs->vecs[kept + 1];
-    idrs->q = idrs->vecs[kept + 2];
-  }
-  if (idrs->set.P) {
-    PetscLayout theirs, ours;
-    PetscBool   same;
+  if (!dense) PetscCall(KSPIDRSBegin_Private(ksp, &all)); /* r = b - A x, ||r|| */
+  for (;;) {
+    /* right-hand sides that are done leave, and the next ones begin */
+    if (dense) PetscCall(KSPIDRSRefillSlots_Private(ksp, dense, &all));
+    cols = KSPIDRSSelect(ksp, &all, KSPIDRSHasNoReason);
+    if (!all.count || (!dense && !cols.count)) break;
 
-    PetscCall(VecGetLayout(idrs->vecs[0], &ours));
-    for (PetscInt i = 0; i < s; i++) {
-      PetscCall(VecGetLayout(idrs->set.P[i], &theirs));
-      PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
-      PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ,
-                 "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " has local size %" PetscInt_FMT ", global %" PetscInt_FMT
-                 ", the solution has %" PetscInt_FMT ", %" PetscInt_FMT,
-                 i, theirs->n, theirs->N, ours->n, ours->N);
+    /* decisions */
+    PetscCall(KSPIDRSCheckIterates_Private(ksp, &cols)); /* ||x|| grows along a null space; recycling does not help */
+    due = KSPIDRSSelect(ksp, &cols, KSPIDRSIsUnverified);
+    PetscCall(KSPIDRSVerify_Private(ksp, &due)); /* b - A x meets the tolerance; or r = b - A x */
+    due = KSPIDRSSelect(ksp, &cols, KSPIDRSHasFailed);
+    PetscCall(KSPIDRSRestart_Private(ksp, &due)); /* vec_sol = x, r = b - A x, the next P */
+    due = KSPIDRSSelect(ksp, &cols, KSPIDRSNeedsUpdate);
+    PetscCall(KSPIDRSReliableUpdate_Private(ksp, &due)); /* r = anchor - A z, vec_sol += z, z = 0 */
+    due = KSPIDRSSelect(ksp, &cols, KSPIDRSIsReplaced);
+    PetscCall(KSPIDRSContinueFrom_Private(ksp, &due)); /* f = P^H r, or a new start */
+
+    cols = KSPIDRSSelect(ksp, &cols, KSPIDRSGoesOn);
+    if (cols.count < all.count) continue;                                   /* the others have a reason, or need another decision */
+    if (idrs->persistent) PetscCall(KSPIDRSRunKernels_Private(ksp, &cols)); /* many steps; the host finishes the last one */
+    for (PetscInt next = 0; next < cols.count;) {
+      KSPIDRSColumns step = KSPIDRSNextColumns(idrs, &cols, &next);
+
+      while (step.count) {
+        PetscInt k = step.column[0]->rec.step.k;
+
+        if (step.column[0]->rec.stage != KSPIDRS_PROJECTED) {
+          PetscCall(KSPIDRSCombine_Private(ksp, &step));      /* v = r - G(:,k:s) c                k = s */
+          PetscCall(KSPIDRSPrecondition_Private(ksp, &step)); /* U_k = omega B^{-1}v + U(:,k:s) c  p = B^{-1}r */
+          PetscCall(KSPIDRSMatvec_Private(ksp, &step));       /* G_k = A U_k                       t = A p */
+          PetscCall(KSPIDRSProject_Private(ksp, &step));      /* P^H G_k, G_k^H G_k, r^H r         P^H t, t^H t, P^H r, t^H r */
+        }
+        PetscCall(KSPIDRSCollect_Private(ksp, &k, &step));          /* ||r|| of the iteration before is reported */
+        PetscCall(KSPIDRSScalars_Private(ksp, &step, &pass));       /* alpha, M_k, beta_k, f            omega, f */
+        if (k == s) PetscCall(IDRSAdvance(&pass.group, pass.step)); /* z += omega p + U beta,  r -= omega t,  and v of step 0 */
+        else PetscCall(IDRSUpdate(&pass.group, pass.step)); /* G_k, U_k orthogonal to p_0 ... p_{k-1},  r -= beta_k G_k,  next v */
+        PetscCall(KSPIDRSNextStep_Private(ksp, &pass));
+        PetscCall(KSPIDRSReportNow_Private(ksp, &pass));       /* ||r|| if it is not part of the next reduction */
+        PetscCall(KSPIDRSRecycleEndStart_Private(ksp, &step)); /* end of a start with recycled U: r -= G c, or a new start */
+        step = idrs->persistent ? (KSPIDRSColumns){.count = 0} : KSPIDRSSelect(ksp, &step, KSPIDRSIsInCycle);
+      }
     }
   }
-  PetscCall(IDRSProductCreate(&idrs->product));
-  PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
-  PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
-  idrs->memory = KSPIDRS_UNKNOWN;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Repeats the set-up inside KSPSolve(), if the solution has moved between host and device, or the last solve ended with an error */
-static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
-{
-  const KSPSetUpStage stage = ksp->setupstage;
-
-  PetscFunctionBegin;
-  ksp->setupstage = KSP_SETUP_NEW; /* in case the set-up fails */
-  PetscCall(KSPSetUp_IDRS(ksp));
-  ksp->setupstage = stage;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prepares the slots of this solve */
-static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
-{
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSGroup group = {.count = idrs->active};
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < idrs->active; i++) {
-    KSPIDRSColumn *col = &idrs->slot[i];
-
-    col->p      = KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? col->v : col->r;
-    col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
-    col->trust  = KSPIDRSFreshTrust();
-    col->scale  = 1.0;
-    PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
-    PetscCall(IDRSWorkSetProduct(col->work, idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product));
-    PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
-    IDRSWorkSetPolynomial(col->work, idrs->polynomial);
-    group.work[i] = col->work;
-  }
-  PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
-  PetscCall(IDRSWorkConnect(&group, idrs->set.communication, idrs->scatters));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prepares everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
-static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
-{
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    moved;
-  PetscInt     level;
-  IDRSWorkInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
-  if (moved) {
-    PetscCall(KSPIDRSSetUpAgain_Private(ksp));
-    PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
-  }
-  PetscCall(KSPIDRSMakeSlots_Private(ksp, active));
-  PetscCall(KSPIDRSTurnSlots_Private(ksp));
-  idrs->active = active;
-  PetscCall(KSPIDRSSetOperator_Private(ksp));
-  PetscCall(KSPIDRSChooseProduct_Private(ksp));
-  /* before 3.26 a new type or matrix is set up only in PCApply(), which does not report a failure */
-  PetscCall(PCSetUp(ksp->pc));
-  PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
-  PetscCall(KSPIDRSStartSlots_Private(ksp));
-  PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
-  PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
-  idrs->counts.before = info.reductions;
-  /* PETSc counts the nesting by its preconditioners; KSPIDRSNesting also counts solvers in an operator or PCSHELL of the user */
-  PetscCall(IDRSGetNestLevel(ksp, &level));
-  idrs->nesting = PetscMax(level, KSPIDRSNesting);
-  PetscCall(KSPIDRSChooseRun_Private(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   If one right-hand side fits in run "whole", but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and n s is
-   above KSPIDRS_SEQUENTIAL_ENTRIES, KSPMatSolve() solves for one after another. On an H200 simultaneous solves step by step took
-   1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
-*/
-#define KSPIDRS_SEQUENTIAL_S       4
-#define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
-
-/*
-   Reduces *active, the number of simultaneous right-hand sides. If two or more of them can run at the same time, each in one
-   kernel, *active becomes their number. If one after another is faster, *active becomes 1, and idrs->sequential is set. The caller
-   has prepared the solve for one right-hand side
-*/
-static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
-{
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt     solves;
-  IDRSWorkInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  if (idrs->run->kind == KSP_IDRS_RUN_WHOLE) {
-    PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, *active, &solves));
-    if (solves > 1) *active = solves;
-    else if (idrs->set.run == KSP_IDRS_RUN_WHOLE)
-      idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
-    else if (solves && idrs->set.s >= KSPIDRS_SEQUENTIAL_S && (PetscReal)info.n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES)
-      idrs->sequential = "each of them is solved faster in one kernel";
-  }
-  if (idrs->sequential) *active = 1;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prepares a solve for `active` simultaneous right-hand sides, or for fewer if that is faster */
-static PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
-{
-  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
-  PetscBool       cuda;
-  PetscMPIInt     size;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  if (active > 1 && ((cuda && size == 1) || idrs->set.run == KSP_IDRS_RUN_WHOLE) && !idrs->set.block &&
-      idrs->set.run != KSP_IDRS_RUN_STEPS) {
-    PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
-    PetscCall(KSPIDRSGetSimultaneous_Private(ksp, &active));
-    if (active == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(KSPIDRSPrepareSolve_Private(ksp, active));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Repeats the set-up if the last solve ended with an error. Several processes cannot know without a reduction whether all of
-   them had the error, so the user must call KSPReset()
-*/
-static PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
-{
-  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
-  PetscMPIInt     size;
-
-  PetscFunctionBegin;
-  if (idrs->state == KSPIDRS_IDLE) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
-             "KSPSolve() is called inside KSPSolve() of the same KSP: create another KSP for the inner solve");
-  PetscCheck(size == 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
-             "The last KSPSolve() has ended with an error: call KSPReset(), on all processes, and KSPSetOperators()");
-  PetscCall(PetscInfo(ksp, "The last KSPSolve() has ended with an error: set up again\n"));
-  PetscCall(KSPIDRSSetUpAgain_Private(ksp));
+  if (!dense) PetscCall(KSPIDRSEnd_Private(ksp, &all)); /* vec_sol += z + U beta */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -244,7 +238,13 @@ static PetscErrorCode KSPIDRSTrySolve_Private(KSP ksp, PetscInt active, Mat B, M
   if (B && idrs->sequential) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->state    = KSPIDRS_SOLVING;
   KSPIDRSNesting = nesting + 1;
-  ierr           = B ? KSPIDRSIterateColumns_Private(ksp, B, X) : KSPIDRSIterate_Private(ksp);
+  if (B) ierr = KSPIDRSIterateColumns_Private(ksp, B, X);
+  else {
+    idrs->current     = &idrs->slot[0];
+    idrs->slot[0].rep = KSPIDRSGetReported(ksp);
+    ierr              = KSPIDRSIterate_Private(ksp, NULL);
+    if (!ierr) KSPIDRSSetReported(ksp, &idrs->slot[0].rep);
+  }
   KSPIDRSNesting = nesting; /* also after an error */
   idrs->state    = ierr ? KSPIDRS_FAILED : KSPIDRS_IDLE;
   PetscCall(ierr);
@@ -321,64 +321,17 @@ static PetscErrorCode KSPMatSolve_IDRS(KSP ksp, Mat B, Mat X)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values of options that have another name since version 0.4 */
-static const struct {
-  const char *option, *old, *now;
-} KSPIDRSRenamed[] = {
-  {"-ksp_idrs_implementation", "host", "vec"},
-};
-
-/* Replaces old values in the options database, with a warning like PETSc's for old options */
-static PetscErrorCode KSPIDRSReplaceOldValues_Private(KSP ksp)
+static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
 {
-  const PetscObject object = (PetscObject)ksp;
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(KSPIDRSRenamed); i++) {
-    const char *option = KSPIDRSRenamed[i].option, *old = KSPIDRSRenamed[i].old, *now = KSPIDRSRenamed[i].now;
-    char        value[64], full[PETSC_MAX_OPTION_NAME];
-    PetscBool   set, same;
-
-    PetscCall(PetscOptionsGetString(object->options, object->prefix, option, value, sizeof(value), &set));
-    if (!set) continue;
-    PetscCall(PetscStrcasecmp(value, old, &same));
-    if (!same) continue;
-    PetscCall(PetscSNPrintf(full, sizeof(full), "-%s%s", IDRSPrefix(ksp), option + 1));
-    PetscCall(PetscOptionsSetValue(object->options, full, now));
-    PetscCall(PetscPrintf(PetscObjectComm(object), "** petscidrs warning: %s %s is deprecated since version 0.5, use %s %s\n", full,
-                          old, full, now));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObject)
-{
-  const KSPIDRSSettings *now = &((KSP_IDRS *)ksp->data)->set;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSReplaceOldValues_Private(ksp));
-  PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
-  IDRSOption(Int, ksp, "-ksp_idrs_s", "Number of shadow vectors", KSPIDRSSetShadowSize, now->s);
-  IDRSOption(Int, ksp, "-ksp_idrs_seed", "Seed of the hashed shadow space", KSPIDRSSetShadowSeed, now->seed);
-  IDRSOption(Real, ksp, "-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", KSPIDRSSetMinimumCosine, now->cosine);
-  IDRSOption(Real, ksp, "-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)",
-             KSPIDRSSetUpdateTolerance, now->updatetol);
-  IDRSOption(Int, ksp, "-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", KSPIDRSSetMaxRestarts_Private,
-             now->maxrestarts);
-  IDRSOption(Bool, ksp, "-ksp_idrs_smoothing", "Smooth the residual", KSPIDRSSetSmoothing, now->smoothing);
-  IDRSOptionEnum(ksp, "-ksp_idrs_implementation", "Back end of the vector operations", KSPIDRSSetImplementation_Private,
-                 KSPIDRSImplementations, now->implementation);
-  IDRSOptionEnum(ksp, "-ksp_idrs_communication", "How reductions travel between GPUs", KSPIDRSSetCommunication_Private,
-                 KSPIDRSCommunications, now->communication);
-  IDRSOptionEnum(ksp, "-ksp_idrs_product", "Back end of the matvecs", KSPIDRSSetProduct_Private, KSPIDRSProducts, now->product);
-  IDRSOptionEnum(ksp, "-ksp_idrs_run", "Iterations by steps or in one kernel", KSPIDRSSetRun_Private, KSPIDRSRuns, now->run);
-  IDRSOptionEnum(ksp, "-ksp_idrs_recycle", "When a solve begins with the panels of the solve before", KSPIDRSSetRecycle,
-                 KSPIDRSRecycles, now->recycle);
-  IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth_Private,
-             now->width);
-  IDRSOption(Bool, ksp, "-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", KSPIDRSSetBlock,
-             now->block);
-  PetscOptionsHeadEnd();
+  PetscCall(KSPReset_IDRS(ksp));
+  PetscCall(KSPIDRSResetResults_Private(ksp));
+  PetscCall(IDRSColumnsDestroy(idrs->set.s, &idrs->set.P));
+  PetscCall(IDRSSetDefaultDivtol(ksp, IDRS_DIVTOL, KSP_DIVTOL)); /* the next type has PETSc's tolerance again */
+  PetscCall(KSPIDRSComposeSetters_Private(ksp, PETSC_FALSE));
+  PetscCall(KSPDestroyDefault(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -53,7 +53,7 @@ static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run)
 /* Returns PETSC_TRUE if the last norm of a column is a reason to end, and its solution is not complete yet */
 static PetscBool KSPIDRSBlockIsEnding(const KSPIDRSColumn *col)
 {
-  return (PetscBool)(!col->rec.added && (col->rep.reason || col->rec.suspended == KSPIDRS_UNVERIFIED));
+  return (PetscBool)(col->rec.status != KSPIDRS_COMPLETE && (col->rep.reason || col->rec.status == KSPIDRS_UNVERIFIED));
 }
 
 /* Sets the norms of this step, and reports them for right-hand sides that are not done, unless this iteration has been reported */
@@ -69,7 +69,7 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, 
   for (PetscInt j = 0; j < run->cols.count; j++) {
     KSPIDRSColumn *col = run->cols.column[j];
 
-    if (col->rec.added) continue;
+    if (col->rec.status == KSPIDRS_COMPLETE) continue;
     if (its > col->rep.its) PetscCall(KSPIDRSReport_Private(ksp, col, its, col->trust.rnorm));
     if (col->rep.reason == KSP_DIVERGED_DTOL) {
       run->why        = IDRS_BLOCK_GROWN;
@@ -94,7 +94,7 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
   PetscReal            rnorm;
 
   PetscFunctionBegin;
-  if (col->rec.suspended == KSPIDRS_UNVERIFIED) {
+  if (col->rec.status == KSPIDRS_UNVERIFIED) {
     PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, col->v)); /* t = A x */
     PetscCall(VecAYPX(col->t, -1.0, col->rep.rhs));              /* t = b - t */
     if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, col->t, col->v));
@@ -104,7 +104,7 @@ static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
     if (col->rep.reason < 0) col->rep.reason = KSP_CONVERGED_ITERATING; /* a single recurrence may do better */
     PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   }
-  col->rec.added = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
+  col->rec.status = col->rep.reason ? KSPIDRS_COMPLETE : KSPIDRS_RECURS;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -131,7 +131,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
   PetscFunctionBegin;
   for (PetscInt j = 0; j < cols->count; j++) {
     ending[j] = KSPIDRSBlockIsEnding(cols->column[j]);
-    others[j] = (PetscBool)(!cols->column[j]->rec.added && !ending[j]);
+    others[j] = (PetscBool)(cols->column[j]->rec.status != KSPIDRS_COMPLETE && !ending[j]);
   }
   PetscCall(KSPIDRSBlockAddUpdate_Private(run)); /* Z += U beta */
   PetscCall(KSPIDRSBlockAddSolutions_Private(run, ending));
@@ -139,7 +139,7 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
   for (PetscInt j = 0; j < cols->count; j++) {
     if (!ending[j]) continue;
     PetscCall(KSPIDRSBlockVerify_Private(ksp, cols->column[j]));
-    if (!cols->column[j]->rec.added) *missed = PETSC_TRUE;
+    if (cols->column[j]->rec.status != KSPIDRS_COMPLETE) *missed = PETSC_TRUE;
   }
   if (!*missed) PetscFunctionReturn(PETSC_SUCCESS);
   /* also if the norm has halved: single recurrences then need fewer matvecs */
@@ -160,8 +160,8 @@ static PetscErrorCode KSPIDRSBlockConcludeReports_Private(KSP ksp, const KSPIDRS
 {
   PetscFunctionBegin;
   for (PetscInt j = 0; j < cols->count; j++) {
-    if (cols->column[j]->rec.suspended != KSPIDRS_UNVERIFIED) continue;
-    cols->column[j]->rec.suspended = KSPIDRS_NOT_SUSPENDED;
+    if (cols->column[j]->rec.status != KSPIDRS_UNVERIFIED) continue;
+    cols->column[j]->rec.status = KSPIDRS_RECURS;
     PetscCall(KSPIDRSConcludeReport_Private(ksp, cols->column[j]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -224,8 +224,8 @@ static PetscErrorCode KSPIDRSBlockEnd_Private(KSP ksp, KSPIDRSBlockRun *run, KSP
   for (PetscInt j = 0; j < run->cols.count; j++) {
     KSPIDRSColumn *col = run->cols.column[j];
 
-    marked[j] = (PetscBool)(finite && !col->rec.added && col->trust.rnorm <= col->trust.anchornorm);
-    if (col->rec.added) continue;
+    marked[j] = (PetscBool)(finite && col->rec.status != KSPIDRS_COMPLETE && col->trust.rnorm <= col->trust.anchornorm);
+    if (col->rec.status == KSPIDRS_COMPLETE) continue;
     col->rep.reason           = KSP_CONVERGED_ITERATING;
     col->rec.its              = col->rep.its;
     r[rest.count]             = col->r;

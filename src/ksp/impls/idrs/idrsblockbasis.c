@@ -206,7 +206,7 @@ PetscErrorCode KSPIDRSBlockAddSolutions_Private(KSPIDRSBlockRun *run, const Pets
   for (PetscInt j = 0; j < run->cols.count; j++) {
     const KSPIDRSColumn *col = run->cols.column[j];
 
-    if (marked ? !marked[j] : col->rec.added) continue;
+    if (marked ? !marked[j] : col->rec.status == KSPIDRS_COMPLETE) continue;
     PetscCall(IDRSBlockVecSet(col->work, col->rep.sol, &x[sum.ny]));
     PetscCall(PetscArraycpy(S + sum.ny++ * m, run->block.algebra.S + j * m, m));
   }

@@ -14,16 +14,6 @@
 #include <petsc/private/matimpl.h>
 #include <petsc/private/pcimpl.h>
 
-/* The dense matrices of this solve, and its results */
-typedef struct {
-  Mat             B, X;
-  KSPIDRSReported outer;     /* the members of the KSP before this solve */
-  PCFailedReason  failed;    /* of the set-up of the preconditioner on this process */
-  PetscReal     **histories; /* of right-hand sides that are done, or NULL */
-  PetscInt64     *lengths;
-  PetscInt        total; /* iterations of all */
-} KSPIDRSDense;
-
 /* Returns the reason why KSPSolve() must solve for one right-hand side after another, or NULL */
 static PetscErrorCode KSPIDRSWhySequential_Private(KSP ksp, PetscInt count, const char *why[])
 {
@@ -344,7 +334,7 @@ static void KSPIDRSColumnsRemoveDone(KSPIDRSColumns *cols)
    Releases the slots of completed right-hand sides, assigns the next ones, and computes their first residuals or makes their
    block recurrence. *cols are all columns in slots
 */
-static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, PetscInt *next, KSPIDRSColumns *cols)
+PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumns *cols)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   const PetscInt count = idrs->results.count;
@@ -362,8 +352,8 @@ static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, P
   for (PetscInt i = 0; i < idrs->active; i++) {
     KSPIDRSColumn *col = &idrs->slot[i];
 
-    if (col->index < 0 && *next < count && admits) {
-      PetscCall(KSPIDRSAssignSlot_Private(ksp, dense, col, (*next)++));
+    if (col->index < 0 && dense->next < count && admits) {
+      PetscCall(KSPIDRSAssignSlot_Private(ksp, dense, col, dense->next++));
       entered.column[entered.count++] = col;
     }
     if (col->index >= 0) cols->column[cols->count++] = col;
@@ -374,28 +364,6 @@ static PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, P
   if (idrs->set.block) {
     KSPIDRSColumnsRemoveDone(&entered);
     PetscCall(KSPIDRSBlockSolve_Private(ksp, &entered));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Makes cycles until all right-hand sides are done */
-static PetscErrorCode KSPIDRSCycles_Private(KSP ksp, KSPIDRSDense *dense)
-{
-  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
-  PetscInt        next = 0, present;
-  KSPIDRSColumns  cols;
-
-  PetscFunctionBegin;
-  for (;;) {
-    do { /* until no column ends before the cycle */
-      PetscCall(KSPIDRSRefillSlots_Private(ksp, dense, &next, &cols));
-      present = cols.count;
-      KSPIDRSColumnsRemoveDone(&cols);
-      PetscCall(KSPIDRSPrepareCycle_Private(ksp, &cols));
-      KSPIDRSColumnsRemoveDone(&cols);
-    } while (cols.count < present);
-    if (!cols.count) break; /* no right-hand side remains */
-    PetscCall((*idrs->run->run)(ksp, &cols));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -429,7 +397,7 @@ PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
     idrs->slot[i].rep   = (KSPIDRSReported){0};
     idrs->slot[i].index = -1;
   }
-  ierr = KSPIDRSCycles_Private(ksp, &dense);
+  ierr = KSPIDRSIterate_Private(ksp, &dense);
   for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i])); /* after an error */
   KSPIDRSSetReported(ksp, &dense.outer);
   idrs->current = &idrs->slot[0];

@@ -1,9 +1,9 @@
 /*
    The data and the internal functions of KSPIDRS. A file calls only later files of this list
 
-     idrs.c, idrsview.c, idrsset.c;  idrscolumns.c;  idrsblock.c, idrsblockcycle.c, idrsblockbasis.c;  idrsrun.c;  idrsrecycle.c;
-     idrstrust.c and idrscycle.c, which do not call each other;  idrssmooth.c;  idrsoperator.c;  idrspc.c;  idrsplacement.c;
-     idrsreport.c;  idrsslots.c;  { idrsops.h, idrsproduct.h }
+     idrs.c and idrscolumns.c, idrsview.c, idrsset.c;  idrsblock.c, idrsblockcycle.c, idrsblockbasis.c;  idrspersistent.c;
+     idrsrecycle.c;  idrstrust.c and idrscycle.c, which do not call each other;  idrsreport.c;  idrssmooth.c;  idrsoperator.c;
+     idrspc.c;  idrssetup.c;  { idrsops.h, idrsproduct.h }
 */
 #pragma once
 
@@ -67,27 +67,24 @@ typedef enum {
 /* Progress of step k */
 typedef enum {
   KSPIDRS_NOTHING,
+  KSPIDRS_HAVE_R, /* omega step: r = r - G c has been computed at the end of a start; or the step is repeated, as t is overwritten */
   KSPIDRS_HAVE_V,   /* the last pass has computed v */
   KSPIDRS_HAVE_U,   /* U_k has been computed, or p in the omega step */
   KSPIDRS_PROJECTED /* the projection has been launched */
 } KSPIDRSStage;
 
-/* The origin of r; f = P^H r holds only for the r of the recurrence */
+/* What comes next for a right-hand side: a step, unless a decision is due. f = P^H r holds except for a replaced r */
 typedef enum {
-  KSPIDRS_RECURRED,
-  KSPIDRS_REPLACED,       /* by b - A x, after a verification */
-  KSPIDRS_RELIABLE_UPDATE /* r = anchor - A z */
-} KSPIDRSResidual;
-
-/* The reason why the recurrence waits for a decision */
-typedef enum {
-  KSPIDRS_NOT_SUSPENDED,
-  KSPIDRS_UNVERIFIED, /* the last norm meets the tolerance: b - A x must be computed */
-  KSPIDRS_BREAKDOWN,  /* M_kk is rounding error, or there is no omega */
-  KSPIDRS_GROWTH,     /* ||r|| has grown beyond the limit */
-  KSPIDRS_RUNAWAY,    /* ||x|| has grown beyond the limit: A may be singular */
-  KSPIDRS_DROPPED     /* the guard has dropped recycled panels */
-} KSPIDRSSuspension;
+  KSPIDRS_RECURS,
+  KSPIDRS_REPLACED,        /* r = b - A x, after a verification: f must be computed, or the start begins again */
+  KSPIDRS_RELIABLE_UPDATE, /* r = anchor - A z: f must be computed */
+  KSPIDRS_UNVERIFIED,      /* the last norm meets the tolerance: b - A x must be computed */
+  KSPIDRS_BREAKDOWN,       /* M_kk is rounding error, or there is no omega */
+  KSPIDRS_GROWTH,          /* ||r|| has grown beyond the limit */
+  KSPIDRS_RUNAWAY,         /* ||x|| has grown beyond the limit: A may be singular */
+  KSPIDRS_DROPPED,         /* the guard has dropped recycled panels */
+  KSPIDRS_COMPLETE         /* the solve has ended, and vec_sol is complete */
+} KSPIDRSStatus;
 
 /* Ways to obtain the norm of the new r */
 typedef enum {
@@ -96,24 +93,14 @@ typedef enum {
   KSPIDRS_NORM_NOW        /* computed at once */
 } KSPIDRSNorm;
 
-/* Progress of an omega step before its matvec */
-typedef enum {
-  KSPIDRS_OMEGA_NEW,
-  KSPIDRS_OMEGA_PROJECTED, /* r = r - G c, at the end of the start */
-  KSPIDRS_OMEGA_REPEAT     /* the device has stopped in this step, and t has been overwritten */
-} KSPIDRSOmega;
-
 /* State of the recurrence: x = vec_sol + z + U(:,0:columns) beta */
 typedef struct {
-  IDRSStep          step; /* the present step; it has no directions of passes */
-  KSPIDRSStage      stage;
-  KSPIDRSResidual   residual;
-  KSPIDRSSuspension suspended;
-  KSPIDRSOmega      omega;
-  PetscInt          columns; /* columns of U whose beta has not been added to z */
-  PetscInt          its;     /* completed iterations; rep.its of them have been reported */
-  PetscBool         given;   /* U_k is kept from the last solve, and is not computed */
-  PetscBool         added;   /* the solve has ended, and vec_sol is complete */
+  IDRSStep      step; /* the present step; it has no directions of passes */
+  KSPIDRSStage  stage;
+  KSPIDRSStatus status;
+  PetscInt      columns; /* columns of U whose beta has not been added to z */
+  PetscInt      its;     /* completed iterations; rep.its of them have been reported */
+  PetscBool     given;   /* the start takes U from the last solve */
 } KSPIDRSRecurrence;
 
 /* Norms for reliable updates, verification and restarts, and how often they have not fallen */
@@ -221,6 +208,26 @@ typedef struct {
   KSPIDRSColumn *column[IDRS_MAX_WIDTH];
 } KSPIDRSColumns;
 
+/* Columns of a pass, with the step of each, ||r||^2 if the sums of the step contain it, and how the norm of the new r is obtained */
+typedef struct {
+  IDRSGroup      group;
+  KSPIDRSColumn *column[IDRS_MAX_WIDTH];
+  IDRSStep       step[IDRS_MAX_WIDTH];
+  PetscReal      rr[IDRS_MAX_WIDTH];
+  KSPIDRSNorm    norm[IDRS_MAX_WIDTH];
+} KSPIDRSPass;
+
+/* The dense matrices of a KSPMatSolve(), and its results */
+typedef struct {
+  Mat             B, X;
+  KSPIDRSReported outer;     /* the members of the KSP before this solve */
+  PCFailedReason  failed;    /* of the set-up of the preconditioner on this process */
+  PetscReal     **histories; /* of right-hand sides that are done, or NULL */
+  PetscInt64     *lengths;
+  PetscInt        next;  /* the right-hand side that gets the next free slot */
+  PetscInt        total; /* iterations of all */
+} KSPIDRSDense;
+
 /* Results of the last KSPMatSolve() */
 typedef struct {
   PetscInt            count;
@@ -250,8 +257,6 @@ typedef struct {
   PetscReal      expected;                 /* iterations of these right-hand sides without recycling, or 0 */
   PetscInt       spent;                    /* iterations of these right-hand sides with recycling */
 } KSPIDRSCounts;
-
-typedef struct _KSPIDRSRunOps KSPIDRSRunOps;
 
 typedef struct {
   KSPIDRSSettings set;
@@ -288,8 +293,8 @@ typedef struct {
   PetscBool             lagged;     /* the norm of an inner step comes with the next reduction */
   PetscBool             scatters;   /* the scatter of the operator goes from GPU to GPU */
   KSPIDRSReason         lockstep;   /* why the host waits in every step */
-  const KSPIDRSRunOps  *run;        /* what runs the recurrence */
-  KSPIDRSReason         slowerrun;  /* why no faster one does */
+  PetscBool             persistent; /* one kernel makes many steps */
+  KSPIDRSReason         slowerrun;  /* why not */
   PetscScalar           sigma;      /* of the smoothed iterate */
   PetscScalar           addedsigma; /* the sigma with which d was last added to vec_sol */
   PetscInt              active;     /* slots of this solve */
@@ -305,16 +310,26 @@ static inline PetscBool KSPIDRSIsPreconditioned(const KSP_IDRS *idrs)
   return (PetscBool)(idrs->pcmode != KSPIDRS_PC_PASSES);
 }
 
-/* Back ends that run recurrences until a decision is due for all of them: step by step, or many steps in one kernel */
-struct _KSPIDRSRunOps {
-  KSPIDRSRun kind;
-  PetscErrorCode (*runs)(KSP, const char *[]);  /* sets the string to NULL, or to the reason why it cannot run this solve */
-  PetscErrorCode (*run)(KSP, KSPIDRSColumns *); /* the columns are used up */
-};
-
 static inline KSPIDRSColumns KSPIDRSOneColumn(KSPIDRSColumn *col)
 {
   return (KSPIDRSColumns){.count = 1, .column = {col}};
+}
+
+static inline void KSPIDRSColumnsAdd(KSPIDRSColumns *cols, KSPIDRSColumn *col)
+{
+  cols->column[cols->count++] = col;
+}
+
+/* Returns PETSC_TRUE if the recurrence can make another step */
+static inline PetscBool KSPIDRSContinues(const KSPIDRSColumn *col)
+{
+  return (PetscBool)(!col->rep.reason && col->rec.status < KSPIDRS_UNVERIFIED);
+}
+
+/* Returns PETSC_TRUE at the beginning of a cycle, or of a start */
+static inline PetscBool KSPIDRSAtCycle(const KSPIDRSRecurrence *rec)
+{
+  return (PetscBool)(rec->step.k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->status == KSPIDRS_RECURS);
 }
 
 /* Returns the works of columns */
@@ -412,29 +427,42 @@ static inline void KSPIDRSRecycleDrop(KSP ksp, KSPIDRSColumn *col)
   ((KSP_IDRS *)ksp->data)->counts.dropped++;
 }
 
-/* idrs.c */
+/* idrs.c, the method */
 PETSC_INTERN PetscErrorCode KSPCreate_IDRS(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP, KSPIDRSDense *);
+PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);
+/* Solves of this type that are in progress in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
+extern PETSC_VISIBILITY_INTERNAL _Thread_local PetscInt KSPIDRSNesting;
 
 /* idrsview.c */
 PETSC_INTERN PetscErrorCode KSPView_IDRS(KSP, PetscViewer);
 
 /* idrsset.c */
+PETSC_INTERN PetscErrorCode KSPSetFromOptions_IDRS(KSP, IDRSOptionItems);
 PETSC_INTERN PetscErrorCode KSPIDRSComposeSetters_Private(KSP, PetscBool);
 PETSC_INTERN PetscErrorCode KSPIDRSCountReductions_Private(KSP, PetscInt *);
 
-/* idrsplacement.c */
+/* idrssetup.c */
+PETSC_INTERN PetscErrorCode KSPSetUp_IDRS(KSP);
+PETSC_INTERN PetscErrorCode KSPReset_IDRS(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSRecover_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSPrepareColumns_Private(KSP, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSCreateVecs_Private(KSP, PetscInt, Vec *[]);
-PETSC_INTERN PetscErrorCode KSPIDRSCheckPlacement_Private(KSP, PetscBool *);
-PETSC_INTERN PetscErrorCode KSPIDRSGetScatters_Private(KSP, PetscBool *);
-
-/* idrsslots.c */
-PETSC_INTERN PetscErrorCode KSPIDRSMakeSlots_Private(KSP, PetscInt);
-PETSC_INTERN PetscErrorCode KSPIDRSDestroySlots_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *, IDRSWork, Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
-PETSC_INTERN PetscErrorCode KSPIDRSTurnSlots_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSDestroyPanels_Private(KSP, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSForgetPanels_Private(KSP);
+PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
+
+/* idrscolumns.c */
+PETSC_INTERN PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSSolveSequentially_Private(KSP, PetscBool, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSRefillSlots_Private(KSP, KSPIDRSDense *, KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
+
+/* idrsblock.c */
+PETSC_INTERN PetscErrorCode KSPIDRSBlockSolve_Private(KSP, const KSPIDRSColumns *);
 
 /* idrsreport.c */
 PETSC_INTERN KSPIDRSReported KSPIDRSGetReported(KSP);
@@ -442,20 +470,32 @@ PETSC_INTERN void            KSPIDRSSetReported(KSP, const KSPIDRSReported *);
 PETSC_INTERN PetscErrorCode  KSPIDRSTest_Private(KSP, KSPIDRSColumn *, PetscReal);
 PETSC_INTERN PetscErrorCode  KSPIDRSTestNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
 PETSC_INTERN PetscErrorCode  KSPIDRSMonitor_Private(KSP, KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode  KSPIDRSReport_Private(KSP, KSPIDRSColumn *, PetscInt, PetscReal);
+PETSC_INTERN PetscErrorCode  KSPIDRSReportOutcome_Private(KSP, KSPIDRSColumn *, const IDRSOutcome *);
+PETSC_INTERN PetscErrorCode  KSPIDRSReportNow_Private(KSP, const KSPIDRSPass *);
+PETSC_INTERN PetscErrorCode  KSPIDRSConcludeReport_Private(KSP, KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode  KSPIDRSCollectUpTo_Private(KSP, KSPIDRSColumn *, PetscInt, PetscBool *);
+PETSC_INTERN PetscErrorCode  KSPIDRSCollect_Private(KSP, PetscInt *, KSPIDRSColumns *);
 
-/* idrscolumns.c */
-PETSC_INTERN PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP, Mat, Mat);
-PETSC_INTERN PetscErrorCode KSPIDRSSolveSequentially_Private(KSP, PetscBool, Mat, Mat);
-PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
-PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
+/* idrspersistent.c */
+PETSC_INTERN PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP, const char *[]);
+PETSC_INTERN PetscErrorCode KSPIDRSRunKernels_Private(KSP, KSPIDRSColumns *);
 
-/* idrsblock.c */
-PETSC_INTERN PetscErrorCode KSPIDRSBlockSolve_Private(KSP, const KSPIDRSColumns *);
+/* idrscycle.c */
+PETSC_INTERN IDRSStep       KSPIDRSGetStep(const KSP_IDRS *, const KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSCombine_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSPrecondition_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSProjectResidual_Private(const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSScalars_Private(KSP, const KSPIDRSColumns *, KSPIDRSPass *);
+PETSC_INTERN PetscErrorCode KSPIDRSNextStep_Private(KSP, KSPIDRSPass *);
+PETSC_INTERN PetscBool      KSPIDRSTestsNorm(KSP, PetscInt);
+PETSC_INTERN PetscReal      KSPIDRSTestedNorm(KSP, const KSPIDRSColumn *, PetscInt);
+PETSC_INTERN IDRSBounds     KSPIDRSGetTestedBounds(KSP, const KSPIDRSColumn *);
+PETSC_INTERN IDRSBounds     KSPIDRSGetBounds(KSP, const KSPIDRSColumn *);
 
 /* idrsoperator.c */
-PETSC_INTERN PetscErrorCode KSPIDRSSetOperator_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSChooseProduct_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSColumns *, Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultSolution_Private(KSP, const KSPIDRSColumn *, Vec);
@@ -476,18 +516,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSSmoothAdd_Private(KSP, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP, KSPIDRSColumn *, Vec);
 
-/* idrscycle.c */
-PETSC_INTERN PetscErrorCode KSPIDRSDirection_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSMatvec_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSLaunch_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSCollect_Private(KSPIDRSColumn *, IDRSOutcome *);
-PETSC_INTERN IDRSWholeTask  KSPIDRSGetWholeTask(KSP, const KSPIDRSColumn *);
-PETSC_INTERN void           KSPIDRSTakeWhole(KSP, KSPIDRSColumn *, IDRSWholeTask *);
-PETSC_INTERN PetscReal      KSPIDRSTestedNorm(KSP, const KSPIDRSColumn *, PetscInt);
-PETSC_INTERN PetscBool      KSPIDRSCanBeWhole(KSP, const KSPIDRSColumn *);
-PETSC_INTERN PetscErrorCode KSPIDRSFinish_Private(KSP, const KSPIDRSColumns *, KSPIDRSNorm[], PetscReal[]);
-PETSC_INTERN PetscErrorCode KSPIDRSProject_Private(KSP, const KSPIDRSColumns *);
-
 /* idrstrust.c */
 PETSC_INTERN PetscErrorCode KSPBuildSolution_IDRS(KSP, Vec, Vec *);
 PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSColumns *);
@@ -496,28 +524,20 @@ PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Ve
 PETSC_INTERN PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSVerifyNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckStagnation_Private(KSP, KSPIDRSColumn *, PetscReal, PetscInt);
-PETSC_INTERN PetscErrorCode KSPIDRSCheckIterate_Private(KSP, KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSCheckIterates_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSFinishReplacement_Private(KSP, KSPIDRSColumn *, IDRSOutcome *, PetscBool);
+PETSC_INTERN PetscErrorCode KSPIDRSContinueFrom_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSIsIterateFinite_Private(KSP, KSPIDRSColumn *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateProduct_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateResidual_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP, KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSRestart_Private(KSP, const KSPIDRSColumns *);
 
 /* idrsrecycle.c */
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleChoose_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleBegin_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP, KSPIDRSColumn *);
+PETSC_INTERN PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleEnd_Private(KSP, KSPIDRSColumn *, PetscBool);
 PETSC_INTERN void           KSPIDRSGuardReport(KSPIDRSColumn *, PetscInt, PetscReal);
 PETSC_INTERN PetscErrorCode KSPIDRSGuardDecide_Private(KSP, KSPIDRSColumn *);
-
-/* idrsrun.c */
-PETSC_INTERN PetscErrorCode KSPIDRSChooseRun_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSPrepareCycle_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSReport_Private(KSP, KSPIDRSColumn *, PetscInt, PetscReal);
-PETSC_INTERN PetscErrorCode KSPIDRSConcludeReport_Private(KSP, KSPIDRSColumn *);
-PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);

@@ -1,57 +1,6 @@
 /* Products with A, counted and timed */
 #include "idrsimpl.h"
 
-/* If rows are long, MatMult() is faster. Above this number of entries it saves more time than run "whole" does */
-#define IDRS_WHOLE_ENTRIES 524288
-
-/* KSPIDRSChooseProduct_Private - Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it */
-PetscErrorCode KSPIDRSChooseProduct_Private(KSP ksp)
-{
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  const char  *why  = NULL;
-  IDRSWorkInfo info;
-  Mat          A;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  if (!info.device) why = "the vector operations do not run on a GPU";
-  else if (ksp->pc_side == PC_LEFT) why = "the operator is applied together with a preconditioner from the left";
-  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, why));
-  idrs->reader = KSPIDRS_READ_BY_NONE;
-  if (idrs->active > 1 && idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
-  /* the passes of several right-hand sides have one product for all of them */
-  if (idrs->product->backend) idrs->reader = idrs->active > 1 ? KSPIDRS_READ_BY_RUN : KSPIDRS_READ_BY_PASS;
-  else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
-           (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
-    idrs->reader = KSPIDRS_READ_BY_RUN;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSSetOperator_Private - Decides whether b - A x can be trusted with the operator of this solve */
-PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool schur, inexact, direct = PETSC_TRUE;
-  KSP       inner;
-  Mat       A;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  /* Matvecs by differences are inexact, and so are matvecs of a Schur complement whose inner solve is iterative */
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &inexact));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSCHURCOMPLEMENT, &schur));
-  if (schur) {
-    PetscCall(MatSchurComplementGetKSP(A, &inner));
-    PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPPREONLY, &direct));
-  }
-  idrs->exact = (PetscBool)(!inexact && direct);
-  if (!idrs->exact)
-    PetscCall(
-      PetscInfo(ksp, "The operator of type %s is inexact: no reliable updates and no verification\n", ((PetscObject)A)->type_name));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* KSPIDRSMatMult_Private - Computes y = A x, or B^{-1}A x with preconditioning from the left, when w is overwritten */
 PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
 {

@@ -186,20 +186,20 @@ PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
 static PetscErrorCode KSPIDRSFinishOpenStep_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
-  KSPIDRSNorm          norm[1];
-  PetscReal            rnorm[1];
+  KSPIDRSPass          pass;
   IDRSOutcome          outcome;
 
   PetscFunctionBegin;
   if (col->rec.stage == KSPIDRS_HAVE_U) {
-    col->rec.given = PETSC_TRUE;
-    PetscCall(KSPIDRSMatvec_Private(ksp, &one)); /* G_k = A U_k */
-    PetscCall(KSPIDRSLaunch_Private(ksp, &one)); /* d = P^H G_k, G_k^H G_k */
+    PetscCall(KSPIDRSMatvec_Private(ksp, &one));  /* G_k = A U_k */
+    PetscCall(KSPIDRSProject_Private(ksp, &one)); /* d = P^H G_k, G_k^H G_k */
     PetscCall(IDRSQueueCollect(col->work, &outcome));
-    col->rec.given = PETSC_FALSE;
-    if (outcome.verdict == IDRS_NOT_FINITE) col->rec.suspended = KSPIDRS_BREAKDOWN;
+    if (outcome.verdict == IDRS_NOT_FINITE) col->rec.status = KSPIDRS_BREAKDOWN;
   }
-  if (!col->rec.suspended) PetscCall(KSPIDRSFinish_Private(ksp, &one, norm, rnorm)); /* alpha, M_k; G_k, U_k */
+  if (col->rec.status == KSPIDRS_BREAKDOWN) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSScalars_Private(ksp, &one, &pass)); /* alpha, M_k */
+  PetscCall(IDRSUpdate(&pass.group, pass.step));       /* G_k, U_k */
+  PetscCall(KSPIDRSNextStep_Private(ksp, &pass));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -310,10 +310,10 @@ static PetscErrorCode KSPIDRSRestorePanels_Private(KSP ksp, KSPIDRSColumn *col)
 
   PetscFunctionBegin;
   PetscCall(PetscArraycpy(col->scalars->M, panel->storage, IDRS_STORAGE(col->scalars->s)));
-  rec->step     = (IDRSStep){.k = panel->k};
-  rec->stage    = panel->stage;
-  rec->residual = KSPIDRS_REPLACED;
-  rec->columns  = 0;
+  rec->step    = (IDRSStep){.k = panel->k};
+  rec->stage   = panel->stage;
+  rec->status  = KSPIDRS_REPLACED;
+  rec->columns = 0;
   if (rec->stage != KSPIDRS_NOTHING) PetscCall(KSPIDRSFinishOpenStep_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -325,7 +325,7 @@ static PetscErrorCode KSPIDRSProjectOnPanels_Private(KSP ksp, KSPIDRSColumns *co
 
   PetscFunctionBegin;
   if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSProject_Private(ksp, cols)); /* P^H r, r^H r */
+  PetscCall(KSPIDRSProjectResidual_Private(cols)); /* P^H r, r^H r */
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
     PetscReal      rr;
@@ -366,7 +366,8 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     }
     if (col->guard.takes != KSPIDRS_TAKES_PANELS) continue;
     PetscCall(KSPIDRSRestorePanels_Private(ksp, col));
-    if (col->rec.suspended) PetscCall(KSPIDRSBeginAgain_Private(ksp, col, "the step in which the last solve ended breaks down"));
+    if (col->rec.status == KSPIDRS_BREAKDOWN)
+      PetscCall(KSPIDRSBeginAgain_Private(ksp, col, "the step in which the last solve ended breaks down"));
     else panels.column[panels.count++] = col;
   }
   PetscCall(KSPIDRSProjectOnPanels_Private(ksp, &panels));     /* M c = f */
@@ -383,22 +384,21 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     }
     counts->recycled++;
     PetscCall(PetscArrayzero(col->scalars->beta, col->scalars->s)); /* x = vec_sol + U beta, and the omega step adds U c */
-    rec->step     = (IDRSStep){.k = col->scalars->s, .start = PETSC_TRUE};
-    rec->stage    = KSPIDRS_NOTHING;
-    rec->residual = KSPIDRS_RECURRED;
-    rec->omega    = KSPIDRS_OMEGA_PROJECTED;
-    rec->columns  = col->scalars->s;
-    rec->its      = 0;
+    rec->step    = (IDRSStep){.k = col->scalars->s, .start = PETSC_TRUE};
+    rec->stage   = KSPIDRS_HAVE_R;
+    rec->status  = KSPIDRS_RECURS;
+    rec->columns = col->scalars->s;
+    rec->its     = 0;
     PetscCall(KSPIDRSAccept_Private(ksp, col, growth[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSRecycleEndStart_Private - Called after the last step of a start with recycled U. If r - G c is too large, the recurrence
-   begins again, from the present x and r
+   Computes r = r - G c after the last step of a start with recycled U. If it is too large, the recurrence begins again, from the
+   present x and r
 */
-PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
+static PetscErrorCode KSPIDRSEndStart_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
   KSPIDRSReason        why;
@@ -409,7 +409,7 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
   col->rec.given = PETSC_FALSE;
   why            = KSPIDRSRefusesGrowth(ksp, col, growth);
   if (!why) {
-    col->rec.omega = KSPIDRS_OMEGA_PROJECTED;
+    col->rec.stage = KSPIDRS_HAVE_R;
     PetscCall(KSPIDRSAccept_Private(ksp, col, growth));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -419,6 +419,18 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscCall(KSPIDRSAnchor_Private(col));
   PetscCall(PetscInfo(ksp, "The U of the last solve are dropped: %s, by a factor of %g\n", why, (double)growth));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSRecycleEndStart_Private - Ends the start of columns whose U are recycled, after their last step */
+PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
+
+    if (col->rec.given && col->rec.step.k == col->scalars->s && KSPIDRSContinues(col)) PetscCall(KSPIDRSEndStart_Private(ksp, col));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,7 +455,7 @@ PetscErrorCode KSPIDRSGuardDecide_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionBegin;
   guard->test = 0;
   if (guard->least <= guard->most) PetscFunctionReturn(PETSC_SUCCESS);
-  col->rec.suspended = KSPIDRS_DROPPED;
+  col->rec.status = KSPIDRS_DROPPED;
   PetscCall(PetscInfo(ksp, "The panels of the last solve are dropped in iteration %" PetscInt_FMT ": ||r|| = %g is above %g\n",
                       col->rep.its, (double)guard->least, (double)guard->most));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -494,7 +506,7 @@ static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscB
 
   if (col->rep.reason < 0 && col->rep.reason != KSP_DIVERGED_ITS) return "the last solve has failed";
   if (idrs->active > 1 && idrs->set.block) return "the last solve had a block recurrence";
-  if (rec->suspended) return "the last solve ended in a breakdown";
+  if (rec->status != KSPIDRS_RECURS && rec->status != KSPIDRS_COMPLETE) return "the last solve ended in a breakdown";
   /* recycled panels are still complete in the omega step that follows */
   if (rec->step.start && !(col->guard.takes == KSPIDRS_TAKES_PANELS && rec->step.k == col->scalars->s))
     return "the last solve ended in its start";

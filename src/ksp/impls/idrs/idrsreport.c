@@ -1,6 +1,7 @@
 /*
-   The interface to convergence tests, history and monitors. Each column has its own iteration number, norm, reason and history.
-   PETSc's functions use members of the KSP, so the members of the column are copied to the KSP while these functions run
+   Reports of iterations: norms, history, monitors and convergence tests. Each right-hand side has its own iteration number, norm,
+   reason and history. PETSc's functions use members of the KSP, so the members of the column are copied to the KSP while these
+   functions run
 */
 #include "idrsimpl.h"
 
@@ -95,5 +96,171 @@ PetscErrorCode KSPIDRSMonitor_Private(KSP ksp, KSPIDRSColumn *col)
   PetscCall(KSPMonitor(ksp, ksp->its, ksp->rnorm));
   KSPIDRSGetMembers(ksp, col);
   col->rep.reason = reason;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSConcludeReport_Private - Ends a report: history, monitors, the limit of iterations, and the limit of the growth of r */
+PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
+{
+  const KSP_IDRS     *idrs  = (const KSP_IDRS *)ksp->data;
+  const KSPIDRSTrust *trust = &col->trust;
+  KSPIDRSReported    *rep   = &col->rep;
+
+  PetscFunctionBegin;
+  if (!rep->reason && rep->its >= ksp->max_it) rep->reason = KSP_DIVERGED_ITS;
+  PetscCall(KSPIDRSMonitor_Private(ksp, col));
+  if (!rep->reason && col->rec.status == KSPIDRS_RECURS && !IDRSQueueOnDevice(col->work) &&
+      !IDRSIsWithin(trust->rnorm, -1.0, KSPIDRSGrowthLimit(idrs, idrs->d ? rep->rnorm : trust->anchornorm))) {
+    PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", rep->its, (double)trust->rnorm));
+    col->rec.status = KSPIDRS_GROWTH;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls the convergence test for this iteration of a column; an infinite norm or NaN is a reason */
+static PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+{
+  PetscFunctionBegin;
+  col->rep.its   = its;
+  col->rep.rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
+  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
+  if (!PetscIsInfOrNanReal(rnorm)) PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm)); /* may reset an earlier reason */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns PETSC_TRUE if the reason of a column counts only if b - A x meets the tolerance, too */
+static PetscBool KSPIDRSNeedsVerification(KSP ksp, const KSPIDRSColumn *col)
+{
+  return (PetscBool)(((const KSP_IDRS *)ksp->data)->exact && ksp->converged == KSPConvergedDefault &&
+                     (col->rep.reason == KSP_CONVERGED_RTOL || col->rep.reason == KSP_CONVERGED_ATOL));
+}
+
+/*
+   KSPIDRSReport_Private - Reports an iteration. If its norm must be verified first, the recurrence is suspended, and the report is
+   concluded later
+*/
+PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+{
+  KSPIDRSTrust *trust = &col->trust;
+
+  PetscFunctionBegin;
+  trust->rnorm  = rnorm;
+  trust->peak   = PetscMax(trust->peak, rnorm);
+  trust->logged = PETSC_FALSE;
+  (void)IDRSProgressHalves(&trust->progress, rnorm);
+  if (((KSP_IDRS *)ksp->data)->set.recycle != KSP_IDRS_RECYCLE_NEVER) KSPIDRSGuardReport(col, its, rnorm);
+  if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, col, &rnorm));
+  PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, rnorm));
+  if (PetscIsInfOrNanReal(rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (its && KSPIDRSNeedsVerification(ksp, col)) {
+    col->rep.reason = KSP_CONVERGED_ITERATING;
+    col->rec.status = KSPIDRS_UNVERIFIED;
+  } else PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSReportOutcome_Private - Checks the sums of a projection, and reports the norm of the previous iteration */
+PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, const IDRSOutcome *outcome)
+{
+  PetscFunctionBegin;
+  if (outcome->verdict == IDRS_NOT_FINITE) {
+    /* The matrices of a persistent kernel do not become infinite after many steps: x has overflowed before its first check */
+    if (((KSP_IDRS *)ksp->data)->persistent && col->rep.its >= IDRS_FIRST_CHECK(PETSC_FALSE)) {
+      col->rec.status  = KSPIDRS_RUNAWAY;
+      col->trust.rnorm = PETSC_MAX_REAL; /* the iterate of the last reliable update is better */
+    } else PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (outcome->step.unreported) {
+    if (outcome->verdict != IDRS_CONTINUES) col->rec.step.unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, col, col->rep.its + 1, outcome->rnorm));
+  } else if (outcome->step.start) KSPIDRSSetStartNorm(&col->trust, outcome->rnorm);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSCollectUpTo_Private - Collects and reports projections until at most `inflight` are in flight, or the recurrence is
+   suspended. If the device stopped in one, which *stopped tells if it is not NULL, the recurrence returns to that step. An omega step
+   is repeated, because its t has been overwritten
+*/
+PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, PetscInt inflight, PetscBool *stopped)
+{
+  KSPIDRSRecurrence *rec = &col->rec;
+  IDRSOutcome        outcome;
+
+  PetscFunctionBegin;
+  while (KSPIDRSContinues(col) && IDRSQueueInFlight(col->work) > inflight) {
+    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    outcome.rnorm /= col->scale;
+    if (outcome.stopped) {
+      rec->step    = outcome.step;
+      rec->columns = outcome.step.k;
+      rec->its     = col->rep.its + (outcome.step.unreported ? 1 : 0);
+      rec->stage   = outcome.step.k == col->scalars->s ? KSPIDRS_HAVE_R : KSPIDRS_PROJECTED; /* the sums are on the host */
+    }
+    if (stopped) *stopped = outcome.stopped;
+    PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &outcome));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSCollect_Private - Collects and reports what the host waits for before it finishes step k. Columns remain if they continue
+   with this step. A device may have stopped in an earlier step, which becomes k if there is only one column, and is finished later
+   if there are others
+*/
+PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscInt *k, KSPIDRSColumns *cols)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt  left = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
+
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
+    if (KSPIDRSContinues(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.step.k == *k))
+      cols->column[left++] = col;
+  }
+  cols->count = left;
+  if (left) *k = cols->column[0]->rec.step.k;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSReportNow_Private - Reports the present iteration for columns whose norm is not part of the next reduction, after all
+   projections in flight. With KSP_NORM_NONE no reduction is made for norms that only the next step would need
+*/
+PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSPass *pass)
+{
+  KSP_IDRS       *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscBool off   = (PetscBool)(ksp->normtype == KSP_NORM_NONE && idrs->lagged && !idrs->d);
+  IDRSGroup       ended = {.count = 0}, computed = {.count = 0};
+  PetscReal       rnorm[IDRS_MAX_WIDTH], norms[IDRS_MAX_WIDTH];
+  PetscBool       reports[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < pass->group.count; i++) {
+    KSPIDRSColumn *col     = pass->column[i];
+    PetscBool      stopped = PETSC_FALSE;
+
+    reports[i] = PETSC_FALSE;
+    if (pass->norm[i] == KSPIDRS_NORM_LATER) continue;
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, 0, &stopped));
+    ended.work[ended.count++] = col->work;
+    reports[i]                = (PetscBool)(KSPIDRSContinues(col) && !stopped);
+    rnorm[i] = pass->norm[i] == KSPIDRS_NORM_FROM_SUMS ? PetscSqrtReal(pass->rr[i]) / col->scale : col->trust.rnorm;
+    if (reports[i] && pass->norm[i] == KSPIDRS_NORM_NOW && !off) computed.work[computed.count++] = col->work;
+  }
+  PetscCall(IDRSQueueEnd(&ended));
+  if (computed.count) PetscCall(IDRSNorm(&computed, norms));
+  for (PetscInt i = 0, j = 0; i < pass->group.count; i++) {
+    KSPIDRSColumn *col = pass->column[i];
+
+    if (!reports[i]) continue;
+    if (pass->norm[i] == KSPIDRS_NORM_NOW && !off) rnorm[i] = norms[j++] / col->scale;
+    col->rec.step.unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, col, col->rec.its, rnorm[i]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

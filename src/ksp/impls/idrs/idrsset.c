@@ -617,3 +617,64 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   IDRSCompose(ksp, compose, KSPIDRSGetCounts);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Values of options that have another name since version 0.4 */
+static const struct {
+  const char *option, *old, *now;
+} KSPIDRSRenamed[] = {
+  {"-ksp_idrs_implementation", "host", "vec"},
+};
+
+/* Replaces old values in the options database, with a warning like PETSc's for old options */
+static PetscErrorCode KSPIDRSReplaceOldValues_Private(KSP ksp)
+{
+  const PetscObject object = (PetscObject)ksp;
+
+  PetscFunctionBegin;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(KSPIDRSRenamed); i++) {
+    const char *option = KSPIDRSRenamed[i].option, *old = KSPIDRSRenamed[i].old, *now = KSPIDRSRenamed[i].now;
+    char        value[64], full[PETSC_MAX_OPTION_NAME];
+    PetscBool   set, same;
+
+    PetscCall(PetscOptionsGetString(object->options, object->prefix, option, value, sizeof(value), &set));
+    if (!set) continue;
+    PetscCall(PetscStrcasecmp(value, old, &same));
+    if (!same) continue;
+    PetscCall(PetscSNPrintf(full, sizeof(full), "-%s%s", IDRSPrefix(ksp), option + 1));
+    PetscCall(PetscOptionsSetValue(object->options, full, now));
+    PetscCall(PetscPrintf(PetscObjectComm(object), "** petscidrs warning: %s %s is deprecated since version 0.5, use %s %s\n", full,
+                          old, full, now));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObject)
+{
+  const KSPIDRSSettings *now = &((KSP_IDRS *)ksp->data)->set;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSReplaceOldValues_Private(ksp));
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
+  IDRSOption(Int, ksp, "-ksp_idrs_s", "Number of shadow vectors", KSPIDRSSetShadowSize, now->s);
+  IDRSOption(Int, ksp, "-ksp_idrs_seed", "Seed of the hashed shadow space", KSPIDRSSetShadowSeed, now->seed);
+  IDRSOption(Real, ksp, "-ksp_idrs_cosine", "Smallest cosine for omega (0 = off)", KSPIDRSSetMinimumCosine, now->cosine);
+  IDRSOption(Real, ksp, "-ksp_idrs_update_tol", "Fall of the residual norm between reliable updates (0 = none)",
+             KSPIDRSSetUpdateTolerance, now->updatetol);
+  IDRSOption(Int, ksp, "-ksp_idrs_max_restarts", "Restarts after breakdowns, in a row without gain", KSPIDRSSetMaxRestarts_Private,
+             now->maxrestarts);
+  IDRSOption(Bool, ksp, "-ksp_idrs_smoothing", "Smooth the residual", KSPIDRSSetSmoothing, now->smoothing);
+  IDRSOptionEnum(ksp, "-ksp_idrs_implementation", "Back end of the vector operations", KSPIDRSSetImplementation_Private,
+                 KSPIDRSImplementations, now->implementation);
+  IDRSOptionEnum(ksp, "-ksp_idrs_communication", "How reductions travel between GPUs", KSPIDRSSetCommunication_Private,
+                 KSPIDRSCommunications, now->communication);
+  IDRSOptionEnum(ksp, "-ksp_idrs_product", "Back end of the matvecs", KSPIDRSSetProduct_Private, KSPIDRSProducts, now->product);
+  IDRSOptionEnum(ksp, "-ksp_idrs_run", "Iterations by steps or in one kernel", KSPIDRSSetRun_Private, KSPIDRSRuns, now->run);
+  IDRSOptionEnum(ksp, "-ksp_idrs_recycle", "When a solve begins with the panels of the solve before", KSPIDRSSetRecycle,
+                 KSPIDRSRecycles, now->recycle);
+  IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth_Private,
+             now->width);
+  IDRSOption(Bool, ksp, "-ksp_idrs_block", "One block recurrence for right-hand sides at the same time", KSPIDRSSetBlock,
+             now->block);
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -193,17 +193,13 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     KSPIDRSRecycleDrop(ksp, col);
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     rec->step.start  = PETSC_TRUE;
-    rec->residual    = KSPIDRS_RECURRED;
+    rec->status      = KSPIDRS_RECURS;
     rec->step.k      = 0;
     rec->stage       = KSPIDRS_NOTHING;
-    rec->suspended   = KSPIDRS_NOT_SUSPENDED;
-    rec->omega       = KSPIDRS_OMEGA_NEW;
     rec->given       = PETSC_FALSE;
-    rec->added       = PETSC_FALSE;
     col->trust.rnorm = col->trust.peak = 0.0;
     col->trust.anchornorm              = PETSC_MAX_REAL;
-    if (!col->trust.check)
-      col->trust.check = ksp->normtype == KSP_NORM_NONE ? PETSC_MAX_INT : IDRS_FIRST_CHECK(idrs->run->kind == KSP_IDRS_RUN_WHOLE);
+    if (!col->trust.check) col->trust.check = ksp->normtype == KSP_NORM_NONE ? PETSC_MAX_INT : IDRS_FIRST_CHECK(idrs->persistent);
     r[i] = col->r;
   }
   if (ksp->normtype == KSP_NORM_NONE) PetscFunctionReturn(PETSC_SUCCESS);
@@ -267,7 +263,7 @@ PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal 
 {
   PetscFunctionBegin;
   ((KSP_IDRS *)ksp->data)->counts.verifications++;
-  col->rec.suspended = KSPIDRS_NOT_SUSPENDED;
+  col->rec.status = KSPIDRS_RECURS;
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSTestTrueNorm_Private(ksp, col, rnorm));
@@ -275,7 +271,7 @@ PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal 
     PetscCall(PetscInfo(ksp, "||r|| = %g meets the tolerance, ||b - A x|| = %g does not: the solve continues from b - A x\n",
                         (double)col->rep.rnorm, (double)rnorm));
   col->rep.rnorm = rnorm;
-  col->rec.added = (PetscBool)(col->rep.reason != KSP_CONVERGED_ITERATING);
+  if (col->rep.reason) col->rec.status = KSPIDRS_COMPLETE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -291,7 +287,7 @@ static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, P
   if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
   PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
-  rec->residual = KSPIDRS_REPLACED;
+  rec->status = KSPIDRS_REPLACED;
   if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v has been overwritten */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -305,8 +301,12 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscReal norms[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
+  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSTrueNorm_Private(ksp, cols, norms));
-  for (PetscInt i = 0; i < cols->count; i++) PetscCall(KSPIDRSVerifyColumn_Private(ksp, cols->column[i], norms[i]));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    PetscCall(KSPIDRSVerifyColumn_Private(ksp, cols->column[i], norms[i]));
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, cols->column[i]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -346,21 +346,72 @@ PetscErrorCode KSPIDRSUpdateResidual_Private(KSP ksp, const KSPIDRSColumns *cols
 PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   PetscFunctionBegin;
+  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSUpdateProduct_Private(ksp, cols));  /* t = A z */
   PetscCall(KSPIDRSAddIterate_Private(ksp, cols));     /* vec_sol += z */
   PetscCall(KSPIDRSUpdateResidual_Private(ksp, cols)); /* r = anchor - t, z = 0 */
   for (PetscInt i = 0; i < cols->count; i++) {
     PetscCall(KSPIDRSSmoothSums_Private(ksp, cols->column[i]));
-    cols->column[i]->rec.residual = KSPIDRS_RELIABLE_UPDATE;
+    cols->column[i]->rec.status = KSPIDRS_RELIABLE_UPDATE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSFinishReplacement_Private - Finishes the replacement of r after its projection f = P^H r, and reports the norm of its iteration. A cycle begins */
+PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *col, IDRSOutcome *outcome, PetscBool updated)
+{
+  KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec      = &col->rec;
+  KSPIDRSTrust      *trust    = &col->trust;
+  const PetscReal    promised = trust->rnorm;
+  PetscReal          rr;
+
+  PetscFunctionBegin;
+  if (outcome->verdict == IDRS_NOT_FINITE) {
+    PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  /* f; KSPIDRSCombine_Private() computes c of the first direction */
+  PetscCall(IDRSQueueContinue(col->work, &outcome->step, idrs->set.cosine, &rr, &outcome->verdict));
+  rec->step.k = 0;
+  rec->status = KSPIDRS_RECURS;
+  KSPIDRSSetReplacedNorm(trust, outcome->rnorm);
+  if (rec->step.unreported) {
+    rec->step.unreported = PETSC_FALSE;
+    PetscCall(KSPIDRSReport_Private(ksp, col, rec->its, outcome->rnorm));
+  }
+  if (KSPIDRSContinues(col) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
+    PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, outcome->rnorm, IDRS_STAGNATION_UPDATE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSContinueFrom_Private - Computes f = P^H r of an r that has been replaced, or begins again with a start if r was replaced in it */
+PetscErrorCode KSPIDRSContinueFrom_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  KSPIDRSColumns begin = {.count = 0}, replaced = {.count = 0};
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++)
+    KSPIDRSColumnsAdd(cols->column[i]->rec.step.start ? &begin : &replaced, cols->column[i]);
+  if (begin.count) PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &begin));
+  if (replaced.count) PetscCall(KSPIDRSProjectResidual_Private(&replaced)); /* f = P^H r */
+  for (PetscInt i = 0; i < replaced.count; i++) {
+    KSPIDRSColumn  *col     = replaced.column[i];
+    const PetscBool updated = (PetscBool)(col->rec.status == KSPIDRS_RELIABLE_UPDATE);
+    IDRSOutcome     outcome;
+
+    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    outcome.rnorm /= col->scale;
+    PetscCall(KSPIDRSFinishReplacement_Private(ksp, col, &outcome, updated));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSCheckIterate_Private - Suspends the recurrence if x has grown too much. If the matrix is singular, x may grow along a null
+   Suspends the recurrence if x has grown too much. If the matrix is singular, x may grow along a null
    vector, on which r does not depend, until it overflows. The interval between two checks doubles
 */
-PetscErrorCode KSPIDRSCheckIterate_Private(KSP ksp, KSPIDRSColumn *col)
+static PetscErrorCode KSPIDRSCheckIterate_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSColumns one   = KSPIDRSOneColumn(col);
   KSPIDRSTrust        *trust = &col->trust;
@@ -373,11 +424,51 @@ PetscErrorCode KSPIDRSCheckIterate_Private(KSP ksp, KSPIDRSColumn *col)
   if (norm / trust->least > IDRS_MAX_DRIFT(!trust->progress.failures)) {
     PetscCall(PetscInfo(ksp, "Iteration %" PetscInt_FMT ": ||x|| has grown from %g to %g, the matrix may be singular\n",
                         col->rec.its, (double)trust->least, (double)norm));
-    col->rec.suspended = KSPIDRS_RUNAWAY;
+    col->rec.status = KSPIDRS_RUNAWAY;
   }
   if (norm > 0.0) trust->least = PetscMin(trust->least, norm);
   trust->progress.failures = 1;
   trust->check             = trust->check > PETSC_MAX_INT / 2 ? PETSC_MAX_INT : 2 * trust->check;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Asserts the invariants between two steps, on which the parts of a step rely */
+static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
+{
+  const KSPIDRSRecurrence *rec      = &col->rec;
+  const PetscBool          replaced = (PetscBool)(rec->status == KSPIDRS_REPLACED || rec->status == KSPIDRS_RELIABLE_UPDATE);
+
+  PetscFunctionBegin;
+  PetscAssert(rec->step.k >= 0 && rec->step.k <= col->scalars->s, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Step %" PetscInt_FMT,
+              rec->step.k);
+  PetscAssert(rec->columns == (replaced ? 0 : rec->step.k) || rec->status == KSPIDRS_BREAKDOWN, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->step.k);
+  PetscAssert(rec->stage != KSPIDRS_HAVE_R || rec->step.k == col->scalars->s, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "A stage of an omega step in step %" PetscInt_FMT, rec->step.k);
+  PetscAssert(!IDRSQueueOnDevice(col->work) || rec->status == KSPIDRS_RECURS, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+              "The scalars are on the device while the host decides");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSCheckIterates_Private - Checks iterates that are due, after all projections in flight, and lets the guard of recycling
+   decide at the end of a cycle
+*/
+PetscErrorCode KSPIDRSCheckIterates_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
+
+    if (KSPIDRSContinues(col) && col->rec.its >= col->trust.check && col->rec.stage != KSPIDRS_PROJECTED) {
+      PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, 0, NULL));
+      PetscCall(IDRSQueueEnd(IDRSGroupOfOne(col->work)));
+      if (KSPIDRSContinues(col)) PetscCall(KSPIDRSCheckIterate_Private(ksp, col));
+    }
+    if (col->rep.reason) continue;
+    PetscCall(KSPIDRSAssertState_Private(col));
+    if (KSPIDRSAtCycle(&col->rec) && KSPIDRSGuardDue(col, col->rec.its)) PetscCall(KSPIDRSGuardDecide_Private(ksp, col));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -431,27 +522,25 @@ static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
   PetscCall(PetscArrayzero(col->scalars->beta, s));
   col->guard.whole = rec->its + 1 + s; /* the omega step, and one cycle */
   rec->step.start  = PETSC_FALSE;
-  rec->suspended   = KSPIDRS_NOT_SUSPENDED;
-  rec->added       = PETSC_FALSE;
+  rec->status      = KSPIDRS_RECURS;
   rec->step.k      = s;
   rec->columns     = s; /* with beta = 0 */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSRestart_Private - Restarts after a failure, from the present x with the next seed, unless x has converged, has run away,
+   Restarts after a failure, from the present x with the next seed, unless x has converged, has run away,
    or there were too many restarts after breakdowns. If r is larger than the residual of vec_sol, vec_sol is the better x. The
    smoothed iterate is kept, and is the new x if the recurrence would soon be too far from it. If the solve ends, its norm is
    reported with the step that failed as one more iteration
 */
-PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
+static PetscErrorCode KSPIDRSRestartColumn_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  KSP_IDRS          *idrs      = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence *rec       = &col->rec;
-  KSPIDRSTrust      *trust     = &col->trust;
-  KSPIDRSReported   *rep       = &col->rep;
-  const PetscBool    breakdown = (PetscBool)(rec->suspended == KSPIDRS_BREAKDOWN),
-                  runaway      = (PetscBool)(rec->suspended == KSPIDRS_RUNAWAY),
+  KSP_IDRS          *idrs   = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence *rec    = &col->rec;
+  KSPIDRSTrust      *trust  = &col->trust;
+  KSPIDRSReported   *rep    = &col->rep;
+  const PetscBool breakdown = (PetscBool)(rec->status == KSPIDRS_BREAKDOWN), runaway = (PetscBool)(rec->status == KSPIDRS_RUNAWAY),
                   continues = (PetscBool)(breakdown && !rec->given && IDRSStartIsKept(rec->step.start, rec->step.k, idrs->set.s));
   const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
   const PetscInt       its  = rep->its;
@@ -509,5 +598,13 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, KSPIDRSColumn *col)
     PetscCall(KSPIDRSSmoothBegin_Private(ksp));
   } else PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
   PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSRestart_Private - Restarts columns whose recurrence has failed, one after another */
+PetscErrorCode KSPIDRSRestart_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) PetscCall(KSPIDRSRestartColumn_Private(ksp, cols->column[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -100,7 +100,8 @@ static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const 
   const KSPIDRSCounts *counts = &idrs->counts;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    run %s (%s)\n", KSPIDRSRuns[idrs->run->kind],
+  PetscCall(PetscViewerASCIIPrintf(viewer, "    run %s (%s)\n",
+                                   KSPIDRSRuns[idrs->persistent ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_STEPS],
                                    idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for"));
   if (idrs->slowerrun) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", idrs->slowerrun));
   if (counts->wholes)
@@ -298,7 +299,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
     if (info.device) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
     if (!idrs->results.latest && idrs->slot[0].trust.replacements.failures >= IDRS_MAX_STAGNATIONS)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
-    if (!idrs->results.latest && idrs->slot[0].rec.suspended == KSPIDRS_RUNAWAY)
+    if (!idrs->results.latest && idrs->slot[0].rec.status == KSPIDRS_RUNAWAY)
       PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped because x grew without end: the matrix may be singular\n"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,0 +1,155 @@
+/*
+   Executor for one GPU: one kernel makes many steps of a right-hand side, with their matvecs, and reliable updates. It stops in a
+   step that the host must finish
+*/
+#include "idrsimpl.h"
+
+/* KSPIDRSWhyNotPersistent_Private - Returns the reason why a kernel cannot make many steps of this solve, or NULL */
+PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP ksp, const char *why[])
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt     solves;
+  IDRSWorkInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  *why = NULL;
+  if (!info.device) *why = "the vector operations do not run on a GPU";
+  else if (idrs->lockstep) *why = idrs->lockstep;
+  else if (info.size > 1) *why = "there are several processes";
+  else if (idrs->separatepc) *why = idrs->separatepc;
+  else if (idrs->active > 1 && idrs->set.block) *why = "the right-hand sides have a block recurrence";
+  else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
+  if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, idrs->active, &solves));
+  if (solves < idrs->active) *why = "the systems of two right-hand sides do not fit on the GPU at the same time";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, the next step is not
+   the omega step that ends the start, no omega step is repeated, no U_k is given, the guard of recycling and the check of the
+   iterate are not due, and the convergence test looks at all norms from now on
+*/
+static PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
+{
+  const KSPIDRSRecurrence *rec = &col->rec;
+
+  return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && rec->stage != KSPIDRS_HAVE_R && rec->status == KSPIDRS_RECURS &&
+                     !(rec->step.start && rec->step.k == col->scalars->s) && !rec->given &&
+                     rec->its + 1 < KSPIDRSNextDecision(col) &&
+                     (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
+}
+
+/* Returns the steps and reliable updates of one kernel, from a step that has its direction or from the first */
+static IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col)
+{
+  const KSP_IDRS  *idrs   = (const KSP_IDRS *)ksp->data;
+  const PetscReal  scale  = col->scale;
+  const IDRSLimits limits = {.bounds     = KSPIDRSGetBounds(ksp, col),
+                             .its        = col->rec.its,
+                             .maxits     = PetscMin(ksp->max_it, KSPIDRSNextDecision(col)),
+                             .fall       = col->anchor ? idrs->set.updatetol : 0.0,
+                             .anchornorm = scale * col->trust.anchornorm,
+                             .peak       = scale * col->trust.peak,
+                             .tested     = KSPIDRSGetTestedBounds(ksp, col).high,
+                             .growth     = KSPIDRSGrowth(idrs)};
+  /* x is NULL if the host makes the updates */
+  IDRSWholeTask task = {.work    = col->work,
+                        .limits  = limits,
+                        .x       = scale == 1.0 ? col->rep.sol : NULL,
+                        .anchor  = col->anchor,
+                        .outcome = {.step = KSPIDRSGetStep(idrs, col)}};
+
+  task.outcome.step.wantu = KSPIDRSBeginsWhole(&col->rec);
+  return task;
+}
+
+/* Adopts the results of a kernel. The host must finish the step in its outcome, or project an updated r */
+static void KSPIDRSTakeWhole(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task)
+{
+  KSP_IDRS              *idrs    = (KSP_IDRS *)ksp->data;
+  KSPIDRSRecurrence     *rec     = &col->rec;
+  const IDRSWholeReport *report  = &task->report;
+  const PetscBool        updated = (PetscBool)(task->outcome.step.k == IDRS_RESIDUAL);
+
+  task->outcome.rnorm /= col->scale;
+  idrs->counts.wholes++;
+  idrs->counts.wholematvecs += report->matvecs;
+  idrs->counts.matvecs += report->matvecs;
+  idrs->counts.updates += report->updates + (updated ? 1 : 0);
+  rec->its += report->completed;
+  rec->step = task->outcome.step;
+  if (updated) rec->step.k = 0;
+  rec->columns = rec->step.k;
+  rec->stage   = updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
+}
+
+/* Reports the norms and reliable updates of a kernel as if the host had made the steps */
+static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *first, const IDRSWholeReport *report)
+{
+  PetscInt    update = 0;
+  IDRSOutcome passed = {
+    .step = {.start = first->start, .unreported = first->unreported}
+  };
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i <= report->count && KSPIDRSContinues(col); i++) {
+    if (update < report->updates && report->update[update].after == i)
+      KSPIDRSSetReplacedNorm(&col->trust, report->update[update++].rnorm / col->scale);
+    if (i == report->count) break;
+    passed.rnorm = report->norms[i] / col->scale;
+    PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &passed));
+    passed.step.unreported = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reports the results of a kernel. *updated is set if it has replaced r */
+static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task, PetscBool *updated)
+{
+  const IDRSStep first = {.start = col->rec.step.start, .unreported = col->rec.step.unreported};
+
+  PetscFunctionBegin;
+  KSPIDRSTakeWhole(ksp, col, task);
+  *updated = (PetscBool)(task->outcome.step.k == IDRS_RESIDUAL);
+  PetscCall(KSPIDRSReportWhole_Private(ksp, col, &first, &task->report));
+  if (!KSPIDRSContinues(col)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (*updated) PetscCall(KSPIDRSFinishReplacement_Private(ksp, col, &task->outcome, PETSC_TRUE));
+  else PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &task->outcome));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSRunKernels_Private - Runs a kernel for each column at the same time, unless no kernel can make its next step. Columns remain
+   if the host must make or finish a step
+*/
+PetscErrorCode KSPIDRSRunKernels_Private(KSP ksp, KSPIDRSColumns *cols)
+{
+  KSP_IDRS     *idrs                    = (KSP_IDRS *)ksp->data;
+  PetscBool     updated[IDRS_MAX_WIDTH] = {PETSC_FALSE};
+  PetscInt      place[IDRS_MAX_WIDTH], count = 0, left = 0;
+  IDRSWholeTask tasks[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn       *col = cols->column[i];
+    const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+
+    if (!KSPIDRSCanBeWhole(ksp, col)) continue;
+    if (!KSPIDRSBeginsWhole(&col->rec)) {
+      PetscCall(KSPIDRSCombine_Private(ksp, &one));
+      PetscCall(KSPIDRSPrecondition_Private(ksp, &one));
+    }
+    place[count]   = i;
+    tasks[count++] = KSPIDRSGetWholeTask(ksp, col);
+  }
+  if (count) PetscCall(IDRSQueueWhole(idrs->slot[0].work, idrs->active, count, tasks));
+  for (PetscInt j = 0; j < count; j++)
+    PetscCall(KSPIDRSConcludeWhole_Private(ksp, cols->column[place[j]], &tasks[j], &updated[place[j]]));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    if (KSPIDRSContinues(cols->column[i]) && !updated[i]) cols->column[left++] = cols->column[i];
+  }
+  cols->count = left;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

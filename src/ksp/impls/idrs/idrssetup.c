@@ -1,0 +1,609 @@
+/*
+   Preparations of a solve: work vectors and the slots of right-hand sides, their memory, the operator, and the executor
+*/
+#include "idrsimpl.h"
+#include <petscidrs/private/idrssettings.h>
+#if defined(PETSCIDRS_HAVE_CUDA)
+  #include "../../../vec/is/sf/impls/nccl/sfnccl.h"
+#endif
+
+/*
+   *mixed is set if the solution is in host memory and the matrix on a device, on some process: then MatMult() needs device
+   vectors
+*/
+static PetscErrorCode KSPIDRSSolutionOnHost_Private(KSP ksp, Mat *A, PetscBool *mixed)
+{
+  PetscBool   host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
+  PetscMPIInt all;
+  char       *cuda = NULL, *hip = NULL;
+  VecType     type;
+
+  PetscFunctionBegin;
+  *mixed = PETSC_FALSE;
+  if (ksp->vec_sol) PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &host, VECSEQ, VECMPI, ""));
+  if (host) PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
+  if (set) {
+    PetscCall(PCGetOperators(ksp->pc, A, NULL));
+    PetscCall(MatGetVecType(*A, &type));
+    PetscCall(PetscStrstr(type, VECCUDA, &cuda));
+    PetscCall(PetscStrstr(type, VECHIP, &hip));
+    PetscCall(MatBoundToCPU(*A, &bound));
+  }
+  if (cuda || hip) {
+    all = bound ? 1 : 0;
+    IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
+    *mixed = all ? PETSC_FALSE : PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPIDRSCreateVecs_Private - Creates work vectors of one type on all processes: like the solution, or on the device with the
+   matrix
+*/
+PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
+{
+  Vec       like, *created;
+  Mat       A;
+  PetscBool mixed;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSSolutionOnHost_Private(ksp, &A, &mixed));
+  if (mixed) {
+    PetscCall(
+      PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
+    PetscCall(MatCreateVecs(A, &like, NULL));
+    PetscCall(VecDuplicateVecs(like, count, &created));
+    PetscCall(VecDestroy(&like));
+  } else PetscCall(KSPCreateVecs(ksp, count, &created, 0, NULL));
+  *vecs = created; /* only once it is complete */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   *mixed is set if a CUDA solution is bound to the CPU and the matrix is not: the result of MatMult() would be on the device, where
+   such a vector is not read
+*/
+static PetscErrorCode KSPIDRSBoundOnlySolution_Private(KSP ksp, PetscBool device, PetscBool *mixed)
+{
+  PetscBool vector;
+  IDRSPlace matrix;
+  Mat       A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &vector, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(IDRSMatWhere(A, &matrix));
+  *mixed = (PetscBool)(vector && !device && matrix == IDRS_PLACE_CUDA);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Finds the memory of the solution. *moved is set on all processes if it has changed since the
+   last solve: then the work vectors must be created again
+*/
+static PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
+{
+  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
+  PetscBool     mixed = PETSC_FALSE, cuda;
+  IDRSPlace     place;
+  KSPIDRSMemory memory;
+  PetscMPIInt   states[2];
+
+  PetscFunctionBegin;
+  *moved = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSVecWhere(ksp->vec_sol, &place));
+  PetscCall(KSPIDRSBoundOnlySolution_Private(ksp, (PetscBool)(place != IDRS_PLACE_HOST), &mixed));
+  memory    = place == IDRS_PLACE_HOST ? KSPIDRS_HOST : KSPIDRS_DEVICE;
+  states[0] = mixed ? 1 : 0;
+  states[1] = idrs->memory != KSPIDRS_UNKNOWN && idrs->memory != memory ? 1 : 0;
+  IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
+  PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
+             "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and "
+             "MatBindToCPU(), or none");
+  if (states[1]) PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
+  idrs->memory = memory;
+  *moved       = states[1] ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Sets *scatters if the scatter of the operator goes from GPU to GPU by NCCL, which needs PETSc
+   3.26
+*/
+static PetscErrorCode KSPIDRSGetScatters_Private(KSP ksp, PetscBool *scatters)
+{
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscSF sf;
+  Mat     A;
+#endif
+
+  PetscFunctionBegin;
+  *scatters = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSMatGetScatter(A, &sf));
+  if (sf) PetscCall(IDRSScatterIsNCCL(sf, scatters));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets the vectors r, z, v and t and the work of a slot */
+static PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vecs[])
+{
+  PetscFunctionBegin;
+  col->work = work;
+  col->r    = vecs[0];
+  col->z    = vecs[1];
+  col->v    = vecs[2];
+  col->t    = vecs[3];
+  PetscCall(IDRSWorkSetVecs(work, col->r, col->z, col->v, col->t));
+  PetscCall(IDRSWorkGetColumns(work, &col->G, &col->U));
+  PetscCall(IDRSWorkGetScalars(work, &col->scalars));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Discards the data for later solves in slots, and frees the panels of the other direction */
+static PetscErrorCode KSPIDRSDestroyPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
+{
+  KSP_IDRS *idrs                  = (KSP_IDRS *)ksp->data;
+  IDRSWork  works[IDRS_MAX_WIDTH] = {NULL};
+
+  PetscFunctionBegin;
+  for (PetscInt i = begin; i < end; i++) {
+    KSPIDRSColumn *col = &idrs->slot[i];
+
+    works[i]       = col->otherwork;
+    col->otherwork = NULL;
+    PetscCall(PetscFree(col->panel.storage));
+    PetscCall(PetscFree(col->otherpanel.storage));
+    PetscCall(PetscMemzero(&col->panel, sizeof(col->panel)));
+    PetscCall(PetscMemzero(&col->otherpanel, sizeof(col->otherpanel)));
+  }
+  PetscCall(IDRSWorkDestroy(end - begin, works + begin));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees all slots but the first */
+static PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
+{
+  KSP_IDRS *idrs                  = (KSP_IDRS *)ksp->data;
+  IDRSWork  works[IDRS_MAX_WIDTH] = {NULL};
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
+  for (PetscInt i = 1; i < IDRS_MAX_WIDTH; i++) {
+    works[i - 1] = idrs->slot[i].work;
+    PetscCall(PetscMemzero(&idrs->slot[i], sizeof(idrs->slot[i])));
+  }
+  PetscCall(IDRSWorkDestroy(IDRS_MAX_WIDTH - 1, works));
+  if (idrs->slotvecs) PetscCall(IDRSVecsDestroy(idrs->slotlength, &idrs->slotvecs, &idrs->slotmemory));
+  PetscCall(MatDestroy(&idrs->pcin));
+  PetscCall(MatDestroy(&idrs->pcout));
+  idrs->slots = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Creates vectors and panels for `count` simultaneous right-hand sides, unless there are enough: 2s +
+   5 vectors each, and one more if products need a row-major copy. The first slot exists
+*/
+static PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
+{
+  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
+  const PetscInt length = idrs->set.updatetol > 0.0 ? 5 : 4, more = count - 1;
+  IDRSWorkInfo   info;
+  IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
+  PetscBool      byrows;
+  PetscErrorCode ierr;
+  Mat            A;
+
+  PetscFunctionBegin;
+  if (count <= idrs->slots) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSDestroySlots_Private(ksp));
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSProductGoesByRows(A, idrs->set.product, &byrows));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel + length, count, byrows));
+  PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
+  idrs->slotlength = length * more;
+  ierr             = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
+  /* after an error the created works are destroyed with the slots */
+  for (PetscInt i = 1; i < count; i++) idrs->slot[i].work = works[i - 1];
+  PetscCall(ierr);
+  for (PetscInt i = 1; i < count; i++)
+    PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[i], works[i - 1], idrs->slotvecs + length * (i - 1)));
+  idrs->slots = count;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSForgetPanels_Private - The same for all slots, whose works have been created in these two groups */
+PetscErrorCode KSPIDRSForgetPanels_Private(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates panels of the other direction for slots whose panels must be kept, for all slots whose works were created together */
+static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
+{
+  KSP_IDRS      *idrs                  = (KSP_IDRS *)ksp->data;
+  IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
+  PetscBool      keeps                 = PETSC_FALSE;
+  IDRSWorkInfo   info;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || (idrs->slot[i].panel.storage && !idrs->slot[i].panel.why));
+  if (!keeps || idrs->slot[begin].otherwork) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel, end - begin, PETSC_FALSE));
+  ierr = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
+  if (ierr) PetscCall(IDRSWorkDestroy(end - begin, works));
+  PetscCall(ierr);
+  for (PetscInt i = begin; i < end; i++) idrs->slot[i].otherwork = works[i - begin];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Exchanges the panels of the slots if the direction of this solve, A or its transpose, differs from the
+   last solve and solves recycle. The panels of the other direction are kept for its next solve: 2s vectors each, with back end vec
+   3s
+*/
+static PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER || idrs->transposed == ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 0, 1));
+  PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 1, idrs->slots));
+  idrs->transposed = ksp->transpose_solve;
+  for (PetscInt i = 0; i < idrs->slots; i++) {
+    KSPIDRSColumn     *col   = &idrs->slot[i];
+    const KSPIDRSPanel panel = col->panel;
+    const IDRSWork     work  = col->work;
+
+    col->panel      = col->otherpanel;
+    col->otherpanel = panel;
+    if (!col->otherwork) continue; /* no panel needs to be kept */
+    PetscCall(KSPIDRSSetSlot_Private(col, col->otherwork, (Vec[]){col->r, col->z, col->v, col->t}));
+    col->otherwork = work;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSGetWorkInfo_Private - Adds up traffic and reductions of all slots of the last solve */
+PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP ksp, IDRSWorkInfo *info)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, info));
+  for (PetscInt i = 1; i < idrs->active; i++) {
+    IDRSWorkInfo other;
+
+    PetscCall(IDRSWorkGetInfo(idrs->slot[i].work, &other));
+    info->reductions += other.reductions;
+    for (PetscInt j = 0; j < IDRS_PASSES; j++) {
+      info->traffic[j].calls += other.traffic[j].calls;
+      info->traffic[j].vectors += other.traffic[j].vectors;
+      info->traffic[j].seconds += other.traffic[j].seconds;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees the data of KSPSetUp_IDRS() */
+PetscErrorCode KSPReset_IDRS(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
+    if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
+  }
+  PetscCall(KSPIDRSDestroySlots_Private(ksp));
+  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
+  PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
+  PetscCall(IDRSProductDestroy(&idrs->product));
+  PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
+  PetscCall(VecDestroy(&idrs->solution));
+  PetscCall(VecDestroyVecs(1, &idrs->inverse));
+  PetscCall(PetscMemzero(idrs->slot, sizeof(idrs->slot)));
+  idrs->nvecs  = 0;
+  idrs->active = 1;
+  idrs->state  = KSPIDRS_IDLE;
+  PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates panels and work vectors: 2s + 5, three more with smoothing, s more if the back end stores the shadow space */
+PetscErrorCode KSPSetUp_IDRS(KSP ksp)
+{
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
+  const PetscInt s = idrs->set.s, kept = idrs->set.updatetol > 0.0 ? 5 : 4, count = kept + (idrs->set.smoothing ? 3 : 0);
+
+  PetscFunctionBegin;
+  PetscCall(KSPReset_IDRS(ksp));
+  PetscCall(KSPIDRSCreateVecs_Private(ksp, count, &idrs->vecs));
+  idrs->nvecs = count;
+  idrs->d = idrs->e = idrs->q = NULL;
+  if (idrs->set.smoothing) {
+    idrs->d = idrs->vecs[kept];
+    idrs->e = idrs->vecs[kept + 1];
+    idrs->q = idrs->vecs[kept + 2];
+  }
+  if (idrs->set.P) {
+    PetscLayout theirs, ours;
+    PetscBool   same;
+
+    PetscCall(VecGetLayout(idrs->vecs[0], &ours));
+    for (PetscInt i = 0; i < s; i++) {
+      PetscCall(VecGetLayout(idrs->set.P[i], &theirs));
+      PetscCall(PetscLayoutCompare(ours, theirs, &same)); /* the same answer on all processes */
+      PetscCheck(same, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ,
+                 "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " has local size %" PetscInt_FMT ", global %" PetscInt_FMT
+                 ", the solution has %" PetscInt_FMT ", %" PetscInt_FMT,
+                 i, theirs->n, theirs->N, ours->n, ours->N);
+    }
+  }
+  PetscCall(IDRSProductCreate(&idrs->product));
+  PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
+  PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
+  idrs->memory = KSPIDRS_UNKNOWN;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Repeats the set-up inside KSPSolve(), if the solution has moved between host and device, or the last solve ended with an error */
+static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
+{
+  const KSPSetUpStage stage = ksp->setupstage;
+
+  PetscFunctionBegin;
+  ksp->setupstage = KSP_SETUP_NEW; /* in case the set-up fails */
+  PetscCall(KSPSetUp_IDRS(ksp));
+  ksp->setupstage = stage;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* If rows are long, MatMult() is faster. Above this number of entries it saves more time than run "whole" does */
+#define IDRS_WHOLE_ENTRIES 524288
+
+/* Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it */
+static PetscErrorCode KSPIDRSChooseProduct_Private(KSP ksp)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  const char  *why  = NULL;
+  IDRSWorkInfo info;
+  Mat          A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  if (!info.device) why = "the vector operations do not run on a GPU";
+  else if (ksp->pc_side == PC_LEFT) why = "the operator is applied together with a preconditioner from the left";
+  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, why));
+  idrs->reader = KSPIDRS_READ_BY_NONE;
+  if (idrs->active > 1 && idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
+  /* the passes of several right-hand sides have one product for all of them */
+  if (idrs->product->backend) idrs->reader = idrs->active > 1 ? KSPIDRS_READ_BY_RUN : KSPIDRS_READ_BY_PASS;
+  else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
+           (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
+    idrs->reader = KSPIDRS_READ_BY_RUN;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Decides whether b - A x can be trusted with the operator of this solve */
+static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
+{
+  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool schur, inexact, direct = PETSC_TRUE;
+  KSP       inner;
+  Mat       A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  /* Matvecs by differences are inexact, and so are matvecs of a Schur complement whose inner solve is iterative */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &inexact));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSCHURCOMPLEMENT, &schur));
+  if (schur) {
+    PetscCall(MatSchurComplementGetKSP(A, &inner));
+    PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPPREONLY, &direct));
+  }
+  idrs->exact = (PetscBool)(!inexact && direct);
+  if (!idrs->exact)
+    PetscCall(
+      PetscInfo(ksp, "The operator of type %s is inexact: no reliable updates and no verification\n", ((PetscObject)A)->type_name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const char *const KSPIDRSRuns[] = {"auto", "steps", "whole", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
+
+/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if all monitors are PETSc's monitors of the norm, which do not need the solution */
+PetscBool KSPIDRSMonitorsNorms(KSP ksp)
+{
+  typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
+
+  for (PetscInt i = 0; i < ksp->numbermonitors; i++) {
+    const Monitor monitor = (Monitor)ksp->monitor[i];
+
+    if (monitor != (Monitor)KSPMonitorResidual && monitor != (Monitor)IDRSMonitorShort &&
+        monitor != (Monitor)KSPMonitorResidualDrawLG)
+      return PETSC_FALSE;
+  }
+  return PETSC_TRUE;
+}
+
+/*
+   Chooses the back end of the iterations, and the number of steps that the host launches before it waits
+   for a device: 0 if a monitor or test may need the solution of every iteration, or if a matvec takes much longer than the wait
+*/
+static PetscErrorCode KSPIDRSChooseRun_Private(KSP ksp)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    streams;
+  IDRSWorkInfo info;
+  Mat          A;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  idrs->lagged   = (PetscBool)(info.size > 1 || info.device);
+  idrs->lockstep = NULL;
+  idrs->depth    = 0;
+  if (info.device) {
+    if (!KSPIDRSMonitorsNorms(ksp)) idrs->lockstep = "a monitor may ask for the solution";
+    if (idrs->d) idrs->lockstep = "residual smoothing";
+    if (streams) idrs->lockstep = "an unused matvec would need a pass over the streamed operator";
+    if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip)
+      idrs->lockstep = "a convergence test of the user may ask for the solution";
+    if (info.throughhost) idrs->lockstep = info.throughhost;
+    if (idrs->lockstep) PetscCall(PetscInfo(ksp, "The host waits for the device in every matvec: %s\n", idrs->lockstep));
+    else idrs->depth = info.depth;
+  }
+  idrs->slowerrun = NULL;
+  if (idrs->set.run != KSP_IDRS_RUN_STEPS) PetscCall(KSPIDRSWhyNotPersistent_Private(ksp, &idrs->slowerrun));
+  PetscCheck(!idrs->slowerrun || idrs->set.run == KSP_IDRS_RUN_AUTO, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP,
+             "-%sksp_idrs_run %s cannot be used here: %s", IDRSPrefix(ksp), KSPIDRSRuns[idrs->set.run], idrs->slowerrun);
+  idrs->persistent = (PetscBool)(idrs->set.run != KSP_IDRS_RUN_STEPS && !idrs->slowerrun);
+  if (idrs->persistent) idrs->depth = 0; /* the host finishes a step between two kernels */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prepares the slots of this solve */
+static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
+{
+  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
+  IDRSGroup group = {.count = idrs->active};
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    KSPIDRSColumn *col = &idrs->slot[i];
+
+    col->p      = KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? col->v : col->r;
+    col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
+    col->trust  = KSPIDRSFreshTrust();
+    col->scale  = 1.0;
+    PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
+    PetscCall(IDRSWorkSetProduct(col->work, idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product));
+    PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
+    IDRSWorkSetPolynomial(col->work, idrs->polynomial);
+    group.work[i] = col->work;
+  }
+  PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
+  PetscCall(IDRSWorkConnect(&group, idrs->set.communication, idrs->scatters));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prepares everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
+static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    moved;
+  PetscInt     level;
+  IDRSWorkInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
+  if (moved) {
+    PetscCall(KSPIDRSSetUpAgain_Private(ksp));
+    PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
+  }
+  PetscCall(KSPIDRSMakeSlots_Private(ksp, active));
+  PetscCall(KSPIDRSTurnSlots_Private(ksp));
+  idrs->active = active;
+  PetscCall(KSPIDRSSetOperator_Private(ksp));
+  PetscCall(KSPIDRSChooseProduct_Private(ksp));
+  /* before 3.26 a new type or matrix is set up only in PCApply(), which does not report a failure */
+  PetscCall(PCSetUp(ksp->pc));
+  PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
+  PetscCall(KSPIDRSStartSlots_Private(ksp));
+  PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
+  PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
+  idrs->counts.before = info.reductions;
+  /* PETSc counts the nesting by its preconditioners; KSPIDRSNesting also counts solvers in an operator or PCSHELL of the user */
+  PetscCall(IDRSGetNestLevel(ksp, &level));
+  idrs->nesting = PetscMax(level, KSPIDRSNesting);
+  PetscCall(KSPIDRSChooseRun_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   If one right-hand side fits in run "whole", but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and n s is
+   above KSPIDRS_SEQUENTIAL_ENTRIES, KSPMatSolve() solves for one after another. On an H200 simultaneous solves step by step took
+   1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
+*/
+#define KSPIDRS_SEQUENTIAL_S       4
+#define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
+
+/*
+   Reduces *active, the number of simultaneous right-hand sides. If two or more of them can run at the same time, each in one
+   kernel, *active becomes their number. If one after another is faster, *active becomes 1, and idrs->sequential is set. The caller
+   has prepared the solve for one right-hand side
+*/
+static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt     solves;
+  IDRSWorkInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  if (idrs->persistent) {
+    PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, *active, &solves));
+    if (solves > 1) *active = solves;
+    else if (idrs->set.run == KSP_IDRS_RUN_WHOLE)
+      idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
+    else if (solves && idrs->set.s >= KSPIDRS_SEQUENTIAL_S && (PetscReal)info.n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES)
+      idrs->sequential = "each of them is solved faster in one kernel";
+  }
+  if (idrs->sequential) *active = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prepares a solve for `active` simultaneous right-hand sides, or for fewer if that is faster */
+PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
+{
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  PetscBool       cuda;
+  PetscMPIInt     size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  if (active > 1 && ((cuda && size == 1) || idrs->set.run == KSP_IDRS_RUN_WHOLE) && !idrs->set.block &&
+      idrs->set.run != KSP_IDRS_RUN_STEPS) {
+    PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
+    PetscCall(KSPIDRSGetSimultaneous_Private(ksp, &active));
+    if (active == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(KSPIDRSPrepareSolve_Private(ksp, active));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Repeats the set-up if the last solve ended with an error. Several processes cannot know without a reduction whether all of
+   them had the error, so the user must call KSPReset()
+*/
+PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
+{
+  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  PetscMPIInt     size;
+
+  PetscFunctionBegin;
+  if (idrs->state == KSPIDRS_IDLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+             "KSPSolve() is called inside KSPSolve() of the same KSP: create another KSP for the inner solve");
+  PetscCheck(size == 1, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+             "The last KSPSolve() has ended with an error: call KSPReset(), on all processes, and KSPSetOperators()");
+  PetscCall(PetscInfo(ksp, "The last KSPSolve() has ended with an error: set up again\n"));
+  PetscCall(KSPIDRSSetUpAgain_Private(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

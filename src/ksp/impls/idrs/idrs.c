@@ -1,5 +1,6 @@
 /*
-   The Krylov solver KSPIDRS: IDR(s) in its biorthogonal form. KSPIDRSIterate_Private() is the method, docs/algorithm.md explains it.
+   The Krylov solver KSPIDRS: IDR(s) in its biorthogonal form. KSPIDRSIterate_Private() is the method, which docs/algorithm.md
+   explains.
 
    The recurrence starts with s minimal residual steps, as in Sonneveld and van Gijzen (2008). Their residuals do not grow, so a
    solve that ends before its first omega step has reduced the residual. If r is replaced during the start, the start begins again.
@@ -100,53 +101,23 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
 }
 
 /* Returns the columns for which this is true */
-static KSPIDRSColumns KSPIDRSSelect(KSP ksp, const KSPIDRSColumns *cols, PetscBool (*is)(KSP, const KSPIDRSColumn *))
+static KSPIDRSColumns KSPIDRSSelect(const KSPIDRSColumns *cols, PetscBool (*is)(const KSPIDRSColumn *))
 {
   KSPIDRSColumns selected = {.count = 0};
 
   for (PetscInt i = 0; i < cols->count; i++) {
-    if ((*is)(ksp, cols->column[i])) selected.column[selected.count++] = cols->column[i];
+    if ((*is)(cols->column[i])) KSPIDRSColumnsAdd(&selected, cols->column[i]);
   }
   return selected;
 }
 
-static PetscBool KSPIDRSHasNoReason(KSP ksp, const KSPIDRSColumn *col)
+static PetscBool KSPIDRSHasNoReason(const KSPIDRSColumn *col)
 {
   return (PetscBool)!col->rep.reason;
 }
 
-static PetscBool KSPIDRSGoesOn(KSP ksp, const KSPIDRSColumn *col)
-{
-  return KSPIDRSContinues(col);
-}
-
-static PetscBool KSPIDRSIsUnverified(KSP ksp, const KSPIDRSColumn *col)
-{
-  return (PetscBool)(!col->rep.reason && col->rec.status == KSPIDRS_UNVERIFIED);
-}
-
-static PetscBool KSPIDRSHasFailed(KSP ksp, const KSPIDRSColumn *col)
-{
-  return (PetscBool)(!col->rep.reason && col->rec.status > KSPIDRS_UNVERIFIED);
-}
-
-/* Returns PETSC_TRUE if a cycle has ended and a reliable update is due */
-static PetscBool KSPIDRSNeedsUpdate(KSP ksp, const KSPIDRSColumn *col)
-{
-  return (PetscBool)(!col->rep.reason && KSPIDRSAtCycle(&col->rec) &&
-                     KSPIDRSUpdateDue((const KSP_IDRS *)ksp->data, col, col->trust.rnorm));
-}
-
-/* Returns PETSC_TRUE if r has been replaced, and no step is to be finished before f = P^H r */
-static PetscBool KSPIDRSIsReplaced(KSP ksp, const KSPIDRSColumn *col)
-{
-  const KSPIDRSRecurrence *rec = &col->rec;
-
-  return (PetscBool)(KSPIDRSContinues(col) && rec->status != KSPIDRS_RECURS && (rec->step.start || rec->stage == KSPIDRS_NOTHING));
-}
-
 /* Returns PETSC_TRUE if the recurrence can make the next step of its cycle */
-static PetscBool KSPIDRSIsInCycle(KSP ksp, const KSPIDRSColumn *col)
+static PetscBool KSPIDRSIsInCycle(const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
 
@@ -154,8 +125,8 @@ static PetscBool KSPIDRSIsInCycle(KSP ksp, const KSPIDRSColumn *col)
 }
 
 /*
-   Returns the columns that make the next steps together, until the end of a cycle: all of them, or one in which a device has stopped
-   in the middle of a cycle. After kernels of many steps each column finishes its step separately
+   Returns the columns that make the next steps together, until the end of a cycle: all of them, or one in which a device has
+   stopped in the middle of a cycle. After kernels of many steps each column finishes its step separately
 */
 static KSPIDRSColumns KSPIDRSNextColumns(const KSP_IDRS *idrs, const KSPIDRSColumns *cols, PetscInt *next)
 {
@@ -172,7 +143,7 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp, KSPIDRSDense *dense)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   const PetscInt s    = idrs->set.s;
-  KSPIDRSColumns all  = KSPIDRSOneColumn(&idrs->slot[0]), cols, due;
+  KSPIDRSColumns all  = KSPIDRSOneColumn(&idrs->slot[0]), cols;
   KSPIDRSPass    pass;
 
   PetscFunctionBegin;
@@ -180,44 +151,42 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp, KSPIDRSDense *dense)
   for (;;) {
     /* right-hand sides that are done leave, and the next ones begin */
     if (dense) PetscCall(KSPIDRSRefillSlots_Private(ksp, dense, &all));
-    cols = KSPIDRSSelect(ksp, &all, KSPIDRSHasNoReason);
+    cols = KSPIDRSSelect(&all, KSPIDRSHasNoReason);
     if (!all.count || (!dense && !cols.count)) break;
 
-    /* decisions */
-    PetscCall(KSPIDRSCheckIterates_Private(ksp, &cols)); /* ||x|| grows along a null space; recycling does not help */
-    due = KSPIDRSSelect(ksp, &cols, KSPIDRSIsUnverified);
-    PetscCall(KSPIDRSVerify_Private(ksp, &due)); /* b - A x meets the tolerance; or r = b - A x */
-    due = KSPIDRSSelect(ksp, &cols, KSPIDRSHasFailed);
-    PetscCall(KSPIDRSRestart_Private(ksp, &due)); /* vec_sol = x, r = b - A x, the next P */
-    due = KSPIDRSSelect(ksp, &cols, KSPIDRSNeedsUpdate);
-    PetscCall(KSPIDRSReliableUpdate_Private(ksp, &due)); /* r = anchor - A z, vec_sol += z, z = 0 */
-    due = KSPIDRSSelect(ksp, &cols, KSPIDRSIsReplaced);
-    PetscCall(KSPIDRSContinueFrom_Private(ksp, &due)); /* f = P^H r, or a new start */
+    /* decisions: a column then has a reason, or continues, perhaps from another r, or needs another decision */
+    PetscCall(KSPIDRSCheckIterates_Private(ksp, &cols));  /* ||x|| grows along a null space; recycling does not help */
+    PetscCall(KSPIDRSVerify_Private(ksp, &cols));         /* b - A x meets the tolerance as r does, or r = b - A x */
+    PetscCall(KSPIDRSRestart_Private(ksp, &cols));        /* after a failure: vec_sol = x, r = b - A x, the next P */
+    PetscCall(KSPIDRSReliableUpdate_Private(ksp, &cols)); /* ||r|| has fallen: r = anchor - A z, vec_sol += z, z = 0 */
+    PetscCall(KSPIDRSContinueFrom_Private(ksp, &cols));   /* another r: f = P^H r, or a new start */
 
-    cols = KSPIDRSSelect(ksp, &cols, KSPIDRSGoesOn);
-    if (cols.count < all.count) continue;                                   /* the others have a reason, or need another decision */
+    cols = KSPIDRSSelect(&cols, KSPIDRSContinues);
+    if (cols.count < all.count) continue;
     if (idrs->persistent) PetscCall(KSPIDRSRunKernels_Private(ksp, &cols)); /* many steps; the host finishes the last one */
     for (PetscInt next = 0; next < cols.count;) {
       KSPIDRSColumns step = KSPIDRSNextColumns(idrs, &cols, &next);
 
+      // clang-format off
       while (step.count) {
         PetscInt k = step.column[0]->rec.step.k;
 
-        if (step.column[0]->rec.stage != KSPIDRS_PROJECTED) {
-          PetscCall(KSPIDRSCombine_Private(ksp, &step));      /* v = r - G(:,k:s) c                k = s */
-          PetscCall(KSPIDRSPrecondition_Private(ksp, &step)); /* U_k = omega B^{-1}v + U(:,k:s) c  p = B^{-1}r */
-          PetscCall(KSPIDRSMatvec_Private(ksp, &step));       /* G_k = A U_k                       t = A p */
-          PetscCall(KSPIDRSProject_Private(ksp, &step));      /* P^H G_k, G_k^H G_k, r^H r         P^H t, t^H t, P^H r, t^H r */
+        if (step.column[0]->rec.stage != KSPIDRS_PROJECTED) {      /* k < s                             k = s */
+          PetscCall(KSPIDRSCombine_Private(ksp, &step));           /* v = r - G(:,k:s) c */
+          PetscCall(KSPIDRSPrecondition_Private(ksp, &step));      /* U_k = omega B^{-1}v + U(:,k:s) c  p = B^{-1}r */
+          PetscCall(KSPIDRSMatvec_Private(ksp, &step));            /* G_k = A U_k                       t = A p */
+          PetscCall(KSPIDRSProject_Private(ksp, &step));           /* P^H G_k, G_k^H G_k, r^H r         P^H t, t^H t, P^H r, t^H r */
         }
-        PetscCall(KSPIDRSCollect_Private(ksp, &k, &step));          /* ||r|| of the iteration before is reported */
-        PetscCall(KSPIDRSScalars_Private(ksp, &step, &pass));       /* alpha, M_k, beta_k, f            omega, f */
-        if (k == s) PetscCall(IDRSAdvance(&pass.group, pass.step)); /* z += omega p + U beta,  r -= omega t,  and v of step 0 */
-        else PetscCall(IDRSUpdate(&pass.group, pass.step)); /* G_k, U_k orthogonal to p_0 ... p_{k-1},  r -= beta_k G_k,  next v */
-        PetscCall(KSPIDRSNextStep_Private(ksp, &pass));
-        PetscCall(KSPIDRSReportNow_Private(ksp, &pass));       /* ||r|| if it is not part of the next reduction */
-        PetscCall(KSPIDRSRecycleEndStart_Private(ksp, &step)); /* end of a start with recycled U: r -= G c, or a new start */
-        step = idrs->persistent ? (KSPIDRSColumns){.count = 0} : KSPIDRSSelect(ksp, &step, KSPIDRSIsInCycle);
+        PetscCall(KSPIDRSCollect_Private(ksp, &k, &step));         /* ||r|| of the iteration before is reported */
+        PetscCall(KSPIDRSScalars_Private(ksp, &step, &pass));      /* alpha, M_k, beta_k, f             omega, f */
+        if (k == s) PetscCall(IDRSAdvance(&pass.group, pass.step)); /*                  z += omega p + U beta, r -= omega t */
+        else PetscCall(IDRSUpdate(&pass.group, pass.step));        /* G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k */
+        PetscCall(KSPIDRSNextStep_Private(ksp, &pass));            /* k = k + 1, or 0 after s */
+        PetscCall(KSPIDRSReportNow_Private(ksp, &pass));           /* ||r|| if it is not part of the next reduction */
+        PetscCall(KSPIDRSRecycleEndStart_Private(ksp, &step));     /* end of a start with recycled U: r -= G c, or a new start */
+        step = idrs->persistent ? (KSPIDRSColumns){.count = 0} : KSPIDRSSelect(&step, KSPIDRSIsInCycle);
       }
+      // clang-format on
     }
   }
   if (!dense) PetscCall(KSPIDRSEnd_Private(ksp, &all)); /* vec_sol += z + U beta */
@@ -361,7 +330,7 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
   path/libpetscidrs.so`, or by calling `KSPIDRSRegister()`.
 
   An iteration is one matvec, a multiplication of a vector by the operator. The method keeps 2s+5 vectors besides the solution and
-  the right-hand side (s more with the implementation vec, one more with `PCJACOBI`), independent of the number of iterations. A
+  the right-hand side (one more with `PCJACOBI`), independent of the number of iterations. A
   larger `s` needs fewer matvecs, and more vector operations for each. The default suits many problems. Try 8 if matvecs are
   costly or the system is indefinite, and 16 if nothing else converges.
 

@@ -47,7 +47,7 @@ PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
   Level: intermediate
 
   Note:
-  The method keeps 2s+5 work vectors, s more with the implementation vec, and one more with `PCJACOBI`. If `s` changes after
+  The method keeps 2s+5 work vectors, and one more with `PCJACOBI`. If `s` changes after
   `KSPSetUp()`, the next solve sets the solver up again. With explicit shadow vectors `s` is their number, and another value is an
   error.
 
@@ -110,8 +110,8 @@ PetscErrorCode KSPIDRSGetShadowSize(KSP ksp, PetscInt *s)
   Level: intermediate
 
   Notes:
-  The vectors are referenced, not copied, and must not change during a solve. They must be in the same memory, host or GPU, as the
-  vectors of the system. They need not be orthonormal, but should have similar norms. `KSPSetUp()` checks their sizes.
+  The vectors are referenced, not copied, and must not change during a solve. They need not be orthonormal, but should have similar
+  norms. `KSPSetUp()` checks their sizes. They need the implementation vec, which is slower than cuda on a GPU.
 
   Use explicit shadow vectors for comparisons with other codes. Hashed shadow vectors need no memory and no memory traffic.
   `KSPIDRSSetBlock()` does not support explicit ones.
@@ -290,8 +290,7 @@ PetscErrorCode KSPIDRSSetMaxRestarts_Private(KSP ksp, PetscInt n)
   and for tests that examine the iterate, such as the test of `SNESNEWTONTR`.
 
   Smoothing needs three more vectors, and about twelve more vector reads or writes per matvec. Its sums are part of the reductions
-  of the recurrence; with the implementation vec they take two more reductions. A norm that rounding makes inaccurate is recomputed
-  from its vector. On a GPU the host waits for the device in every iteration.
+  of the recurrence. A norm that rounding makes inaccurate is recomputed from its vector. On a GPU the host waits for the device in every iteration.
 
 .seealso: [](ch_ksp), `KSPIDRS`
 @*/
@@ -308,62 +307,25 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSetImplementation_Private - Sets the back end of the vector operations */
-PetscErrorCode KSPIDRSSetImplementation_Private(KSP ksp, KSPIDRSImplementation implementation)
-{
-  KSP_IDRS *idrs;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(ksp, implementation, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
-  KSPIDRSCheckEnum(ksp, Implementation, implementation, KSP_IDRS_CUDA);
-  if (implementation != idrs->set.implementation) ksp->setupstage = KSP_SETUP_NEW;
-  idrs->set.implementation = implementation;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSSetCommunication_Private - Sets the communication of reductions between GPUs */
-PetscErrorCode KSPIDRSSetCommunication_Private(KSP ksp, KSPIDRSCommunication communication)
-{
-  KSP_IDRS *idrs;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(ksp, communication, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
-  KSPIDRSCheckEnum(ksp, Communication, communication, KSP_IDRS_COMMUNICATION_PEER);
-  idrs->set.communication = communication;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSSetProduct_Private - Sets the back end of the matvecs */
-PetscErrorCode KSPIDRSSetProduct_Private(KSP ksp, KSPIDRSProduct product)
-{
-  KSP_IDRS *idrs;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(ksp, product, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
-  KSPIDRSCheckEnum(ksp, Product, product, KSP_IDRS_PRODUCT_SLICED);
-  idrs->set.product = product;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSSetRun_Private - Sets what runs the iterations */
-PetscErrorCode KSPIDRSSetRun_Private(KSP ksp, KSPIDRSRun run)
-{
-  KSP_IDRS *idrs;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(ksp, run, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
-  KSPIDRSCheckEnum(ksp, Run, run, KSP_IDRS_RUN_WHOLE);
-  idrs->set.run = run;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* Defines the setter of an option that has the values of an enum, 0 to `last`; setup: another value needs another set-up */
+#define KSPIDRS_ENUM_SETTER(Name, member, last, setup) \
+  PetscErrorCode KSPIDRSSet##Name##_Private(KSP ksp, KSPIDRS##Name value) \
+  { \
+    KSP_IDRS *idrs; \
+\
+    PetscFunctionBegin; \
+    PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1); \
+    PetscValidLogicalCollectiveEnum(ksp, value, 2); \
+    IDRSTryData(ksp, KSPIDRS, idrs); \
+    KSPIDRSCheckEnum(ksp, Name, value, last); \
+    if ((setup) && value != idrs->set.member) ksp->setupstage = KSP_SETUP_NEW; \
+    idrs->set.member = value; \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+KSPIDRS_ENUM_SETTER(Implementation, implementation, KSP_IDRS_CUDA, PETSC_TRUE)
+KSPIDRS_ENUM_SETTER(Communication, communication, KSP_IDRS_COMMUNICATION_PEER, PETSC_FALSE)
+KSPIDRS_ENUM_SETTER(Product, product, KSP_IDRS_PRODUCT_SLICED, PETSC_FALSE)
+KSPIDRS_ENUM_SETTER(Run, run, KSP_IDRS_RUN_WHOLE, PETSC_FALSE)
 
 /*@
   KSPIDRSSetRecycle - Sets when a solve with `KSPIDRS` begins with the panels of the previous solve
@@ -411,7 +373,7 @@ PetscErrorCode KSPIDRSSetRun_Private(KSP ksp, KSPIDRSRun run)
   iterations while a GPU makes more steps. If the first residual ends a solve, the panels do not change.
 
   Recycling needs no additional vectors, except if solves with A and with its transpose alternate: each direction has its own
-  panels, 2s more vectors, or 3s with implementation vec. In `KSPMatSolve()` a right-hand side begins with the panels of the
+  panels, 2s more vectors. In `KSPMatSolve()` a right-hand side begins with the panels of the
   previous right-hand side in the same slot. Block recurrences do not recycle.
 
   Recycling in single precision has not been measured.
@@ -539,9 +501,7 @@ PetscErrorCode KSPIDRSSetWidth_Private(KSP ksp, PetscInt width)
   down, its residuals grow too far, or it finds no smaller residual in 100 iterations, the remaining right-hand sides continue with
   single recurrences. `-ksp_view` shows their number and the reason.
 
-  The shadow space has s m hashed vectors, which need no memory. On one GPU the device computes the coefficients, and the host
-  launches an iteration before it reads the norms of the iteration before. On several processes the host computes them, and waits
-  once per iteration.
+  The shadow space has s m hashed vectors, which need no memory. The host computes the coefficients, and waits once per iteration.
 
   `KSPMatSolve()` reports an error for a width of 1, more than 1024 shadow vectors (s times the width), residual smoothing,
   `KSP_IDRS_RUN_WHOLE`, and explicit shadow vectors, because their number s m is known only during the solve. If right-hand sides

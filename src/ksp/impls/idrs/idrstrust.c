@@ -298,14 +298,18 @@ static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, P
 */
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  PetscReal norms[IDRS_MAX_WIDTH];
+  KSPIDRSColumns due = {.count = 0};
+  PetscReal      norms[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSTrueNorm_Private(ksp, cols, norms));
   for (PetscInt i = 0; i < cols->count; i++) {
-    PetscCall(KSPIDRSVerifyColumn_Private(ksp, cols->column[i], norms[i]));
-    PetscCall(KSPIDRSConcludeReport_Private(ksp, cols->column[i]));
+    if (!cols->column[i]->rep.reason && cols->column[i]->rec.status == KSPIDRS_UNVERIFIED) KSPIDRSColumnsAdd(&due, cols->column[i]);
+  }
+  if (!due.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSTrueNorm_Private(ksp, &due, norms));
+  for (PetscInt i = 0; i < due.count; i++) {
+    PetscCall(KSPIDRSVerifyColumn_Private(ksp, due.column[i], norms[i]));
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, due.column[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -342,17 +346,29 @@ PetscErrorCode KSPIDRSUpdateResidual_Private(KSP ksp, const KSPIDRSColumns *cols
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSReliableUpdate_Private - Makes a reliable update of all columns. The order keeps KSPBuildSolution() right in MatMult() */
+/*
+   KSPIDRSReliableUpdate_Private - Makes a reliable update of columns at the beginning of a cycle whose r has fallen. The order keeps
+   KSPBuildSolution() right in MatMult()
+*/
 PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
+  KSPIDRSColumns due = {.count = 0};
+
   PetscFunctionBegin;
-  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSUpdateProduct_Private(ksp, cols));  /* t = A z */
-  PetscCall(KSPIDRSAddIterate_Private(ksp, cols));     /* vec_sol += z */
-  PetscCall(KSPIDRSUpdateResidual_Private(ksp, cols)); /* r = anchor - t, z = 0 */
   for (PetscInt i = 0; i < cols->count; i++) {
-    PetscCall(KSPIDRSSmoothSums_Private(ksp, cols->column[i]));
-    cols->column[i]->rec.status = KSPIDRS_RELIABLE_UPDATE;
+    KSPIDRSColumn *col = cols->column[i];
+
+    if (!col->rep.reason && KSPIDRSAtCycle(&col->rec) && col->rec.stage == KSPIDRS_NOTHING &&
+        KSPIDRSUpdateDue((KSP_IDRS *)ksp->data, col, col->trust.rnorm))
+      KSPIDRSColumnsAdd(&due, col);
+  }
+  if (!due.count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSUpdateProduct_Private(ksp, &due));  /* t = A z */
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &due));     /* vec_sol += z */
+  PetscCall(KSPIDRSUpdateResidual_Private(ksp, &due)); /* r = anchor - t, z = 0 */
+  for (PetscInt i = 0; i < due.count; i++) {
+    PetscCall(KSPIDRSSmoothSums_Private(ksp, due.column[i]));
+    due.column[i]->rec.status = KSPIDRS_RELIABLE_UPDATE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -391,8 +407,13 @@ PetscErrorCode KSPIDRSContinueFrom_Private(KSP ksp, const KSPIDRSColumns *cols)
   KSPIDRSColumns begin = {.count = 0}, replaced = {.count = 0};
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++)
-    KSPIDRSColumnsAdd(cols->column[i]->rec.step.start ? &begin : &replaced, cols->column[i]);
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn *col = cols->column[i];
+
+    if (!KSPIDRSContinues(col) || col->rec.status == KSPIDRS_RECURS) continue;
+    if (col->rec.step.start) KSPIDRSColumnsAdd(&begin, col);
+    else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSColumnsAdd(&replaced, col); /* else a step must be finished first */
+  }
   if (begin.count) PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &begin));
   if (replaced.count) PetscCall(KSPIDRSProjectResidual_Private(&replaced)); /* f = P^H r */
   for (PetscInt i = 0; i < replaced.count; i++) {
@@ -605,6 +626,9 @@ static PetscErrorCode KSPIDRSRestartColumn_Private(KSP ksp, KSPIDRSColumn *col)
 PetscErrorCode KSPIDRSRestart_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++) PetscCall(KSPIDRSRestartColumn_Private(ksp, cols->column[i]));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    if (!cols->column[i]->rep.reason && cols->column[i]->rec.status > KSPIDRS_UNVERIFIED)
+      PetscCall(KSPIDRSRestartColumn_Private(ksp, cols->column[i]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

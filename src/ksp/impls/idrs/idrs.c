@@ -175,12 +175,12 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp, KSPIDRSDense *dense)
           PetscCall(KSPIDRSCombine_Private(ksp, &step));           /* v = r - G(:,k:s) c */
           PetscCall(KSPIDRSPrecondition_Private(ksp, &step));      /* U_k = omega B^{-1}v + U(:,k:s) c  p = B^{-1}r */
           PetscCall(KSPIDRSMatvec_Private(ksp, &step));            /* G_k = A U_k                       t = A p */
-          PetscCall(KSPIDRSProject_Private(ksp, &step));           /* P^H G_k, G_k^H G_k, r^H r         P^H t, t^H t, P^H r, t^H r */
+          PetscCall(KSPIDRSProject_Private(ksp, &step));           /* P^H G_k, G_k^H G_k, r^H r         P^H t, t^H t, t^H r */
         }
         PetscCall(KSPIDRSCollect_Private(ksp, &k, &step));         /* ||r|| of the iteration before is reported */
         PetscCall(KSPIDRSScalars_Private(ksp, &step, &pass));      /* alpha, M_k, beta_k, f             omega, f */
         if (k == s) PetscCall(IDRSAdvance(&pass.group, pass.step)); /*                  z += omega p + U beta, r -= omega t */
-        else PetscCall(IDRSUpdate(&pass.group, pass.step));        /* G_k -= G(:,0:k) alpha, U_k -= U(:,0:k) alpha, r -= beta_k G_k */
+        else PetscCall(IDRSUpdate(&pass.group, pass.step));        /* G_k -= G(:,0:k) alpha, U_k likewise, r -= beta_k G_k */
         PetscCall(KSPIDRSNextStep_Private(ksp, &pass));            /* k = k + 1, or 0 after s */
         PetscCall(KSPIDRSReportNow_Private(ksp, &pass));           /* ||r|| if it is not part of the next reduction */
         PetscCall(KSPIDRSRecycleEndStart_Private(ksp, &step));     /* end of a start with recycled U: r -= G c, or a new start */

@@ -55,7 +55,7 @@ PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes a direction without a preconditioner that no pass has computed: B^{-1}r with a diagonal B, or r, with which a recurrence begins */
+/* Computes a direction that no pass has computed: B^{-1}r with a diagonal B, or r, with which a recurrence begins */
 static PetscErrorCode KSPIDRSCopyDirection_Private(const KSP_IDRS *idrs, KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
@@ -291,7 +291,7 @@ PetscErrorCode KSPIDRSScalars_Private(KSP ksp, const KSPIDRSColumns *cols, KSPID
       if (!recurs) scalars->beta[k] = 0.0; /* the sums belong to another r */
     }
     if (k == s) {
-      /* a reliable update may be due, also if rounding makes the norm from the sums inaccurate, or the guard of recycling decides */
+      /* a reliable update may be due, also if rounding makes the norm from the sums inaccurate, or the guard decides */
       due = (PetscBool)((host && !IDRSScalarsIsSharp(scalars, rr)) ||
                         KSPIDRSUpdateDue(idrs, col, host ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm) ||
                         KSPIDRSGuardDue(col, rec->its + 1));

@@ -121,8 +121,8 @@ static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, 
 }
 
 /*
-   KSPIDRSRunKernels_Private - Runs a kernel for each column at the same time, unless no kernel can make its next step. Columns remain
-   if the host must make or finish a step
+   KSPIDRSRunKernels_Private - Runs a kernel for each column at the same time, unless no kernel can make its next step. Columns
+   remain if the host must make or finish a step
 */
 PetscErrorCode KSPIDRSRunKernels_Private(KSP ksp, KSPIDRSColumns *cols)
 {

@@ -180,8 +180,8 @@ PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, const I
 
 /*
    KSPIDRSCollectUpTo_Private - Collects and reports projections until at most `inflight` are in flight, or the recurrence is
-   suspended. If the device stopped in one, which *stopped tells if it is not NULL, the recurrence returns to that step. An omega step
-   is repeated, because its t has been overwritten
+   suspended. If the device stopped in one, *stopped, which may be NULL, is set, and the recurrence returns to that step. An omega
+   step is repeated, because its t has been overwritten
 */
 PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, PetscInt inflight, PetscBool *stopped)
 {

@@ -290,7 +290,8 @@ PetscErrorCode KSPIDRSSetMaxRestarts_Private(KSP ksp, PetscInt n)
   and for tests that examine the iterate, such as the test of `SNESNEWTONTR`.
 
   Smoothing needs three more vectors, and about twelve more vector reads or writes per matvec. Its sums are part of the reductions
-  of the recurrence. A norm that rounding makes inaccurate is recomputed from its vector. On a GPU the host waits for the device in every iteration.
+  of the recurrence. A norm that rounding makes inaccurate is recomputed from its vector. On a GPU the host
+  waits for the device in every iteration.
 
 .seealso: [](ch_ksp), `KSPIDRS`
 @*/

@@ -347,8 +347,8 @@ PetscErrorCode KSPIDRSUpdateResidual_Private(KSP ksp, const KSPIDRSColumns *cols
 }
 
 /*
-   KSPIDRSReliableUpdate_Private - Makes a reliable update of columns at the beginning of a cycle whose r has fallen. The order keeps
-   KSPBuildSolution() right in MatMult()
+   KSPIDRSReliableUpdate_Private - Makes a reliable update of columns at the beginning of a cycle whose r has fallen. The order
+   keeps KSPBuildSolution() right in MatMult()
 */
 PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -373,7 +373,10 @@ PetscErrorCode KSPIDRSReliableUpdate_Private(KSP ksp, const KSPIDRSColumns *cols
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSFinishReplacement_Private - Finishes the replacement of r after its projection f = P^H r, and reports the norm of its iteration. A cycle begins */
+/*
+   KSPIDRSFinishReplacement_Private - Finishes the replacement of r after its projection f = P^H r, and reports the norm of its
+   iteration. A cycle begins
+*/
 PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *col, IDRSOutcome *outcome, PetscBool updated)
 {
   KSP_IDRS          *idrs     = (KSP_IDRS *)ksp->data;
@@ -401,7 +404,7 @@ PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *col, IDR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSContinueFrom_Private - Computes f = P^H r of an r that has been replaced, or begins again with a start if r was replaced in it */
+/* KSPIDRSContinueFrom_Private - Computes f = P^H r of an r that has been replaced; a start begins again */
 PetscErrorCode KSPIDRSContinueFrom_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSPIDRSColumns begin = {.count = 0}, replaced = {.count = 0};

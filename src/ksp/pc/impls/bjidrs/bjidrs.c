@@ -3,7 +3,6 @@
 
      y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by a separate IDR(s) solve: idrssystem.h
 */
-#include "bjidrs.h"
 #include "bjidrsimpl.h"
 #include <petscidrs/private/idrsdiagonal.h>
 #include <petscidrs/private/idrsfailure.h>
@@ -370,7 +369,7 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCBJACOBI`, `PCVPBJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`,
           `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetLocalBlocks()`, `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
 M*/
-PetscErrorCode PCCreate_BJIDRS(PC pc)
+PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC pc)
 {
   PC_BJIDRS *bjidrs;
 

@@ -27,7 +27,6 @@
    problems, Computing 56 (1996); N. Bell, S. Dalton and L.N. Olson, Exposing fine-grained parallelism in algebraic multigrid
    methods, SIAM J. Sci. Comput. 34 (2012)
 */
-#include "pattern.h"
 #include <petsc/private/matimpl.h>
 #include <petsc/private/pcgamgimpl.h>
 #include <petscidrs.h>
@@ -376,7 +375,7 @@ static PetscErrorCode PCGAMGPatternFree(void *data)
 
 .seealso: [](ch_ksp), `PCGAMG`, `PCGAMGSetType()`, `PCGAMGSetAggressiveLevels()`, `PCPOLY`, `KSPIDRS`, `KSPIDRSRegister()`
 M*/
-PetscErrorCode PCGAMGCreate_Pattern(PC pc)
+PETSC_INTERN PetscErrorCode PCGAMGCreate_Pattern(PC pc)
 {
   PC_GAMG       *gamg = PCGAMGGet(pc);
   PCGAMGPattern *pattern;

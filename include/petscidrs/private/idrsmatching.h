@@ -45,14 +45,15 @@ typedef struct _n_IDRSMatching {
 } *IDRSMatching;
 
 /*
-   Back ends. scale does IDRSMatchingScale() for x that is not y, or without places. update does IDRSMatchingUpdate() with the diagonal
-   block and the outer block, or NULL. fill computes the values of a block of A~ with a known pattern from the block of A and the
-   scalings of its columns
+   Back ends. scale does IDRSMatchingScale() for x that is not y. update does IDRSMatchingUpdate() with the diagonal block and the
+   outer block, or NULL. fill computes the values of a block of A~ with a known pattern from the block of A and the
+   scalings of its columns. reset frees the permutation
 */
 typedef struct {
   PetscErrorCode (*scale)(IDRSMatching, const PetscInt[], Vec, Vec, Vec);
   PetscErrorCode (*update)(IDRSMatching, Mat, Mat, PetscBool *);
   PetscErrorCode (*fill)(IDRSMatching, Mat, Vec, Mat);
+  PetscErrorCode (*reset)(IDRSMatching);
 } IDRSMatchingOps;
 
 /* matching.c */
@@ -63,7 +64,6 @@ PETSC_EXTERN PetscErrorCode IDRSMatchingDestroy(IDRSMatching *);
 PETSC_EXTERN PetscErrorCode IDRSMatchingView(IDRSMatching, PetscViewer);
 PETSC_EXTERN PetscErrorCode IDRSMatchingScale(IDRSMatching, const PetscInt[], Vec, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSMatchingGetMat(IDRSMatching, Mat, MatReuse, Mat *);
-PETSC_INTERN PetscErrorCode IDRSMatchingAgree_Private(IDRSMatching, double, PetscBool *);
 
 /* matchingrows.c */
 PETSC_EXTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, double, PetscInt[], double[], double[], PetscInt *);
@@ -71,5 +71,4 @@ PETSC_EXTERN void           IDRSMatchingClipRows(const IDRSRows *, double, doubl
 
 /* matchingcuda.cu, if CUDA is compiled in */
 PETSC_INTERN const IDRSMatchingOps IDRSMatchingBackEnds_CUDA;
-PETSC_INTERN PetscErrorCode        IDRSMatchingReset_CUDA(IDRSMatching);
 PETSC_INTERN PetscErrorCode        IDRSMatchingGetPlaces(IDRSMatching, const PetscInt **, const PetscInt **);

@@ -78,6 +78,7 @@ static PetscErrorCode IDRSMatchingUpdate_Host(IDRSMatching matching, Mat block, 
   PetscBool          changed = PETSC_TRUE;
   PetscInt           badrow;
   double            *left, *right, *before, largest = 0.0;
+  PetscReal          most;
   IDRSRows           rows;
 
   PetscFunctionBegin;
@@ -110,7 +111,10 @@ static PetscErrorCode IDRSMatchingUpdate_Host(IDRSMatching matching, Mat block, 
     }
   }
   PetscCall(IDRSRowsRestore(&rows));
-  PetscCall(IDRSMatchingAgree_Private(matching, largest, kept));
+  /* all processes keep the permutation, or none */
+  most = (PetscReal)largest;
+  IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)matching->left));
+  *kept = (PetscBool)(most <= MATCHING_KEEP);
   if (*kept) PetscCall(IDRSMatchingSetScalings_Host(matching, left, right));
   PetscCall(PetscFree3(left, right, before));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -157,9 +161,17 @@ static PetscErrorCode IDRSMatchingFill_Host(IDRSMatching matching, Mat from, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode IDRSMatchingReset_Host(IDRSMatching matching)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree2(matching->column, matching->row));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const IDRSMatchingOps IDRSMatchingBackEnds_Host = {.scale  = IDRSMatchingScale_Host,
                                                           .update = IDRSMatchingUpdate_Host,
-                                                          .fill   = IDRSMatchingFill_Host};
+                                                          .fill   = IDRSMatchingFill_Host,
+                                                          .reset  = IDRSMatchingReset_Host};
 
 /* Gets the back end for the memory of a matrix, which may be NULL, and of two vectors */
 static PetscErrorCode IDRSMatchingGetBackEnd(Mat A, Vec x, Vec y, const IDRSMatchingOps **ops)
@@ -295,17 +307,6 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscReal entries, IDRSMatching *newmat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatchingAgree_Private - Keeps the permutation, on all processes or none, if no scaled entry of a process is too large */
-PetscErrorCode IDRSMatchingAgree_Private(IDRSMatching matching, double largest, PetscBool *kept)
-{
-  PetscReal most = (PetscReal)largest;
-
-  PetscFunctionBegin;
-  IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)matching->left));
-  *kept = (PetscBool)(most <= MATCHING_KEEP);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    IDRSMatchingUpdate - Adapts the scalings to new values of the matrix
 
@@ -336,9 +337,9 @@ PetscErrorCode IDRSMatchingDestroy(IDRSMatching *matching)
   PetscFunctionBegin;
   if (!*matching) PetscFunctionReturn(PETSC_SUCCESS);
 #if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(IDRSMatchingReset_CUDA(*matching));
+  PetscCall((*IDRSMatchingBackEnds_CUDA.reset)(*matching));
 #endif
-  PetscCall(PetscFree2((*matching)->column, (*matching)->row));
+  PetscCall((*IDRSMatchingBackEnds_Host.reset)(*matching));
   PetscCall(VecDestroy(&(*matching)->left));
   PetscCall(VecDestroy(&(*matching)->right));
   PetscCall(VecDestroy(&(*matching)->permuted));

@@ -10,10 +10,10 @@
 #include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrsplace.h>
 
-/* What a sweep finds: the largest scaled entry, as the bits of a double, and whether a scaling has changed */
+/* Results of a sweep */
 typedef struct {
-  unsigned long long largest;
-  unsigned int       changed;
+  unsigned long long largest;  /* scaled entry, as the bits of a double */
+  unsigned int       changed;  /* a scaling has been lowered */
   unsigned int       infinite; /* of all sweeps: an entry outside of the diagonal block is not finite */
 } IDRSMatchingSweep;
 
@@ -52,8 +52,7 @@ PetscErrorCode IDRSMatchingGetPlaces(IDRSMatching matching, const PetscInt **col
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSMatchingReset_CUDA - Frees the copy of the permutation */
-PetscErrorCode IDRSMatchingReset_CUDA(IDRSMatching matching)
+static PetscErrorCode IDRSMatchingReset_CUDA(IDRSMatching matching)
 {
   PetscDeviceContext dctx;
 
@@ -185,6 +184,7 @@ static PetscErrorCode IDRSMatchingUpdate_CUDA(IDRSMatching matching, Mat block, 
   const PetscInt    *column, *row;
   const PetscScalar *old;
   double            *left, *right, *before, largest = 0.0;
+  PetscReal          most;
   IDRSMatchingSweep *ondevice, sweep = {0, 1, 0};
   PetscDeviceContext dctx;
   cudaStream_t       stream;
@@ -222,7 +222,10 @@ static PetscErrorCode IDRSMatchingUpdate_CUDA(IDRSMatching matching, Mat block, 
     memcpy(&largest, &sweep.largest, sizeof(largest));
     if (sweep.infinite) largest = (double)INFINITY;
   }
-  PetscCall(IDRSMatchingAgree_Private(matching, largest, kept));
+  /* all processes keep the permutation, or none */
+  most = (PetscReal)largest;
+  IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)matching->left));
+  *kept = (PetscBool)(most <= MATCHING_KEEP);
   if (*kept) PetscCall(IDRSMatchingSetScalings_CUDA(matching, left, right));
   PetscCall(PetscDeviceFree(dctx, ondevice));
   PetscCall(PetscDeviceFree(dctx, left));
@@ -294,5 +297,6 @@ const IDRSMatchingOps IDRSMatchingBackEnds_CUDA = {
   PetscDesignatedInitializer(scale, IDRSMatchingScale_CUDA),
   PetscDesignatedInitializer(update, IDRSMatchingUpdate_CUDA),
   PetscDesignatedInitializer(fill, IDRSMatchingFill_CUDA),
+  PetscDesignatedInitializer(reset, IDRSMatchingReset_CUDA),
 };
 // clang-format on

@@ -40,8 +40,8 @@ static PetscErrorCode PCMatchingCreateInner(PC pc)
 }
 
 /*
-   A failure of the inner preconditioner on some process fails the set-up on all of them. PCSOR would divide by a zero diagonal entry.
-   For PETSc this is not a failure but an error on the process that has the entry, for which the other processes would wait
+   A failure of the inner preconditioner on some process fails the set-up on all of them. PCSOR would divide by a zero diagonal
+   entry. For PETSc this is not a failure but an error on the process that has the entry, for which the other processes would wait
 */
 static PetscErrorCode PCMatchingReduceFailure(PC pc)
 {

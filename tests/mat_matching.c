@@ -1,5 +1,4 @@
-static char help[] = "Maximum product matchings: certificates, references in long double, structural ranks, ranges, new values,\n\
-bad input.\n\n";
+static char help[] = "Maximum product matchings: certificates, structural ranks, entries of any size, new values, bad input.\n\n";
 
 #include "systems.h"
 #include <float.h>
@@ -167,18 +166,17 @@ static void ProblemRandom(Problem *p, PetscInt n, PetscReal density, Kind kind, 
 
 /*
    Checks a matching of local rows by its certificate: a permutation, finite scalings, moduli of 1 in the matching and at most 1
-   elsewhere. Returns the sum of the logarithms of the matched moduli, and how many there are. The rounding errors of the logarithms
-   grow with the largest logarithm and the number of paths
+   elsewhere. So no other permutation has a larger product. Returns the number of matched entries. The rounding errors of the
+   logarithms grow with the largest logarithm and the number of paths
 */
 static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, const PetscInt column[], const double left[],
-                                       const double right[], long double *sum, PetscInt *matched)
+                                       const double right[], PetscInt *matched)
 {
   PetscInt   *count, wrong = 0, infinite = 0;
   long double most = 0.0, farthest = 0.0, size = 1.0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscCalloc1(rows->n, &count));
-  *sum     = 0.0;
   *matched = 0;
   for (PetscInt i = 0; i < rows->n; i++) {
     if (column[i] < 0 || column[i] >= rows->n || count[column[i]]++) wrong++;
@@ -194,7 +192,6 @@ static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, 
       most = PetscMax(most, scaled);
       if (column[i] != rows->j[k]) continue;
       farthest = PetscMax(farthest, fabsl(scaled));
-      *sum += a;
       (*matched)++;
     }
   }
@@ -240,14 +237,14 @@ static PetscErrorCode KuhnRank(const IDRSRows *rows, PetscInt *rank)
 }
 
 /* The matching of a problem, with its certificate and rank */
-static PetscErrorCode CheckProblem(const char what[], Problem *p, long double *sum)
+static PetscErrorCode CheckProblem(const char what[], Problem *p)
 {
   const IDRSRows rows = {.n = p->n, .i = p->i, .j = p->j, .a = p->a};
   PetscInt       matched, rank;
 
   PetscFunctionBeginUser;
   PetscCall(IDRSMatchRows(&rows, PETSC_INFINITY, p->column, p->left, p->right, &p->rank));
-  PetscCall(CheckCertificate(what, &rows, p->column, p->left, p->right, sum, &matched));
+  PetscCall(CheckCertificate(what, &rows, p->column, p->left, p->right, &matched));
   PetscCall(KuhnRank(&rows, &rank));
   PetscCall(ComplainIf(p->rank != rank || matched != rank,
                        "%s: rank %" INT ", not %" INT "; %" INT " rows have an entry in their column", what, p->rank, rank,
@@ -255,102 +252,30 @@ static PetscErrorCode CheckProblem(const char what[], Problem *p, long double *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest product of moduli of all permutations, by all sets of columns for the first rows; -infinity if there is none */
-static long double BestOfAll(const Problem *p)
-{
-  static long double best[1 << 10];
-  const PetscInt     sets = 1 << p->n;
-
-  best[0] = 0.0L;
-  for (PetscInt set = 1; set < sets; set++) {
-    PetscInt row = -1;
-
-    for (PetscInt j = 0; j < p->n; j++) row += set >> j & 1;
-    best[set] = -INFINITY;
-    for (PetscInt k = p->i[row]; k < p->i[row + 1]; k++) {
-      if (set >> p->j[k] & 1) best[set] = PetscMax(best[set], best[set ^ (1 << p->j[k])] + LogModulus(p->a[k]));
-    }
-  }
-  return best[sets - 1];
-}
-
-/*
-   Random matrices: of up to 10 rows against all permutations; of up to 60 rows, and with singular patterns, by their certificates,
-   whose scalings prove that no permutation has a larger product
-*/
+/* Random matrices of up to 60 rows, and singular patterns */
 static PetscErrorCode TestReferences(void)
 {
-  static const char *const sets[]    = {"few rows against all permutations", "up to 60 rows by certificates", "singular patterns"};
-  const PetscInt           numbers[] = {14000, 700, 7000};
-  Problem                 *p         = &problem;
-  PetscInt                 permutation[60], deficient = 0;
-  long double              sum, best;
+  Problem *p = &problem;
+  PetscInt permutation[60], deficient = 0;
 
   PetscFunctionBeginUser;
-  for (PetscInt set = 0; set < 3; set++) {
-    seed = 1 + (uint64_t)set;
-    for (PetscInt l = 0; l < numbers[set]; l++) {
-      const Kind      kind = (Kind)(l % KINDS);
-      const PetscInt  n = set == 0 ? RandomInt(l % 100 ? 8 : 11) : set == 1 ? 8 + RandomInt(53) : 1 + RandomInt(l % 10 ? 12 : 40);
-      const PetscReal density = set == 0 ? RandomReal(0.1, 1.0) : set == 1 ? RandomReal(0.02, 0.3) : RandomReal(0.0, 3.0 / n);
+  for (PetscInt singular = 0; singular < 2; singular++) {
+    seed = 1 + (uint64_t)singular;
+    for (PetscInt l = 0; l < 7000; l++) {
+      const Kind      kind    = (Kind)(l % KINDS);
+      const PetscInt  n       = 1 + RandomInt(l % 10 ? 12 : 60);
+      const PetscReal density = singular ? RandomReal(0.0, 3.0 / n) : RandomReal(0.02, l % 10 ? 1.0 : 0.3);
       char            what[128];
 
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, case %" INT, kinds[kind], n, l));
       RandomPermutation(n, permutation);
-      ProblemRandom(p, n, density, kind, set < 2 && l % 3 ? permutation : NULL, set == 2 && l % 2 ? 0.2 : 0.0);
-      PetscCall(CheckProblem(what, p, &sum));
-      if (set == 2) deficient += p->rank < n;
-      if (set) continue;
-      best = BestOfAll(p);
-      PetscCall(ComplainIf((p->rank == n) != (best > -INFINITY), "%s: rank %" INT ", best product exp(%Lg)", what, p->rank, best));
-      if (p->rank == n)
-        PetscCall(ComplainIf(!(fabsl(sum - best) <= 1e-12L * (1.0L + (long double)n * (kind >= RANGE ? 700.0L : 1.0L))),
-                             "%s: the product is exp(%.18Lg), the best one is exp(%.18Lg)", what, sum, best));
+      ProblemRandom(p, n, density, kind, !singular && l % 3 ? permutation : NULL, singular && l % 2 ? 0.2 : 0.0);
+      PetscCall(CheckProblem(what, p));
+      deficient += singular && p->rank < n;
     }
-    if (set == 2) PetscCall(ComplainIf(2 * deficient < numbers[2], "only %" INT " patterns are singular", deficient));
-    PetscCall(Verdict(sets[set]));
+    if (singular) PetscCall(ComplainIf(deficient < 3500, "only %" INT " patterns are singular", deficient));
+    PetscCall(Verdict(singular ? "singular patterns" : "up to 60 rows by certificates"));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The optimum is unique: it is found for any scaling of rows and columns. Without moves it is the identity */
-static PetscErrorCode TestUnique(void)
-{
-  Problem    *p = &problem;
-  PetscInt    permutation[100];
-  PetscReal   rowscale, scale[100];
-  long double sum;
-
-  PetscFunctionBeginUser;
-  seed = 5;
-  for (PetscInt l = 0; l < 600; l++) {
-    const PetscInt  n        = 1 + RandomInt(l % 10 ? 40 : 100);
-    const PetscReal exponent = l % 2 ? 0.5 * MaxExponent() : 0.0, density = RandomReal(0.0, l % 4 ? 0.1 : 0.9),
-                    large = l % 5 ? 0.9 : 1.0 - 1e-4;
-    PetscInt wrong        = 0;
-    char     what[64];
-
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " rows, case %" INT, n, l));
-    RandomPermutation(n, permutation);
-    for (PetscInt j = 0; j < n; j++) {
-      scale[j] = PetscPowReal(10.0, RandomReal(-exponent, exponent));
-      if (l % 3 == 0) permutation[j] = j;
-    }
-    ProblemClear(p);
-    for (PetscInt i = 0; i < n; i++) {
-      rowscale = PetscPowReal(10.0, RandomReal(-exponent, exponent));
-      for (PetscInt j = 0; j < n; j++) {
-        if (permutation[i] == j) ProblemEntry(p, j, RandomSign(rowscale * scale[j]));
-        else if (RandomReal(0.0, 1.0) < density)
-          ProblemEntry(p, j, RandomSign(large * rowscale * scale[j] * (l % 7 ? RandomReal(0.0, 1.0) : 1.0)));
-      }
-      ProblemRow(p);
-    }
-    PetscCall(CheckProblem(what, p, &sum));
-    for (PetscInt i = 0; i < n; i++) wrong += p->column[i] != permutation[i];
-    PetscCall(ComplainIf(wrong, "%s: %" INT " rows are not in the column of the only optimum", what, wrong));
-  }
-  PetscCall(Verdict("a unique optimum"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -360,10 +285,7 @@ static PetscErrorCode TestUnique(void)
 */
 typedef enum {
   DOMINANT,   /* diagonally dominant rows, with equal entries off the diagonal */
-  NO_TIP,     /* a full row and column, without an entry at their intersection */
-  SADDLE,     /* a tridiagonal block, and constraints of two variables */
   PATH,       /* the start matches the diagonal; the last row has the first column only, and shifts all others */
-  BACKWARDS,  /* no path before the last one contains the first row */
   HESSENBERG, /* large entries above the diagonal; the last row has none */
   CHAIN,      /* scalings outside the range of numbers: ratios of 1e20 */
   SHARING,    /* a third of the rows share a few columns */
@@ -371,16 +293,12 @@ typedef enum {
   ALL_ZERO, /* explicit zeros alone */
   STRUCTURES
 } Structure;
-static const char *const structures[] = {"diagonally dominant", "arrow without a tip",
-                                         "saddle point",        "a path",
-                                         "backwards",           "Hessenberg",
-                                         "growing scalings",    "rows that share columns",
-                                         "no entries",          "explicit zeros"};
+static const char *const structures[] = {"diagonally dominant",     "a path",     "Hessenberg",    "growing scalings",
+                                         "rows that share columns", "no entries", "explicit zeros"};
 
 static PetscInt StructureRow(Structure structure, PetscInt i, PetscInt n, Problem *p)
 {
-  const PetscInt m        = 2 * n / 3;
-  PetscInt       expected = -1;
+  PetscInt expected = -1;
 
   switch (structure) {
   case DOMINANT:
@@ -388,25 +306,10 @@ static PetscInt StructureRow(Structure structure, PetscInt i, PetscInt n, Proble
       ProblemEntry(p, j, i == j ? 4.0 + (PetscReal)(i % 11) : -1.0);
     expected = i;
     break;
-  case NO_TIP:
-    for (PetscInt j = 1; !i && j < n; j++) ProblemEntry(p, j, 1.0 + (PetscReal)(j % 5));
-    if (i) ProblemEntry(p, 0, 2.0);
-    if (i) ProblemEntry(p, i, 1.0 + (PetscReal)(i % 3));
-    break;
-  case SADDLE:
-    for (PetscInt j = PetscMax(i - 1, 0); i < m && j < PetscMin(i + 2, m); j++) ProblemEntry(p, j, i == j ? 2.0 : -1.0);
-    if (i < m) ProblemEntry(p, m + i / 2, 1.0);
-    for (PetscInt k = 0; i >= m && k < 2; k++) ProblemEntry(p, 2 * (i - m) + k, 1.0);
-    if (i >= m) ProblemEntry(p, i, 0.0);
-    break;
   case PATH:
     if (i < n - 1) ProblemEntry(p, i, 1.0 + (PetscReal)(i % 7));
     ProblemEntry(p, (i + 1) % n, i < n - 1 ? 0.5 : 1.0);
     expected = (i + 1) % n;
-    break;
-  case BACKWARDS:
-    ProblemEntry(p, i ? i - 1 : n - 1, 1.0);
-    if (i) ProblemEntry(p, i, 3.0);
     break;
   case HESSENBERG:
     for (PetscInt j = PetscMax(i - 4, 0); j < PetscMin(i + 2, n); j++) ProblemEntry(p, j, j == i + 1 ? 8.0 : j == i ? 0.0 : 1.0);
@@ -432,7 +335,6 @@ static PetscErrorCode TestStructures(void)
   const PetscInt n = MOST_ROWS;
   PetscInt       expected[MOST_ROWS];
   Problem       *p = &problem;
-  long double    sum;
 
   PetscFunctionBeginUser;
   for (PetscInt structure = 0; structure < STRUCTURES; structure++) {
@@ -440,7 +342,7 @@ static PetscErrorCode TestStructures(void)
 
     ProblemClear(p);
     for (PetscInt i = 0; i < n; i++) expected[i] = StructureRow((Structure)structure, i, n, p);
-    PetscCall(CheckProblem(structures[structure], p, &sum));
+    PetscCall(CheckProblem(structures[structure], p));
     for (PetscInt i = 0; i < n; i++) wrong += expected[i] >= 0 && p->column[i] != expected[i];
     PetscCall(ComplainIf(wrong || (structure < SHARING && p->rank != n), "%s: rank %" INT ", %" INT " rows are in another column",
                          structures[structure], p->rank, wrong));
@@ -514,63 +416,6 @@ typedef struct {
   PetscInt rank;
 } Matched;
 
-/* Creates P Dr A Dc with functions of PETSc */
-static PetscErrorCode MatCreatePermuted(Mat A, const Matched *m, Mat *T)
-{
-  Mat      S;
-  PetscInt n, begin;
-  IS       identity;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetLocalSize(A, &n, NULL));
-  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
-  PetscCall(MatDiagonalScale(S, m->left, m->right));
-  PetscCall(ISCreateStride(PetscObjectComm((PetscObject)A), n, begin, 1, &identity));
-  PetscCall(ISSetPermutation(identity));
-  PetscCall(MatPermute(S, m->rows, identity, T));
-  PetscCall(DestroyAll(&identity, &S));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Checks that two matrices have the same entries up to the tolerance, and the same pattern, except that B has a zero in each place
-   of the diagonal where T has no entry
-*/
-static PetscErrorCode CompareMats(const char what[], Mat T, Mat B, PetscReal tolerance)
-{
-  PetscInt begin, end, wrong = 0, pattern = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetOwnershipRange(T, &begin, &end));
-  for (PetscInt i = begin; i < end; i++) {
-    PetscInt           nt, nb, k = 0;
-    const PetscInt    *jt, *jb;
-    const PetscScalar *t, *b;
-    PetscBool          diagonal = PETSC_FALSE;
-
-    PetscCall(MatGetRow(T, i, &nt, &jt, &t));
-    PetscCall(MatGetRow(B, i, &nb, &jb, &b));
-    for (PetscInt l = 0; l < nb; l++) {
-      const PetscBool both = (PetscBool)(k < nt && jt[k] == jb[l]);
-
-      if (jb[l] == i) diagonal = PETSC_TRUE;
-      if (!both && (jb[l] != i || b[l] != 0.0)) pattern++;
-      /* they may be equal because the product of an outside entry and its scalings is infinite */
-      if (both && t[k] != b[l] &&
-          !(PetscAbsScalar(t[k] - b[l]) <= tolerance * PETSC_MACHINE_EPSILON * PetscAbsScalar(t[k]) + LEAST))
-        wrong++;
-      if (both) k++;
-    }
-    if (k < nt || !diagonal) pattern++;
-    PetscCall(MatRestoreRow(B, i, &nb, &jb, &b));
-    PetscCall(MatRestoreRow(T, i, &nt, &jt, &t));
-  }
-  PetscCall(ComplainIf(pattern, "%s: %" INT " differences of the patterns", what, pattern));
-  PetscCall(ComplainIf(wrong, "%s: %" INT " entries are different", what, wrong));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Computes the largest modulus in the diagonal block, and the largest distance of a nonzero diagonal entry from modulus 1 */
 static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscInt *ones)
 {
@@ -639,71 +484,49 @@ static PetscErrorCode CheckScale(const char what[], IDRSMatching matching)
 }
 
 /*
-   Checks MatGetMatching() of A by its certificate, and the matrix that this library permutes against PETSc's. If diagonal blocks
-   have no entry above 1 and matched entries of modulus 1, no matching has a larger product
+   Checks the matching of A, and A~, by their certificate: if diagonal blocks have no entry above 1 and matched entries of modulus 1,
+   no matching has a larger product
 */
 static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
 {
   Matched         m;
-  Vec             factors;
-  PetscInt        kuhn, sum, begin, n, moved = 0, ones;
+  PetscInt        kuhn, sum, begin, n, ones, wrong = 0;
   const PetscInt *row;
   PetscReal       most, off;
-  Mat             block, other, T, B;
+  Mat             block, B;
   IDRSRows        r;
   IDRSMatching    matching;
-  PetscBool       permutation, same;
+  PetscBool       permutation, same[3];
 
   PetscFunctionBeginUser;
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(MatGetMatching(A, &m.rows, &m.left, &m.right, &m.rank));
+  PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
   PetscCall(ISGetIndices(m.rows, &row));
-  for (PetscInt i = 0; i < n; i++) moved += row[i] - begin != i;
+  for (PetscInt i = 0; i < n; i++) wrong += matching->column[row[i] - begin] != i;
   PetscCall(ISRestoreIndices(m.rows, &row));
   PetscCall(ISPermutation(m.rows, &permutation));
-  PetscCall(ComplainIf(!permutation, "%s: the index set is not marked as a permutation", what));
-  for (PetscInt l = 0; n && l < 2; l++) {
-    const PetscScalar *a;
-
-    PetscCall(VecGetArrayRead(l ? m.right : m.left, &a));
-    for (PetscInt i = 0; i < n; i++)
-      PetscCall(ComplainIf(!(PetscRealPart(a[i]) > 0.0) || PetscImaginaryPart(a[i]) != 0.0 || PetscIsInfOrNanScalar(a[i]),
-                           "%s: scaling %" INT " of %s is %g", what, begin + i, l ? "columns" : "rows",
-                           (double)PetscRealPart(a[i])));
-    PetscCall(VecRestoreArrayRead(l ? m.right : m.left, &a));
-  }
+  PetscCall(ComplainIf(wrong || !permutation, "%s: %" INT " rows are wrong, or it is not marked as a permutation", what, wrong));
+  PetscCall(VecEqual(m.left, matching->left, &same[0]));
+  PetscCall(VecEqual(m.right, matching->right, &same[1]));
+  PetscCall(ComplainIf(!same[0] || !same[1] || (n && !(matching->range[0] > 0.0 && matching->range[1] <= PETSC_MAX_REAL)),
+                       "%s: other scalings, or from %g to %g", what, (double)matching->range[0], (double)matching->range[1]));
   PetscCall(MatGetDiagonalBlock(A, &block));
   PetscCall(IDRSRowsGet(block, &r));
   PetscCall(KuhnRank(&r, &kuhn));
   PetscCall(IDRSRowsRestore(&r));
   IDRSCallAllreduce(&kuhn, &sum, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
   PetscCall(ComplainIf(sum != m.rank || (regular && kuhn != n), "%s: rank %" INT ", not %" INT, what, m.rank, sum));
-  /* the permuted and scaled matrix */
-  PetscCall(MatCreatePermuted(A, &m, &T));
-  PetscCall(MeasureMat(T, &most, &off, &ones));
+  PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, ((PetscObject)A)->type_name, &same[2]));
+  PetscCall(ComplainIf(!same[2], "%s: type %s becomes %s", what, ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
+  PetscCall(MeasureMat(B, &most, &off, &ones));
   PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn,
                        "%s: entries up to 1%+g, %" INT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0), ones,
                        (double)off));
-  PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
-  IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
-  PetscCall(ComplainIf(matching->rank != m.rank || matching->badrow != -1 || matching->moved != moved,
-                       "%s: another rank, or %" INT " rows are moved, not %" INT, what, matching->moved, moved));
-  PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
-  PetscCall(PetscObjectTypeCompare((PetscObject)B, ((PetscObject)A)->type_name, &same));
-  PetscCall(ComplainIf(!same, "%s: type %s becomes %s", what, ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
-  PetscCall(CompareMats(what, T, B, 4.0));
-  PetscCall(MatDestroy(&T));
   PetscCall(CheckScale(what, matching));
-  /* other values, the same pattern */
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &other));
-  PetscCall(VecDuplicate(m.left, &factors));
-  PetscCall(VecSetGeneral(factors, 0.7));
-  PetscCall(MatDiagonalScale(other, factors, NULL));
-  PetscCall(MatCreatePermuted(other, &m, &T));
-  PetscCall(IDRSMatchingGetMat(matching, other, MAT_REUSE_MATRIX, &B));
-  PetscCall(CompareMats(what, T, B, 4.0));
-  PetscCall(DestroyAll(&T, &B, &other, &factors, &m.rows, &m.left, &m.right));
+  PetscCall(DestroyAll(&B, &m.rows, &m.left, &m.right));
   PetscCall(IDRSMatchingDestroy(&matching));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -764,32 +587,28 @@ static PetscErrorCode TestClipped(void)
   PetscFunctionBeginUser;
   for (PetscInt l = 0; l < 72; l++) {
     const Choice choice = {LAYOUT_EVEN, 4 + 20 * (l % 3), 0.3, l % 2 ? RANGE : EXTREMES, (PetscBool)(l % 4 < 2), 0.0, 1000 + l};
-    Matched      m;
-    PetscReal    least[2], largest[2], most, off;
+    IDRSMatching matching;
+    PetscReal    most, off;
     PetscInt     ones;
-    Mat          A, T;
+    Mat          A, B;
 
     if (l < 60) PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
     else
       PetscCall(MatCreateChain(PetscPowReal(10.0, (l % 2 ? 1.0 : -1.0) * MaxExponent() * (PetscReal)(1 + l % 3) / 4.0),
                                3 + 7 * (l % 4), &A));
-    PetscCall(MatGetMatching(A, &m.rows, &m.left, &m.right, &m.rank));
-    for (PetscInt k = 0; k < 2; k++) {
-      PetscCall(VecMin(k ? m.right : m.left, NULL, &least[k]));
-      PetscCall(VecMax(k ? m.right : m.left, NULL, &largest[k]));
-      PetscCall(ComplainIf(!(least[k] > 0.0 && largest[k] <= PETSC_MAX_REAL), "case %" INT ": scalings from %g to %g", l,
-                           (double)least[k], (double)largest[k]));
-    }
-    PetscCall(MatCreatePermuted(A, &m, &T));
-    PetscCall(MeasureMat(T, &most, &off, &ones));
-    if (PetscMax(largest[0], largest[1]) >= limit || PetscMin(least[0], least[1]) <= 1.0 / limit) {
+    PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
+    PetscCall(ComplainIf(!(matching->range[0] > 0.0 && matching->range[1] <= PETSC_MAX_REAL),
+                         "case %" INT ": scalings from %g to %g", l, (double)matching->range[0], (double)matching->range[1]));
+    PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MeasureMat(B, &most, &off, &ones));
+    if (matching->range[1] >= limit || matching->range[0] <= 1.0 / limit) {
       clipped++;
       off = 0.0;
     }
     PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING),
                          "case %" INT ": entries up to %g, diagonal entries of modulus 1%+g", l, (double)most, (double)off));
-    PetscCall(DestroyAll(&T, &A));
-    PetscCall(DestroyAll(&m.rows, &m.left, &m.right));
+    PetscCall(DestroyAll(&B, &A));
+    PetscCall(IDRSMatchingDestroy(&matching));
   }
   PetscCall(ComplainIf(!clipped || clipped == 72, "%" INT " of 72 matrices have scalings that a number cannot hold", clipped));
   PetscCall(Verdict("entries of any size"));
@@ -846,43 +665,27 @@ static PetscErrorCode TestNotFinite(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Other types, rectangular, and not assembled; then a good matrix */
 static PetscErrorCode TestBadInput(void)
 {
-  const Choice choice = {LAYOUT_EVEN, 24, 0.2, UNIFORM, PETSC_TRUE, 1.0, 5000};
-  PetscMPIInt  rank, size;
-  Mat          A, S;
-  Matched      m;
+  const char *const errors[] = {"type aij", "layouts", "assembled"};
+  Mat               S;
+  Matched           m;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-  /* other types; rectangular; square, with other local columns; not assembled, without and with a set-up */
-  for (PetscInt l = 0; l < 6; l++) {
-    if (l == 3 && size == 1) continue;
-    if (l == 0) PetscCall(MatConvert(A, MATBAIJ, MAT_INITIAL_MATRIX, &S));
-    else if (l == 1) PetscCall(ShellCreate(A, PassMult, A, &S));
-    else {
-      const PetscInt columns[] = {4, rank == 0 ? 4 : rank == size - 1 ? 2 : 3, 3, 3};
-
-      PetscCall(MatCreate(PETSC_COMM_WORLD, &S));
-      PetscCall(MatSetSizes(S, 3, columns[l - 2], PETSC_DETERMINE, PETSC_DETERMINE));
-      PetscCall(MatSetType(S, MATAIJ));
-      if (l != 4) PetscCall(MatSetUp(S));
-      if (l < 4) PetscCall(MatAssemble(S));
-    }
-    CheckRefused(MatGetMatching(S, &m.rows, &m.left, &m.right, &m.rank), "MatGetMatching",
-                 l < 2   ? "type aij"
-                 : l < 4 ? "layouts"
-                         : "assembled");
-    if (l == 5) {
-      PetscCall(MatSetValue(S, 3 * rank, 3 * rank, 1.0, INSERT_VALUES));
+  for (PetscInt l = 0; l < 3; l++) {
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &S));
+    PetscCall(MatSetSizes(S, 3, l == 1 ? 4 : 3, PETSC_DETERMINE, PETSC_DETERMINE));
+    PetscCall(MatSetType(S, l ? MATAIJ : MATBAIJ));
+    PetscCall(MatSetUp(S));
+    if (l < 2) PetscCall(MatAssemble(S));
+    CheckRefused(MatGetMatching(S, &m.rows, &m.left, &m.right, &m.rank), "MatGetMatching", errors[l]);
+    if (l == 2) {
       PetscCall(MatAssemble(S));
       PetscCall(CheckMat("assembled after an error", S, PETSC_FALSE));
     }
     PetscCall(MatDestroy(&S));
   }
-  PetscCall(MatDestroy(&A));
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1075,7 +878,6 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestReferences());
-  PetscCall(TestUnique());
   PetscCall(TestStructures());
   PetscCall(TestMats());
   PetscCall(TestClipped());

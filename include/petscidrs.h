@@ -138,7 +138,6 @@ PETSC_EXTERN PetscErrorCode PCPolyGetScaling(PC, PCPolyScaling *, PCPolyScaling 
 PETSC_EXTERN PetscErrorCode PCPolyGetResidual(PC, PetscReal *, PetscReal *);
 
 PETSC_EXTERN PetscErrorCode PCBJIDRSSetLocalBlocks(PC, PetscInt, const PetscInt[]);
-PETSC_EXTERN PetscErrorCode PCBJIDRSGetLocalBlocks(PC, PetscInt *, const PetscInt *[]);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetKSP(PC, KSP *);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetResults(PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[],
                                                const PetscReal *[]);
@@ -183,6 +182,7 @@ PETSCIDRS_GONE(KSPIDRSGetShadowSeed, KSP, "KSPView()");
 PETSCIDRS_GONE(KSPIDRSGetSmoothing, KSP, "KSPView()");
 PETSCIDRS_GONE(KSPIDRSGetUpdateTolerance, KSP, "KSPView()");
 PETSCIDRS_GONE(KSPIDRSGetWidth, KSP, "KSPView()");
+PETSCIDRS_GONE(PCBJIDRSGetLocalBlocks, PC, "PCView()");
 PETSCIDRS_GONE(PCPolySetRootsType, PC, "the option -pc_poly_roots");
 PETSCIDRS_GONE(PCPolySetSeed, PC, "the option -pc_poly_seed");
 PETSCIDRS_GONE(PCPolySetPrecision, PC, "the option -pc_poly_precision");

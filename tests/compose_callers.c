@@ -1,9 +1,7 @@
-static char help[] = "Small systems that other solvers pass to KSPIDRS: blocks, subdomains, coarse levels of multigrid, Newton\n\
-steps and time steps. On a GPU the automatic choice is a kernel that makes many iterations; elsewhere the\n\
-solver runs step by step.\n\n";
+static char help[] = "Small systems that other solvers pass to KSPIDRS: blocks, subdomains and coarse levels of multigrid.\n\
+On a GPU the automatic choice is a kernel that makes many iterations; elsewhere the solver runs step by step.\n\n";
 
 #include "systems.h"
-#include <petscts.h>
 
 #define ROWS (LINE * LINE)
 
@@ -75,9 +73,6 @@ static PetscErrorCode TestParts(void)
     /* clang-format off */
     {"a block for each process", BLOCKS "-sub_pc_type jacobi", 1, 1},
     {"blocks", BLOCKS "-pc_bjacobi_local_blocks 3 -sub_pc_type none", 3, 3},
-    {"blocks without a test",
-     BLOCKS "-pc_bjacobi_local_blocks 3 -sub_pc_type jacobi -sub_ksp_norm_type none -sub_ksp_convergence_test skip "
-     "-sub_ksp_max_it 20", 3, 3},
     {"domains",
      "-ksp_type fgmres -pc_type asm -pc_asm_local_blocks 2 -pc_asm_overlap 2 -sub_ksp_type idrs -sub_ksp_rtol 0.01 "
      "-sub_pc_type jacobi -mat_partitioning_type current", 2, 2},
@@ -121,8 +116,6 @@ static PetscErrorCode TestGrids(void)
   const Caller callers[] = {
     /* clang-format off */
     {"coarse level", LEVELS "-mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 0.01 -mg_coarse_pc_type jacobi", 1, 0},
-    {"coarse level, Galerkin", LEVELS "-pc_mg_galerkin both -mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 0.01 "
-     "-mg_coarse_pc_type none", 1, 0},
     {"smoothers",
      "-ksp_type fgmres -pc_type mg -pc_mg_levels 3 -mg_levels_ksp_type idrs -mg_levels_ksp_idrs_s 2 "
      "-mg_levels_ksp_max_it 4 -mg_levels_pc_type jacobi -mg_coarse_ksp_type idrs -mg_coarse_pc_type jacobi", 3, 0},
@@ -154,112 +147,7 @@ static PetscErrorCode TestGrids(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* u' = -A u + u - u^3 */
-static PetscErrorCode FormRates(TS ts, PetscReal t, Vec u, Vec rates, void *ctx)
-{
-  Vec cube;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(u, &cube));
-  PetscCall(VecPointwiseMult(cube, u, u));
-  PetscCall(VecPointwiseMult(cube, cube, u));
-  PetscCall(MatMult((Mat)ctx, u, rates));
-  PetscCall(VecAYPX(rates, -1.0, u));
-  PetscCall(VecAXPY(rates, -1.0, cube));
-  PetscCall(VecDestroy(&cube));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode FormJacobian(TS ts, PetscReal t, Vec u, Mat J, Mat P, void *ctx)
-{
-  Vec slope;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(u, &slope));
-  PetscCall(VecPointwiseMult(slope, u, u));
-  PetscCall(VecScale(slope, -3.0));
-  PetscCall(VecShift(slope, 1.0));
-  PetscCall(MatCopy((Mat)ctx, P, SAME_NONZERO_PATTERN));
-  PetscCall(MatScale(P, -1.0));
-  PetscCall(MatDiagonalSet(P, slope, ADD_VALUES));
-  PetscCall(VecDestroy(&slope));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Makes some time steps, each of which is a Newton iteration with linear systems; u is the solution */
-static PetscErrorCode Steps(const Caller *caller, Mat A, PetscBool check, Vec u)
-{
-  PetscOptions       options;
-  TSConvergedReason  reason;
-  KSPConvergedReason linear;
-  TS                 ts;
-  SNES               snes;
-  KSP                ksp;
-  Mat                J;
-
-  PetscFunctionBeginUser;
-  PetscCall(OptionsPush(caller->options, &options));
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &J));
-  PetscCall(TSCreate(PETSC_COMM_WORLD, &ts));
-  PetscCall(TSSetProblemType(ts, TS_NONLINEAR));
-  PetscCall(TSSetType(ts, TSBEULER));
-  PetscCall(TSSetRHSFunction(ts, NULL, FormRates, A));
-  PetscCall(TSSetRHSJacobian(ts, J, J, FormJacobian, A));
-  PetscCall(TSSetTimeStep(ts, 0.2));
-  PetscCall(TSSetMaxSteps(ts, 4));
-  PetscCall(TSSetMaxTime(ts, 10.0));
-  PetscCall(TSSetExactFinalTime(ts, TS_EXACTFINALTIME_STEPOVER));
-  PetscCall(TSGetSNES(ts, &snes));
-  PetscCall(SNESGetKSP(snes, &ksp));
-  PetscCall(SNESSetTolerances(snes, 0.0, rtol, 0.0, 50, 10000));
-  PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, 500));
-  PetscCall(TSSetFromOptions(ts));
-  PetscCall(VecSetGeneral(u, 0.3));
-  PetscCall(TSSolve(ts, u));
-  PetscCall(TSGetConvergedReason(ts, &reason));
-  PetscCall(KSPGetConvergedReason(ksp, &linear));
-  PetscCall(
-    ComplainIf(reason <= 0 || linear <= 0, "%s: %s, %s", caller->name, TSConvergedReasons[reason], KSPConvergedReasons[linear]));
-  if (check) PetscCall(CheckRuns(caller, ksp));
-  PetscCall(DestroyAll(&ts, &J));
-  PetscCall(OptionsPop(&options));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Linear systems of the Newton iterations in time steps */
-static PetscErrorCode TestSteps(void)
-{
-  const Caller other     = {"gmres", "-ksp_type gmres -pc_type jacobi", 0, 0};
-  const Caller callers[] = {
-    /* clang-format off */
-    {"time steps", "-ksp_type idrs -pc_type jacobi", 1, 0},
-    {"time steps without a preconditioner", "-ksp_type idrs -pc_type none", 1, 0},
-    {"tolerances of Eisenstat-Walker", "-ksp_type idrs -pc_type jacobi -snes_ksp_ew", 1, 0},
-    {"monitors", "-ksp_type idrs -pc_type jacobi -ksp_monitor ascii:/dev/null -snes_monitor ascii:/dev/null", 1, 0},
-    {"time steps in blocks", "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_pc_type jacobi", 1, 1},
-    /* clang-format on */
-  };
-  Mat       A;
-  Vec       u, v;
-  PetscReal norm, difference;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
-  PetscCall(MatCreateVecs(A, &u, &v));
-  PetscCall(Steps(&other, A, PETSC_FALSE, v));
-  PetscCall(VecNorm(v, NORM_2, &norm));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(callers); i++) {
-    PetscCall(Steps(&callers[i], A, PETSC_TRUE, u));
-    PetscCall(VecAXPY(u, -1.0, v));
-    PetscCall(VecNorm(u, NORM_2, &difference));
-    PetscCall(ComplainIf(!(difference <= 100.0 * rtol * norm), "%s: a solution that differs by %g of %g from that with gmres",
-                         callers[i].name, (double)difference, (double)norm));
-  }
-  PetscCall(DestroyAll(&v, &u, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-RUN_TESTS({TestParts, NULL}, {TestLongRows, NULL}, {TestGrids, "multigrid"}, {TestSteps, "steps"})
+RUN_TESTS({TestParts, NULL}, {TestLongRows, NULL}, {TestGrids, "multigrid"})
 
 /*TEST
 

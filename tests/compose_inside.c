@@ -22,39 +22,6 @@ static PetscErrorCode Before(KSP ksp, Vec b, Vec x, void *ctx)
   return PETSC_SUCCESS;
 }
 
-/* F(x) = A x */
-static PetscErrorCode Product(void *ctx, Vec x, Vec y)
-{
-  PetscFunctionBeginUser;
-  PetscCall(MatMult((Mat)ctx, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Creates an operator of type MATMFFD that approximates A by differences, with vectors of the same type. It reads its options at
-   the first product, and -mat_type must not apply to it
-*/
-static PetscErrorCode DifferencesCreate(Mat A, Mat *M)
-{
-  PetscInt n;
-  VecType  type;
-  Vec      base;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetLocalSize(A, &n, NULL));
-  PetscCall(MatCreateVecs(A, &base, NULL));
-  PetscCall(VecSet(base, 0.0));
-  PetscCall(MatCreateMFFD(PETSC_COMM_WORLD, n, n, PETSC_DETERMINE, PETSC_DETERMINE, M));
-  PetscCall(MatGetVecType(A, &type));
-  PetscCall(MatSetOptionsPrefix(*M, "differences_"));
-  PetscCall(MatSetVecType(*M, type));
-  PetscCall(MatMFFDSetFunction(*M, Product, A));
-  PetscCall(MatMFFDSetBase(*M, base, NULL));
-  PetscCall(MatSetUp(*M));
-  PetscCall(VecDestroy(&base));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Checks the smallest, median and largest number of iterations, and the number of failures, in the view */
 static PetscErrorCode CheckIterationsView(KSP ksp)
 {
@@ -90,22 +57,20 @@ static PetscErrorCode TestApart(Mat A)
     TEST,
     KNOLL,
     BEFORE,
-    DIFFERENCES,
     GUESS, /* from earlier solutions, so that the results of later solves change */
     WAYS
   };
-  const char *const why[WAYS] = {[TOGETHER]    = "6 right-hand sides ... at the same time",
-                                 [WIDTH]       = "one by one: ... width",
-                                 [SMOOTHING]   = "one by one: ... smoothing",
-                                 [MONITOR]     = "one by one: ... monitor",
-                                 [TEST]        = "one by one: ... convergence test",
-                                 [KNOLL]       = "one by one: ... guess",
-                                 [BEFORE]      = "one by one: ... before and after",
-                                 [DIFFERENCES] = "one by one: ... mffd",
-                                 [GUESS]       = "one by one: ... guess"};
+  const char *const why[WAYS] = {[TOGETHER]  = "6 right-hand sides ... at the same time",
+                                 [WIDTH]     = "one by one: ... width",
+                                 [SMOOTHING] = "one by one: ... smoothing",
+                                 [MONITOR]   = "one by one: ... monitor",
+                                 [TEST]      = "one by one: ... convergence test",
+                                 [KNOLL]     = "one by one: ... guess",
+                                 [BEFORE]    = "one by one: ... before and after",
+                                 [GUESS]     = "one by one: ... guess"};
   PetscInt          before    = 0;
   Vec               b, x, y;
-  Mat               B, X, M;
+  Mat               B, X;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(A, &x, &b));
@@ -113,12 +78,11 @@ static PetscErrorCode TestApart(Mat A)
   PetscCall(BlockCreate(A, COLUMNS, &B));
   PetscCall(BlockSet(A, BLOCK_ZERO, B)); /* so that some columns have 0 iterations */
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  PetscCall(DifferencesCreate(A, &M));
   for (PetscInt i = 0; i < WAYS; i++) {
     const PetscBool limited = (PetscBool)(i == TOGETHER || i == WIDTH); /* so that some columns do not converge */
     KSP             ksp;
 
-    PetscCall(SolverCreate(i == DIFFERENCES ? M : A, 4, i == DIFFERENCES ? PCNONE : PCJACOBI, &ksp));
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
     if (limited) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 12));
     if (i == WIDTH) PetscCall(KSPIDRSSetWidth_Private(ksp, 1));
     if (i == SMOOTHING) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
@@ -144,7 +108,7 @@ static PetscErrorCode TestApart(Mat A)
     }
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(DestroyAll(&b, &x, &y, &B, &X, &M));
+  PetscCall(DestroyAll(&b, &x, &y, &B, &X));
   PetscCall(Verdict("one by one where that is needed"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -158,7 +122,7 @@ static PetscScalar Singular(PetscInt i, PetscInt j, PetscInt n)
 /* A matrix with a null space, and right-hand sides outside its range: KSPSolve() has the same results */
 static PetscErrorCode TestNullSpace(void)
 {
-  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  const char *const pctypes[] = {PCNONE, PCBJACOBI};
   MatNullSpace      space;
   Vec               b, x, y;
   Mat               A, B, X;
@@ -227,24 +191,6 @@ static PetscErrorCode SetLevels(Mat A, PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the two fields of PCFIELDSPLIT: every other row */
-static PetscErrorCode SetFields(Mat A, PC pc)
-{
-  PetscInt begin, end;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetOwnershipRange(A, &begin, &end));
-  for (PetscInt field = 0; field < 2; field++) {
-    const PetscInt first = begin % 2 == field ? begin : begin + 1;
-    IS             rows;
-
-    PetscCall(ISCreateStride(PETSC_COMM_WORLD, end > first ? (end - first + 1) / 2 : 0, first, 2, &rows));
-    PetscCall(PCFieldSplitSetIS(pc, field ? "1" : "0", rows));
-    PetscCall(ISDestroy(&rows));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode GetSmoother(PC pc, KSP *inner)
 {
   PetscFunctionBeginUser;
@@ -277,10 +223,10 @@ typedef struct {
   PetscErrorCode (*get)(PC, KSP *); /* the inner solver, if every PETSc calls its KSPMatSolve() under idrs */
 } Inside;
 
-/* idrs as the solver of a block, of levels, of fields and of PCKSP, which call its KSPMatSolve() */
+/* idrs as the solver of a block, of levels and of PCKSP, which call its KSPMatSolve() */
 static PetscErrorCode TestInside(Mat A)
 {
-  const char *const outer[]  = {KSPIDRS, KSPRICHARDSON, KSPPREONLY};
+  const char *const outer[]  = {KSPIDRS, KSPPREONLY};
   const Inside      inside[] = {
     /* clang-format off */
     {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol 1e-2 -ksp_pc_type jacobi", PETSC_TRUE, NULL, NULL},
@@ -288,8 +234,6 @@ static PetscErrorCode TestInside(Mat A)
     {"-pc_type mg -mg_levels_ksp_type idrs -mg_levels_ksp_max_it 3 -mg_levels_ksp_norm_type none "
      "-mg_levels_ksp_convergence_test skip -mg_levels_pc_type jacobi -mg_coarse_ksp_type idrs -mg_coarse_ksp_rtol 1e-3 "
      "-mg_coarse_pc_type none", PETSC_TRUE, SetLevels, GetSmoother},
-    {"-pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_ksp_type idrs -fieldsplit_ksp_rtol 1e-3 "
-     "-fieldsplit_pc_type jacobi", PETSC_TRUE, SetFields, NULL},
     {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol " INNER_RTOL " -ksp_pc_type bjacobi", PETSC_FALSE, NULL, NULL}
     /* clang-format on */
   };
@@ -302,7 +246,7 @@ static PetscErrorCode TestInside(Mat A)
       KSP ksp, inner;
       PC  pc;
 
-      if (i == 2 && inside[o].loose) continue;
+      if (i && inside[o].loose) continue;
       PetscCall(PetscOptionsInsertString(NULL, inside[o].options));
       PetscCall(BlocksCreate(A, COLUMNS, BLOCK_ZERO, &B, &X));
       PetscCall(MatCreateVecs(A, &x, &b));

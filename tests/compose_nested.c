@@ -42,10 +42,6 @@ static PetscErrorCode NestPush(const Nest *nest, PetscInt s, PetscOptions *optio
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Subdomains are partitioned without PT-Scotch: Debian's has 32-bit integers also for the PETSc with 64-bit integers, which reads
-   garbage from it
-*/
 static PetscErrorCode TestParts(void)
 {
   const Nest nests[] = {
@@ -53,15 +49,11 @@ static PetscErrorCode TestParts(void)
     {"idrs in idrs",
      "-ksp_type idrs -ksp_idrs_s S -pc_type ksp -ksp_ksp_type idrs -ksp_ksp_idrs_s S -ksp_ksp_rtol 0.1 -ksp_pc_type "
      "jacobi", 20, 1},
-    {"gmres in idrs", "-ksp_type idrs -ksp_idrs_s S -pc_type ksp -ksp_ksp_type gmres -ksp_ksp_max_it 5 -ksp_pc_type jacobi", 40, 1},
     {"idrs in fgmres",
      "-ksp_type fgmres -pc_type ksp -ksp_ksp_type idrs -ksp_ksp_idrs_s S -ksp_ksp_rtol 0.1 -ksp_pc_type none", 20, 1},
     {"idrs in blocks",
      "-ksp_type idrs -ksp_idrs_s S -pc_type bjacobi -pc_bjacobi_blocks 6 -sub_ksp_type idrs -sub_ksp_idrs_s S "
      "-sub_ksp_rtol 0.01 -sub_pc_type jacobi", 60, 1},
-    {"idrs in domains",
-     "-ksp_type idrs -ksp_idrs_s S -pc_type asm -pc_asm_blocks 6 -pc_asm_overlap 2 -mat_partitioning_type average "
-     "-sub_ksp_type idrs -sub_ksp_idrs_s S -sub_ksp_rtol 0.01 -sub_pc_type jacobi", 40, 1},
     {"idrs on all processes",
      "-ksp_type idrs -ksp_idrs_s S -pc_type redundant -redundant_ksp_type idrs -redundant_ksp_idrs_s S "
      "-redundant_ksp_rtol 0.1 -redundant_pc_type jacobi", 20, 1},
@@ -149,30 +141,13 @@ static PetscErrorCode TestFields(void)
     Nest      nest;
     PetscBool saddle;
   } nests[] = {
-    {{"additive fields",
-      FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type additive -fieldsplit_1_pc_type jacobi", 200, 1},
-     PETSC_FALSE},
     {{"multiplicative fields",
       FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type multiplicative -fieldsplit_1_pc_type jacobi",
       100, 1},
      PETSC_FALSE},
-    {{"fields inside fgmres",
-      FIELDS "-ksp_type fgmres -pc_type fieldsplit -pc_fieldsplit_type symmetric_multiplicative -fieldsplit_1_pc_type jacobi", 100,
-      1},
-     PETSC_FALSE},
     {{"Schur complement, full",
       FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_fact_type full "
              "-fieldsplit_1_pc_type none",
-      100, 1},
-     PETSC_TRUE },
-    {{"Schur complement, upper",
-      FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_fact_type upper "
-             "-fieldsplit_1_pc_type none",
-      100, 1},
-     PETSC_TRUE },
-    {{"Schur complement, direct inside",
-      FIELDS "-ksp_type idrs -ksp_idrs_s S -pc_type fieldsplit -pc_fieldsplit_type schur -pc_fieldsplit_schur_fact_type full "
-             "-fieldsplit_1_pc_type none -fieldsplit_1_inner_ksp_type preonly -fieldsplit_1_inner_pc_type redundant",
       100, 1},
      PETSC_TRUE },
     {{"Schur complement, lower",
@@ -225,17 +200,11 @@ static PetscErrorCode TestGrids(void)
 {
   const Nest nests[] = {
     /* clang-format off */
-    {"no multigrid", "-ksp_type idrs -ksp_idrs_s S -pc_type jacobi", 200, 1},
     /* smoothers end within a cycle */
     {"smoothers cut short", SMOOTHERS "-mg_levels_ksp_idrs_s S -ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 200, 1},
     {"smoothers", SMOOTHERS "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},
-    {"smoothers and coarse", SMOOTHERS COARSE "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3", 100, 1},
-    {"smoothers inside fgmres", SMOOTHERS COARSE "-ksp_type fgmres -pc_type mg -pc_mg_levels 3", 100, 1},
     {"full multigrid, W cycles",
      SMOOTHERS COARSE "-ksp_type idrs -ksp_idrs_s S -pc_type mg -pc_mg_levels 3 -pc_mg_type full -pc_mg_cycle_type w", 100, 1},
-    {"coarse solver only", COARSE "-mg_levels_ksp_type richardson -mg_levels_ksp_max_it 3 "
-     "-mg_levels_ksp_richardson_scale 0.8 -mg_levels_pc_type jacobi -ksp_type idrs -ksp_idrs_s S -pc_type mg "
-     "-pc_mg_levels 3", 100, 1},
     /* clang-format on */
   };
   PetscReal convection = 5.0;

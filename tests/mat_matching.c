@@ -1,19 +1,14 @@
-static char help[] = "Maximum product matchings: certificates, references in long double, structural ranks, ranges, many "
-                     "processes, new values, bad input.\n\n";
+static char help[] = "Maximum product matchings: certificates, structural ranks, entries of any size, new values, bad input.\n\n";
 
 #include "systems.h"
-#include "wide.h"
 #include <float.h>
-
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsmatching.h>
 
 /* The smallest normal number */
 #define LEAST ((PetscReal)(PetscDefined(USE_REAL_SINGLE) ? FLT_MIN : DBL_MIN))
 
-/* Options -seed and -cases: other random matrices, and how many times as many */
 static uint64_t seed;
-static PetscInt cases = 1;
 
 static uint64_t RandomBits(void)
 {
@@ -44,21 +39,6 @@ static void RandomPermutation(PetscInt n, PetscInt permutation[])
     permutation[i]     = permutation[other];
     permutation[other] = i;
   }
-}
-
-/* Distributes cases over the processes, so that several processes do not need more time than one */
-static PetscErrorCode RandomBegin(uint64_t subject, PetscInt all, PetscInt *mine)
-{
-  PetscMPIInt rank, size;
-  PetscInt    chosen = 1;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &chosen, NULL));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  seed  = subject * 1000003 + (uint64_t)chosen * 7919 + (uint64_t)rank * 104729;
-  *mine = (cases * all + size - 1) / size;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 typedef enum {
@@ -124,34 +104,23 @@ static long double LogModulus(PetscScalar a)
 #endif
 }
 
+/* Problems have at most so many rows and entries */
+#define MOST_ROWS    3000
+#define MOST_ENTRIES 24000
+
 /* A sparse matrix of one process, and its matching */
 typedef struct {
-  PetscInt     n, *i, *j, *column, rank, badrow;
-  PetscScalar *a;
-  double      *left, *right;
+  PetscInt    n, i[MOST_ROWS + 2], j[MOST_ENTRIES], column[MOST_ROWS], rank;
+  PetscScalar a[MOST_ENTRIES];
+  double      left[MOST_ROWS], right[MOST_ROWS];
 } Problem;
+
+static Problem problem;
 
 static void ProblemClear(Problem *p)
 {
   p->n    = 0;
   p->i[0] = p->i[1] = 0;
-}
-
-static PetscErrorCode ProblemCreate(PetscInt n, PetscInt entries, Problem *p)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscMalloc3(n + 2, &p->i, entries, &p->j, entries, &p->a));
-  PetscCall(PetscMalloc3(n, &p->column, n, &p->left, n, &p->right));
-  ProblemClear(p);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ProblemDestroy(Problem *p)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscFree3(p->i, p->j, p->a));
-  PetscCall(PetscFree3(p->column, p->left, p->right));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Adds an entry to the row after the first n rows */
@@ -168,21 +137,16 @@ static void ProblemRow(Problem *p)
   p->i[p->n + 1] = p->i[p->n];
 }
 
-static IDRSRows ProblemRows(const Problem *p)
-{
-  return (IDRSRows){.n = p->n, .i = p->i, .j = p->j, .a = p->a};
-}
-
-/* Sets random entries, and the entries of the permutation unless it is NULL; some rows and columns have no entries */
+/* Sets random entries, and the entries of the permutation unless it is NULL; up to 64 rows, of which some, and some columns, have no entries */
 static void ProblemRandom(Problem *p, PetscInt n, PetscReal density, Kind kind, const PetscInt permutation[], PetscReal missing)
 {
-  PetscReal scale[64] = {0.0}, rowscale;
-  PetscBool gone[2000];
+  PetscReal scale[200] = {0.0}, rowscale;
+  PetscBool gone[200];
 
   ProblemClear(p);
   for (PetscInt j = 0; j < n; j++) {
     gone[j] = (PetscBool)(RandomReal(0.0, 1.0) < missing);
-    if (kind == SCALED && n <= 64) scale[j] = PetscPowReal(10.0, RandomReal(-0.5, 0.5) * MaxExponent());
+    if (kind == SCALED) scale[j] = PetscPowReal(10.0, RandomReal(-0.5, 0.5) * MaxExponent());
   }
   for (PetscInt i = 0; i < n; i++) {
     const PetscBool empty = (PetscBool)(RandomReal(0.0, 1.0) < missing);
@@ -202,18 +166,17 @@ static void ProblemRandom(Problem *p, PetscInt n, PetscReal density, Kind kind, 
 
 /*
    Checks a matching of local rows by its certificate: a permutation, finite scalings, moduli of 1 in the matching and at most 1
-   elsewhere. Returns the sum of the logarithms of the matched moduli, and how many there are. The rounding errors of the logarithms
-   grow with the largest logarithm and the number of paths
+   elsewhere. So no other permutation has a larger product. Returns the number of matched entries. The rounding errors of the
+   logarithms grow with the largest logarithm and the number of paths
 */
 static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, const PetscInt column[], const double left[],
-                                       const double right[], long double *sum, PetscInt *matched)
+                                       const double right[], PetscInt *matched)
 {
   PetscInt   *count, wrong = 0, infinite = 0;
   long double most = 0.0, farthest = 0.0, size = 1.0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscCalloc1(rows->n, &count));
-  *sum     = 0.0;
   *matched = 0;
   for (PetscInt i = 0; i < rows->n; i++) {
     if (column[i] < 0 || column[i] >= rows->n || count[column[i]]++) wrong++;
@@ -229,7 +192,6 @@ static PetscErrorCode CheckCertificate(const char what[], const IDRSRows *rows, 
       most = PetscMax(most, scaled);
       if (column[i] != rows->j[k]) continue;
       farthest = PetscMax(farthest, fabsl(scaled));
-      *sum += a;
       (*matched)++;
     }
   }
@@ -275,15 +237,14 @@ static PetscErrorCode KuhnRank(const IDRSRows *rows, PetscInt *rank)
 }
 
 /* The matching of a problem, with its certificate and rank */
-static PetscErrorCode CheckProblem(const char what[], Problem *p, long double *sum)
+static PetscErrorCode CheckProblem(const char what[], Problem *p)
 {
-  const IDRSRows rows = ProblemRows(p);
+  const IDRSRows rows = {.n = p->n, .i = p->i, .j = p->j, .a = p->a};
   PetscInt       matched, rank;
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSMatchRows(&rows, PETSC_INFINITY, p->column, p->left, p->right, &p->rank, &p->badrow));
-  PetscCall(ComplainIf(p->badrow != -1, "%s: bad row %" INT, what, p->badrow));
-  PetscCall(CheckCertificate(what, &rows, p->column, p->left, p->right, sum, &matched));
+  PetscCall(IDRSMatchRows(&rows, PETSC_INFINITY, p->column, p->left, p->right, &p->rank));
+  PetscCall(CheckCertificate(what, &rows, p->column, p->left, p->right, &matched));
   PetscCall(KuhnRank(&rows, &rank));
   PetscCall(ComplainIf(p->rank != rank || matched != rank,
                        "%s: rank %" INT ", not %" INT "; %" INT " rows have an entry in their column", what, p->rank, rank,
@@ -291,217 +252,64 @@ static PetscErrorCode CheckProblem(const char what[], Problem *p, long double *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest product of moduli of all permutations, by all sets of columns for the first rows; -infinity if there is none */
-static long double BestOfAll(const Problem *p)
-{
-  static long double best[1 << 10];
-  const PetscInt     sets = 1 << p->n;
-
-  best[0] = 0.0L;
-  for (PetscInt set = 1; set < sets; set++) {
-    PetscInt row = -1;
-
-    for (PetscInt j = 0; j < p->n; j++) row += set >> j & 1;
-    best[set] = -INFINITY;
-    for (PetscInt k = p->i[row]; k < p->i[row + 1]; k++) {
-      if (set >> p->j[k] & 1) best[set] = PetscMax(best[set], best[set ^ (1 << p->j[k])] + LogModulus(p->a[k]));
-    }
-  }
-  return best[sets - 1];
-}
-
-/*
-   Random matrices: of up to 10 rows against all permutations, and of up to 60 rows by their certificates, whose scalings prove that
-   no permutation has a larger product
-*/
+/* Random matrices of up to 60 rows, and singular patterns */
 static PetscErrorCode TestReferences(void)
 {
-  PetscInt    mine, permutation[60];
-  Problem     p;
-  long double sum, best;
+  Problem *p = &problem;
+  PetscInt permutation[60], deficient = 0;
 
   PetscFunctionBeginUser;
-  PetscCall(ProblemCreate(60, 3600, &p));
-  for (PetscInt large = 0; large < 2; large++) {
-    PetscCall(RandomBegin(1 + (uint64_t)large, large ? 700 : 42000, &mine));
-    for (PetscInt l = 0; l < mine; l++) {
+  for (PetscInt singular = 0; singular < 2; singular++) {
+    seed = 1 + (uint64_t)singular;
+    for (PetscInt l = 0; l < 7000; l++) {
       const Kind      kind    = (Kind)(l % KINDS);
-      const PetscInt  n       = large ? 8 + RandomInt(53) : RandomInt(l % 100 ? 8 : 11);
-      const PetscReal density = large ? RandomReal(0.02, 0.3) : RandomReal(0.1, 1.0);
+      const PetscInt  n       = 1 + RandomInt(l % 10 ? 12 : 60);
+      const PetscReal density = singular ? RandomReal(0.0, 3.0 / n) : RandomReal(0.02, l % 10 ? 1.0 : 0.3);
       char            what[128];
 
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, case %" INT, kinds[kind], n, l));
       RandomPermutation(n, permutation);
-      ProblemRandom(&p, n, density, kind, l % 3 ? permutation : NULL, 0.0);
-      PetscCall(CheckProblem(what, &p, &sum));
-      if (large) continue;
-      best = BestOfAll(&p);
-      PetscCall(ComplainIf((p.rank == n) != (best > -INFINITY), "%s: rank %" INT ", best product exp(%Lg)", what, p.rank, best));
-      if (p.rank == n)
-        PetscCall(ComplainIf(!(fabsl(sum - best) <= 1e-12L * (1.0L + (long double)n * (kind >= RANGE ? 700.0L : 1.0L))),
-                             "%s: the product is exp(%.18Lg), the best one is exp(%.18Lg)", what, sum, best));
+      ProblemRandom(p, n, density, kind, !singular && l % 3 ? permutation : NULL, singular && l % 2 ? 0.2 : 0.0);
+      PetscCall(CheckProblem(what, p));
+      deficient += singular && p->rank < n;
     }
-    PetscCall(Verdict(large ? "up to 60 rows by certificates" : "few rows against all permutations"));
+    if (singular) PetscCall(ComplainIf(deficient < 3500, "only %" INT " patterns are singular", deficient));
+    PetscCall(Verdict(singular ? "singular patterns" : "up to 60 rows by certificates"));
   }
-  PetscCall(ProblemDestroy(&p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Singular patterns: few rows, many rows, empty rows and columns, explicit zeros, no entry at all */
-static PetscErrorCode TestSingular(void)
-{
-  const PetscInt most = 2000;
-  PetscInt       mine, deficient = 0, *permutation;
-  Problem        p;
-  long double    sum;
-  char           what[128];
-
-  PetscFunctionBeginUser;
-  PetscCall(ProblemCreate(most, 40000, &p));
-  PetscCall(PetscMalloc1(most, &permutation));
-  for (PetscInt large = 0; large < 2; large++) {
-    PetscCall(RandomBegin(3 + (uint64_t)large, large ? 6 : 28000, &mine));
-    for (PetscInt l = 0; l < mine; l++) {
-      const Kind     kind = (Kind)(l % (large ? 6 : KINDS)); /* SCALED is for few rows */
-      const PetscInt n    = large ? most : 1 + RandomInt(l % 10 ? 12 : 40);
-
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, case %" INT, kinds[kind], n, l));
-      if (large) RandomPermutation(n, permutation);
-      ProblemRandom(&p, n, large ? 2.0 / (PetscReal)n : RandomReal(0.0, 3.0 / (PetscReal)n), kind,
-                    large && l % 2 ? permutation : NULL, l % 2 ? (large ? 0.15 : 0.2) : 0.0);
-      PetscCall(CheckProblem(what, &p, &sum));
-      deficient += p.rank < n;
-      PetscCall(
-        ComplainIf(large && p.rank > n - 100, "%s: rank %" INT " is not a hundred less than the number of rows", what, p.rank));
-    }
-    PetscCall(ComplainIf(2 * deficient < mine, "only %" INT " of %" INT " patterns are singular", deficient, mine));
-  }
-  for (PetscInt stored = 0; stored < 2; stored++) {
-    ProblemClear(&p);
-    for (PetscInt i = 0; i < 5; i++) {
-      if (stored) ProblemEntry(&p, (i + 1) % 5, 0.0);
-      ProblemRow(&p);
-    }
-    PetscCall(CheckProblem(stored ? "explicit zeros alone" : "no entries", &p, &sum));
-    for (PetscInt i = 0; i < 5; i++)
-      PetscCall(ComplainIf(p.rank || p.column[i] != i, "the zero matrix: row %" INT " has column %" INT, i, p.column[i]));
-  }
-  PetscCall(PetscFree(permutation));
-  PetscCall(ProblemDestroy(&p));
-  PetscCall(Verdict("singular patterns"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The optimum is unique: it is found for any scaling of rows and columns. Without moves it is the identity */
-static PetscErrorCode TestUnique(void)
-{
-  PetscInt    mine, permutation[200];
-  PetscReal   rowscale, scale[200];
-  Problem     p;
-  long double sum;
-
-  PetscFunctionBeginUser;
-  PetscCall(ProblemCreate(200, 40000, &p));
-  PetscCall(RandomBegin(5, 1200, &mine));
-  for (PetscInt l = 0; l < mine; l++) {
-    const PetscInt  n        = 1 + RandomInt(l % 10 ? 40 : 200);
-    const PetscReal exponent = l % 2 ? 0.5 * MaxExponent() : 0.0, density = RandomReal(0.0, l % 4 ? 0.1 : 0.9),
-                    large = l % 5 ? 0.9 : 1.0 - 1e-4;
-    PetscInt wrong        = 0;
-    char     what[64];
-
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " rows, case %" INT, n, l));
-    RandomPermutation(n, permutation);
-    for (PetscInt j = 0; j < n; j++) {
-      scale[j] = PetscPowReal(10.0, RandomReal(-exponent, exponent));
-      if (l % 3 == 0) permutation[j] = j;
-    }
-    ProblemClear(&p);
-    for (PetscInt i = 0; i < n; i++) {
-      rowscale = PetscPowReal(10.0, RandomReal(-exponent, exponent));
-      for (PetscInt j = 0; j < n; j++) {
-        if (permutation[i] == j) ProblemEntry(&p, j, RandomSign(rowscale * scale[j]));
-        else if (RandomReal(0.0, 1.0) < density)
-          ProblemEntry(&p, j, RandomSign(large * rowscale * scale[j] * (l % 7 ? RandomReal(0.0, 1.0) : 1.0)));
-      }
-      ProblemRow(&p);
-    }
-    PetscCall(CheckProblem(what, &p, &sum));
-    for (PetscInt i = 0; i < n; i++) wrong += p.column[i] != permutation[i];
-    PetscCall(ComplainIf(wrong, "%s: %" INT " rows are not in the column of the only optimum", what, wrong));
-  }
-  PetscCall(ProblemDestroy(&p));
-  PetscCall(Verdict("a unique optimum"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    Matrices whose structure is difficult for the search. StructureRow() adds row i of n rows, and returns the column of the only
-   optimum, or -1. Their ranks are n, except for rows that share columns
+   optimum, or -1. Their ranks are n, except for the last three
 */
 typedef enum {
-  CYCLIC,
-  ANTIDIAGONAL,
-  DOMINANT, /* diagonally dominant rows, with equal entries off the diagonal */
-  EQUAL,    /* the identity is one of many optima */
-  ARROW,    /* a full row and column, with an entry at their intersection */
-  NO_TIP,   /* the same without this entry */
-  SADDLE,   /* a tridiagonal block, and constraints of two variables */
-  PATH,     /* the start matches the diagonal; the last row has the first column only, and shifts all others */
-  PATH_VALUES,
-  BACKWARDS,  /* no path before the last one contains the first row */
+  DOMINANT,   /* diagonally dominant rows, with equal entries off the diagonal */
+  PATH,       /* the start matches the diagonal; the last row has the first column only, and shifts all others */
   HESSENBERG, /* large entries above the diagonal; the last row has none */
   CHAIN,      /* scalings outside the range of numbers: ratios of 1e20 */
   SHARING,    /* a third of the rows share a few columns */
+  NO_ENTRIES,
+  ALL_ZERO, /* explicit zeros alone */
   STRUCTURES
 } Structure;
-static const char *const structures[] = {
-  "cyclic shift",        "anti-diagonal",    "diagonally dominant",    "equal entries", "arrow",
-  "arrow without a tip", "saddle point",     "a path, all ones",       "a path",        "backwards",
-  "Hessenberg",          "growing scalings", "rows that share columns"};
+static const char *const structures[] = {"diagonally dominant",     "a path",     "Hessenberg",    "growing scalings",
+                                         "rows that share columns", "no entries", "explicit zeros"};
 
 static PetscInt StructureRow(Structure structure, PetscInt i, PetscInt n, Problem *p)
 {
-  const PetscInt m = 2 * n / 3, low = PetscMax(i - 2, 0), high = PetscMin(i + 3, n);
-  PetscInt       expected = -1;
+  PetscInt expected = -1;
 
   switch (structure) {
-  case CYCLIC:
-    expected = (i + 1) % n;
-    ProblemEntry(p, expected, -0.5);
-    break;
-  case ANTIDIAGONAL:
-    expected = n - 1 - i;
-    ProblemEntry(p, expected, 1.0 + (PetscReal)i);
-    break;
   case DOMINANT:
-  case EQUAL:
-    for (PetscInt j = low; j < high; j++)
-      ProblemEntry(p, j, structure == EQUAL ? 2.0 : (i == j ? 4.0 + (PetscReal)(i % 11) : -1.0));
+    for (PetscInt j = PetscMax(i - 2, 0); j < PetscMin(i + 3, n); j++)
+      ProblemEntry(p, j, i == j ? 4.0 + (PetscReal)(i % 11) : -1.0);
     expected = i;
     break;
-  case ARROW:
-  case NO_TIP:
-    for (PetscInt j = structure == NO_TIP; !i && j < n; j++) ProblemEntry(p, j, j ? 1.0 + (PetscReal)(j % 5) : 0.5);
-    if (i) ProblemEntry(p, 0, 2.0);
-    if (i) ProblemEntry(p, i, 1.0 + (PetscReal)(i % 3));
-    break;
-  case SADDLE:
-    for (PetscInt j = PetscMax(i - 1, 0); i < m && j < PetscMin(i + 2, m); j++) ProblemEntry(p, j, i == j ? 2.0 : -1.0);
-    if (i < m) ProblemEntry(p, m + i / 2, 1.0);
-    for (PetscInt k = 0; i >= m && k < 2; k++) ProblemEntry(p, 2 * (i - m) + k, 1.0);
-    if (i >= m) ProblemEntry(p, i, 0.0);
-    break;
   case PATH:
-  case PATH_VALUES:
-    if (i < n - 1) ProblemEntry(p, i, structure == PATH ? 1.0 : 1.0 + (PetscReal)(i % 7));
-    if (i < n - 1) ProblemEntry(p, i + 1, structure == PATH ? 1.0 : 0.5);
-    else ProblemEntry(p, 0, 1.0);
+    if (i < n - 1) ProblemEntry(p, i, 1.0 + (PetscReal)(i % 7));
+    ProblemEntry(p, (i + 1) % n, i < n - 1 ? 0.5 : 1.0);
     expected = (i + 1) % n;
-    break;
-  case BACKWARDS:
-    ProblemEntry(p, i ? i - 1 : n - 1, 1.0);
-    if (i) ProblemEntry(p, i, 3.0);
     break;
   case HESSENBERG:
     for (PetscInt j = PetscMax(i - 4, 0); j < PetscMin(i + 2, n); j++) ProblemEntry(p, j, j == i + 1 ? 8.0 : j == i ? 0.0 : 1.0);
@@ -511,8 +319,12 @@ static PetscInt StructureRow(Structure structure, PetscInt i, PetscInt n, Proble
     if (i < n - 1) ProblemEntry(p, i + 1, 1e10);
     expected = i;
     break;
-  default:
+  case SHARING:
     for (PetscInt k = 0; k < 4; k++) ProblemEntry(p, i % 3 ? (i + k * k) % n : 10 * k, 1.0 + (PetscReal)((i * k) % 5));
+    break;
+  default:
+    if (structure == ALL_ZERO) ProblemEntry(p, (i + 1) % n, 0.0);
+    expected = i;
   }
   ProblemRow(p);
   return expected;
@@ -520,35 +332,21 @@ static PetscInt StructureRow(Structure structure, PetscInt i, PetscInt n, Proble
 
 static PetscErrorCode TestStructures(void)
 {
-  const PetscInt n = 3000;
-  PetscInt       expected[3000];
-  Problem        p;
-  long double    sum;
+  const PetscInt n = MOST_ROWS;
+  PetscInt       expected[MOST_ROWS];
+  Problem       *p = &problem;
 
   PetscFunctionBeginUser;
-  PetscCall(ProblemCreate(n, 8 * n, &p));
-  PetscCall(CheckProblem("no rows", &p, &sum));
-  for (PetscInt l = 0; l < 3; l++) {
-    ProblemClear(&p);
-    ProblemEntry(&p, 0, l == 0 ? -3.0 : l == 1 ? LEAST * PETSC_MACHINE_EPSILON : PETSC_MAX_REAL);
-#if PetscDefined(USE_COMPLEX)
-    if (!l) p.a[0] = PetscCMPLX(-3.0, 4.0);
-#endif
-    ProblemRow(&p);
-    PetscCall(CheckProblem("one entry", &p, &sum));
-    PetscCall(ComplainIf(p.rank != 1, "one entry: rank %" INT, p.rank));
-  }
   for (PetscInt structure = 0; structure < STRUCTURES; structure++) {
     PetscInt wrong = 0;
 
-    ProblemClear(&p);
-    for (PetscInt i = 0; i < n; i++) expected[i] = StructureRow((Structure)structure, i, n, &p);
-    PetscCall(CheckProblem(structures[structure], &p, &sum));
-    for (PetscInt i = 0; i < n; i++) wrong += expected[i] >= 0 && p.column[i] != expected[i];
-    PetscCall(ComplainIf(wrong || (structure != SHARING && p.rank != n), "%s: rank %" INT ", %" INT " rows are in another column",
-                         structures[structure], p.rank, wrong));
+    ProblemClear(p);
+    for (PetscInt i = 0; i < n; i++) expected[i] = StructureRow((Structure)structure, i, n, p);
+    PetscCall(CheckProblem(structures[structure], p));
+    for (PetscInt i = 0; i < n; i++) wrong += expected[i] >= 0 && p->column[i] != expected[i];
+    PetscCall(ComplainIf(wrong || (structure < SHARING && p->rank != n), "%s: rank %" INT ", %" INT " rows are in another column",
+                         structures[structure], p->rank, wrong));
   }
-  PetscCall(ProblemDestroy(&p));
   PetscCall(Verdict("structures"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -566,9 +364,9 @@ typedef struct {
 
 static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *A)
 {
-  PetscInt    n, N = choice->N, begin, end, *permutation;
+  Problem    *p = &problem;
+  PetscInt    n, N = choice->N, begin, end, permutation[200];
   PetscMPIInt rank;
-  Problem     p;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
@@ -583,12 +381,10 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
   PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   seed = (uint64_t)choice->sequence * 1000003 + (uint64_t)rank * 104729;
-  PetscCall(PetscMalloc1(n, &permutation));
-  PetscCall(ProblemCreate(n, n * n, &p));
   RandomPermutation(n, permutation);
-  ProblemRandom(&p, n, choice->density, choice->kind, choice->regular ? permutation : NULL, 0.0);
+  ProblemRandom(p, n, choice->density, choice->kind, choice->regular ? permutation : NULL, 0.0);
   for (PetscInt i = 0; i < n; i++) {
-    for (PetscInt k = p.i[i]; k < p.i[i + 1]; k++) PetscCall(MatSetValue(*A, begin + i, begin + p.j[k], p.a[k], INSERT_VALUES));
+    for (PetscInt k = p->i[i]; k < p->i[i + 1]; k++) PetscCall(MatSetValue(*A, begin + i, begin + p->j[k], p->a[k], INSERT_VALUES));
     for (PetscInt k = 0; k < 3 && choice->outside != 0.0; k++) {
       const PetscInt j = RandomInt(N);
 
@@ -596,8 +392,6 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
         PetscCall(MatSetValue(*A, begin + i, j, RandomSign(choice->outside * RandomReal(0.1, 1.0)), INSERT_VALUES));
     }
   }
-  PetscCall(ProblemDestroy(&p));
-  PetscCall(PetscFree(permutation));
   PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -621,90 +415,6 @@ typedef struct {
   Vec      left, right;
   PetscInt rank;
 } Matched;
-
-static PetscErrorCode MatchedCreate(Mat A, Matched *m)
-{
-  PetscFunctionBeginUser;
-  PetscCall(MatGetMatching(A, &m->rows, &m->left, &m->right, &m->rank));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatchedDestroy(Matched *m)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DestroyAll(&m->rows, &m->left, &m->right));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Checks that two matchings are the same; results that are NULL are not compared */
-static PetscErrorCode CheckMatched(const char what[], const Matched *m, const Matched *expected)
-{
-  PetscBool same[3] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE};
-
-  PetscFunctionBeginUser;
-  if (m->rows) PetscCall(ISEqual(m->rows, expected->rows, &same[0]));
-  if (m->left) PetscCall(VecEqual(m->left, expected->left, &same[1]));
-  if (m->right) PetscCall(VecEqual(m->right, expected->right, &same[2]));
-  PetscCall(ComplainIf(!same[0] || !same[1] || !same[2] || m->rank != expected->rank, "%s: another matching", what));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Creates P Dr A Dc with functions of PETSc */
-static PetscErrorCode MatCreatePermuted(Mat A, const Matched *m, Mat *T)
-{
-  Mat      S;
-  PetscInt n, begin;
-  IS       identity;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetLocalSize(A, &n, NULL));
-  PetscCall(MatGetOwnershipRange(A, &begin, NULL));
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
-  PetscCall(MatDiagonalScale(S, m->left, m->right));
-  PetscCall(ISCreateStride(PetscObjectComm((PetscObject)A), n, begin, 1, &identity));
-  PetscCall(ISSetPermutation(identity));
-  PetscCall(MatPermute(S, m->rows, identity, T));
-  PetscCall(DestroyAll(&identity, &S));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Checks that two matrices have the same entries up to the tolerance, and the same pattern, except that B has a zero in each place
-   of the diagonal where T has no entry
-*/
-static PetscErrorCode CompareMats(const char what[], Mat T, Mat B, PetscReal tolerance)
-{
-  PetscInt begin, end, wrong = 0, pattern = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetOwnershipRange(T, &begin, &end));
-  for (PetscInt i = begin; i < end; i++) {
-    PetscInt           nt, nb, k = 0;
-    const PetscInt    *jt, *jb;
-    const PetscScalar *t, *b;
-    PetscBool          diagonal = PETSC_FALSE;
-
-    PetscCall(MatGetRow(T, i, &nt, &jt, &t));
-    PetscCall(MatGetRow(B, i, &nb, &jb, &b));
-    for (PetscInt l = 0; l < nb; l++) {
-      const PetscBool both = (PetscBool)(k < nt && jt[k] == jb[l]);
-
-      if (jb[l] == i) diagonal = PETSC_TRUE;
-      if (!both && (jb[l] != i || b[l] != 0.0)) pattern++;
-      /* they may be equal because the product of an outside entry and its scalings is infinite */
-      if (both && t[k] != b[l] &&
-          !(PetscAbsScalar(t[k] - b[l]) <= tolerance * PETSC_MACHINE_EPSILON * PetscAbsScalar(t[k]) + LEAST))
-        wrong++;
-      if (both) k++;
-    }
-    if (k < nt || !diagonal) pattern++;
-    PetscCall(MatRestoreRow(B, i, &nb, &jb, &b));
-    PetscCall(MatRestoreRow(T, i, &nt, &jt, &t));
-  }
-  PetscCall(ComplainIf(pattern, "%s: %" INT " differences of the patterns", what, pattern));
-  PetscCall(ComplainIf(wrong, "%s: %" INT " entries are different", what, wrong));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Computes the largest modulus in the diagonal block, and the largest distance of a nonzero diagonal entry from modulus 1 */
 static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscInt *ones)
@@ -738,8 +448,8 @@ static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscIn
 /* Rounding errors of entries that are scaled with exponentials of logarithms up to 700 */
 #define ROUNDING (PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON))
 
-/* Checks that P Dr 1 has the scalings of the rows in their new order, and that (P Dr x, z) = (x, Dr P^T z) without conjugation */
-static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
+/* Checks that P Dr 1 has the scalings of the rows in their new order, and that Dr P^T is the transpose of P Dr */
+static PetscErrorCode CheckScale(const char what[], IDRSMatching matching)
 {
   Vec                x, y, z;
   PetscScalar        one, other;
@@ -751,20 +461,21 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscCall(VecDuplicate(matching->left, &y));
   PetscCall(VecDuplicate(matching->left, &z));
   PetscCall(VecSet(x, 1.0));
-  PetscCall(IDRSMatchingScaleInput(matching, PETSC_FALSE, x, y));
+  PetscCall(IDRSMatchingScale(matching, matching->row, matching->permuted, x, y));
   PetscCall(VecGetArrayRead(matching->left, &l));
   PetscCall(VecGetArrayRead(y, &moved));
   for (PetscInt i = 0; i < matching->n; i++) wrong += moved[matching->column[i]] != l[i];
   PetscCall(VecRestoreArrayRead(y, &moved));
   PetscCall(VecRestoreArrayRead(matching->left, &l));
   PetscCall(ComplainIf(wrong, "%s: %" INT " entries of P Dr 1 are wrong", what, wrong));
+  /* (P Dr x, z) = (x, Dr P^T z) without conjugation, in place */
   PetscCall(VecSetGeneral(x, 0.7));
   PetscCall(VecPointwiseDivide(x, x, matching->left)); /* so that Dr x has moderate size */
   PetscCall(VecCopy(x, y));
-  PetscCall(IDRSMatchingScaleInput(matching, PETSC_FALSE, y, y));
+  PetscCall(IDRSMatchingScale(matching, matching->row, matching->permuted, y, y));
   PetscCall(VecSetGeneral(z, 1.3));
   PetscCall(VecTDot(y, z, &one));
-  PetscCall(IDRSMatchingScaleOutput(matching, PETSC_TRUE, z));
+  PetscCall(IDRSMatchingScale(matching, matching->column, matching->left, z, z));
   PetscCall(VecTDot(x, z, &other));
   PetscCall(
     ComplainIf(!(PetscAbsScalar(one - other) <= 1e4 * PETSC_MACHINE_EPSILON), "%s: Dr P^T is not the transpose of P Dr", what));
@@ -772,117 +483,74 @@ static PetscErrorCode CheckLeft(const char what[], IDRSMatching matching)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks MatGetMatching() of A against matchings of its diagonal blocks, and the matrix that this library permutes */
+/*
+   Checks the matching of A, and A~, by their certificate: if diagonal blocks have no entry above 1 and matched entries of modulus 1,
+   no matching has a larger product
+*/
 static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
 {
-  Matched         whole, part;
-  Vec             factors;
-  PetscInt        kuhn, sum, begin, n, moved = 0, ones, wrong = 0, *count;
-  const PetscInt *row, *partrow;
+  Matched         m;
+  PetscInt        kuhn, sum, begin, n, ones, wrong = 0;
+  const PetscInt *row;
   PetscReal       most, off;
-  Mat             block, other, T, B;
+  Mat             block, B;
   IDRSRows        r;
   IDRSMatching    matching;
-  PetscBool       permutation, same;
+  PetscBool       permutation, same[3];
 
   PetscFunctionBeginUser;
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(MatGetLocalSize(A, &n, NULL));
+  PetscCall(MatGetMatching(A, &m.rows, &m.left, &m.right, &m.rank));
+  PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
+  PetscCall(ISGetIndices(m.rows, &row));
+  for (PetscInt i = 0; i < n; i++) wrong += matching->column[row[i] - begin] != i;
+  PetscCall(ISRestoreIndices(m.rows, &row));
+  PetscCall(ISPermutation(m.rows, &permutation));
+  PetscCall(ComplainIf(wrong || !permutation, "%s: %" INT " rows are wrong, or it is not marked as a permutation", what, wrong));
+  PetscCall(VecEqual(m.left, matching->left, &same[0]));
+  PetscCall(VecEqual(m.right, matching->right, &same[1]));
+  PetscCall(ComplainIf(!same[0] || !same[1] || (n && !(matching->range[0] > 0.0 && matching->range[1] <= PETSC_MAX_REAL)),
+                       "%s: other scalings, or from %g to %g", what, (double)matching->range[0], (double)matching->range[1]));
   PetscCall(MatGetDiagonalBlock(A, &block));
-  PetscCall(MatDuplicate(block, MAT_COPY_VALUES, &other));
-  PetscCall(MatchedCreate(A, &whole));
-  PetscCall(MatchedCreate(other, &part));
-  /* the rows are the permutation of the diagonal block */
-  PetscCall(ISGetIndices(whole.rows, &row));
-  PetscCall(ISGetIndices(part.rows, &partrow));
-  PetscCall(PetscCalloc1(n, &count));
-  for (PetscInt i = 0; i < n; i++) {
-    const PetscInt from = row[i] - begin;
-
-    if (from < 0 || from >= n || count[from]++ || from != partrow[i]) wrong++;
-    moved += from != i;
-  }
-  PetscCall(PetscFree(count));
-  PetscCall(ISRestoreIndices(part.rows, &partrow));
-  PetscCall(ISRestoreIndices(whole.rows, &row));
-  PetscCall(ISPermutation(whole.rows, &permutation));
-  PetscCall(
-    ComplainIf(wrong || !permutation, "%s: %" INT " rows are wrong, or the index set is not marked as a permutation", what, wrong));
-  /* the scalings of the diagonal block are the same, and positive */
-  for (PetscInt l = 0; l < 2; l++) {
-    const PetscScalar *a, *b;
-
-    PetscCall(VecGetArrayRead(l ? whole.right : whole.left, &a));
-    PetscCall(VecGetArrayRead(l ? part.right : part.left, &b));
-    for (PetscInt i = 0; i < n; i++)
-      PetscCall(
-        ComplainIf(a[i] != b[i] || !(PetscRealPart(a[i]) > 0.0) || PetscImaginaryPart(a[i]) != 0.0 || PetscIsInfOrNanScalar(a[i]),
-                   "%s: scaling %" INT " of %s is %g, in the block by itself %g", what, begin + i, l ? "columns" : "rows",
-                   (double)PetscRealPart(a[i]), (double)PetscRealPart(b[i])));
-    PetscCall(VecRestoreArrayRead(l ? whole.right : whole.left, &a));
-    PetscCall(VecRestoreArrayRead(l ? part.right : part.left, &b));
-  }
-  PetscCall(IDRSRowsGet(other, &r));
+  PetscCall(IDRSRowsGet(block, &r));
   PetscCall(KuhnRank(&r, &kuhn));
   PetscCall(IDRSRowsRestore(&r));
-  PetscCall(MatDestroy(&other));
   IDRSCallAllreduce(&kuhn, &sum, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
-  PetscCall(ComplainIf(kuhn != part.rank || sum != whole.rank || (regular && kuhn != n),
-                       "%s: rank %" INT ", not %" INT ", of the block %" INT ", not %" INT, what, whole.rank, sum, part.rank,
-                       kuhn));
-  /* the permuted and scaled matrix */
-  PetscCall(MatCreatePermuted(A, &whole, &T));
-  PetscCall(MeasureMat(T, &most, &off, &ones));
+  PetscCall(ComplainIf(sum != m.rank || (regular && kuhn != n), "%s: rank %" INT ", not %" INT, what, m.rank, sum));
+  PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, ((PetscObject)A)->type_name, &same[2]));
+  PetscCall(ComplainIf(!same[2], "%s: type %s becomes %s", what, ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
+  PetscCall(MeasureMat(B, &most, &off, &ones));
   PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn,
                        "%s: entries up to 1%+g, %" INT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0), ones,
                        (double)off));
-  PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
-  IDRSCallAllreduce(MPI_IN_PLACE, &moved, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A));
-  PetscCall(ComplainIf(matching->rank != whole.rank || matching->badrow != -1 || matching->moved != moved,
-                       "%s: another rank, or %" INT " rows are moved, not %" INT, what, matching->moved, moved));
-  PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
-  PetscCall(PetscObjectTypeCompare((PetscObject)B, ((PetscObject)A)->type_name, &same));
-  PetscCall(ComplainIf(!same, "%s: type %s becomes %s", what, ((PetscObject)A)->type_name, ((PetscObject)B)->type_name));
-  PetscCall(CompareMats(what, T, B, 4.0));
-  PetscCall(MatDestroy(&T));
-  PetscCall(CheckLeft(what, matching));
-  /* other values, the same pattern */
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &other));
-  PetscCall(VecDuplicate(whole.left, &factors));
-  PetscCall(VecSetGeneral(factors, 0.7));
-  PetscCall(MatDiagonalScale(other, factors, NULL));
-  PetscCall(MatCreatePermuted(other, &whole, &T));
-  PetscCall(IDRSMatchingGetMat(matching, other, MAT_REUSE_MATRIX, &B));
-  PetscCall(CompareMats(what, T, B, 4.0));
-  PetscCall(DestroyAll(&T, &B, &other, &factors));
+  PetscCall(CheckScale(what, matching));
+  PetscCall(DestroyAll(&B, &m.rows, &m.left, &m.right));
   PetscCall(IDRSMatchingDestroy(&matching));
-  PetscCall(MatchedDestroy(&whole));
-  PetscCall(MatchedDestroy(&part));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode TestMats(void)
 {
-  const PetscInt sizes[]  = {0, 1, 2, 5, 60};
-  PetscInt       sequence = 100;
+  static const Kind chosen[] = {UNIFORM, TIES, ZEROS, SCALED}; /* others may have scalings that exceed the range of numbers */
+  const PetscInt    sizes[]  = {0, 1, 5, 60};
+  PetscInt          sequence = 100;
 
   PetscFunctionBeginUser;
   for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
     for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-      for (PetscInt kind = 0; kind < KINDS; kind++) {
-        for (PetscInt l = 0; l < 4; l++) {
-          /* the scalings of RANGE and EXTREMES may exceed the range of numbers */
-          const Choice choice = {(Layout)layout, sizes[is], l < 2 ? 0.15 : 0.02, (Kind)kind, (PetscBool)(l % 2), 10.0, ++sequence};
-          char         what[128];
-          Mat          A;
+      for (PetscInt l = 0; l < 8; l++) {
+        const Kind   kind   = chosen[l / 2];
+        const Choice choice = {(Layout)layout, sizes[is], l % 2 ? 0.15 : 0.02, kind, (PetscBool)(l % 2), 10.0, ++sequence};
+        char         what[128];
+        Mat          A;
 
-          if (kind == RANGE || kind == EXTREMES) continue;
-          PetscCall(
-            PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, layout %" INT ", case %" INT, kinds[kind], sizes[is], layout, l));
-          PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-          PetscCall(CheckMat(what, A, (PetscBool)(choice.regular && choice.kind != ZEROS)));
-          PetscCall(MatDestroy(&A));
-        }
+        PetscCall(
+          PetscSNPrintf(what, sizeof(what), "%s, %" INT " rows, layout %" INT ", case %" INT, kinds[kind], sizes[is], layout, l));
+        PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+        PetscCall(CheckMat(what, A, (PetscBool)(choice.regular && choice.kind != ZEROS)));
+        PetscCall(MatDestroy(&A));
       }
     }
   }
@@ -919,200 +587,105 @@ static PetscErrorCode TestClipped(void)
   PetscFunctionBeginUser;
   for (PetscInt l = 0; l < 72; l++) {
     const Choice choice = {LAYOUT_EVEN, 4 + 20 * (l % 3), 0.3, l % 2 ? RANGE : EXTREMES, (PetscBool)(l % 4 < 2), 0.0, 1000 + l};
-    Matched      m;
-    PetscReal    least[2], largest[2], most, off;
+    IDRSMatching matching;
+    PetscReal    most, off;
     PetscInt     ones;
-    Mat          A, T;
+    Mat          A, B;
 
     if (l < 60) PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
     else
       PetscCall(MatCreateChain(PetscPowReal(10.0, (l % 2 ? 1.0 : -1.0) * MaxExponent() * (PetscReal)(1 + l % 3) / 4.0),
                                3 + 7 * (l % 4), &A));
-    PetscCall(MatchedCreate(A, &m));
-    for (PetscInt k = 0; k < 2; k++) {
-      PetscCall(VecMin(k ? m.right : m.left, NULL, &least[k]));
-      PetscCall(VecMax(k ? m.right : m.left, NULL, &largest[k]));
-      PetscCall(ComplainIf(!(least[k] > 0.0 && largest[k] <= PETSC_MAX_REAL), "case %" INT ": scalings from %g to %g", l,
-                           (double)least[k], (double)largest[k]));
-    }
-    PetscCall(MatCreatePermuted(A, &m, &T));
-    PetscCall(MeasureMat(T, &most, &off, &ones));
-    if (PetscMax(largest[0], largest[1]) >= limit || PetscMin(least[0], least[1]) <= 1.0 / limit) {
+    PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
+    PetscCall(ComplainIf(!(matching->range[0] > 0.0 && matching->range[1] <= PETSC_MAX_REAL),
+                         "case %" INT ": scalings from %g to %g", l, (double)matching->range[0], (double)matching->range[1]));
+    PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MeasureMat(B, &most, &off, &ones));
+    if (matching->range[1] >= limit || matching->range[0] <= 1.0 / limit) {
       clipped++;
       off = 0.0;
     }
     PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING),
                          "case %" INT ": entries up to %g, diagonal entries of modulus 1%+g", l, (double)most, (double)off));
-    PetscCall(DestroyAll(&T, &A));
-    PetscCall(MatchedDestroy(&m));
+    PetscCall(DestroyAll(&B, &A));
+    PetscCall(IDRSMatchingDestroy(&matching));
   }
   PetscCall(ComplainIf(!clipped || clipped == 72, "%" INT " of 72 matrices have scalings that a number cannot hold", clipped));
   PetscCall(Verdict("entries of any size"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries outside of the diagonal blocks do not change the results */
-static PetscErrorCode TestOutside(void)
-{
-  PetscFunctionBeginUser;
-  for (PetscInt l = 0; l < 2 * LAYOUTS; l++) {
-    Matched m[2];
-
-    for (PetscInt outside = 0; outside < 2; outside++) {
-      const Choice choice = {(Layout)(l / 2), 70, 0.1, UNIFORM, (PetscBool)(l % 2), outside ? 1e30 : 0.0, 2000};
-      Mat          A;
-
-      PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-      PetscCall(MatchedCreate(A, &m[outside]));
-      PetscCall(MatDestroy(&A));
-    }
-    PetscCall(CheckMatched("entries outside of the blocks", &m[0], &m[1]));
-    for (PetscInt outside = 0; outside < 2; outside++) PetscCall(MatchedDestroy(&m[outside]));
-  }
-  PetscCall(Verdict("entries outside of the diagonal blocks"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* All combinations of output arguments return the same */
-static PetscErrorCode TestOutputs(void)
-{
-  const Choice choice = {LAYOUT_UNEVEN, 50, 0.1, UNIFORM, PETSC_FALSE, 1.0, 3000};
-  Matched      all;
-  Mat          A;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-  PetscCall(MatchedCreate(A, &all));
-  for (PetscInt l = 0; l < 16; l++) {
-    Matched some = {NULL, NULL, NULL, all.rank};
-
-    PetscCall(MatGetMatching(A, l & 1 ? &some.rows : NULL, l & 2 ? &some.left : NULL, l & 4 ? &some.right : NULL,
-                             l & 8 ? &some.rank : NULL));
-    PetscCall(CheckMatched("some outputs", &some, &all));
-    PetscCall(MatchedDestroy(&some));
-  }
-  PetscCall(MatchedDestroy(&all));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("output arguments"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Stores a value on the process that has the row */
-static PetscErrorCode MatStore(Mat A, PetscInt i, PetscInt j, PetscScalar a)
-{
-  PetscInt begin, end;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetOwnershipRange(A, &begin, &end));
-  if (begin <= i && i < end) PetscCall(MatSetValue(A, i, j, a, INSERT_VALUES));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Infinite entries and NaN are errors on all processes, and the first such row is named. Good values work afterwards */
 static PetscErrorCode TestNotFinite(void)
 {
-  const PetscReal numbers[] = {NAN, -NAN, INFINITY, -INFINITY};
-  Choice          choice    = {LAYOUT_UNEVEN, 40, 0.1, UNIFORM, PETSC_TRUE, 1.0, 4000};
-  PetscMPIInt     size;
+  const Choice choice = {LAYOUT_UNEVEN, 40, 0.1, UNIFORM, PETSC_TRUE, 1.0, 4000};
+  PetscMPIInt  size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  for (size_t in = 0; in < PETSC_STATIC_ARRAY_LENGTH(numbers); in++) {
-    for (PetscInt imaginary = 0; imaginary <= PetscDefined(USE_COMPLEX); imaginary++) {
-      /* on the first process, on the last one, on both, in the last row outside of the block */
-      for (PetscInt where = 0; where < 4; where++) {
-        const PetscInt last = choice.N - 1, column = where == 3 ? 0 : last - 1, first = where % 2 ? last : 3;
-        PetscScalar    bad = numbers[in];
-        char           row[32];
-        Mat            A;
-        IDRSMatching   matching;
-        PetscBool      kept;
-        Matched        m = {NULL, NULL, NULL, 0};
+  for (PetscInt infinite = 0; infinite < 2; infinite++) {
+    /* on the first process, on the last one, on both, in the last row outside of the block */
+    for (PetscInt where = 0; where < (size > 1 ? 4 : 3); where++) {
+      const PetscInt last = choice.N - 1, column = where == 3 ? 0 : last - 1, first = where % 2 ? last : 3;
+      PetscScalar    bad = infinite ? -INFINITY : NAN;
+      char           row[32];
+      Mat            A;
+      IDRSMatching   matching;
+      PetscInt       begin, end;
+      PetscBool      kept;
+      Matched        m = {NULL, NULL, NULL, 0};
 
-        if (where == 3 && size == 1) continue;
 #if PetscDefined(USE_COMPLEX)
-        if (imaginary) bad = PetscCMPLX(1.0, numbers[in]);
+      if (where) bad = PetscCMPLX(1.0, infinite ? INFINITY : NAN);
 #endif
-        choice.layout = where % 2 ? LAYOUT_UNEVEN : LAYOUT_EMPTY;
-        PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-        PetscCall(PetscSNPrintf(row, sizeof(row), "row %" INT " ", first));
-        for (PetscInt values = 0; values < 3; values++) { /* good ones, bad ones, and good ones again */
-          const PetscBool is = (PetscBool)(values == 1);
+      PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
+      PetscCall(MatGetOwnershipRange(A, &begin, &end));
+      PetscCall(PetscSNPrintf(row, sizeof(row), "row %" INT " ", first));
+      for (PetscInt values = 0; values < 3; values++) { /* good ones, bad ones, and good ones again */
+        const PetscBool is = (PetscBool)(values == 1);
 
-          PetscCall(MatStore(A, last, column, is && where ? bad : 1e-3));
-          PetscCall(MatStore(A, 3, 3, is && where % 2 == 0 ? bad : 1e-3));
-          PetscCall(MatAssemble(A));
-          if (!values) PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
-          if (is) {
-            CheckRefused(MatGetMatching(A, &m.rows, &m.left, &m.right, &m.rank), row, "NaN");
-            CheckRefused(MatGetMatching(A, NULL, NULL, NULL, NULL), row, "NaN");
-            PetscCall(ComplainIf(m.rows || m.left || m.right, "a matrix with %g has a matching", (double)numbers[in]));
-          }
-          PetscCall(IDRSMatchingUpdate(matching, A, &kept));
-          PetscCall(ComplainIf(kept == is, "the matching is %skept for values %" INT " with %g in row %" INT, kept ? "" : "not ",
-                               values, (double)numbers[in], first));
+        if (end == choice.N) PetscCall(MatSetValue(A, last, column, is && where ? bad : 1e-3, INSERT_VALUES));
+        if (begin <= 3 && 3 < end) PetscCall(MatSetValue(A, 3, 3, is && where % 2 == 0 ? bad : 1e-3, INSERT_VALUES));
+        PetscCall(MatAssemble(A));
+        if (!values) PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
+        if (is) {
+          CheckRefused(MatGetMatching(A, &m.rows, &m.left, &m.right, &m.rank), row, "NaN");
+          PetscCall(ComplainIf(m.rows || m.left || m.right, "a matrix with a bad row has a matching"));
         }
-        PetscCall(IDRSMatchingDestroy(&matching));
-        PetscCall(CheckMat("good values after bad ones", A, PETSC_TRUE));
-        PetscCall(MatDestroy(&A));
+        PetscCall(IDRSMatchingUpdate(matching, A, &kept));
+        PetscCall(
+          ComplainIf(kept == is, "the matching is %skept for values %" INT ", row %" INT, kept ? "" : "not ", values, first));
       }
+      PetscCall(IDRSMatchingDestroy(&matching));
+      PetscCall(CheckMat("good values after bad ones", A, PETSC_TRUE));
+      PetscCall(MatDestroy(&A));
     }
   }
   PetscCall(Verdict("infinite entries and NaN"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Other types, rectangular, and not assembled; then a good matrix */
 static PetscErrorCode TestBadInput(void)
 {
-  const MatType types[] = {MATBAIJ, MATDENSE, MATTRANSPOSEVIRTUAL, MATSHELL};
-  const Choice  choice  = {LAYOUT_EVEN, 24, 0.2, UNIFORM, PETSC_TRUE, 1.0, 5000};
-  PetscMPIInt   rank, size;
-  Mat           A, S;
+  const char *const errors[] = {"type aij", "layouts", "assembled"};
+  Mat               S;
+  Matched           m;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-#define CheckMatchingRefused(name, value) \
-  do { \
-    Matched m; \
-\
-    CheckRefused(MatchedCreate(S, &m), name, value); \
-  } while (0)
-  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(types); l++) {
-    if (l < 2) PetscCall(MatConvert(A, types[l], MAT_INITIAL_MATRIX, &S));
-    else if (l == 2) PetscCall(MatCreateTranspose(A, &S));
-    else PetscCall(ShellCreate(A, PassMult, A, &S));
-    CheckMatchingRefused(((PetscObject)S)->type_name, "aij");
-    PetscCall(MatDestroy(&S));
-  }
-  for (PetscInt l = 0; l < (size > 1 ? 3 : 2); l++) { /* rectangular to both sides; square, with other local columns */
+  for (PetscInt l = 0; l < 3; l++) {
     PetscCall(MatCreate(PETSC_COMM_WORLD, &S));
-    if (l < 2) PetscCall(MatSetSizes(S, PETSC_DECIDE, PETSC_DECIDE, l ? 7 : 9, l ? 9 : 7));
-    else PetscCall(MatSetSizes(S, 3, rank == 0 ? 4 : rank == size - 1 ? 2 : 3, 3 * size, 3 * size));
-    PetscCall(MatSetType(S, MATAIJ));
+    PetscCall(MatSetSizes(S, 3, l == 1 ? 4 : 3, PETSC_DETERMINE, PETSC_DETERMINE));
+    PetscCall(MatSetType(S, l ? MATAIJ : MATBAIJ));
     PetscCall(MatSetUp(S));
-    PetscCall(MatAssemble(S));
-    CheckMatchingRefused("layouts", "columns");
-    PetscCall(MatDestroy(&S));
-  }
-  for (PetscInt l = 0; l < 2; l++) { /* not assembled: without set-up, with set-up, with new values */
-    PetscCall(MatCreate(PETSC_COMM_WORLD, &S));
-    PetscCall(MatSetSizes(S, 3, 3, PETSC_DETERMINE, PETSC_DETERMINE));
-    PetscCall(MatSetType(S, MATAIJ));
-    if (l) PetscCall(MatSetUp(S));
-    CheckMatchingRefused("not assembled", "MatGetMatching");
-    PetscCall(MatSetUp(S));
-    for (PetscInt again = 0; again < 2; again++) {
-      PetscCall(MatSetValue(S, 3 * rank, 3 * rank, 1.0, INSERT_VALUES));
-      CheckMatchingRefused("not assembled", "MatGetMatching");
+    if (l < 2) PetscCall(MatAssemble(S));
+    CheckRefused(MatGetMatching(S, &m.rows, &m.left, &m.right, &m.rank), "MatGetMatching", errors[l]);
+    if (l == 2) {
       PetscCall(MatAssemble(S));
       PetscCall(CheckMat("assembled after an error", S, PETSC_FALSE));
     }
     PetscCall(MatDestroy(&S));
   }
-  PetscCall(CheckMat("after errors", A, PETSC_TRUE));
-  PetscCall(MatDestroy(&A));
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1156,39 +729,28 @@ static PetscErrorCode MatPerturb(Mat A, PetscReal change)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CopyScalings(IDRSMatching matching, Vec *left, Vec *right)
-{
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(matching->left, left));
-  PetscCall(VecDuplicate(matching->right, right));
-  PetscCall(VecCopy(matching->left, *left));
-  PetscCall(VecCopy(matching->right, *right));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Adapts a matching to new values, and checks that the permutation is kept, or not, as expected, and that no scaled entry is above
    the bound
 */
 static PetscErrorCode CheckKept(const char what[], IDRSMatching matching, Mat A, PetscBool expected, PetscReal bound)
 {
-  PetscInt  ones, *column;
+  PetscInt  ones;
   PetscReal most, off;
-  PetscBool kept, same[3];
+  PetscBool kept, same[2];
   Vec       left, right;
   Mat       B;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc1(matching->n, &column));
-  PetscCall(PetscArraycpy(column, matching->column, matching->n));
-  PetscCall(CopyScalings(matching, &left, &right));
+  PetscCall(VecDuplicate(matching->left, &left));
+  PetscCall(VecDuplicate(matching->right, &right));
+  PetscCall(VecCopy(matching->left, left));
+  PetscCall(VecCopy(matching->right, right));
   PetscCall(IDRSMatchingUpdate(matching, A, &kept));
   PetscCall(ComplainIf(kept != expected, "%s: the permutation is %skept", what, kept ? "" : "not "));
-  PetscCall(PetscArraycmp(column, matching->column, matching->n, &same[0]));
-  PetscCall(VecEqual(left, matching->left, &same[1]));
-  PetscCall(VecEqual(right, matching->right, &same[2]));
-  PetscCall(ComplainIf(!same[0] || (!kept && (!same[1] || !same[2])), "%s: another permutation, or other scalings", what));
-  PetscCall(PetscFree(column));
+  PetscCall(VecEqual(left, matching->left, &same[0]));
+  PetscCall(VecEqual(right, matching->right, &same[1]));
+  PetscCall(ComplainIf(!kept && (!same[0] || !same[1]), "%s: other scalings", what));
   PetscCall(DestroyAll(&left, &right));
   if (kept) {
     PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
@@ -1203,40 +765,28 @@ static PetscErrorCode CheckKept(const char what[], IDRSMatching matching, Mat A,
 
 static PetscErrorCode TestUpdate(void)
 {
-  PetscMPIInt rank, size;
+  static const Kind chosen[] = {UNIFORM, TIES, SCALED};
+  PetscMPIInt       rank, size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
-    for (PetscInt kind = 0; kind < KINDS; kind++) {
-      const Choice   choice = {(Layout)layout, 50, 0.15, (Kind)kind, PETSC_TRUE, 1.0, 6000 + layout};
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(chosen); k++) {
+      const Choice   choice = {(Layout)layout, 50, 0.15, chosen[k], PETSC_TRUE, 1.0, 6000 + layout};
       const PetscInt row    = rank == size - 1 ? 0 : -1; /* the last process has rows in all layouts */
       Mat            A, B;
-      Vec            left, right;
       IDRSMatching   matching;
-      PetscReal      norm[2];
       char           what[128];
 
-      if (kind == RANGE || kind == EXTREMES || kind == ZEROS) continue;
       PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
       PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
 #define CheckKeptFor(values, expected, bound) \
   do { \
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, layout %" INT ", %s", kinds[kind], layout, values)); \
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, layout %" INT ", %s", kinds[chosen[k]], layout, values)); \
     PetscCall(CheckKept(what, matching, A, expected, bound)); \
   } while (0)
-      PetscCall(CopyScalings(matching, &left, &right));
       CheckKeptFor("unchanged values", PETSC_TRUE, 1.0 + 1e-9);
-      PetscCall(VecPointwiseDivide(left, left, matching->left));
-      PetscCall(VecPointwiseDivide(right, right, matching->right));
-      PetscCall(VecShift(left, -1.0));
-      PetscCall(VecShift(right, -1.0));
-      PetscCall(VecNorm(left, NORM_INFINITY, &norm[0]));
-      PetscCall(VecNorm(right, NORM_INFINITY, &norm[1]));
-      PetscCall(ComplainIf(!(norm[0] <= ROUNDING) || !(norm[1] <= ROUNDING), "%s: scalings have changed by %g and %g", what,
-                           (double)norm[0], (double)norm[1]));
-      PetscCall(DestroyAll(&left, &right));
       seed = 60000 + (uint64_t)rank;
       PetscCall(MatPerturb(A, 0.05));
       CheckKeptFor("changes of 5 %", PETSC_TRUE, MATCHING_KEEP);
@@ -1249,10 +799,6 @@ static PetscErrorCode TestUpdate(void)
       CheckKeptFor("a matched entry of zero", PETSC_FALSE, 0.0);
       PetscCall(MatCopy(B, A, SAME_NONZERO_PATTERN));
       CheckKeptFor("good values again", PETSC_TRUE, MATCHING_KEEP);
-      /* another permutation is better by many orders of magnitude, since this one has a tiny entry in the densest block */
-      for (PetscInt i = 0; i < 50; i++)
-        PetscCall(MatScaleMatched(A, matching, rank == size - 1 ? i : -1, i % 2 ? 1.0 : PETSC_MACHINE_EPSILON * 1e-10));
-      if (matching->N && size < 3) CheckKeptFor("another optimum", PETSC_FALSE, 0.0);
       PetscCall(MatDestroy(&B));
       PetscCall(IDRSMatchingDestroy(&matching));
       PetscCall(MatDestroy(&A));
@@ -1262,79 +808,35 @@ static PetscErrorCode TestUpdate(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The permutation is kept if and only if scalings exist with which no entry is above the limit, or a few sweeps find none */
+/* Blocks (1, r; 1, 1) on each process: the product of the other permutation is larger by r */
 static PetscErrorCode TestUpdateLimits(void)
 {
-  const PetscReal ratios[] = {0.5, 1.0, 1.5, 3.9, 4.1, 1e3, 1e30};
+  const PetscReal ratios[] = {0.25, 0.5, 1.5, 4.1, 1e30};
 
   PetscFunctionBeginUser;
-  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(ratios); l++) {
+  for (size_t l = 1; l < PETSC_STATIC_ARRAY_LENGTH(ratios); l++) {
     Mat          A;
     IDRSMatching matching;
     PetscInt     begin, end;
     char         what[64];
 
-    /* blocks (1, r; 1, 1) on each process: the product of the other permutation is larger by r */
     PetscCall(MatCreateLocal(4, 2, &A));
     PetscCall(MatGetOwnershipRange(A, &begin, &end));
     for (PetscInt changed = 0; changed < 2; changed++) {
       for (PetscInt i = begin; i < end; i++) {
-        for (PetscInt k = 0; k < 2; k++)
-          PetscCall(MatSetValue(A, i, i - i % 2 + k, i % 2 == k ? 1.0 : i % 2 ? 1.0 : changed ? ratios[l] : 0.25, INSERT_VALUES));
+        for (PetscInt j = i - i % 2; j < i - i % 2 + 2; j++)
+          PetscCall(MatSetValue(A, i, j, j > i ? ratios[changed ? l : 0] : 1.0, INSERT_VALUES));
       }
       PetscCall(MatAssemble(A));
-      if (!changed) {
-        PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
-        PetscCall(ComplainIf(matching->moved, "%" INT " rows are moved", matching->moved));
-      }
+      if (!changed) PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
     }
+    PetscCall(ComplainIf(matching->moved, "%" INT " rows are moved", matching->moved));
     PetscCall(PetscSNPrintf(what, sizeof(what), "a permutation that is better by %g", (double)ratios[l]));
-    if (ratios[l] <= 1.5 || ratios[l] > 4.0)
-      PetscCall(CheckKept(what, matching, A, (PetscBool)(ratios[l] <= 1.5), ratios[l] <= 1.0 ? 1.0 + 1e-9 : MATCHING_KEEP));
+    PetscCall(CheckKept(what, matching, A, (PetscBool)(ratios[l] <= 1.5), ratios[l] <= 1.0 ? 1.0 + 1e-9 : MATCHING_KEEP));
     PetscCall(IDRSMatchingDestroy(&matching));
     PetscCall(MatDestroy(&A));
   }
   PetscCall(Verdict("the limit for new values"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Rows without an entry in the diagonal block, or with explicit zeros in it: if values do not change, scalings do not change */
-static PetscErrorCode TestUpdateSingular(void)
-{
-  PetscFunctionBeginUser;
-  for (PetscInt stored = 0; stored < 2; stored++) {
-    Mat          A, B;
-    Vec          left, right;
-    IDRSMatching matching;
-    PetscInt     begin, end;
-    PetscBool    kept, same[2];
-    PetscReal    most, off, range[2];
-    PetscInt     ones;
-
-    PetscCall(MatCreateLocal(4, 2, &A));
-    PetscCall(MatGetOwnershipRange(A, &begin, &end));
-    for (PetscInt i = begin; i < end; i++) {
-      if (i - begin != 2) PetscCall(MatSetValue(A, i, i, 0.5, INSERT_VALUES));
-      else if (stored) PetscCall(MatSetValue(A, i, i, 0.0, INSERT_VALUES));
-    }
-    PetscCall(MatAssemble(A));
-    PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
-    PetscCall(CopyScalings(matching, &left, &right));
-    PetscCall(IDRSMatchingUpdate(matching, A, &kept));
-    PetscCall(VecEqual(left, matching->left, &same[0]));
-    PetscCall(VecEqual(right, matching->right, &same[1]));
-    PetscCall(VecMax(matching->left, NULL, &range[1]));
-    PetscCall(ComplainIf(!same[0] || !same[1], "%s: the scalings of rows are up to %g",
-                         stored ? "an explicit zero" : "an empty row", (double)range[1]));
-    PetscCall(IDRSMatchingGetMat(matching, A, MAT_INITIAL_MATRIX, &B));
-    PetscCall(MeasureMat(B, &most, &off, &ones));
-    PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || ones != 3, "an empty row: entries up to %g, %" INT " on the diagonal",
-                         (double)most, ones));
-    PetscCall(DestroyAll(&left, &right, &B));
-    PetscCall(IDRSMatchingDestroy(&matching));
-    PetscCall(MatDestroy(&A));
-  }
-  PetscCall(Verdict("new values in a singular matrix"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1371,63 +873,19 @@ static PetscErrorCode TestLimited(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matching in a view */
-static PetscErrorCode TestView(void)
-{
-  const char file[] = "matching_view.txt";
-
-  PetscFunctionBeginUser;
-  for (PetscInt regular = 0; regular < 2; regular++) {
-    const Choice choice  = {LAYOUT_EVEN, 30, 0.04, UNIFORM, (PetscBool)regular, 0.0, 7000};
-    const char  *texts[] = {"maximum product matching:", "structurally singular: rank", "rows moved, scalings from"};
-    PetscReal    expected[3], number;
-    PetscInt     lines;
-    Mat          A;
-    IDRSMatching matching;
-    PetscViewer  viewer;
-
-    PetscCall(MatCreateRandom(PETSC_COMM_WORLD, &choice, &A));
-    PetscCall(IDRSMatchingCreate(A, MATCHING_UNLIMITED, &matching));
-    expected[0] = (PetscReal)matching->moved;
-    expected[1] = (PetscReal)matching->rank;
-    expected[2] = matching->range[0];
-    for (PetscInt l = 0; l < 3; l++) {
-      PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, file, &viewer));
-      PetscCall(IDRSMatchingView(matching, viewer));
-      PetscCall(PetscViewerDestroy(&viewer));
-      PetscCall(FileNumbers(file, texts[l], 1, &number, &lines));
-      if (l == 1 && matching->rank == matching->N) PetscCall(ComplainIf(lines, "the view states a rank of all rows"));
-      else
-        PetscCall(ComplainIf(lines != 1 || !(PetscAbsReal(number - expected[l]) <= 1e-4 * expected[l]),
-                             "%" INT " lines with \"%s\", and %g, not %g", lines, texts[l], (double)number, (double)expected[l]));
-    }
-    PetscCall(IDRSMatchingDestroy(&matching));
-    PetscCall(MatDestroy(&A));
-  }
-  PetscCall(Verdict("view"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-cases", &cases, NULL));
   PetscCall(TestReferences());
-  PetscCall(TestSingular());
-  PetscCall(TestUnique());
   PetscCall(TestStructures());
   PetscCall(TestMats());
   PetscCall(TestClipped());
-  PetscCall(TestOutside());
-  PetscCall(TestOutputs());
   PetscCall(TestNotFinite());
   PetscCall(TestBadInput());
   PetscCall(TestUpdate());
   PetscCall(TestUpdateLimits());
-  PetscCall(TestUpdateSingular());
   PetscCall(TestLimited());
-  PetscCall(TestView());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -341,10 +341,10 @@ static PetscErrorCode TestMoved(PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Operations of type basic: integers, fetch-and-add, gathers */
+/* Operations of type basic: integers, fetch-and-add */
 static PetscErrorCode TestOthers(PetscInt n)
 {
-  PetscSF         sf, inverse;
+  PetscSF         sf;
   PetscInt        nroots, nleaves, *roots, *leaves, *updated, total = 0, sum = 0;
   const PetscInt *degree, *mine;
 
@@ -372,77 +372,7 @@ static PetscErrorCode TestOthers(PetscInt n)
   PetscCall(PetscFree3(roots, leaves, updated));
   PetscCall(PetscSFDestroy(&sf));
 
-  PetscCall(PetscSFCreate(PETSC_COMM_WORLD, &sf));
-  PetscCall(PetscSFSetType(sf, "nccl"));
-  PetscCall(GraphSet(sf, GRAPH_ONE, n, &nroots, &nleaves));
-  PetscCall(PetscSFSetUp(sf));
-  PetscCall(PetscSFCreateInverseSF(sf, &inverse));
-  PetscCall(PetscSFDestroy(&inverse));
-  PetscCall(PetscSFDestroy(&sf));
   PetscCall(Verdict("what is left to the type basic"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Scatters some entries of a vector to another one and adds them on the way back, three times. In between the source is remapped to
-   other places of the same process. result is a weighted sum of all received vectors
-*/
-static PetscErrorCode Remapped(const char type[], PetscInt n, Vec *result)
-{
-  VecScatter   scatter;
-  Vec          x, y;
-  IS           from;
-  PetscInt     begin, end, N, *index, *tomap;
-  PetscScalar *array;
-  PetscMPIInt  rank;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(PetscOptionsSetValue(NULL, "-sf_type", type));
-  PetscCall(VecCreate(PETSC_COMM_WORLD, &x));
-  PetscCall(VecSetSizes(x, LocalSize(rank, n), PETSC_DECIDE));
-  PetscCall(VecSetFromOptions(x));
-  PetscCall(VecGetOwnershipRange(x, &begin, &end));
-  PetscCall(VecGetSize(x, &N));
-  PetscCall(VecDuplicate(x, &y));
-  PetscCall(VecDuplicate(x, result));
-  PetscCall(VecSet(*result, 0.0));
-  PetscCall(VecGetArrayWrite(x, &array));
-  for (PetscInt i = begin; i < end; i++) array[i - begin] = (PetscReal)Some(i, 101);
-  PetscCall(VecRestoreArrayWrite(x, &array));
-  PetscCall(PetscMalloc2(end - begin, &index, end - begin, &tomap));
-  for (PetscInt i = begin; i < end; i++) index[i - begin] = i % 3 ? (i + N / 2) % N : Some(i, N);
-  PetscCall(ISCreateGeneral(PETSC_COMM_WORLD, end - begin, index, PETSC_COPY_VALUES, &from));
-  PetscCall(VecScatterCreate(x, from, y, NULL, &scatter));
-  for (PetscInt repeat = 0; repeat < 3; repeat++) {
-    PetscCall(VecScatterBegin(scatter, x, y, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecScatterEnd(scatter, x, y, INSERT_VALUES, SCATTER_FORWARD));
-    PetscCall(VecAYPX(*result, 3.0, y));
-    PetscCall(VecScatterBegin(scatter, y, x, ADD_VALUES, SCATTER_REVERSE));
-    PetscCall(VecScatterEnd(scatter, y, x, ADD_VALUES, SCATTER_REVERSE));
-    for (PetscInt i = 0; i < end - begin; i++) tomap[i] = (i + 5 + repeat) % (end - begin);
-    PetscCall(VecScatterRemap(scatter, tomap, NULL));
-  }
-  PetscCall(PetscFree2(index, tomap));
-  PetscCall(VecScatterDestroy(&scatter));
-  PetscCall(DestroyAll(&from, &x, &y));
-  PetscCall(PetscOptionsClearValue(NULL, "-sf_type"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode TestRemap(PetscInt n)
-{
-  Vec       result[2];
-  PetscReal difference, norm;
-
-  PetscFunctionBeginUser;
-  PetscCall(Remapped(PETSCSFBASIC, n, &result[0]));
-  PetscCall(Remapped("nccl", n, &result[1]));
-  PetscCall(Difference(result[0], result[1], &difference));
-  PetscCall(VecNorm(result[0], NORM_2, &norm));
-  PetscCall(ComplainIf(!(difference == 0.0) || !(norm > 1.0), "differs by %g, norm %g", (double)difference, (double)norm));
-  PetscCall(DestroyAll(&result[0], &result[1]));
-  PetscCall(Verdict("scatters from other places"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -563,7 +493,6 @@ int main(int argc, char **argv)
     PetscCall(TestOthers(n));
     PetscCall(TestLeft(n));
     PetscCall(TestMoved(n));
-    PetscCall(TestRemap(n));
     PetscCall(TestGrids(12));
   } else
     PetscCall(

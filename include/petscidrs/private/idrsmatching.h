@@ -45,40 +45,30 @@ typedef struct _n_IDRSMatching {
 } *IDRSMatching;
 
 /*
-   Back ends. rescale computes scalings for new values as IDRSMatchingRescaleRows() does, in memory of the back end, and the largest
-   modulus of a scaled entry, which is infinite if a matched entry is zero or a row has an infinite entry or NaN. setscalings copies
-   them to the matching if its second argument is PETSC_TRUE, and frees them. fill computes the values of a block of A~ with a known
-   pattern from the block of A and the scalings of its columns. reset frees the permutation
+   Back ends. scale does IDRSMatchingScale() for x that is not y. update does IDRSMatchingUpdate() with the diagonal block and the
+   outer block, or NULL. fill computes the values of a block of A~ with a known pattern from the block of A and the
+   scalings of its columns. reset frees the permutation
 */
 typedef struct {
-  PetscErrorCode (*permute)(IDRSMatching, PetscBool, Vec, Vec, Vec);
-  PetscErrorCode (*rescale)(IDRSMatching, Mat, double **, double **, double *);
-  PetscErrorCode (*setscalings)(IDRSMatching, PetscBool, double **, double **);
+  PetscErrorCode (*scale)(IDRSMatching, const PetscInt[], Vec, Vec, Vec);
+  PetscErrorCode (*update)(IDRSMatching, Mat, Mat, PetscBool *);
   PetscErrorCode (*fill)(IDRSMatching, Mat, Vec, Mat);
   PetscErrorCode (*reset)(IDRSMatching);
 } IDRSMatchingOps;
 
 /* matching.c */
-PETSC_EXTERN PetscErrorCode IDRSMatchingGetBackEnd_Private(Mat, Vec, Vec, const IDRSMatchingOps **);
 PETSC_EXTERN PetscErrorCode IDRSMatchingSupports(Mat, const char *[]);
 PETSC_EXTERN PetscErrorCode IDRSMatchingCreate(Mat, PetscReal, IDRSMatching *);
 PETSC_EXTERN PetscErrorCode IDRSMatchingUpdate(IDRSMatching, Mat, PetscBool *);
 PETSC_EXTERN PetscErrorCode IDRSMatchingDestroy(IDRSMatching *);
 PETSC_EXTERN PetscErrorCode IDRSMatchingView(IDRSMatching, PetscViewer);
-PETSC_EXTERN PetscErrorCode IDRSMatchingPermute(IDRSMatching, PetscBool, Vec, Vec, Vec);
-PETSC_EXTERN PetscErrorCode IDRSMatchingScaleInput(IDRSMatching, PetscBool, Vec, Vec);
-PETSC_EXTERN PetscErrorCode IDRSMatchingScaleOutput(IDRSMatching, PetscBool, Vec);
-
-/* matchingmat.c */
+PETSC_EXTERN PetscErrorCode IDRSMatchingScale(IDRSMatching, const PetscInt[], Vec, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSMatchingGetMat(IDRSMatching, Mat, MatReuse, Mat *);
 
 /* matchingrows.c */
-PETSC_EXTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, double, PetscInt[], double[], double[], PetscInt *, PetscInt *);
+PETSC_EXTERN PetscErrorCode IDRSMatchRows(const IDRSRows *, double, PetscInt[], double[], double[], PetscInt *);
 PETSC_EXTERN void           IDRSMatchingClipRows(const IDRSRows *, double, double[], double[]);
-PETSC_EXTERN PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *, const PetscInt[], double[], double[], double *);
 
-PETSC_EXTERN PetscErrorCode IDRSMatchingFindBadRow(Mat, PetscInt *);
-
-/* matchinghost.c, and matchingcuda.cu if CUDA is compiled in */
-PETSC_INTERN const IDRSMatchingOps IDRSMatchingBackEnds_Host;
+/* matchingcuda.cu, if CUDA is compiled in */
 PETSC_INTERN const IDRSMatchingOps IDRSMatchingBackEnds_CUDA;
+PETSC_INTERN PetscErrorCode        IDRSMatchingGetPlaces(IDRSMatching, const PetscInt **, const PetscInt **);

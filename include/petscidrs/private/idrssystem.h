@@ -49,14 +49,6 @@ typedef struct {
   const IDRSTeamIndex *i, *j; /* of the whole matrix */
   const PetscScalar   *a;
   const PetscScalar   *inverse; /* diagonal of B^{-1}, of the whole matrix, or NULL */
-
-  /*
-     A copy in the memory of the team: entry l of row i is at l n + i, so that adjacent members read adjacent entries. width:
-     largest number of entries of a row, to which all rows are padded; 0: no copy
-  */
-  PetscInt        width;
-  PetscScalar    *values;
-  unsigned short *columns;
 } IDRSSystemMatrix;
 
 /* Data in the shared memory of the team */
@@ -114,56 +106,8 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemNorm(const IDRSSystem *system, PetscReal 
   return PetscSqrtReal(PetscRealPart(system->work->square));
 }
 
-/* Creates the copy. Rows are padded with zeros on the diagonal. A member reads only its own rows, so no barrier is needed */
-IDRS_TEAM_FUNCTION void IDRSSystemPack(const IDRSSystem *system)
-{
-  const IDRSSystemMatrix *A = &system->A;
-
-  IDRS_FOR_MY_ROWS(b, m, system)
-  {
-    for (PetscInt i = b; i < b + m; i++) {
-      PetscInt place = i;
-
-      for (IDRSTeamIndex l = A->i[A->first + i]; l < A->i[A->first + i + 1]; l++) {
-        const PetscInt column = A->j[l] - A->first;
-
-        if (column < 0 || column >= A->n) continue;
-        A->values[place]  = A->a[l];
-        A->columns[place] = (unsigned short)column;
-        place += A->n;
-      }
-      for (; place < A->width * A->n; place += A->n) {
-        A->values[place]  = 0.0;
-        A->columns[place] = (unsigned short)i;
-      }
-    }
-  }
-}
-
-/* Returns entry i of A u, from the copy */
-IDRS_TEAM_FUNCTION PetscScalar IDRSSystemPackedRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
-{
-  PetscScalar sum = 0.0;
-
-  for (PetscInt l = 0; l < A->width; l += IDRS_TEAM_ENTRIES) {
-    PetscInt    columns[IDRS_TEAM_ENTRIES];
-    PetscScalar values[IDRS_TEAM_ENTRIES];
-
-    for (int k = 0; k < IDRS_TEAM_ENTRIES; k++) {
-      const PetscInt place = PetscMin(l + k, A->width - 1) * A->n + i;
-
-      columns[k] = A->columns[place];
-      values[k]  = A->values[place];
-    }
-    for (int k = 0; k < IDRS_TEAM_ENTRIES; k++) {
-      if (l + k < A->width) sum += values[k] * u[columns[k]];
-    }
-  }
-  return sum;
-}
-
-/* Returns entry i of A u, from the matrix. No load is in a branch, so that IDRS_TEAM_ENTRIES loads are in flight at once */
-IDRS_TEAM_FUNCTION PetscScalar IDRSSystemUnpackedRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
+/* Returns entry i of A u. No load is in a branch, so that IDRS_TEAM_ENTRIES loads are in flight at once */
+IDRS_TEAM_FUNCTION PetscScalar IDRSSystemRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
 {
   const IDRSTeamIndex begin = A->i[A->first + i], end = A->i[A->first + i + 1];
   PetscScalar         sum = 0.0;
@@ -183,11 +127,6 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSSystemUnpackedRow(const IDRSSystemMatrix *A, 
     }
   }
   return sum;
-}
-
-IDRS_TEAM_FUNCTION PetscScalar IDRSSystemRow(const IDRSSystemMatrix *A, PetscInt i, const PetscScalar u[])
-{
-  return A->width ? IDRSSystemPackedRow(A, i, u) : IDRSSystemUnpackedRow(A, i, u);
 }
 
 /*
@@ -497,8 +436,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
 
   IDRSScalarsSetPointers(&system->scalars, s, system->work->storage);
   system->scalars.pivotscale = IDRS_HASHED_PIVOTSCALE;
-  if (system->A.width) IDRSSystemPack(system);
-  begin = IDRSSystemBegin(system);
+  begin                      = IDRSSystemBegin(system);
   /* b has been multiplied by the scale */
   abstol            = limits->abstol * system->scale;
   tolerance         = limits->rtol >= 0.0 ? PetscMax(limits->rtol * begin, abstol) : (PetscReal)-1.0;

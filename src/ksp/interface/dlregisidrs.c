@@ -1,9 +1,6 @@
 /* Registration of libpetscidrs, by -dll_append, which calls PetscDLLibraryRegister_petscidrs(), or by KSPIDRSRegister() */
 #include "../impls/idrs/idrsimpl.h"
 #include "../../mat/factor/factor.h"
-#include "../pc/impls/bjidrs/bjidrs.h"
-#include "../pc/impls/gamg/pattern.h"
-#include "../pc/impls/matching/pcmatching.h"
 #include "../pc/impls/poly/poly.h"
 #include <petscidrs/private/idrsstream.h>
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -14,6 +11,10 @@
 #if PETSC_VERSION_GE(3, 27, 0)
   #pragma message("libpetscidrs has been tested with the releases of PETSc up to 3.26; this is " PETSC_VERSION_GIT)
 #endif
+
+PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC);
+PETSC_INTERN PetscErrorCode PCCreate_Matching(PC);
+PETSC_INTERN PetscErrorCode PCGAMGCreate_Pattern(PC);
 
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
 

@@ -9,12 +9,12 @@
 #include "../../sys/kernels/csr.h"
 #include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrsplace.h>
-#include "matchingcuda.h"
 
-/* The largest scaled entry, as the bits of a double, and whether a sweep has changed a scaling */
+/* Results of a sweep */
 typedef struct {
-  unsigned long long largest;
-  unsigned int       changed;
+  unsigned long long largest;  /* scaled entry, as the bits of a double */
+  unsigned int       changed;  /* a scaling has been lowered */
+  unsigned int       infinite; /* of all sweeps: an entry outside of the diagonal block is not finite */
 } IDRSMatchingSweep;
 
 /* Blocks with one row per thread, or several rows */
@@ -63,15 +63,14 @@ static PetscErrorCode IDRSMatchingReset_CUDA(IDRSMatching matching)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y_i = d_i x_places(i) */
+/* y_i = d_i x_places(i), or d_i x_i without places */
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  IDRSMatchingPermuteKernel(size_t n, const PetscInt *places, const PetscScalar *d, const PetscScalar *x, PetscScalar *y)
+  IDRSMatchingScaleKernel(size_t n, const PetscInt *places, const PetscScalar *d, const PetscScalar *x, PetscScalar *y)
 {
-  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) y[i] = d[i] * x[places[i]];
+  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) y[i] = d[i] * x[places ? places[i] : i];
 }
 
-/* y = d P x, or d P^T x, entry by entry; y is not x */
-static PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool transpose, Vec d, Vec x, Vec y)
+static PetscErrorCode IDRSMatchingScale_CUDA(IDRSMatching matching, const PetscInt places[], Vec d, Vec x, Vec y)
 {
   const PetscInt    *column, *row;
   const PetscScalar *darray, *xarray;
@@ -81,14 +80,14 @@ static PetscErrorCode IDRSMatchingPermute_CUDA(IDRSMatching matching, PetscBool 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
+  if (places) places = places == matching->row ? row : column;
   PetscCall(IDRSGetArrayRead_CUDA(d, &darray));
   PetscCall(IDRSGetArrayRead_CUDA(x, &xarray));
   PetscCall(IDRSGetArray_CUDA(y, VecGetArrayWriteAndMemType, &yarray));
   PetscCall(PetscLogGpuTimeBegin());
   if (matching->n)
-    IDRSMatchingPermuteKernel<<<IDRSMatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n,
-                                                                                            transpose ? column : row, darray,
-                                                                                            xarray, yarray);
+    IDRSMatchingScaleKernel<<<IDRSMatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, places, darray,
+                                                                                          xarray, yarray);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops((PetscLogDouble)matching->n));
@@ -105,7 +104,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 }
 
 /*
-   One sweep of IDRSMatchingRescaleRows(): computes the scalings of the rows and, unless it is the last sweep, of the columns, from
+   One sweep of IDRSMatchingUpdate_Host(): computes the scalings of the rows and, unless it is the last sweep, of the columns, from
    the scalings before the sweep. One thread per row. The bits of positive numbers have the order of the numbers
 */
 static __global__ void __launch_bounds__(IDRS_THREADS)
@@ -136,134 +135,121 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSKeepLargest(mine, &sweep->largest);
 }
 
-/* Infinite entries and NaN outside the diagonal block count as infinite */
 static __global__ void __launch_bounds__(IDRS_THREADS) IDRSMatchingFiniteKernel(IDRSCSR A, IDRSMatchingSweep *sweep)
 {
   for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
     for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
-      if (!((double)PetscAbsScalar(A.a[p]) <= (double)PETSC_MAX_REAL)) sweep->largest = IDRSMatchingBits(INFINITY);
+      if (!((double)PetscAbsScalar(A.a[p]) <= (double)PETSC_MAX_REAL)) sweep->infinite = 1;
     }
   }
 }
 
-static PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, double **left, double **right, double *largest)
+/* Dr, Dc and, if a row is moved, P Dr P^T */
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSMatchingSetScalingsKernel(size_t n, const double *left, const double *right, const PetscInt *row, PetscScalar *Dr,
+                                PetscScalar *Dc, PetscScalar *permuted)
 {
-  const size_t       bytes = (size_t)matching->n * sizeof(double);
+  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>()) {
+    Dr[i] = IDRSMatchingLimit(left[i]);
+    Dc[i] = IDRSMatchingLimit(right[i]);
+    if (permuted) permuted[i] = IDRSMatchingLimit(left[row[i]]);
+  }
+}
+
+static PetscErrorCode IDRSMatchingSetScalings_CUDA(IDRSMatching matching, const double left[], const double right[])
+{
+  const PetscInt *column, *row;
+  PetscScalar    *Dr, *Dc, *permuted = NULL;
+  cudaStream_t    stream;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
+  PetscCall(IDRSGetArray_CUDA(matching->left, VecGetArrayWriteAndMemType, &Dr));
+  PetscCall(IDRSGetArray_CUDA(matching->right, VecGetArrayWriteAndMemType, &Dc));
+  if (matching->moved) PetscCall(IDRSGetArray_CUDA(matching->permuted, VecGetArrayWriteAndMemType, &permuted));
+  if (matching->n)
+    IDRSMatchingSetScalingsKernel<<<IDRSMatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, left, right,
+                                                                                                row, Dr, Dc, permuted);
+  PetscCallCUDA(cudaGetLastError());
+  if (permuted) PetscCall(VecRestoreArrayWriteAndMemType(matching->permuted, &permuted));
+  PetscCall(VecRestoreArrayWriteAndMemType(matching->right, &Dc));
+  PetscCall(VecRestoreArrayWriteAndMemType(matching->left, &Dr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSMatchingUpdate_CUDA(IDRSMatching matching, Mat block, Mat outer, PetscBool *kept)
+{
+  const size_t       n = (size_t)matching->n, bytes = n * sizeof(double);
   const PetscInt    *column, *row;
   const PetscScalar *old;
-  double            *before;
-  IDRSMatchingSweep *ondevice, sweep = {0, 1};
+  double            *left, *right, *before, largest = 0.0;
+  PetscReal          most;
+  IDRSMatchingSweep *ondevice, sweep = {0, 1, 0};
   PetscDeviceContext dctx;
   cudaStream_t       stream;
   IDRSCSR            csr;
-  Mat                block, outer;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, left));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, right));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)matching->n, &before));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 3 * n, &left));
+  right  = left + n;
+  before = right + n;
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &ondevice));
+  PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));
   PetscCall(IDRSGetArrayRead_CUDA(matching->right, &old));
-  if (matching->n)
-    IDRSMatchingGetScalingsKernel<<<IDRSMatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, old, *right);
+  if (n) IDRSMatchingGetScalingsKernel<<<IDRSMatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>(n, old, right);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(VecRestoreArrayReadAndMemType(matching->right, &old));
-  PetscCall(IDRSGetBlocks(A, &block, &outer));
-  PetscCall(IDRSGetCSR(block, &csr));
-  *largest = 0.0;
-  /* sweeps until no scaling changes; the host waits for each */
-  for (int k = 0; matching->n && sweep.changed && *largest < (double)INFINITY; k++) {
-    PetscCallCUDA(cudaMemcpyAsync(before, *right, bytes, cudaMemcpyDeviceToDevice, stream));
-    PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));
-    IDRSMatchingSweepKernel<<<IDRSMatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, column, k == MATCHING_SWEEPS, before,
-                                                                                    *right, *left, ondevice);
-    PetscCallCUDA(cudaGetLastError());
-    PetscCallCUDA(cudaMemcpyAsync(&sweep, ondevice, sizeof(sweep), cudaMemcpyDeviceToHost, stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream));
-    static_assert(sizeof(*largest) == sizeof(sweep.largest), "the bits of a double");
-    memcpy(largest, &sweep.largest, sizeof(*largest));
-  }
   if (outer) {
     PetscCall(IDRSGetCSR(outer, &csr));
-    PetscCallCUDA(cudaMemsetAsync(ondevice, 0, sizeof(*ondevice), stream));
     if (csr.n) IDRSMatchingFiniteKernel<<<IDRSMatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, ondevice);
+    PetscCallCUDA(cudaGetLastError());
+  }
+  PetscCall(IDRSGetCSR(block, &csr));
+  /* sweeps until no scaling changes; the host waits for each */
+  for (int k = 0; n && sweep.changed && largest < (double)INFINITY; k++) {
+    PetscCallCUDA(cudaMemcpyAsync(before, right, bytes, cudaMemcpyDeviceToDevice, stream));
+    PetscCallCUDA(cudaMemsetAsync(ondevice, 0, offsetof(IDRSMatchingSweep, infinite), stream));
+    IDRSMatchingSweepKernel<<<IDRSMatchingBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, column, k == MATCHING_SWEEPS, before,
+                                                                                    right, left, ondevice);
     PetscCallCUDA(cudaGetLastError());
     PetscCallCUDA(cudaMemcpyAsync(&sweep, ondevice, sizeof(sweep), cudaMemcpyDeviceToHost, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
-    if (sweep.largest) *largest = (double)INFINITY;
+    static_assert(sizeof(largest) == sizeof(sweep.largest), "the bits of a double");
+    memcpy(&largest, &sweep.largest, sizeof(largest));
+    if (sweep.infinite) largest = (double)INFINITY;
   }
+  /* all processes keep the permutation, or none */
+  most = (PetscReal)largest;
+  IDRSCallAllreduce(MPI_IN_PLACE, &most, 1, MPIU_REAL, MPIU_MAX, PetscObjectComm((PetscObject)matching->left));
+  *kept = (PetscBool)(most <= MATCHING_KEEP);
+  if (*kept) PetscCall(IDRSMatchingSetScalings_CUDA(matching, left, right));
   PetscCall(PetscDeviceFree(dctx, ondevice));
-  PetscCall(PetscDeviceFree(dctx, before));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static __global__ void __launch_bounds__(IDRS_THREADS)
-  IDRSMatchingSetScalingsKernel(size_t n, const double *values, const PetscInt *places, PetscScalar *scalings)
-{
-  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>())
-    scalings[i] = IDRSMatchingLimit(values[places ? places[i] : i]);
-}
-
-/* scaling_i = values_i, or values_places(i) */
-static PetscErrorCode IDRSMatchingSetScaling_CUDA(const double values[], const PetscInt places[], cudaStream_t stream, Vec scaling)
-{
-  PetscScalar *array;
-  PetscInt     n;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(scaling, &n));
-  PetscCall(IDRSGetArray_CUDA(scaling, VecGetArrayWriteAndMemType, &array));
-  if (n) IDRSMatchingSetScalingsKernel<<<IDRSMatchingBlocks(n), IDRS_THREADS, 0, stream>>>((size_t)n, values, places, array);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(VecRestoreArrayWriteAndMemType(scaling, &array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSMatchingSetScalings_CUDA(IDRSMatching matching, PetscBool keep, double **left, double **right)
-{
-  const PetscInt    *column, *row;
-  PetscDeviceContext dctx;
-  cudaStream_t       stream;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
-  if (keep) {
-    PetscCall(IDRSMatchingSetScaling_CUDA(*left, NULL, stream, matching->left));
-    PetscCall(IDRSMatchingSetScaling_CUDA(*right, NULL, stream, matching->right));
-    if (matching->moved) PetscCall(IDRSMatchingSetScaling_CUDA(*left, row, stream, matching->permuted));
-  }
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, *left));
-  PetscCall(PetscDeviceFree(dctx, *right));
+  PetscCall(PetscDeviceFree(dctx, left));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   a~ = Dr a Dc, in the row of A~ that the row of A becomes, which may have one entry more: the zero in its diagonal place. One
-   thread per row. Dr a is at most 1 / Dc, so it does not overflow
+   a~ = Dr a Dc, with one thread per row of the block B of A~. An entry of B without an entry of A is a zero on the diagonal. Dr a
+   is at most 1 / Dc, so it does not overflow
 */
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  IDRSMatchingFillKernel(IDRSCSR A, const PetscInt *column, const PetscScalar *Dr, const PetscScalar *Dc, const IDRSMatIndex *i,
-                         PetscScalar *a)
+  IDRSMatchingFillKernel(IDRSCSR A, IDRSCSR B, const PetscInt *rows, const PetscScalar *Dr, const PetscScalar *Dc, PetscScalar *a)
 {
-  for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
-    const PetscScalar scaling = Dr[row];
-    const PetscInt    place   = column[row];
-    IDRSMatIndex      q       = i[place];
-    bool              zero    = i[place + 1] - q > A.i[row + 1] - A.i[row];
+  for (size_t k = IDRSFirstRow<1>(); k < B.n; k += IDRSRowStride<1>()) {
+    const PetscInt row = rows[k];
+    const bool     all = B.i[k + 1] - B.i[k] == A.i[row + 1] - A.i[row]; /* outer blocks may have other numbers of columns */
+    IDRSMatIndex   p   = A.i[row];
 
-    for (PetscInt p = A.i[row]; p < A.i[row + 1]; p++) {
-      if (zero && A.j[p] > place) {
-        a[q++] = 0.0;
-        zero   = false;
-      }
-      a[q++] = A.a[p] * scaling * Dc[A.j[p]];
+    for (IDRSMatIndex q = B.i[k]; q < B.i[k + 1]; q++) {
+      if (all || (p < A.i[row + 1] && A.j[p] == B.j[q])) {
+        a[q] = A.a[p] * Dr[row] * Dc[A.j[p]];
+        p++;
+      } else a[q] = 0.0;
     }
-    if (zero) a[q] = 0.0;
   }
 }
 
@@ -275,13 +261,13 @@ static PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec
   PetscMemType       type;
   PetscDeviceContext dctx;
   cudaStream_t       stream;
-  IDRSCSR            A, permuted;
+  IDRSCSR            A, B;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSMatchingGetPlaces(matching, &column, &row));
   PetscCall(IDRSGetCSR(from, &A));
-  PetscCall(IDRSGetCSR(to, &permuted));
+  PetscCall(IDRSGetCSR(to, &B));
   PetscCall(IDRSGetArrayRead_CUDA(matching->left, &Dr));
   PetscCall(VecGetArrayReadAndMemType(right, &Dc, &type));
   if (!PetscMemTypeDevice(type)) { /* the ghosts are in the memory of the host */
@@ -293,8 +279,7 @@ static PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec
     PetscCallCUDA(cudaMemcpyAsync(copy, Dc, (size_t)n * sizeof(*copy), cudaMemcpyHostToDevice, stream));
   }
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(to, &a));
-  if (A.n)
-    IDRSMatchingFillKernel<<<IDRSMatchingBlocks(A.n), IDRS_THREADS, 0, stream>>>(A, column, Dr, copy ? copy : Dc, permuted.i, a);
+  if (A.n) IDRSMatchingFillKernel<<<IDRSMatchingBlocks(A.n), IDRS_THREADS, 0, stream>>>(A, B, row, Dr, copy ? copy : Dc, a);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(to, &a));
   PetscCall(IDRSStreamJoin_CUDA()); /* products of the matrix may run on another stream */
@@ -309,9 +294,8 @@ static PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec
 
 // clang-format off
 const IDRSMatchingOps IDRSMatchingBackEnds_CUDA = {
-  PetscDesignatedInitializer(permute, IDRSMatchingPermute_CUDA),
-  PetscDesignatedInitializer(rescale, IDRSMatchingRescale_CUDA),
-  PetscDesignatedInitializer(setscalings, IDRSMatchingSetScalings_CUDA),
+  PetscDesignatedInitializer(scale, IDRSMatchingScale_CUDA),
+  PetscDesignatedInitializer(update, IDRSMatchingUpdate_CUDA),
   PetscDesignatedInitializer(fill, IDRSMatchingFill_CUDA),
   PetscDesignatedInitializer(reset, IDRSMatchingReset_CUDA),
 };

@@ -63,23 +63,6 @@ static void IDRSMatchingSet(IDRSMatchingSolver *m, PetscInt i, PetscInt p)
   m->row[m->rows->j[p]] = i;
 }
 
-/* The largest entry of each row; *badrow is the first row with an infinite entry or NaN, or -1 */
-static void IDRSMatchingLargest(IDRSMatchingSolver *m, PetscInt *badrow)
-{
-  *badrow = -1;
-  for (PetscInt i = 0; i < m->n && *badrow < 0; i++) {
-    double most = 0.0;
-
-    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
-      const double a = IDRSMatchingModulus(m, p);
-
-      if (!(a <= DBL_MAX)) *badrow = i;
-      if (a > most) most = a;
-    }
-    m->largest[i] = most > 0.0 ? PetscMax(most, DBL_MIN) : 1.0;
-  }
-}
-
 /*
    The entry of row i with u_i + v_j = c_ij in a free column, or -1; the diagonal entry comes first. U and V are exp(-u_i) and
    exp(v_j)
@@ -125,8 +108,11 @@ static PetscInt IDRSMatchingStart(IDRSMatchingSolver *m)
 
   for (PetscInt j = 0; j < m->n; j++) V[j] = 0.0;
   for (PetscInt i = 0; i < m->n; i++) {
-    const double inverse = 1.0 / m->largest[i];
+    double inverse, most = 0.0;
 
+    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) most = PetscMax(most, IDRSMatchingModulus(m, p));
+    m->largest[i] = most > 0.0 ? PetscMax(most, DBL_MIN) : 1.0;
+    inverse       = 1.0 / m->largest[i];
     for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++)
       V[m->rows->j[p]] = PetscMax(V[m->rows->j[p]], IDRSMatchingModulus(m, p) * inverse);
   }
@@ -317,83 +303,50 @@ static void IDRSMatchingComplete(IDRSMatchingSolver *m)
 }
 
 /*
-   Searches shortest augmenting paths for all rows that the start has not matched; returns the number of rows that are matched, see
-   IDRSMatchRows()
-*/
-static PetscErrorCode IDRSMatchingFinish(IDRSMatchingSolver *m, double most, PetscInt *rank)
-{
-  const PetscInt n = m->n;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc4(m->rows->i[n], &m->cost, n, &m->heap, n, &m->state, n, &m->scanned));
-  PetscCall(PetscMalloc3(n, &m->from, n, &m->fromentry, n, &m->distance));
-  for (PetscInt i = 0; i < n; i++) {
-    const double largest = log(m->largest[i]);
-
-    m->state[i] = MATCHING_UNSEEN;
-    for (PetscInt p = m->rows->i[i]; p < m->rows->i[i + 1]; p++) {
-      const double a = IDRSMatchingModulus(m, p);
-
-      /* c_ij = log(max_k |a_ik|) - log|a_ij| */
-      m->cost[p] = a > 0.0 ? largest - log(a) : PETSC_INFINITY;
-    }
-  }
-  for (PetscInt i = 0; i < n && m->entries <= most; i++) {
-    if (m->column[i] < 0 && IDRSMatchingAugment(m, i)) (*rank)++;
-  }
-  if (m->entries > most) *rank = -1;
-  else if (*rank < n) IDRSMatchingComplete(m);
-  PetscCall(PetscFree4(m->cost, m->heap, m->state, m->scanned));
-  PetscCall(PetscFree3(m->from, m->fromentry, m->distance));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSMatchingFindBadRow - Finds the first row of a block with an infinite entry or NaN, or -1; the block may be NULL */
-PetscErrorCode IDRSMatchingFindBadRow(Mat block, PetscInt *badrow)
-{
-  IDRSRows rows;
-
-  PetscFunctionBegin;
-  *badrow = -1;
-  if (!block) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSRowsGet(block, &rows));
-  for (PetscInt i = 0; i < rows.n && *badrow < 0; i++) {
-    for (PetscInt p = rows.i[i]; p < rows.i[i + 1]; p++) {
-      if (PetscIsInfOrNanScalar(rows.a[p])) *badrow = i;
-    }
-  }
-  PetscCall(IDRSRowsRestore(&rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
    IDRSMatchRows - Computes a maximum product matching of as many rows as columns
 
    Input Parameters:
-+ rows - the rows; explicit zeros are no entries
++ rows - the rows, with finite entries; explicit zeros are no entries
 - most - how many entries the searches may look at
 
    Output Parameters:
 +  column - the column of each row, a permutation
 .  left   - logarithms of the scalings of the rows
 .  right  - logarithms of the scalings of the columns
-.  rank   - the structural rank: the number of rows that have an entry in their column; -1 if the searches would have to look at
+-  rank   - the structural rank: the number of rows that have an entry in their column; -1 if the searches would have to look at
             more entries than they may: then the other results are undefined
--  badrow - the first row that has an infinite entry or NaN, or -1; if there is one, the other results are undefined
 */
-PetscErrorCode IDRSMatchRows(const IDRSRows *rows, double most, PetscInt column[], double left[], double right[], PetscInt *rank,
-                             PetscInt *badrow)
+PetscErrorCode IDRSMatchRows(const IDRSRows *rows, double most, PetscInt column[], double left[], double right[], PetscInt *rank)
 {
-  IDRSMatchingSolver m = {.rows = rows, .n = rows->n, .column = column, .u = left, .v = right};
+  const PetscInt     n = rows->n;
+  IDRSMatchingSolver m = {.rows = rows, .n = n, .column = column, .u = left, .v = right};
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc3(m.n, &m.entry, m.n, &m.row, m.n, &m.largest));
-  IDRSMatchingLargest(&m, badrow);
-  if (*badrow < 0) {
-    *rank = IDRSMatchingStart(&m);
-    if (*rank < m.n) PetscCall(IDRSMatchingFinish(&m, most, rank));
-    for (PetscInt i = 0; i < m.n; i++) left[i] -= log(m.largest[i]);
+  PetscCall(PetscMalloc3(n, &m.entry, n, &m.row, n, &m.largest));
+  *rank = IDRSMatchingStart(&m);
+  if (*rank < n) {
+    PetscCall(PetscMalloc4(rows->i[n], &m.cost, n, &m.heap, n, &m.state, n, &m.scanned));
+    PetscCall(PetscMalloc3(n, &m.from, n, &m.fromentry, n, &m.distance));
+    for (PetscInt i = 0; i < n; i++) {
+      const double largest = log(m.largest[i]);
+
+      m.state[i] = MATCHING_UNSEEN;
+      for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
+        const double a = IDRSMatchingModulus(&m, p);
+
+        /* c_ij = log(max_k |a_ik|) - log|a_ij| */
+        m.cost[p] = a > 0.0 ? largest - log(a) : PETSC_INFINITY;
+      }
+    }
+    for (PetscInt i = 0; i < n && m.entries <= most; i++) {
+      if (m.column[i] < 0 && IDRSMatchingAugment(&m, i)) (*rank)++;
+    }
+    if (m.entries > most) *rank = -1;
+    else if (*rank < n) IDRSMatchingComplete(&m);
+    PetscCall(PetscFree4(m.cost, m.heap, m.state, m.scanned));
+    PetscCall(PetscFree3(m.from, m.fromentry, m.distance));
   }
+  for (PetscInt i = 0; i < n; i++) left[i] -= log(m.largest[i]);
   PetscCall(PetscFree3(m.entry, m.row, m.largest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -432,57 +385,4 @@ void IDRSMatchingClipRows(const IDRSRows *rows, double limit, double left[], dou
       right[rows->j[p]] -= excess - cut;
     }
   }
-}
-
-/*
-   IDRSMatchingRescaleRows - Adapts the scalings of a matching to new values of the entries
-
-   Input Parameters:
-+ rows   - the rows, with the new values
-. column - the column of each row
-- right  - the scalings of the columns for the old values
-
-   Output Parameters:
-+ right   - the scalings of the columns
-. left    - the scalings of the rows, by which the entries of the matching have modulus 1
-- largest - the largest modulus of a scaled entry; infinite if a row has a zero in its column, an infinite entry or NaN
-
-   Note:
-   A sweep lowers the scalings of the columns that have entries larger than 1, all from the scalings before the sweep: so they do
-   not depend on the order of the rows. A few sweeps are enough if the values change little. If another permutation has a larger
-   product, no scalings make all entries at most 1.
-*/
-PetscErrorCode IDRSMatchingRescaleRows(const IDRSRows *rows, const PetscInt column[], double right[], double left[],
-                                       double *largest)
-{
-  PetscBool changed = PETSC_TRUE;
-  double   *before;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(rows->n, &before));
-  for (PetscInt sweep = 0; changed; sweep++) {
-    changed  = PETSC_FALSE;
-    *largest = 0.0;
-    PetscCall(PetscArraycpy(before, right, rows->n));
-    for (PetscInt i = 0; i < rows->n; i++) {
-      double pivot = 0.0;
-
-      for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
-        if (rows->j[p] == column[i]) pivot = (double)PetscAbsScalar(rows->a[p]) * before[column[i]];
-      }
-      if (!(pivot > 0.0)) *largest = PETSC_INFINITY; /* also in a row without entries */
-      for (PetscInt p = rows->i[i]; p < rows->i[i + 1]; p++) {
-        const double a = (double)PetscAbsScalar(rows->a[p]), relative = a * before[rows->j[p]] / pivot;
-
-        if (!(relative <= *largest)) *largest = relative <= DBL_MAX ? relative : PETSC_INFINITY;
-        if (!(relative > MATCHING_ONE) || sweep == MATCHING_SWEEPS) continue;
-        right[rows->j[p]] = PetscMin(right[rows->j[p]], pivot / a);
-        changed           = PETSC_TRUE;
-      }
-      left[i] = 1.0 / pivot;
-    }
-    if (*largest == PETSC_INFINITY) break;
-  }
-  PetscCall(PetscFree(before));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -22,7 +22,6 @@
 #include "../../sys/kernels/terms.cuh"
 #include "../../sys/kernels/wait.cuh"
 #include "../cuda/runs.h"
-#include "../matching/matchingcuda.h"
 #include "rowlanes.cuh"
 
 /* Most threads of a block, limited by the registers that each thread needs */

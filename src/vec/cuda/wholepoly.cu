@@ -4,7 +4,6 @@
 */
 #include "wholegrid.cuh"
 #include "wholelayout.h"
-#include "../../mat/matching/matchingcuda.h"
 #include "../../sys/device/cooperative.cuh"
 
 /* More than the number of rows */

@@ -1,13 +1,13 @@
 /*
-   The preconditioner PCBJIDRS: type, set-up, application, options
+   The preconditioner PCBJIDRS: settings, blocks, set-up, application
 
      y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by a separate IDR(s) solve: idrssystem.h
 */
-#include "bjidrs.h"
 #include "bjidrsimpl.h"
 #include <petscidrs/private/idrsdiagonal.h>
 #include <petscidrs/private/idrsfailure.h>
 #include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsstep.h>
 
 static const char *const BJIDRSSources[] = {
   [BJIDRS_PATTERN]  = "found in the pattern",
@@ -19,57 +19,242 @@ static const char *const BJIDRSSources[] = {
 /* Largest number of failed systems that PetscInfo() lists */
 #define BJIDRS_NAMED 10
 
-/*
-   Applies the PCJACOBI to a vector of ones. If it divides by the diagonal, small entries are not used; entries outside the
-   blocks do not matter
-*/
-static PetscErrorCode BJIDRSGetDiagonal(PC_BJIDRS *bjidrs, PC diagonal, Vec work, Vec inverse)
+/* In the memory of the host, and on the GPU */
+static const BJIDRSOps *const BJIDRSBackEnds[] = {&BJIDRSBackEnds_Host,
+#if defined(PETSCIDRS_HAVE_CUDA)
+                                                  &BJIDRSBackEnds_CUDA
+#else
+                                                  &BJIDRSBackEnds_Host
+#endif
+};
+
+/* In BJIDRSCheckInner(): an error for a setting of the inner KSP */
+#define BJIDRSRefuse(refused, option, value, why) \
+  PetscCheck(!(refused), PETSC_COMM_SELF, PETSC_ERR_SUP, "-%s" option " %s: PCBJIDRS " why, prefix, value)
+
+/* Checks that the inner KSP has no setting that the solves of the systems do not support, and gets the settings of KSPIDRS */
+static PetscErrorCode BJIDRSCheckInner(KSP inner, const KSPIDRSSettings **settings)
 {
-  PCJacobiType type;
-  PetscBool    known;
-  Vec          largest;
+  const char            *prefix = ((PetscObject)inner)->prefix;
+  const PCSide           side   = inner->pc_side_set;
+  const KSPNormType      norm   = inner->normtype_set;
+  const KSPIDRSSettings *set;
+  PetscBool              idrs, diagonal, test;
+  PC                     pc;
 
   PetscFunctionBegin;
-  PetscCall(VecSet(work, 1.0));
-  PetscCall(PCApply(diagonal, work, inverse));
-  bjidrs->small = 0;
-  PetscCall(PCJacobiGetType(diagonal, &type));
-  if (type != PC_JACOBI_DIAGONAL) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecDuplicate(work, &largest));
-  PetscCall(IDRSRowsLargest(bjidrs->A, bjidrs->nblocks, bjidrs->starts, largest, &known));
-  PetscCall(MatGetDiagonal(bjidrs->A, work));
-  /* d_i = 1 / a_ii, or 1 / max_j |a_ij| if a_ii is small */
-  PetscCall(IDRSReplaceSmallDiagonal(work, largest, inverse, &bjidrs->small));
-  PetscCall(VecDestroy(&largest));
+  PetscCall(PetscObjectTypeCompare((PetscObject)inner, KSPIDRS, &idrs));
+  BJIDRSRefuse(!idrs, "ksp_type", ((PetscObject)inner)->type_name, "solves blocks by idrs only");
+  PetscCall(KSPGetPC(inner, &pc));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &diagonal, PCNONE, PCJACOBI, ""));
+  BJIDRSRefuse(!diagonal, "pc_type", ((PetscObject)pc)->type_name, "has none and jacobi inside");
+  BJIDRSRefuse(side != PC_SIDE_DEFAULT && side != PC_RIGHT, "ksp_pc_side", PCSides[side],
+               "has preconditioning from the right inside");
+  BJIDRSRefuse(norm != KSP_NORM_DEFAULT && norm != KSP_NORM_UNPRECONDITIONED && norm != KSP_NORM_NONE, "ksp_norm_type",
+               KSPNormTypes[norm], "has unpreconditioned and none inside");
+  test = (PetscBool)(inner->converged == KSPConvergedDefault || inner->converged == KSPConvergedSkip);
+  BJIDRSRefuse(!test, "ksp_convergence_test", "set by the user", "has KSPConvergedDefault() and KSPConvergedSkip() inside");
+  BJIDRSRefuse(!inner->guess_zero, "ksp_initial_guess_nonzero", "true", "begins with zero");
+  BJIDRSRefuse(inner->guess, "ksp_guess_type", "set", "begins with zero");
+  BJIDRSRefuse(inner->guess_knoll, "ksp_knoll", "true", "begins with zero");
+  BJIDRSRefuse(inner->chknorm != -1, "ksp_check_norm_iteration", "set", "looks at all norms");
+  BJIDRSRefuse(inner->errorifnotconverged, "ksp_error_if_not_converged", "true",
+               "has PCBJIDRSGetResults() and PCSetErrorIfFailure()");
+  BJIDRSRefuse(inner->numbermonitors, "ksp_monitor", "set", "calls no monitors for its blocks; see PCBJIDRSGetResults()");
+  PetscCall(KSPIDRSGetSettings_Private(inner, &set));
+  BJIDRSRefuse(set->smoothing, "ksp_idrs_smoothing", "true", "does not smooth residuals");
+  /* settings that only affect solves with KSPIDRS itself */
+  BJIDRSRefuse(set->implementation, "ksp_idrs_implementation", KSPIDRSImplementations[set->implementation], "has auto only");
+  BJIDRSRefuse(set->communication, "ksp_idrs_communication", KSPIDRSCommunications[set->communication], "has auto only");
+  BJIDRSRefuse(set->product, "ksp_idrs_product", KSPIDRSProducts[set->product], "has auto only");
+  BJIDRSRefuse(set->run, "ksp_idrs_run", KSPIDRSRuns[set->run], "has auto only");
+  BJIDRSRefuse(set->recycle, "ksp_idrs_recycle", KSPIDRSRecycles[set->recycle], "has auto only");
+  *settings = set;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the diagonal of B^{-1} with the inner PCJACOBI; NULL with PCNONE. Does nothing if the matrix has not changed */
+/* Gets the settings of the solves from the inner KSP */
+static PetscErrorCode BJIDRSGetLimits(PC pc, IDRSSystemLimits *limits)
+{
+  const KSPIDRSSettings *set = NULL;
+  KSP                    inner;
+
+  PetscFunctionBegin;
+  PetscCall(PCBJIDRSGetKSP(pc, &inner));
+  PetscCall(BJIDRSCheckInner(inner, &set));
+  PetscCall(KSPGetTolerances(inner, &limits->rtol, &limits->abstol, NULL, &limits->maxits));
+  /* without a test all systems make maxits steps */
+  if (inner->normtype_set == KSP_NORM_NONE || inner->converged == KSPConvergedSkip) limits->rtol = -1.0;
+  limits->s = set->s;
+  PetscCheck(limits->s <= IDRS_SYSTEM_MAX_S, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-%sksp_idrs_s %" PetscInt_FMT ": PCBJIDRS supports at most %d shadow vectors", ((PetscObject)inner)->prefix,
+             limits->s, IDRS_SYSTEM_MAX_S);
+  limits->seed        = (uint64_t)set->seed;
+  limits->cosine      = set->cosine;
+  limits->maxrestarts = set->maxrestarts;
+  limits->growth      = set->maxrestarts ? IDRS_MAX_GROWTH : PETSC_MAX_REAL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Frees the data of the present blocks, in all back ends */
+static PetscErrorCode BJIDRSResetSystems(PC_BJIDRS *bjidrs)
+{
+  PetscFunctionBegin;
+  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(BJIDRSBackEnds); l++) PetscCall((*BJIDRSBackEnds[l]->reset)(bjidrs));
+  bjidrs->nblocks = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets the first rows of the blocks. If they have not changed, back ends keep their data */
+static PetscErrorCode BJIDRSSetStarts(PC_BJIDRS *bjidrs, PetscInt nblocks, const PetscInt sizes[], PetscInt size)
+{
+  PetscInt *starts;
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(nblocks + 1, &starts));
+  starts[0] = 0;
+  for (PetscInt i = 0; i < nblocks; i++) starts[i + 1] = starts[i] + (sizes ? sizes[i] : size);
+  if (bjidrs->starts && nblocks == bjidrs->nblocks) PetscCall(PetscArraycmp(starts, bjidrs->starts, nblocks + 1, &same));
+  if (!same) {
+    PetscCall(BJIDRSResetSystems(bjidrs));
+    bjidrs->starts  = starts;
+    bjidrs->nblocks = nblocks;
+  } else PetscCall(PetscFree(starts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Finds the finest partition of the rows into contiguous blocks without an entry between two of them. An entry in row i and column
+   j puts the rows from min(i, j) to max(i, j) into one block
+*/
+static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
+{
+  PetscInt       *last, n, nblocks = 0, begin = 0, *sizes;
+  const PetscInt *offsets, *columns;
+  PetscBool       done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)bjidrs->A)->type_name);
+  PetscCall(PetscMalloc2(n, &last, n, &sizes));
+  for (PetscInt i = 0; i < n; i++) last[i] = i;
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt l = offsets[i]; l < offsets[i + 1]; l++) {
+      const PetscInt low = PetscMin(i, columns[l]);
+
+      last[low] = PetscMax(last[low], PetscMax(i, columns[l]));
+    }
+  }
+  /* a block ends at the first row beyond which none of its rows has an entry */
+  for (PetscInt i = 0, end = 0; i < n; i++) {
+    end = PetscMax(end, last[i]);
+    if (i < end) continue;
+    sizes[nblocks++] = i + 1 - begin;
+    begin = end = i + 1;
+  }
+  PetscCall(BJIDRSSetStarts(bjidrs, nblocks, sizes, 0));
+  PetscCall(PetscFree2(last, sizes));
+  PetscCall(MatRestoreRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Checks that the sizes are positive, and that their sum is n */
+static PetscErrorCode BJIDRSCheckSizes(PetscInt n, PetscInt nblocks, const PetscInt sizes[], const char who[])
+{
+  PetscInt rest = n;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < nblocks; i++) {
+    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "%s: size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", who, sizes[i], i);
+    PetscCheck(sizes[i] <= rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "%s: block %" PetscInt_FMT " has %" PetscInt_FMT " rows, and %" PetscInt_FMT " of the %" PetscInt_FMT
+               " rows of this process are left for it",
+               who, i, sizes[i], rest, n);
+    rest -= sizes[i];
+  }
+  PetscCheck(!rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+             "%s: the sizes of %" PetscInt_FMT " blocks sum up to %" PetscInt_FMT ", and this process has %" PetscInt_FMT " rows",
+             who, nblocks, n - rest, n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Finds the first rows of the blocks of bjidrs->A: the sizes or the number of the user, else the
+   variable block sizes of the matrix, else the blocks in the pattern
+*/
+static PetscErrorCode BJIDRSFindSystems(PC pc)
+{
+  PC_BJIDRS      *bjidrs   = (PC_BJIDRS *)pc->data;
+  const PetscInt *variable = NULL;
+  PetscInt        n, nvariable = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(bjidrs->A, &n, NULL));
+  PetscCall(MatGetVariableBlockSizes(pc->pmat, &nvariable, &variable));
+  if (bjidrs->sizes) {
+    PetscCall(BJIDRSCheckSizes(n, bjidrs->nasked, bjidrs->sizes, "PCBJIDRSSetLocalBlocks()"));
+    PetscCall(BJIDRSSetStarts(bjidrs, bjidrs->nasked, bjidrs->sizes, 0));
+    bjidrs->source = BJIDRS_SIZES;
+  } else if (bjidrs->nasked) {
+    PetscCheck(n % bjidrs->nasked == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "-%spc_bjidrs_blocks %" PetscInt_FMT ": blocks of the same size need a number that divides the %" PetscInt_FMT
+               " rows of this process; see PCBJIDRSSetLocalBlocks() for others",
+               IDRSPrefix(pc), bjidrs->nasked, n);
+    PetscCall(BJIDRSSetStarts(bjidrs, n ? bjidrs->nasked : 0, NULL, n / bjidrs->nasked));
+    bjidrs->source = BJIDRS_NUMBER;
+  } else if (nvariable) {
+    PetscCall(BJIDRSCheckSizes(n, nvariable, variable, "MatSetVariableBlockSizes()"));
+    PetscCall(BJIDRSSetStarts(bjidrs, nvariable, variable, 0));
+    bjidrs->source = BJIDRS_VARIABLE;
+    /* if the pattern has not changed, its blocks have not changed */
+  } else if (!bjidrs->starts || bjidrs->source != BJIDRS_PATTERN || pc->flag != SAME_NONZERO_PATTERN) {
+    PetscCall(BJIDRSFindInPattern(bjidrs));
+    bjidrs->source = BJIDRS_PATTERN;
+  }
+  bjidrs->largest = 0;
+  for (PetscInt i = 0; i < bjidrs->nblocks; i++)
+    bjidrs->largest = PetscMax(bjidrs->largest, bjidrs->starts[i + 1] - bjidrs->starts[i]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Computes the diagonal of B^{-1} by the inner PCJACOBI of a vector of ones; NULL with PCNONE. If it divides by the diagonal, small
+   entries are not used; entries outside the blocks do not matter. Does nothing if the matrix has not changed
+*/
 static PetscErrorCode BJIDRSSetUpDiagonal(PC pc)
 {
-  PC_BJIDRS     *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscErrorCode ierr;
-  PetscBool      jacobi;
-  KSP            inner;
-  PC             diagonal;
-  Vec            inverse, work;
+  PC_BJIDRS   *bjidrs = (PC_BJIDRS *)pc->data;
+  PetscBool    jacobi, known;
+  PCJacobiType type;
+  KSP          inner;
+  PC           diagonal;
+  Vec          inverse, work, largest;
 
   PetscFunctionBegin;
   PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)diagonal, PCJACOBI, &jacobi));
-  if (!jacobi) {
-    PetscCall(VecDestroy(&bjidrs->inverse));
-    bjidrs->small = 0;
-  }
-  if (!jacobi || bjidrs->inverse) PetscFunctionReturn(PETSC_SUCCESS);
+  if (jacobi && bjidrs->inverse) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecDestroy(&bjidrs->inverse));
+  bjidrs->small = 0;
+  if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPSetOperators(inner, bjidrs->A, bjidrs->A));
   PetscCall(PCSetUp(diagonal));
   PetscCall(MatCreateVecs(bjidrs->A, &inverse, &work));
-  ierr = BJIDRSGetDiagonal(bjidrs, diagonal, work, inverse);
+  PetscCall(VecSet(work, 1.0));
+  PetscCall(PCApply(diagonal, work, inverse));
+  PetscCall(PCJacobiGetType(diagonal, &type));
+  if (type == PC_JACOBI_DIAGONAL) {
+    PetscCall(VecDuplicate(work, &largest));
+    PetscCall(IDRSRowsLargest(bjidrs->A, bjidrs->nblocks, bjidrs->starts, largest, &known));
+    PetscCall(MatGetDiagonal(bjidrs->A, work));
+    /* d_i = 1 / a_ii, or 1 / max_j |a_ij| if a_ii is small */
+    PetscCall(IDRSReplaceSmallDiagonal(work, largest, inverse, &bjidrs->small));
+    PetscCall(VecDestroy(&largest));
+  }
   PetscCall(VecDestroy(&work));
-  if (ierr) PetscCall(VecDestroy(&inverse));
-  PetscCall(ierr);
   bjidrs->inverse = inverse; /* only once it is complete */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -101,27 +286,9 @@ static PetscErrorCode PCSetUp_BJIDRS(PC pc)
   bjidrs->nsystems = 0;
   PetscCall(PCSetFailedReason(pc, PC_NOERROR));
   PetscCall(VecDestroy(&bjidrs->inverse));
-  PetscCall(BJIDRSGetLimits_Private(pc, &limits));
-  PetscCall(BJIDRSFindSystems_Private(pc));
+  PetscCall(BJIDRSGetLimits(pc, &limits));
+  PetscCall(BJIDRSFindSystems(pc));
   PetscCall(BJIDRSSetUpDiagonal(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Allocates the results of an application to this number of columns */
-static PetscErrorCode BJIDRSMakeRoom(PC_BJIDRS *bjidrs, PetscInt columns)
-{
-  PetscInt nsystems;
-
-  PetscFunctionBegin;
-  PetscCall(PetscIntMultError(bjidrs->nblocks, columns, &nsystems));
-  /* results stay valid until the next application */
-  if (nsystems > bjidrs->room) {
-    bjidrs->nsystems = bjidrs->room = 0;
-    PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));
-    PetscCall(PetscMalloc3(nsystems, &bjidrs->reasons, nsystems, &bjidrs->its, nsystems, &bjidrs->norms));
-    bjidrs->room = nsystems;
-  }
-  bjidrs->nsystems = nsystems;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,37 +319,41 @@ static PetscErrorCode BJIDRSCheckResults(PC pc, const IDRSSystemLimits *limits)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if a vector or a matrix is on the GPU, and not bound to the CPU */
-static PetscErrorCode BJIDRSIsOnGPU(PetscObject object, PetscBool *gpu)
-{
-  IDRSPlace place;
-
-  PetscFunctionBegin;
-  if (object->classid == VEC_CLASSID) PetscCall(IDRSVecWhere((Vec)object, &place));
-  else PetscCall(IDRSMatWhere((Mat)object, &place));
-  *gpu = (PetscBool)(place == IDRS_PLACE_CUDA);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Solves for all columns of x, a vector or a dense matrix, with the back end for the memory of the matrix and all columns */
 static PetscErrorCode BJIDRSApply(PC pc, PetscInt columns, PetscObject x, PetscObject y)
 {
   PC_BJIDRS       *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscBool        matrix, from, to, gpu;
+  IDRSPlace        matrix, from, to;
+  PetscBool        gpu;
+  PetscInt         nsystems;
   IDRSSystemLimits limits;
   IDRSArrays       arrays;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSIsOnGPU((PetscObject)bjidrs->A, &matrix));
-  PetscCall(BJIDRSIsOnGPU(x, &from));
-  PetscCall(BJIDRSIsOnGPU(y, &to));
-  PetscCall(BJIDRSGetLimits_Private(pc, &limits));
+  PetscCall(BJIDRSGetLimits(pc, &limits));
   PetscCall(BJIDRSSetUpDiagonal(pc)); /* its type may have changed since the set-up */
-  PetscCall(BJIDRSMakeRoom(bjidrs, columns));
-  gpu         = (PetscBool)(matrix && from && to);
-  bjidrs->ops = BJIDRSGetBackEnd_Private(gpu);
-  if (matrix != (from && to))
-    PetscCall(PetscInfo(pc, "Solves %s, as %s not on the GPU\n", bjidrs->ops->name, matrix ? "the vectors are" : "the matrix is"));
+  PetscCall(PetscIntMultError(bjidrs->nblocks, columns, &nsystems));
+  /* results stay valid until the next application */
+  if (nsystems > bjidrs->room) {
+    bjidrs->nsystems = bjidrs->room = 0;
+    PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));
+    PetscCall(PetscMalloc3(nsystems, &bjidrs->reasons, nsystems, &bjidrs->its, nsystems, &bjidrs->norms));
+    bjidrs->room = nsystems;
+  }
+  bjidrs->nsystems = nsystems;
+  PetscCall(IDRSMatWhere(bjidrs->A, &matrix));
+  if (x->classid == VEC_CLASSID) {
+    PetscCall(IDRSVecWhere((Vec)x, &from));
+    PetscCall(IDRSVecWhere((Vec)y, &to));
+  } else {
+    PetscCall(IDRSMatWhere((Mat)x, &from));
+    PetscCall(IDRSMatWhere((Mat)y, &to));
+  }
+  gpu         = (PetscBool)(matrix == IDRS_PLACE_CUDA && from == IDRS_PLACE_CUDA && to == IDRS_PLACE_CUDA);
+  bjidrs->ops = BJIDRSBackEnds[gpu ? 1 : 0];
+  if (!gpu && (matrix == IDRS_PLACE_CUDA || (from == IDRS_PLACE_CUDA && to == IDRS_PLACE_CUDA)))
+    PetscCall(PetscInfo(pc, "Solves %s, as %s not on the GPU\n", bjidrs->ops->name,
+                        matrix == IDRS_PLACE_CUDA ? "the vectors are" : "the matrix is"));
   PetscCall(IDRSArraysGet(x, y, gpu, &arrays));
   PetscCall((*bjidrs->ops->solve)(pc, &limits, &arrays));
   PetscCall(IDRSArraysRestore(x, y, gpu, &arrays));
@@ -233,7 +404,7 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(BJIDRSGetLimits_Private(pc, &limits));
+  PetscCall(BJIDRSGetLimits(pc, &limits));
   PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPGetPC(inner, &diagonal));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  idrs for each block: s = %" PetscInt_FMT ", seed %" PetscInt_FMT ", PC %s\n",
@@ -285,12 +456,22 @@ static PetscErrorCode PCReset_BJIDRS(PC pc)
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSResetSystems_Private(bjidrs));
+  PetscCall(BJIDRSResetSystems(bjidrs));
   PetscCall(MatDestroy(&bjidrs->A));
   PetscCall(VecDestroy(&bjidrs->inverse));
   PetscCall(PetscFree3(bjidrs->reasons, bjidrs->its, bjidrs->norms));
   bjidrs->largest = bjidrs->nsystems = bjidrs->room = 0;
   if (bjidrs->inner) PetscCall(KSPReset(bjidrs->inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Composes the public functions with the preconditioner, or removes them */
+static PetscErrorCode BJIDRSCompose(PC pc, PetscBool compose)
+{
+  PetscFunctionBegin;
+  IDRSCompose(pc, compose, PCBJIDRSSetLocalBlocks);
+  IDRSCompose(pc, compose, PCBJIDRSGetKSP);
+  IDRSCompose(pc, compose, PCBJIDRSGetResults);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -302,7 +483,7 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   PetscCall(PCReset_BJIDRS(pc));
   PetscCall(KSPDestroy(&bjidrs->inner));
   PetscCall(PetscFree(bjidrs->sizes));
-  PetscCall(BJIDRSComposeSetters_Private(pc, PETSC_FALSE));
+  PetscCall(BJIDRSCompose(pc, PETSC_FALSE));
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -368,9 +549,9 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   scaling and views are not used.
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCBJACOBI`, `PCVPBJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`,
-          `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetLocalBlocks()`, `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
+          `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
 M*/
-PetscErrorCode PCCreate_BJIDRS(PC pc)
+PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC pc)
 {
   PC_BJIDRS *bjidrs;
 
@@ -386,6 +567,136 @@ PetscErrorCode PCCreate_BJIDRS(PC pc)
   pc->ops->destroy        = PCDestroy_BJIDRS;
   pc->ops->setfromoptions = PCSetFromOptions_BJIDRS;
   pc->ops->view           = PCView_BJIDRS;
-  PetscCall(BJIDRSComposeSetters_Private(pc, PETSC_TRUE));
+  PetscCall(BJIDRSCompose(pc, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCBJIDRSSetLocalBlocks - Sets the diagonal blocks of this process that `PCBJIDRS` solves
+
+  Not Collective
+
+  Input Parameters:
++ pc    - the preconditioner context
+. n     - number of blocks on this process; 0 with `sizes` `NULL` for the default
+- sizes - the number of rows of each block, or `NULL` for blocks of the same size
+
+  Options Database Key:
+. -pc_bjidrs_blocks n - number of blocks of the same size on each process
+
+  Level: intermediate
+
+  Note:
+  By default the blocks are set with `MatSetVariableBlockSizes()`, before the set-up. If they are not set, the set-up finds the
+  smallest blocks of consecutive rows without matrix entries between blocks. The set-up checks that the sum of the sizes is the
+  number of rows of this process, or that `n` divides this number.
+
+.seealso: [](ch_ksp), `PCBJIDRS`, `PCBJacobiSetLocalBlocks()`, `MatSetVariableBlockSizes()`
+@*/
+PetscErrorCode PCBJIDRSSetLocalBlocks(PC pc, PetscInt n, const PetscInt sizes[])
+{
+  PC_BJIDRS *bjidrs;
+  PetscInt  *copy = NULL;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  IDRSTryData(pc, PCBJIDRS, bjidrs);
+  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative", IDRSPrefix(pc), n);
+  for (PetscInt i = 0; sizes && i < n; i++)
+    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+               "PCBJIDRSSetLocalBlocks(): size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", sizes[i], i);
+  if (sizes) {
+    PetscCall(PetscMalloc1(PetscMax(n, 1), &copy));
+    PetscCall(PetscArraycpy(copy, sizes, n));
+  }
+  PetscCall(PetscFree(bjidrs->sizes));
+  bjidrs->sizes  = copy;
+  bjidrs->nasked = n;
+  /* the next application looks for the blocks again */
+  pc->setupcalled = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCBJIDRSGetKSP - Gets the `KSP` that has the options of the solves of `PCBJIDRS`
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameter:
+. inner - the solver of type `KSPIDRS`, on one process; it belongs to the preconditioner
+
+  Level: intermediate
+
+  Note:
+  This `KSP` never solves. See `PCBJIDRS` for the options that it supports.
+
+.seealso: [](ch_ksp), `PCBJIDRS`, `KSPIDRS`, `KSPSetTolerances()`, `KSPIDRSSetShadowSize()`
+@*/
+PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
+{
+  PC_BJIDRS  *bjidrs;
+  const char *prefix;
+  PC          innerpc;
+  KSP         ksp;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  IDRSUseData(pc, PCBJIDRS, bjidrs);
+  if (!bjidrs->inner) {
+    PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
+    PetscCall(PetscObjectIncrementTabLevel((PetscObject)ksp, (PetscObject)pc, 1));
+    PetscCall(PCGetOptionsPrefix(pc, &prefix));
+    PetscCall(KSPSetOptionsPrefix(ksp, prefix));
+    PetscCall(KSPAppendOptionsPrefix(ksp, "pc_bjidrs_"));
+    PetscCall(KSPSetType(ksp, KSPIDRS));
+    PetscCall(KSPGetPC(ksp, &innerpc));
+    PetscCall(PCSetType(innerpc, PCJACOBI));
+    bjidrs->inner = ksp; /* only once it is complete */
+  }
+  *inner = bjidrs->inner;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@C
+  PCBJIDRSGetResults - Gets the results of the solves in the last application of `PCBJIDRS` on this process
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner context
+
+  Output Parameters:
++ n       - number of systems: blocks, or blocks times columns after `PCMatApply()`, or `NULL`
+. reasons - array of `n`: the reason why each solve ended, or `NULL`
+. its     - array of `n`: iterations, each of which applies the block; a verification applies it up to three times; or `NULL`
+- norms   - array of `n`: norms of b - A x, computed from x, or `NULL`
+
+  Level: intermediate
+
+  Notes:
+  The arrays belong to the preconditioner, and are valid until its next application or set-up. System i belongs to block i. After
+  `PCMatApply()` it belongs to block i % nblocks and column i / nblocks, where nblocks is the number of blocks.
+
+  The reasons are `KSP_CONVERGED_RTOL` and `KSP_CONVERGED_ATOL`, `KSP_CONVERGED_ITS` without a convergence test,
+  `KSP_CONVERGED_HAPPY_BREAKDOWN`, `KSP_DIVERGED_ITS`, `KSP_DIVERGED_BREAKDOWN`, and `KSP_DIVERGED_NANORINF`.
+
+.seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSSetLocalBlocks()`, `KSPConvergedReason`
+@*/
+PetscErrorCode PCBJIDRSGetResults(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
+                                  const PetscReal *norms[])
+{
+  PC_BJIDRS *bjidrs;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  IDRSUseData(pc, PCBJIDRS, bjidrs);
+  if (n) *n = bjidrs->nsystems;
+  if (reasons) *reasons = bjidrs->reasons;
+  if (its) *its = bjidrs->its;
+  if (norms) *norms = bjidrs->norms;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

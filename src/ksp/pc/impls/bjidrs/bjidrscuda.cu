@@ -1,7 +1,6 @@
 /*
    Solves all systems in one launch, each with one thread block. Panels and vectors are in shared memory, or, if they do not fit, in
-   global memory. If a copy of the matrix blocks also fits in shared memory and does not reduce the number of resident systems,
-   products read the copy, because a warp reads rows in CSR format with many transactions
+   global memory
 */
 #include "bjidrsimpl.h"
 #include "../../../../sys/kernels/csr.h"
@@ -88,20 +87,13 @@ IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt 
 
 #include <petscidrs/private/idrssystem.h>
 
-/* Returns the bytes of a system: panels, vectors, and a copy of its block with `width` entries per row */
-static __host__ __device__ __forceinline__ size_t BJIDRSBytes(PetscInt s, PetscInt n, PetscInt width)
-{
-  return ((size_t)(IDRS_SYSTEM_ENTRIES(s) + width) * sizeof(PetscScalar) + (size_t)width * sizeof(unsigned short)) * (size_t)n;
-}
-
 /* The arguments of the kernel; entries: size of the panels and vectors of the largest system */
 typedef struct {
   IDRSCSR            A;
   const PetscScalar *inverse, *B;
   PetscScalar       *X, *Y, *memory;
   size_t             entries;
-  const PetscInt    *starts, *widths;
-  size_t             bytes; /* of shared memory per system */
+  const PetscInt    *starts;
   PetscInt           nblocks, nsystems, rows, ldb, ldx;
   IDRSSystemLimits   limits;
   IDRSSystemResult  *results; /* in host memory */
@@ -110,10 +102,7 @@ typedef struct {
 typedef void (*BJIDRSKernelPointer)(BJIDRSSystems);
 
 struct _n_BJIDRSDevice {
-  PetscInt        *starts, *widths;
-  PetscInt        *width; /* largest number of entries of a row of each block, on the host */
-  PetscObjectId    id;    /* of the matrix of `width`, */
-  PetscObjectState state; /* and of its pattern */
+  PetscInt *starts;
 
   /* the plan of launches with s shadow vectors; s = 0 before the first one */
   PetscInt            s;
@@ -144,20 +133,13 @@ static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __gr
     __syncthreads(); /* the system before has been solved */
     system.team = BJIDRSTeam(n);
     if (threadIdx.x >= system.team) continue;
-    system.A      = {first, n, systems.A.i, systems.A.j, systems.A.a, systems.inverse, 0, NULL, NULL};
+    system.A      = {first, n, systems.A.i, systems.A.j, systems.A.a, systems.inverse};
     system.limits = &systems.limits;
     system.b      = systems.B + (size_t)column * systems.ldb + first;
     system.x      = systems.X + (size_t)column * systems.ldx + first;
     system.y      = systems.Y + (size_t)column * systems.rows + first;
     system.work   = &work;
     IDRSSystemSetPanels(&system, s, MEMORY ? systems.memory + blockIdx.x * systems.entries : (PetscScalar *)room);
-    if (!MEMORY) { /* the compiler must know that these pointers are in shared memory */
-      const PetscInt width = systems.widths[block];
-
-      system.A.values  = (PetscScalar *)room + (size_t)IDRS_SYSTEM_ENTRIES(s) * n;
-      system.A.columns = (unsigned short *)(system.A.values + (size_t)width * n);
-      if (BJIDRSBytes(s, n, width) <= systems.bytes) system.A.width = width;
-    }
     IDRSSystemSolve(&system, s, &result);
     if (threadIdx.x == 0) systems.results[number] = result;
   }
@@ -171,20 +153,6 @@ static BJIDRSKernelPointer BJIDRSGetKernel(PetscInt s)
   if (s == 4) return BJIDRSKernel<4, MEMORY>;
   if (s == 8) return BJIDRSKernel<8, MEMORY>;
   return BJIDRSKernel<0, MEMORY>;
-}
-
-/* Returns the largest dynamic shared memory of a thread block */
-static PetscErrorCode BJIDRSGetSharedBytes(BJIDRSKernelPointer kernel, size_t *shared)
-{
-  int                device, bytes;
-  cudaFuncAttributes attributes;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  PetscCallCUDA(cudaFuncGetAttributes(&attributes, (const void *)kernel));
-  *shared = (size_t)bytes - attributes.sharedSizeBytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Allocates GPU memory for at least `needed` entries, or keeps the present memory if it suffices */
@@ -202,34 +170,30 @@ static PetscErrorCode BJIDRSGrow(size_t needed, size_t *count, PetscScalar **mem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the largest number of entries of a row of each block */
-static PetscErrorCode BJIDRSFindWidths(const PC_BJIDRS *bjidrs, PetscInt width[])
+static PetscErrorCode BJIDRSReset_CUDA(PC_BJIDRS *bjidrs)
 {
-  const PetscInt *offsets, *columns;
-  PetscInt        n;
-  PetscBool       done;
+  BJIDRSDevice       device = bjidrs->device;
+  PetscDeviceContext dctx;
 
   PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)bjidrs->A)->type_name);
-  for (PetscInt k = 0; k < bjidrs->nblocks; k++) {
-    const PetscInt begin = bjidrs->starts[k], end = bjidrs->starts[k + 1];
-
-    width[k] = 0;
-    for (PetscInt i = begin; i < end; i++) {
-      PetscInt count = 0;
-
-      for (PetscInt l = offsets[i]; l < offsets[i + 1]; l++) count += columns[l] >= begin && columns[l] < end ? 1 : 0;
-      width[k] = PetscMax(width[k], count);
-    }
-  }
-  PetscCall(MatRestoreRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, device->starts));
+  PetscCall(PetscDeviceFree(dctx, device->y));
+  PetscCall(PetscDeviceFree(dctx, device->memory));
+  if (device->results) PetscCallCUDA(cudaFreeHost(device->results));
+  PetscCall(PetscFree(bjidrs->device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the data of the device, without GPU memory */
-static PetscErrorCode BJIDRSDeviceCreate(const PC_BJIDRS *bjidrs, BJIDRSDevice *device)
+/* Allocates the memory of an application to this number of columns, except panels */
+static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns, cudaStream_t stream)
 {
+  const PetscInt     count = bjidrs->nblocks + 1;
+  BJIDRSDevice       device;
+  PetscDeviceContext dctx;
+  PetscInt          *starts;
+
   PetscFunctionBegin;
   for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
     const PetscInt n = bjidrs->starts[i + 1] - bjidrs->starts[i];
@@ -240,67 +204,13 @@ static PetscErrorCode BJIDRSDeviceCreate(const PC_BJIDRS *bjidrs, BJIDRSDevice *
                "the memory of the host",
                i, n, BJIDRS_ROWS);
   }
-  PetscCall(PetscNew(device));
-  PetscCall(PetscMalloc1(bjidrs->nblocks, &(*device)->width));
-  PetscCall(BJIDRSFindWidths(bjidrs, (*device)->width));
-  PetscCall(PetscObjectGetId((PetscObject)bjidrs->A, &(*device)->id));
-  PetscCall(MatGetNonzeroState(bjidrs->A, &(*device)->state));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Copies data of all blocks to the device */
-static PetscErrorCode BJIDRSUpload(PetscInt n, const PetscInt data[], PetscInt **copy)
-{
-  PetscDeviceContext dctx;
-  cudaStream_t       stream;
-  cudaError_t        error;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(PetscDeviceFree(dctx, *copy)); /* after an error */
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, n, copy));
-  error = cudaMemcpyAsync(*copy, data, n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream);
-  if (error != cudaSuccess) PetscCall(PetscDeviceFree(dctx, *copy)); /* an incomplete copy must not be used later */
-  PetscCallCUDA(error);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode BJIDRSReset_CUDA(PC_BJIDRS *bjidrs)
-{
-  BJIDRSDevice       device = bjidrs->device;
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, device->starts));
-  PetscCall(PetscDeviceFree(dctx, device->widths));
-  PetscCall(PetscDeviceFree(dctx, device->y));
-  PetscCall(PetscDeviceFree(dctx, device->memory));
-  if (device->results) PetscCallCUDA(cudaFreeHost(device->results));
-  PetscCall(PetscFree(device->width));
-  PetscCall(PetscFree(bjidrs->device));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Allocates the memory of an application to this number of columns, except panels */
-static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
-{
-  BJIDRSDevice     device;
-  PetscObjectId    id;
-  PetscObjectState state;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectGetId((PetscObject)bjidrs->A, &id));
-  PetscCall(MatGetNonzeroState(bjidrs->A, &state));
-  /* the pattern, and so the numbers of entries of the rows, has changed */
-  if (bjidrs->device && (bjidrs->device->id != id || bjidrs->device->state != state)) PetscCall(BJIDRSReset_CUDA(bjidrs));
-  if (!bjidrs->device) PetscCall(BJIDRSDeviceCreate(bjidrs, &bjidrs->device));
+  if (!bjidrs->device) PetscCall(PetscNew(&bjidrs->device));
   device = bjidrs->device;
-  if (!device->widths) {
-    PetscCall(BJIDRSUpload(bjidrs->nblocks + 1, bjidrs->starts, &device->starts));
-    PetscCall(BJIDRSUpload(bjidrs->nblocks, device->width, &device->widths));
+  if (!device->starts) {
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, &starts));
+    PetscCallCUDA(cudaMemcpyAsync(starts, bjidrs->starts, count * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
+    device->starts = starts; /* only once it is complete */
   }
   /* the kernel writes results to pinned host memory */
   if (bjidrs->nsystems > device->nresults) {
@@ -314,86 +224,86 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the number of resident thread blocks with this size of shared memory */
-static PetscErrorCode BJIDRSGetResident(BJIDRSKernelPointer kernel, int threads, size_t bytes, PetscInt *blocks)
-{
-  int device, multiprocessors, resident;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)kernel, threads, bytes));
-  *blocks = (PetscInt)resident * multiprocessors;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Chooses the memory of the panels of a system, and whether it has a copy of its block */
+/*
+   Plans launches with s shadow vectors. If panels do not fit in shared memory, there are only as many thread blocks as are
+   resident, and each solves several systems
+*/
 static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)
 {
-  BJIDRSDevice device  = bjidrs->device;
-  const int    threads = BJIDRSTeam(bjidrs->largest);
-  const size_t panels  = BJIDRSBytes(s, bjidrs->largest, 0);
-  size_t       shared, copies = 0;
+  BJIDRSDevice       device = bjidrs->device;
+  int                gpu, bytes, multiprocessors, resident;
+  size_t             shared;
+  cudaFuncAttributes attributes;
 
   PetscFunctionBegin;
   /* the plan depends on s and on the blocks of this device data */
   if (device->s == s) PetscFunctionReturn(PETSC_SUCCESS);
   device->kernel = BJIDRSGetKernel<false>(s);
-  device->bytes  = panels;
+  device->bytes  = (size_t)IDRS_SYSTEM_ENTRIES(s) * bjidrs->largest * sizeof(PetscScalar);
   device->blocks = INT_MAX;
-  PetscCall(BJIDRSGetSharedBytes(device->kernel, &shared));
-  for (PetscInt k = 0; k < bjidrs->nblocks; k++)
-    copies = PetscMax(copies, BJIDRSBytes(s, bjidrs->starts[k + 1] - bjidrs->starts[k], device->width[k]));
-  /* panels in global memory: only as many thread blocks as are resident */
-  if (panels > shared) {
+  PetscCallCUDA(cudaGetDevice(&gpu));
+  PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, gpu));
+  PetscCallCUDA(cudaFuncGetAttributes(&attributes, (const void *)device->kernel));
+  shared = (size_t)bytes - attributes.sharedSizeBytes;
+  if (device->bytes <= shared)
+    PetscCallCUDA(cudaFuncSetAttribute((const void *)device->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+  else {
     device->kernel = BJIDRSGetKernel<true>(s);
     device->bytes  = 0;
-    PetscCall(BJIDRSGetResident(device->kernel, threads, 0, &device->blocks));
-  } else {
-    PetscInt without, with = 0;
-
-    PetscCallCUDA(cudaFuncSetAttribute((const void *)device->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
-    PetscCall(BJIDRSGetResident(device->kernel, threads, panels, &without));
-    /* make copies if they do not reduce the number of resident systems */
-    if (copies <= shared) PetscCall(BJIDRSGetResident(device->kernel, threads, copies, &with));
-    if (with >= without) device->bytes = copies;
+    PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, gpu));
+    PetscCallCUDA(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, (const void *)device->kernel, BJIDRSTeam(bjidrs->largest), 0));
+    device->blocks = (PetscInt)resident * multiprocessors;
   }
   device->s = s;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Launches the kernel. If panels do not fit in shared memory, there are only as many thread blocks as are resident, and each solves
-   several systems
-*/
-static PetscErrorCode BJIDRSLaunch(PC_BJIDRS *bjidrs, BJIDRSSystems *systems, cudaStream_t stream)
+/* Solves all systems, with arrays in GPU memory. The host waits, because it must report failed systems */
+static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSSystemLimits *limits, const IDRSArrays *arrays)
 {
-  BJIDRSDevice device = bjidrs->device;
-  PetscInt     blocks;
+  PC_BJIDRS         *bjidrs = (PC_BJIDRS *)pc->data;
+  const PetscInt     rows   = bjidrs->starts[bjidrs->nblocks];
+  BJIDRSDevice       device;
+  BJIDRSSystems      systems  = {};
+  const PetscScalar *inverse  = NULL;
+  PetscLogDouble     nonzeros = 0, flops = 0.0;
+  PetscInt           blocks;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
-  PetscCall(BJIDRSPlan(bjidrs, systems->limits.s));
-  blocks           = PetscMin(systems->nsystems, device->blocks);
-  systems->entries = (size_t)IDRS_SYSTEM_ENTRIES(systems->limits.s) * bjidrs->largest;
-  systems->bytes   = device->bytes;
-  if (!device->bytes) PetscCall(BJIDRSGrow((size_t)blocks * systems->entries, &device->nmemory, &device->memory));
-  systems->memory = device->memory;
-  device->kernel<<<(unsigned int)blocks, (unsigned int)BJIDRSTeam(bjidrs->largest), device->bytes, stream>>>(*systems);
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(BJIDRSDeviceSetUp(bjidrs, arrays->columns, stream));
+  if (!bjidrs->nsystems) PetscFunctionReturn(PETSC_SUCCESS);
+  device = bjidrs->device;
+  PetscCall(BJIDRSPlan(bjidrs, limits->s));
+  blocks          = PetscMin(bjidrs->nsystems, device->blocks);
+  systems.entries = (size_t)IDRS_SYSTEM_ENTRIES(limits->s) * bjidrs->largest;
+  if (!device->bytes) PetscCall(BJIDRSGrow((size_t)blocks * systems.entries, &device->nmemory, &device->memory));
+  PetscCall(IDRSGetCSR(bjidrs->A, &systems.A));
+  if (bjidrs->inverse) PetscCall(VecCUDAGetArrayRead(bjidrs->inverse, &inverse));
+  systems.inverse  = inverse;
+  systems.B        = arrays->b;
+  systems.X        = arrays->x;
+  systems.Y        = device->y;
+  systems.memory   = device->memory;
+  systems.starts   = device->starts;
+  systems.nblocks  = bjidrs->nblocks;
+  systems.nsystems = bjidrs->nsystems;
+  systems.rows     = rows;
+  systems.ldb      = arrays->ldb;
+  systems.ldx      = arrays->ldx;
+  systems.limits   = *limits;
+  systems.results  = device->results;
+  PetscCall(PetscLogGpuTimeBegin());
+  device->kernel<<<(unsigned int)blocks, (unsigned int)BJIDRSTeam(bjidrs->largest), device->bytes, stream>>>(systems);
   PetscCallCUDA(cudaGetLastError());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Fills in the results of all systems */
-static PetscErrorCode BJIDRSSetResults(PC pc, const IDRSSystemLimits *limits)
-{
-  PC_BJIDRS     *bjidrs   = (PC_BJIDRS *)pc->data;
-  PetscLogDouble nonzeros = 0, flops = 0.0;
-  PetscInt       rows = bjidrs->starts[bjidrs->nblocks];
-
-  PetscFunctionBegin;
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  if (bjidrs->inverse) PetscCall(VecCUDARestoreArrayRead(bjidrs->inverse, &inverse));
   PetscCall(IDRSGetNonzeros(bjidrs->A, &nonzeros));
   for (PetscInt i = 0; i < bjidrs->nsystems; i++) {
-    const IDRSSystemResult *result = bjidrs->device->results + i;
+    const IDRSSystemResult *result = device->results + i;
     const PetscInt          block = i % bjidrs->nblocks, n = bjidrs->starts[block + 1] - bjidrs->starts[block];
 
     bjidrs->reasons[i] = result->reason;
@@ -404,42 +314,6 @@ static PetscErrorCode BJIDRSSetResults(PC pc, const IDRSSystemLimits *limits)
              (2.0 * nonzeros / (PetscLogDouble)rows + 6.0 * (PetscLogDouble)(limits->s + 1));
   }
   PetscCall(PetscLogGpuFlops(flops));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Solves all systems, with arrays in GPU memory. The host waits, because it must report failed systems */
-static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSSystemLimits *limits, const IDRSArrays *arrays)
-{
-  PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;
-  BJIDRSSystems      systems = {};
-  const PetscScalar *inverse = NULL;
-  cudaStream_t       stream;
-
-  PetscFunctionBegin;
-  PetscCall(BJIDRSDeviceSetUp(bjidrs, arrays->columns));
-  if (!bjidrs->nsystems) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSGetCSR(bjidrs->A, &systems.A));
-  if (bjidrs->inverse) PetscCall(VecCUDAGetArrayRead(bjidrs->inverse, &inverse));
-  systems.inverse  = inverse;
-  systems.B        = arrays->b;
-  systems.X        = arrays->x;
-  systems.Y        = bjidrs->device->y;
-  systems.starts   = bjidrs->device->starts;
-  systems.widths   = bjidrs->device->widths;
-  systems.nblocks  = bjidrs->nblocks;
-  systems.nsystems = bjidrs->nsystems;
-  systems.rows     = bjidrs->starts[bjidrs->nblocks];
-  systems.ldb      = arrays->ldb;
-  systems.ldx      = arrays->ldx;
-  systems.limits   = *limits;
-  systems.results  = bjidrs->device->results;
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(BJIDRSLaunch(bjidrs, &systems, stream));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  if (bjidrs->inverse) PetscCall(VecCUDARestoreArrayRead(bjidrs->inverse, &inverse));
-  PetscCall(BJIDRSSetResults(pc, limits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,7 +1,5 @@
 /*
-   The data of PCBJIDRS, and the functions that its files share. A file calls only files to its right
-
-     bjidrs.c   { bjidrsset.c, bjidrssystems.c, bjidrshost.c, bjidrscuda.cu }
+   The data of PCBJIDRS, and its back ends
 */
 #pragma once
 
@@ -53,15 +51,6 @@ struct _n_PC_BJIDRS {
   PetscInt           *its;
   PetscReal          *norms;
 };
-
-/* bjidrsset.c */
-PETSC_INTERN PetscErrorCode BJIDRSGetLimits_Private(PC, IDRSSystemLimits *);
-PETSC_INTERN PetscErrorCode BJIDRSComposeSetters_Private(PC, PetscBool);
-
-/* bjidrssystems.c */
-PETSC_INTERN PetscErrorCode   BJIDRSResetSystems_Private(PC_BJIDRS *);
-PETSC_INTERN PetscErrorCode   BJIDRSFindSystems_Private(PC);
-PETSC_INTERN const BJIDRSOps *BJIDRSGetBackEnd_Private(PetscBool);
 
 /* bjidrshost.c */
 PETSC_INTERN const BJIDRSOps BJIDRSBackEnds_Host;

@@ -27,11 +27,11 @@
    problems, Computing 56 (1996); N. Bell, S. Dalton and L.N. Olson, Exposing fine-grained parallelism in algebraic multigrid
    methods, SIAM J. Sci. Comput. 34 (2012)
 */
-#include "pattern.h"
 #include <petsc/private/matimpl.h>
 #include <petsc/private/pcgamgimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsrows.h>
 
 /* Composed with the PC */
 typedef struct {
@@ -147,25 +147,19 @@ static PetscErrorCode PCGAMGPatternRestrict(PC_GAMG *gamg, PetscInt n, const Pet
 /* Finds the aggregates of a process, in its diagonal block */
 static PetscErrorCode PCGAMGPatternFind(Mat A, PetscInt distance, PetscInt aggregate[], PetscInt *count)
 {
-  PetscInt        n, rows;
+  PetscInt        n;
   const PetscInt *ai, *aj, *outside = NULL, *columns;
-  PetscBool       done, parallel;
-  Mat             block, other;
+  PetscBool       done[2] = {PETSC_TRUE, PETSC_TRUE};
+  Mat             block, outer;
 
   PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(A, &n, NULL));
-  PetscCall(MatGetDiagonalBlock(A, &block));
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
-  if (parallel) {
-    PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &other, NULL));
-    PetscCall(MatGetRowIJ(other, 0, PETSC_FALSE, PETSC_FALSE, &rows, &outside, &columns, &done));
-    PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The off-diagonal block has no rows to read");
-  }
-  PetscCall(MatGetRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &rows, &ai, &aj, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The diagonal block has no rows to read");
+  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
+  if (outer) PetscCall(MatGetRowIJ(outer, 0, PETSC_FALSE, PETSC_FALSE, &n, &outside, &columns, &done[1]));
+  PetscCall(MatGetRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &n, &ai, &aj, &done[0]));
+  PetscCheck(done[0] && done[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "A block of the matrix has no rows to read");
   PetscCall(PCGAMGPatternAggregate(n, ai, aj, outside, distance, aggregate, count));
-  PetscCall(MatRestoreRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &rows, &ai, &aj, &done));
-  if (parallel) PetscCall(MatRestoreRowIJ(other, 0, PETSC_FALSE, PETSC_FALSE, &rows, &outside, &columns, &done));
+  PetscCall(MatRestoreRowIJ(block, 0, PETSC_FALSE, PETSC_FALSE, &n, &ai, &aj, &done[0]));
+  if (outer) PetscCall(MatRestoreRowIJ(outer, 0, PETSC_FALSE, PETSC_FALSE, &n, &outside, &columns, &done[1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -184,7 +178,6 @@ static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, PetscCoarsenData *
   PetscInt      *aggregate, *rows, n, count = 0, begin, N, Ncoarse;
   PetscScalar   *values;
   PetscBool      bound;
-  MatType        type;
 
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(petsc_gamg_setup_events[GAMG_PROL], 0, 0, 0, 0));
@@ -192,10 +185,9 @@ static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, PetscCoarsenData *
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(PetscMalloc3(n, &aggregate, n + 1, &rows, n, &values));
   PetscCall(PCGAMGPatternFind(A, gamg->current_level < pattern->levels ? 2 : 1, aggregate, &count));
-  PetscCall(MatGetType(A, &type));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), P));
   PetscCall(MatSetSizes(*P, n, count, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(*P, type));
+  PetscCall(MatSetType(*P, ((PetscObject)A)->type_name));
   PetscCall(MatBoundToCPU(A, &bound));
   PetscCall(MatBindToCPU(*P, bound));
   if (bound) PetscCall(MatSetBindingPropagates(*P, PETSC_TRUE));
@@ -227,20 +219,6 @@ static PetscErrorCode PCGAMGProlongator_Pattern(PC pc, Mat A, PetscCoarsenData *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns why type agg must do this level, or NULL */
-static const char *PCGAMGPatternWhy(const PC_GAMG *gamg, PetscBool aij, PetscInt bs)
-{
-  if (!aij) return "the matrix is not of type aij";
-  if (bs > 1) return "the matrix has a block size";
-  if (gamg->data_cell_cols != 1) return "the number of near null space vectors is not 1";
-  if (gamg->threshold[gamg->current_level] >= 0.0) return "-pc_gamg_threshold needs the values of the matrix";
-  if (gamg->use_aggs_in_asm) return "-pc_gamg_asm_use_agg needs lists of aggregates";
-#if PETSC_VERSION_GE(3, 21, 0)
-  if (gamg->asm_hem_aggs) return "-pc_gamg_asm_hem_aggs needs a graph";
-#endif
-  return NULL;
-}
-
 /* Makes no lists of aggregates */
 static PetscErrorCode PCGAMGCoarsen_Pattern(PC pc, Mat *G, PetscCoarsenData **lists)
 {
@@ -256,13 +234,20 @@ static PetscErrorCode PCGAMGCreateGraph_Pattern(PC pc, Mat A, Mat *G)
   PCGAMGPattern *pattern;
   PetscBool      aij;
   PetscInt       bs;
-  const char    *why;
+  const char    *why = NULL; /* type agg must do this level, or NULL */
 
   PetscFunctionBegin;
   PetscCall(PCGAMGPatternGet(pc, &pattern));
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   PetscCall(MatGetBlockSize(A, &bs));
-  why = PCGAMGPatternWhy(gamg, aij, bs);
+  if (!aij) why = "the matrix is not of type aij";
+  else if (bs > 1) why = "the matrix has a block size";
+  else if (gamg->data_cell_cols != 1) why = "the number of near null space vectors is not 1";
+  else if (gamg->threshold[gamg->current_level] >= 0.0) why = "-pc_gamg_threshold needs the values of the matrix";
+  else if (gamg->use_aggs_in_asm) why = "-pc_gamg_asm_use_agg needs lists of aggregates";
+#if PETSC_VERSION_GE(3, 21, 0)
+  else if (gamg->asm_hem_aggs) why = "-pc_gamg_asm_hem_aggs needs a graph";
+#endif
   if (gamg->current_level == 0) pattern->own = pattern->others = 0;
   if (why) {
     pattern->others++;
@@ -376,7 +361,7 @@ static PetscErrorCode PCGAMGPatternFree(void *data)
 
 .seealso: [](ch_ksp), `PCGAMG`, `PCGAMGSetType()`, `PCGAMGSetAggressiveLevels()`, `PCPOLY`, `KSPIDRS`, `KSPIDRSRegister()`
 M*/
-PetscErrorCode PCGAMGCreate_Pattern(PC pc)
+PETSC_INTERN PetscErrorCode PCGAMGCreate_Pattern(PC pc)
 {
   PC_GAMG       *gamg = PCGAMGGet(pc);
   PCGAMGPattern *pattern;

@@ -4,7 +4,6 @@
 
      B^{-1} = Dc M P Dr,   B^{-T} = Dr P^T M^T Dc
 */
-#include "pcmatching.h"
 #include <petsc/private/pcimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
@@ -16,8 +15,7 @@ typedef struct {
   PC             inner;    /* M, or NULL before it is needed */
   IDRSMatching   matching; /* of pc->pmat, or NULL before the set-up */
   Mat            A;        /* A~, or NULL if the set-up has failed */
-  Vec            w;        /* the vector that M is applied to, or NULL before the first application */
-  Vec            staged;   /* if the vectors of the solver are of another type: x or y, in the type of w; else NULL */
+  Vec            w, v;     /* M is applied to w, with the result v; NULL before the first application */
   Mat            W;        /* the dense matrix that M is applied to, or NULL before the first PCMatApply() */
   PCFailedReason failed;   /* of the set-up, the same on all processes */
   PetscBool      outdated; /* the pattern has changed while the inner preconditioner was reused: A~ has the old one */
@@ -42,56 +40,35 @@ static PetscErrorCode PCMatchingCreateInner(PC pc)
 }
 
 /*
-   Returns PETSC_TRUE if the inner PCSOR would divide by a zero diagonal entry. For PETSc this is not a failure but an error on the
-   process that has the entry, for which the other processes would wait
+   A failure of the inner preconditioner on some process fails the set-up on all of them. PCSOR would divide by a zero diagonal
+   entry. For PETSc this is not a failure but an error on the process that has the entry, for which the other processes would wait
 */
-static PetscErrorCode PCMatchingDividesByZero(PC_Matching *data, PetscBool *zero)
-{
-  PetscObject inner = (PetscObject)data->inner;
-  PetscReal   shift = 0.0;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny(inner, zero, PCSOR, PCEISENSTAT, ""));
-  PetscCall(PetscOptionsGetReal(inner->options, inner->prefix, "-pc_sor_diagonal_shift", &shift, NULL));
-  if (data->matching->rank == data->matching->N || shift != 0.0) *zero = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A failure of the inner preconditioner on some process fails the set-up on all of them */
 static PetscErrorCode PCMatchingReduceFailure(PC pc)
 {
-  PC_Matching   *data = (PC_Matching *)pc->data;
+  PC_Matching   *data  = (PC_Matching *)pc->data;
+  PetscObject    inner = (PetscObject)data->inner;
   const PetscInt rank = data->matching->rank, N = data->matching->N;
-  PetscBool      zero;
+  PetscReal      shift = 0.0;
+  PetscBool      sor;
   PCFailedReason reason;
 
   PetscFunctionBegin;
   PetscCall(PCGetFailedReason(data->inner, &reason));
-  PetscCall(PCMatchingDividesByZero(data, &zero));
-  PetscCheck(!zero || !pc->erroriffailure, PetscObjectComm((PetscObject)pc), PETSC_ERR_MAT_LU_ZRPVT,
-             "-%spc_type %s inside of PCMATCHING: the matrix is structurally singular, rank %" PetscInt_FMT " of %" PetscInt_FMT
-             ", and has a zero diagonal entry",
-             ((PetscObject)data->inner)->prefix, ((PetscObject)data->inner)->type_name, rank, N);
-  PetscCall(PCSetFailedReason(pc, zero ? PC_FACTOR_STRUCT_ZEROPIVOT : reason));
+  PetscCall(PetscObjectTypeCompareAny(inner, &sor, PCSOR, PCEISENSTAT, ""));
+  PetscCall(PetscOptionsGetReal(inner->options, inner->prefix, "-pc_sor_diagonal_shift", &shift, NULL));
+  if (sor && rank < N && shift == 0.0) {
+    PetscCheck(!pc->erroriffailure, PetscObjectComm((PetscObject)pc), PETSC_ERR_MAT_LU_ZRPVT,
+               "-%spc_type %s inside of PCMATCHING: the matrix is structurally singular, rank %" PetscInt_FMT " of %" PetscInt_FMT
+               ", and has a zero diagonal entry",
+               inner->prefix, inner->type_name, rank, N);
+    reason = PC_FACTOR_STRUCT_ZEROPIVOT;
+  }
+  PetscCall(PCSetFailedReason(pc, reason));
   PetscCall(IDRSPCReduceFailure(pc));
   PetscCall(PCGetFailedReason(pc, &data->failed));
   if (data->failed && rank < N)
     PetscCall(PetscInfo(pc, "%s: the matrix is structurally singular, rank %" PetscInt_FMT " of %" PetscInt_FMT "\n",
                         PCFailedReasons[data->failed], rank, N));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCMatchingCheckMat(PC pc)
-{
-  MPI_Comm    comm   = PetscObjectComm((PetscObject)pc);
-  const char *prefix = ((PetscObject)pc)->prefix, *why;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSMatchingSupports(pc->pmat, &why));
-  PetscCheck(!why, comm, PETSC_ERR_SUP,
-             "-%spc_type matching of a matrix of type %s: %s; use a matrix of type aij or a derived type, with as many columns as "
-             "rows on each process",
-             prefix ? prefix : "", ((PetscObject)pc->pmat)->type_name, why);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -102,38 +79,23 @@ static PetscErrorCode PCMatchingResetMat(PC_Matching *data)
   PetscCall(IDRSMatchingDestroy(&data->matching));
   PetscCall(MatDestroy(&data->A));
   PetscCall(VecDestroy(&data->w));
-  PetscCall(VecDestroy(&data->staged));
+  PetscCall(VecDestroy(&data->v));
   PetscCall(MatDestroy(&data->W));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes the matching and A~ for the present values; data->A is NULL if the matrix has an infinite entry or NaN */
-static PetscErrorCode PCMatchingSetUpMat(PC pc)
-{
-  PC_Matching *data = (PC_Matching *)pc->data;
-  PetscBool    kept = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  /* new values: the permutation is kept if it suits them; after a failure PETSc's factors of a kept A~ would fail again */
-  if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated && !data->failed)
-    PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
-  if (kept) {
-    PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_REUSE_MATRIX, &data->A));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  data->outdated = PETSC_FALSE;
-  PetscCall(PCMatchingResetMat(data));
-  PetscCall(IDRSMatchingCreate(pc->pmat, MATCHING_UNLIMITED, &data->matching));
-  if (data->matching->badrow < 0) PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_INITIAL_MATRIX, &data->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCSetUp_Matching(PC pc)
 {
   PC_Matching *data = (PC_Matching *)pc->data;
+  PetscBool    kept = PETSC_FALSE;
+  const char  *why;
 
   PetscFunctionBegin;
-  PetscCall(PCMatchingCheckMat(pc));
+  PetscCall(IDRSMatchingSupports(pc->pmat, &why));
+  PetscCheck(!why, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+             "-%spc_type matching of a matrix of type %s: %s; use a matrix of type aij or a derived type, with as many columns as "
+             "rows on each process",
+             IDRSPrefix(pc), ((PetscObject)pc->pmat)->type_name, why);
   PetscCall(PCMatchingCreateInner(pc));
   /* An inner preconditioner that is reused belongs to the old A~, and so to the old matching */
   if (data->A && data->inner->setupcalled && data->inner->reusepreconditioner) {
@@ -141,11 +103,20 @@ static PetscErrorCode PCSetUp_Matching(PC pc)
     if (pc->flag != SAME_NONZERO_PATTERN) data->outdated = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PCMatchingSetUpMat(pc));
-  if (!data->A) {
-    data->failed = PC_FACTOR_OTHER;
-    PetscCall(PCSetFailedReason(pc, data->failed));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  /* new values: the permutation is kept if it suits them; after a failure PETSc's factors of a kept A~ would fail again */
+  if (data->A && pc->flag == SAME_NONZERO_PATTERN && !data->outdated && !data->failed)
+    PetscCall(IDRSMatchingUpdate(data->matching, pc->pmat, &kept));
+  if (kept) PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_REUSE_MATRIX, &data->A));
+  else {
+    data->outdated = PETSC_FALSE;
+    PetscCall(PCMatchingResetMat(data));
+    PetscCall(IDRSMatchingCreate(pc->pmat, MATCHING_UNLIMITED, &data->matching));
+    if (data->matching->badrow >= 0) {
+      data->failed = PC_FACTOR_OTHER;
+      PetscCall(PCSetFailedReason(pc, data->failed));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    PetscCall(IDRSMatchingGetMat(data->matching, pc->pmat, MAT_INITIAL_MATRIX, &data->A));
   }
   /* M is a preconditioner of A~ */
   PetscCall(PCSetOperators(data->inner, data->A, data->A));
@@ -170,59 +141,35 @@ static PetscErrorCode PCSetUpOnBlocks_Matching(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if x is of the type of the scalings */
-static PetscErrorCode PCMatchingHasVec(PC_Matching *data, Vec x, PetscBool *has)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)data->matching->left)->type_name, has));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Applies M, or M^T, to data->w. After an error the vector is still locked, and the next application creates a new one */
-static PetscErrorCode PCMatchingApplyInner(PC pc, PetscBool transpose, Vec y)
-{
-  PC_Matching   *data = (PC_Matching *)pc->data;
-  PetscErrorCode ierr;
-  PCFailedReason reason;
-
-  PetscFunctionBegin;
-  PetscCall(PCSetFailedReason(data->inner, PC_NOERROR)); /* of an earlier application */
-  ierr = transpose ? PCApplyTranspose(data->inner, data->w, y) : PCApply(data->inner, data->w, y);
-  if (ierr) PetscCall(VecDestroy(&data->w));
-  PetscCall(ierr);
-  PetscCall(PCGetFailedReason(data->inner, &reason));
-  PetscCall(PCSetFailedReason(pc, reason));
-  IDRSVecFlag(y, reason);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Applies B^{-1}, or B^{-T}. Vectors may have another type than the matrix: it may be on the GPU, and the vectors on the host */
+/*
+   Applies B^{-1}, or B^{-T}. x and y may have another type than the matrix, and than w and v: it may be on the GPU, and they on the
+   host
+*/
 static PetscErrorCode PCMatchingApply(PC pc, PetscBool transpose, Vec x, Vec y)
 {
-  PC_Matching *data = (PC_Matching *)pc->data;
-  PetscBool    hasx, hasy;
-  Vec          from = x, to = y;
+  PC_Matching   *data     = (PC_Matching *)pc->data;
+  IDRSMatching   matching = data->matching;
+  PetscErrorCode ierr;
+  PCFailedReason reason = data->failed;
 
   PetscFunctionBegin;
-  if (data->failed) {
-    PetscCall(PCSetFailedReason(pc, data->failed));
-    IDRSVecFlag(y, data->failed);
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (!reason) {
+    if (!data->w) PetscCall(VecDuplicate(matching->left, &data->w));
+    if (!data->v) PetscCall(VecDuplicate(matching->left, &data->v));
+    /* w = P Dr x, or Dc x */
+    if (transpose) PetscCall(IDRSMatchingScale(matching, NULL, matching->right, x, data->w));
+    else PetscCall(IDRSMatchingScale(matching, matching->row, matching->permuted, x, data->w));
+    PetscCall(PCSetFailedReason(data->inner, PC_NOERROR)); /* of an earlier application */
+    ierr = transpose ? PCApplyTranspose(data->inner, data->w, data->v) : PCApply(data->inner, data->w, data->v);
+    if (ierr) PetscCall(VecDestroy(&data->w)); /* it is still locked */
+    PetscCall(ierr);
+    PetscCall(PCGetFailedReason(data->inner, &reason));
+    /* y = Dr P^T v, or Dc v */
+    if (transpose) PetscCall(IDRSMatchingScale(matching, matching->column, matching->left, data->v, y));
+    else PetscCall(IDRSMatchingScale(matching, NULL, matching->right, data->v, y));
   }
-  PetscCall(PCMatchingHasVec(data, x, &hasx));
-  PetscCall(PCMatchingHasVec(data, y, &hasy));
-  if (!data->w) PetscCall(VecDuplicate(data->matching->left, &data->w));
-  if ((!hasx || !hasy) && !data->staged) PetscCall(VecDuplicate(data->matching->left, &data->staged));
-  if (!hasx) {
-    from = data->staged;
-    PetscCall(VecCopy(x, from));
-  }
-  if (!hasy) to = data->staged;
-  /* y = Dc M P Dr x, or Dr P^T M^T Dc x */
-  PetscCall(IDRSMatchingScaleInput(data->matching, transpose, from, data->w));
-  PetscCall(PCMatchingApplyInner(pc, transpose, to));
-  PetscCall(IDRSMatchingScaleOutput(data->matching, transpose, to));
-  if (!hasy) PetscCall(VecCopy(to, y));
+  PetscCall(PCSetFailedReason(pc, reason));
+  IDRSVecFlag(y, reason);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -247,25 +194,6 @@ static PetscErrorCode PCApplyTranspose_Matching(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes data->W a dense matrix like X */
-static PetscErrorCode PCMatchingGetDense(PC_Matching *data, Mat X)
-{
-  PetscLayout columns, present;
-  PetscBool   same = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  if (data->W) {
-    PetscCall(MatGetLayouts(X, NULL, &columns));
-    PetscCall(MatGetLayouts(data->W, NULL, &present));
-    PetscCall(PetscLayoutCompare(columns, present, &same));
-    if (same) PetscCall(PetscObjectTypeCompare((PetscObject)X, ((PetscObject)data->W)->type_name, &same));
-  }
-  if (same) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatDestroy(&data->W));
-  PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &data->W));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Returns PETSC_TRUE if the columns of X are of the type of the scalings */
 static PetscErrorCode PCMatchingHasColumns(PC_Matching *data, Mat X, PetscBool *has)
 {
@@ -273,7 +201,7 @@ static PetscErrorCode PCMatchingHasColumns(PC_Matching *data, Mat X, PetscBool *
 
   PetscFunctionBegin;
   PetscCall(MatDenseGetColumnVecRead(X, 0, &x));
-  PetscCall(PCMatchingHasVec(data, x, has));
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)data->matching->left)->type_name, has));
   PetscCall(MatDenseRestoreColumnVecRead(X, 0, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -281,39 +209,48 @@ static PetscErrorCode PCMatchingHasColumns(PC_Matching *data, Mat X, PetscBool *
 /* Applies PCMatApply() of M to all columns. If they do not have the type of the matrix, applies M column by column */
 static PetscErrorCode PCMatApply_Matching(PC pc, Mat X, Mat Y)
 {
-  PC_Matching   *data = (PC_Matching *)pc->data;
-  PetscBool      hasx = PETSC_FALSE, hasy = PETSC_FALSE;
+  PC_Matching   *data     = (PC_Matching *)pc->data;
+  IDRSMatching   matching = data->matching;
+  PetscBool      batch = PETSC_FALSE, same = PETSC_FALSE;
   PetscInt       n;
+  PetscLayout    columns, present;
   PCFailedReason reason, failed = data->failed;
   Vec            x, y;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(X, NULL, &n));
-  if (n && !failed) {
-    PetscCall(PCMatchingHasColumns(data, X, &hasx));
-    PetscCall(PCMatchingHasColumns(data, Y, &hasy));
+  if (n && !failed) PetscCall(PCMatchingHasColumns(data, X, &batch));
+  if (batch) PetscCall(PCMatchingHasColumns(data, Y, &batch));
+  if (batch && data->W) {
+    PetscCall(MatGetLayouts(X, NULL, &columns));
+    PetscCall(MatGetLayouts(data->W, NULL, &present));
+    PetscCall(PetscLayoutCompare(columns, present, &same));
+    if (same) PetscCall(PetscObjectTypeCompare((PetscObject)X, ((PetscObject)data->W)->type_name, &same));
   }
-  if (hasx && hasy) PetscCall(PCMatchingGetDense(data, X));
+  if (batch && !same) {
+    PetscCall(MatDestroy(&data->W));
+    PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &data->W));
+  }
   for (PetscInt j = 0; j < n; j++) {
     PetscCall(MatDenseGetColumnVecRead(X, j, &x));
-    PetscCall(MatDenseGetColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
-    if (hasx && hasy) PetscCall(IDRSMatchingScaleInput(data->matching, PETSC_FALSE, x, y));
+    PetscCall(MatDenseGetColumnVecWrite(batch ? data->W : Y, j, &y));
+    if (batch) PetscCall(IDRSMatchingScale(matching, matching->row, matching->permuted, x, y));
     else {
       PetscCall(PCMatchingApply(pc, PETSC_FALSE, x, y));
       PetscCall(PCGetFailedReason(pc, &reason));
       failed = PetscMax(failed, reason);
     }
-    PetscCall(MatDenseRestoreColumnVecWrite(hasx && hasy ? data->W : Y, j, &y));
+    PetscCall(MatDenseRestoreColumnVecWrite(batch ? data->W : Y, j, &y));
     PetscCall(MatDenseRestoreColumnVecRead(X, j, &x));
   }
-  if (hasx && hasy) {
-    /* X has been permuted and scaled into W; now Y = Dc M W */
+  if (batch) {
+    /* W = P Dr X; now Y = Dc M W */
     PetscCall(PCSetFailedReason(data->inner, PC_NOERROR)); /* of an earlier application */
     PetscCall(PCMatApply(data->inner, data->W, Y));
     PetscCall(PCGetFailedReason(data->inner, &failed));
     for (PetscInt j = 0; j < n; j++) {
       PetscCall(MatDenseGetColumnVec(Y, j, &y));
-      PetscCall(IDRSMatchingScaleOutput(data->matching, PETSC_FALSE, y));
+      PetscCall(IDRSMatchingScale(matching, NULL, matching->right, y, y));
       IDRSVecFlag(y, failed);
       PetscCall(MatDenseRestoreColumnVec(Y, j, &y));
     }
@@ -452,7 +389,7 @@ static PetscErrorCode PCDestroy_Matching(PC pc)
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCMatchingGetPC()`, `MatGetMatching()`, `PCPOLY`, `PCBJIDRS`,
           `PCILU`, `KSPIDRS`, `KSPIDRSRegister()`
 M*/
-PetscErrorCode PCCreate_Matching(PC pc)
+PETSC_INTERN PetscErrorCode PCCreate_Matching(PC pc)
 {
   PC_Matching *data;
 

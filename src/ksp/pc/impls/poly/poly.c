@@ -409,7 +409,8 @@ static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x,
   /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
   if (!transpose && poly->op.input) right = poly->op.matching->right;
   PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, right, y));
-  if (transpose && poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
+  if (transpose && poly->op.input)
+    PetscCall(IDRSMatchingScale(poly->op.matching, poly->op.matching->column, poly->op.matching->left, y, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -133,9 +133,9 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  if (op->input && !transpose) PetscCall(IDRSMatchingPermute(op->matching, PETSC_FALSE, op->input, x, y));
+  if (op->input && !transpose) PetscCall(IDRSMatchingScale(op->matching, op->matching->row, op->input, x, y));
   else if (op->input) {
-    PetscCall(IDRSMatchingScaleInput(op->matching, PETSC_TRUE, x, y));
+    PetscCall(IDRSMatchingScale(op->matching, NULL, op->matching->right, x, y));
     PetscCall(IDRSVecPointwiseMult(y, op->inverse, y));
   } else if (op->inverse) PetscCall(IDRSVecPointwiseMult(y, op->inverse, x));
   else PetscCall(VecCopy(x, y));

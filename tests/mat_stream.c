@@ -373,66 +373,6 @@ static PetscErrorCode TestPasses(const Rows *rows)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The error for too little memory states the available and the required bytes. After a failure of any operation of the device
-   nothing stays pinned, and the next sequence is right
-*/
-static PetscErrorCode TestErrors(void)
-{
-  Rows     rows;
-  Whole    whole, results;
-  PetscInt levels, failure, wrong;
-
-  PetscFunctionBeginUser;
-  PetscCall(RowsGenerate(FAR, &rows));
-  PetscCall(WholeCreate(&rows, &whole));
-  PetscCall(WholeCreate(&rows, &results));
-  for (failure = -1;; failure++) {
-    IDRSStreamPattern pattern;
-    IDRSStreamLayout  layout;
-    IDRSStream        stream;
-    Device            device;
-    PetscErrorCode    ierr;
-    char              least[32];
-
-    PetscCall(IDRSStreamPatternCreate(rows.n, rows.n, rows.i, rows.j, 10000, &pattern));
-    PetscCall(DeviceCreate(failure % 2 ? COPIES_FIRST : COMPUTATIONS_FIRST, pattern->bytes * 3 / 2, &device));
-    if (failure < 0) {
-      PetscCall(IDRSStreamFit(pattern, 0, 1, &layout));
-      PetscCall(PetscSNPrintf(least, sizeof(least), "%g", (double)IDRSStreamLayoutBytes(&layout)));
-      PetscCall(IDRSStreamCreate(pattern, rows.a, 77, &deviceops, &device, &stream));
-      CheckRefused(IDRSStreamReserve(stream, 1, &levels), "-mat_stream_memory 77", least);
-      PetscCall(IDRSStreamDestroy(&stream));
-      PetscCall(DeviceDestroy("too little memory", &device));
-      continue;
-    }
-    PetscCall(IDRSStreamCreate(pattern, rows.a, pattern->bytes * 3 / 4, &deviceops, &device, &stream));
-    device.failure = failure;
-    PetscCall(Listen());
-    ierr = RunSequence(stream, &whole, PETSC_FALSE, &results);
-    PetscCall(Heard());
-    if (ierr) {
-      device.failure = -1;
-      for (PetscInt place = 0; place < MOST_PINNED; place++)
-        PetscCall(ComplainIf(device.pinned[place], "operation %" PetscInt_FMT " has failed: memory is still pinned", failure));
-      PetscCall(RunSequence(stream, &whole, PETSC_FALSE, &results));
-    }
-    PetscCall(DeviceSettle(&device));
-    wrong = Differences(rows.n, results.v[LEVELS], whole.v[LEVELS]) + Differences(rows.n, results.y, whole.y);
-    PetscCall(
-      ComplainIf(wrong, "operation %" PetscInt_FMT " has failed: %" PetscInt_FMT " numbers are wrong afterwards", failure, wrong));
-    PetscCall(IDRSStreamDestroy(&stream));
-    PetscCall(DeviceDestroy("an operation that has failed", &device));
-    if (!ierr) break;
-  }
-  PetscCall(ComplainIf(failure < 50, "only %" PetscInt_FMT " operations", failure));
-  PetscCall(WholeDestroy(&results));
-  PetscCall(WholeDestroy(&whole));
-  PetscCall(PetscFree3(rows.i, rows.j, rows.a));
-  PetscCall(Verdict("errors"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   const char *const names[]                       = {"add32", "memplus", "orsreg_1", "stommel4"};
@@ -456,7 +396,6 @@ int main(int argc, char **argv)
   }
   PetscCall(TestWidths());
   PetscCall(TestWindow());
-  PetscCall(TestErrors());
   PetscCall(PetscFinalize());
   return 0;
 }

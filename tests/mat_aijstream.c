@@ -658,9 +658,8 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt each, PetscInt las
     PetscCall(KSPSetTolerances(ksp, 1e-30, 1e-30, PETSC_DEFAULT, its[PetscMin(run, 1)]));
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(PCSetType(pc, PCPOLY));
-    PetscCall(PCPolySetDegree(pc, 3));
-    PetscCall(PCPolySetRootsType_Private(pc, PC_POLY_ROOTS_NEUMANN));
-    PetscCall(PCPolySetPrecision_Private(pc, PC_POLY_PRECISION_DOUBLE));
+    PetscCall(PCPolySetRoots(pc, 3, (PetscReal[]){1.0, 1.0, 1.0}, NULL));
+    PetscCall(PolyOption(pc, "precision", "double"));
     PetscCall(KSPSetUp(ksp));
     PetscCall(GetPasses(A, &before));
     PetscCall(KSPSolve(ksp, b, run < 2 ? x : y));

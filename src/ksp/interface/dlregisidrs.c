@@ -4,7 +4,7 @@
 #include "../pc/impls/bjidrs/bjidrs.h"
 #include "../pc/impls/gamg/pattern.h"
 #include "../pc/impls/matching/pcmatching.h"
-#include "../pc/impls/poly/poly.h"
+#include "../pc/impls/poly/polyimpl.h"
 #include <petscidrs/private/idrsstream.h>
 #if defined(PETSCIDRS_HAVE_CUDA)
   #include "../../sys/device/timeout.h"

@@ -32,22 +32,6 @@ static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed and it suits the new values,
-   else destroys it
-*/
-PetscErrorCode PCPolyUpdateMatching_Private(PC pc)
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool kept = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  if (poly->op.matching && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->op.matching, pc->pmat, &kept));
-  if (kept) PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_REUSE_MATRIX, &poly->matched));
-  else PetscCall(PCPolyDestroyMatching_Private(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PCPolyDestroyMatching_Private - Destroys the matching and its matrix */
 PetscErrorCode PCPolyDestroyMatching_Private(PC pc)
 {
@@ -142,13 +126,20 @@ PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyMultiplyAdd_Private - Computes y = d (alpha u + beta D^{-1}A z), or with A^T */
-PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, const PCPolyProduct *product)
+/* PCPolyMultiplyAdd_Private - Computes y = d (alpha u + beta D^{-1}A z), or with A^T; by the copy unless it is NULL */
+PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PCPolyCopy copy, PetscBool transpose,
+                                         const PCPolyProduct *product)
 {
   const PetscScalar alpha = product->alpha, beta = product->beta;
   Vec               u = product->u, y = product->y, t = y == u ? op->t : y;
 
   PetscFunctionBegin;
+  if (copy && !transpose) {
+    PetscCall(PetscLogEventBegin(MAT_Mult, product->z, y, 0, 0)); /* a product of the matrix, for -log_view */
+    PetscCall((*copy->ops->multiplyadd)(copy, product));
+    PetscCall(PetscLogEventEnd(MAT_Mult, product->z, y, 0, 0));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   /* t = D^{-1}A z */
   if (transpose) PetscCall(IDRSMatMultTranspose(op->A, product->z, t));
   else PetscCall(MatMult(op->A, product->z, t));
@@ -158,17 +149,5 @@ PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool tra
   else if (alpha == 0.0) PetscCall(VecScale(y, beta));
   else PetscCall(VecAXPBY(y, alpha, beta, u));
   if (product->d) PetscCall(IDRSVecPointwiseMult(y, product->d, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolyMultiplyAddPacked_Private - The same, by the copy if there is one */
-PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, const PCPolyProduct *product)
-{
-  PetscFunctionBegin;
-  if (op->copy && !transpose) {
-    PetscCall(PetscLogEventBegin(MAT_Mult, product->z, product->y, 0, 0)); /* a product of the matrix, for -log_view */
-    PetscCall(op->copy->ops->multiplyadd(op->copy, product));
-    PetscCall(PetscLogEventEnd(MAT_Mult, product->z, product->y, 0, 0));
-  } else PetscCall(PCPolyMultiplyAdd_Private(op, transpose, product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

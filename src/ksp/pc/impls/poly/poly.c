@@ -230,51 +230,35 @@ static PetscErrorCode PCPolyVecsDestroy_Private(PCPolyVecs *vecs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the vectors of the set-up with the hashed start vector, unless they have been kept */
-static PetscErrorCode PCPolyVecsCreate_Private(PC_Poly *poly)
+/* Sets up the copy of the operator and the polynomial; with -pc_poly_reuse an existing polynomial is kept */
+static PetscErrorCode PCPolySetUpRest_Private(PC pc)
 {
-  const PetscInt count = PetscMax(PCPolyDimension(poly) + 1, 3);
-  PCPolyVecs    *vecs  = &poly->vecs;
-
-  PetscFunctionBegin;
-  if (vecs->count == count && vecs->seed == poly->seed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyVecsDestroy_Private(vecs));
-  PetscCall(IDRSVecsCreate(poly->op.w, count, &vecs->K, &vecs->memory));
-  vecs->count = count;
-  vecs->seed  = -1; /* until the start vector is there */
-  PetscCall(IDRSVecSetHashed(vecs->K[0], (uint64_t)poly->seed, PCPOLY_COLUMN));
-  vecs->seed = poly->seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes the polynomial of the present matrix from the hashed start vector */
-static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
-{
-  PC_Poly             *poly = (PC_Poly *)pc->data;
+  PC_Poly             *poly  = (PC_Poly *)pc->data;
+  PCPolyVecs          *vecs  = &poly->vecs;
+  const PetscInt       count = PetscMax(PCPolyDimension(poly) + 1, 3);
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyVecsCreate_Private(poly));
+  PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
+  if (poly->reuse && poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
+  /* vectors with the hashed start vector, unless they have been kept */
+  if (vecs->count != count || vecs->seed != poly->seed) {
+    PetscCall(PCPolyVecsDestroy_Private(vecs));
+    PetscCall(IDRSVecsCreate(poly->op.w, count, &vecs->K, &vecs->memory));
+    vecs->count = count;
+    vecs->seed  = -1; /* until the start vector is there */
+    PetscCall(IDRSVecSetHashed(vecs->K[0], (uint64_t)poly->seed, PCPOLY_COLUMN));
+    vecs->seed = poly->seed;
+  }
   PetscCall(PCPolySetUpPolynomial_Private(pc));
   PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
-  if (!powers || !powers->scales) PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
+  if (!powers || !powers->scales) PetscCall(PCPolyVecsDestroy_Private(vecs));
   if (poly->p.remark != PCPOLY_AS_ASKED)
     PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
   if (!poly->p.degree && poly->op.matching && poly->op.matching->rank < poly->op.matching->N)
     PetscCall(PetscInfo(pc, "The diagonal blocks are structurally singular: rank %" PetscInt_FMT " of %" PetscInt_FMT "\n",
                         poly->op.matching->rank, poly->op.matching->N));
   PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets up the copy of the operator and the polynomial; with -pc_poly_reuse an existing polynomial is kept */
-static PetscErrorCode PCPolySetUpRest_Private(PC pc)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
-  if (!poly->reuse || !poly->p.degree) PetscCall(PCPolySetUpRoots_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -314,19 +298,6 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets here to x, or to the vector that replaces x if x has another type or memory than the work vectors */
-static PetscErrorCode PCPolyGetHere_Private(PC pc, Vec x, Vec *here)
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool has;
-
-  PetscFunctionBegin;
-  PetscCall(PCPolyHasVec_Private(pc, x, &has));
-  if (!has && !poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
-  *here = has ? x : poly->staged;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies x to y. If one of them is a VECNEST, PETSc has no VecCopy(), and the copy is in the memory of the host */
 static PetscErrorCode PCPolyCopyVec_Private(Vec x, Vec y)
 {
@@ -351,39 +322,30 @@ static PetscErrorCode PCPolyCopyVec_Private(Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = B^{-1}x, or B^{-T}x, for vectors in the memory of the work vectors; x may be y */
-static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
-{
-  PC_Poly *poly  = (PC_Poly *)pc->data;
-  Vec      right = NULL;
-
-  PetscFunctionBegin;
-  /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
-  if (!transpose && poly->op.input) right = poly->op.matching->right;
-  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, right, y));
-  if (transpose && poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same for vectors in any memory: the matrix may be on the GPU, and the vectors on the host */
+/* y = B^{-1}x, or B^{-T}x; x may be y. The matrix may be on the GPU, and the vectors on the host, or of another type */
 static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
-  Vec      herex, herey;
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  Vec       from = x, to = y, right = NULL;
+  PetscBool has[2];
 
   PetscFunctionBegin;
   if (!poly->p.degree) { /* the set-up has failed, on all processes */
     IDRSVecFlag(y, PC_FACTOR_OTHER);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PCPolyGetHere_Private(pc, x, &herex));
-  PetscCall(PCPolyGetHere_Private(pc, y, &herey));
-  if (herex == x && herey == y) PetscCall(PCPolyApplyHere_Private(pc, transpose, x, y));
-  else {
+  PetscCall(PCPolyHasVec_Private(pc, x, &has[0]));
+  PetscCall(PCPolyHasVec_Private(pc, y, &has[1]));
+  if (!has[0] || !has[1]) {
+    if (!poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
     PetscCall(PCPolyCopyVec_Private(x, poly->staged));
-    PetscCall(PCPolyApplyHere_Private(pc, transpose, poly->staged, poly->staged));
-    PetscCall(PCPolyCopyVec_Private(poly->staged, y));
+    from = to = poly->staged;
   }
+  /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
+  if (!transpose && poly->op.input) right = poly->op.matching->right;
+  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, from, right, to));
+  if (transpose && poly->op.input) PetscCall(IDRSMatchingScaleOutput(poly->op.matching, PETSC_TRUE, to));
+  if (to != y) PetscCall(PCPolyCopyVec_Private(to, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

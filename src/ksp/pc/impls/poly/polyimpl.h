@@ -1,7 +1,7 @@
 /*
    The data of PCPOLY, and the functions that its files share. A file calls only files to its right
 
-     { poly.c, polyset.c }   polyspace.c   polypowers.c   { polyoperator.c, polyroots.c }   polycopy.c
+     { poly.c, polyset.c }   polyspace.c   polypowers.c   { polyoperator.c, polyroots.c }
      polycuda.cu
 */
 #pragma once
@@ -145,8 +145,6 @@ PETSC_INTERN PetscErrorCode PCPolyHasVec_Private(PC, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyJointRuns_Private(PC, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyJointApply_Private(PC, PetscScalar, Vec, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
-
-/* polycopy.c */
 PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
                                                      const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);

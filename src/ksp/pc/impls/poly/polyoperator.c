@@ -10,28 +10,6 @@
 /* The diagonal is weak if an entry of a row is larger than its diagonal entry by more than this factor */
 #define PCPOLY_WEAK 10.0
 
-/*
-   Copies the diagonal to op.t, and the largest modulus of each row to op.w, or zeros if the type of the matrix does not support it.
-   known is PETSC_FALSE if the matrix does not support MatGetDiagonal()
-*/
-static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  Mat       A    = poly->op.A;
-  PetscBool mffd, largest;
-
-  PetscFunctionBegin;
-  PetscCall(MatHasOperation(A, MATOP_GET_DIAGONAL, known));
-  /* MATMFFD has the operation, but it needs a function for single entries */
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd));
-  if (mffd) *known = PETSC_FALSE;
-  if (!*known) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetDiagonal(A, poly->op.t));
-  PetscCall(IDRSRowsLargest(A, 0, NULL, poly->op.w, &largest));
-  if (!largest) PetscCall(IDRSVecZero(poly->op.w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PCPolyDestroyMatching_Private - Destroys the matching and its matrix */
 PetscErrorCode PCPolyDestroyMatching_Private(PC pc)
 {
@@ -67,7 +45,7 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
 PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 {
   PC_Poly    *poly  = (PC_Poly *)pc->data;
-  PetscBool   known = PETSC_FALSE;
+  PetscBool   known = PETSC_FALSE, mffd, largest;
   PetscReal   most;
   Mat         A;
   PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
@@ -83,13 +61,19 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   poly->op.A  = A;
   poly->small = 0;
   poly->weak  = PETSC_FALSE;
-  if (poly->scaling != PC_POLY_SCALING_NONE) PetscCall(PCPolyGetDiagonal_Private(pc, &known));
+  if (poly->scaling != PC_POLY_SCALING_NONE) PetscCall(MatHasOperation(A, MATOP_GET_DIAGONAL, &known));
+  /* MATMFFD has the operation, but it needs a function for single entries */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd));
+  if (mffd) known = PETSC_FALSE;
   if (!known) {
     PetscCall(VecDestroy(&poly->op.inverse));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
-  /* D^{-1} = diag(1 / a_ii), or 1 / max_j |a_ij| if a_ii is small */
+  /* D^{-1} = diag(1 / a_ii), or 1 / max_j |a_ij|, in w, if a_ii is small; zeros in w if A does not support that maximum */
+  PetscCall(MatGetDiagonal(A, poly->op.t));
+  PetscCall(IDRSRowsLargest(A, 0, NULL, poly->op.w, &largest));
+  if (!largest) PetscCall(IDRSVecZero(poly->op.w));
   PetscCall(VecCopy(poly->op.t, poly->op.inverse));
   PetscCall(VecReciprocal(poly->op.inverse));
   PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
@@ -123,6 +107,57 @@ PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose
     PetscCall(IDRSVecPointwiseMult(y, op->inverse, y));
   } else if (op->inverse) PetscCall(IDRSVecPointwiseMult(y, op->inverse, x));
   else PetscCall(VecCopy(x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
+{
+  PetscFunctionBegin;
+  if (*copy) PetscCall((*(*copy)->ops->destroy)(*copy));
+  PetscCall(PetscFree(*copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolyCopyCreate_Private - Creates the copy of an operator D^{-1}A with values of this precision; NULL and the reason if there is
+   none for this matrix. unit: all diagonal entries of D^{-1}A are 1
+*/
+PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *newcopy,
+                                        const char *why[])
+{
+  PetscInt    bad[2]; /* flags: no copy; not finite */
+  PetscBool   cusparse, cuda, finite = PETSC_TRUE;
+  IDRSPlace   place;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  *newcopy = NULL;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)op->A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)op->w, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(IDRSMatWhere(op->A, &place));
+  if (!cusparse) *why = "the matrix is not of type aijcusparse";
+  else if (place == IDRS_PLACE_HOST) *why = "the matrix is bound to the CPU";
+  else if (!cuda) *why = "its vectors are not of type cuda";
+#if !defined(PETSCIDRS_HAVE_CUDA)
+  else *why = "this library was built without CUDA";
+#else
+  else {
+    *why = NULL;
+    PetscCall(PetscNew(newcopy));
+    (*newcopy)->ops       = &PCPolyCopies_CUDA;
+    (*newcopy)->precision = precision;
+    PetscCall((*newcopy)->ops->create(*newcopy, op->A, op->inverse, unit, why, &finite));
+  }
+#endif
+  /* If one process has no copy, or entries that its precision does not hold, no process has one */
+  bad[0] = *why != NULL;
+  bad[1] = !finite;
+  IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)op->A));
+  if (bad[0] && !*why) *why = "another process has no copy";
+  if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)op->A), &size));
+  if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
+  else if (size > 1) PetscCall((*newcopy)->ops->connect(*newcopy, op->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -45,75 +45,6 @@ typedef enum {
 } KSPIDRSRecycle;
 PETSC_EXTERN const char *const KSPIDRSRecycles[];
 
-/*E
-  PCPolyRootsType - The source of the roots of the residual polynomial of `PCPOLY`
-
-  Values:
-+ `PC_POLY_ROOTS_GMRES`     - harmonic Ritz values of a Krylov space, the roots of the residual polynomial of GMRES, the default
-. `PC_POLY_ROOTS_CHEBYSHEV` - the Chebyshev polynomial of the interval that the real parts of the Ritz values span, for operators
-  with a real and positive spectrum
-. `PC_POLY_ROOTS_NEUMANN`   - all roots are one: the truncated Neumann series of the operator scaled by its diagonal
-- `PC_POLY_ROOTS_USER`      - the roots set with `PCPolySetRoots()`
-
-  Level: intermediate
-
-  Note:
-  Chebyshev polynomials and the Neumann series diverge if convection is strong.
-
-.seealso: `PCPOLY`, `PCPolySetRoots()`
-E*/
-typedef enum {
-  PC_POLY_ROOTS_GMRES,
-  PC_POLY_ROOTS_CHEBYSHEV,
-  PC_POLY_ROOTS_NEUMANN,
-  PC_POLY_ROOTS_USER
-} PCPolyRootsType;
-PETSC_EXTERN const char *const PCPolyRootsTypes[];
-
-/*E
-  PCPolyPrecision - Precision of the values of the matrix that `PCPOLY` multiplies by
-
-  Values:
-+ `PC_POLY_PRECISION_HALF`   - half precision, the default
-. `PC_POLY_PRECISION_SINGLE` - single precision
-- `PC_POLY_PRECISION_DOUBLE` - the precision of `PetscScalar`
-
-  Level: intermediate
-
-  Note:
-  Vectors always have the precision of `PetscScalar`, as the values of a matrix that is not on a GPU.
-
-.seealso: `PCPOLY`
-E*/
-typedef enum {
-  PC_POLY_PRECISION_HALF,
-  PC_POLY_PRECISION_SINGLE,
-  PC_POLY_PRECISION_DOUBLE
-} PCPolyPrecision;
-PETSC_EXTERN const char *const PCPolyPrecisions[];
-
-/*E
-  PCPolyScaling - The scaling and permutation of the matrix in `PCPOLY`
-
-  Values:
-+ `PC_POLY_SCALING_AUTO`     - by the diagonal; if the diagonal is weak, by the diagonal or by a matching, from the polynomial
-  that reduces a random vector more; the default
-. `PC_POLY_SCALING_NONE`     - not at all
-. `PC_POLY_SCALING_DIAGONAL` - rows by the inverse of the diagonal entry
-- `PC_POLY_SCALING_MATCHING` - permutes the rows, and scales rows and columns, by a maximum product matching
-
-  Level: intermediate
-
-.seealso: `PCPOLY`, `PCPolyGetScaling()`, `MatGetMatching()`
-E*/
-typedef enum {
-  PC_POLY_SCALING_AUTO,
-  PC_POLY_SCALING_NONE,
-  PC_POLY_SCALING_DIAGONAL,
-  PC_POLY_SCALING_MATCHING
-} PCPolyScaling;
-PETSC_EXTERN const char *const PCPolyScalings[];
-
 PETSC_EXTERN PetscErrorCode KSPIDRSRegister(void);
 
 PETSC_EXTERN PetscErrorCode KSPIDRSSetShadowSize(KSP, PetscInt);
@@ -134,8 +65,6 @@ PETSC_EXTERN PetscErrorCode PCPolySetDegree(PC, PetscInt);
 PETSC_EXTERN PetscErrorCode PCPolyGetDegree(PC, PetscInt *, PetscInt *);
 PETSC_EXTERN PetscErrorCode PCPolySetRoots(PC, PetscInt, const PetscReal[], const PetscReal[]);
 PETSC_EXTERN PetscErrorCode PCPolyGetRoots(PC, PetscInt *, const PetscReal *[], const PetscReal *[]);
-PETSC_EXTERN PetscErrorCode PCPolyGetScaling(PC, PCPolyScaling *, PCPolyScaling *);
-PETSC_EXTERN PetscErrorCode PCPolyGetResidual(PC, PetscReal *, PetscReal *);
 
 PETSC_EXTERN PetscErrorCode PCBJIDRSSetLocalBlocks(PC, PetscInt, const PetscInt[]);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetKSP(PC, KSP *);
@@ -183,7 +112,7 @@ PETSCIDRS_GONE(KSPIDRSGetSmoothing, KSP, "KSPView()");
 PETSCIDRS_GONE(KSPIDRSGetUpdateTolerance, KSP, "KSPView()");
 PETSCIDRS_GONE(KSPIDRSGetWidth, KSP, "KSPView()");
 PETSCIDRS_GONE(PCBJIDRSGetLocalBlocks, PC, "PCView()");
-PETSCIDRS_GONE(PCPolySetRootsType, PC, "the option -pc_poly_roots");
+PETSCIDRS_GONE(PCPolySetRootsType, PC, "PCPolySetRoots() for roots other than those of GMRES");
 PETSCIDRS_GONE(PCPolySetSeed, PC, "the option -pc_poly_seed");
 PETSCIDRS_GONE(PCPolySetPrecision, PC, "the option -pc_poly_precision");
 PETSCIDRS_GONE(PCPolySetScaling, PC, "the option -pc_poly_scaling");
@@ -192,6 +121,8 @@ PETSCIDRS_GONE(PCPolyGetRootsType, PC, "PCView()");
 PETSCIDRS_GONE(PCPolyGetSeed, PC, "PCView()");
 PETSCIDRS_GONE(PCPolyGetPrecision, PC, "PCView()");
 PETSCIDRS_GONE(PCPolyGetReuse, PC, "PCView()");
+PETSCIDRS_GONE(PCPolyGetScaling, PC, "PCView()");
+PETSCIDRS_GONE(PCPolyGetResidual, PC, "PCView()");
     #undef PETSCIDRS_GONE
   #endif
 #endif

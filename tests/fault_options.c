@@ -76,9 +76,10 @@ static PetscErrorCode TestOptions(void)
 static PetscErrorCode TestMatrix(void)
 {
   const char *const options[][2] = {
-    {"-mat_stream_chunk",  "0" },
-    {"-mat_stream_memory", "-1"},
-    {"-mat_stream_memory", "0" }
+    {"-mat_stream_chunk",    "0"  },
+    {"-mat_stream_memory",   "-1" },
+    {"-mat_stream_memory",   "0"  },
+    {"-mat_stream_ordering", "rcm"}
   };
   PetscErrorCode ierr;
   Mat            A;

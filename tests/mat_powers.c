@@ -133,9 +133,7 @@ static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, 
   PetscBool      same;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(x, &y));
-  PetscCall(VecDuplicate(x, &z));
-  PetscCall(VecDuplicate(x, &product));
+  PetscCall(DuplicateAll(x, &y, &z, &product));
   for (PetscInt adds = 0; adds < 2; adds++) {
     PetscCall(VecCopy(b, y));
     PetscCall((*IDRSPowers_Stream.sum)(powers, x, &(IDRSPowersSum){.c = sequence->c, .adds = (PetscBool)adds, .y = y, .z = z}));
@@ -149,9 +147,7 @@ static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, 
                          "%s, k = %" PetscInt_FMT ": the product with the sum differs from that of MatMult() by %g", what, k,
                          (double)difference));
   }
-  PetscCall(VecDestroy(&product));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&y));
+  PetscCall(DestroyAll(&product, &z, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -180,14 +176,13 @@ static PetscErrorCode StreamedCreate(Mat A, PetscReal memory, Device *device, Ma
 
 /* Kinds of matrices */
 typedef enum {
-  KIND_AIJ,   /* on a GPU and one process all steps in one kernel */
-  KIND_STEPS, /* a kernel for each step */
+  KIND_AIJ, /* on a GPU and one process all steps in one kernel */
   KIND_SHELL,
   KIND_LEAST,  /* streamed, with memory for a few steps per pass */
   KIND_STREAM, /* streamed, with memory for all steps and a part of the chunks */
   KINDS
 } Kind;
-static const char *const kinds[] = {"aij", "aij, step by step", "shell", "aijstream, little memory", "aijstream"};
+static const char *const kinds[] = {"aij", "shell", "aijstream, little memory", "aijstream"};
 
 static PetscErrorCode TestSteps(void)
 {
@@ -202,15 +197,11 @@ static PetscErrorCode TestSteps(void)
     Device devices[2];
 
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.8, layout ? LAYOUT_UNEVEN : LAYOUT_EMPTY, &A, &x));
-    M[KIND_AIJ] = M[KIND_STEPS] = A;
-    PetscCall(PetscObjectReference((PetscObject)A));
+    M[KIND_AIJ] = A;
     PetscCall(ShellCreate(A, PassMult, A, &M[KIND_SHELL]));
     PetscCall(StreamedCreate(A, 14000 * (double)(sizeof(PetscScalar) / sizeof(double) + 1), &devices[0], &M[KIND_LEAST]));
     PetscCall(StreamedCreate(A, 90000, &devices[1], &M[KIND_STREAM]));
-    PetscCall(VecDuplicate(x, &last));
-    PetscCall(VecDuplicate(x, &y));
-    PetscCall(VecDuplicate(x, &vk));
-    PetscCall(VecDuplicate(x, &inverse));
+    PetscCall(DuplicateAll(x, &last, &y, &vk, &inverse));
     PetscCall(VecDuplicateVecs(x, MOST, &v));
     PetscCall(VecSetGeneral(x, 0.2));
     PetscCall(VecSetGeneral(inverse, 0.4));
@@ -224,7 +215,6 @@ static PetscErrorCode TestSteps(void)
           char           what[64];
 
           PetscCall(PetscSNPrintf(what, sizeof(what), "%s%s", kinds[kind], scaled ? ", scaled" : ""));
-          PetscCall(PowersMayBeWhole((PetscBool)(kind != KIND_STEPS)));
           SequenceFill(k, &sequence);
           PetscCall(MatPowersMult(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, v));
           for (PetscInt j = 1; j <= k; j++)
@@ -257,11 +247,7 @@ static PetscErrorCode TestSteps(void)
       }
     }
     PetscCall(VecDestroyVecs(MOST, &v));
-    PetscCall(VecDestroy(&inverse));
-    PetscCall(VecDestroy(&vk));
-    PetscCall(VecDestroy(&y));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&last));
+    PetscCall(DestroyAll(&inverse, &vk, &y, &x, &last));
     for (Kind kind = KIND_AIJ; kind < KINDS; kind++) PetscCall(MatDestroy(&M[kind]));
     for (PetscInt d = 0; d < 2; d++) PetscCall(DeviceDestroy("steps and sums", &devices[d]));
   }
@@ -283,8 +269,7 @@ static PetscErrorCode TestOneProcess(void)
   PetscMPIInt    rank, ranks;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(RankAndSize(&rank, &ranks));
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 13, 0.8, LAYOUT_UNEVEN, &A, &x));
   PetscCall(StreamedCreate(A, 90000, &device, &S));
   PetscCall(VecDuplicate(x, &inverse));
@@ -310,10 +295,7 @@ static PetscErrorCode TestOneProcess(void)
         CheckStep("written by one process", A, inverse, &sequence, j, j > 2 ? v[j - 3] : x, j > 1 ? v[j - 2] : x, v[j - 1]));
   }
   PetscCall(VecDestroyVecs(k, &v));
-  PetscCall(VecDestroy(&inverse));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&inverse, &x, &S, &A));
   PetscCall(DeviceDestroy("vectors that one process has written to", &device));
   PetscCall(Verdict("vectors that one process has written to"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -332,13 +314,11 @@ static PetscErrorCode DiagonalCreate(PetscInt n, PetscReal low, PetscReal high, 
   PetscCall(VecGetOwnershipRange(*x, &rstart, &rend));
   for (PetscInt i = rstart; i < rend; i++)
     PetscCall(VecSetValue(*values, i, low + (high - low) * (PetscReal)i / (PetscReal)(n - 1), INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(*values));
-  PetscCall(VecAssemblyEnd(*values));
+  PetscCall(VecAssemble(*values));
   PetscCall(VecSet(*x, 1.0));
   PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, rend - rstart, rend - rstart, n, n, 1, NULL, 0, NULL, A));
   for (PetscInt i = rstart; i < rend; i++) PetscCall(MatSetValue(*A, i, i, 0.0, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscCall(MatDiagonalSet(*A, *values, INSERT_VALUES));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -400,46 +380,8 @@ static PetscErrorCode TestBases(void)
   PetscCall(MatPowersSetNewton(2, 2, (PetscReal[]){0.5, 0.5}, NULL, gamma, theta, mu));
   PetscCall(ComplainIf(gamma[0] != 1.0 || theta[0] != 0.5 || theta[1] != 0.5, "two equal shifts"));
   PetscCall(VecDestroyVecs(k, &v));
-  PetscCall(VecDestroy(&values));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&values, &x, &A));
   PetscCall(Verdict("bases"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Vectors of another size and type than before, and a million steps; fewer steps on several processes, which look for messages in
-   each step, and yield to other processes
-*/
-static PetscErrorCode TestUse(void)
-{
-  PetscInt     many = 1000000;
-  PetscMPIInt  processes;
-  PetscScalar *gamma, *mu, *c;
-  Mat          A;
-  Vec          x, y, values;
-  PetscReal    norm;
-
-  PetscFunctionBeginUser;
-  PetscCall(DiagonalCreate(3, 1.0, 1.0, &A, &x, &values));
-  PetscCall(VecDuplicate(x, &y));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &processes));
-  if (processes > 1) many = 20000;
-  PetscCall(PetscMalloc1(many, &gamma));
-  PetscCall(PetscCalloc2(many, &mu, many + 1, &c));
-  for (PetscInt j = 0; j < many; j++) gamma[j] = 1.0;
-  c[many] = 1.0;
-  PetscCall(MatPowersSum(A, NULL, x, many, gamma, mu, mu, c, y, NULL));
-  PetscCall(PetscFree2(mu, c));
-  PetscCall(PetscFree(gamma));
-  PetscCall(VecAXPY(y, -1.0, x));
-  PetscCall(VecNorm(y, NORM_INFINITY, &norm));
-  PetscCall(ComplainIf(norm != 0.0, "%" PetscInt_FMT " powers of the identity differ from it by %g", many, (double)norm));
-  PetscCall(VecDestroy(&values));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("very many steps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -452,8 +394,7 @@ static PetscErrorCode TestBadInput(void)
   PetscMPIInt       rank, ranks;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(RankAndSize(&rank, &ranks));
   PetscCall(DiagonalCreate(9, 1.0, 2.0, &A, &x, &values));
   PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, rank ? 0 : 9, 9, 9, NULL, &L));
   PetscCall(VecDuplicate(x, &y));
@@ -486,13 +427,7 @@ static PetscErrorCode TestBadInput(void)
   CheckRefused(MatPowersSetChebyshev(2, 0.0, -1.0, 2.0, out, out, out), "a =", "-1");
   CheckRefused(MatPowersSetChebyshev(2, 0.0, 0.0, 0.0, out, out, out), "b =", "0");
   CheckRefused(MatPowersSetChebyshev(2, NAN, 1.0, 1.0, out, out, out), "center", "nan");
-  PetscCall(VecDestroy(&z));
-  PetscCall(MatDestroy(&L));
-  PetscCall(MatDestroy(&R));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&values));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&z, &L, &R, &y, &x, &values, &A));
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -504,7 +439,6 @@ int main(int argc, char **argv)
   PetscCall(TestSteps());
   PetscCall(TestOneProcess());
   PetscCall(TestBases());
-  PetscCall(TestUse());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());
   return 0;

@@ -154,7 +154,7 @@ static PetscErrorCode InnerSet(PC inner, const char type[])
 {
   PetscFunctionBeginUser;
   PetscCall(PCSetType(inner, type));
-  if (Is(type, PCPOLY)) PetscCall(PCPolySetPrecision_Private(inner, PC_POLY_PRECISION_DOUBLE));
+  if (Is(type, PCPOLY)) PetscCall(PolyOption(inner, "precision", "double"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -82,25 +82,31 @@ static PetscErrorCode Difference(Vec x, Vec y, PetscReal *difference)
 /* Creates PCPOLY without rounded values, since references do not round the matrix */
 static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, PC *pc)
 {
+  char number[16];
+
   PetscFunctionBeginUser;
   PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
   PetscCall(PCSetType(*pc, PCPOLY));
   PetscCall(PCSetOperators(*pc, A, A));
   PetscCall(PCPolySetDegree(*pc, degree));
-  PetscCall(PCPolySetSeed_Private(*pc, seed));
-  PetscCall(PCPolySetPrecision_Private(*pc, PC_POLY_PRECISION_DOUBLE));
+  PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, seed));
+  PetscCall(PolyOption(*pc, "seed", number));
+  PetscCall(PolyOption(*pc, "precision", "double"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Precisions of the values of the copy */
+static const char *const precisions[] = {"half", "single", "double"};
+
 /* Creates PCPOLY with the roots 1.25, 1.25 */
-static PetscErrorCode PolyCreateRoots(Mat A, PCPolyPrecision precision, PC *pc)
+static PetscErrorCode PolyCreateRoots(Mat A, PetscInt precision, PC *pc)
 {
   const PetscReal roots[] = {1.25, 1.25};
 
   PetscFunctionBeginUser;
   PetscCall(PolyCreate(A, 2, 0, pc));
   PetscCall(PCPolySetRoots(*pc, 2, roots, NULL));
-  PetscCall(PCPolySetPrecision_Private(*pc, precision));
+  PetscCall(PolyOption(*pc, "precision", precisions[precision]));
   PetscCall(PCSetUp(*pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -108,9 +114,9 @@ static PetscErrorCode PolyCreateRoots(Mat A, PCPolyPrecision precision, PC *pc)
 /* Compares B^{-1}D v with the iterate of GMRES on D^{-1}A y = v, and ||pi(D^{-1}A)v|| as predicted, as computed, and from GMRES */
 static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal, Vec v, PetscInt degree)
 {
-  const PetscReal tolerance = PetscSqrtReal(PETSC_MACHINE_EPSILON);
-  PetscReal       vnorm, rnorm, predicted, computed, difference;
-  PetscInt        used;
+  const PetscReal tolerance = PetscMax(PetscSqrtReal(PETSC_MACHINE_EPSILON), 1e-5); /* numbers of the view have six digits */
+  PetscReal       vnorm, rnorm, residuals[2] = {-1.0, -1.0}, difference;
+  PetscInt        used, lines;
   Vec            *w; /* D v, p(A) v, the iterate of GMRES */
   KSP             ksp;
   PC              jacobi;
@@ -118,7 +124,8 @@ static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal
   PetscFunctionBeginUser;
   PetscCall(PCSetUp(pc));
   PetscCall(PCPolyGetDegree(pc, NULL, &used));
-  PetscCall(PCPolyGetResidual(pc, &predicted, &computed));
+  PetscCall(ViewNumbers((PetscObject)pc, "residual of the random start vector: ", 1, &residuals[0], &lines));
+  PetscCall(ViewNumbers((PetscObject)pc, ", predicted ", 1, &residuals[1], &lines));
   PetscCall(ComplainIf(used != degree, "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " is used", what, degree, used));
   PetscCall(VecDuplicateVecs(v, 3, &w));
   PetscCall(VecPointwiseMult(w[0], diagonal, v));
@@ -137,9 +144,9 @@ static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal
   PetscCall(KSPGetResidualNorm(ksp, &rnorm));
   PetscCall(VecNorm(v, NORM_2, &vnorm));
   rnorm /= vnorm;
-  PetscCall(ComplainIf(!(PetscAbsReal(predicted - rnorm) <= tolerance) || !(PetscAbsReal(computed - rnorm) <= tolerance),
-                       "%s, degree %" PetscInt_FMT ": residual %g predicted, %g computed, GMRES has %g", what, used,
-                       (double)predicted, (double)computed, (double)rnorm));
+  PetscCall(ComplainIf(!(PetscAbsReal(residuals[0] - rnorm) <= tolerance) || !(PetscAbsReal(residuals[1] - rnorm) <= tolerance),
+                       "%s, degree %" PetscInt_FMT ": residual %g computed, %g predicted, GMRES has %g", what, used,
+                       (double)residuals[0], (double)residuals[1], (double)rnorm));
   PetscCall(Difference(w[1], w[2], &difference));
   PetscCall(ComplainIf(!(difference <= (PETSC_MACHINE_EPSILON > 1e-10 ? 1e-3 : 1e-5)),
                        "%s, degree %" PetscInt_FMT ": p(A)v and the iterate of GMRES differ by %g", what, used,
@@ -203,17 +210,14 @@ static PetscErrorCode TestGMRES(void)
         PetscCall(PCDestroy(&pc));
       }
     }
-    PetscCall(VecDestroy(&diagonal));
-    PetscCall(VecDestroy(&v));
-    PetscCall(VecDestroy(&b));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&diagonal, &v, &b, &A));
   }
   PetscCall(Verdict("GMRES"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chebyshev roots, Neumann roots, and roots of the user, single and in pairs, some of them twice */
-static PetscErrorCode TestRootsTypes(void)
+/* Roots of the user, single and in pairs, some of them twice */
+static PetscErrorCode TestUserRoots(void)
 {
   const PetscReal re[] = {1.7, 0.2, 0.9, 0.9, 1.1, 0.9, 0.9, 1.1, 0.5}, im[] = {0.0, 0.0, 0.4, -0.4, 0.0, -0.4, 0.4, 0.0, 0.0};
   Mat             A;
@@ -223,37 +227,21 @@ static PetscErrorCode TestRootsTypes(void)
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 20, 0.3, LAYOUT_EVEN, &A, &v));
   PetscCall(VecDuplicate(v, &diagonal));
   PetscCall(MatGetDiagonal(A, diagonal));
-  for (PCPolyRootsType type = PC_POLY_ROOTS_CHEBYSHEV; type <= PC_POLY_ROOTS_USER; type = (PCPolyRootsType)(type + 1)) {
-    for (PetscInt degree = 1; degree <= 9; degree++) {
-      const PetscReal *rootre, *rootim;
-      PetscReal        previous = PETSC_MAX_REAL;
-      PetscInt         n;
-      PC               pc;
+  for (PetscInt degree = 1; degree <= 9; degree++) {
+    PetscInt n;
+    PC       pc;
 
-      if (type == PC_POLY_ROOTS_USER && (degree == 3 || degree == 6)) continue; /* half a pair is last */
-      PetscCall(PolyCreate(A, degree, 0, &pc));
-      if (type == PC_POLY_ROOTS_USER) PetscCall(PCPolySetRoots(pc, degree, re, im));
-      else PetscCall(PCPolySetRootsType_Private(pc, type));
-      PetscCall(PCSetUp(pc));
-      PetscCall(PCPolyGetRoots(pc, &n, &rootre, &rootim));
-      PetscCall(
-        ComplainIf(n != degree, "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " roots", PCPolyRootsTypes[type], degree, n));
-      PetscCall(CompareFactors(PCPolyRootsTypes[type], pc, A, diagonal, v));
-      for (PetscInt i = 0; i < n && type != PC_POLY_ROOTS_USER; i++) {
-        const PetscBool right = (PetscBool)(type == PC_POLY_ROOTS_NEUMANN ? rootre[i] == 1.0 : rootre[i] > 0.0 && rootre[i] < 2.0);
-
-        PetscCall(ComplainIf(!right || rootim[i] != 0.0, "%s, degree %" PetscInt_FMT ": root %g + %gi", PCPolyRootsTypes[type],
-                             degree, (double)rootre[i], (double)rootim[i]));
-        previous = rootre[i];
-      }
-      PetscCall(ComplainIf(previous <= 0.0, "%s: no root", PCPolyRootsTypes[type]));
-      PetscCall(PCDestroy(&pc));
-    }
+    if (degree == 3 || degree == 6) continue; /* half a pair is last */
+    PetscCall(PolyCreate(A, degree, 0, &pc));
+    PetscCall(PCPolySetRoots(pc, degree, re, im));
+    PetscCall(PCSetUp(pc));
+    PetscCall(PCPolyGetRoots(pc, &n, NULL, NULL));
+    PetscCall(ComplainIf(n != degree, "degree %" PetscInt_FMT ": %" PetscInt_FMT " roots", degree, n));
+    PetscCall(CompareFactors("roots of the user", pc, A, diagonal, v));
+    PetscCall(PCDestroy(&pc));
   }
-  PetscCall(VecDestroy(&diagonal));
-  PetscCall(VecDestroy(&v));
-  PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("other roots"));
+  PetscCall(DestroyAll(&diagonal, &v, &A));
+  PetscCall(Verdict("roots of the user"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -304,12 +292,9 @@ static const Pattern patterns[] = {
   {"uneven rows",    3000,   0,  30, 400,    0,    PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE},
   {"zero diagonals", 3000,   2,  7,  300,    0,    PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE},
   {"far columns",    300000, 2,  3,  299999, 0,    PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
-  {"long rows",      3000,   4,  4,  50,     600,  PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE},
   {"uneven, long",   3000,   0,  12, 400,    300,  PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE},
   {"dense rows",     3000,   4,  4,  50,     2500, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
-  {"longest rows",   10000,  4,  4,  50,     9000, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
   {"one row",        1,      0,  0,  1,      0,    PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE},
-  {"seven rows",     7,      1,  3,  3,      0,    PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE},
   {"all rows long",  600,    48, 60, 200,    0,    PETSC_FALSE, PETSC_TRUE,  PETSC_TRUE }
 };
 
@@ -342,8 +327,7 @@ static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
     }
     PetscCall(MatSetValue(*A, row, row, pattern->zeros && row % 5 == 0 ? 0.0 : 6.0 + PetscSinReal(row), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -351,7 +335,7 @@ static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
    With roots r, r of pi, p(z) = 2 / r - z / r^2, so B^{-1} x = 2 w / r - D^{-1}A w / r^2 with w = D^{-1}x. Compares this with one
    product of the copy, in long double, with the bound for the rounding of values and sums
 */
-static PetscErrorCode CompareProduct(const char what[], Mat A, PCPolyPrecision precision, Vec x, Vec y)
+static PetscErrorCode CompareProduct(const char what[], Mat A, PetscInt precision, Vec x, Vec y)
 {
   const PetscReal root = 1.25, units[] = {4.9e-4, 6.0e-8, PETSC_MACHINE_EPSILON},
                   rounding = PetscMax(units[precision], PETSC_MACHINE_EPSILON);
@@ -411,17 +395,14 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PCPolyPrecision p
   PetscCall(VecRestoreArrayRead(everything, &all));
   PetscCall(VecRestoreArrayRead(y, &mine));
   PetscCall(VecRestoreArrayRead(d, &diagonal));
-  PetscCall(VecScatterDestroy(&scatter));
-  PetscCall(VecDestroy(&everything));
-  PetscCall(VecDestroy(&w));
-  PetscCall(VecDestroy(&d));
+  PetscCall(DestroyAll(&scatter, &everything, &w, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    Gets the number of copies and the precision of their values, and whether one kernel makes all products of an application instead
 */
-static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PCPolyPrecision *precision, PetscInt *whole)
+static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PetscInt *precision, PetscInt *whole)
 {
   PetscInt halves, singles;
 
@@ -430,7 +411,7 @@ static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PCPolyPrecision *precisio
   PetscCall(ViewNumbers((PetscObject)pc, "products by a copy", 0, NULL, copies));
   PetscCall(ViewNumbers((PetscObject)pc, "values in precision half", 0, NULL, &halves));
   PetscCall(ViewNumbers((PetscObject)pc, "values in precision single", 0, NULL, &singles));
-  *precision = halves ? PC_POLY_PRECISION_HALF : (singles ? PC_POLY_PRECISION_SINGLE : PC_POLY_PRECISION_DOUBLE);
+  *precision = halves ? 0 : (singles ? 1 : 2);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -455,15 +436,14 @@ static PetscErrorCode TestCopy(PetscBool maybewhole)
     PetscCall(MatCreateVecs(A, &x, &y));
     PetscCall(VecDuplicate(y, &again));
     PetscCall(VecSetGeneral(x, 0.7));
-    for (PCPolyPrecision precision = PC_POLY_PRECISION_HALF; precision <= PC_POLY_PRECISION_DOUBLE;
-         precision                 = (PCPolyPrecision)(precision + 1)) {
-      PCPolyPrecision least = cuda && patterns[i].alllong ? PC_POLY_PRECISION_DOUBLE : PC_POLY_PRECISION_HALF, seen;
-      PetscInt        copies, whole;
-      PetscBool       same;
-      char            what[64];
+    for (PetscInt precision = 0; precision < 3; precision++) {
+      const PetscInt least = cuda && patterns[i].alllong ? 2 : 0;
+      PetscInt       copies, whole, seen;
+      PetscBool      same;
+      char           what[64];
 
       PetscCall(PolyCreateRoots(A, precision, &pc));
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, precision %s", patterns[i].name, PCPolyPrecisions[precision]));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, precision %s", patterns[i].name, precisions[precision]));
       PetscCall(GetCopy(pc, &copies, &seen, &whole));
       PetscCall(ComplainIf(whole && (!maybewhole || copies || !cuda), "%s: all products in one kernel", what));
       wholes += whole;
@@ -471,7 +451,7 @@ static PetscErrorCode TestCopy(PetscBool maybewhole)
       if (size == 1 && !whole)
         PetscCall(ComplainIf(copies != (cuda && patterns[i].copied ? 1 : 0), "%s: %s", what, copies ? "a copy" : "no copy"));
       PetscCall(ComplainIf(copies && seen != PetscMax(precision, least) && !(size > 1 && patterns[i].alllong),
-                           "%s: the values are %s", what, PCPolyPrecisions[seen]));
+                           "%s: the values are %s", what, precisions[seen]));
       for (PetscInt k = 0; k < 2; k++) PetscCall(PCApply(pc, x, k ? again : y));
       PetscCall(VecEqual(y, again, &same));
       if (aij || copies) PetscCall(ComplainIf(!same, "%s: the second application is another", what));
@@ -485,10 +465,7 @@ static PetscErrorCode TestCopy(PetscBool maybewhole)
       PetscCall(MatScale(A, 0.5));
       PetscCall(PCDestroy(&pc));
     }
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&y));
-    PetscCall(VecDestroy(&again));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&x, &y, &again, &A));
   }
   PetscCall(ComplainIf(gpu && maybewhole && size == 1 && !wholes, "no pattern has all products in one kernel"));
   PetscCall(Verdict(maybewhole ? "copies, or products in one kernel" : "copies"));
@@ -503,12 +480,11 @@ static PetscScalar Huge(PetscInt i, PetscInt j, PetscInt n)
 
 static PetscErrorCode TestOverflow(void)
 {
-  PCPolyPrecision seen;
-  PetscInt        copies, whole;
-  PetscBool       cuda;
-  Mat             A;
-  Vec             x, y;
-  PC              pc;
+  PetscInt  copies, whole, seen;
+  PetscBool cuda;
+  Mat       A;
+  Vec       x, y;
+  PC        pc;
 
   PetscFunctionBeginUser;
   if (PETSC_MACHINE_EPSILON < 1e-10) {
@@ -517,17 +493,13 @@ static PetscErrorCode TestOverflow(void)
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     PetscCall(MatCreateVecs(A, &x, &y));
     PetscCall(VecSetGeneral(x, 0.2));
-    PetscCall(PolyCreateRoots(A, PC_POLY_PRECISION_HALF, &pc));
+    PetscCall(PolyCreateRoots(A, 0, &pc));
     PetscCall(GetCopy(pc, &copies, &seen, &whole));
-    PetscCall(ComplainIf(cuda && (!copies || seen == PC_POLY_PRECISION_DOUBLE), "%" PetscInt_FMT " copies, values %s", copies,
-                         PCPolyPrecisions[seen]));
+    PetscCall(ComplainIf(cuda && (!copies || seen == 2), "%" PetscInt_FMT " copies, values %s", copies, precisions[seen]));
     PetscCall(PCApply(pc, x, y));
     PetscCall(CompareProduct("overflow", A, seen, x, y));
     PetscCall(PowersMayBeWhole(PETSC_TRUE));
-    PetscCall(PCDestroy(&pc));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&y));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&pc, &x, &y, &A));
   } else PetscCall(Skip("single precision has no number as small as that"));
   PetscCall(Verdict("overflow"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -573,7 +545,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(KSPIDRSRegister());
   PetscCall(TestGMRES());
-  PetscCall(TestRootsTypes());
+  PetscCall(TestUserRoots());
   PetscCall(TestTranspose());
   PetscCall(TestCopy(PETSC_FALSE));
   PetscCall(TestCopy(PETSC_TRUE));

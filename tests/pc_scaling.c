@@ -45,17 +45,17 @@ static PetscScalar Windy(PetscInt i, PetscInt j, PetscInt n)
   return 0.0;
 }
 
-static PetscErrorCode PolySet(PC pc, PetscInt degree, PCPolyScaling scaling)
+static PetscErrorCode PolySet(PC pc, PetscInt degree, const char scaling[])
 {
   PetscFunctionBeginUser;
   PetscCall(PCSetType(pc, PCPOLY));
   PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PCPolySetScaling_Private(pc, scaling));
-  PetscCall(PCPolySetPrecision_Private(pc, PC_POLY_PRECISION_DOUBLE));
+  PetscCall(PolyOption(pc, "scaling", scaling));
+  PetscCall(PolyOption(pc, "precision", "double"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PCPolyScaling scaling, PC *pc)
+static PetscErrorCode PolyCreate(Mat A, PetscInt degree, const char scaling[], PC *pc)
 {
   PetscFunctionBeginUser;
   PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
@@ -77,17 +77,21 @@ static PetscErrorCode GeneralVecs(Mat A, PetscInt n, Vec *v[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up, and checks which scaling is used */
-static PetscErrorCode CheckUsed(const char what[], PC pc, PCPolyScaling expected)
+/* Sets up, and checks that the view has this text about the scaling */
+static PetscErrorCode CheckUsed(const char what[], PC pc, const char text[])
 {
-  PCPolyScaling used;
+  PetscInt lines;
 
   PetscFunctionBeginUser;
   PetscCall(PCSetUp(pc));
-  PetscCall(PCPolyGetScaling(pc, NULL, &used));
-  PetscCall(ComplainIf(used != expected, "%s: %s", what, PCPolyScalings[used]));
+  PetscCall(ViewNumbers((PetscObject)pc, text, 0, NULL, &lines));
+  PetscCall(ComplainIf(lines != 1, "%s: %" PetscInt_FMT " lines with \"%s\"", what, lines, text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+#define NONE     "no scaling"
+#define DIAGONAL "scaling by the diagonal"
+#define MATCHING "scaling by a matching"
 
 /* Checks that the application has no Inf or NaN */
 static PetscErrorCode CheckFinite(const char what[], PC pc, Mat A)
@@ -138,9 +142,9 @@ static PetscErrorCode TestByHand(void)
 
       PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
       PetscCall(ReferenceCreate(A, &hand));
-      PetscCall(PolySet(hand.inner, degrees[d], PC_POLY_SCALING_DIAGONAL));
+      PetscCall(PolySet(hand.inner, degrees[d], "diagonal"));
       if (streamed) PetscCall(MatConvert(A, MATAIJSTREAM, MAT_INPLACE_MATRIX, &A));
-      PetscCall(PolyCreate(A, degrees[d], PC_POLY_SCALING_MATCHING, &pc));
+      PetscCall(PolyCreate(A, degrees[d], "matching", &pc));
       PetscCall(MatCreateVecs(A, &x, NULL));
       PetscCall(VecDuplicateVecs(x, 3, &v));
       PetscCall(VecSetGeneral(x, 0.7));
@@ -159,18 +163,16 @@ static PetscErrorCode TestByHand(void)
       PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= tolerance * PetscAbsScalar(dots[0])),
                            "%s: the transposed application is not that of the transpose: %g, %g", what,
                            (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
-      PetscCall(PCDestroy(&pc));
       PetscCall(ReferenceDestroy(&hand));
-      PetscCall(VecDestroy(&x));
       PetscCall(VecDestroyVecs(3, &v));
-      PetscCall(MatDestroy(&A));
+      PetscCall(DestroyAll(&pc, &x, &A));
     }
   }
   PetscCall(Verdict("by hand"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Systems that scaling by the diagonal does not solve, with each solver, side and precision; several columns */
+/* Systems that scaling by the diagonal does not solve, with each solver and side; several columns */
 static PetscErrorCode TestSystems(void)
 {
   const char *const types[] = {KSPIDRS, KSPGMRES, KSPBCGS};
@@ -191,59 +193,49 @@ static PetscErrorCode TestSystems(void)
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   for (size_t t = 0; t < PETSC_STATIC_ARRAY_LENGTH(types); t++) {
     for (PetscInt side = 0; side < 2; side++) {
-      for (PetscInt precision = 0; precision < 3; precision++) {
-        char               what[64];
-        KSPConvergedReason reason;
-        PCPolyScaling      used;
-        KSP                ksp;
-        PC                 pc;
+      char               what[64];
+      KSPConvergedReason reason;
+      KSP                ksp;
+      PC                 pc;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[t], PCSides[sides[side]], PCPolyPrecisions[precision]));
-        PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-        PetscCall(KSPSetType(ksp, types[t]));
-        PetscCall(KSPSetPCSide(ksp, sides[side]));
-        PetscCall(KSPGetPC(ksp, &pc));
-        PetscCall(PCSetType(pc, PCPOLY));
-        PetscCall(PCPolySetPrecision_Private(pc, (PCPolyPrecision)precision));
-        PetscCall(VecSet(x, 0.0));
-        PetscCall(KSPSolve(ksp, b, x));
-        PetscCall(PCPolyGetScaling(pc, NULL, &used));
-        PetscCall(ComplainIf(used != PC_POLY_SCALING_MATCHING, "%s: the automatic choice is %s", what, PCPolyScalings[used]));
-        if (side == 0) PetscCall(CheckSolved(what, ksp, A, b, x));
-        else if (t == 0) PetscCall(CheckConverged(what, ksp, b, x));
-        else { /* other recurrences lose the norm of a residual whose entries are of very different magnitudes */
-          PetscCall(KSPGetConvergedReason(ksp, &reason));
-          PetscCall(ComplainIf(reason <= 0, "%s: %s", what, KSPConvergedReasons[reason]));
-        }
-        if (t == 0 && side == 0) {
-          PetscCall(KSPMatSolve(ksp, B, X));
-          for (PetscInt j = 0; j < columns; j++) {
-            PetscReal rnorm, bnorm;
-
-            PetscCall(ColumnGet(X, j, x));
-            PetscCall(ColumnGet(B, j, column));
-            PetscCall(ResidualNorm(A, column, x, &rnorm, &bnorm));
-            PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ": residual %g of %g", what, j,
-                                 (double)rnorm, (double)bnorm));
-          }
-        }
-        PetscCall(PCPolySetScaling_Private(pc, PC_POLY_SCALING_DIAGONAL));
-        PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 60));
-        PetscCall(VecSet(x, 0.0));
-        PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s", types[t], PCSides[sides[side]]));
+      PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
+      PetscCall(KSPSetType(ksp, types[t]));
+      PetscCall(KSPSetPCSide(ksp, sides[side]));
+      PetscCall(KSPGetPC(ksp, &pc));
+      PetscCall(PCSetType(pc, PCPOLY));
+      PetscCall(VecSet(x, 0.0));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckUsed(what, pc, MATCHING));
+      if (side == 0) PetscCall(CheckSolved(what, ksp, A, b, x));
+      else if (t == 0) PetscCall(CheckConverged(what, ksp, b, x));
+      else { /* other recurrences lose the norm of a residual whose entries are of very different magnitudes */
         PetscCall(KSPGetConvergedReason(ksp, &reason));
-        if (side == 0)
-          PetscCall(ComplainIf(reason > 0, "%s: solved without a matching, too, which leaves nothing to see here", what));
-        PetscCall(KSPDestroy(&ksp));
+        PetscCall(ComplainIf(reason <= 0, "%s: %s", what, KSPConvergedReasons[reason]));
       }
+      if (t == 0 && side == 0) {
+        PetscCall(KSPMatSolve(ksp, B, X));
+        for (PetscInt j = 0; j < columns; j++) {
+          PetscReal rnorm, bnorm;
+
+          PetscCall(ColumnGet(X, j, x));
+          PetscCall(ColumnGet(B, j, column));
+          PetscCall(ResidualNorm(A, column, x, &rnorm, &bnorm));
+          PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ": residual %g of %g", what, j,
+                               (double)rnorm, (double)bnorm));
+        }
+      }
+      PetscCall(PolyOption(pc, "scaling", "diagonal"));
+      PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 60));
+      PetscCall(VecSet(x, 0.0));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(KSPGetConvergedReason(ksp, &reason));
+      if (side == 0)
+        PetscCall(ComplainIf(reason > 0, "%s: solved without a matching, too, which leaves nothing to see here", what));
+      PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(VecDestroy(&column));
-  PetscCall(VecDestroy(&b));
-  PetscCall(VecDestroy(&x));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&X));
+  PetscCall(DestroyAll(&column, &b, &x, &A, &B, &X));
   PetscCall(Verdict("systems"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -251,43 +243,35 @@ static PetscErrorCode TestSystems(void)
 /* The choice of auto; each setting is used as requested */
 static PetscErrorCode TestChoice(void)
 {
+  const char *const settings[] = {"auto", "none", "diagonal", "matching"};
   const struct {
-    const char   *name;
-    Entry        *entry;
-    PCPolyScaling chosen;
+    const char *name;
+    Entry      *entry;
+    const char *chosen;
   } systems[] = {
-    {"convection", Convection, PC_POLY_SCALING_DIAGONAL},
-    {"paired",     Paired,     PC_POLY_SCALING_DIAGONAL},
-    {"swapped",    Swapped,    PC_POLY_SCALING_MATCHING},
-    {"windy",      Windy,      PC_POLY_SCALING_DIAGONAL}
+    {"convection", Convection, DIAGONAL},
+    {"paired",     Paired,     DIAGONAL},
+    {"swapped",    Swapped,    MATCHING},
+    {"windy",      Windy,      DIAGONAL}
   };
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
-    for (PetscInt asked = PC_POLY_SCALING_AUTO; asked <= PC_POLY_SCALING_MATCHING; asked++) {
-      const PCPolyScaling right = asked == PC_POLY_SCALING_AUTO ? systems[i].chosen : (PCPolyScaling)asked;
-      PCPolyScaling       used[2];
-      PetscReal           number[1];
-      PetscInt            lines;
-      Mat                 A;
-      PC                  pc;
+    const char *const texts[] = {systems[i].chosen, NONE, DIAGONAL, MATCHING};
+
+    for (PetscInt asked = 0; asked < 4; asked++) {
+      PetscReal number[1];
+      PetscInt  lines;
+      Mat       A;
+      PC        pc;
 
       PetscCall(MatCreateEntries(systems[i].entry, ROWS, PETSC_FALSE, &A));
-      PetscCall(PolyCreate(A, 8, (PCPolyScaling)asked, &pc));
-      PetscCall(PCPolyGetScaling(pc, &used[0], &used[1]));
-      PetscCall(ComplainIf(used[0] != (PCPolyScaling)asked || used[1] != PC_POLY_SCALING_NONE, "%s: %s is %s, before a set-up %s",
-                           systems[i].name, PCPolyScalings[asked], PCPolyScalings[used[0]], PCPolyScalings[used[1]]));
-      PetscCall(PCSetUp(pc));
-      PetscCall(PCPolyGetScaling(pc, NULL, &used[1]));
-      PetscCall(ComplainIf(used[1] != right, "%s: %s is %s", systems[i].name, PCPolyScalings[asked], PCPolyScalings[used[1]]));
+      PetscCall(PolyCreate(A, 8, settings[asked], &pc));
+      PetscCall(CheckUsed(systems[i].name, pc, texts[asked]));
       PetscCall(CheckViewLines(systems[i].name, (PetscObject)pc));
       PetscCall(ViewNumbers((PetscObject)pc, "matching: ", 1, number, &lines));
-      PetscCall(ComplainIf(lines != (right == PC_POLY_SCALING_MATCHING),
-                           "%s, %s: %" PetscInt_FMT " lines about a matching in the view", systems[i].name, PCPolyScalings[asked],
-                           lines));
       if (i == 2 && lines == 1) PetscCall(ComplainIf(number[0] != (PetscReal)ROWS, "%g rows moved", (double)number[0]));
-      PetscCall(PCDestroy(&pc));
-      PetscCall(MatDestroy(&A));
+      PetscCall(DestroyAll(&pc, &A));
     }
   }
   PetscCall(Verdict("choice"));
@@ -301,7 +285,7 @@ static PetscErrorCode CheckFresh(const char what[], PC pc, Mat A, PetscReal tole
   PC   fresh;
 
   PetscFunctionBeginUser;
-  PetscCall(PolyCreate(A, 6, PC_POLY_SCALING_MATCHING, &fresh));
+  PetscCall(PolyCreate(A, 6, "matching", &fresh));
   PetscCall(GeneralVecs(A, 3, &v));
   PetscCall(PCApply(pc, v[0], v[1]));
   PetscCall(PCApply(fresh, v[0], v[2]));
@@ -325,7 +309,7 @@ static PetscErrorCode TestNewValues(void)
   PetscCall(MatCreateEntries(Paired, ROWS, PETSC_FALSE, &A));
   PetscCall(MatCreateEntries(PairedOther, ROWS, PETSC_FALSE, &other));
   PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &plain));
-  PetscCall(PolyCreate(A, 6, PC_POLY_SCALING_MATCHING, &pc));
+  PetscCall(PolyCreate(A, 6, "matching", &pc));
   PetscCall(CheckFresh("first", pc, A, tolerance));
   PetscCall(MatCopy(other, A, SAME_NONZERO_PATTERN));
   PetscCall(PCSetOperators(pc, A, A));
@@ -343,7 +327,7 @@ static PetscErrorCode TestNewValues(void)
   PetscCall(PCSetOperators(pc, plain, plain));
   PetscCall(CheckFresh("another pattern", pc, plain, tolerance));
   /* kept roots, and a kept preconditioner */
-  PetscCall(PCPolySetReuse_Private(pc, PETSC_TRUE));
+  PetscCall(PolyOption(pc, "reuse", "true"));
   PetscCall(PCSetUp(pc));
   PetscCall(PCPolyGetRoots(pc, &n, &re, NULL));
   first = n ? re[0] : 0.0;
@@ -351,10 +335,7 @@ static PetscErrorCode TestNewValues(void)
   PetscCall(PCSetUp(pc));
   PetscCall(PCPolyGetRoots(pc, &n, &re, NULL));
   PetscCall(ComplainIf(!n || re[0] != first, "the roots are not kept"));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&other));
-  PetscCall(MatDestroy(&plain));
+  PetscCall(DestroyAll(&pc, &A, &other, &plain));
   PetscCall(Verdict("new values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -373,27 +354,25 @@ static PetscErrorCode TestChoiceKept(void)
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
   PetscCall(MatGetOwnershipRange(S, &begin, &end));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(S, i, i, 1e12, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
-  PetscCall(PolyCreate(S, 8, PC_POLY_SCALING_AUTO, &pc));
-  PetscCall(CheckUsed("a dominant diagonal", pc, PC_POLY_SCALING_DIAGONAL));
+  PetscCall(MatAssemble(S));
+  PetscCall(PolyCreate(S, 8, "auto", &pc));
+  PetscCall(CheckUsed("a dominant diagonal", pc, DIAGONAL));
   PetscCall(MatCopy(A, S, SAME_NONZERO_PATTERN));
   PetscCall(PCSetOperators(pc, S, S));
-  PetscCall(CheckUsed("zeros on a diagonal that was dominant", pc, PC_POLY_SCALING_MATCHING));
+  PetscCall(CheckUsed("zeros on a diagonal that was dominant", pc, MATCHING));
   PetscCall(MatDestroy(&S));
   /* roots are reused, but not from a permuted matrix for an operator without a matching */
-  PetscCall(PCPolySetReuse_Private(pc, PETSC_TRUE));
+  PetscCall(PolyOption(pc, "reuse", "true"));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(PCSetOperators(pc, S, S));
   PetscCall(CheckFinite("a shell after a matching", pc, A));
-  PetscCall(CheckUsed("a shell after a matching", pc, PC_POLY_SCALING_NONE));
+  PetscCall(CheckUsed("a shell after a matching", pc, NONE));
   PetscCall(MatDestroy(&S));
   /* roots of the user belong to the matrix scaled by its diagonal */
   PetscCall(PCPolySetRoots(pc, 2, re, NULL));
   PetscCall(PCSetOperators(pc, A, A));
-  PetscCall(CheckUsed("roots that are given", pc, PC_POLY_SCALING_DIAGONAL));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(MatDestroy(&A));
+  PetscCall(CheckUsed("roots that are given", pc, DIAGONAL));
+  PetscCall(DestroyAll(&pc, &A));
   PetscCall(Verdict("choice kept"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -422,7 +401,7 @@ static PetscErrorCode TestSingular(void)
       if (row >= begin && row < end) rows[count++] = row;
     }
     PetscCall(MatZeroRows(A, count, rows, 0.0, NULL, NULL));
-    PetscCall(PolyCreate(A, 4, PC_POLY_SCALING_MATCHING, &pc));
+    PetscCall(PolyCreate(A, 4, "matching", &pc));
     PetscCall(PCSetUp(pc));
     PetscCall(ViewNumbers((PetscObject)pc, "structurally singular: rank ", 1, number, &lines));
     PetscCall(ComplainIf(lines != 1 || number[0] != (PetscReal)(ROWS - deficits[i]), "%" PetscInt_FMT " rows of zeros: rank %g",
@@ -431,8 +410,7 @@ static PetscErrorCode TestSingular(void)
     PetscCall(
       ComplainIf((i == 2) != (failed != PC_NOERROR), "%" PetscInt_FMT " rows of zeros: reason %d", deficits[i], (int)failed));
     if (!failed) PetscCall(CheckFinite("rows of zeros", pc, A));
-    PetscCall(PCDestroy(&pc));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&pc, &A));
   }
   PetscCall(Verdict("singular"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -443,7 +421,6 @@ static PetscErrorCode TestBadInput(void)
 {
   const PetscReal zero = 0.0;
   PCFailedReason  failed;
-  PCPolyScaling   scaling;
   PetscReal       number[1];
   PetscInt        lines;
   Mat             A, S;
@@ -453,26 +430,20 @@ static PetscErrorCode TestBadInput(void)
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
   PetscCall(ShellCreate(A, PassMult, A, &S));
-  PetscCall(PolyCreate(S, 4, PC_POLY_SCALING_MATCHING, &pc));
+  PetscCall(PolyCreate(S, 4, "matching", &pc));
   PetscCall(PCSetOptionsPrefix(pc, "my_"));
   CheckRefused(PCSetUp(pc), "-my_pc_poly_scaling matching", MATSHELL);
-  CheckRefused(PCPolySetScaling_Private(pc, (PCPolyScaling)9), "-my_pc_poly_scaling", "9");
-  PetscCall(PCPolySetScaling_Private(pc, PC_POLY_SCALING_AUTO));
-  PetscCall(CheckUsed("a shell", pc, PC_POLY_SCALING_NONE));
-  PetscCall(PetscOptionsSetValue(NULL, "-my_pc_poly_scaling", "matching"));
-  PetscCall(PCSetFromOptions(pc));
-  PetscCall(PetscOptionsClearValue(NULL, "-my_pc_poly_scaling"));
-  PetscCall(PCPolyGetScaling(pc, &scaling, NULL));
-  PetscCall(ComplainIf(scaling != PC_POLY_SCALING_MATCHING, "the option sets %s", PCPolyScalings[scaling]));
+  CheckRefused(PolyOption(pc, "scaling", "9"), "-my_pc_poly_scaling", "9");
+  PetscCall(PolyOption(pc, "scaling", "auto"));
+  PetscCall(CheckUsed("a shell", pc, NONE));
   PetscCall(PCDestroy(&pc));
   PetscCall(MatDestroy(&S));
   /* NaN: a set-up that fails, and then one that succeeds */
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
   PetscCall(MatSetOption(S, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
   PetscCall(MatSetValue(S, 17, 16, 1.0 / zero - 1.0 / zero, INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(S, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(S, MAT_FINAL_ASSEMBLY));
-  PetscCall(PolyCreate(S, 4, PC_POLY_SCALING_MATCHING, &pc));
+  PetscCall(MatAssemble(S));
+  PetscCall(PolyCreate(S, 4, "matching", &pc));
   PetscCall(PCSetUp(pc));
   PetscCall(PCGetFailedReason(pc, &failed));
   PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, number, &lines));
@@ -484,13 +455,11 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(CheckFresh("after NaN", pc, A, 1.0));
   PetscCall(PCGetFailedReason(pc, &failed));
   PetscCall(ComplainIf(failed, "after NaN: reason %d", (int)failed));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&A));
+  PetscCall(DestroyAll(&pc, &S, &A));
   for (PetscInt n = 0; n < 2; n++) {
     PetscCall(MatCreateEntries(Identity, n, PETSC_FALSE, &A));
     PetscCall(MatScale(A, -2.0));
-    PetscCall(PolyCreate(A, 4, PC_POLY_SCALING_MATCHING, &pc));
+    PetscCall(PolyCreate(A, 4, "matching", &pc));
     PetscCall(PCSetUp(pc));
     if (n) {
       PetscCall(GeneralVecs(A, 2, &v));
@@ -499,8 +468,7 @@ static PetscErrorCode TestBadInput(void)
       PetscCall(CheckEqual("one row", v[1], v[0], 100 * PETSC_MACHINE_EPSILON));
       PetscCall(VecDestroyVecs(2, &v));
     }
-    PetscCall(PCDestroy(&pc));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&pc, &A));
   }
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);

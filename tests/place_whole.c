@@ -52,14 +52,14 @@ static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], P
 
 /* Preconditioners of histories. With the first two a kernel can make many steps with a matrix of any size */
 static const struct {
-  const char   *type;
-  PCPolyScaling scaling;
+  const char *type;
+  const char *scaling;
 } methods[] = {
-  {PCNONE,   PC_POLY_SCALING_AUTO    },
-  {PCJACOBI, PC_POLY_SCALING_AUTO    },
-  {PCPOLY,   PC_POLY_SCALING_NONE    },
-  {PCPOLY,   PC_POLY_SCALING_DIAGONAL},
-  {PCPOLY,   PC_POLY_SCALING_MATCHING}
+  {PCNONE,   "auto"    },
+  {PCJACOBI, "auto"    },
+  {PCPOLY,   "none"    },
+  {PCPOLY,   "diagonal"},
+  {PCPOLY,   "matching"}
 };
 
 /* Threads of a kernel of many steps that hold a matrix, on each device of interest; each thread holds 8 entries of a row */
@@ -81,14 +81,14 @@ static PetscErrorCode PolynomialFits(Mat A, PetscBool *fits)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetPolynomial(KSP ksp, PetscInt degree, PCPolyScaling scaling)
+static PetscErrorCode SetPolynomial(KSP ksp, PetscInt degree, const char scaling[])
 {
   PC pc;
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PCPolySetScaling_Private(pc, scaling));
+  PetscCall(PolyOption(pc, "scaling", scaling));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -436,7 +436,7 @@ static PetscErrorCode OtherCreate(Other other, Mat A, Mat S, KSP *ksp)
     PetscCall(KSPSetConvergenceTest(*ksp, PassTest, ctx, KSPConvergedDefaultDestroy));
   }
   if (other == OTHER_SMOOTHING) PetscCall(KSPIDRSSetSmoothing(*ksp, PETSC_TRUE));
-  if (other == OTHER_DEGREE) PetscCall(SetPolynomial(*ksp, 40, PC_POLY_SCALING_DIAGONAL));
+  if (other == OTHER_DEGREE) PetscCall(SetPolynomial(*ksp, 40, "diagonal"));
   if (other == OTHER_PRODUCT) PetscCall(KSPIDRSSetProduct_Private(*ksp, KSP_IDRS_PRODUCT_MAT));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

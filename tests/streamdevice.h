@@ -109,7 +109,7 @@ static void TaskRun(const IDRSStreamTask *task)
   const uint32_t        *offsets = (const uint32_t *)task->memory;
   const PetscScalar     *values  = (const PetscScalar *)(task->memory + IDRSStreamValuesPlace(chunk));
 
-  for (PetscInt r = 0; r < task->rows; r++) {
+  for (PetscInt r = 0; r < chunk->rows; r++) {
     const PetscInt row = chunk->row + r;
     PetscScalar    sum = 0.0;
 
@@ -275,13 +275,6 @@ static PetscErrorCode DeviceCompute(void *ctx, const IDRSStreamTask *task)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DeviceMove(void *ctx, void *to, const void *from, size_t bytes)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DeviceAdd((Device *)ctx, 1, &(DeviceEntry){.operation = DEVICE_COPY, .to = to, .from = from, .bytes = bytes}));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode DeviceRelease(void *ctx, PetscInt slot)
 {
   Device *device = (Device *)ctx;
@@ -329,7 +322,7 @@ static PetscErrorCode DeviceEnd(void *ctx)
 
 static const IDRSStreamDeviceOps deviceops = {"emulated",    PETSC_MEMTYPE_HOST, DeviceAvailable, DeviceMalloc, DeviceFree,
                                               DevicePin,     DeviceUnpin,        DeviceReuse,     DeviceCopy,   DeviceArrived,
-                                              DeviceCompute, DeviceMove,         DeviceRelease,   DeviceFinish, DeviceEnd};
+                                              DeviceCompute, DeviceRelease,      DeviceFinish,    DeviceEnd};
 
 static PetscErrorCode DeviceCreate(Manner manner, size_t available, Device *device)
 {

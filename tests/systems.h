@@ -347,6 +347,22 @@ static inline PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sets the option -pc_poly_NAME of a preconditioner */
+static inline PetscErrorCode PolyOption(PC pc, const char name[], const char value[])
+{
+  const char  *prefix;
+  char         text[128];
+  PetscOptions options;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCGetOptionsPrefix(pc, &prefix));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "-%spc_poly_%s %s", prefix ? prefix : "", name, value));
+  PetscCall(OptionsPush(text, &options));
+  PetscCall(PCSetFromOptions(pc));
+  PetscCall(OptionsPop(&options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Creates a solver with the settings of the tests; only tests of options read options */
 static inline PetscErrorCode SolverCreate(Mat A, PetscInt s, const char pctype[], KSP *ksp)
 {

@@ -10,12 +10,11 @@
 
    Back ends, in src/mat/powers:
 
-     mat    MatMult() and operations of Vec, for every matrix: the reference for all others
-     cuda   a kernel for each step, on the arrays of a MATSEQAIJCUSPARSE
-     whole  up to 16 steps in one kernel, on the same arrays, if the registers of the GPU hold the matrix
+     mat    MatMult() and operations of Vec, step by step, for every matrix: the reference for all others
+     whole  up to 16 steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE, if the registers of the GPU hold the matrix
      stream passes over a MATAIJSTREAM, each with many steps; the product with y is the last step, and y may be NULL
 
-   The first two compute one step at a time: powersstep.c. For PCPOLY back end whole computes
+   For PCPOLY back end whole computes
 
      v_0 = input P x   with the permutation of a matching,   and output v_k
 */
@@ -37,17 +36,13 @@ typedef struct {
   IDRSMatching       matching;
 } IDRSPowersSum;
 
-/* Computes v_j from v_{j-2} and v_{j-1}, and adds c_j v_j to a sum, in the first step also c_0 v_0. v_{-1} is not read */
-typedef PetscErrorCode IDRSPowersStep(const IDRSPowers *, PetscInt, Vec before, Vec last, Vec next, const IDRSPowersSum *);
-
 typedef struct {
   const char *name;
   /* sets the string to NULL, or to the reason why it cannot run with these vectors; the same on all processes */
   PetscErrorCode (*runs)(Mat, PetscInt, const Vec[], const char *[]);
   PetscErrorCode (*powers)(const IDRSPowers *, Vec, Vec[]);
   PetscErrorCode (*sum)(const IDRSPowers *, Vec, const IDRSPowersSum *);
-  IDRSPowersStep *step;   /* for powersstep.c; NULL if the back end makes several steps at once */
-  PetscBool       scales; /* the back end uses the last members of IDRSPowersSum */
+  PetscBool scales; /* the back end uses the last members of IDRSPowersSum */
 } IDRSPowersOps;
 
 /* D is NULL where it is the identity; the coefficients of step j are those with index j - 1 */
@@ -65,10 +60,7 @@ typedef struct {
   IDRSPowersSum sum;
 } IDRSPolynomial;
 
-PETSC_INTERN PetscErrorCode IDRSPowersByStep(const IDRSPowers *, Vec, Vec[]);
-PETSC_INTERN PetscErrorCode IDRSPowersSumBegin(const IDRSPowersSum *, Vec);
 PETSC_INTERN PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *, Vec, const IDRSPowersSum *);
-
 PETSC_INTERN PetscErrorCode IDRSPowersWorkGet(Mat, Vec, Vec[]);
 
 PETSC_INTERN const IDRSPowersOps IDRSPowers_Mat;
@@ -78,5 +70,4 @@ PETSC_EXTERN const IDRSPowersOps IDRSPowers_Stream;
 PETSC_EXTERN PetscErrorCode IDRSPowersSetMostRows(PetscInt);
 PETSC_INTERN PetscErrorCode IDRSPowersAreOnGPU(Mat, PetscInt, const Vec[], const char *[]);
 
-PETSC_INTERN const IDRSPowersOps IDRSPowers_CUDA;
 PETSC_INTERN const IDRSPowersOps IDRSPowers_Whole;

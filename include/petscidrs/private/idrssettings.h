@@ -129,8 +129,3 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetCommunication_Private(KSP, KSPIDRSCommunic
 PETSC_EXTERN PetscErrorCode KSPIDRSSetProduct_Private(KSP, KSPIDRSProduct);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetRun_Private(KSP, KSPIDRSRun);
 PETSC_EXTERN PetscErrorCode KSPIDRSSetWidth_Private(KSP, PetscInt);
-PETSC_EXTERN PetscErrorCode PCPolySetRootsType_Private(PC, PCPolyRootsType);
-PETSC_EXTERN PetscErrorCode PCPolySetSeed_Private(PC, PetscInt);
-PETSC_EXTERN PetscErrorCode PCPolySetPrecision_Private(PC, PCPolyPrecision);
-PETSC_EXTERN PetscErrorCode PCPolySetScaling_Private(PC, PCPolyScaling);
-PETSC_EXTERN PetscErrorCode PCPolySetReuse_Private(PC, PetscBool);

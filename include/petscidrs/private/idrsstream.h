@@ -2,7 +2,6 @@
    A matrix in the memory of the host that is streamed to a device. Parts, in src/mat/impls/stream:
 
      pattern    chunks of rows with packed columns, and the chunks in which a chunk has columns: streampattern.c
-     order      a better order of the chunks than the order of the matrix: streamorder.c
      schedule   the sequence of copies and computed levels of a pass, and its memory: streamschedule.c
      stream     memory of the device, and the passes: streampass.c
      device     copies, computations, and events between them: streamcuda.cu on GPUs, an emulation in tests
@@ -18,11 +17,6 @@
      level 3  x x x x               chunk 3 may be overwritten by chunk 6
 
    On several processes each product is a pass over the diagonal block of each process, followed by the entries outside.
-
-   Chunks may be ordered, so that chunks with columns in each other are close together. Packed columns, schedules and rings then
-   count rows in this order, within a chunk as in the matrix. Vectors and values keep the order of the matrix. A vector that is read
-   by columns is copied to the order of the chunks on the device, chunk by chunk; other accesses use the origin of the chunk. The
-   sum of a row has the order of the matrix.
 
    Only streamcuda.cu uses CUDA.
 */
@@ -48,7 +42,6 @@
 */
 typedef struct {
   PetscInt row, rows;
-  PetscInt origin;         /* the first row in the matrix: row, unless chunks are ordered */
   size_t   entry, entries; /* index of the first one, and their number */
   PetscInt width;          /* 1, 2 or 4 */
   PetscInt differences;
@@ -60,8 +53,7 @@ typedef struct {
 
 typedef struct _n_IDRSStreamPattern *IDRSStreamPattern;
 struct _n_IDRSStreamPattern {
-  PetscInt         n, columns, nchunks;
-  PetscBool        ordered; /* chunks are ordered; requires n columns */
+  PetscInt         n, nchunks;
   size_t           entries;
   IDRSStreamChunk *chunks;
   PetscInt        *starts; /* first rows of the chunks, and n */
@@ -71,30 +63,9 @@ struct _n_IDRSStreamPattern {
   size_t           bytes;     /* size of all chunks on the device */
 };
 
-PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t, PetscBool,
+PETSC_EXTERN PetscErrorCode IDRSStreamPatternCreate(PetscInt, PetscInt, const PetscInt[], const PetscInt[], size_t,
                                                     IDRSStreamPattern *);
-PETSC_INTERN PetscErrorCode IDRSStreamOrder(PetscInt, const PetscInt[], const PetscInt[], const PetscInt[], PetscInt[]);
 PETSC_EXTERN PetscErrorCode IDRSStreamPatternDestroy(IDRSStreamPattern *);
-
-/* Returns the last k with starts[k] <= row, for starts in ascending order */
-static inline PetscInt IDRSStreamSearch(PetscInt n, const PetscInt starts[], PetscInt row)
-{
-  PetscInt low = 0, high = n;
-
-  while (high - low > 1) {
-    const PetscInt middle = (low + high) / 2;
-
-    if (starts[middle] <= row) low = middle;
-    else high = middle;
-  }
-  return low;
-}
-
-/* Returns the chunk that has this row */
-static inline PetscInt IDRSStreamChunkOf(IDRSStreamPattern pattern, PetscInt row)
-{
-  return IDRSStreamSearch(pattern->nchunks, pattern->starts, row);
-}
 
 /* Return the bytes of a chunk on the device, and the offset of its values */
 static inline size_t IDRSStreamAlign(size_t bytes)
@@ -151,12 +122,11 @@ typedef struct {
   PetscInt levels, residents; /* levels of a pass; resident chunks */
   PetscInt slots, rows;       /* maxima over the schedules */
   size_t   slotbytes, ringbytes, residentbytes;
-  size_t   orderbytes; /* two vectors in the order of the chunks */
 } IDRSStreamLayout;
 
 static inline size_t IDRSStreamLayoutBytes(const IDRSStreamLayout *layout)
 {
-  return layout->slotbytes + layout->ringbytes + layout->residentbytes + layout->orderbytes;
+  return layout->slotbytes + layout->ringbytes + layout->residentbytes;
 }
 
 PETSC_EXTERN PetscErrorCode IDRSStreamScheduleCreate(IDRSStreamPattern, PetscInt, PetscInt, IDRSStreamSchedule *);
@@ -183,7 +153,6 @@ typedef struct {
 */
 typedef struct {
   const IDRSStreamChunk *chunk;
-  PetscInt               rows;   /* number of rows, from the first row of the chunk on */
   const char            *memory; /* of the chunk, on the device */
   PetscBool              product, begins;
   PetscScalar            gamma, theta, mu, first, c;
@@ -202,7 +171,6 @@ typedef struct {
      copy        copies from the host, in the queue of copies
      arrived     later computations wait for all earlier copies, the last of which are to this slot
      compute     computes a task, in the queue of computations
-     move        copies on the device, in the queue of computations
      release     the slot is free once all earlier computations are done
      finish      the host waits for the copies
 */
@@ -218,7 +186,6 @@ typedef struct {
   PetscErrorCode (*copy)(void *, void *, const void *, size_t);
   PetscErrorCode (*arrived)(void *, PetscInt);
   PetscErrorCode (*compute)(void *, const IDRSStreamTask *);
-  PetscErrorCode (*move)(void *, void *, const void *, size_t);
   PetscErrorCode (*release)(void *, PetscInt);
   PetscErrorCode (*finish)(void *);
   PetscErrorCode (*destroy)(void *);
@@ -236,7 +203,7 @@ struct _n_IDRSStream {
   const PetscScalar         *values; /* of the matrix, on the host */
   const IDRSStreamDeviceOps *ops;
   void                      *device; /* data of the device */
-  size_t                     limit;  /* bytes of device memory, or 0: half of the free memory at the first pass */
+  size_t                     limit;  /* bytes of device memory */
   PetscBool                  pinned;
   PetscInt                   wanted; /* largest requested number of levels */
   IDRSStreamLayout           layout;
@@ -275,34 +242,17 @@ PETSC_EXTERN PetscErrorCode IDRSStreamPass(IDRSStream, const IDRSStreamSequence 
    MATAIJSTREAM for other parts of the library, and for tests: matrices of this type, with the stream of their rows in this process
 */
 
-/* Values of -mat_stream_... */
-typedef struct {
-  PetscReal chunk;    /* bytes */
-  PetscReal memory;   /* bytes, or 0: half of the free memory at the first product, divided by the processes on a device */
-  PetscBool pageable; /* the host memory is not pinned */
-  PetscBool ordered;  /* chunks are ordered */
-} MatStreamSettings;
-
-/* The vectors of a pass, as in IDRSStreamSequence, or NULL. One of v may be before */
-typedef struct {
-  Vec inverse, before, x, y, v[IDRS_STREAM_LEVELS];
-} MatStreamVecs;
-
 PETSC_INTERN PetscErrorCode MatCreate_SeqAIJStream(Mat);
 PETSC_INTERN PetscErrorCode MatCreate_MPIAIJStream(Mat);
-
-PETSC_EXTERN PetscErrorCode MatStreamGetSettings_Private(Mat, MatStreamSettings *);
 PETSC_INTERN PetscErrorCode MatStreamCopySettings_Private(Mat, Mat);
-PETSC_INTERN PetscErrorCode MatStreamUsesDevice_Private(Mat, Vec, PetscBool *);
-
-/* Parts of a matrix on several processes */
-PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
-PETSC_EXTERN PetscErrorCode MatStreamGetOutside_Private(Mat, Vec, Mat *, VecScatter *, Vec *);
-
-/* Of a sequential matrix: its stream, and its passes */
+PETSC_INTERN PetscErrorCode MatStreamUsesDevice_Private(Mat, PetscInt, const Vec[], PetscBool *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatStreamGet_Private(Mat, IDRSStream *);
-PETSC_INTERN PetscErrorCode MatStreamPass_Private(IDRSStream, const MatStreamVecs *, IDRSStreamSequence *);
 
 /* For tests: products on another device, and the stream of this process */
 PETSC_EXTERN PetscErrorCode IDRSStreamMatSetDevice(Mat, const IDRSStreamDeviceOps *, void *);
 PETSC_EXTERN PetscErrorCode IDRSStreamMatGetStream(Mat, IDRSStream *);
+
+/* With CUDA only: a GPU as the device */
+PETSC_INTERN PetscErrorCode            IDRSStreamGPUExists(PetscBool *);
+PETSC_INTERN PetscErrorCode            IDRSStreamGPUCreate(PetscBool, void **);
+PETSC_INTERN const IDRSStreamDeviceOps IDRSStreamDevice_CUDA;

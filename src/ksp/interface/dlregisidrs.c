@@ -1,7 +1,7 @@
 /* Registration of libpetscidrs, by -dll_append, which calls PetscDLLibraryRegister_petscidrs(), or by KSPIDRSRegister() */
 #include "../impls/idrs/idrsimpl.h"
 #include "../../mat/factor/factor.h"
-#include "../pc/impls/poly/poly.h"
+#include "../pc/impls/poly/polyimpl.h"
 #include <petscidrs/private/idrsstream.h>
 #if defined(PETSCIDRS_HAVE_CUDA)
   #include "../../sys/device/timeout.h"

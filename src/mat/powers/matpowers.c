@@ -77,7 +77,7 @@ static PetscErrorCode IDRSPowersCheck(const char who[], const IDRSPowers *powers
 /* Back ends, the fastest first */
 static const IDRSPowersOps *const IDRSPowersList[] = {&IDRSPowers_Stream,
 #if defined(PETSCIDRS_HAVE_CUDA)
-                                                      &IDRSPowers_Whole, &IDRSPowers_CUDA,
+                                                      &IDRSPowers_Whole,
 #endif
                                                       &IDRSPowers_Mat};
 
@@ -134,11 +134,11 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
   with the coefficients of step j at place j - 1 of the arrays. `MatPowersSetMonomial()`, `MatPowersSetNewton()` and
   `MatPowersSetChebyshev()` fill them for bases of Krylov spaces.
 
-  Each step calls `MatMult()` once, with any type of matrix. Faster kernels are used on one process with a matrix of type
-  `MATSEQAIJCUSPARSE` and vectors of type `VECCUDA`. If the registers of the GPU can hold the matrix, up to some 90 000 rows of at
-  most 8 entries, one kernel computes up to 16 steps, and the matrix keeps as much memory as 32 vectors. Otherwise one kernel
-  computes one step. A matrix of type `MATSEQAIJSTREAM` is sent to the GPU once for as many steps as its memory there permits, a
-  matrix of type `MATMPIAIJSTREAM` for each step. If one of these methods is not possible, `-info` prints the reason.
+  Each step calls `MatMult()` once, with any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors
+  of type `VECCUDA`, one kernel computes up to 16 steps if the registers of the GPU can hold the matrix, up to some 90 000 rows of at
+  most 8 entries, and the matrix keeps as much memory as 32 vectors. A matrix of type `MATSEQAIJSTREAM` is sent to the GPU once for
+  as many steps as its memory there permits, a matrix of type `MATMPIAIJSTREAM` for each step. If one of these methods is not
+  possible, `-info` prints the reason.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,
           `MATAIJSTREAM`, `MatMult()`

@@ -352,7 +352,6 @@ const IDRSPowersOps IDRSPowers_Whole = {
   PetscDesignatedInitializer(runs, IDRSPowersRuns_Whole),
   PetscDesignatedInitializer(powers, IDRSPowersPowers_Whole),
   PetscDesignatedInitializer(sum, IDRSPowersSum_Whole),
-  PetscDesignatedInitializer(step, NULL),
   PetscDesignatedInitializer(scales, PETSC_TRUE),
 };
 // clang-format on

@@ -1,7 +1,30 @@
 #include "rowlanes.h"
+#include <petscidrs/private/idrspowers.h>
+#include <petscidrs/private/idrsplace.h>
+#include "../cuda/runs.h"
 #include <petscdevice_cuda.h>
 #include "../../sys/device/stream.h"
 #include "../../sys/device/target.cuh"
+
+/* IDRSPowersAreOnGPU - Returns NULL, or the reason why kernels cannot replace MatMult() */
+PetscErrorCode IDRSPowersAreOnGPU(Mat A, PetscInt n, const Vec vecs[], const char *why[])
+{
+  PetscBool sequential, gpu = PETSC_TRUE;
+  IDRSPlace place;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  for (PetscInt i = 0; i < n && !*why; i++) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)vecs[i], VECSEQCUDA, &gpu));
+    PetscCall(IDRSVecWhere(vecs[i], &place));
+    if (!gpu || place != IDRS_PLACE_CUDA) *why = "the vectors are not on one GPU";
+  }
+  if (!*why) PetscCall(IDRSMatRuns_CUDA(A, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
+  if (!sequential) *why = "there are several processes";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Returns the number of entries of a row; of two matrices the longer row counts */
 static PetscInt IDRSRowLength(const PetscInt i[], const PetscInt other[], PetscInt row)

@@ -3,11 +3,6 @@
    arrays, from which copies may be made only while they are registered
 */
 #include "matstream.h"
-#if defined(PETSCIDRS_HAVE_CUDA)
-  #include "streamcuda.h"
-#endif
-
-static const char *const orderings[] = {"natural", "rcm", "MatStreamOrdering", "MAT_STREAM_ORDERING_", NULL};
 
 /* Unregisters the arrays. The pattern of the stream is kept until the nonzeros of the matrix change */
 static PetscErrorCode MatStreamUnpin(Mat A)
@@ -49,18 +44,11 @@ static PetscErrorCode MatAssemblyEnd_AIJStream(Mat A, MatAssemblyType mode)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With MAT_SORTED_FULL MATAIJ replaces MatSetValues(), or restores it */
+/* MAT_SORTED_FULL is only a hint, with which MATAIJ would replace MatSetValues(), or restore it */
 static PetscErrorCode MatSetOption_AIJStream(Mat A, MatOption option, PetscBool set)
 {
-  /* until it is assembled, MatSetUp() may have set another one */
-  PetscBool mine = (PetscBool)(A->ops->setvalues == MatSetValues_AIJStream);
-
   PetscFunctionBegin;
-  PetscCall((*MatStreamData(A)->parent.setoption)(A, option, set));
-  if (mine && A->ops->setvalues != MatSetValues_AIJStream) {
-    MatStreamData(A)->parent.setvalues = A->ops->setvalues;
-    A->ops->setvalues                  = MatSetValues_AIJStream;
-  }
+  if (option != MAT_SORTED_FULL) PetscCall((*MatStreamData(A)->parent.setoption)(A, option, set));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -131,8 +119,8 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
 {
   Mat_AIJStream    *data     = MatStreamData(A);
   MatStreamSettings settings = data->settings;
-  PetscBool         limited, others;
-  PetscEnum         ordering = (PetscEnum)settings.ordered;
+  PetscBool         limited, ordered, natural;
+  char              ordering[32] = "";
 
   PetscFunctionBegin;
   if (data->parent.setfromoptions) PetscCall((*data->parent.setfromoptions)(A, PetscOptionsObject));
@@ -147,32 +135,29 @@ static PetscErrorCode MatSetFromOptions_AIJStream(Mat A, IDRSOptionItems PetscOp
              PETSC_ERR_ARG_OUTOFRANGE, "-mat_stream_memory %g: must be a positive number of bytes", (double)settings.memory);
   PetscCall(PetscOptionsBool("-mat_stream_pageable", "Do not register the memory of the host", "MATAIJSTREAM", settings.pageable,
                              &settings.pageable, NULL));
-  PetscCall(PetscOptionsEnum("-mat_stream_ordering", "Order of the chunks", "MATAIJSTREAM", orderings, ordering, &ordering, NULL));
   PetscOptionsHeadEnd();
-  settings.ordered = ordering ? PETSC_TRUE : PETSC_FALSE;
-  others           = (PetscBool)(settings.chunk != data->settings.chunk || settings.pageable != data->settings.pageable ||
-                       settings.ordered != data->settings.ordered);
-  data->settings   = settings;
+  PetscCall(PetscOptionsGetString(((PetscObject)A)->options, ((PetscObject)A)->prefix, "-mat_stream_ordering", ordering,
+                                  sizeof(ordering), &ordered));
+  PetscCall(PetscStrcmp(ordering, "natural", &natural));
+  PetscCheck(!ordered || natural, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
+             "-mat_stream_ordering %s is gone: order the matrix itself with MatGetOrdering() and MatPermute()", ordering);
   /* other chunks need another stream, other memory does not */
-  if (others) PetscCall(MatStreamReset_Private(A));
-  else if (limited) PetscCall(MatStreamUpdateLimit_Private(A));
+  if (settings.chunk != data->settings.chunk || settings.pageable != data->settings.pageable) PetscCall(MatStreamReset_Private(A));
+  data->settings = settings;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* z = y + A x */
 static PetscErrorCode MatMultAdd_AIJStream(Mat A, Vec x, Vec y, Vec z)
 {
-  /* on several processes MatMult() decides where each process multiplies, so that all of them communicate */
-  PetscErrorCode (*const runs)(Mat, Vec, PetscBool *) = MatStreamData(A)->parallel ? MatStreamSupportsType_Private
-                                                                                   : MatStreamUsesDevice_Private;
-  PetscBool      device;
   Vec            product = z;
+  PetscBool      supports, device;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall((*runs)(A, x, &device));
-  if (device) PetscCall((*runs)(A, z, &device));
-  if (!device) {
+  PetscCall(MatStreamUsesDevice_Private(A, 2, (Vec[]){x, z}, &supports, &device));
+  /* on several processes MatMult() decides where each process multiplies, so that all of them communicate */
+  if (MatStreamData(A)->parallel ? !supports : !device) {
     PetscCall((*MatStreamData(A)->parent.multadd)(A, x, y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -217,7 +202,6 @@ static PetscErrorCode MatStreamViewCounts(Mat A, const IDRSStream stream, PetscV
                            "  streamed to the device: %g bytes in chunks, with columns of 8, 16 and 32 bits: %g, %g, %g%s\n",
                            (double)sums[3], (double)sums[0], (double)sums[1], (double)sums[2],
                            MatStreamData(A)->settings.pageable ? "; memory of the host is not registered, which is slow" : ""));
-  if (stream && stream->pattern->ordered) PetscCall(PetscViewerASCIIPrintf(viewer, "  chunks in reverse Cuthill-McKee order\n"));
   PetscCall(PetscViewerASCIIPrintf(
     viewer, "  memory of the device: %g bytes; %.1f %% of the chunk bytes are resident; at most %g levels per pass\n",
     (double)sums[4], percentage, (double)most[2]));
@@ -241,29 +225,6 @@ static PetscErrorCode MatView_AIJStream(Mat A, PetscViewer viewer)
   if (MatStreamData(A)->parallel) PetscCall(MatStreamGetBlock_Private(A, &block, NULL, NULL));
   PetscCall(IDRSStreamMatGetStream(A, &stream));
   PetscCall(MatStreamViewCounts(A, stream, viewer));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Chooses the GPU as the device, and its vectors */
-static PetscErrorCode MatStreamFindDevice(Mat A)
-{
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscBool exists;
-  PetscInt  missing;
-#endif
-
-  PetscFunctionBegin;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  /* if each process has a GPU */
-  PetscCall((*IDRSStreamGPU_CUDA.exists)(&exists));
-  missing = exists ? 0 : 1;
-  IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
-  if (missing) PetscFunctionReturn(PETSC_SUCCESS);
-  MatStreamData(A)->ops = &IDRSStreamDevice_CUDA;
-  A->boundtocpu         = PETSC_FALSE;
-  PetscCall(MatSetVecType(A, VECCUDA));
-#endif
-  (void)A;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -291,10 +252,15 @@ static PetscErrorCode MatStreamEnd(Mat A)
 {
   Mat_AIJStream  *data     = MatStreamData(A);
   const PetscBool parallel = data->parallel;
+  PetscBool       streams  = PETSC_FALSE;
+  Mat             block    = NULL;
 
   PetscFunctionBegin;
   PetscCall(MatStreamReset_Private(A));
-  PetscCall(parallel ? MatStreamEnd_MPIAIJ(A) : MatStreamEnd_SeqAIJ(A));
+  if (!parallel) PetscCall(MatStreamEnd_SeqAIJ(A));
+  else PetscCall(MatMPIAIJGetSeqAIJ(A, &block, NULL, NULL));
+  if (block) PetscCall(PetscObjectTypeCompare((PetscObject)block, MATSEQAIJSTREAM, &streams));
+  if (streams) PetscCall(MatConvert(block, MATSEQAIJ, MAT_INPLACE_MATRIX, &block));
 #define MatStreamRestore(name, function) A->ops->name = data->parent.name
   MATSTREAM_OPERATIONS(MatStreamRestore);
 #undef MatStreamRestore
@@ -323,6 +289,9 @@ static PetscErrorCode MatLUFactor_SeqAIJStream(Mat A, IS row, IS col, const MatF
 static PetscErrorCode MatStreamBegin(Mat A)
 {
   Mat_AIJStream *data;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscBool exists;
+#endif
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&data));
@@ -331,14 +300,24 @@ static PetscErrorCode MatStreamBegin(Mat A)
   data->settings.chunk = 64e6;
   A->spptr             = data;
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, data->parallel ? MATMPIAIJSTREAM : MATSEQAIJSTREAM));
-  PetscCall(MatStreamFindDevice(A));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  /* the GPU is the device if each process has one */
+  PetscCall(IDRSStreamGPUExists(&exists));
+  IDRSCallAllreduce(MPI_IN_PLACE, &exists, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A));
+  if (exists) {
+    data->ops     = &IDRSStreamDevice_CUDA;
+    A->boundtocpu = PETSC_FALSE;
+    PetscCall(MatSetVecType(A, VECCUDA));
+  }
+#endif
 #define MatStreamSet(name, function) A->ops->name = function
   MATSTREAM_OPERATIONS(MatStreamSet);
 #undef MatStreamSet
   if (!data->parallel) A->ops->lufactor = MatLUFactor_SeqAIJStream;
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &data->retrievevalues));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_AIJStream));
-  PetscCall(data->parallel ? MatStreamBegin_MPIAIJ(A) : MatStreamBegin_SeqAIJ(A));
+  if (data->parallel) A->ops->mult = MatMult_MPIAIJStream;
+  else PetscCall(MatStreamBegin_SeqAIJ(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -396,8 +375,6 @@ static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reu
 . -mat_stream_memory bytes   - memory of the GPU for each process (default half of what is free at the first product, in equal parts
     for the processes of the matrix that share the GPU)
 . -mat_stream_chunk bytes    - size of a chunk of rows (default 64e6)
-. -mat_stream_ordering rcm   - send the chunks in the order of reverse Cuthill and McKee for their graph instead of `natural`, on
-    one process
 - -mat_stream_pageable       - do not register the memory of the host with CUDA, which makes copies several times slower
 
   Level: intermediate
@@ -417,9 +394,8 @@ static PetscErrorCode MatConvertFrom_AIJStream(Mat A, MatType type, MatReuse reu
 
   A matrix that is factored in place is a `MATSEQAIJ`.
 
-  With `-mat_stream_ordering rcm` chunks that have columns in each other are adjacent in the order. If the matrix has a large
-  bandwidth and chunks are small, matrix powers then need less memory for the same number of steps. Values are not moved, and
-  results have the same bits. Two more vectors are part of `-mat_stream_memory`.
+  Matrix powers need less memory for the same number of steps if the bandwidth of the matrix is small: `MatGetOrdering()` with
+  `MATORDERINGRCM`, and `MatPermute()`, reduce it.
 
   It is an error if `-mat_stream_memory` is too small for two chunks, or for one if there is only one. The message states the least
   number of bytes. A process has at most $2^{31}$ rows.

@@ -3,15 +3,12 @@
    idrsstream.h. A file calls only files below it:
 
      aijstream.c         the types: creation, conversion, options, view, operations that differ from MATAIJ
-     matstreampass.c     passes with several levels
      mpiaijstream.c      several processes: the diagonal block, and the block outside
-     seqaijstream.c      one process: the stream and its products
-     matstream.c         settings, memory, and the device of products
+     seqaijstream.c      the device of products and its memory; one process: the stream and its products
      streampass.c        passes of a stream
      streamcuda.cu       a GPU as its device
      streamschedule.c    order of a pass
      streampattern.c     chunks
-     streamorder.c       order of chunks
 */
 #pragma once
 
@@ -29,6 +26,13 @@ typedef enum {
   MATSTREAM_RESET_HASH,
   MATSTREAM_FUNCTIONS
 } MatStreamFunction;
+
+/* Values of -mat_stream_... */
+typedef struct {
+  PetscReal chunk;    /* bytes */
+  PetscReal memory;   /* bytes, or 0: half of the free memory at the first product, divided by the processes on a device */
+  PetscBool pageable; /* the host memory is not pinned */
+} MatStreamSettings;
 
 /* In the matrix's spptr. The parent is MATSEQAIJ or MATMPIAIJ */
 typedef struct {
@@ -57,14 +61,12 @@ static inline Mat_AIJStream *MatStreamData(Mat A)
   return (Mat_AIJStream *)A->spptr;
 }
 
-/* mpiaijstream.c and seqaijstream.c: operations that only this type has */
-PETSC_INTERN PetscErrorCode MatStreamBegin_MPIAIJ(Mat);
-PETSC_INTERN PetscErrorCode MatStreamEnd_MPIAIJ(Mat);
+/* mpiaijstream.c */
+PETSC_INTERN PetscErrorCode MatStreamGetBlock_Private(Mat, Mat *, Mat *, const PetscInt *[]);
+PETSC_INTERN PetscErrorCode MatMult_MPIAIJStream(Mat, Vec, Vec);
+
+/* seqaijstream.c */
+PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
+PETSC_INTERN PetscErrorCode MatStreamFindShare_Private(Mat);
 PETSC_INTERN PetscErrorCode MatStreamBegin_SeqAIJ(Mat);
 PETSC_INTERN PetscErrorCode MatStreamEnd_SeqAIJ(Mat);
-
-/* matstream.c */
-PETSC_INTERN PetscErrorCode MatStreamReset_Private(Mat);
-PETSC_INTERN PetscErrorCode MatStreamUpdateLimit_Private(Mat);
-PETSC_INTERN size_t         MatStreamLimit_Private(Mat);
-PETSC_INTERN PetscErrorCode MatStreamSupportsType_Private(Mat, Vec, PetscBool *);

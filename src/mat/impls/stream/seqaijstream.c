@@ -1,28 +1,95 @@
 /*
-   MATSEQAIJSTREAM: the stream of a matrix on one process, and products with it. Copies may be made from the arrays of the matrix
-   only while the arrays are registered, so this file wraps the functions that free or move them
+   Products with a streamed matrix: the choice of the device and its memory, for both types, and MATSEQAIJSTREAM. Copies may be made
+   from the arrays of a matrix only while the arrays are registered, so this file wraps the functions that free or move them
 */
 #include "matstream.h"
+#include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsrows.h>
-#if defined(PETSCIDRS_HAVE_CUDA)
-  #include "streamcuda.h"
-#endif
 
-/* Creates the stream for the nonzeros of the matrix */
-static PetscErrorCode MatStreamCreateStream(Mat A, const IDRSRows *rows)
+/* MatStreamReset_Private - Frees what products keep */
+PetscErrorCode MatStreamReset_Private(Mat A)
 {
-  Mat_AIJStream    *data   = MatStreamData(A);
-  void             *device = data->device;
-  IDRSStreamPattern pattern;
+  Mat_AIJStream *data = MatStreamData(A);
 
   PetscFunctionBegin;
-  PetscCall(
-    IDRSStreamPatternCreate(rows->n, A->cmap->n, rows->i, rows->j, (size_t)data->settings.chunk, data->settings.ordered, &pattern));
-  if (data->settings.ordered && !pattern->ordered) PetscCall(PetscInfo(A, "Chunks in natural order: the matrix is not square\n"));
+  PetscCall(IDRSStreamDestroy(&data->stream));
+  PetscCall(MatDestroy(&data->off));
+  PetscCall(VecScatterDestroy(&data->scatter));
+  PetscCall(VecDestroy(&data->ghosts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStreamCopySettings_Private - Copies the settings of A to B; both have this type */
+PetscErrorCode MatStreamCopySettings_Private(Mat A, Mat B)
+{
+  PetscFunctionBegin;
+  MatStreamData(B)->settings = MatStreamData(A)->settings;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   MatStreamFindShare_Private - Without -mat_stream_memory the processes that share a device have equal parts of half of its free
+   memory. They determine it together before the first of them allocates any
+*/
+PetscErrorCode MatStreamFindShare_Private(Mat A)
+{
+  Mat_AIJStream *data = MatStreamData(A);
+
+  PetscFunctionBegin;
+  if (!data->ops || data->share || data->settings.memory > 0.0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*data->ops->available)(data->device, PetscObjectComm((PetscObject)A), &data->share));
+  data->share = PetscMax(data->share / 2, 1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   MatStreamUsesDevice_Private - Returns if these vectors have the type that the device computes with, which is the same on all
+   processes, and if this process computes products with them on the device. With -vec_bind_below some processes may compute their
+   part on the host
+*/
+PetscErrorCode MatStreamUsesDevice_Private(Mat A, PetscInt n, const Vec vecs[], PetscBool *supports, PetscBool *uses)
+{
+  const IDRSStreamDeviceOps *ops = MatStreamData(A)->ops;
+
+  PetscFunctionBegin;
+  *supports = *uses = ops ? PETSC_TRUE : PETSC_FALSE;
+  for (PetscInt i = 0; i < n && *supports; i++) {
+    if (ops->memtype == PETSC_MEMTYPE_HOST)
+      PetscCall(PetscObjectTypeCompareAny((PetscObject)vecs[i], supports, VECSEQ, VECMPI, ""));
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (!device) PetscCall((*IDRSStreamGPU_CUDA.create)(data->settings.pageable, &device));
+    else {
+      IDRSPlace place;
+
+      PetscCall(PetscObjectTypeCompareAny((PetscObject)vecs[i], supports, VECSEQCUDA, VECMPICUDA, ""));
+      if (*supports) PetscCall(IDRSVecWhere(vecs[i], &place));
+      if (*supports && place != IDRS_PLACE_CUDA) *uses = PETSC_FALSE;
+    }
 #endif
-  PetscCall(IDRSStreamCreate(pattern, rows->a, MatStreamLimit_Private(A), data->ops, device, &data->stream));
+  }
+  if (!*supports) *uses = PETSC_FALSE;
+  if (!ops || ops->memtype == PETSC_MEMTYPE_HOST) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!*uses) PetscCall(PetscInfo(A, "Product on the host: the vectors are not on the GPU\n"));
+  else {
+    PetscBool bound;
+
+    PetscCall(MatBoundToCPU(A, &bound));
+    if (bound) *uses = PETSC_FALSE;
+    if (bound) PetscCall(PetscInfo(A, "Product on the host: the matrix is bound to the CPU\n"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSStreamMatSetDevice - Computes products on this device with vectors on the host, instead of a GPU. The caller destroys the
+   device, after the matrix
+*/
+PetscErrorCode IDRSStreamMatSetDevice(Mat A, const IDRSStreamDeviceOps *ops, void *device)
+{
+  PetscFunctionBegin;
+  PetscCall(MatStreamReset_Private(A));
+  MatStreamData(A)->ops    = ops;
+  MatStreamData(A)->device = device;
+  PetscCall(MatSetVecType(A, VECSTANDARD));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -32,17 +99,29 @@ PetscErrorCode MatStreamGet_Private(Mat A, IDRSStream *stream)
   Mat_AIJStream   *data = MatStreamData(A);
   PetscObjectState state;
   IDRSRows         rows;
+  size_t           limit;
 
   PetscFunctionBegin;
   PetscCheck(A->assembled, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix is not assembled");
+  PetscCall(MatStreamFindShare_Private(A));
+  limit = data->settings.memory > 0.0 ? (size_t)data->settings.memory : data->share;
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(IDRSRowsGet(A, &rows));
   /* other nonzeros need another pattern, other values do not */
   if (data->stream &&
       (data->nonzerostate != A->nonzerostate || data->stream->pattern->entries != (size_t)(rows.n ? rows.i[rows.n] : 0)))
     PetscCall(IDRSStreamDestroy(&data->stream));
-  if (!data->stream) PetscCall(MatStreamCreateStream(A, &rows));
-  else if (data->state != state || data->stream->values != rows.a) PetscCall(IDRSStreamSetValues(data->stream, rows.a));
+  if (!data->stream) {
+    void             *device = data->device;
+    IDRSStreamPattern pattern;
+
+    PetscCall(IDRSStreamPatternCreate(rows.n, A->cmap->n, rows.i, rows.j, (size_t)data->settings.chunk, &pattern));
+#if defined(PETSCIDRS_HAVE_CUDA)
+    if (!device) PetscCall(IDRSStreamGPUCreate(data->settings.pageable, &device));
+#endif
+    PetscCall(IDRSStreamCreate(pattern, rows.a, limit, data->ops, device, &data->stream));
+  } else if (data->state != state || data->stream->values != rows.a) PetscCall(IDRSStreamSetValues(data->stream, rows.a));
+  PetscCall(IDRSStreamSetLimit(data->stream, limit));
   PetscCall(IDRSRowsRestore(&rows));
   data->state        = state;
   data->nonzerostate = A->nonzerostate;
@@ -70,11 +149,10 @@ static PetscErrorCode MatMult_SeqAIJStream(Mat A, Vec x, Vec y)
   IDRSStreamSequence sequence = {.product = PETSC_TRUE, .levels = 1};
   IDRSStream         stream;
   PetscInt           levels;
-  PetscBool          device;
+  PetscBool          supports, device;
 
   PetscFunctionBegin;
-  PetscCall(MatStreamUsesDevice_Private(A, x, &device));
-  if (device) PetscCall(MatStreamUsesDevice_Private(A, y, &device));
+  PetscCall(MatStreamUsesDevice_Private(A, 2, (Vec[]){x, y}, &supports, &device));
   if (!device) {
     PetscCall((*MatStreamData(A)->parent.mult)(A, x, y));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -4,7 +4,6 @@
 #include <petscidrs/private/idrscompat.h>
 #include "../../../sys/device/memory.h"
 #include "../../../sys/device/stream.h"
-#include "streamcuda.h"
 #include "streamlevel.cuh"
 #include <unistd.h>
 
@@ -24,7 +23,8 @@ typedef struct {
   IDRSStreamPinned pinned[MAX_PINNED];
 } IDRSStreamGPU;
 
-static PetscErrorCode IDRSStreamDeviceExists(PetscBool *exists)
+/* IDRSStreamGPUExists - Returns if this process has a GPU */
+PetscErrorCode IDRSStreamGPUExists(PetscBool *exists)
 {
   int count = 0;
 
@@ -34,7 +34,8 @@ static PetscErrorCode IDRSStreamDeviceExists(PetscBool *exists)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSStreamDeviceCreate(PetscBool pageable, void **newdevice)
+/* IDRSStreamGPUCreate - Creates a device; with pageable no memory of the host is registered */
+PetscErrorCode IDRSStreamGPUCreate(PetscBool pageable, void **newdevice)
 {
   IDRSStreamGPU *device;
 
@@ -42,17 +43,6 @@ static PetscErrorCode IDRSStreamDeviceCreate(PetscBool pageable, void **newdevic
   PetscCall(PetscNew(&device));
   device->pageable = pageable;
   *newdevice       = device;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-const IDRSStreamGPUOps IDRSStreamGPU_CUDA = {IDRSStreamDeviceExists, IDRSStreamDeviceCreate};
-
-/* Creates the stream and the event for copies */
-static PetscErrorCode IDRSStreamDeviceSetUp(IDRSStreamGPU *device)
-{
-  PetscFunctionBegin;
-  if (!device->copies) PetscCallCUDA(cudaStreamCreateWithFlags(&device->copies, cudaStreamNonBlocking));
-  if (!device->arrived) PetscCallCUDA(cudaEventCreateWithFlags(&device->arrived, cudaEventDisableTiming));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,7 +142,8 @@ static PetscErrorCode IDRSStreamDeviceReuse_CUDA(void *ctx, PetscInt slot)
   IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
 
   PetscFunctionBegin;
-  PetscCall(IDRSStreamDeviceSetUp(device));
+  if (!device->copies) PetscCallCUDA(cudaStreamCreateWithFlags(&device->copies, cudaStreamNonBlocking));
+  if (!device->arrived) PetscCallCUDA(cudaEventCreateWithFlags(&device->arrived, cudaEventDisableTiming));
   /* returns at once if the event was never recorded */
   if (slot < device->nslots) PetscCallCUDA(cudaStreamWaitEvent(device->copies, device->released[slot], 0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -200,17 +191,17 @@ static PetscErrorCode IDRSStreamDeviceArrived_CUDA(void *ctx, PetscInt slot)
 template <typename Code>
 static PetscErrorCode IDRSStreamLaunchLevel(const IDRSStreamTask *task, cudaStream_t stream)
 {
-  const IDRSStreamChunk            *chunk = task->chunk;
-  IDRSStreamRows<Code, PetscScalar> A(*chunk, task->memory, task->memory + IDRSStreamValuesPlace(chunk));
-  const uint32_t                    tile  = IDRSStreamTile<Code, PetscScalar>(*chunk);
-  const size_t                      bytes = tile * (sizeof(PetscScalar) + sizeof(Code));
+  const IDRSStreamChunk     *chunk = task->chunk;
+  const IDRSStreamRows<Code> A(*chunk, task->memory);
+  const uint32_t             tile   = IDRSStreamTile<Code>(*chunk);
+  const size_t               bytes  = tile * (sizeof(PetscScalar) + sizeof(Code));
+  const unsigned int         blocks = (unsigned int)((chunk->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS);
 
   PetscFunctionBegin;
-  A.rows = (int32_t)task->rows;
-  PetscCallCUDA(IDRSStreamAllow(IDRSStreamKernel<Code>, bytes));
-  IDRSStreamKernel<Code>
-    <<<(unsigned int)((task->rows + IDRS_STREAM_THREADS - 1) / IDRS_STREAM_THREADS), IDRS_STREAM_THREADS, bytes, stream>>>(A, *task,
-                                                                                                                           tile);
+  /* more shared memory than 48 KiB needs a permission, on each device */
+  if (bytes > 49152)
+    PetscCallCUDA(cudaFuncSetAttribute(IDRSStreamKernel<Code>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+  IDRSStreamKernel<Code><<<blocks, IDRS_STREAM_THREADS, bytes, stream>>>(A, *task, tile);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -230,19 +221,8 @@ static PetscErrorCode IDRSStreamDeviceCompute_CUDA(void *ctx, const IDRSStreamTa
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(
     2.0 * (PetscLogDouble)chunk->entries +
-    (PetscLogDouble)task->rows *
+    (PetscLogDouble)chunk->rows *
       (task->product ? 0.0 : 2.0 + (task->inverse ? 1.0 : 0.0) + (task->before.array ? 2.0 : 0.0) + (task->y ? 2.0 : 0.0))));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSStreamDeviceMove_CUDA(void *ctx, void *to, const void *from, size_t bytes)
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  (void)ctx;
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -284,7 +264,6 @@ const IDRSStreamDeviceOps IDRSStreamDevice_CUDA = {
   PetscDesignatedInitializer(copy, IDRSStreamDeviceCopy_CUDA),
   PetscDesignatedInitializer(arrived, IDRSStreamDeviceArrived_CUDA),
   PetscDesignatedInitializer(compute, IDRSStreamDeviceCompute_CUDA),
-  PetscDesignatedInitializer(move, IDRSStreamDeviceMove_CUDA),
   PetscDesignatedInitializer(release, IDRSStreamDeviceRelease_CUDA),
   PetscDesignatedInitializer(finish, IDRSStreamDeviceFinish_CUDA),
   PetscDesignatedInitializer(destroy, IDRSStreamDeviceDestroy_CUDA),

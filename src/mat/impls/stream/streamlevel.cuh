@@ -10,7 +10,6 @@
 
 #include "../../../sys/device/target.cuh"
 #include "../../../sys/kernels/terms.cuh"
-#include "../../../sys/kernels/values.cuh"
 #include <petscidrs/private/idrsstream.h>
 
 #define IDRS_STREAM_THREADS    256
@@ -18,28 +17,28 @@
 #define IDRS_STREAM_TILE_BYTES 86016 /* shared memory for the most entries of a tile, 7168 of 12 bytes */
 
 /* A chunk on the device */
-template <typename Code, typename Value>
+template <typename Code>
 struct IDRSStreamRows {
-  const uint32_t *offsets;
-  const int32_t  *table;
-  const Code     *codes;
-  const Value    *values;
-  int32_t         row, rows, differences;
+  const uint32_t    *offsets;
+  const int32_t     *table;
+  const Code        *codes;
+  const PetscScalar *values;
+  int32_t            row, rows, differences;
 
-  IDRSStreamRows(const IDRSStreamChunk &chunk, const char *packed, const void *entries)
-    : offsets((const uint32_t *)packed), table((const int32_t *)(offsets + chunk.rows + 1)),
-      codes((const Code *)(table + chunk.differences)), values((const Value *)entries), row((int32_t)chunk.row),
-      rows((int32_t)chunk.rows), differences((int32_t)chunk.differences)
+  IDRSStreamRows(const IDRSStreamChunk &chunk, const char *memory)
+    : offsets((const uint32_t *)memory), table((const int32_t *)(offsets + chunk.rows + 1)),
+      codes((const Code *)(table + chunk.differences)), values((const PetscScalar *)(memory + IDRSStreamValuesPlace(&chunk))),
+      row((int32_t)chunk.row), rows((int32_t)chunk.rows), differences((int32_t)chunk.differences)
   {
   }
 };
 
 /* Entries of a tile: the rows of a block if they have the average length, rounded up */
-template <typename Code, typename Value>
+template <typename Code>
 static inline uint32_t IDRSStreamTile(const IDRSStreamChunk &chunk)
 {
   const size_t average = (chunk.entries + (size_t)chunk.rows - 1) / (size_t)chunk.rows,
-               most    = IDRS_STREAM_TILE_BYTES / (sizeof(Code) + sizeof(Value)) / IDRS_STREAM_THREADS * IDRS_STREAM_THREADS;
+               most    = IDRS_STREAM_TILE_BYTES / (sizeof(Code) + sizeof(PetscScalar)) / IDRS_STREAM_THREADS * IDRS_STREAM_THREADS;
 
   return (uint32_t)PetscMin(PetscMax(average, 1) * IDRS_STREAM_THREADS, most);
 }
@@ -52,39 +51,28 @@ static __device__ __forceinline__ int32_t IDRSStreamColumn(const int32_t *table,
   return row + table[code];
 }
 
-static __device__ __forceinline__ size_t IDRSStreamPlace(const IDRSStreamLevel &level, int32_t row)
-{
-  const PetscInt place = row - level.begin;
-
-  return (size_t)(place >= level.rows ? place - level.rows : place);
-}
-
 /* An entry of a level */
 static __device__ __forceinline__ PetscScalar *IDRSStreamEntry(const IDRSStreamLevel &level, int32_t row)
 {
-  return level.array + IDRSStreamPlace(level, row);
-}
+  const PetscInt place = row - level.begin;
 
-template <typename Value>
-static __device__ __forceinline__ void IDRSStreamAdd(PetscScalar *sum, const Value &value, const IDRSStreamLevel &last,
-                                                     int32_t column)
-{
-  *sum += IDRSWiden(value) * IDRSLoadConstant(IDRSStreamEntry(last, column));
+  return level.array + (size_t)(place >= level.rows ? place - level.rows : place);
 }
 
 /* sum += entries p, p + stride, ... of a row, from the memory of the device */
-template <typename Code, typename Value>
-static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code, Value> &A, const int32_t *table,
+template <typename Code>
+static __device__ __forceinline__ void IDRSStreamAddEntries(const IDRSStreamRows<Code> &A, const int32_t *table,
                                                             const IDRSStreamLevel &last, int32_t row, uint32_t p, uint32_t end,
                                                             uint32_t stride, PetscScalar *sum)
 {
-  for (; p < end; p += stride) IDRSStreamAdd(sum, A.values[p], last, IDRSStreamColumn<Code>(table, row, A.codes[p]));
+  for (; p < end; p += stride)
+    *sum += A.values[p] * IDRSLoadConstant(IDRSStreamEntry(last, IDRSStreamColumn<Code>(table, row, A.codes[p])));
 }
 
 /* Computes the sum of a long row, for all threads of the block */
-template <typename Code, typename Value>
-static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value> &A, const int32_t *table,
-                                                const IDRSStreamLevel &last, int32_t r)
+template <typename Code>
+static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code> &A, const int32_t *table, const IDRSStreamLevel &last,
+                                                int32_t r)
 {
   __shared__ __align__(16) PetscReal parts[IDRS_STREAM_THREADS / IDRS_WARP][sizeof(PetscScalar) / sizeof(PetscReal)];
   PetscScalar                        sum = 0.0;
@@ -100,13 +88,13 @@ static __device__ PetscScalar IDRSStreamLongRow(const IDRSStreamRows<Code, Value
 }
 
 /* Computes the sums of the rows of a block: thread t has the first row plus t. memory: shared, for this many entries of a tile */
-template <typename Code, typename Value>
-static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code, Value> &A, const IDRSStreamLevel &lastlevel,
+template <typename Code>
+static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows<Code> &A, const IDRSStreamLevel &lastlevel,
                                                             uint32_t tile, unsigned char *memory)
 {
   __shared__ int32_t smalltable[sizeof(Code) == 1 ? 256 : 1];
 
-  Value        *values = (Value *)memory;
+  PetscScalar  *values = (PetscScalar *)memory;
   Code         *codes  = (Code *)(values + tile);
   const int32_t first = (int32_t)blockIdx.x * IDRS_STREAM_THREADS, r = first + (int32_t)threadIdx.x,
                 count  = min(IDRS_STREAM_THREADS, A.rows - first);
@@ -140,42 +128,31 @@ static __device__ __forceinline__ PetscScalar IDRSStreamSum(const IDRSStreamRows
       __syncthreads();
 #pragma unroll 4
       for (uint32_t p = from; p < to; p++)
-        IDRSStreamAdd(&sum, values[p - base], lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base]));
+        sum += values[p - base] *
+               IDRSLoadConstant(IDRSStreamEntry(lastlevel, IDRSStreamColumn<Code>(table, A.row + r, codes[p - base])));
       __syncthreads();
     }
   }
   return sum;
 }
 
-/* Computes next_i and y_i from the sum of the entries of row i */
-static __device__ __forceinline__ void IDRSStreamFinish(const IDRSStreamTask &task, int32_t row, PetscScalar sum)
+template <typename Code>
+static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
+  IDRSStreamKernel(IDRSStreamRows<Code> A, IDRSStreamTask task, uint32_t tile)
 {
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int32_t r = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x, row = A.row + r;
+  PetscScalar   sum = IDRSStreamSum(A, task.last, tile, memory);
+
+  if (r >= A.rows) return;
   if (!task.product) {
     const PetscScalar last = IDRSLoadConstant(IDRSStreamEntry(task.last, row));
 
+    /* next_i and y_i from the sum of the entries of row i */
     if (task.inverse) sum *= IDRSLoadConstant(task.inverse + row);
     sum = task.gamma * (sum - task.theta * last);
     if (task.before.array) sum -= task.mu * *IDRSStreamEntry(task.before, row);
     if (task.y) task.y[row] = IDRSAddTerms(task.begins ? PetscScalar(0.0) : task.y[row], task.first, last, task.c, sum);
   }
   if (task.next.array) *IDRSStreamEntry(task.next, row) = sum;
-}
-
-/* Permits a kernel to use more shared memory than 48 KiB, on each device */
-template <typename Kernel>
-static inline cudaError_t IDRSStreamAllow(Kernel *kernel, size_t bytes)
-{
-  return bytes > 49152 ? cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes) : cudaSuccess;
-}
-
-template <typename Code>
-static __global__ void __launch_bounds__(IDRS_STREAM_THREADS)
-  IDRSStreamKernel(IDRSStreamRows<Code, PetscScalar> A, IDRSStreamTask task, uint32_t tile)
-{
-  extern __shared__ __align__(16) unsigned char memory[];
-  const int32_t                                 r   = (int32_t)blockIdx.x * IDRS_STREAM_THREADS + (int32_t)threadIdx.x;
-  PetscScalar                                   sum = IDRSStreamSum(A, task.last, tile, memory);
-
-  if (r >= A.rows) return;
-  IDRSStreamFinish(task, A.row + r, sum);
 }

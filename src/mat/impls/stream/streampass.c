@@ -7,7 +7,7 @@
 
 /*
    IDRSStreamCreate - Creates a stream, which owns the pattern and the device, but not the values, which may change between passes.
-   limit: bytes of the device's memory, or 0: half of the free memory at the first pass
+   limit: bytes of the device's memory
 */
 PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar values[], size_t limit, const IDRSStreamDeviceOps *ops,
                                 void *device, IDRSStream *newstream)
@@ -26,53 +26,28 @@ PetscErrorCode IDRSStreamCreate(IDRSStreamPattern pattern, const PetscScalar val
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory of the host that copies are made from: values and packed columns */
-typedef struct {
-  const void *memory;
-  size_t      bytes;
-} IDRSStreamHostMemory;
-
-#define IDRS_STREAM_PINNED 2
-
-static void IDRSStreamGetHostMemory(IDRSStream stream, IDRSStreamHostMemory host[IDRS_STREAM_PINNED])
+/* Pins the memory of the host that copies are made from: values and packed columns */
+static PetscErrorCode IDRSStreamPin(IDRSStream stream)
 {
   const IDRSStreamPattern pattern = stream->pattern;
 
-  host[0] = (IDRSStreamHostMemory){stream->values, pattern->entries * sizeof(PetscScalar)};
-  host[1] = (IDRSStreamHostMemory){pattern->packed, pattern->packedbytes};
-}
-
-static PetscErrorCode IDRSStreamPin(IDRSStream stream)
-{
-  IDRSStreamHostMemory host[IDRS_STREAM_PINNED];
-
   PetscFunctionBegin;
-  IDRSStreamGetHostMemory(stream, host);
   if (stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
-  stream->pinned = PETSC_TRUE; /* also if an error leaves some of them pinned */
-  for (PetscInt m = 0; m < IDRS_STREAM_PINNED; m++) PetscCall((*stream->ops->pin)(stream->device, host[m].memory, host[m].bytes));
+  stream->pinned = PETSC_TRUE; /* also if an error leaves some of it pinned */
+  PetscCall((*stream->ops->pin)(stream->device, stream->values, pattern->entries * sizeof(PetscScalar)));
+  PetscCall((*stream->ops->pin)(stream->device, pattern->packed, pattern->packedbytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* IDRSStreamUnpin - Permits to free or move the memory of the host; the next pass pins it again */
 PetscErrorCode IDRSStreamUnpin(IDRSStream stream)
 {
-  IDRSStreamHostMemory host[IDRS_STREAM_PINNED];
-
   PetscFunctionBegin;
-  IDRSStreamGetHostMemory(stream, host);
   if (!stream->pinned) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*stream->ops->finish)(stream->device));
-  for (PetscInt m = 0; m < IDRS_STREAM_PINNED; m++) PetscCall((*stream->ops->unpin)(stream->device, host[m].memory));
+  PetscCall((*stream->ops->unpin)(stream->device, stream->values));
+  PetscCall((*stream->ops->unpin)(stream->device, stream->pattern->packed));
   stream->pinned = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The next pass sends resident chunks again */
-static PetscErrorCode IDRSStreamInvalidate(IDRSStream stream)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscArrayzero(stream->present, stream->pattern->nchunks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,7 +57,8 @@ PetscErrorCode IDRSStreamSetValues(IDRSStream stream, const PetscScalar values[]
   PetscFunctionBegin;
   if (values != stream->values) PetscCall(IDRSStreamUnpin(stream));
   stream->values = values;
-  PetscCall(IDRSStreamInvalidate(stream));
+  /* the next pass sends resident chunks again */
+  PetscCall(PetscArrayzero(stream->present, stream->pattern->nchunks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -95,32 +71,30 @@ static PetscErrorCode IDRSStreamFreeMemory(IDRSStream stream)
   stream->memory = NULL;
   stream->wanted = 0;
   for (PetscInt l = 0; l <= IDRS_STREAM_LEVELS; l++) PetscCall(IDRSStreamScheduleDestroy(&stream->schedules[l]));
-  PetscCall(IDRSStreamInvalidate(stream));
+  PetscCall(PetscArrayzero(stream->present, stream->pattern->nchunks));
   if (memory) PetscCall((*stream->ops->free)(stream->device, memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSStreamSetLimit - Sets the bytes of the device's memory for later passes, or 0: half of the free memory at the next pass */
+/* IDRSStreamSetLimit - Sets the bytes of the device's memory for later passes */
 PetscErrorCode IDRSStreamSetLimit(IDRSStream stream, size_t limit)
 {
   PetscFunctionBegin;
+  if (limit == stream->limit) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStreamFreeMemory(stream));
   stream->limit = limit;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an error, unpins all memory of the host, whatever else fails, and frees the memory of the device */
+/* After an error, frees the memory of the device, and unpins all memory of the host, whatever else fails */
 static void IDRSStreamRecover(IDRSStream stream)
 {
-  IDRSStreamHostMemory host[IDRS_STREAM_PINNED];
-
-  IDRSStreamGetHostMemory(stream, host);
   /* computations of the pass may still read slots that are not released, and this waits for them */
   (void)IDRSStreamFreeMemory(stream);
-  if (IDRSStreamUnpin(stream)) {
-    for (PetscInt m = 0; m < IDRS_STREAM_PINNED; m++) (void)(*stream->ops->unpin)(stream->device, host[m].memory);
-    stream->pinned = PETSC_FALSE;
-  }
+  if (!IDRSStreamUnpin(stream)) return;
+  (void)(*stream->ops->unpin)(stream->device, stream->values);
+  (void)(*stream->ops->unpin)(stream->device, stream->pattern->packed);
+  stream->pinned = PETSC_FALSE;
 }
 
 PetscErrorCode IDRSStreamDestroy(IDRSStream *stream)
@@ -136,39 +110,26 @@ PetscErrorCode IDRSStreamDestroy(IDRSStream *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the bytes of the device's memory that passes may use */
-static PetscErrorCode IDRSStreamGetLimit(IDRSStream stream, size_t *limit)
-{
-  PetscFunctionBegin;
-  if (!stream->limit) {
-    PetscCall((*stream->ops->available)(stream->device, PETSC_COMM_SELF, &stream->limit));
-    stream->limit = PetscMax(stream->limit / 2, 1);
-  }
-  *limit = stream->limit;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* IDRSStreamReserve - Reserves memory for passes with the levels wanted, or with as many as fit, and returns the most of a pass */
 PetscErrorCode IDRSStreamReserve(IDRSStream stream, PetscInt wanted, PetscInt *levels)
 {
   IDRSStreamPattern pattern = stream->pattern;
   IDRSStreamLayout  layout;
-  size_t            limit = 0, place, bytes;
+  size_t            place, bytes;
 
   PetscFunctionBegin;
   *levels = stream->layout.levels;
   /* memory for more levels is kept with its resident chunks, unless another layout saves passes */
   if (wanted <= stream->wanted && wanted <= *levels) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSStreamGetLimit(stream, &limit));
-  PetscCall(IDRSStreamFit(pattern, limit, wanted, &layout));
+  PetscCall(IDRSStreamFit(pattern, stream->limit, wanted, &layout));
   if (wanted <= stream->wanted && (wanted + *levels - 1) / *levels <= (wanted + layout.levels - 1) / layout.levels)
     PetscFunctionReturn(PETSC_SUCCESS);
   bytes = IDRSStreamLayoutBytes(&layout);
   PetscCheck(layout.levels, PETSC_COMM_SELF, PETSC_ERR_MEM,
              "-mat_stream_memory %g: this matrix needs at least %g bytes of GPU memory, for %" PetscInt_FMT
              " chunks of at most %g bytes; reduce -mat_stream_chunk or increase -mat_stream_memory",
-             (double)limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
-  /* slots, rings, resident chunks, and two vectors in the order of the chunks */
+             (double)stream->limit, (double)bytes, layout.slots, (double)pattern->slotbytes);
+  /* slots, rings, resident chunks */
   PetscCall(IDRSStreamFreeMemory(stream));
   PetscCall((*stream->ops->malloc)(stream->device, bytes, (void **)&stream->memory));
   place = layout.slotbytes + layout.ringbytes;
@@ -209,64 +170,16 @@ static PetscErrorCode IDRSStreamSendChunk(IDRSStream stream, const IDRSStreamSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns if y is copied to the order of the chunks: the product with y, which is the last level, reads y by columns */
-static PetscBool IDRSStreamReordersSum(IDRSStream stream, const IDRSStreamSequence *sequence)
-{
-  return (PetscBool)(stream->pattern->ordered && sequence->product && sequence->y);
-}
-
-/* Returns the place of v_0 in the order of the chunks, or of y, which follows it */
-static PetscScalar *IDRSStreamOrderedVector(IDRSStream stream, PetscBool sum)
-{
-  return (PetscScalar *)(stream->memory + stream->layout.slotbytes + stream->layout.ringbytes + stream->layout.residentbytes +
-                         (sum ? IDRSStreamAlign((size_t)stream->pattern->n * sizeof(PetscScalar)) : 0));
-}
-
-/* Copies a vector to the order of the chunks, or back */
-static PetscErrorCode IDRSStreamReorder(IDRSStream stream, PetscScalar ordered[], PetscScalar vector[], PetscBool back)
-{
-  PetscFunctionBegin;
-  for (PetscInt c = 0; c < stream->pattern->nchunks; c++) {
-    const IDRSStreamChunk *chunk = &stream->pattern->chunks[c];
-    /* within a chunk the order is that of the matrix */
-    PetscScalar *here = ordered + chunk->row, *there = vector + chunk->origin;
-
-    PetscCall(
-      (*stream->ops->move)(stream->device, back ? there : here, back ? here : there, (size_t)chunk->rows * sizeof(PetscScalar)));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Copies the rows of a chunk from the ring of a level to a vector of the caller */
-static PetscErrorCode IDRSStreamCopyRows(IDRSStream stream, const IDRSStreamChunk *chunk, IDRSStreamLevel level,
-                                         PetscScalar vector[])
-{
-  const PetscInt place = (chunk->row - level.begin) % level.rows, rows = PetscMin(chunk->rows, level.rows - place);
-
-  PetscFunctionBegin;
-  PetscCall((*stream->ops->move)(stream->device, vector + chunk->origin, level.array + place, (size_t)rows * sizeof(PetscScalar)));
-  if (rows < chunk->rows)
-    PetscCall((*stream->ops->move)(stream->device, vector + chunk->origin + rows, level.array,
-                                   (size_t)(chunk->rows - rows) * sizeof(PetscScalar)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Returns level j of a pass, which begins with levels -1 and 0; live is a row of the level that is in memory. Without a chunk the
-   level is read by columns, with a chunk it is read or written by its rows
-*/
+/* Returns level j of a pass, which begins with levels -1 and 0; live is a row of the level that is in memory */
 static IDRSStreamLevel IDRSStreamGetLevel(IDRSStream stream, const IDRSStreamSequence *sequence, const IDRSStreamSchedule schedule,
-                                          PetscInt j, PetscInt live, const IDRSStreamChunk *chunk)
+                                          PetscInt j, PetscInt live)
 {
   IDRSStreamLevel level = {.begin = 0, .rows = PETSC_MAX_INT};
 
   if (j <= 0) level.array = (PetscScalar *)(j ? sequence->before : sequence->x); /* which are only read */
   else level.array = sequence->v[j - 1];
-  /* vectors have the order of the matrix: from the chunk's origin, or v_0 in the order of the chunks */
-  if (chunk) level.begin = chunk->row - chunk->origin;
-  else if (j == 0 && stream->pattern->ordered) level.array = IDRSStreamOrderedVector(stream, PETSC_FALSE);
-  /* intermediate levels are in rings, if chunks are ordered also those that the caller wants */
-  if (j > 0 && j < schedule->levels && (!level.array || stream->pattern->ordered)) {
+  /* intermediate levels are in rings, unless the caller wants them */
+  if (j > 0 && j < schedule->levels && !level.array) {
     level.array = (PetscScalar *)(stream->memory + stream->layout.slotbytes +
                                   (size_t)(j - 1) * IDRSStreamAlign((size_t)schedule->rows * sizeof(PetscScalar)));
     level.rows  = schedule->rows;
@@ -295,33 +208,25 @@ static PetscErrorCode IDRSStreamCompute(IDRSStream stream, const IDRSStreamSeque
 {
   const PetscInt         j     = sequence->begin + step->level; /* in the sequence */
   const IDRSStreamChunk *chunk = &stream->pattern->chunks[step->chunk];
-  const PetscInt         shift = chunk->origin - chunk->row;
-  const PetscBool        sum   = IDRSStreamReordersSum(stream, sequence);
-  IDRSStreamTask         task  = {.chunk = chunk, .rows = chunk->rows, .memory = IDRSStreamChunkMemory(stream, step)};
+  IDRSStreamTask         task  = {.chunk = chunk, .memory = IDRSStreamChunkMemory(stream, step)};
 
   PetscFunctionBegin;
   /* next = gamma (inverse A last - theta last) - mu before, or the product with y or with the last level */
   task.product = (PetscBool)(sequence->product && step->level == sequence->levels);
-  task.last    = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 1, step->live, NULL);
-  task.next    = IDRSStreamGetLevel(stream, sequence, schedule, step->level, chunk->row, chunk);
-  if (task.product && sequence->y)
-    task.last = (IDRSStreamLevel){.array = sum ? IDRSStreamOrderedVector(stream, PETSC_TRUE) : sequence->y, .rows = PETSC_MAX_INT};
+  task.next    = IDRSStreamGetLevel(stream, sequence, schedule, step->level, chunk->row);
+  if (task.product && sequence->y) task.last = (IDRSStreamLevel){.array = sequence->y, .rows = PETSC_MAX_INT};
+  else task.last = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 1, step->live);
   if (!task.product) {
     IDRSStreamSetCoefficients(sequence, j, &task);
-    if (j > 1 && task.mu != 0.0) task.before = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 2, chunk->row, chunk);
-    if (task.inverse) task.inverse += shift;
-    if (task.y) task.y = sum ? IDRSStreamOrderedVector(stream, PETSC_TRUE) : task.y + shift;
+    if (j > 1 && task.mu != 0.0) task.before = IDRSStreamGetLevel(stream, sequence, schedule, step->level - 2, chunk->row);
   }
   PetscCall((*stream->ops->compute)(stream->device, &task));
-  if (stream->pattern->ordered && step->level < schedule->levels && sequence->v[step->level - 1])
-    PetscCall(IDRSStreamCopyRows(stream, chunk, task.next, sequence->v[step->level - 1]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Runs all steps of a pass */
 static PetscErrorCode IDRSStreamRunSteps(IDRSStream stream, const IDRSStreamSequence *sequence)
 {
-  const PetscBool    sum = IDRSStreamReordersSum(stream, sequence);
   IDRSStreamSchedule schedule;
 
   PetscFunctionBegin;
@@ -330,11 +235,6 @@ static PetscErrorCode IDRSStreamRunSteps(IDRSStream stream, const IDRSStreamSequ
     PetscCall(
       IDRSStreamScheduleCreate(stream->pattern, sequence->levels, stream->layout.residents, &stream->schedules[sequence->levels]));
   schedule = stream->schedules[sequence->levels];
-  /* v_0 and y are read by columns; a product with only y has no x */
-  if (stream->pattern->ordered && sequence->x)
-    PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_FALSE), (PetscScalar *)sequence->x, PETSC_FALSE));
-  if (sum && (sequence->begin || sequence->adds || sequence->levels == 1))
-    PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_TRUE), sequence->y, PETSC_FALSE));
   /* the queues of the device wait for each other, and not the host */
   for (PetscInt s = 0; s < schedule->nsteps; s++) {
     const IDRSStreamStep *step = &schedule->steps[s];
@@ -343,8 +243,6 @@ static PetscErrorCode IDRSStreamRunSteps(IDRSStream stream, const IDRSStreamSequ
     else PetscCall(IDRSStreamCompute(stream, sequence, schedule, step));
     if (step->last && step->slot >= 0) PetscCall((*stream->ops->release)(stream->device, step->slot));
   }
-  if (sum && sequence->levels > 1)
-    PetscCall(IDRSStreamReorder(stream, IDRSStreamOrderedVector(stream, PETSC_TRUE), sequence->y, PETSC_TRUE));
   PetscCall((*stream->ops->release)(stream->device, stream->layout.slots));
   PetscCall((*stream->ops->finish)(stream->device));
   PetscFunctionReturn(PETSC_SUCCESS);

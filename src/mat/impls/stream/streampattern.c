@@ -54,33 +54,13 @@ static inline int32_t IDRSStreamCodesGet(IDRSStreamCodes *codes, int32_t differe
   return (int32_t)codes->count++;
 }
 
-/*
-   The matrix, and how its columns are counted if chunks are ordered: chunk c, in the order of the matrix, begins with column
-   starts[c], and is shifted
-*/
-typedef struct {
-  const PetscInt *i, *j;
-  PetscInt        nchunks, *starts, *shifts; /* starts[nchunks] is the end; NULL: as in the matrix */
-  PetscInt        recent;                    /* chunk of the last column */
-} IDRSStreamEntries;
-
-static inline PetscInt IDRSStreamColumnOf(IDRSStreamEntries *entries, PetscInt p)
-{
-  const PetscInt column = entries->j[p];
-
-  if (!entries->starts) return column;
-  if (column < entries->starts[entries->recent] || column >= entries->starts[entries->recent + 1])
-    entries->recent = IDRSStreamSearch(entries->nchunks, entries->starts, column);
-  return column + entries->shifts[entries->recent];
-}
-
 /* Collects the differences of a chunk, up to one too many */
-static void IDRSStreamCodesCollect(IDRSStreamCodes *codes, const IDRSStreamChunk *chunk, IDRSStreamEntries *entries)
+static void IDRSStreamCodesCollect(IDRSStreamCodes *codes, const IDRSStreamChunk *chunk, const PetscInt i[], const PetscInt j[])
 {
   IDRSStreamCodesClear(codes);
-  for (PetscInt r = 0; r < chunk->rows; r++) {
-    for (PetscInt p = entries->i[chunk->origin + r]; p < entries->i[chunk->origin + r + 1]; p++) {
-      (void)IDRSStreamCodesGet(codes, (int32_t)(IDRSStreamColumnOf(entries, p) - (chunk->row + r)));
+  for (PetscInt row = chunk->row; row < chunk->row + chunk->rows; row++) {
+    for (PetscInt p = i[row]; p < i[row + 1]; p++) {
+      (void)IDRSStreamCodesGet(codes, (int32_t)(j[p] - row));
       if (codes->count > MAX_DIFFERENCES) return;
     }
   }
@@ -102,19 +82,31 @@ static PetscInt IDRSStreamChunkRows(PetscInt row, PetscInt n, const PetscInt i[]
   return end - row;
 }
 
+/* Returns the chunk that has this row */
+static PetscInt IDRSStreamChunkOf(IDRSStreamPattern pattern, PetscInt row)
+{
+  PetscInt low = 0, high = pattern->nchunks;
+
+  while (high - low > 1) {
+    const PetscInt middle = (low + high) / 2;
+
+    if (pattern->starts[middle] <= row) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
 /* Finds the first and the last chunk that each chunk has columns in, itself included, also with the chunks after or before it */
-static void IDRSStreamFindFrontiers(IDRSStreamPattern pattern, IDRSStreamEntries *entries)
+static void IDRSStreamFindFrontiers(IDRSStreamPattern pattern, const PetscInt i[], const PetscInt j[])
 {
   IDRSStreamChunk *chunks = pattern->chunks;
 
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     PetscInt low = chunks[c].row, high = chunks[c].row;
 
-    for (PetscInt p = entries->i[chunks[c].origin]; p < entries->i[chunks[c].origin + chunks[c].rows]; p++) {
-      const PetscInt column = IDRSStreamColumnOf(entries, p);
-
-      low  = PetscMin(low, column);
-      high = PetscMax(high, column);
+    for (PetscInt p = i[chunks[c].row]; p < i[chunks[c].row + chunks[c].rows]; p++) {
+      low  = PetscMin(low, j[p]);
+      high = PetscMax(high, j[p]);
     }
     chunks[c].least = IDRSStreamChunkOf(pattern, low);
     chunks[c].most  = PetscMax(IDRSStreamChunkOf(pattern, high), c ? chunks[c - 1].most : 0);
@@ -123,10 +115,10 @@ static void IDRSStreamFindFrontiers(IDRSStreamPattern pattern, IDRSStreamEntries
 }
 
 /* Chooses the width of the columns, and computes sizes */
-static void IDRSStreamChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, IDRSStreamCodes *codes,
-                                   IDRSStreamEntries *entries)
+static void IDRSStreamChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *chunk, IDRSStreamCodes *codes, const PetscInt i[],
+                                   const PetscInt j[])
 {
-  IDRSStreamCodesCollect(codes, chunk, entries);
+  IDRSStreamCodesCollect(codes, chunk, i, j);
   chunk->width = codes->count <= 256 ? 1 : codes->count <= MAX_DIFFERENCES ? 2 : 4;
   /* with columns of 4 bytes there is no table */
   chunk->differences = chunk->width == 4 ? 0 : codes->count;
@@ -138,8 +130,8 @@ static void IDRSStreamChunkMeasure(IDRSStreamPattern pattern, IDRSStreamChunk *c
   pattern->bytes += IDRSStreamChunkBytes(chunk);
 }
 
-static void IDRSStreamChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, IDRSStreamCodes *codes,
-                                IDRSStreamEntries *entries)
+static void IDRSStreamChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk *chunk, IDRSStreamCodes *codes, const PetscInt i[],
+                                const PetscInt j[])
 {
   uint32_t *offsets = (uint32_t *)(pattern->packed + chunk->packed);
   int32_t  *table   = (int32_t *)(offsets + chunk->rows + 1);
@@ -151,55 +143,25 @@ static void IDRSStreamChunkPack(IDRSStreamPattern pattern, const IDRSStreamChunk
   /* the table of differences fills up in the order of the codes */
   offsets[0] = 0;
   for (PetscInt r = 0; r < chunk->rows; r++) {
-    const PetscInt *i = entries->i + chunk->origin + r;
+    const PetscInt row = chunk->row + r;
 
-    offsets[r + 1] = (uint32_t)((size_t)i[1] - chunk->entry);
-    for (PetscInt p = i[0]; p < i[1]; p++) {
-      const PetscInt place = IDRSStreamColumnOf(entries, p);
-
-      if (chunk->width == 1) *code8++ = (uint8_t)IDRSStreamCodesGet(codes, (int32_t)(place - (chunk->row + r)));
-      else if (chunk->width == 2) *code16++ = (uint16_t)IDRSStreamCodesGet(codes, (int32_t)(place - (chunk->row + r)));
-      else *column++ = (uint32_t)place;
+    offsets[r + 1] = (uint32_t)((size_t)i[row + 1] - chunk->entry);
+    for (PetscInt p = i[row]; p < i[row + 1]; p++) {
+      if (chunk->width == 1) *code8++ = (uint8_t)IDRSStreamCodesGet(codes, (int32_t)(j[p] - row));
+      else if (chunk->width == 2) *code16++ = (uint16_t)IDRSStreamCodesGet(codes, (int32_t)(j[p] - row));
+      else *column++ = (uint32_t)j[p];
     }
   }
   for (PetscInt d = 0; d < chunk->differences; d++) table[d] = codes->differences[d];
 }
 
-/* Orders the chunks, and finds how columns are counted then */
-static PetscErrorCode IDRSStreamOrderChunks(IDRSStreamPattern pattern, IDRSStreamEntries *entries)
-{
-  const PetscInt   nchunks = pattern->nchunks;
-  PetscInt        *order;
-  IDRSStreamChunk *chunks;
-
-  PetscFunctionBegin;
-  /* column j of the matrix is j + shift in the order of the chunks */
-  entries->nchunks = nchunks;
-  PetscCall(PetscMalloc2(nchunks + 1, &entries->starts, nchunks, &entries->shifts));
-  PetscCall(PetscArraycpy(entries->starts, pattern->starts, nchunks + 1));
-  PetscCall(PetscMalloc1(nchunks, &order));
-  PetscCall(IDRSStreamOrder(nchunks, entries->starts, entries->i, entries->j, order));
-  PetscCall(PetscMalloc1(nchunks, &chunks));
-  for (PetscInt c = 0; c < nchunks; c++) {
-    chunks[c]                 = pattern->chunks[order[c]];
-    chunks[c].row             = pattern->starts[c];
-    entries->shifts[order[c]] = chunks[c].row - chunks[c].origin;
-    pattern->starts[c + 1]    = chunks[c].row + chunks[c].rows;
-  }
-  PetscCall(PetscFree(order));
-  PetscCall(PetscFree(pattern->chunks));
-  pattern->chunks = chunks;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-   IDRSStreamPatternCreate - Creates chunks of about this many bytes on the device from n rows, and packs their columns. If
-   `ordered`, and if there are as many columns as rows, the chunks are reordered. The pattern keeps neither i nor j
+   IDRSStreamPatternCreate - Creates chunks of about this many bytes on the device from n rows, and packs their columns. The pattern
+   keeps neither i nor j
 */
 PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const PetscInt i[], const PetscInt j[], size_t bytes,
-                                       PetscBool ordered, IDRSStreamPattern *newpattern)
+                                       IDRSStreamPattern *newpattern)
 {
-  IDRSStreamEntries entries = {.i = i, .j = j};
   IDRSStreamPattern pattern;
   IDRSStreamCodes   codes;
 
@@ -210,7 +172,6 @@ PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const Petsc
              INT32_MAX, n, columns);
   PetscCall(PetscNew(&pattern));
   pattern->n       = n;
-  pattern->columns = columns;
   pattern->entries = n ? (size_t)i[n] : 0;
   for (PetscInt row = 0; row < n; row += IDRSStreamChunkRows(row, n, i, bytes)) pattern->nchunks++;
   PetscCall(PetscCalloc1(pattern->nchunks, &pattern->chunks));
@@ -220,21 +181,16 @@ PetscErrorCode IDRSStreamPatternCreate(PetscInt n, PetscInt columns, const Petsc
     const PetscInt   row   = pattern->starts[c];
 
     chunk->row             = row;
-    chunk->origin          = row;
     chunk->rows            = IDRSStreamChunkRows(row, n, i, bytes);
     chunk->entry           = (size_t)i[row];
     chunk->entries         = (size_t)i[row + chunk->rows] - chunk->entry;
     pattern->starts[c + 1] = row + chunk->rows;
   }
-  /* then rows, columns and frontiers are counted in the order of the chunks */
-  pattern->ordered = (PetscBool)(ordered && n == columns);
-  if (pattern->ordered) PetscCall(IDRSStreamOrderChunks(pattern, &entries));
-  IDRSStreamFindFrontiers(pattern, &entries);
+  IDRSStreamFindFrontiers(pattern, i, j);
   PetscCall(IDRSStreamCodesCreate(&codes));
-  for (PetscInt c = 0; c < pattern->nchunks; c++) IDRSStreamChunkMeasure(pattern, &pattern->chunks[c], &codes, &entries);
+  for (PetscInt c = 0; c < pattern->nchunks; c++) IDRSStreamChunkMeasure(pattern, &pattern->chunks[c], &codes, i, j);
   PetscCall(PetscMalloc1(pattern->packedbytes, &pattern->packed));
-  for (PetscInt c = 0; c < pattern->nchunks; c++) IDRSStreamChunkPack(pattern, &pattern->chunks[c], &codes, &entries);
-  PetscCall(PetscFree2(entries.starts, entries.shifts));
+  for (PetscInt c = 0; c < pattern->nchunks; c++) IDRSStreamChunkPack(pattern, &pattern->chunks[c], &codes, i, j);
   PetscCall(IDRSStreamCodesDestroy(&codes));
   *newpattern = pattern;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -133,7 +133,6 @@ static void IDRSStreamMeasure(IDRSStreamPattern pattern, PetscInt levels, PetscI
   layout->slotbytes     = (size_t)schedule.slots * pattern->slotbytes;
   layout->ringbytes     = (size_t)(levels - 1) * IDRSStreamAlign((size_t)schedule.rows * sizeof(PetscScalar));
   layout->residentbytes = 0;
-  layout->orderbytes    = pattern->ordered ? 2 * IDRSStreamAlign((size_t)pattern->n * sizeof(PetscScalar)) : 0;
   for (PetscInt c = 0; c < pattern->nchunks; c++) {
     if (IDRSStreamResident(pattern, residents, c)) layout->residentbytes += IDRSStreamChunkBytes(&pattern->chunks[c]);
   }

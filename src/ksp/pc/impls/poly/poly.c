@@ -16,15 +16,13 @@
    Near an outlying eigenvalue lambda this product has the value 1 / lambda, and rounding errors in its factors change it little.
    The product of the factors of pi nearly vanishes there and would need repeated roots; this form does not.
 */
-#include "poly.h"
 #include "polyimpl.h"
 #include <petscidrs/private/idrsdiagonal.h>
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsjoint.h>
 
-const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
-const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
-const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", "PCPolyScaling", "PC_POLY_SCALING_", NULL};
+static const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
+static const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", "PCPolyScaling", "PC_POLY_SCALING_", NULL};
 
 /*
    The residual of p may exceed the prediction of the Krylov space by this factor, and may be this floor; otherwise the degree is
@@ -37,15 +35,14 @@ const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", 
 #define PCPOLY_COLUMN 65536
 
 static const char *const PCPolyRemarks[] = {
-  [PCPOLY_AS_ASKED]     = "as asked",
-  [PCPOLY_INDEFINITE]   = "Ritz values lie on both sides of the imaginary axis: the polynomial may not help",
-  [PCPOLY_SPACE_ENDS]   = "the Krylov space of the start vector has no larger dimension",
-  [PCPOLY_HALF_PLANE]   = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
-  [PCPOLY_INACCURATE]   = "with a larger degree rounding errors are too large",
-  [PCPOLY_JACOBI]       = "no polynomial reduces the start vector: the scaling alone",
-  [PCPOLY_NOT_FINITE]   = "A, or A scaled, has entries that are infinite or NaN",
-  [PCPOLY_SINGULAR]     = "no polynomial of A reduces the start vector",
-  [PCPOLY_NOT_POSITIVE] = "the real parts of the Ritz values are not positive, as Chebyshev polynomials need",
+  [PCPOLY_AS_ASKED]   = "as asked",
+  [PCPOLY_INDEFINITE] = "Ritz values lie on both sides of the imaginary axis: the polynomial may not help",
+  [PCPOLY_SPACE_ENDS] = "the Krylov space of the start vector has no larger dimension",
+  [PCPOLY_HALF_PLANE] = "with a larger degree the preconditioned operator has Ritz values outside the right half plane",
+  [PCPOLY_INACCURATE] = "with a larger degree rounding errors are too large",
+  [PCPOLY_JACOBI]     = "no polynomial reduces the start vector: the scaling alone",
+  [PCPOLY_NOT_FINITE] = "A, or A scaled, has entries that are infinite or NaN",
+  [PCPOLY_SINGULAR]   = "no polynomial of A reduces the start vector",
 };
 
 /*
@@ -86,8 +83,9 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
     last.d = next < p->nfactors ? NULL : d;
     if (IDRSRootGroup(nu) == 2) {
       /* t = (2 Re(nu) w - D^{-1}A w) / |nu| */
-      PetscCall(PCPolyMultiplyAddPacked_Private(
-        op, transpose, &(PCPolyProduct){.alpha = p0 * (2.0 * nu.re / modulus), .u = w, .beta = -p0 / modulus, .z = w, .y = other}));
+      PetscCall(PCPolyMultiplyAdd_Private(
+        op, op->copy, transpose,
+        &(PCPolyProduct){.alpha = p0 * (2.0 * nu.re / modulus), .u = w, .beta = -p0 / modulus, .z = w, .y = other}));
       /* w = w - D^{-1}A t / |nu| */
       last.beta = -1.0 / modulus;
       last.z    = other;
@@ -100,7 +98,7 @@ static PetscErrorCode PCPolyEvaluate_Private(const PCPolyOperator *op, const PCP
       other     = w;
       w         = last.y;
     }
-    PetscCall(PCPolyMultiplyAddPacked_Private(op, transpose, &last));
+    PetscCall(PCPolyMultiplyAdd_Private(op, op->copy, transpose, &last));
     p0 = 1.0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -115,7 +113,7 @@ static PetscErrorCode PCPolyMeasure_Private(const PCPolyOperator *op, const PCPo
   PetscFunctionBegin;
   /* y = p(D^{-1}A) v, r = v - D^{-1}A y */
   PetscCall(PCPolyEvaluate_Private(op, p, PETSC_FALSE, PETSC_FALSE, v, NULL, y));
-  PetscCall(PCPolyMultiplyAdd_Private(op, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = v, .beta = -1.0, .z = y, .y = r}));
+  PetscCall(PCPolyMultiplyAdd_Private(op, NULL, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = v, .beta = -1.0, .z = y, .y = r}));
   PetscCall(IDRSVecGram(2, (Vec[]){v, r}, W));
   *residual = PetscSqrtReal(PetscRealPart(W[3]) / PetscRealPart(W[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -154,27 +152,6 @@ static PetscErrorCode PCPolyFromGMRES_Private(const PCPolySpace *space, PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The Chebyshev polynomial of degree d for the interval of the real parts of the Ritz values */
-static PetscErrorCode PCPolyFromChebyshev_Private(const PCPolySpace *space, PetscInt d, PCPolynomial *p)
-{
-  PetscReal low = PETSC_MAX_REAL, high = 0.0, largest = 0.0;
-  IDRSRoot  roots[PCPOLY_MAX_DEGREE];
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < space->nritz; i++) {
-    low     = PetscMin(low, space->ritz[i].re);
-    high    = PetscMax(high, space->ritz[i].re);
-    largest = PetscMax(largest, IDRSRootModulus(space->ritz[i]));
-  }
-  if (space->nritz && low > PETSC_SQRT_MACHINE_EPSILON * largest) { /* else a real part may be a rounding error */
-    /* (high + low) / 2 + (high - low) / 2 cos((i + 1/2) pi / d) */
-    for (PetscInt i = 0; i < d; i++)
-      roots[i] = (IDRSRoot){0.5 * (high + low) + 0.5 * (high - low) * PetscCosReal((i + 0.5) * PETSC_PI / d), 0.0};
-    PetscCall(PCPolyFromRoots_Private(d, roots, p));
-  } else p->remark = PCPOLY_NOT_POSITIVE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Takes the polynomial of the first process on all processes, since their rounding errors may differ, and its measured residual
 */
@@ -190,19 +167,15 @@ static PetscErrorCode PCPolyAgree_Private(PC pc)
 }
 
 /*
-   Dimension of the Krylov space that the type of the polynomial needs; 0 for none. Twice the degree shows Ritz values where GMRES
-   has not made pi small; four times the degree led to the same polynomials and took 1.3 to 3 times as long. Chebyshev polynomials
-   need the ends of the spectrum
+   Dimension of the Krylov space; 0 for none, with roots of the user. Twice the degree shows Ritz values where GMRES has not made pi
+   small; four times the degree led to the same polynomials and took 1.3 to 3 times as long
 */
 static PetscInt PCPolyDimension(const PC_Poly *poly)
 {
-  const PetscInt times = poly->type == PC_POLY_ROOTS_CHEBYSHEV ? 4 : 2;
-
-  if (poly->type == PC_POLY_ROOTS_USER || poly->type == PC_POLY_ROOTS_NEUMANN) return 0;
-  return PetscMax(poly->degree, PetscMin(40, times * PetscMax(4, poly->degree)));
+  return poly->nuser ? 0 : PetscMax(poly->degree, PetscMin(40, 2 * PetscMax(4, poly->degree)));
 }
 
-/* Computes the polynomial of the type that is set, for the start vector */
+/* Computes the polynomial of the roots of the user, or of GMRES for the start vector */
 static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
 {
   PC_Poly      *poly  = (PC_Poly *)pc->data;
@@ -211,16 +184,10 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
 
   PetscFunctionBegin;
   *p = (PCPolynomial){.residual = -1.0};
-  if (poly->type == PC_POLY_ROOTS_USER) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
-  else if (poly->type == PC_POLY_ROOTS_NEUMANN) {
-    IDRSRoot ones[PCPOLY_MAX_DEGREE]; /* pi(z) = (1 - z)^d */
-
-    for (PetscInt i = 0; i < poly->degree; i++) ones[i] = (IDRSRoot){1.0, 0.0};
-    PetscCall(PCPolyFromRoots_Private(poly->degree, ones, p));
-  } else {
+  if (poly->nuser) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
+  else {
     PetscCall(PCPolySpaceCreate_Private(&poly->op, PCPolyDimension(poly), poly->vecs.K, &space));
     if (!space.m) p->remark = PCPOLY_NOT_FINITE;
-    else if (poly->type == PC_POLY_ROOTS_CHEBYSHEV) PetscCall(PCPolyFromChebyshev_Private(&space, poly->degree, p));
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
     p->dimension = space.m;
     p->range     = space.range;
@@ -228,8 +195,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
   }
   PetscCall(PCPolyAgree_Private(pc));
   /* if ||pi(D^{-1}A) v|| is larger than H predicts, a wider precision, and then half the degree */
-  while (space.m && poly->type == PC_POLY_ROOTS_GMRES && p->degree &&
-         !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
+  while (space.m && p->degree && !(poly->seen <= PCPOLY_GUARD_FACTOR * PetscMax(p->residual, PCPOLY_GUARD_FLOOR))) {
     const PCPolyPrecision precision = poly->op.copy ? poly->op.copy->precision : PC_POLY_PRECISION_DOUBLE;
     const PetscBool       narrow    = (PetscBool)(precision < PC_POLY_PRECISION_DOUBLE);
 
@@ -247,7 +213,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
   if (p->degree && PetscIsInfOrNanReal(poly->seen)) {
     p->degree = 0;
     p->remark = PCPOLY_NOT_FINITE;
-  } else if (p->degree && poly->type != PC_POLY_ROOTS_USER && !(poly->seen < 1.0)) {
+  } else if (p->degree && !poly->nuser && !(poly->seen < 1.0)) {
     /* p = 1 */
     PetscCall(PCPolyFromRoots_Private(1, &(IDRSRoot){1.0, 0.0}, p));
     p->remark = PCPOLY_JACOBI;
@@ -264,51 +230,35 @@ static PetscErrorCode PCPolyVecsDestroy_Private(PCPolyVecs *vecs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the vectors of the set-up with the hashed start vector, unless they have been kept */
-static PetscErrorCode PCPolyVecsCreate_Private(PC_Poly *poly)
+/* Sets up the copy of the operator and the polynomial; with -pc_poly_reuse an existing polynomial is kept */
+static PetscErrorCode PCPolySetUpRest_Private(PC pc)
 {
-  const PetscInt count = PetscMax(PCPolyDimension(poly) + 1, 3);
-  PCPolyVecs    *vecs  = &poly->vecs;
-
-  PetscFunctionBegin;
-  if (vecs->count == count && vecs->seed == poly->seed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyVecsDestroy_Private(vecs));
-  PetscCall(IDRSVecsCreate(poly->op.w, count, &vecs->K, &vecs->memory));
-  vecs->count = count;
-  vecs->seed  = -1; /* until the start vector is there */
-  PetscCall(IDRSVecSetHashed(vecs->K[0], (uint64_t)poly->seed, PCPOLY_COLUMN));
-  vecs->seed = poly->seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes the polynomial of the present matrix from the hashed start vector */
-static PetscErrorCode PCPolySetUpRoots_Private(PC pc)
-{
-  PC_Poly             *poly = (PC_Poly *)pc->data;
+  PC_Poly             *poly  = (PC_Poly *)pc->data;
+  PCPolyVecs          *vecs  = &poly->vecs;
+  const PetscInt       count = PetscMax(PCPolyDimension(poly) + 1, 3);
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
-  PetscCall(PCPolyVecsCreate_Private(poly));
+  PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
+  if (poly->reuse && poly->p.degree) PetscFunctionReturn(PETSC_SUCCESS);
+  /* vectors with the hashed start vector, unless they have been kept */
+  if (vecs->count != count || vecs->seed != poly->seed) {
+    PetscCall(PCPolyVecsDestroy_Private(vecs));
+    PetscCall(IDRSVecsCreate(poly->op.w, count, &vecs->K, &vecs->memory));
+    vecs->count = count;
+    vecs->seed  = -1; /* until the start vector is there */
+    PetscCall(IDRSVecSetHashed(vecs->K[0], (uint64_t)poly->seed, PCPOLY_COLUMN));
+    vecs->seed = poly->seed;
+  }
   PetscCall(PCPolySetUpPolynomial_Private(pc));
   PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
-  if (!powers || !powers->scales) PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
+  if (!powers || !powers->scales) PetscCall(PCPolyVecsDestroy_Private(vecs));
   if (poly->p.remark != PCPOLY_AS_ASKED)
     PetscCall(PetscInfo(pc, "Degree %" PetscInt_FMT ": %s\n", poly->p.degree, PCPolyRemarks[poly->p.remark]));
   if (!poly->p.degree && poly->op.matching && poly->op.matching->rank < poly->op.matching->N)
     PetscCall(PetscInfo(pc, "The diagonal blocks are structurally singular: rank %" PetscInt_FMT " of %" PetscInt_FMT "\n",
                         poly->op.matching->rank, poly->op.matching->N));
   PetscCall(PCSetFailedReason(pc, poly->p.degree ? PC_NOERROR : PC_FACTOR_OTHER));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets up the copy of the operator and the polynomial; with -pc_poly_reuse an existing polynomial is kept */
-static PetscErrorCode PCPolySetUpRest_Private(PC pc)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(PCPolySetUpCopy_Private(pc, poly->precision));
-  if (!poly->reuse || !poly->p.degree) PetscCall(PCPolySetUpRoots_Private(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -348,33 +298,6 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets has to PETSC_TRUE if x has the type and the memory of the work vectors */
-static PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  IDRSPlace here, work;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)poly->op.w)->type_name, has));
-  PetscCall(IDRSVecWhere(x, &here));
-  PetscCall(IDRSVecWhere(poly->op.w, &work));
-  if (here != work) *has = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets here to x, or to the vector that replaces x if x has another type or memory than the work vectors */
-static PetscErrorCode PCPolyGetHere_Private(PC pc, Vec x, Vec *here)
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool has;
-
-  PetscFunctionBegin;
-  PetscCall(PCPolyHasVec_Private(pc, x, &has));
-  if (!has && !poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
-  *here = has ? x : poly->staged;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies x to y. If one of them is a VECNEST, PETSc has no VecCopy(), and the copy is in the memory of the host */
 static PetscErrorCode PCPolyCopyVec_Private(Vec x, Vec y)
 {
@@ -399,40 +322,31 @@ static PetscErrorCode PCPolyCopyVec_Private(Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = B^{-1}x, or B^{-T}x, for vectors in the memory of the work vectors; x may be y */
-static PetscErrorCode PCPolyApplyHere_Private(PC pc, PetscBool transpose, Vec x, Vec y)
-{
-  PC_Poly *poly  = (PC_Poly *)pc->data;
-  Vec      right = NULL;
-
-  PetscFunctionBegin;
-  /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
-  if (!transpose && poly->op.input) right = poly->op.matching->right;
-  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, x, right, y));
-  if (transpose && poly->op.input)
-    PetscCall(IDRSMatchingScale(poly->op.matching, poly->op.matching->column, poly->op.matching->left, y, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same for vectors in any memory: the matrix may be on the GPU, and the vectors on the host */
+/* y = B^{-1}x, or B^{-T}x; x may be y. The matrix may be on the GPU, and the vectors on the host, or of another type */
 static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
-  Vec      herex, herey;
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  Vec       from = x, to = y, right = NULL;
+  PetscBool has[2];
 
   PetscFunctionBegin;
   if (!poly->p.degree) { /* the set-up has failed, on all processes */
     IDRSVecFlag(y, PC_FACTOR_OTHER);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PCPolyGetHere_Private(pc, x, &herex));
-  PetscCall(PCPolyGetHere_Private(pc, y, &herey));
-  if (herex == x && herey == y) PetscCall(PCPolyApplyHere_Private(pc, transpose, x, y));
-  else {
+  PetscCall(PCPolyHasVec_Private(pc, x, &has[0]));
+  PetscCall(PCPolyHasVec_Private(pc, y, &has[1]));
+  if (!has[0] || !has[1]) {
+    if (!poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
     PetscCall(PCPolyCopyVec_Private(x, poly->staged));
-    PetscCall(PCPolyApplyHere_Private(pc, transpose, poly->staged, poly->staged));
-    PetscCall(PCPolyCopyVec_Private(poly->staged, y));
+    from = to = poly->staged;
   }
+  /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
+  if (!transpose && poly->op.input) right = poly->op.matching->right;
+  PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, from, right, to));
+  if (transpose && poly->op.input)
+    PetscCall(IDRSMatchingScale(poly->op.matching, poly->op.matching->column, poly->op.matching->left, to, to));
+  if (to != y) PetscCall(PCPolyCopyVec_Private(to, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -450,160 +364,23 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   x += B^{-1}(b - A x) with a work vector w; rounded: the residual may have the rounding of the copy. All processes decide alike
-   about the copy, because its products communicate; each copies vectors of another type to its own
-*/
-static PetscErrorCode PCPolyCorrect_Private(PC pc, Vec b, Vec x, PetscBool rounded, Vec w)
-{
-  PC_Poly         *poly = (PC_Poly *)pc->data;
-  PCPolyOperator  *op   = &poly->op;
-  PetscObjectState state;
-  Vec              hereb, herex, c;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectStateGet((PetscObject)pc->mat, &state));
-  /* the copy is of A itself, unless the preconditioner is of another matrix, or was kept for new values */
-  if (rounded && op->copy && pc->mat == op->A && state == op->state) {
-    PetscCall(PCPolyGetHere_Private(pc, b, &hereb));
-    PetscCall(PCPolyGetHere_Private(pc, x, &herex));
-    PetscCall(PCPolyGetHere_Private(pc, w, &c));
-    if (hereb != b) PetscCall(PCPolyCopyVec_Private(b, hereb));
-    if (herex != x) {
-      herex = op->w; /* c may be the replacement */
-      PetscCall(PCPolyCopyVec_Private(x, herex));
-    }
-    /* c = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
-    PetscCall(PCPolyScale_Private(op, PETSC_FALSE, hereb, c));
-    PetscCall(
-      PCPolyMultiplyAddPacked_Private(op, PETSC_FALSE, &(PCPolyProduct){.alpha = 1.0, .u = c, .beta = -1.0, .z = herex, .y = c}));
-    PetscCall(PCPolyEvaluate_Private(op, &poly->p, PETSC_FALSE, PETSC_FALSE, c, NULL, c));
-    if (c != w) PetscCall(PCPolyCopyVec_Private(c, w));
-  } else {
-    /* w = B^{-1}(b - A x) */
-    PetscCall(MatMult(pc->mat, x, w));
-    PetscCall(VecAYPX(w, -1.0, b));
-    PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, w, w));
-  }
-  PetscCall(VecAXPY(x, 1.0, w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   The steps of a smoother of PCMG. In one step the rounding of the copy changes x by little, as x is only a correction. If PCMG is
-   applied to the whole solution, it sets rtol to 0; then, and in several steps, the rounding would limit the accuracy
-*/
-static PetscErrorCode PCApplyRichardson_Poly(PC pc, Vec b, Vec x, Vec w, PetscReal rtol, PetscReal abstol, PetscReal dtol,
-                                             PetscInt its, PetscBool zeroguess, PetscInt *outits,
-                                             PCRichardsonConvergedReason *reason)
-{
-  const PetscBool rounded = (PetscBool)(its == 1 && rtol > 0.0);
-
-  PetscFunctionBegin;
-  (void)abstol; /* PCPreSolve_Poly() has made sure that nothing is tested */
-  (void)dtol;
-  for (PetscInt i = 0; i < its; i++) {
-    if (i == 0 && zeroguess) PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, b, x));
-    else PetscCall(PCPolyCorrect_Private(pc, b, x, rounded, w));
-  }
-  *outits = its;
-  *reason = PCRICHARDSON_CONVERGED_ITS;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Lets a smoother of PCMG use the function above, if it tests nothing and the function does what KSPRICHARDSON would do: with two
-   work vectors it does not choose the scale of its steps, and without a null space there is nothing to remove
-*/
-static PetscErrorCode PCPreSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
-{
-  KSPNormType  type;
-  MatNullSpace nullspace;
-  PetscInt     level;
-  PetscBool    smooths;
-
-  PetscFunctionBegin;
-  (void)b;
-  (void)x;
-  PetscCall(KSPGetNormType(ksp, &type));
-  PetscCall(MatGetNullSpace(pc->mat, &nullspace));
-  PetscCall(PetscObjectComposedDataGetInt((PetscObject)ksp, PetscMGLevelId, level, smooths));
-  (void)level;
-  pc->ops->applyrichardson = smooths && type == KSP_NORM_NONE && !nullspace && ksp->nwork == 2 ? PCApplyRichardson_Poly : NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Other solvers that share the preconditioner may test convergence. Without norms they have not read a failure of the set-up */
+/* Solvers without norms have not read a failure of the set-up */
 static PetscErrorCode PCPostSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
 {
   PetscFunctionBegin;
   (void)b;
   (void)x;
-  pc->ops->applyrichardson = NULL;
   if (!((PC_Poly *)pc->data)->p.degree && ksp->reason) ksp->reason = KSP_DIVERGED_PC_FAILED;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets runs to PETSC_TRUE if the products of A and the polynomial need one pass over a streamed matrix, with vectors like x */
-static PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool has;
-
-  PetscFunctionBegin;
-  *runs = PETSC_FALSE;
-  if (!poly->p.degree || poly->op.matching || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCPolyIsStreamed_Private(&poly->op, x, runs)); /* not if x is bound to the CPU on some process */
-  PetscCall(PCPolyHasVec_Private(pc, x, &has));
-  if (!has) *runs = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* u = c B^{-1}v, or u + c B^{-1}v if "adds", and g = A u */
-static PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
-{
-  PC_Poly *poly = (PC_Poly *)pc->data;
-
-  PetscFunctionBegin;
-  /* w = D^{-1}v, u = c p(D^{-1}A) w (+ u), g = A u */
-  PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, v, poly->op.w));
-  PetscCall(PCPolyStreamRight_Private(&poly->op, &poly->p, c, poly->op.w, adds, u, g));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Computes y = A B^{-1}x with work = B^{-1}x, or y = B^{-1}A x: in one pass if possible, otherwise like PCApplyBAorAB() for other
-   types
-*/
-static PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
-{
-  PC_Poly  *poly     = (PC_Poly *)pc->data;
-  const Vec vecs[]   = {x, y, work};
-  PetscBool joint[3] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE};
-
-  PetscFunctionBegin;
-  PetscCheck(side != PC_SYMMETRIC, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
-             "PCPOLY preconditions from the left or the right, not from both sides");
-  for (PetscInt i = 0; i < (side == PC_RIGHT ? 3 : 2); i++) PetscCall(PCPolyJointRuns_Private(pc, vecs[i], &joint[i]));
-  if (joint[0] && joint[1] && joint[2]) {
-    if (side == PC_RIGHT) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
-    else PetscCall(PCPolyStreamLeft_Private(&poly->op, &poly->p, x, y));
-  } else if (side == PC_RIGHT) {
-    PetscCall(PCApply(pc, x, work));
-    PetscCall(MatMult(pc->mat, work, y));
-  } else {
-    PetscCall(MatMult(pc->mat, x, work));
-    PetscCall(PCApply(pc, work, y));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCSetUp_Poly(PC pc)
 {
-  PC_Poly        *poly = (PC_Poly *)pc->data;
-  const PetscBool had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
-  const PetscBool chose = (PetscBool)(poly->weak || had); /* the last set-up compared both scalings */
-  PetscBool       streamed, kept, match;
+  PC_Poly             *poly = (PC_Poly *)pc->data;
+  const PetscBool      had = (PetscBool) !!poly->op.matching, asked = (PetscBool)(poly->scaling == PC_POLY_SCALING_MATCHING);
+  const PetscBool      chose = (PetscBool)(poly->weak || had); /* the last set-up compared both scalings */
+  PetscBool            suits = PETSC_FALSE, kept, match;
+  const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
   PetscCall(IDRSMatchingSupports(pc->pmat, &poly->nomatching));
@@ -612,17 +389,19 @@ static PetscErrorCode PCSetUp_Poly(PC pc)
     "-%spc_poly_scaling matching does not support a matrix of type %s: %s; use -%spc_poly_scaling auto or a matrix of type aij",
     IDRSPrefix(pc), ((PetscObject)pc->pmat)->type_name, poly->nomatching, IDRSPrefix(pc));
   if (had && poly->nomatching) poly->p.degree = 0; /* the roots belong to the permuted and scaled matrix */
-  PetscCall(PCPolyUpdateMatching_Private(pc));
+  /* the matching of the last set-up is kept if the pattern has not changed and it suits the new values */
+  if (had && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->op.matching, pc->pmat, &suits));
+  if (suits) PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_REUSE_MATRIX, &poly->matched));
+  else PetscCall(PCPolyDestroyMatching_Private(pc));
   /* The choice of the last set-up holds for new values, unless its matching does not suit them, and with -pc_poly_reuse always */
   kept = (PetscBool)(poly->p.degree && (poly->reuse || (pc->flag == SAME_NONZERO_PATTERN && chose && (!had || poly->op.matching))));
   match = (PetscBool)(asked || (kept && had));
   PetscCall(PCPolySetUpOperator_Private(pc, match));
-  if (poly->weak && !kept && !poly->nomatching && poly->type != PC_POLY_ROOTS_USER) PetscCall(PCPolySetUpBetter_Private(pc));
+  if (poly->weak && !kept && !poly->nomatching && !poly->nuser) PetscCall(PCPolySetUpBetter_Private(pc));
   else PetscCall(PCPolySetUpRest_Private(pc));
-  PetscCall(PetscObjectStateGet((PetscObject)poly->op.A, &poly->op.state));
   /* A streamed matrix is multiplied in the pass of its polynomial, unless the polynomial is one of a permuted matrix */
-  PetscCall(PCPolyIsStreamed_Private(&poly->op, poly->op.w, &streamed));
-  pc->ops->applyBA = streamed && !poly->op.matching ? PCApplyBA_Poly : NULL;
+  PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, poly->op.w, &powers));
+  pc->ops->applyBA = powers == &IDRSPowers_Stream && !poly->op.matching ? PCApplyBA_Poly : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -686,8 +465,8 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT "%s\n",
-                                   poly->type == PC_POLY_ROOTS_USER ? poly->nuser : poly->degree, PCPolyRootsTypes[poly->type],
-                                   poly->seed, poly->reuse ? ", kept when the matrix changes" : ""));
+                                   poly->nuser ? poly->nuser : poly->degree, poly->nuser ? "user" : "gmres", poly->seed,
+                                   poly->reuse ? ", kept when the matrix changes" : ""));
   if (p->degree) {
     PetscReal low = PETSC_MAX_REAL, high = 0.0;
 
@@ -717,19 +496,35 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
 
 static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsObject)
 {
-  PC_Poly *poly = (PC_Poly *)pc->data;
+  PC_Poly  *poly      = (PC_Poly *)pc->data;
+  PetscInt  seed      = poly->seed;
+  PetscEnum precision = (PetscEnum)poly->precision, scaling = (PetscEnum)poly->scaling;
+  char      roots[32] = "gmres";
+  PetscBool gmres, user;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PC poly options");
   IDRSOption(Int, pc, "-pc_poly_degree", "Products of an application, and of the operator after it", PCPolySetDegree, poly->degree);
-  IDRSOptionEnum(pc, "-pc_poly_roots", "Source of the roots", PCPolySetRootsType_Private, PCPolyRootsTypes, poly->type);
-  IDRSOption(Int, pc, "-pc_poly_seed", "Seed of the random start vector", PCPolySetSeed_Private, poly->seed);
-  IDRSOptionEnum(pc, "-pc_poly_precision", "Precision of the values of the copy", PCPolySetPrecision_Private, PCPolyPrecisions,
-                 poly->precision);
-  IDRSOptionEnum(pc, "-pc_poly_scaling", "Scaling and permutation of the matrix", PCPolySetScaling_Private, PCPolyScalings,
-                 poly->scaling);
-  IDRSOption(Bool, pc, "-pc_poly_reuse", "Keep the polynomial when the matrix changes", PCPolySetReuse_Private, poly->reuse);
+  PetscCall(PetscOptionsInt("-pc_poly_seed", "Seed of the random start vector", "None", seed, &seed, NULL));
+  PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "None", PCPolyPrecisions, precision,
+                             &precision, NULL));
+  PetscCall(
+    PetscOptionsEnum("-pc_poly_scaling", "Scaling and permutation of the matrix", "None", PCPolyScalings, scaling, &scaling, NULL));
+  PetscCall(
+    PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "None", poly->reuse, &poly->reuse, NULL));
   PetscOptionsHeadEnd();
+  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
+             "-%spc_poly_seed %" PetscInt_FMT ": the seed must not be negative", IDRSPrefix(pc), seed);
+  PetscCall(PetscOptionsGetString(((PetscObject)pc)->options, IDRSPrefix(pc), "-pc_poly_roots", roots, sizeof(roots), NULL));
+  PetscCall(PetscStrcmp(roots, "gmres", &gmres));
+  PetscCall(PetscStrcmp(roots, "user", &user));
+  PetscCheck(gmres || (user && poly->nuser), PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+             "-%spc_poly_roots %s: the roots are those of gmres, or those of PCPolySetRoots()", IDRSPrefix(pc), roots);
+  if (seed != poly->seed || (PCPolyPrecision)precision != poly->precision || (PCPolyScaling)scaling != poly->scaling)
+    PCPolyChanged_Private(pc);
+  poly->seed      = seed;
+  poly->precision = (PCPolyPrecision)precision;
+  poly->scaling   = (PCPolyScaling)scaling;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -771,7 +566,6 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 
   Options Database Keys:
 + -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
-. -pc_poly_roots (gmres|chebyshev|neumann|user) - source of the roots (default gmres)
 . -pc_poly_seed seed                          - seed of the random start vector (default 0)
 . -pc_poly_precision (half|single|double)     - precision of the values of a copy on a GPU (default half)
 . -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto)
@@ -829,10 +623,6 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   `MatMult()` or `MatMultTranspose()`. So `PCApplyTranspose()` is the transpose of `PCApply()` up to the rounding of the values; for
   methods that use both, such as `KSPBICG`, use `-pc_poly_precision double`.
 
-  As a smoother of `PCMG`, with one iteration of `KSPRICHARDSON`, it multiplies by the copy also for the residual b - Ax. The
-  rounding of the copy changes the correction by less than a percent. `MatMult()` is used in several iterations, and if the relative
-  tolerance is 0, as `PCMG` sets it if it is not a preconditioner but the method.
-
   With a matrix of type `MATAIJSTREAM` that has no copy, the products of an application and the next product with the operator need
   one pass over the matrix, in `KSPIDRS` and in all solvers that call `PCApplyBAorAB()`.
 
@@ -862,7 +652,6 @@ PetscErrorCode PCCreate_Poly(PC pc)
   poly->degree = 8;
 
   pc->ops->setup          = PCSetUp_Poly;
-  pc->ops->presolve       = PCPreSolve_Poly;
   pc->ops->postsolve      = PCPostSolve_Poly;
   pc->ops->apply          = PCApply_Poly;
   pc->ops->applytranspose = PCApplyTranspose_Poly;

@@ -7,6 +7,13 @@
 #include <petscmat.h>
 #include <petscidrs.h>
 
+/* The precision of the values of the copy; double stands for PetscScalar */
+typedef enum {
+  PC_POLY_PRECISION_HALF,
+  PC_POLY_PRECISION_SINGLE,
+  PC_POLY_PRECISION_DOUBLE
+} PCPolyPrecision;
+
 typedef struct _n_PCPolyCopy *PCPolyCopy;
 
 /* The product of a factor: y = d (alpha u + beta D^{-1}A z), entry by entry; d is NULL for ones; y may be u, and must not be z */
@@ -14,13 +21,6 @@ typedef struct {
   PetscScalar alpha, beta;
   Vec         u, z, d, y;
 } PCPolyProduct;
-
-/* The same with the arrays of the vectors */
-typedef struct {
-  PetscScalar        alpha, beta;
-  const PetscScalar *u, *z, *d;
-  PetscScalar       *y;
-} PCPolyArrays;
 
 typedef struct {
   PetscErrorCode (*create)(PCPolyCopy, Mat, Vec, PetscBool, const char *[], PetscBool *);
@@ -32,15 +32,11 @@ typedef struct {
 
 struct _n_PCPolyCopy {
   const PCPolyCopyOps *ops;
-  PCPolyPrecision      precision; /* of the values; double stands for PetscScalar */
+  PCPolyPrecision      precision; /* of the values */
   PetscLogDouble       bytes;     /* on this process */
   PetscLogDouble       longbytes; /* of them, in long rows, whose values are in double precision */
   void                *data;      /* data of the back end */
 };
-
-PETSC_INTERN const char    *PCPolyCopyTooLarge_Private(PetscLogDouble, PetscLogDouble);
-PETSC_INTERN PetscErrorCode PCPolyGetArrays_Private(const PCPolyProduct *, PCPolyArrays *);
-PETSC_INTERN PetscErrorCode PCPolyRestoreArrays_Private(const PCPolyProduct *, PCPolyArrays *);
 
 /* If CUDA is compiled in */
 PETSC_INTERN const PCPolyCopyOps PCPolyCopies_CUDA;

@@ -22,9 +22,22 @@
 #include "../../../../mat/cuda/ring.cuh"
 #include "../../../../mat/cuda/runs.h"
 #include "../../../../mat/cuda/slicedcopy.cuh"
+#include "../../../../mat/cuda/compressedrows.h"
+#include "../../../../sys/device/largest.cuh"
+#include "../../../../sys/kernels/launch.cuh"
+#include "../../../../sys/kernels/rowsum.cuh"
 #include "polycopy.h"
-#include "polyouter.cuh"
-#include "polyscale.cuh"
+
+/* Largest number of places of a copy per entry of the matrix, and an additional number for every matrix */
+#define PCPOLY_PADDING      1.5
+#define PCPOLY_SPARE_PLACES 1024
+
+/* The arrays of a product */
+typedef struct {
+  PetscScalar        alpha, beta;
+  const PetscScalar *u, *z, *d;
+  PetscScalar       *y;
+} PCPolyArrays;
 
 typedef struct {
   IDRSSlicedCopy  sliced;
@@ -39,15 +52,21 @@ typedef struct {
 template <typename L>
 static PetscErrorCode PCPolyDispatch(PCPolyPrecision precision, bool columns, L &&launch)
 {
-  return PCPolyDispatchValue(precision, [&](auto value) {
+  auto dispatch = [&](auto value) {
     typedef decltype(value) Value;
 
     return columns ? launch(IDRSForm<Value, 2, true>()) : launch(IDRSForm<Value, 2, false>());
-  });
+  };
+
+  PetscFunctionBegin;
+  if (precision == PC_POLY_PRECISION_HALF) PetscCall(dispatch(IDRSNarrow<__half>()));
+  else if (precision == PC_POLY_PRECISION_SINGLE) PetscCall(dispatch(IDRSNarrow<float>()));
+  else PetscCall(dispatch(PetscScalar()));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Computes largest = max |entry| over the copied entries, as the bits of a double; NaN is larger than all numbers. A thread
+   Computes largest = max(|re|, |im|) over the copied entries, as the bits of a double; NaN is larger than all numbers. A thread
    processes one row at a time
 */
 static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSSource source, unsigned long long *largest)
@@ -59,10 +78,45 @@ static __global__ void __launch_bounds__(IDRS_THREADS) PCPolyLargestKernel(IDRSS
       const PetscScalar entry = IDRSSourceEntry(source, p, (uint32_t)row);
 
       if (source.unit && source.A.j[p] == row) continue;
-      mine = max(mine, PCPolySizeBits(entry));
+      mine = max(mine, (unsigned long long)__double_as_longlong(fabs((double)PetscRealPart(entry))));
+      mine = max(mine, (unsigned long long)__double_as_longlong(fabs((double)PetscImaginaryPart(entry))));
     }
   }
   IDRSKeepLargest(mine, largest);
+}
+
+/*
+   Computes the scale of the values in half or single precision: the power of two with which the largest value is at least 2^14, or
+   2^96 in single precision. finite is set to PETSC_FALSE if the value is not finite in this precision
+*/
+static PetscErrorCode PCPolyFindScale(PCPolyPrecision precision, const IDRSSource *source, int blocks, cudaStream_t stream,
+                                      PetscReal *scale, PetscBool *finite)
+{
+  const bool          half = precision == PC_POLY_PRECISION_HALF;
+  unsigned long long *memory;
+  double              largest;
+  int                 exponent;
+  PetscDeviceContext  dctx;
+
+  PetscFunctionBegin;
+  *scale = 1.0;
+  if (precision == PC_POLY_PRECISION_DOUBLE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &memory));
+  PCPolyLargestKernel<<<(unsigned int)blocks, IDRS_THREADS, 0, stream>>>(*source, memory);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCallCUDA(cudaMemcpyAsync(&largest, memory, sizeof(largest), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscDeviceFree(dctx, memory));
+  if (PetscIsInfOrNanReal((PetscReal)largest)) *finite = PETSC_FALSE;
+  else if (largest > 0.0) {
+    (void)frexp(largest, &exponent); /* largest < 2^exponent */
+    exponent = (half ? 15 : (PetscDefined(USE_REAL_SINGLE) ? 15 : 97)) - exponent;
+    exponent = PetscMax(PetscMin(exponent, 100), -100); /* the inverse of the scale must be a finite PetscReal */
+    *scale   = (PetscReal)ldexp(1.0, exponent);
+    if (largest * ldexp(1.0, exponent) > (half ? 65504.0 : 3e38)) *finite = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
@@ -128,7 +182,8 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
   else packed->columns = false;
   /* Entries in the slices, without long rows and a diagonal of ones */
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
-  if (!*why) *why = PCPolyCopyTooLarge_Private((PetscLogDouble)slots * 2 * IDRS_WARP, entries + 2 * IDRS_WARP);
+  if (!*why && (PetscLogDouble)slots * 2 * IDRS_WARP > PCPOLY_PADDING * (entries + 2 * IDRS_WARP) + PCPOLY_SPARE_PLACES)
+    *why = "its rows are too uneven in length, or too wide";
   if (!*why) PetscCall(IDRSSlicedAllocate(sliced, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCPolyDispatch(copy->precision, packed->columns,
@@ -163,15 +218,7 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   source.unit = unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
   source.scale = 1.0; /* until it is known */
-  PetscCall(PCPolyFindScale(
-    copy->precision, stream,
-    [&](unsigned long long *largest) -> PetscErrorCode {
-      PetscFunctionBegin;
-      PCPolyLargestKernel<<<(unsigned int)(8 * packed->multiprocessors), IDRS_THREADS, 0, stream>>>(source, largest);
-      PetscCallCUDA(cudaGetLastError());
-      PetscFunctionReturn(PETSC_SUCCESS);
-    },
-    &packed->scale, finite));
+  PetscCall(PCPolyFindScale(copy->precision, &source, 8 * packed->multiprocessors, stream, &packed->scale, finite));
   source.scale = packed->scale;
   if (*finite) PetscCall(PCPolyPackDiagonal(copy, block, &source, stream, why));
   if (*finite && !*why) PetscCall(IDRSOffDiagonalSetUp(A, NULL, source.inverse, &packed->off, why));
@@ -294,6 +341,31 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
   }
 }
 
+/* Adds y += d beta A_out z, one thread per row; d is NULL for ones. ghosts: an array, or messages */
+template <typename Ghosts>
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  PCPolyOuterKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, PetscScalar beta, Ghosts ghosts,
+                    const PetscScalar *d, PetscScalar *y)
+{
+  overlap.Begin();
+  for (size_t k = IDRSFirstRow<1>(); k < A.n; k += IDRSRowStride<1>())
+    y[rows[k]] += (d ? d[rows[k]] * beta : beta) * IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
+}
+
+/* Launches the kernel with a limited number of blocks */
+template <typename Ghosts>
+static PetscErrorCode PCPolyOuterLaunch(const IDRSCompressedRows *some, int multiprocessors, size_t most, cudaStream_t stream,
+                                        Ghosts ghosts, const PCPolyArrays *arrays)
+{
+  const size_t enough = ((size_t)some->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
+
+  PetscFunctionBegin;
+  (void)IDRSLaunchResident<PCPolyOuterKernel<Ghosts>>(multiprocessors, PetscMin(enough, most), 0, true, stream, some->A,
+                                                      (const PetscInt *)some->rows, arrays->beta, ghosts, arrays->d, arrays->y);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Adds the products with entries outside the diagonal block: y += d beta D^{-1}A_out z */
 static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, cudaStream_t stream, Vec z,
                                            const PCPolyArrays *arrays)
@@ -339,20 +411,30 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
 {
   const PCPolyCUDA *packed = (const PCPolyCUDA *)copy->data;
   /* it ends with the connection of the processes */
-  const bool   halo = packed->halo && IDRSHaloIsValid(packed->off->halo);
-  PCPolyArrays arrays;
+  const bool   halo = packed->halo && IDRSHaloIsValid(packed->off->halo), inplace = product->y == product->u;
+  PCPolyArrays arrays = {product->alpha, product->beta, NULL, NULL, NULL, NULL};
   cudaStream_t stream;
   IDRSBoundary boundary;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSOffDiagonalBegin(packed->off, product->z, halo, &boundary));
-  PetscCall(PCPolyGetArrays_Private(product, &arrays));
+  PetscCall(IDRSGetArrayRead_CUDA(product->z, &arrays.z));
+  if (product->d) PetscCall(IDRSGetArrayRead_CUDA(product->d, &arrays.d));
+  if (!inplace) PetscCall(IDRSGetArrayRead_CUDA(product->u, &arrays.u));
+  PetscCall(IDRSGetArray_CUDA(product->y, inplace ? VecGetArrayAndMemType : VecGetArrayWriteAndMemType, &arrays.y));
+  if (inplace) arrays.u = arrays.y;
   PetscCall(PetscLogGpuTimeBegin());
   if (packed->sliced.A.n) PetscCall(PCPolyMultiplyDiagonal(copy, boundary.sends, stream, &arrays));
   if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, product->z, &arrays));
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PCPolyRestoreArrays_Private(product, &arrays));
+  if (inplace) PetscCall(VecRestoreArrayAndMemType(product->y, &arrays.y));
+  else {
+    PetscCall(VecRestoreArrayWriteAndMemType(product->y, &arrays.y));
+    PetscCall(VecRestoreArrayReadAndMemType(product->u, &arrays.u));
+  }
+  if (product->d) PetscCall(VecRestoreArrayReadAndMemType(product->d, &arrays.d));
+  PetscCall(VecRestoreArrayReadAndMemType(product->z, &arrays.z));
   PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sliced.A.n +
                              4.0 * IDRS_WARP * (PetscLogDouble)packed->sliced.slots +
                              2.0 * (PetscLogDouble)packed->sliced.longrows.entries));

@@ -1,7 +1,7 @@
 /*
    The data of PCPOLY, and the functions that its files share. A file calls only files to its right
 
-     { poly.c, polyset.c }   polyspace.c   polypowers.c   { polyoperator.c, polyroots.c }   polycopy.c
+     { poly.c, polyset.c }   polyspace.c   polypowers.c   { polyoperator.c, polyroots.c }
      polycuda.cu
 */
 #pragma once
@@ -19,17 +19,24 @@
 
 #define PCPOLY_MAX_DEGREE 128
 
+/* The scaling and permutation of the matrix; auto: by the diagonal, or, if it is weak, the better of diagonal and matching */
+typedef enum {
+  PC_POLY_SCALING_AUTO,
+  PC_POLY_SCALING_NONE,
+  PC_POLY_SCALING_DIAGONAL,
+  PC_POLY_SCALING_MATCHING
+} PCPolyScaling;
+
 /* Remarks of the set-up about the polynomial */
 typedef enum {
   PCPOLY_AS_ASKED,
-  PCPOLY_INDEFINITE,  /* Ritz values lie on both sides of the imaginary axis: the degree is kept */
-  PCPOLY_SPACE_ENDS,  /* the Krylov space has no larger dimension: smaller degree */
-  PCPOLY_HALF_PLANE,  /* with a larger degree some of 1 - pi(Ritz value) are not in the right half plane: smaller degree */
-  PCPOLY_INACCURATE,  /* with a larger degree p(A)v loses accuracy: smaller degree */
-  PCPOLY_JACOBI,      /* no polynomial found reduces v: p = 1 */
-  PCPOLY_NOT_FINITE,  /* failure: D^{-1}A v has an Inf or NaN */
-  PCPOLY_SINGULAR,    /* failure: no polynomial reduces v */
-  PCPOLY_NOT_POSITIVE /* failure: there is no interval of positive numbers for Chebyshev polynomials */
+  PCPOLY_INDEFINITE, /* Ritz values lie on both sides of the imaginary axis: the degree is kept */
+  PCPOLY_SPACE_ENDS, /* the Krylov space has no larger dimension: smaller degree */
+  PCPOLY_HALF_PLANE, /* with a larger degree some of 1 - pi(Ritz value) are not in the right half plane: smaller degree */
+  PCPOLY_INACCURATE, /* with a larger degree p(A)v loses accuracy: smaller degree */
+  PCPOLY_JACOBI,     /* no polynomial found reduces v: p = 1 */
+  PCPOLY_NOT_FINITE, /* failure: D^{-1}A v has an Inf or NaN */
+  PCPOLY_SINGULAR    /* failure: no polynomial reduces v */
 } PCPolyRemark;
 
 /*
@@ -65,13 +72,12 @@ typedef struct {
 
 /* D^{-1}A; A is the permuted and scaled matrix A~ = P Dr A Dc if there is a matching */
 typedef struct {
-  Mat              A;
-  PetscObjectState state;    /* of A at the set-up */
-  IDRSMatching     matching; /* or NULL */
-  Vec              input;    /* with a matching, diagonal of D^{-1} P Dr P^T: an application begins with D^{-1} P Dr x; else NULL */
-  Vec              inverse;  /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
-  Vec              w, t;     /* work vectors: of the factors, of the product */
-  PCPolyCopy       copy;     /* NULL if products are by MatMult() */
+  Mat          A;
+  IDRSMatching matching; /* or NULL */
+  Vec          input;    /* with a matching, diagonal of D^{-1} P Dr P^T: an application begins with D^{-1} P Dr x; else NULL */
+  Vec          inverse;  /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
+  Vec          w, t;     /* work vectors: of the factors, of the product */
+  PCPolyCopy   copy;     /* NULL if products are by MatMult() */
 } PCPolyOperator;
 
 /* Coefficients of steps of matrix powers; one more than p has factors */
@@ -90,8 +96,7 @@ typedef struct {
 typedef struct {
   /* Settings */
   PetscInt        degree;
-  PetscInt        seed; /* of the start vector */
-  PCPolyRootsType type;
+  PetscInt        seed;      /* of the start vector */
   PetscBool       reuse;     /* keep the polynomial when A changes */
   PCPolyPrecision precision; /* of the values of the copy */
   PCPolyScaling   scaling;   /* of the matrix, as requested */
@@ -113,7 +118,10 @@ typedef struct {
   PetscReal    re[PCPOLY_MAX_DEGREE], im[PCPOLY_MAX_DEGREE]; /* the roots, for PCPolyGetRoots() */
 } PC_Poly;
 
+PETSC_INTERN PetscErrorCode PCCreate_Poly(PC);
+
 /* polyset.c */
+PETSC_INTERN void           PCPolyChanged_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyComposeSetters_Private(PC, PetscBool);
 
 /* polyspace.c */
@@ -122,26 +130,21 @@ PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
 
 /* polyoperator.c */
 PETSC_INTERN PetscErrorCode PCPolySetUpOperator_Private(PC, PetscBool);
-PETSC_INTERN PetscErrorCode PCPolyUpdateMatching_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyCreateMatching_Private(PC, PetscBool);
 PETSC_INTERN PetscErrorCode PCPolyDestroyMatching_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyScale_Private(const PCPolyOperator *, PetscBool, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PetscBool, const PCPolyProduct *);
-PETSC_INTERN PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *, PetscBool, const PCPolyProduct *);
+PETSC_INTERN PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *, PCPolyCopy, PetscBool, const PCPolyProduct *);
 
 /* polypowers.c */
 PETSC_INTERN PetscErrorCode PCPolySetUpCopy_Private(PC, PCPolyPrecision);
 PETSC_INTERN PetscErrorCode PCPolyGetPowers_Private(const PCPolyOperator *, Vec, Vec, const IDRSPowersOps **);
 PETSC_INTERN PetscErrorCode PCPolyGetPolynomial_Private(PC, Vec, const IDRSPolynomial **);
-PETSC_INTERN PetscErrorCode PCPolyIsStreamed_Private(const PCPolyOperator *, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *, const PCPolyOperator *, const PCPolynomial *,
                                                          PetscBool, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyStreamRight_Private(const PCPolyOperator *, const PCPolynomial *, PetscScalar, Vec, PetscBool,
-                                                      Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyStreamLeft_Private(const PCPolyOperator *, const PCPolynomial *, Vec, Vec);
-PETSC_INTERN PetscErrorCode PCPolyPowersBasis_Private(const PCPolyOperator *, PetscInt, const PetscScalar[], Vec[]);
-
-/* polycopy.c */
+PETSC_INTERN PetscErrorCode PCPolyHasVec_Private(PC, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode PCPolyJointRuns_Private(PC, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode PCPolyJointApply_Private(PC, PetscScalar, Vec, PetscBool, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
                                                      const char *[]);
 PETSC_INTERN PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *);

@@ -10,44 +10,6 @@
 /* The diagonal is weak if an entry of a row is larger than its diagonal entry by more than this factor */
 #define PCPOLY_WEAK 10.0
 
-/*
-   Copies the diagonal to op.t, and the largest modulus of each row to op.w, or zeros if the type of the matrix does not support it.
-   known is PETSC_FALSE if the matrix does not support MatGetDiagonal()
-*/
-static PetscErrorCode PCPolyGetDiagonal_Private(PC pc, PetscBool *known)
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  Mat       A    = poly->op.A;
-  PetscBool mffd, largest;
-
-  PetscFunctionBegin;
-  PetscCall(MatHasOperation(A, MATOP_GET_DIAGONAL, known));
-  /* MATMFFD has the operation, but it needs a function for single entries */
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd));
-  if (mffd) *known = PETSC_FALSE;
-  if (!*known) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetDiagonal(A, poly->op.t));
-  PetscCall(IDRSRowsLargest(A, 0, NULL, poly->op.w, &largest));
-  if (!largest) PetscCall(IDRSVecZero(poly->op.w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   PCPolyUpdateMatching_Private - Keeps the matching of the last set-up if the pattern has not changed and it suits the new values,
-   else destroys it
-*/
-PetscErrorCode PCPolyUpdateMatching_Private(PC pc)
-{
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  PetscBool kept = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  if (poly->op.matching && pc->flag == SAME_NONZERO_PATTERN) PetscCall(IDRSMatchingUpdate(poly->op.matching, pc->pmat, &kept));
-  if (kept) PetscCall(IDRSMatchingGetMat(poly->op.matching, pc->pmat, MAT_REUSE_MATRIX, &poly->matched));
-  else PetscCall(PCPolyDestroyMatching_Private(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PCPolyDestroyMatching_Private - Destroys the matching and its matrix */
 PetscErrorCode PCPolyDestroyMatching_Private(PC pc)
 {
@@ -83,7 +45,7 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
 PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 {
   PC_Poly    *poly  = (PC_Poly *)pc->data;
-  PetscBool   known = PETSC_FALSE;
+  PetscBool   known = PETSC_FALSE, mffd, largest;
   PetscReal   most;
   Mat         A;
   PetscMPIInt weak; /* on the first process: a maximum over processes is not defined for NaN */
@@ -99,13 +61,19 @@ PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
   poly->op.A  = A;
   poly->small = 0;
   poly->weak  = PETSC_FALSE;
-  if (poly->scaling != PC_POLY_SCALING_NONE) PetscCall(PCPolyGetDiagonal_Private(pc, &known));
+  if (poly->scaling != PC_POLY_SCALING_NONE) PetscCall(MatHasOperation(A, MATOP_GET_DIAGONAL, &known));
+  /* MATMFFD has the operation, but it needs a function for single entries */
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &mffd));
+  if (mffd) known = PETSC_FALSE;
   if (!known) {
     PetscCall(VecDestroy(&poly->op.inverse));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!poly->op.inverse) PetscCall(VecDuplicate(poly->op.w, &poly->op.inverse));
-  /* D^{-1} = diag(1 / a_ii), or 1 / max_j |a_ij| if a_ii is small */
+  /* D^{-1} = diag(1 / a_ii), or 1 / max_j |a_ij|, in w, if a_ii is small; zeros in w if A does not support that maximum */
+  PetscCall(MatGetDiagonal(A, poly->op.t));
+  PetscCall(IDRSRowsLargest(A, 0, NULL, poly->op.w, &largest));
+  if (!largest) PetscCall(IDRSVecZero(poly->op.w));
   PetscCall(VecCopy(poly->op.t, poly->op.inverse));
   PetscCall(VecReciprocal(poly->op.inverse));
   PetscCall(IDRSReplaceSmallDiagonal(poly->op.t, poly->op.w, poly->op.inverse, &poly->small));
@@ -142,13 +110,71 @@ PetscErrorCode PCPolyScale_Private(const PCPolyOperator *op, PetscBool transpose
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyMultiplyAdd_Private - Computes y = d (alpha u + beta D^{-1}A z), or with A^T */
-PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool transpose, const PCPolyProduct *product)
+PetscErrorCode PCPolyCopyDestroy_Private(PCPolyCopy *copy)
+{
+  PetscFunctionBegin;
+  if (*copy) PetscCall((*(*copy)->ops->destroy)(*copy));
+  PetscCall(PetscFree(*copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolyCopyCreate_Private - Creates the copy of an operator D^{-1}A with values of this precision; NULL and the reason if there is
+   none for this matrix. unit: all diagonal entries of D^{-1}A are 1
+*/
+PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit, PCPolyPrecision precision, PCPolyCopy *newcopy,
+                                        const char *why[])
+{
+  PetscInt    bad[2]; /* flags: no copy; not finite */
+  PetscBool   cusparse, cuda, finite = PETSC_TRUE;
+  IDRSPlace   place;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  *newcopy = NULL;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)op->A, &cusparse, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)op->w, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(IDRSMatWhere(op->A, &place));
+  if (!cusparse) *why = "the matrix is not of type aijcusparse";
+  else if (place == IDRS_PLACE_HOST) *why = "the matrix is bound to the CPU";
+  else if (!cuda) *why = "its vectors are not of type cuda";
+#if !defined(PETSCIDRS_HAVE_CUDA)
+  else *why = "this library was built without CUDA";
+#else
+  else {
+    *why = NULL;
+    PetscCall(PetscNew(newcopy));
+    (*newcopy)->ops       = &PCPolyCopies_CUDA;
+    (*newcopy)->precision = precision;
+    PetscCall((*newcopy)->ops->create(*newcopy, op->A, op->inverse, unit, why, &finite));
+  }
+#endif
+  /* If one process has no copy, or entries that its precision does not hold, no process has one */
+  bad[0] = *why != NULL;
+  bad[1] = !finite;
+  IDRSCallAllreduce(MPI_IN_PLACE, bad, 2, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)op->A));
+  if (bad[0] && !*why) *why = "another process has no copy";
+  if (bad[1] && !*why) *why = "it has entries that are infinite, NaN, or too large for the precision";
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)op->A), &size));
+  if (*why) PetscCall(PCPolyCopyDestroy_Private(newcopy));
+  else if (size > 1) PetscCall((*newcopy)->ops->connect(*newcopy, op->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCPolyMultiplyAdd_Private - Computes y = d (alpha u + beta D^{-1}A z), or with A^T; by the copy unless it is NULL */
+PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PCPolyCopy copy, PetscBool transpose,
+                                         const PCPolyProduct *product)
 {
   const PetscScalar alpha = product->alpha, beta = product->beta;
   Vec               u = product->u, y = product->y, t = y == u ? op->t : y;
 
   PetscFunctionBegin;
+  if (copy && !transpose) {
+    PetscCall(PetscLogEventBegin(MAT_Mult, product->z, y, 0, 0)); /* a product of the matrix, for -log_view */
+    PetscCall((*copy->ops->multiplyadd)(copy, product));
+    PetscCall(PetscLogEventEnd(MAT_Mult, product->z, y, 0, 0));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   /* t = D^{-1}A z */
   if (transpose) PetscCall(IDRSMatMultTranspose(op->A, product->z, t));
   else PetscCall(MatMult(op->A, product->z, t));
@@ -158,17 +184,5 @@ PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PetscBool tra
   else if (alpha == 0.0) PetscCall(VecScale(y, beta));
   else PetscCall(VecAXPBY(y, alpha, beta, u));
   if (product->d) PetscCall(IDRSVecPointwiseMult(y, product->d, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolyMultiplyAddPacked_Private - The same, by the copy if there is one */
-PetscErrorCode PCPolyMultiplyAddPacked_Private(const PCPolyOperator *op, PetscBool transpose, const PCPolyProduct *product)
-{
-  PetscFunctionBegin;
-  if (op->copy && !transpose) {
-    PetscCall(PetscLogEventBegin(MAT_Mult, product->z, product->y, 0, 0)); /* a product of the matrix, for -log_view */
-    PetscCall(op->copy->ops->multiplyadd(op->copy, product));
-    PetscCall(PetscLogEventEnd(MAT_Mult, product->z, product->y, 0, 0));
-  } else PetscCall(PCPolyMultiplyAdd_Private(op, transpose, product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

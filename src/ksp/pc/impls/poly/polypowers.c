@@ -36,19 +36,6 @@ PetscErrorCode PCPolyGetPowers_Private(const PCPolyOperator *op, Vec x, Vec y, c
 }
 
 /*
-   PCPolyIsStreamed_Private - Sets streamed to PETSC_TRUE if the matrix is streamed with vectors like x: steps share one pass then
-*/
-PetscErrorCode PCPolyIsStreamed_Private(const PCPolyOperator *op, Vec x, PetscBool *streamed)
-{
-  const IDRSPowersOps *powers;
-
-  PetscFunctionBegin;
-  PetscCall(PCPolyGetPowers_Private(op, op->w, x, &powers));
-  *streamed = (PetscBool)(powers == &IDRSPowers_Stream);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
    PCPolySetUpCopy_Private - Creates the copy of the operator in this precision, or in a wider one, unless all products of an
    application are in one kernel, which fewer bytes of the matrix would not make faster
 */
@@ -142,54 +129,88 @@ PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *powers, const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   PCPolyStreamRight_Private - Computes y = c p(D^{-1}A) x, or y += c p(D^{-1}A) x if "adds", and z = A y in one pass. x, y and z
-   must be different vectors
-*/
-PetscErrorCode PCPolyStreamRight_Private(const PCPolyOperator *op, const PCPolynomial *p, PetscScalar c, Vec x, PetscBool adds,
-                                         Vec y, Vec z)
+/* PCPolyHasVec_Private - Sets has to PETSC_TRUE if x has the type and the memory of the work vectors */
+PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
 {
-  PetscScalar terms[PCPOLY_MAX_DEGREE] = {0.0};
-  PCPolySteps steps                    = {.k = 0};
+  PC_Poly  *poly = (PC_Poly *)pc->data;
+  IDRSPlace here, work;
 
   PetscFunctionBegin;
-  /* v_k = p(D^{-1}A) x, y = c v_k (+ y), z = A y */
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)poly->op.w)->type_name, has));
+  PetscCall(IDRSVecWhere(x, &here));
+  PetscCall(IDRSVecWhere(poly->op.w, &work));
+  if (here != work) *has = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolyJointRuns_Private - Sets runs to PETSC_TRUE if the products of A and the polynomial need one pass over a streamed matrix,
+   with vectors like x
+*/
+PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
+{
+  PC_Poly             *poly = (PC_Poly *)pc->data;
+  const IDRSPowersOps *powers;
+
+  PetscFunctionBegin;
+  *runs = PETSC_FALSE;
+  if (!poly->p.degree || poly->op.matching || pc->mat != pc->pmat) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCPolyGetPowers_Private(&poly->op, poly->op.w, x, &powers));
+  /* not if x is bound to the CPU on some process */
+  if (powers == &IDRSPowers_Stream) PetscCall(PCPolyHasVec_Private(pc, x, runs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCPolyJointApply_Private - Computes u = c B^{-1}v, or u + c B^{-1}v if "adds", and g = A u in one pass. v, u and g must be
+   different vectors
+*/
+PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
+{
+  const PCPolyOperator *op                       = &((PC_Poly *)pc->data)->op;
+  const PCPolynomial   *p                        = &((PC_Poly *)pc->data)->p;
+  PetscScalar           terms[PCPOLY_MAX_DEGREE] = {0.0};
+  PCPolySteps           steps                    = {.k = 0};
+
+  PetscFunctionBegin;
+  /* v_0 = D^{-1}v, v_k = p(D^{-1}A) v_0, u = c v_k (+ u), g = A u */
+  PetscCall(PCPolyScale_Private(op, PETSC_FALSE, v, op->w));
   PCPolyStepsAddFactors(p, &steps);
   terms[steps.k] = steps.k ? c : c * p->p0;
-  PetscCall(PCPolyStepsSum(&IDRSPowers_Stream, op, &steps, x, &(IDRSPowersSum){.c = terms, .adds = adds, .y = y, .z = z}));
+  PetscCall(PCPolyStepsSum(&IDRSPowers_Stream, op, &steps, op->w, &(IDRSPowersSum){.c = terms, .adds = adds, .y = u, .z = g}));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolyStreamLeft_Private - Computes y = p(D^{-1}A) D^{-1}A x in one pass. y must not be x */
-PetscErrorCode PCPolyStreamLeft_Private(const PCPolyOperator *op, const PCPolynomial *p, Vec x, Vec y)
+/*
+   PCApplyBA_Poly - Computes y = A B^{-1}x with work = B^{-1}x, or y = B^{-1}A x: in one pass if possible, otherwise like
+   PCApplyBAorAB() for other types
+*/
+PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
 {
-  PCPolySteps steps = {.k = 0};
+  const PCPolynomial *p        = &((PC_Poly *)pc->data)->p;
+  const Vec           vecs[]   = {x, y, work};
+  PetscBool           joint[3] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE};
+  PCPolySteps         steps    = {.k = 0};
 
   PetscFunctionBegin;
-  /* v_1 = D^{-1}A x, v_{k+1} = p(D^{-1}A) v_1 */
-  PCPolyStepsAdd(p->nfactors ? (PetscScalar)1.0 : p->p0, 0.0, 0.0, &steps);
-  PCPolyStepsAddFactors(p, &steps);
-  PetscCall(PCPolyStepsSum(&IDRSPowers_Stream, op, &steps, x, &(IDRSPowersSum){.vk = y}));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolyPowersBasis_Private - Computes the vectors of the basis of T from k_0 on */
-PetscErrorCode PCPolyPowersBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
-{
-  PetscScalar gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
-
-  PetscFunctionBegin;
-  PetscAssert(m <= PCPOLY_MAX_DEGREE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " vectors", m);
-  for (PetscInt j = 0; j < m; j++) {
-    const PetscScalar *t = T + j * (m + 1);
-
-    /* T_{j+1,j} k_{j+1} = D^{-1}A k_j - T_jj k_j - T_{j-1,j} k_{j-1} */
-    gamma[j] = 1.0 / t[j + 1];
-    theta[j] = t[j];
-    mu[j]    = 0.0;
-    if (j) mu[j] = t[j - 1] / t[j + 1];
+  PetscCheck(side != PC_SYMMETRIC, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+             "PCPOLY preconditions from the left or the right, not from both sides");
+  for (PetscInt i = 0; i < (side == PC_RIGHT ? 3 : 2); i++) PetscCall(PCPolyJointRuns_Private(pc, vecs[i], &joint[i]));
+  if (joint[0] && joint[1] && joint[2]) {
+    if (side == PC_RIGHT) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
+    else {
+      /* v_1 = D^{-1}A x, y = v_{k+1} = p(D^{-1}A) v_1 */
+      PCPolyStepsAdd(p->nfactors ? (PetscScalar)1.0 : p->p0, 0.0, 0.0, &steps);
+      PCPolyStepsAddFactors(p, &steps);
+      PetscCall(PCPolyStepsSum(&IDRSPowers_Stream, &((PC_Poly *)pc->data)->op, &steps, x, &(IDRSPowersSum){.vk = y}));
+    }
+  } else if (side == PC_RIGHT) {
+    PetscCall(PCApply(pc, x, work));
+    PetscCall(MatMult(pc->mat, work, y));
+  } else {
+    PetscCall(MatMult(pc->mat, x, work));
+    PetscCall(PCApply(pc, work, y));
   }
-  PetscCall(MatPowersMult(op->A, op->inverse, K[0], m, gamma, theta, mu, K + 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

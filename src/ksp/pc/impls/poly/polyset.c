@@ -3,8 +3,8 @@
 */
 #include "polyimpl.h"
 
-/* Makes the next set-up compute the polynomial again, even if it would be kept for another matrix */
-static void PCPolyChanged_Private(PC pc)
+/* PCPolyChanged_Private - Makes the next set-up compute the polynomial again, even if it would be kept for another matrix */
+void PCPolyChanged_Private(PC pc)
 {
   ((PC_Poly *)pc->data)->p.degree = 0;
   pc->setupcalled                 = PETSC_FALSE;
@@ -74,24 +74,6 @@ PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolySetRootsType_Private - Sets the source of the roots */
-PetscErrorCode PCPolySetRootsType_Private(PC pc, PCPolyRootsType type)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(pc, type, 2);
-  IDRSTryData(pc, PCPOLY, poly);
-  PetscCheck(type >= PC_POLY_ROOTS_GMRES && type <= PC_POLY_ROOTS_USER, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_poly_roots %d: no such type", IDRSPrefix(pc), (int)type);
-  PetscCheck(type != PC_POLY_ROOTS_USER || poly->nuser, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONGSTATE,
-             "-%spc_poly_roots user: there are no roots; call PCPolySetRoots() first", IDRSPrefix(pc));
-  if (type != poly->type) PCPolyChanged_Private(pc);
-  poly->type = type;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*@
   PCPolySetRoots - Sets the roots of the residual polynomial of `PCPOLY`
 
@@ -107,12 +89,11 @@ PetscErrorCode PCPolySetRootsType_Private(PC pc, PCPolyRootsType type)
 
   Notes:
   The residual polynomial is $\pi(z) = 1 - z p(z) = \prod_i (1 - z / \theta_i)$ with the roots $\theta_i$. Its argument is
-  $D^{-1}A$, where D is the diagonal of A, unless the scaling is `PC_POLY_SCALING_NONE` or `PC_POLY_SCALING_MATCHING`. Roots may be
+  $D^{-1}A$, where D is the diagonal of A, unless `-pc_poly_scaling` is `none` or `matching`. Roots may be
   repeated, may have any order, and must be the same on all processes. They must be finite and must not be zero. With real scalars
   each complex root needs its conjugate.
 
-  The arrays are copied. The function also sets the type `PC_POLY_ROOTS_USER`. The set-up does not check the polynomial then;
-  `-ksp_view` shows its residual for the start vector.
+  The arrays are copied. The set-up does not check the polynomial of these roots; `-ksp_view` shows its residual for the start vector.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`
 @*/
@@ -138,7 +119,6 @@ PetscErrorCode PCPolySetRoots(PC pc, PetscInt n, const PetscReal re[], const Pet
   PetscCall(PetscFree(poly->user));
   poly->user  = roots;
   poly->nuser = n;
-  poly->type  = PC_POLY_ROOTS_USER;
   PCPolyChanged_Private(pc);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -180,127 +160,6 @@ PetscErrorCode PCPolyGetRoots(PC pc, PetscInt *n, const PetscReal *re[], const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PCPolySetSeed_Private - Sets the seed of the random start vector */
-PetscErrorCode PCPolySetSeed_Private(PC pc, PetscInt seed)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscValidLogicalCollectiveInt(pc, seed, 2);
-  IDRSTryData(pc, PCPOLY, poly);
-  PetscCheck(seed >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_poly_seed %" PetscInt_FMT ": the seed must not be negative", IDRSPrefix(pc), seed);
-  if (seed != poly->seed) PCPolyChanged_Private(pc);
-  poly->seed = seed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolySetPrecision_Private - Sets the precision of the values of the copy */
-PetscErrorCode PCPolySetPrecision_Private(PC pc, PCPolyPrecision precision)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(pc, precision, 2);
-  IDRSTryData(pc, PCPOLY, poly);
-  PetscCheck(precision >= PC_POLY_PRECISION_HALF && precision <= PC_POLY_PRECISION_DOUBLE, PetscObjectComm((PetscObject)pc),
-             PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_precision %d: no such precision", IDRSPrefix(pc), (int)precision);
-  if (precision != poly->precision) PCPolyChanged_Private(pc);
-  poly->precision = precision;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolySetScaling_Private - Sets the scaling and permutation of the matrix */
-PetscErrorCode PCPolySetScaling_Private(PC pc, PCPolyScaling scaling)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(pc, scaling, 2);
-  IDRSTryData(pc, PCPOLY, poly);
-  PetscCheck(scaling >= PC_POLY_SCALING_AUTO && scaling <= PC_POLY_SCALING_MATCHING, PetscObjectComm((PetscObject)pc),
-             PETSC_ERR_ARG_OUTOFRANGE, "-%spc_poly_scaling %d: no such scaling", IDRSPrefix(pc), (int)scaling);
-  if (scaling != poly->scaling) PCPolyChanged_Private(pc);
-  poly->scaling = scaling;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolyGetScaling - Gets the scaling and permutation of the matrix in `PCPOLY`, as set with `-pc_poly_scaling` and as used
-
-  Not Collective
-
-  Input Parameter:
-. pc - the preconditioner context
-
-  Output Parameters:
-+ scaling - the requested scaling, or `NULL`
-- used    - the scaling of the last set-up, `PC_POLY_SCALING_NONE` before the first one, or `NULL`
-
-  Level: intermediate
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyScaling`
-@*/
-PetscErrorCode PCPolyGetScaling(PC pc, PCPolyScaling *scaling, PCPolyScaling *used)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  IDRSUseData(pc, PCPOLY, poly);
-  if (scaling) *scaling = poly->scaling;
-  if (used)
-    *used = poly->op.matching ? PC_POLY_SCALING_MATCHING : (poly->op.inverse ? PC_POLY_SCALING_DIAGONAL : PC_POLY_SCALING_NONE);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCPolySetReuse_Private - Keeps the polynomial when the matrix changes */
-PetscErrorCode PCPolySetReuse_Private(PC pc, PetscBool reuse)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  PetscValidLogicalCollectiveBool(pc, reuse, 2);
-  IDRSTryData(pc, PCPOLY, poly);
-  poly->reuse = reuse;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCPolyGetResidual - Gets the factor by which the polynomial of `PCPOLY` reduces its random start vector
-
-  Not Collective
-
-  Input Parameter:
-. pc - the preconditioner context
-
-  Output Parameters:
-+ predicted - $\|\pi(D^{-1}A) v\| / \|v\|$ predicted by the Krylov space, negative if it is not known, or `NULL`
-- computed  - the same, computed by an application, negative before the first set-up, or `NULL`
-
-  Level: intermediate
-
-  Note:
-  `-ksp_view` shows both.
-
-.seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`
-@*/
-PetscErrorCode PCPolyGetResidual(PC pc, PetscReal *predicted, PetscReal *computed)
-{
-  PC_Poly *poly;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  IDRSUseData(pc, PCPOLY, poly);
-  if (predicted) *predicted = poly->p.residual;
-  if (computed) *computed = poly->p.degree ? poly->seen : -1.0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* PCPolyComposeSetters_Private - Composes the functions above with the preconditioner, or removes them */
 PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
 {
@@ -309,7 +168,5 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
   IDRSCompose(pc, compose, PCPolyGetDegree);
   IDRSCompose(pc, compose, PCPolySetRoots);
   IDRSCompose(pc, compose, PCPolyGetRoots);
-  IDRSCompose(pc, compose, PCPolyGetScaling);
-  IDRSCompose(pc, compose, PCPolyGetResidual);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -24,22 +24,26 @@
 /* Computes the vectors of the basis of T, from k_0 on; T has one or two entries above the subdiagonal */
 static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, const PetscScalar T[], Vec K[])
 {
+  PetscScalar          gamma[PCPOLY_MAX_DEGREE], theta[PCPOLY_MAX_DEGREE], mu[PCPOLY_MAX_DEGREE];
   const IDRSPowersOps *powers;
 
   PetscFunctionBegin;
+  PetscAssert(m <= PCPOLY_MAX_DEGREE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " vectors", m);
   PetscCall(PCPolyGetPowers_Private(op, K[0], K[m], &powers));
-  if (powers) {
-    PetscCall(PCPolyPowersBasis_Private(op, m, T, K));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   for (PetscInt j = 0; j < m; j++) {
     const PetscScalar *t = T + j * (m + 1);
 
     /* T_{j+1,j} k_{j+1} = D^{-1}A k_j - T_jj k_j - T_{j-1,j} k_{j-1} */
-    PetscCall(PCPolyMultiplyAddPacked_Private(
-      op, PETSC_FALSE, &(PCPolyProduct){.alpha = -t[j] / t[j + 1], .u = K[j], .beta = 1.0 / t[j + 1], .z = K[j], .y = K[j + 1]}));
-    if (j && t[j - 1] != 0.0) PetscCall(VecAXPY(K[j + 1], -t[j - 1] / t[j + 1], K[j - 1]));
+    gamma[j] = 1.0 / t[j + 1];
+    theta[j] = t[j];
+    mu[j]    = j ? t[j - 1] / t[j + 1] : (PetscScalar)0.0;
+    if (powers) continue;
+    PetscCall(
+      PCPolyMultiplyAdd_Private(op, op->copy, PETSC_FALSE,
+                                &(PCPolyProduct){.alpha = -t[j] / t[j + 1], .u = K[j], .beta = gamma[j], .z = K[j], .y = K[j + 1]}));
+    if (mu[j] != 0.0) PetscCall(VecAXPY(K[j + 1], -mu[j], K[j - 1]));
   }
+  if (powers) PetscCall(MatPowersMult(op->A, op->inverse, K[0], m, gamma, theta, mu, K + 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

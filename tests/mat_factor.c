@@ -1,7 +1,7 @@
-static char help[] = "MATSOLVERPETSCIDRS compared with PETSc's own factorisations on the host, on real matrices and generated\n\
-ones: solves with one and many right-hand sides, transposed solves, levels, orderings, block sizes, values\n\
-that change. The allowed difference is that of PETSc's factors of a matrix whose values are rounded\n\
-differently.\n\
+static char help[] = "MATSOLVERPETSCIDRS on a GPU compared with PETSc's own factorisations on the host, on real matrices and\n\
+generated ones: solves with one and many right-hand sides, transposed solves, levels, orderings, block\n\
+sizes, values that change. The allowed difference is that of PETSc's factors of a matrix whose values are\n\
+rounded differently. For matrices on the host the factors are PETSc's.\n\
   -matrices <directory> - where the matrices are\n\n";
 
 #include "../tutorials/matrixmarket.h"
@@ -19,24 +19,12 @@ typedef struct {
 
 static const Kind kinds[] = {
   {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL},
-  {MAT_FACTOR_ILU, 1, MATORDERINGNATURAL},
-  {MAT_FACTOR_ILU, 2, MATORDERINGNATURAL},
-  {MAT_FACTOR_ILU, 0, MATORDERINGRCM    },
-  {MAT_FACTOR_ILU, 2, MATORDERINGND     },
+  {MAT_FACTOR_ILU, 2, MATORDERINGRCM    },
   {MAT_FACTOR_LU,  0, MATORDERINGND     },
-  {MAT_FACTOR_LU,  0, MATORDERINGRCM    }
+  {MAT_FACTOR_ILU, 1, MATORDERINGNATURAL},
+  {MAT_FACTOR_LU,  0, MATORDERINGNATURAL}
 };
 #define KINDS PETSC_STATIC_ARRAY_LENGTH(kinds)
-
-/* An ordering that mixes the blocks of a matrix, and keeps the rows of each block consecutive */
-#define MIXED_BLOCKS "blocks"
-
-static const Kind mixed[] = {
-  {MAT_FACTOR_ILU, 0, MIXED_BLOCKS},
-  {MAT_FACTOR_ILU, 1, MIXED_BLOCKS},
-  {MAT_FACTOR_LU,  0, MIXED_BLOCKS}
-};
-#define MIXED PETSC_STATIC_ARRAY_LENGTH(mixed)
 
 /* Returns a number in the unit square, or from -1 to 1 */
 static PetscScalar Random(uint64_t seed, uint64_t i)
@@ -92,31 +80,6 @@ static PetscErrorCode ToMemory(Mat A, Mat *B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets an ordering of PETSc, or MIXED_BLOCKS, for which the number of blocks must have no factor 7 */
-static PetscErrorCode GetOrdering(Mat A, MatOrderingType ordering, IS *row, IS *col)
-{
-  PetscInt  n, bs, *blocks;
-  PetscBool mix;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscStrcmp(ordering, MIXED_BLOCKS, &mix));
-  if (!mix) {
-    PetscCall(MatGetOrdering(A, ordering, row, col));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(MatGetBlockSize(A, &bs));
-  n /= bs;
-  PetscCheck(n % 7, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" INT " blocks", n);
-  PetscCall(PetscMalloc1(n * bs, &blocks));
-  for (PetscInt i = 0; i < n * bs; i++) blocks[i] = (7 * (i / bs) + 3) % n * bs + i % bs;
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n * bs, blocks, PETSC_OWN_POINTER, row));
-  PetscCall(ISSetPermutation(*row));
-  PetscCall(PetscObjectReference((PetscObject)*row));
-  *col = *row;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
 {
   IS             row, col;
@@ -125,7 +88,7 @@ static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, Ma
   PetscFunctionBeginUser;
   info->levels = kind->levels;
   PetscCall(MatGetFactor(A, solver, kind->type, F));
-  PetscCall(GetOrdering(A, kind->ordering, &row, &col));
+  PetscCall(MatGetOrdering(A, kind->ordering, &row, &col));
   if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
   else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
   PetscCall(DestroyAll(&row, &col));
@@ -275,38 +238,6 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Compares solves for all unit vectors with PETSc's factor: they are the inverse of L U, and L and U are unique, since L has a unit
-   diagonal
-*/
-static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat O)
-{
-  PetscInt  n;
-  PetscReal allowed = 0.0, difference;
-  Mat       unit, X, Y, Z;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(DenseCreate(n, n, n, &unit));
-  PetscCall(DenseCreate(n, n, n, &X));
-  PetscCall(DenseCreate(n, n, n, &Y));
-  PetscCall(DenseCreate(n, n, n, &Z));
-  PetscCall(MatZeroEntries(unit));
-  PetscCall(MatShift(unit, 1.0));
-  PetscCall(MatMatSolve(R, unit, Y));
-  PetscCall(MatMatSolve(O, unit, Z));
-  PetscCall(Difference(Z, Y, &allowed));
-  allowed = 50.0 * allowed + 1000.0 * PETSC_MACHINE_EPSILON;
-  PetscCall(ToMemory(A, &unit));
-  PetscCall(ToMemory(A, &X));
-  PetscCall(MatMatSolve(F, unit, X));
-  PetscCall(Difference(X, Y, &difference));
-  PetscCall(ComplainIf(!(difference <= allowed), "%s, unit vectors: %g from PETSc, and %g is allowed", what, (double)difference,
-                       (double)allowed));
-  PetscCall(DestroyAll(&Z, &Y, &X, &unit));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Compares MatGetDiagonal() with PETSc's factor: the pivots, in the order of the factors */
 static PetscErrorCode ComparePivots(const char what[], Mat F, Mat R, Mat O)
 {
@@ -357,23 +288,29 @@ static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *
 
 /*
    Compares a factorisation, and another one of changed values with the same symbolic phase, with PETSc's. blocks: required block
-   size of the factors, or 0 for any
+   size of the factors, or 0 for any. On the host it checks that the factor is PETSc's
 */
 static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFactorInfo *info, PetscInt blocks)
 {
   Mat         T, F, R, O, P;
-  PetscBool   failed = PETSC_FALSE;
+  PetscBool   failed = PETSC_FALSE, gpu, ours;
   PetscReal   size[1];
-  PetscInt    n, lines;
+  PetscInt    lines;
   PetscViewer viewer;
   char        name[256];
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s(%" INT "), %s", what, kind->type == MAT_FACTOR_LU ? "lu" : "ilu",
                           kind->levels, kind->ordering));
-  PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(ToType(A, &T));
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, kind, info, &F));
+  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
+  PetscCall(PetscObjectTypeCompare((PetscObject)F, MATSOLVERPETSCIDRS, &ours));
+  PetscCall(ComplainIf(gpu != ours, "%s: the factor is of type %s", name, ((PetscObject)F)->type_name));
+  if (!gpu) {
+    PetscCall(DestroyAll(&F, &T));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt changed = 0; changed < 2; changed++) {
     if (changed) {
       PetscCall(MatScale(A, -3.0));
@@ -386,7 +323,6 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
     PetscCall(CompareErrors(name, F, R, &failed));
     if (!failed) PetscCall(CompareSolves(name, F, T, R, O));
     if (!failed) PetscCall(ComparePivots(name, F, R, O));
-    if (!failed && n <= 150) PetscCall(CompareFactors(name, F, T, R, O));
     PetscCall(DestroyAll(&O, &R, &P));
   }
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_SELF, "mat_factor.view", &viewer));
@@ -403,8 +339,7 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
 
 static PetscErrorCode TestReal(void)
 {
-  const char *const matrices[] = {"jpwh_991", "sherman1", "orsreg_1",       "watt_1",   "steam2",  "add32",
-                                  "stommel4", "memplus",  "Trefethen_2000", "wedge4_K", "wedge4_M"};
+  const char *const matrices[] = {"jpwh_991", "orsreg_1", "steam2", "memplus", "wedge4_K"};
   char              directory[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
   MatFactorInfo     info;
 
@@ -420,7 +355,7 @@ static PetscErrorCode TestReal(void)
     PetscCall(MatConvert(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A)); /* PETSc's factors are on the host */
     PetscCall(MatGetSize(A, &n, NULL));
     for (size_t ik = 0; ik < KINDS; ik++) {
-      if (n < 1500 || ik == im % KINDS || (ik == 0 && n < 5000)) PetscCall(Compare(matrices[im], A, &kinds[ik], &info, 1));
+      if (n < 1500 || ik == im % 2) PetscCall(Compare(matrices[im], A, &kinds[ik], &info, 1));
     }
     PetscCall(MatDestroy(&A));
   }
@@ -459,23 +394,26 @@ static PetscErrorCode BlockGridCreate(PetscInt m, PetscInt bs, PetscBool gaps, M
 
 static PetscErrorCode TestBlocks(void)
 {
-  MatFactorInfo info;
+  const PetscInt sizes[] = {1, 2, 3, 4, 8, 16, 17, 18}; /* blocks of more than 16 rows are divided if possible */
+  MatFactorInfo  info;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
-  for (PetscInt bs = 1; bs <= 18; bs++) {
-    for (PetscInt gaps = 0; gaps < (bs > 1 && bs < 4 ? 2 : 1); gaps++) {
-      for (size_t ik = 0; ik < KINDS + MIXED; ik++) {
-        const Kind    *kind     = ik < KINDS ? &kinds[ik] : &mixed[ik - KINDS];
-        const PetscInt expected = gaps ? 1 : (bs == 17 ? 1 : (bs == 18 ? 9 : bs));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    const PetscInt bs = sizes[is];
+
+    for (PetscInt gaps = 0; gaps < (bs == 3 ? 2 : 1); gaps++) {
+      for (size_t ik = 0; ik < KINDS; ik++) {
+        /* with gaps in the matrix, complete factors may have full blocks */
+        const PetscInt expected = gaps ? (ik ? 0 : 1) : (bs == 17 ? 1 : (bs == 18 ? 9 : bs));
         char           what[64];
         Mat            A;
 
         /* an ordering of PETSc keeps the rows of a block consecutive if it finds equal rows, up to 5 of them */
-        if (bs > 5 && ik < KINDS && strcmp(kind->ordering, MATORDERINGNATURAL)) continue;
+        if (bs > 5 && strcmp(kinds[ik].ordering, MATORDERINGNATURAL)) continue;
         PetscCall(BlockGridCreate(bs < 5 ? 9 : 5, bs, (PetscBool)gaps, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "blocks of %" INT "%s", bs, gaps ? " with gaps" : ""));
-        PetscCall(Compare(what, A, kind, &info, expected));
+        PetscCall(Compare(what, A, &kinds[ik], &info, expected));
         PetscCall(MatDestroy(&A));
       }
     }
@@ -497,7 +435,10 @@ static PetscErrorCode HolesCreate(PetscInt bs, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Shift types with matrices that need them, and good values after bad ones */
+/*
+   Shift types with matrices that need them, for which PETSc computes the values on the host, and good values after bad ones, for
+   which the GPU computes them
+*/
 static PetscErrorCode TestPivots(void)
 {
   const MatFactorShiftType types[] = {MAT_SHIFT_NONE, MAT_SHIFT_NONZERO, MAT_SHIFT_POSITIVE_DEFINITE, MAT_SHIFT_INBLOCKS};
@@ -506,24 +447,23 @@ static PetscErrorCode TestPivots(void)
   Mat                      A, T, F;
   Vec                      b, x;
   MatFactorError           error;
-  PetscErrorCode           ierr;
   PetscReal                norm;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
   for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
     for (PetscInt bs = 1; bs <= 3; bs += 2) {
-      for (size_t ik = 0; ik < KINDS; ik++) {
+      for (size_t ik = 0; ik < 3; ik++) {
         char what[64];
 
         info.shifttype   = (PetscReal)types[it];
         info.shiftamount = types[it] == MAT_SHIFT_INBLOCKS ? 0.5 : 0.01;
-        if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue; /* PETSc 3.26.1 crashes if rows have equal columns */
+        /* the reference: PETSc 3.26.1 crashes if rows have equal columns */
+        if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue;
         PetscCall(HolesCreate(bs, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" INT, MatFactorShiftTypes[types[it]], bs));
-        /* with shift inblocks there are blocks unless a pivot is zero */
-        PetscCall(
-          Compare(what, A, &kinds[ik], &info, types[it] == MAT_SHIFT_NONE ? bs : (types[it] == MAT_SHIFT_INBLOCKS ? 0 : 1)));
+        /* without the sums of rows there are blocks unless a pivot is small */
+        PetscCall(Compare(what, A, &kinds[ik], &info, ik == 0 || types[it] % 3 ? 1 : 0));
         PetscCall(MatDestroy(&A));
       }
     }
@@ -540,10 +480,8 @@ static PetscErrorCode TestPivots(void)
   PetscCall(MatSolve(F, b, x));
   PetscCall(VecNorm(x, NORM_2, &norm));
   PetscCall(ComplainIf(!PetscIsInfOrNanReal(norm), "a solve after a zero pivot has norm %g", (double)norm));
-  PetscCall(MatSetErrorIfFailure(T, PETSC_TRUE));
-  Try(ierr, MatLUFactorNumeric(F, T, &info));
-  PetscCall(CheckError(ierr, "a zero pivot", "row", "0"));
   PetscCall(MatShift(T, 4.0));
+  PetscCall(MatFactorClearError(F)); /* as PCSetUp() does */
   PetscCall(MatLUFactorNumeric(F, T, &info));
   PetscCall(MatFactorGetError(F, &error));
   PetscCall(ComplainIf(error != MAT_FACTOR_NOERROR, "good values after a zero pivot: factor error %d", (int)error));
@@ -591,19 +529,14 @@ static PetscErrorCode SingularBlockCreate(PetscInt bs, PetscReal distance, Mat *
 static PetscErrorCode TestSingularBlocks(void)
 {
   const MatFactorShiftType types[]     = {MAT_SHIFT_NONE, MAT_SHIFT_INBLOCKS}; /* the other types always factor by rows */
-  const PetscReal          distances[] = {1e-3, 1e-5, 1e-7, 1e-9, 0.0};
-  const Kind               natural[]   = {
-    {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL},
-    {MAT_FACTOR_ILU, 1, MATORDERINGNATURAL},
-    {MAT_FACTOR_LU,  0, MATORDERINGNATURAL}
-  };
-  MatFactorInfo info;
+  const PetscReal          distances[] = {1e-3, 1e-7, 0.0};
+  MatFactorInfo            info;
 
   PetscFunctionBeginUser;
   for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
     for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(distances); id++) {
-      for (PetscInt bs = 2; bs <= 5; bs++) {
-        for (size_t ik = 0; ik < PETSC_STATIC_ARRAY_LENGTH(natural); ik++) {
+      for (PetscInt bs = 2; bs <= 5; bs += 3) {
+        for (size_t ik = 0; ik < KINDS; ik += KINDS - 1) {
           char what[64];
           Mat  A;
 
@@ -613,7 +546,7 @@ static PetscErrorCode TestSingularBlocks(void)
           PetscCall(SingularBlockCreate(bs, distances[id], &A));
           PetscCall(PetscSNPrintf(what, sizeof(what), "a block of %" INT " rows and %g, shift %s", bs, (double)distances[id],
                                   MatFactorShiftTypes[types[it]]));
-          PetscCall(Compare(what, A, &natural[ik], &info, 1));
+          PetscCall(Compare(what, A, &kinds[ik], &info, 1));
           PetscCall(MatDestroy(&A));
         }
       }
@@ -672,7 +605,7 @@ static PetscErrorCode TestNaN(void)
 /* Sizes 0 and 1, a diagonal matrix, a chain with a level for each row, and a row that depends on all others */
 static PetscErrorCode TestShapes(void)
 {
-  const PetscInt sizes[] = {0, 1, 2, 40, 300, 14000, 20000}; /* all but the last fit into the shared memory of a cluster */
+  const PetscInt sizes[] = {0, 1, 300, 14000, 20000}; /* all but the last fit into the shared memory of a cluster */
   MatFactorInfo  info;
 
   PetscFunctionBeginUser;
@@ -709,75 +642,38 @@ static PetscErrorCode TestShapes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Phases that options move to the host, while matrix and vectors are on a GPU */
-static PetscErrorCode TestPlaces(void)
+/* Solves in place: solutions that replace many right-hand sides, and additions, for which PETSc calls the solves */
+static PetscErrorCode TestInPlace(void)
 {
-  MatFactorInfo info;
-
-  PetscFunctionBeginUser;
-  for (PetscInt l = 0; l < 4; l++) {
-    Mat A;
-
-    PetscCall(InfoCreate(&info));
-#if PETSC_VERSION_GE(3, 23, 0)
-    info.factoronhost = (PetscBool)(l % 2);
-    info.solveonhost  = (PetscBool)(l / 2);
-#endif
-    PetscCall(BlockGridCreate(7, 3, PETSC_FALSE, &A));
-    PetscCall(Compare(l % 2 ? (l / 2 ? "both phases on the host" : "factored on the host")
-                            : (l / 2 ? "solved on the host" : "no phase on the host"),
-                      A, &kinds[1], &info, 3));
-    PetscCall(MatDestroy(&A));
-  }
-  PetscCall(Verdict("phases on the host"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Operations for which PETSc calls the solves: additions, also in place, and many right-hand sides that the solutions replace */
-static PetscErrorCode TestOtherSolves(void)
-{
-  PetscErrorCode (*const adds[])(Mat, Vec, Vec, Vec) = {MatSolveAdd, MatSolveTransposeAdd};
   MatFactorInfo info;
   Mat           A, T, factors[2], B;
   Vec           b, x, y[2];
-  PetscInt      n;
+  PetscReal     norm;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
   PetscCall(BlockGridCreate(6, 3, PETSC_FALSE, &A));
   PetscCall(ToType(A, &T));
-  PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(Factor(A, MATSOLVERPETSC, &kinds[1], &info, &factors[0]));
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[1], &info, &factors[1]));
-  for (PetscInt t = 0; t < 2; t++) {
-    for (PetscInt way = 0; way < (t ? 2 : 3); way++) { /* MatMatSolveTranspose() refuses to work in place */
-      PetscReal norm;
-
-      for (PetscInt l = 0; l < 2; l++) {
-        PetscCall(MatCreateVecs(factors[l], &b, &x));
-        PetscCall(MatCreateVecs(A, &y[l], NULL));
-        PetscCall(VecSetGeneral(b, 0.3));
-        PetscCall(VecSetGeneral(x, 0.7));
-        if (way == 2) {
-          PetscCall(DenseCreate(n, 5, n, &B));
-          if (l) PetscCall(ToMemory(T, &B));
-          PetscCall(MatMatSolve(factors[l], B, B));
-          PetscCall(ColumnGet(B, 3, x));
-          PetscCall(MatDestroy(&B));
-        } else PetscCall(adds[t](factors[l], b, way ? x : b, x));
-        PetscCall(VecCopy(x, y[l]));
-        PetscCall(DestroyAll(&x, &b));
-      }
-      PetscCall(VecAXPY(y[1], -1.0, y[0]));
-      PetscCall(VecNorm(y[1], NORM_INFINITY, &norm));
-      PetscCall(ComplainIf(!(norm <= 1e4 * PETSC_MACHINE_EPSILON), "%s%s: %g from PETSc",
-                           way == 2 ? "MatMatSolve() in place" : (way ? "MatSolveAdd() to x" : "MatSolveAdd()"),
-                           t ? ", transposed" : "", (double)norm));
-      PetscCall(DestroyAll(&y[1], &y[0]));
-    }
+  for (PetscInt l = 0; l < 2; l++) {
+    PetscCall(DenseCreate(108, 5, 108, &B));
+    if (l) PetscCall(ToMemory(T, &B));
+    PetscCall(MatMatSolve(factors[l], B, B));
+    PetscCall(MatCreateVecs(l ? T : A, &x, &b));
+    PetscCall(VecSetGeneral(b, 0.3));
+    PetscCall(MatCreateVecs(A, &y[l], NULL));
+    PetscCall(ColumnGet(B, 3, x));
+    PetscCall(MatSolveAdd(factors[l], b, x, x));
+    PetscCall(MatSolveTransposeAdd(factors[l], b, x, x));
+    PetscCall(VecCopy(x, y[l]));
+    PetscCall(DestroyAll(&x, &b, &B));
   }
-  PetscCall(DestroyAll(&factors[1], &factors[0], &T, &A));
-  PetscCall(Verdict("other solves"));
+  PetscCall(VecAXPY(y[1], -1.0, y[0]));
+  PetscCall(VecNorm(y[1], NORM_INFINITY, &norm));
+  PetscCall(ComplainIf(!(norm <= 1e4 * PETSC_MACHINE_EPSILON), "%g from PETSc", (double)norm));
+  PetscCall(DestroyAll(&y[1], &y[0], &factors[1], &factors[0], &T, &A));
+  PetscCall(Verdict("in place"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -808,7 +704,7 @@ static PetscErrorCode TestDefault(void)
 
 static PetscErrorCode TestBadInput(void)
 {
-  const Kind    ilu = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL}, lu = {MAT_FACTOR_LU, 0, MATORDERINGNATURAL};
+  const Kind    ilu = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL};
   MatFactorInfo info;
   Mat           A, T, F, B, X, R;
   PetscBool     gpu;
@@ -817,35 +713,41 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(InfoCreate(&info));
   PetscCall(BlockGridCreate(5, 1, PETSC_FALSE, &A));
   PetscCall(ToType(A, &T));
+  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
   PetscCall(DenseCreate(25, 3, 25, &B));
   PetscCall(DenseCreate(25, 3, 25, &X));
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 3, 1, NULL, &R));
   PetscCall(MatAssemble(R));
-  CheckRefused(MatMatSolve(F, R, X), "right-hand sides", "seqaij");
-  CheckRefused(MatMatSolve(F, B, R), "solutions", "seqaij");
-  CheckRefused(MatMatSolveTranspose(F, R, X), "right-hand sides", "seqaij");
   CheckRefused(MatGetFactor(R, MATSOLVERPETSCIDRS, MAT_FACTOR_LU, &R), "25 rows", "3 columns");
   CheckRefused(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_CHOLESKY, &R), "petscidrs", "CHOLESKY");
-  PetscCall(MatDestroy(&R));
-  PetscCall(MatSetOption(T, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-  PetscCall(MatSetValue(T, 0, 24, 1.0, INSERT_VALUES));
-  PetscCall(MatAssemble(T));
-  CheckRefused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
-  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
-  if (gpu) CheckRefused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
-  PetscCall(ToType(A, &R));
-  PetscCall(MatLUFactorNumeric(F, R, &info)); /* another matrix with the old pattern */
-  PetscCall(DestroyAll(&R, &F, &T));
-  info.usedt = 1.0;
-  info.dt    = 0.125;
-  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
-  CheckRefused(MatILUFactorSymbolic(F, A, NULL, NULL, &info), "drop tolerance", "0.125");
-  info.usedt = 0.0;
-  PetscCall(MatILUFactorSymbolic(F, A, NULL, NULL, &info)); /* the natural order */
-  PetscCall(MatLUFactorNumeric(F, A, &info));
-  PetscCall(MatMatSolve(F, B, X));
-  PetscCall(DestroyAll(&F, &A));
+  if (gpu) {
+    CheckRefused(MatMatSolve(F, R, X), "right-hand sides", "seqaij,");
+    CheckRefused(MatMatSolveTranspose(F, B, R), "solutions", "seqaij;");
+    CheckRefused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
+    PetscCall(MatSetOption(T, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatSetValue(T, 0, 24, 1.0, INSERT_VALUES));
+    PetscCall(MatAssemble(T));
+    CheckRefused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
+    PetscCall(MatDestroy(&T));
+    PetscCall(ToType(A, &T));
+    PetscCall(MatLUFactorNumeric(F, T, &info)); /* another matrix with the old pattern */
+    PetscCall(MatDestroy(&F));
+    info.usedt = 1.0;
+    info.dt    = 0.125;
+    PetscCall(MatGetFactor(T, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+    CheckRefused(MatILUFactorSymbolic(F, T, NULL, NULL, &info), "drop tolerance", "0.125");
+    info.usedt = 0.0;
+#if PETSC_VERSION_GE(3, 23, 0)
+    info.solveonhost = PETSC_TRUE;
+    CheckRefused(MatILUFactorSymbolic(F, T, NULL, NULL, &info), "-pc_factor_mat_solve_on_host", "-pc_factor_mat_solver_type petsc");
+    info.solveonhost = PETSC_FALSE;
+#endif
+    PetscCall(MatILUFactorSymbolic(F, T, NULL, NULL, &info)); /* the natural order */
+    PetscCall(MatLUFactorNumeric(F, T, &info));
+    PetscCall(MatMatSolve(F, B, X));
+  }
+  PetscCall(DestroyAll(&R, &F, &X, &B, &T, &A));
 
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 25, 2, NULL, &A)); /* without entry (7, 7) */
   for (PetscInt row = 0; row < 25; row++) {
@@ -854,16 +756,8 @@ static PetscErrorCode TestBadInput(void)
   }
   PetscCall(MatAssemble(A));
   PetscCall(ToType(A, &T));
-  CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &ilu, &info, &F), "Row 7 ", "-pc_factor_diagonal_fill");
-  PetscCall(MatDestroy(&F));
-  CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &lu, &info, &F), "Row 7 ", "diagonal");
-  PetscCall(MatDestroy(&F));
-  info.diagonal_fill = 1.0;
-  info.shifttype     = (PetscReal)MAT_SHIFT_INBLOCKS;
-  info.shiftamount   = 1.0;
-  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
-  PetscCall(MatMatSolve(F, B, X));
-  PetscCall(DestroyAll(&F, &X, &B, &T, &A));
+  CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &ilu, &info, &F), "missing diagonal", "");
+  PetscCall(DestroyAll(&F, &T, &A));
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -878,8 +772,7 @@ int main(int argc, char **argv)
   PetscCall(TestSingularBlocks());
   PetscCall(TestNaN());
   PetscCall(TestShapes());
-  PetscCall(TestPlaces());
-  PetscCall(TestOtherSolves());
+  PetscCall(TestInPlace());
   PetscCall(TestDefault());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());

@@ -1,7 +1,6 @@
 /*
    Numeric phase and solves on a GPU: memory, copies and launches
 */
-#include "factorlevels.h"
 #include "numeric.cuh"
 #include "triangles.cuh"
 #include "../../sys/device/timeout.h"
@@ -61,12 +60,15 @@ static PetscErrorCode IDRSFactorUpload(size_t count, const T *data, T **copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A natural permutation has no copy */
 static PetscErrorCode IDRSFactorUploadPermutation(IS permutation, PetscInt n, PetscInt **copy)
 {
   const PetscInt *indices;
+  PetscBool       natural;
 
   PetscFunctionBegin;
-  if (!permutation) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ISIdentity(permutation, &natural));
+  if (natural) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ISGetIndices(permutation, &indices));
   PetscCall(IDRSFactorUpload(n, indices, copy));
   PetscCall(ISRestoreIndices(permutation, &indices));
@@ -98,14 +100,14 @@ static PetscErrorCode IDRSFactorNumericDestroy(IDRSFactorDevice device)
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceFree(dctx, device->place));
   PetscCall(PetscDeviceFree(dctx, device->numeric.pivots));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.sums));
   PetscCall(PetscDeviceFree(dctx, device->numeric.done));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.counts));
+  PetscCall(PetscDeviceFree(dctx, device->numeric.result));
   PetscCall(PetscMemzero(&device->numeric, sizeof(device->numeric)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
+/* IDRSFactorReset_CUDA - Frees all memory on the GPU */
+PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
 {
   IDRSFactorDevice   device = factor->device;
   PetscDeviceContext dctx;
@@ -236,8 +238,8 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
 }
 
 /* Copies a triangle to the device, without vectors. other: the first triangle if this one is the second, else NULL */
-static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle,
-                                            const IDRSTriangle *other, IDRSFactorSweep *sweep)
+static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, PetscBool upper, PetscBool transposed,
+                                            IDRSTriangle *triangle, const IDRSTriangle *other, IDRSFactorSweep *sweep)
 {
   const int      t     = other ? 1 : 0;
   IDRSStage     *stage = &sweep->stage[t];
@@ -245,7 +247,7 @@ static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTria
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(IDRSTriangleCreate(F, kind, triangle));
+  PetscCall(IDRSTriangleCreate(F, upper, transposed, triangle));
   sweep->entries[t] = triangle->i[F->n];
   sweep->chunks[t]  = triangle->nchunks;
   PetscCall(IDRSFactorUpload(F->n, triangle->order, &stage->order));
@@ -264,10 +266,10 @@ static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTria
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirection direction)
+static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, PetscBool transposed)
 {
-  const bool       transposed = direction == IDRS_FACTOR_TRANSPOSED;
-  IDRSFactorSweep *sweep      = &factor->device->sweep[direction];
+  const PetscBool  forward = transposed ? PETSC_FALSE : PETSC_TRUE;
+  IDRSFactorSweep *sweep   = &factor->device->sweep[transposed];
   IDRSTriangle     first = {}, second = {};
   cudaStream_t     stream;
   PetscErrorCode   ierr;
@@ -276,11 +278,9 @@ static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirectio
   if (sweep->ready) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorSweepDestroy(sweep)); /* after an error */
   PetscCall(IDRSStream_CUDA(&stream));
-  ierr = IDRSFactorStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL,
-                               sweep);
-  if (!ierr)
-    ierr = IDRSFactorStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second,
-                                 &first, sweep);
+  /* L and U, or U^T and L^T */
+  ierr = IDRSFactorStageCreate(&factor->pattern, transposed, transposed, &first, NULL, sweep);
+  if (!ierr) ierr = IDRSFactorStageCreate(&factor->pattern, forward, transposed, &second, &first, sweep);
   PetscCallCUDA(cudaStreamSynchronize(stream)); /* wait for the copies */
   PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS,
                       transposed ? ", transposed" : "", first.levels, second.levels));
@@ -292,22 +292,21 @@ static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirectio
 }
 
 /* Copies the values of the last numeric phase to the triangles */
-static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, IDRSFactorDirection direction)
+static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, PetscBool transposed)
 {
   const int        bs    = (int)factor->pattern.bs;
-  IDRSFactorSweep *sweep = &factor->device->sweep[direction];
+  IDRSFactorSweep *sweep = &factor->device->sweep[transposed];
   cudaStream_t     stream;
 
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSweepSetUp(factor, direction));
+  PetscCall(IDRSFactorSweepSetUp(factor, transposed));
   if (sweep->current) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   for (int t = 0; t < 2; t++) {
     const size_t count = (size_t)sweep->entries[t] * bs * bs;
 
-    IDRSFactorGatherKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs,
-                                                                                          direction == IDRS_FACTOR_TRANSPOSED,
-                                                                                          sweep->from[t], factor->device->values,
+    IDRSFactorGatherKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs, transposed, sweep->from[t],
+                                                                                          factor->device->values,
                                                                                           sweep->stage[t].a);
     PetscCallCUDA(cudaGetLastError());
   }
@@ -315,38 +314,33 @@ static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, IDRSFactorDirecti
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void IDRSFactorValuesChanged(IDRSFactorDevice device)
+/* IDRSFactorCopyValues_CUDA - Copies the values of PETSc's factor to the GPU */
+PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor factor)
 {
-  for (int d = 0; d < 2; d++) device->sweep[d].current = PETSC_FALSE;
-}
-
-static PetscErrorCode IDRSFactorFromHost_CUDA(IDRSFactor factor)
-{
-  cudaStream_t stream;
+  const size_t   count = IDRSFactorEntries(&factor->pattern);
+  cudaError_t    error = cudaSuccess;
+  PetscScalar   *values;
+  cudaStream_t   stream;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(factor->device->values, factor->values, IDRSFactorEntries(&factor->pattern) * sizeof(PetscScalar),
-                                cudaMemcpyHostToDevice, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  IDRSFactorValuesChanged(factor->device);
+  PetscCall(PetscMalloc1(count, &values));
+  ierr = IDRSFactorGetValues_Private(factor, values);
+  if (!ierr) error = cudaMemcpyAsync(factor->device->values, values, count * sizeof(*values), cudaMemcpyHostToDevice, stream);
+  if (!ierr && error == cudaSuccess) error = cudaStreamSynchronize(stream);
+  PetscCall(PetscFree(values));
+  PetscCall(ierr);
+  PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
+/* IDRSFactorGetPivots_CUDA - Copies the pivots of the last numeric phase to the host */
+PetscErrorCode IDRSFactorGetPivots_CUDA(IDRSFactor factor, PetscScalar pivots[])
 {
-  const size_t count = IDRSFactorEntries(&factor->pattern);
-  cudaStream_t stream;
-
   PetscFunctionBegin;
-  if (!factor->values) PetscCall(PetscMalloc1(count, &factor->values));
-  if (count) { /* without rows there are no kernels */
-    PetscCall(IDRSStream_CUDA(&stream));
-    PetscCallCUDA(
-      cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream));
-  }
+  if (factor->rows) /* without rows there is no memory on the GPU */
+    PetscCallCUDA(cudaMemcpy(pivots, factor->device->numeric.pivots, factor->rows * sizeof(PetscScalar), cudaMemcpyDeviceToHost));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -359,13 +353,12 @@ static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
 
   PetscFunctionBegin;
   if (numeric->done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorSweepSetUp(factor, IDRS_FACTOR_FORWARD));
+  PetscCall(IDRSFactorSweepSetUp(factor, PETSC_FALSE));
   PetscCall(IDRSFactorNumericDestroy(device)); /* after an error */
   PetscCall(IDRSFactorUpload(factor->nonzeros, factor->place, &device->place));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->pivots));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->sums));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->counts));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->result));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
   /* the kernel of the numeric phase processes rows in the order of the first triangle */
   numeric->n       = device->pattern.n;
@@ -375,53 +368,36 @@ static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
   numeric->j       = device->pattern.j;
   numeric->right   = device->pattern.right;
   numeric->a       = device->values;
-  numeric->order   = device->sweep[IDRS_FACTOR_FORWARD].stage[0].order;
+  numeric->order   = device->sweep[PETSC_FALSE].stage[0].order;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets the first and the last small pivot */
-static PetscErrorCode IDRSFactorGetPivots(const IDRSNumeric *numeric, const IDRSPivotCounts *counts, IDRSSmallPivots *small)
+/*
+   IDRSFactorNumeric_CUDA - Computes the values. The host waits, because it must check for small pivots
+
+   Output Parameters:
++ unfit - the inverse of a tile of several rows must not be used
+- small - PETSc would report or change a pivot; tiles of one row
+*/
+PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const MatFactorInfo *info, PetscBool *unfit, PetscBool *small)
 {
-  const PetscInt row[2] = {(PetscInt)counts->first, (PetscInt)counts->last};
+  const auto        kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
+  IDRSNumericResult result;
+  IDRSNumeric      *numeric;
+  IDRSCSR           csr;
+  cudaStream_t      stream;
+  unsigned int      grid;
 
   PetscFunctionBegin;
-  for (int l = 0; l < 2; l++) {
-    PetscScalar pivot;
-    PetscReal   sum = 0.0;
-
-    PetscCallCUDA(cudaMemcpy(&pivot, numeric->pivots + row[l], sizeof(pivot), cudaMemcpyDeviceToHost));
-    if (IDRSPivotNeedsSum(&numeric->rule))
-      PetscCallCUDA(cudaMemcpy(&sum, numeric->sums + row[l], sizeof(sum), cudaMemcpyDeviceToHost));
-    small->row[l]   = row[l];
-    small->pivot[l] = pivot;
-    small->sum[l]   = sum;
-  }
-  small->count = (PetscInt)counts->count;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The host waits, because it must check for small pivots */
-static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDRSPivotRule *rule, IDRSSmallPivots *small)
-{
-  IDRSPivotCounts counts = {0, ULLONG_MAX, 0, 0, 0};
-  IDRSNumeric    *numeric;
-  IDRSCSR         csr;
-  cudaStream_t    stream;
-  unsigned int    grid;
-  const auto      kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
-  PetscBool       ongpu;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &ongpu));
-  PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: the matrix is of type %s, but the symbolic phase had type %s",
-             MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
+  *unfit = *small = PETSC_FALSE;
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSFactorCheckSolves(factor->device));
   PetscCall(IDRSFactorNumericSetUp(factor));
-  numeric        = &factor->device->numeric;
-  numeric->rule  = *rule;
-  numeric->polls = IDRSGetPolls();
+  numeric            = &factor->device->numeric;
+  numeric->shifttype = (MatFactorShiftType)(int)info->shifttype;
+  numeric->zeropivot = info->zeropivot;
+  numeric->polls     = IDRSGetPolls();
   PetscCall(IDRSStream_CUDA(&stream));
   if (!++numeric->phase) { /* the number has overflowed: numbers of earlier phases are cleared */
     PetscCallCUDA(cudaMemsetAsync(numeric->done, 0, numeric->n * sizeof(*numeric->done), stream));
@@ -429,7 +405,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   }
   PetscCall(IDRSGetCSR(A, &csr));
   PetscCallCUDA(cudaMemsetAsync(numeric->a, 0, IDRSFactorEntries(&factor->pattern) * sizeof(PetscScalar), stream));
-  PetscCallCUDA(cudaMemcpyAsync(numeric->counts, &counts, sizeof(counts), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemsetAsync(numeric->result, 0, sizeof(*numeric->result), stream));
   PetscCall(IDRSFactorResidentBlocks(factor->device, kernel, IDRS_NUMERIC_THREADS, 4, numeric->n, &grid));
   PetscCall(PetscLogGpuTimeBegin());
   IDRSFactorPlaceKernel<<<IDRSFactorCopyBlocks(factor->nonzeros), IDRS_COPY_THREADS, 0, stream>>>(factor->nonzeros,
@@ -438,15 +414,15 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_NUMERIC_THREADS, stream, *numeric));
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCallCUDA(cudaMemcpyAsync(&counts, numeric->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(&result, numeric->result, sizeof(result), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCheck(
-    !counts.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+    !result.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
     "A factorisation kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident",
     MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
-  if (counts.count) PetscCall(IDRSFactorGetPivots(numeric, &counts, small));
-  small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;
-  IDRSFactorValuesChanged(factor->device);
+  *unfit = result.unfit ? PETSC_TRUE : PETSC_FALSE;
+  *small = result.small ? PETSC_TRUE : PETSC_FALSE;
+  for (int d = 0; d < 2; d++) factor->device->sweep[d].current = PETSC_FALSE;
   PetscCall(PetscLogGpuFlops(factor->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -552,14 +528,13 @@ static PetscErrorCode IDRSFactorLaunchTriangles(IDRSFactorDevice device, const I
 }
 
 /* Solves for up to IDRS_FACTOR_COLUMNS columns. b and x are on the device. All of b is read before x is written */
-static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns,
-                                             const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
+static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transposed, PetscInt columns, const PetscScalar b[],
+                                             PetscInt ldb, PetscScalar x[], PetscInt ldx)
 {
-  const bool         transposed = direction == IDRS_FACTOR_TRANSPOSED;
   const PetscInt     n = factor->pattern.n, bs = factor->pattern.bs;
   IDRSFactorDevice   device  = factor->device;
   const PetscScalar *inverse = device->values + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
-  IDRSFactorSweep   *sweep   = &device->sweep[direction];
+  IDRSFactorSweep   *sweep   = &device->sweep[transposed];
   IDRSFactorColumns  begin   = {}, end;
   IDRSTriangles      triangles;
   size_t             count;
@@ -611,12 +586,12 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(columns * IDRSFactorSolveFlops(&factor->pattern)));
+  PetscCall(PetscLogGpuFlops(columns * (2.0 * IDRSFactorEntries(&factor->pattern) - factor->rows)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves for all columns in groups. Arrays in the memory of the host are copied */
-static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirection direction, const IDRSArrays *arrays)
+/* IDRSFactorSolve_CUDA - Solves for all columns in groups. Arrays in the memory of the host are copied */
+PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, PetscBool transposed, const IDRSArrays *arrays)
 {
   const PetscInt rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
   const bool     bhost = PetscMemTypeHost(arrays->bmem), xhost = PetscMemTypeHost(arrays->xmem);
@@ -626,7 +601,7 @@ static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirectio
   PetscFunctionBegin;
   if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorCheckSolves(factor->device));
-  PetscCall(IDRSFactorSweepUpdate(factor, direction));
+  PetscCall(IDRSFactorSweepUpdate(factor, transposed));
   if (bhost || xhost)
     PetscCall(IDRSFactorGrowVectors((size_t)rows * PetscMin(columns, IDRS_FACTOR_COLUMNS), &factor->device->staged));
   staged = factor->device->staged.memory;
@@ -638,7 +613,7 @@ static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirectio
     const size_t       row = rows * sizeof(PetscScalar);
 
     if (bhost) PetscCallCUDA(cudaMemcpy2DAsync(staged, row, bc, ldb * sizeof(PetscScalar), row, m, cudaMemcpyHostToDevice, stream));
-    PetscCall(IDRSFactorSolveColumns(factor, direction, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc,
+    PetscCall(IDRSFactorSolveColumns(factor, transposed, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc,
                                      xhost ? rows : ldx));
     if (xhost) PetscCallCUDA(cudaMemcpy2DAsync(xc, ldx * sizeof(PetscScalar), staged, row, row, m, cudaMemcpyDeviceToHost, stream));
   }
@@ -646,15 +621,3 @@ static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirectio
   if (bhost || xhost) PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-static const IDRSFactorCopies IDRSFactorCopies_CUDA = {IDRSFactorToHost_CUDA, IDRSFactorFromHost_CUDA};
-
-// clang-format off
-const IDRSFactorOps IDRSFactorBackEnds_CUDA = {
-  PetscDesignatedInitializer(name, "on the GPU"),
-  PetscDesignatedInitializer(numeric, IDRSFactorNumeric_CUDA),
-  PetscDesignatedInitializer(solve, IDRSFactorSolve_CUDA),
-  PetscDesignatedInitializer(reset, IDRSFactorReset_CUDA),
-  PetscDesignatedInitializer(copies, &IDRSFactorCopies_CUDA),
-};
-// clang-format on

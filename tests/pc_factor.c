@@ -7,14 +7,11 @@ change.\n\n";
 static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0",
                                      "-pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm",
                                      "-pc_type ilu -pc_factor_nonzeros_along_diagonal -pc_factor_diagonal_fill",
-                                     "-pc_type lu",
                                      "-pc_type lu -pc_factor_mat_ordering_type rcm -pc_factor_reuse_fill",
-                                     "-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1",
                                      "-pc_type bjacobi -pc_bjacobi_local_blocks 3 -sub_pc_type lu",
-                                     "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu",
-                                     "-pc_type asm -sub_pc_type lu -sub_pc_factor_shift_type nonzero"};
+                                     "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu -sub_pc_factor_levels 1"};
 #define SETUPS   PETSC_STATIC_ARRAY_LENGTH(setups)
-#define ONE_ONLY 5 /* the ones before are for one process */
+#define ONE_ONLY 4 /* the ones before are for one process */
 
 /* Creates a preconditioner with options of its own, and this package */
 static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], const char package[], KSP *ksp)
@@ -38,6 +35,8 @@ static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], c
   PetscCall(KSPSetFromOptions(*ksp));
   PetscCall(KSPSetUp(*ksp));
   PetscCall(KSPSetUpOnBlocks(*ksp));
+  /* a second time, when the package of the factor must have the name that is set; PCBJACOBI would lose memory */
+  if (!strstr(setup, "bjacobi")) PetscCall(PCSetFromOptions(pc));
   PetscCall(PetscOptionsPop());
   PetscCall(PetscOptionsDestroy(&options));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -70,26 +69,6 @@ static PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal allo
   PetscCall(VecAXPY(x, -1.0, y));
   PetscCall(VecNorm(x, NORM_2, &error));
   PetscCall(ComplainIf(!(error <= allowed * size), "%s: %g from PETSc's, of %g", what, (double)error, (double)size));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Checks that the pivots that programs read are PETSc's */
-static PetscErrorCode ComparePivots(const char what[], KSP ours, KSP theirs, Vec like)
-{
-  const KSP solvers[] = {ours, theirs};
-  Vec       pivots[2];
-  PC        pc;
-  Mat       F;
-
-  PetscFunctionBeginUser;
-  for (PetscInt l = 0; l < 2; l++) {
-    PetscCall(VecDuplicate(like, &pivots[l]));
-    PetscCall(KSPGetPC(solvers[l], &pc));
-    PetscCall(PCFactorGetMatrix(pc, &F));
-    PetscCall(MatGetDiagonal(F, pivots[l]));
-  }
-  PetscCall(CheckClose(what, pivots[0], pivots[1], 1e4 * PETSC_MACHINE_EPSILON));
-  PetscCall(DestroyAll(&pivots[1], &pivots[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,37 +113,26 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
 }
 
 /*
-   Checks that a solve has converged. If the preconditioner enlarges vectors, in single precision the norm that gmres reports may be
-   half of the norm of b - A x
+   Checks that solves converge, in about as many iterations as with PETSc's package. larger: allowed norm of b - A x, relative to the
+   tolerance
 */
-static PetscErrorCode CheckEnd(const char what[], KSP ksp, Vec b, Vec x, PetscBool enlarges)
+static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b, PetscReal larger)
 {
   const PetscReal tolerance = rtol;
+  PetscInt        its[2];
+  Vec             x;
   Mat             A;
-
-  PetscFunctionBeginUser;
-  if (enlarges && PetscDefined(USE_REAL_SINGLE)) {
-    PetscCall(KSPGetOperators(ksp, &A, NULL));
-    rtol *= 1.9;
-    PetscCall(CheckSolved(what, ksp, A, b, x));
-    rtol = tolerance;
-  } else PetscCall(CheckConverged(what, ksp, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Checks that solves converge, in about as many iterations as with PETSc's package */
-static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b, PetscBool enlarges)
-{
-  PetscInt its[2];
-  Vec      x;
 
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(b, &x));
   PetscCall(KSPSolve(theirs, b, x));
   PetscCall(KSPGetIterationNumber(theirs, &its[1]));
   PetscCall(KSPSolve(ours, b, x));
-  PetscCall(CheckEnd(what, ours, b, x, enlarges));
   PetscCall(KSPGetIterationNumber(ours, &its[0]));
+  PetscCall(KSPGetOperators(ours, &A, NULL));
+  rtol *= larger;
+  PetscCall(CheckSolved(what, ours, A, b, x));
+  rtol = tolerance;
   PetscCall(
     ComplainIf(PetscAbsInt(its[0] - its[1]) > 1 + its[1] / 10, "%s: %" INT " iterations instead of %" INT, what, its[0], its[1]));
   PetscCall(VecDestroy(&x));
@@ -173,7 +141,7 @@ static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec
 
 static PetscErrorCode TestSolvers(void)
 {
-  const char *const types[]   = {KSPGMRES, KSPIDRS, KSPBCGS};
+  const char *const types[]   = {KSPGMRES, KSPIDRS};
   const char *const changes[] = {"first values", "other values", "another pattern", "another matrix", "a third matrix"};
   PetscMPIInt       size;
 
@@ -206,9 +174,8 @@ static PetscErrorCode TestSolvers(void)
           PetscCall(KSPSetOperators(theirs, A, A));
         }
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[it], setups[is], changes[change]));
-        PetscCall(CompareSolves(what, ours, theirs, b, PETSC_FALSE));
+        PetscCall(CompareSolves(what, ours, theirs, b, 1.0));
         if (it == 0) PetscCall(CompareApplications(what, ours, theirs, b));
-        if (it == 0 && is < ONE_ONLY) PetscCall(ComparePivots(what, ours, theirs, b));
       }
       PetscCall(DestroyAll(&theirs, &ours, &b, &A));
     }
@@ -218,10 +185,10 @@ static PetscErrorCode TestSolvers(void)
 }
 
 /*
-   Creates a part of a cyclic shift by half of the rows, on each process separately, with a diagonal that is zero or small in half
-   of the rows: ILU needs the exchange of columns
+   Creates a part of a cyclic shift by half of the rows, on each process separately, with a diagonal that is zero in half of the
+   rows: ILU needs the exchange of columns
 */
-static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
+static PetscErrorCode ShiftCreate(Mat *A)
 {
   const PetscInt m = 24;
   PetscInt       begin;
@@ -235,7 +202,7 @@ static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
   PetscCall(MatMPIAIJSetPreallocation(*A, 3, NULL, 0, NULL));
   PetscCall(MatGetOwnershipRange(*A, &begin, NULL));
   for (PetscInt i = 0; i < m; i++) {
-    PetscCall(MatSetValue(*A, begin + i, begin + i, i < m / 2 ? small : 2.0 + 0.1 * (PetscReal)i, INSERT_VALUES));
+    PetscCall(MatSetValue(*A, begin + i, begin + i, i < m / 2 ? 0.0 : 2.0 + 0.1 * (PetscReal)i, INSERT_VALUES));
     PetscCall(MatSetValue(*A, begin + i, begin + (i + m / 2) % m, 1.0, INSERT_VALUES));
     PetscCall(MatSetValue(*A, begin + i, begin + (i + 1) % m, 0.2, INSERT_VALUES));
   }
@@ -245,95 +212,44 @@ static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
 
 /*
    -pc_factor_nonzeros_along_diagonal, for which PETSc changes the ordering in place. The exchange leaves pivots of 0.2: the
-   preconditioner makes vectors up to 400 times as large, so that solves attain no tolerance near to the machine precision
+   preconditioner makes vectors up to 400 times as large, so that solves attain no tolerance near to the machine precision, and in
+   single precision the norm that gmres reports may be half of the norm of b - A x
 */
 static PetscErrorCode TestDiagonal(void)
 {
   const char *const pcs[]       = {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1 -sub_",
-                                   "-pc_type bjacobi -sub_pc_type lu -sub_", "-pc_type ilu -", "-pc_type ilu -pc_factor_levels 1 -",
-                                   "-pc_type lu -"};
-  const char *const orderings[] = {MATORDERINGNATURAL, MATORDERINGRCM, MATORDERINGND};
-  const PetscReal   small[] = {0.0, 1e-3}, tolerance = rtol;
+                                   "-pc_type ilu -pc_factor_levels 1 -", "-pc_type lu -"};
+  const char *const orderings[] = {MATORDERINGNATURAL, MATORDERINGRCM};
+  const PetscReal   tolerance   = rtol;
   PetscMPIInt       size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   rtol = PetscMax(tolerance, 1e5 * PETSC_MACHINE_EPSILON);
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(small); is++) {
-    for (size_t ip = 0; ip < (size > 1 ? 2 : PETSC_STATIC_ARRAY_LENGTH(pcs)); ip++) {
-      for (size_t io = 0; io < PETSC_STATIC_ARRAY_LENGTH(orderings); io++) {
-        Mat  A;
-        Vec  b;
-        KSP  ours, theirs;
-        PC   pc;
-        char setup[256];
+  for (size_t ip = 0; ip < (size > 1 ? 1 : PETSC_STATIC_ARRAY_LENGTH(pcs)); ip++) {
+    for (size_t io = 0; io < PETSC_STATIC_ARRAY_LENGTH(orderings); io++) {
+      Mat  A;
+      Vec  b;
+      KSP  ours, theirs;
+      PC   pc;
+      char setup[256];
 
-        PetscCall(PetscSNPrintf(setup, sizeof(setup), "%spc_factor_nonzeros_along_diagonal 0.1 %spc_factor_mat_ordering_type %s",
-                                pcs[ip], strrchr(pcs[ip], ' ') + 1, orderings[io]));
-        PetscCall(ShiftCreate(small[is], &A));
-        PetscCall(MatCreateVecs(A, &b, NULL));
-        PetscCall(VecSetGeneral(b, 0.3));
-        PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSCIDRS, &ours));
-        PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSC, &theirs));
-        /* PETSc's ILU(0) keeps the pattern of the matrix before the exchange, and needs more iterations */
-        if (ip == 2 && io == 0) {
-          Vec x;
-
-          PetscCall(VecDuplicate(b, &x));
-          PetscCall(KSPSolve(ours, b, x));
-          PetscCall(CheckEnd(setup, ours, b, x, PETSC_TRUE));
-          PetscCall(VecDestroy(&x));
-        } else {
-          PetscCall(CompareSolves(setup, ours, theirs, b, PETSC_TRUE));
-          PetscCall(CompareApplications(setup, ours, theirs, b));
-        }
-        PetscCall(KSPGetPC(ours, &pc));
-        PetscCall(CheckViewLines(setup, (PetscObject)pc));
-        PetscCall(DestroyAll(&theirs, &ours, &b, &A));
-      }
+      PetscCall(PetscSNPrintf(setup, sizeof(setup), "%spc_factor_nonzeros_along_diagonal 0.1 %spc_factor_mat_ordering_type %s",
+                              pcs[ip], strrchr(pcs[ip], ' ') + 1, orderings[io]));
+      PetscCall(ShiftCreate(&A));
+      PetscCall(MatCreateVecs(A, &b, NULL));
+      PetscCall(VecSetGeneral(b, 0.3));
+      PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSCIDRS, &ours));
+      PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSC, &theirs));
+      PetscCall(CompareSolves(setup, ours, theirs, b, 1.9));
+      PetscCall(CompareApplications(setup, ours, theirs, b));
+      PetscCall(KSPGetPC(ours, &pc));
+      PetscCall(CheckViewLines(setup, (PetscObject)pc));
+      PetscCall(DestroyAll(&theirs, &ours, &b, &A));
     }
   }
   rtol = tolerance;
   PetscCall(Verdict("nonzeros along the diagonal"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A diagonal block of rank one in a regular matrix: with the shift of PCMG's coarse solver solves are as accurate as PETSc's */
-static PetscErrorCode TestInBlocks(void)
-{
-  const PetscInt    rows[]  = {0, 1, 2, 3};
-  const PetscScalar array[] = {1.0, 1.0, 1.0, 0.3, 1.0, 1.0, 0.2, 2.0, 1.0, 2.0, 5.0, 1.0, 3.0, 1.0, 1.0, 4.0};
-  const char *const types[] = {KSPPREONLY, KSPGMRES};
-  Mat               A;
-  Vec               b, x, ones;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetSizes(A, 4, 4, 4, 4));
-  PetscCall(MatSetType(A, MATSEQAIJ));
-  PetscCall(MatSetBlockSize(A, 2));
-  PetscCall(MatSeqAIJSetPreallocation(A, 4, NULL));
-  PetscCall(MatSetValues(A, 4, rows, 4, rows, array, INSERT_VALUES));
-  PetscCall(MatAssemble(A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecDuplicate(x, &ones));
-  PetscCall(VecSet(ones, 1.0));
-  PetscCall(MatMult(A, ones, b));
-  for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
-    PetscReal error;
-    KSP       ksp;
-
-    PetscCall(SolverWith(A, types[it],
-                         "-pc_type lu -pc_factor_mat_ordering_type natural -pc_factor_shift_type inblocks -ksp_pc_side left",
-                         MATSOLVERPETSCIDRS, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(VecAXPY(x, -1.0, ones));
-    PetscCall(VecNorm(x, NORM_INFINITY, &error));
-    PetscCall(ComplainIf(!(error <= 0.05), "a block of rank one, %s: an error of %g", types[it], (double)error));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(DestroyAll(&ones, &x, &b, &A));
-  PetscCall(Verdict("a block of rank one"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -386,7 +302,6 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestSolvers());
   PetscCall(TestDiagonal());
-  PetscCall(TestInBlocks());
   PetscCall(TestFailure());
   PetscCall(PetscFinalize());
   return 0;

@@ -250,20 +250,17 @@ static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Turns a matrix into an empty factor of A */
-static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
+/* Creates an empty factor of A. After an error MatDestroy() frees it */
+static PetscErrorCode MatFactorCreate_PETScIDRS(Mat A, MatFactorType type, Mat *F)
 {
   IDRSFactor factor;
   VecType    vectype;
+  Mat        B;
 
   PetscFunctionBegin;
-  PetscCall(MatSetSizes(B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSOLVERPETSCIDRS));
-  PetscCall(MatSetUp(B));
-  PetscCall(MatSetBlockSizesFromMats(B, A, A));
-  PetscCall(MatGetVecType(A, &vectype));
-  PetscCall(MatSetVecType(B, vectype));
   PetscCall(PetscNew(&factor));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), F));
+  B                         = *F;
   B->data                   = factor;
   B->factortype             = type;
   B->canuseordering         = PETSC_TRUE;
@@ -272,6 +269,12 @@ static PetscErrorCode IDRSFactorSetType(Mat A, MatFactorType type, Mat B)
   B->ops->getinfo           = MatGetInfo_PETScIDRS;
   B->ops->lufactorsymbolic  = type == MAT_FACTOR_LU ? MatFactorSymbolic_PETScIDRS : NULL;
   B->ops->ilufactorsymbolic = type == MAT_FACTOR_ILU ? MatFactorSymbolic_PETScIDRS : NULL;
+  PetscCall(PetscObjectChangeTypeName((PetscObject)B, MATSOLVERPETSCIDRS));
+  PetscCall(MatSetSizes(B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
+  PetscCall(MatSetUp(B));
+  PetscCall(MatSetBlockSizesFromMats(B, A, A));
+  PetscCall(MatGetVecType(A, &vectype));
+  PetscCall(MatSetVecType(B, vectype));
   PetscCall(PetscStrallocpy(MATORDERINGND, (char **)&B->preferredordering[MAT_FACTOR_LU]));
   PetscCall(PetscStrallocpy(MATORDERINGNATURAL, (char **)&B->preferredordering[MAT_FACTOR_ILU]));
   PetscCall(PetscFree(B->solvertype));
@@ -344,16 +347,7 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
              MATSOLVERPETSCIDRS, A->rmap->n, A->cmap->n);
   PetscCall(IDRSMatWhere(A, &place));
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (place == IDRS_PLACE_CUDA) {
-    Mat            B;
-    PetscErrorCode ierr;
-
-    PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
-    ierr = IDRSFactorSetType(A, type, B);
-    if (ierr) PetscCall(MatDestroy(&B));
-    PetscCall(ierr);
-    *F = B;
-  }
+  if (place == IDRS_PLACE_CUDA) PetscCall(MatFactorCreate_PETScIDRS(A, type, F));
 #endif
   if (place == IDRS_PLACE_HOST) {
     PetscCall(MatGetFactor(A, MATSOLVERPETSC, type, F));

@@ -23,24 +23,16 @@ typedef struct {
   PetscInt *from[2];
 } IDRSFactorSweep;
 
-/* Memory on the device that can grow */
-typedef struct {
-  size_t       count;
-  PetscScalar *memory;
-} IDRSFactorVectors;
-
 struct _n_IDRSFactorDevice {
-  PetscBool         ready; /* everything that both phases need is set up */
-  int               multiprocessors;
-  size_t            shared;  /* largest shared memory of a block for a solve in one cluster; 0 without clusters */
-  IDRSFactorPattern pattern; /* arrays on the device */
-  PetscInt         *place, *row, *col;
-  PetscScalar      *values;
-  IDRSFactorSweep   sweep[2];
-  IDRSNumeric       numeric;  /* data that numeric phases keep */
-  IDRSFactorVectors work;     /* right-hand sides, and entries of both triangles */
-  IDRSFactorVectors staged;   /* copies of arrays on the host */
-  int              *timedout; /* on the host: a wait of a solve has reached its limit */
+  PetscBool       ready; /* everything but the transposed sweep is set up */
+  int             multiprocessors;
+  size_t          shared; /* largest shared memory of a block for a solve in one cluster; 0 without clusters */
+  PetscInt       *place, *row, *col;
+  IDRSNumeric     numeric;  /* arguments of the numeric phase, with the values */
+  IDRSFactorSweep sweep[2]; /* solves, and transposed ones */
+  size_t          count;    /* numbers in `work` */
+  PetscScalar    *work;     /* right-hand sides, entries of both triangles, and copies of arrays on the host */
+  int            *timedout; /* on the host: a wait of a solve has reached its limit */
 };
 
 /* Allocates device memory and copies data to it; with data = NULL the memory has no values */
@@ -92,20 +84,6 @@ static PetscErrorCode IDRSFactorSweepDestroy(IDRSFactorSweep *sweep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorNumericDestroy(IDRSFactorDevice device)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, device->place));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.pivots));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.done));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.result));
-  PetscCall(PetscMemzero(&device->numeric, sizeof(device->numeric)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* IDRSFactorReset_CUDA - Frees all memory on the GPU */
 PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
 {
@@ -116,68 +94,19 @@ PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int d = 0; d < 2; d++) PetscCall(IDRSFactorSweepDestroy(&device->sweep[d]));
-  PetscCall(IDRSFactorNumericDestroy(device));
   {
-    PetscInt    **arrays[]  = {&device->pattern.i, &device->pattern.j, &device->pattern.right, &device->row, &device->col};
-    PetscScalar **scalars[] = {&device->values, &device->work.memory, &device->staged.memory};
+    IDRSNumeric *numeric  = &device->numeric;
+    PetscInt   **arrays[] = {&numeric->i, &numeric->j, &numeric->right, &device->place, &device->row, &device->col};
 
     for (PetscInt **array : arrays) PetscCall(PetscDeviceFree(dctx, *array));
-    for (PetscScalar **array : scalars) PetscCall(PetscDeviceFree(dctx, *array));
+    PetscCall(PetscDeviceFree(dctx, numeric->a));
+    PetscCall(PetscDeviceFree(dctx, numeric->pivots));
+    PetscCall(PetscDeviceFree(dctx, numeric->done));
+    PetscCall(PetscDeviceFree(dctx, numeric->result));
+    PetscCall(PetscDeviceFree(dctx, device->work));
   }
   if (device->timedout) PetscCallCUDA(cudaFreeHost(device->timedout));
   PetscCall(PetscFree(factor->device));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Gets the largest shared memory of a block in a cluster of IDRS_CLUSTER_BLOCKS blocks; 0 if the GPU, or the compiled code, does
-   not support clusters
-*/
-static PetscErrorCode IDRSFactorGetShared(bool tiles, size_t *shared)
-{
-  size_t most;
-  int    clusters;
-  bool   can;
-
-  PetscFunctionBegin;
-  *shared = 0;
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSTrianglesClusterKernel<false>, &can)); /* needs the same devices as clusters */
-  if (!can) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(IDRSGetClusters(tiles ? IDRSTrianglesClusterKernel<true> : IDRSTrianglesClusterKernel<false>, IDRS_CLUSTER_BLOCKS,
-                                IDRS_TRIANGLE_THREADS, &clusters, &most));
-  if (clusters) *shared = most;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets up the data that both phases need */
-static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
-{
-  const IDRSFactorPattern *F = &factor->pattern;
-  IDRSFactorDevice         device;
-  int                      which, cooperative;
-
-  PetscFunctionBegin;
-  if (factor->device && factor->device->ready) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorReset_CUDA(factor)); /* after an error */
-  PetscCallCUDA(cudaGetDevice(&which));
-  PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
-  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS,
-             "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
-  PetscCall(PetscNew(&device));
-  factor->device = device;
-  PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
-  PetscCall(IDRSFactorGetShared(F->bs > 1, &device->shared));
-  device->pattern.n  = F->n;
-  device->pattern.bs = F->bs;
-  PetscCall(IDRSFactorUpload(F->n + 1, F->i, &device->pattern.i));
-  PetscCall(IDRSFactorUpload(F->i[F->n], F->j, &device->pattern.j));
-  PetscCall(IDRSFactorUpload(F->n, F->right, &device->pattern.right));
-  PetscCall(IDRSFactorUpload(IDRSFactorEntries(F), (const PetscScalar *)NULL, &device->values));
-  PetscCall(IDRSFactorUploadPermutation(factor->row, factor->rows, &device->row));
-  PetscCall(IDRSFactorUploadPermutation(factor->col, factor->rows, &device->col));
-  PetscCallCUDA(cudaMallocHost(&device->timedout, sizeof(*device->timedout)));
-  *device->timedout = 0;
-  device->ready     = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -306,7 +235,7 @@ static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, PetscBool transpo
     const size_t count = (size_t)sweep->entries[t] * bs * bs;
 
     IDRSFactorGatherKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs, transposed, sweep->from[t],
-                                                                                          factor->device->values,
+                                                                                          factor->device->numeric.a,
                                                                                           sweep->stage[t].a);
     PetscCallCUDA(cudaGetLastError());
   }
@@ -327,7 +256,7 @@ PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor factor)
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscMalloc1(count, &values));
   ierr = IDRSFactorGetValues_Private(factor, values);
-  if (!ierr) error = cudaMemcpyAsync(factor->device->values, values, count * sizeof(*values), cudaMemcpyHostToDevice, stream);
+  if (!ierr) error = cudaMemcpyAsync(factor->device->numeric.a, values, count * sizeof(*values), cudaMemcpyHostToDevice, stream);
   if (!ierr && error == cudaSuccess) error = cudaStreamSynchronize(stream);
   PetscCall(PetscFree(values));
   PetscCall(ierr);
@@ -344,31 +273,52 @@ PetscErrorCode IDRSFactorGetPivots_CUDA(IDRSFactor factor, PetscScalar pivots[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up the data of a numeric phase besides the pattern */
-static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
+/* Sets up numeric phases and solves. Shared memory is for clusters of IDRS_CLUSTER_BLOCKS blocks */
+static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
 {
-  IDRSFactorDevice   device  = factor->device;
-  IDRSNumeric       *numeric = &device->numeric;
-  PetscDeviceContext dctx;
+  const IDRSFactorPattern *F       = &factor->pattern;
+  const auto               cluster = F->bs > 1 ? IDRSTrianglesClusterKernel<true> : IDRSTrianglesClusterKernel<false>;
+  IDRSFactorDevice         device;
+  IDRSNumeric             *numeric;
+  PetscDeviceContext       dctx;
+  int                      which, cooperative, clusters;
+  bool                     can;
 
   PetscFunctionBegin;
-  if (numeric->done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorSweepSetUp(factor, PETSC_FALSE));
-  PetscCall(IDRSFactorNumericDestroy(device)); /* after an error */
+  if (factor->device && factor->device->ready) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSFactorReset_CUDA(factor)); /* after an error */
+  PetscCallCUDA(cudaGetDevice(&which));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
+  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS,
+             "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
+  PetscCall(PetscNew(&factor->device));
+  device = factor->device;
+  PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)cluster, &can)); /* needs the same devices as clusters */
+  if (can) {
+    PetscCallCUDA(IDRSGetClusters(cluster, IDRS_CLUSTER_BLOCKS, IDRS_TRIANGLE_THREADS, &clusters, &device->shared));
+    if (!clusters) device->shared = 0;
+  }
+  numeric          = &device->numeric;
+  numeric->n       = F->n;
+  numeric->bs      = F->bs;
+  numeric->entries = F->i[F->n];
+  PetscCall(IDRSFactorUpload(F->n + 1, F->i, &numeric->i));
+  PetscCall(IDRSFactorUpload(F->i[F->n], F->j, &numeric->j));
+  PetscCall(IDRSFactorUpload(F->n, F->right, &numeric->right));
+  PetscCall(IDRSFactorUpload(IDRSFactorEntries(F), (const PetscScalar *)NULL, &numeric->a));
   PetscCall(IDRSFactorUpload(factor->nonzeros, factor->place, &device->place));
+  PetscCall(IDRSFactorUploadPermutation(factor->row, factor->rows, &device->row));
+  PetscCall(IDRSFactorUploadPermutation(factor->col, factor->rows, &device->col));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->pivots));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->result));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
-  /* the kernel of the numeric phase processes rows in the order of the first triangle */
-  numeric->n       = device->pattern.n;
-  numeric->bs      = device->pattern.bs;
-  numeric->entries = factor->pattern.i[factor->pattern.n];
-  numeric->i       = device->pattern.i;
-  numeric->j       = device->pattern.j;
-  numeric->right   = device->pattern.right;
-  numeric->a       = device->values;
-  numeric->order   = device->sweep[PETSC_FALSE].stage[0].order;
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, F->n, &numeric->done));
+  PetscCallCUDA(cudaMallocHost(&device->timedout, sizeof(*device->timedout)));
+  *device->timedout = 0;
+  PetscCall(IDRSFactorSweepSetUp(factor, PETSC_FALSE));
+  numeric->order = device->sweep[PETSC_FALSE].stage[0].order; /* the numeric phase processes rows in the order of this triangle */
+  device->ready  = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -393,7 +343,6 @@ PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const MatFactorI
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSFactorCheckSolves(factor->device));
-  PetscCall(IDRSFactorNumericSetUp(factor));
   numeric            = &factor->device->numeric;
   numeric->shifttype = (MatFactorShiftType)(int)info->shifttype;
   numeric->zeropivot = info->zeropivot;
@@ -483,22 +432,6 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   }
 }
 
-/* Allocates memory for this many numbers if there is less */
-static PetscErrorCode IDRSFactorGrowVectors(size_t needed, IDRSFactorVectors *vectors)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  if (needed <= vectors->count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, vectors->memory));
-  vectors->memory = NULL;
-  vectors->count  = 0;
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, &vectors->memory));
-  vectors->count = needed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Launches the kernel with one cluster if the shared memory of a block holds the entries of both triangles, else the kernel with as
    many blocks as are resident; entries: of each triangle
@@ -527,32 +460,37 @@ static PetscErrorCode IDRSFactorLaunchTriangles(IDRSFactorDevice device, const I
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Returns the lanes of a row: its columns, padded to a power of 2 */
+static inline int IDRSFactorWidth(PetscInt columns)
+{
+  int width = 1;
+
+  while (width < columns) width *= 2;
+  return width;
+}
+
 /* Solves for up to IDRS_FACTOR_COLUMNS columns. b and x are on the device. All of b is read before x is written */
 static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transposed, PetscInt columns, const PetscScalar b[],
                                              PetscInt ldb, PetscScalar x[], PetscInt ldx)
 {
   const PetscInt     n = factor->pattern.n, bs = factor->pattern.bs;
   IDRSFactorDevice   device  = factor->device;
-  const PetscScalar *inverse = device->values + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
+  const PetscScalar *inverse = device->numeric.a + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
   IDRSFactorSweep   *sweep   = &device->sweep[transposed];
   IDRSFactorColumns  begin   = {}, end;
   IDRSTriangles      triangles;
-  size_t             count;
-  int                width = 1;
+  const int          width = IDRSFactorWidth(columns);
+  const size_t       count = (size_t)factor->rows * width;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
-  /* a row has width lanes: its columns, padded to a power of 2 */
-  while (width < columns) width *= 2;
-  count = (size_t)factor->rows * width;
-  PetscCall(IDRSFactorGrowVectors(3 * count, &device->work));
   for (int t = 0; t < 2; t++) {
     triangles.stage[t]       = sweep->stage[t];
-    triangles.stage[t].x     = (IDRSMarked *)(device->work.memory + (t + 1) * count);
+    triangles.stage[t].x     = (IDRSMarked *)(device->work + (t + 1) * count);
     triangles.stage[t].units = sweep->chunks[t] * width;
   }
   /* the second triangle writes x, unless D^{-T} must be applied first */
-  triangles.b        = device->work.memory;
+  triangles.b        = device->work;
   triangles.out      = transposed ? NULL : x;
   triangles.rows     = device->col;
   triangles.ld       = ldx;
@@ -577,8 +515,8 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transp
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
   /* x = (I + U)^{-1} (I + L)^{-1} D^{-1} b, or D^{-T} (I + L)^{-T} (I + U)^{-T} b */
-  IDRSFactorBeginKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(begin, b, device->work.memory,
-                                                                                       triangles.stage[0].x, triangles.stage[1].x);
+  IDRSFactorBeginKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(begin, b, device->work, triangles.stage[0].x,
+                                                                                       triangles.stage[1].x);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(IDRSFactorLaunchTriangles(device, &triangles, count, stream));
   if (transposed) {
@@ -593,24 +531,33 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transp
 /* IDRSFactorSolve_CUDA - Solves for all columns in groups. Arrays in the memory of the host are copied */
 PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, PetscBool transposed, const IDRSArrays *arrays)
 {
-  const PetscInt rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
-  const bool     bhost = PetscMemTypeHost(arrays->bmem), xhost = PetscMemTypeHost(arrays->xmem);
-  PetscScalar   *staged;
-  cudaStream_t   stream;
+  const PetscInt   rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
+  const bool       bhost = PetscMemTypeHost(arrays->bmem), xhost = PetscMemTypeHost(arrays->xmem);
+  const size_t     count = (size_t)rows * IDRSFactorWidth(PetscMin(columns, IDRS_FACTOR_COLUMNS)), row = rows * sizeof(PetscScalar);
+  const size_t     needed = (bhost || xhost ? 4 : 3) * count;
+  IDRSFactorDevice device = factor->device;
+  PetscScalar     *staged; /* a copy of b, and then of x */
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorCheckSolves(factor->device));
+  PetscCall(IDRSFactorCheckSolves(device));
   PetscCall(IDRSFactorSweepUpdate(factor, transposed));
-  if (bhost || xhost)
-    PetscCall(IDRSFactorGrowVectors((size_t)rows * PetscMin(columns, IDRS_FACTOR_COLUMNS), &factor->device->staged));
-  staged = factor->device->staged.memory;
+  if (device->count < needed) {
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceFree(dctx, device->work));
+    device->work  = NULL;
+    device->count = 0;
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, &device->work));
+    device->count = needed;
+  }
+  staged = device->work + 3 * count;
   PetscCall(IDRSStream_CUDA(&stream));
   for (PetscInt c = 0; c < columns; c += IDRS_FACTOR_COLUMNS) {
-    const PetscInt     m   = PetscMin(columns - c, IDRS_FACTOR_COLUMNS);
-    const PetscScalar *bc  = arrays->b + (size_t)c * ldb;
-    PetscScalar       *xc  = arrays->x + (size_t)c * ldx;
-    const size_t       row = rows * sizeof(PetscScalar);
+    const PetscInt     m  = PetscMin(columns - c, IDRS_FACTOR_COLUMNS);
+    const PetscScalar *bc = arrays->b + (size_t)c * ldb;
+    PetscScalar       *xc = arrays->x + (size_t)c * ldx;
 
     if (bhost) PetscCallCUDA(cudaMemcpy2DAsync(staged, row, bc, ldb * sizeof(PetscScalar), row, m, cudaMemcpyHostToDevice, stream));
     PetscCall(IDRSFactorSolveColumns(factor, transposed, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc,

@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
   PetscInt           n, bs, entries; /* entries: of the pattern */
-  const PetscInt    *i, *j, *right, *order;
+  PetscInt          *i, *j, *right, *order;
   PetscScalar       *a; /* tiles of the pattern, which contain the matrix at first, and diagonal tiles after them */
   PetscScalar       *pivots;
   unsigned int      *done; /* number of the last phase that has computed each row */

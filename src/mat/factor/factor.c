@@ -33,7 +33,7 @@ static PetscErrorCode IDRSFactorSolve(Mat F, PetscBool transposed, PetscObject b
   PetscCall(IDRSArraysGet(b, x, PETSC_TRUE, &arrays));
   if (b->classid == MAT_CLASSID && (PetscMemTypeHost(arrays.bmem) || PetscMemTypeHost(arrays.xmem)))
     PetscCall(PetscInfo(x, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
-  PetscCall(IDRSFactorSolve_CUDA(factor, transposed, &arrays));
+  PetscCall((*factor->gpu->solve)(factor, transposed, &arrays));
   PetscCall(IDRSArraysRestore(b, x, PETSC_TRUE, &arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -91,7 +91,7 @@ static PetscErrorCode MatGetDiagonal_PETScIDRS(Mat F, Vec pivots)
   if (factor->onhost) PetscCall(MatGetDiagonal(factor->petsc, pivots));
   else {
     PetscCall(VecGetArrayWrite(pivots, &x));
-    PetscCall(IDRSFactorGetPivots_CUDA(factor, x));
+    PetscCall((*factor->gpu->getpivots)(factor, x));
     PetscCall(VecRestoreArrayWrite(pivots, &x));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -141,11 +141,11 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   factor->computed = PETSC_FALSE; /* also after an error */
   if (IDRSPivotNeedsSum(info) && factor->pattern.bs > 1)
     PetscCall(IDRSFactorSetPattern_Private(factor, A, "the type of the shift compares the pivots with the sums of single rows"));
-  PetscCall(IDRSFactorNumeric_CUDA(factor, A, info, &unfit, &small));
+  PetscCall((*factor->gpu->numeric)(factor, A, info, &unfit, &small));
   /* if the inverse of a tile would lose digits, the phase is repeated with tiles of one row */
   if (unfit) {
     PetscCall(IDRSFactorSetPattern_Private(factor, A, "a diagonal block is ill-conditioned or has a small pivot"));
-    PetscCall(IDRSFactorNumeric_CUDA(factor, A, info, &unfit, &small));
+    PetscCall((*factor->gpu->numeric)(factor, A, info, &unfit, &small));
   }
   factor->onhost = small;
   if (small) {
@@ -154,7 +154,7 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
     PetscCall(IDRSFactorOnPETSc(factor, A, B->factortype, info));
     PetscCall(MatFactorGetError(factor->petsc, &B->factorerrortype));
     PetscCall(MatFactorGetErrorZeroPivot(factor->petsc, &B->factorerror_zeropivot_value, &B->factorerror_zeropivot_row));
-    PetscCall(IDRSFactorCopyValues_CUDA(factor));
+    PetscCall((*factor->gpu->copyvalues)(factor));
   }
   factor->computed = PETSC_TRUE;
 
@@ -261,6 +261,7 @@ static PetscErrorCode MatFactorCreate_PETScIDRS(Mat A, MatFactorType type, Mat *
   PetscCall(PetscNew(&factor));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), F));
   B                         = *F;
+  factor->gpu               = &IDRSFactorOps_CUDA;
   B->data                   = factor;
   B->factortype             = type;
   B->canuseordering         = PETSC_TRUE;
@@ -303,33 +304,29 @@ static PetscErrorCode MatFactorCreate_PETScIDRS(Mat A, MatFactorType type, Mat *
 
   If the matrix is in the memory of the host, the factor is that of `MATSOLVERPETSC`. For a matrix on a GPU, `MATSOLVERPETSC`
   computes the pattern on the host, so options of `PCFactor` mean the same: levels, orderings, -pc_factor_diagonal_fill,
-  -pc_factor_nonzeros_along_diagonal. With -pc_factor_nonzeros_along_diagonal and the natural ordering, ILU(0) has the pattern of the
-  matrix after the exchange of columns; with `MATSOLVERPETSC` it has the pattern before the exchange. There is no pivoting and no
-  drop tolerance. Factorisations in place always use PETSc's own code. `MatGetDiagonal()` of the factor returns the pivots in the
-  order of the factors, as with `MATSOLVERPETSC`.
+  -pc_factor_nonzeros_along_diagonal. With -pc_factor_nonzeros_along_diagonal and the natural ordering, ILU(0) has the pattern of
+  the matrix after the exchange of columns; with `MATSOLVERPETSC` it has the pattern before the exchange. There is no pivoting and
+  no drop tolerance. Factorisations in place always use PETSc's own code.
 
   The numeric phase runs on the GPU. If it finds a pivot that PETSc would report as zero or shift, with the options
   -pc_factor_zeropivot and -pc_factor_shift_type, `MATSOLVERPETSC` repeats the numeric phase on the host, and its values are copied
-  to the GPU. `-ksp_view` shows it.
+  to the GPU. `-ksp_view` shows this. `MatGetDiagonal()` of the factor returns the pivots.
 
   If the matrix has a block size, see `MatSetBlockSize()`, and all blocks of the factors are full, the factors consist of dense
-  blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. `-ksp_view`
-  shows the size of the blocks.
-
-  In two cases the factors have no blocks, and `-ksp_view` gives the reason. With a shift of type nonzero or positive_definite
-  pivots are compared with the sums of single rows. If a diagonal block D is ill-conditioned, with an entry of |D_ij (D^{-1})_ji|
-  above 100, or has a small pivot, solves with its inverse would lose more digits than factors by rows. Then the numeric phase is
-  repeated without blocks, also for later matrices of the same pattern.
+  blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. In two cases
+  there are no blocks, and `-ksp_view` gives the reason. With a shift of type nonzero or positive_definite pivots are compared with
+  the sums of single rows. If a diagonal block D is ill-conditioned, with an entry of |D_ij (D^{-1})_ji| above 100, or has a small
+  pivot, solves with its inverse would lose more digits than factors by rows. Then the numeric phase is repeated without blocks,
+  also for later matrices of the same pattern.
 
   Each numeric phase and each solve is one kernel, in which a row begins as soon as the rows that it depends on are complete. The
-  host waits for a numeric phase, to check for small pivots, but not for a solve. Results have the same bits in every run.
-  `MatMatSolve()`, and so `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves for 16 columns at a time. Right-hand sides in
-  the memory of the host are copied. The GPU stores the factors twice, and three times after a transposed solve.
+  host waits for a numeric phase, but not for a solve. Results have the same bits in every run. `MatMatSolve()`, and so
+  `PCMatApply()` and `KSPMatSolve()` with `KSPPREONLY`, solves for 16 columns at a time. Right-hand sides in the memory of the host
+  are copied. The GPU stores the factors twice, and three times after a transposed solve.
 
-  On a GPU this package is meant for incomplete factors, and for many right-hand sides. Complete factors have long rows that depend
-  on each other: with `PCLU` for 14 x 14 x 14 points a solve with one right-hand side takes 1.1 to 1.2 times as long as with
-  `MATSOLVERCUSPARSE`, although the numeric phase takes half as long or less. So use `MATSOLVERCUSPARSE` if a `PCLU` is used for
-  many solves with one right-hand side each.
+  Complete factors have long rows that depend on each other: with `PCLU` for 14 x 14 x 14 points a solve with one right-hand side
+  takes 1.1 to 1.2 times as long as with `MATSOLVERCUSPARSE`, although the numeric phase takes half as long or less. Use
+  `MATSOLVERCUSPARSE` if a `PCLU` is used for many solves with one right-hand side each.
 
   If the rows of a kernel wait for each other for longer than `-petscidrs_nccl_timeout` seconds, which only happens in a debugger,
   the results are NaN, and the next call reports an error.

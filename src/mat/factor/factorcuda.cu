@@ -84,8 +84,7 @@ static PetscErrorCode IDRSFactorSweepDestroy(IDRSFactorSweep *sweep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSFactorReset_CUDA - Frees all memory on the GPU */
-PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
+static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
 {
   IDRSFactorDevice   device = factor->device;
   PetscDeviceContext dctx;
@@ -243,8 +242,7 @@ static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, PetscBool transpo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSFactorCopyValues_CUDA - Copies the values of PETSc's factor to the GPU */
-PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor factor)
+static PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor factor)
 {
   const size_t   count = IDRSFactorEntries(&factor->pattern);
   cudaError_t    error = cudaSuccess;
@@ -264,8 +262,7 @@ PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSFactorGetPivots_CUDA - Copies the pivots of the last numeric phase to the host */
-PetscErrorCode IDRSFactorGetPivots_CUDA(IDRSFactor factor, PetscScalar pivots[])
+static PetscErrorCode IDRSFactorGetPivots_CUDA(IDRSFactor factor, PetscScalar pivots[])
 {
   PetscFunctionBegin;
   if (factor->rows) /* without rows there is no memory on the GPU */
@@ -322,14 +319,9 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSFactorNumeric_CUDA - Computes the values. The host waits, because it must check for small pivots
-
-   Output Parameters:
-+ unfit - the inverse of a tile of several rows must not be used
-- small - PETSc would report or change a pivot; tiles of one row
-*/
-PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const MatFactorInfo *info, PetscBool *unfit, PetscBool *small)
+/* The host waits, because it must check for small pivots */
+static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const MatFactorInfo *info, PetscBool *unfit,
+                                             PetscBool *small)
 {
   const auto        kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
   IDRSNumericResult result;
@@ -528,8 +520,8 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSFactorSolve_CUDA - Solves for all columns in groups. Arrays in the memory of the host are copied */
-PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, PetscBool transposed, const IDRSArrays *arrays)
+/* Solves for all columns in groups. Arrays in the memory of the host are copied */
+static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, PetscBool transposed, const IDRSArrays *arrays)
 {
   const PetscInt   rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
   const bool       bhost = PetscMemTypeHost(arrays->bmem), xhost = PetscMemTypeHost(arrays->xmem);
@@ -568,3 +560,13 @@ PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, PetscBool transposed, con
   if (bhost || xhost) PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+// clang-format off
+const IDRSFactorOps IDRSFactorOps_CUDA = {
+  PetscDesignatedInitializer(numeric, IDRSFactorNumeric_CUDA),
+  PetscDesignatedInitializer(copyvalues, IDRSFactorCopyValues_CUDA),
+  PetscDesignatedInitializer(getpivots, IDRSFactorGetPivots_CUDA),
+  PetscDesignatedInitializer(solve, IDRSFactorSolve_CUDA),
+  PetscDesignatedInitializer(reset, IDRSFactorReset_CUDA),
+};
+// clang-format on

@@ -40,11 +40,25 @@ typedef struct {
 #define IDRSPivotNeedsSum(info) \
   ((info)->shifttype == (PetscReal)MAT_SHIFT_NONZERO || (info)->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE)
 
+typedef struct _n_IDRSFactor       *IDRSFactor;
 typedef struct _n_IDRSFactorDevice *IDRSFactorDevice; /* memory on the GPU */
 
 typedef struct {
-  Mat petsc;    /* PETSc's factor on the host: of the symbolic phase, and of numeric phases with small pivots */
-  IS  row, col; /* copies of the permutations */
+  /*
+     Computes the values. Returns whether the inverse of a tile of several rows must not be used, and whether PETSc would report or
+     change a pivot, for tiles of one row
+  */
+  PetscErrorCode (*numeric)(IDRSFactor, Mat, const MatFactorInfo *, PetscBool *unfit, PetscBool *small);
+  PetscErrorCode (*copyvalues)(IDRSFactor); /* of PETSc's factor */
+  PetscErrorCode (*getpivots)(IDRSFactor, PetscScalar[]);
+  PetscErrorCode (*solve)(IDRSFactor, PetscBool transposed, const IDRSArrays *);
+  PetscErrorCode (*reset)(IDRSFactor); /* frees the memory on the GPU */
+} IDRSFactorOps;
+
+struct _n_IDRSFactor {
+  const IDRSFactorOps *gpu;
+  Mat                  petsc;    /* PETSc's factor on the host: of the symbolic phase, and of numeric phases with small pivots */
+  IS                   row, col; /* copies of the permutations */
 
   /* of the symbolic phase */
   PetscInt          rows, nonzeros; /* of the matrix */
@@ -60,16 +74,11 @@ typedef struct {
   PetscBool        computed; /* the last phase has ended without an error */
   PetscBool        onhost;   /* by PETSc, because of small pivots */
   IDRSFactorDevice device;
-} *IDRSFactor;
+};
 
-static inline PetscInt IDRSFactorTiles(const IDRSFactorPattern *pattern)
+static inline size_t IDRSFactorEntries(const IDRSFactorPattern *F)
 {
-  return pattern->i[pattern->n] + pattern->n;
-}
-
-static inline size_t IDRSFactorEntries(const IDRSFactorPattern *pattern)
-{
-  return (size_t)IDRSFactorTiles(pattern) * pattern->bs * pattern->bs;
+  return (size_t)(F->i[F->n] + F->n) * F->bs * F->bs;
 }
 
 /*
@@ -86,12 +95,11 @@ typedef struct {
   PetscInt *lanes;  /* lanes of each chunk, a power of 2 */
 
   /*
-     During creation, or after an error: row i has entries begin[i] to end[i] - 1 in the natural order, and their columns. They are
-     the pattern itself, or a transposed copy of it: first, copied, and the entry of the pattern that each entry is
+     During creation, or after an error: row i has entries first[i] to first[i + 1] - 1 in the natural order, with their columns,
+     and the entry of the pattern that each of them is
   */
-  const PetscInt *begin, *end, *columns;
-  PetscInt       *first, *copied, *entry;
-  PetscInt       *level, *next;
+  PetscInt *first, *columns, *entry;
+  PetscInt *level, *next;
 } IDRSTriangle;
 
 /* factorpattern.c */
@@ -103,8 +111,4 @@ PETSC_INTERN PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *, PetscB
 PETSC_INTERN PetscErrorCode IDRSTriangleDestroy(IDRSTriangle *);
 
 /* factorcuda.cu */
-PETSC_INTERN PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor, Mat, const MatFactorInfo *, PetscBool *, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor);
-PETSC_INTERN PetscErrorCode IDRSFactorGetPivots_CUDA(IDRSFactor, PetscScalar[]);
-PETSC_INTERN PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor, PetscBool, const IDRSArrays *);
-PETSC_INTERN PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor);
+PETSC_INTERN const IDRSFactorOps IDRSFactorOps_CUDA;

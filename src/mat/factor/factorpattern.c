@@ -208,7 +208,7 @@ PetscErrorCode IDRSFactorSetPattern_Private(IDRSFactor factor, Mat A, const char
 PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorReset_CUDA(factor));
+  PetscCall((*factor->gpu->reset)(factor));
   PetscCall(PetscFree2(factor->pattern.i, factor->pattern.right));
   PetscCall(PetscFree(factor->pattern.j));
   PetscCall(PetscFree(factor->place));
@@ -253,37 +253,34 @@ static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree(triangle->first));
-  PetscCall(PetscFree2(triangle->copied, triangle->entry));
+  PetscCall(PetscFree2(triangle->columns, triangle->entry));
   PetscCall(PetscFree2(triangle->level, triangle->next));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Replaces the entries of a triangle by transposed ones */
-static PetscErrorCode IDRSTriangleTranspose(PetscInt n, IDRSTriangle *triangle)
+/* Lists the entries of each row */
+static PetscErrorCode IDRSTriangleSetRows(const IDRSFactorPattern *F, PetscBool upper, PetscBool transposed, IDRSTriangle *triangle)
 {
-  const PetscInt *columns = triangle->columns;
-  PetscInt       *first, *next = triangle->next;
+  const PetscInt *begin = upper ? F->right : F->i, *end = upper ? F->i + 1 : F->right;
+  PetscInt       *first, *next                          = triangle->next;
 
   PetscFunctionBegin;
-  PetscCall(PetscCalloc1(n + 1, &triangle->first));
+  PetscCall(PetscCalloc1(F->n + 1, &triangle->first));
   first = triangle->first;
-  for (PetscInt row = 0; row < n; row++) {
-    for (PetscInt p = triangle->begin[row]; p < triangle->end[row]; p++) first[columns[p] + 1]++;
+  for (PetscInt row = 0; row < F->n; row++) {
+    for (PetscInt p = begin[row]; p < end[row]; p++) first[(transposed ? F->j[p] : row) + 1]++;
   }
-  for (PetscInt row = 0; row < n; row++) first[row + 1] += first[row];
-  PetscCall(PetscMalloc2(first[n], &triangle->copied, first[n], &triangle->entry));
-  PetscCall(PetscArraycpy(next, first, n));
-  for (PetscInt row = 0; row < n; row++) {
-    for (PetscInt p = triangle->begin[row]; p < triangle->end[row]; p++) {
-      const PetscInt to = next[columns[p]]++;
+  for (PetscInt row = 0; row < F->n; row++) first[row + 1] += first[row];
+  PetscCall(PetscMalloc2(first[F->n], &triangle->columns, first[F->n], &triangle->entry));
+  PetscCall(PetscArraycpy(next, first, F->n));
+  for (PetscInt row = 0; row < F->n; row++) {
+    for (PetscInt p = begin[row]; p < end[row]; p++) {
+      const PetscInt to = next[transposed ? F->j[p] : row]++;
 
-      triangle->copied[to] = row;
-      triangle->entry[to]  = p;
+      triangle->columns[to] = transposed ? row : F->j[p];
+      triangle->entry[to]   = p;
     }
   }
-  triangle->begin   = first;
-  triangle->end     = first + 1;
-  triangle->columns = triangle->copied;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -295,7 +292,8 @@ static PetscInt IDRSTriangleRowLanes(PetscInt bs, const IDRSTriangle *triangle, 
 {
   PetscInt lanes = 1;
 
-  while (2 * lanes * bs <= IDRS_CHUNK_LANES && lanes * IDRS_TRIANGLE_ATONCE < (triangle->end[row] - triangle->begin[row]) * bs)
+  while (2 * lanes * bs <= IDRS_CHUNK_LANES &&
+         lanes * IDRS_TRIANGLE_ATONCE < (triangle->first[row + 1] - triangle->first[row]) * bs)
     lanes *= 2;
   return lanes;
 }
@@ -315,7 +313,7 @@ static PetscErrorCode IDRSTriangleSetOrder(PetscInt n, PetscInt bs, PetscBool de
 
     level[row] = 0;
     /* level i = 1 + max over j of level j */
-    for (PetscInt p = triangle->begin[row]; p < triangle->end[row]; p++)
+    for (PetscInt p = triangle->first[row]; p < triangle->first[row + 1]; p++)
       level[row] = PetscMax(level[row], level[triangle->columns[p]] + 1);
     triangle->levels = PetscMax(triangle->levels, level[row] + 1);
   }
@@ -351,26 +349,20 @@ static PetscErrorCode IDRSTriangleSetOrder(PetscInt n, PetscInt bs, PetscBool de
 /* IDRSTriangleCreate - Creates a triangle. If it fails, IDRSTriangleDestroy() frees everything that has been allocated */
 PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *F, PetscBool upper, PetscBool transposed, IDRSTriangle *triangle)
 {
-  PetscInt count = 0;
-
   PetscFunctionBegin;
   PetscCall(PetscMemzero(triangle, sizeof(*triangle)));
   PetscCall(PetscMalloc2(F->n, &triangle->level, F->n + 1, &triangle->next));
-  triangle->begin   = upper ? F->right : F->i;
-  triangle->end     = upper ? F->i + 1 : F->right;
-  triangle->columns = F->j;
-  if (transposed) PetscCall(IDRSTriangleTranspose(F->n, triangle));
+  PetscCall(IDRSTriangleSetRows(F, upper, transposed, triangle));
   PetscCall(PetscMalloc3(F->n, &triangle->order, F->n, &triangle->places, F->n + 1, &triangle->i));
-  for (PetscInt row = 0; row < F->n; row++) count += triangle->end[row] - triangle->begin[row];
-  PetscCall(PetscMalloc2(count, &triangle->j, count, &triangle->from));
+  PetscCall(PetscMalloc2(triangle->first[F->n], &triangle->j, triangle->first[F->n], &triangle->from));
   PetscCall(IDRSTriangleSetOrder(F->n, F->bs, (PetscBool)(upper != transposed), triangle));
   triangle->i[0] = 0;
   for (PetscInt place = 0, p = 0; place < F->n; place++) {
     const PetscInt row = triangle->order[place];
 
-    for (PetscInt e = triangle->begin[row]; e < triangle->end[row]; e++, p++) {
+    for (PetscInt e = triangle->first[row]; e < triangle->first[row + 1]; e++, p++) {
       triangle->j[p]    = triangle->places[triangle->columns[e]];
-      triangle->from[p] = transposed ? triangle->entry[e] : e;
+      triangle->from[p] = triangle->entry[e];
     }
     triangle->i[place + 1] = p;
   }

@@ -123,9 +123,9 @@ static __device__ __forceinline__ bool IDRSPivotIsSmall(const IDRSNumeric &F, Pe
 }
 
 /*
-   Computes D = D^{-1}, a tile by rows, in place by Gauss-Jordan elimination without pivoting, and stores the pivots, which are
-   those of a factorisation by rows. One warp. Returns true if the inverse must not be used, because D is ill-conditioned or has a small
-   pivot; each lane checks its own entries
+   Computes D = D^{-1}, a tile by rows, in place by Gauss-Jordan elimination without pivoting, and stores the pivots, which are the
+   pivots of a factorisation by rows. Returns true if the inverse must not be used, because D is ill-conditioned or has a small
+   pivot; each lane checks its own entries. One warp
 */
 static __device__ __forceinline__ bool IDRSFactorInvert(const IDRSNumeric &F, PetscInt bs, PetscScalar *D, PetscScalar pivots[])
 {

@@ -2,7 +2,7 @@ static char help[] = "MATSOLVERPETSCIDRS in PCILU, PCLU, PCBJACOBI and PCASM, co
 options; with several solvers, transposed, with many right-hand sides, and with values and patterns that\n\
 change.\n\n";
 
-#include "systems.h"
+#include "columns.h"
 
 static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0",
                                      "-pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm",
@@ -23,9 +23,7 @@ static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], c
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(string, sizeof(string), "%s -pc_factor_mat_solver_type %s -sub_pc_factor_mat_solver_type %s", setup,
                           package, package));
-  PetscCall(PetscOptionsCreate(&options));
-  PetscCall(PetscOptionsInsertString(options, string));
-  PetscCall(PetscOptionsPush(options));
+  PetscCall(OptionsPush(string, &options));
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
   PetscCall(KSPSetOperators(*ksp, A, A));
   PetscCall(KSPSetType(*ksp, type));
@@ -37,30 +35,11 @@ static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], c
   PetscCall(KSPSetUpOnBlocks(*ksp));
   /* a second time, when the package of the factor must have the name that is set; PCBJACOBI would lose memory */
   if (!strstr(setup, "bjacobi")) PetscCall(PCSetFromOptions(pc));
-  PetscCall(PetscOptionsPop());
-  PetscCall(PetscOptionsDestroy(&options));
+  PetscCall(OptionsPop(&options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DenseCreate(Vec like, PetscInt columns, Mat *B)
-{
-  PetscInt  n, N;
-  PetscBool sequential, parallel;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetLocalSize(like, &n));
-  PetscCall(VecGetSize(like, &N));
-  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &sequential));
-  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPICUDA, &parallel));
-  PetscCall(MatCreate(PetscObjectComm((PetscObject)like), B));
-  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, N, columns));
-  PetscCall(MatSetType(*B, sequential || parallel ? "densecuda" : MATDENSE));
-  PetscCall(MatSetUp(*B));
-  PetscCall(MatAssemble(*B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal allowed)
+static PetscErrorCode CheckClose(const char what[], const char how[], Vec x, Vec y)
 {
   PetscReal error, size;
 
@@ -68,7 +47,8 @@ static PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal allo
   PetscCall(VecNorm(y, NORM_2, &size));
   PetscCall(VecAXPY(x, -1.0, y));
   PetscCall(VecNorm(x, NORM_2, &error));
-  PetscCall(ComplainIf(!(error <= allowed * size), "%s: %g from PETSc's, of %g", what, (double)error, (double)size));
+  PetscCall(ComplainIf(!(error <= 1e4 * PETSC_MACHINE_EPSILON * size), "%s, %s: %g from PETSc's, of %g", what, how, (double)error,
+                       (double)size));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -77,38 +57,30 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
 {
   const PetscInt columns = 5;
   PC             mine, other;
-  Vec            x, y;
-  Mat            B, X;
-  char           name[256];
+  Vec            x, y, z;
+  Mat            A, B, X;
 
   PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ours, &A, NULL));
   PetscCall(KSPGetPC(ours, &mine));
   PetscCall(KSPGetPC(theirs, &other));
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &y));
-  PetscCall(PCApply(mine, b, x));
-  PetscCall(PCApply(other, b, y));
-  PetscCall(CheckClose(what, x, y, 1e4 * PETSC_MACHINE_EPSILON));
+  PetscCall(VecDuplicate(b, &z));
   PetscCall(PCApplyTranspose(mine, b, x));
   PetscCall(PCApplyTranspose(other, b, y));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, transposed", what));
-  PetscCall(CheckClose(name, x, y, 1e4 * PETSC_MACHINE_EPSILON));
-  PetscCall(DenseCreate(b, columns, &B));
-  PetscCall(DenseCreate(b, columns, &X));
-  for (PetscInt c = 0; c < columns; c++) {
-    PetscCall(VecCopy(b, x));
-    PetscCall(VecShift(x, (PetscReal)c));
-    PetscCall(ColumnSet(B, c, x));
-  }
+  PetscCall(CheckClose(what, "transposed", x, y));
+  PetscCall(BlocksCreate(A, columns, BLOCK_RANDOM, &B, &X));
   PetscCall(PCMatApply(mine, B, X));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, columns", what));
   for (PetscInt c = 0; c < columns; c++) {
-    PetscCall(ColumnGet(B, c, x));
-    PetscCall(PCApply(other, x, y));
+    PetscCall(ColumnGet(B, c, z));
+    PetscCall(PCApply(other, z, y));
     PetscCall(ColumnGet(X, c, x));
-    PetscCall(CheckClose(name, x, y, 1e4 * PETSC_MACHINE_EPSILON));
+    PetscCall(CheckClose(what, "columns", x, y));
   }
-  PetscCall(DestroyAll(&X, &B, &y, &x));
+  PetscCall(PCApply(mine, z, x));
+  PetscCall(CheckClose(what, "a vector", x, y));
+  PetscCall(DestroyAll(&X, &B, &z, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,7 +114,7 @@ static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec
 static PetscErrorCode TestSolvers(void)
 {
   const char *const types[]   = {KSPGMRES, KSPIDRS};
-  const char *const changes[] = {"first values", "other values", "another pattern", "another matrix", "a third matrix"};
+  const char *const changes[] = {"first values", "other values", "another pattern", "another matrix"};
   PetscMPIInt       size;
 
   PetscFunctionBeginUser;
@@ -157,7 +129,7 @@ static PetscErrorCode TestSolvers(void)
       PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 14, 0.8, LAYOUT_EVEN, &A, &b));
       PetscCall(SolverWith(A, types[it], setups[is], MATSOLVERPETSCIDRS, &ours));
       PetscCall(SolverWith(A, types[it], setups[is], MATSOLVERPETSC, &theirs));
-      for (PetscInt change = 0; change < 5; change++) {
+      for (PetscInt change = 0; change < 4; change++) {
         if (change == 1) PetscCall(MatScale(A, 2.0));
         if (change == 2) {
           PetscInt begin, end;
@@ -167,9 +139,9 @@ static PetscErrorCode TestSolvers(void)
           if (end - begin > 5) PetscCall(MatSetValue(A, begin, begin + 4, -0.5, INSERT_VALUES));
           PetscCall(MatAssemble(A));
         }
-        if (change >= 3) { /* the first pattern, twice */
+        if (change == 3) { /* the first pattern */
           PetscCall(MatDestroy(&A));
-          PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 14, 0.3, 0.1 * (PetscReal)change, &A));
+          PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 14, 0.3, 0.3, &A));
           PetscCall(KSPSetOperators(ours, A, A));
           PetscCall(KSPSetOperators(theirs, A, A));
         }
@@ -258,28 +230,20 @@ static PetscErrorCode TestFailure(void)
 {
   KSPConvergedReason reasons[2];
   PCFailedReason     failures[2];
+  PetscMPIInt        rank;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   for (PetscInt l = 0; l < 2; l++) {
     const PetscInt zero = 3;
     Mat            A;
     Vec            b, x;
     KSP            ksp;
     PC             pc;
-    PetscInt       begin, end;
 
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.2, LAYOUT_EVEN, &A, &b));
-    PetscCall(MatGetOwnershipRange(A, &begin, &end));
-    for (PetscInt row = begin; row < end; row++) {
-      const PetscInt columns[] = {row - 1, row + 1, row - 9, row + 9};
-
-      if (row != zero) continue;
-      PetscCall(MatSetValue(A, row, row, 0.0, INSERT_VALUES));
-      for (PetscInt c = 0; c < 4; c++) {
-        if (columns[c] >= 0 && columns[c] < 81) PetscCall(MatSetValue(A, row, columns[c], 0.0, INSERT_VALUES));
-      }
-    }
-    PetscCall(MatAssemble(A));
+    PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+    PetscCall(MatZeroRows(A, rank ? 0 : 1, &zero, 0.0, NULL, NULL));
     PetscCall(VecDuplicate(b, &x));
     PetscCall(SolverWith(A, KSPGMRES, "-pc_type bjacobi -sub_pc_type ilu", l ? MATSOLVERPETSC : MATSOLVERPETSCIDRS, &ksp));
     PetscCall(KSPSolve(ksp, b, x));

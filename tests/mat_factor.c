@@ -8,6 +8,8 @@ rounded differently. For matrices on the host the factors are PETSc's.\n\
 #include "hash.h"
 #include "systems.h"
 
+static PetscBool gpu; /* the matrices are of type aijcusparse */
+
 /* Columns of the matrices of right-hand sides: more than the solver handles at a time */
 #define COLUMNS 19
 
@@ -59,28 +61,12 @@ static PetscErrorCode DenseCreate(PetscInt n, PetscInt columns, PetscInt ld, Mat
 /* Converts to the type of the options, for matrices of one process */
 static PetscErrorCode ToType(Mat A, Mat *B)
 {
-  char      type[64] = MATSEQAIJ;
-  PetscBool gpu;
-
   PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
-  PetscCall(PetscStrcmp(type, "aijcusparse", &gpu));
   PetscCall(MatConvert(A, gpu ? "seqaijcusparse" : MATSEQAIJ, MAT_INITIAL_MATRIX, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Moves the dense matrix to the memory in which the solver works for matrices of this type */
-static PetscErrorCode ToMemory(Mat A, Mat *B)
-{
-  PetscBool gpu;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, "seqaijcusparse", &gpu));
-  if (gpu) PetscCall(MatConvert(*B, "seqdensecuda", MAT_INPLACE_MATRIX, B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
+static PetscErrorCode Factor(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
 {
   IS             row, col;
   PetscErrorCode ierr;
@@ -92,15 +78,8 @@ static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, Ma
   if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
   else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
   PetscCall(DestroyAll(&row, &col));
+  if (!ierr) ierr = MatLUFactorNumeric(*F, A, info);
   PetscFunctionReturn(ierr); /* the caller may expect it */
-}
-
-static PetscErrorCode Factor(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
-{
-  PetscFunctionBeginUser;
-  PetscCall(Symbolic(A, solver, kind, info, F));
-  PetscCall(MatLUFactorNumeric(*F, A, info));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode InfoCreate(MatFactorInfo *info)
@@ -190,8 +169,8 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
       PetscCall(DenseCreate(n, columns[ic], n + ic % 2, &B));
       PetscCall(DenseCreate(n, columns[ic], n + 3 * (ic % 2), &X));
       if (ic != 1) {
-        PetscCall(ToMemory(A, &B));
-        PetscCall(ToMemory(A, &X));
+        PetscCall(MatConvert(B, "seqdensecuda", MAT_INPLACE_MATRIX, &B));
+        PetscCall(MatConvert(X, "seqdensecuda", MAT_INPLACE_MATRIX, &X));
       }
       PetscCall(solvers[t](F, B, X));
       PetscCall(Difference(X, Z, &difference));
@@ -278,7 +257,7 @@ static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *
 static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFactorInfo *info, PetscInt blocks)
 {
   Mat       T, F, R, O, P;
-  PetscBool failed = PETSC_FALSE, gpu, ours;
+  PetscBool failed = PETSC_FALSE, ours;
   PetscReal size[1];
   PetscInt  lines;
   char      name[256];
@@ -288,7 +267,6 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
                           kind->levels, kind->ordering));
   PetscCall(ToType(A, &T));
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, kind, info, &F));
-  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
   PetscCall(PetscObjectTypeCompare((PetscObject)F, MATSOLVERPETSCIDRS, &ours));
   PetscCall(ComplainIf(gpu != ours, "%s: the factor is of type %s", name, ((PetscObject)F)->type_name));
   if (!gpu) {
@@ -427,7 +405,6 @@ static PetscErrorCode TestPivots(void)
   MatFactorError           error;
   PetscReal                norm;
   PetscInt                 onhost;
-  PetscBool                gpu;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
@@ -453,14 +430,12 @@ static PetscErrorCode TestPivots(void)
   PetscCall(ToType(A, &T));
   PetscCall(MatCreateVecs(T, &x, &b));
   PetscCall(VecSetGeneral(b, 0.3));
-  PetscCall(Symbolic(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F));
-  PetscCall(MatLUFactorNumeric(F, T, &info));
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F));
   PetscCall(MatFactorGetError(F, &error));
   PetscCall(ComplainIf(error != MAT_FACTOR_NUMERIC_ZEROPIVOT, "a zero pivot: factor error %d", (int)error));
   PetscCall(MatSolve(F, b, x));
   PetscCall(VecNorm(x, NORM_2, &norm));
   PetscCall(ComplainIf(!PetscIsInfOrNanReal(norm), "a solve after a zero pivot has norm %g", (double)norm));
-  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
   PetscCall(DetailNumbers((PetscObject)F, "numeric phase by PETSc on the host", 0, NULL, &onhost));
   PetscCall(ComplainIf(onhost != (gpu ? 1 : 0), "a zero pivot: the view has %" INT " lines", onhost));
   PetscCall(MatShift(T, 4.0));
@@ -612,24 +587,18 @@ static PetscErrorCode TestShapes(void)
 /* Without a name PETSc chooses the same package as without the plugin */
 static PetscErrorCode TestDefault(void)
 {
-  const MatFactorType types[] = {MAT_FACTOR_ILU, MAT_FACTOR_LU};
-  Mat                 A, T, F;
+  MatSolverType package;
+  PetscBool     same;
+  Mat           A, T, F;
 
   PetscFunctionBeginUser;
   PetscCall(BlockGridCreate(4, 1, PETSC_FALSE, &A));
   PetscCall(ToType(A, &T));
-  for (PetscInt l = 0; l < 4; l++) {
-    MatSolverType package;
-    PetscBool     gpu, same;
-
-    PetscCall(MatGetFactor(l % 2 ? T : A, NULL, types[l / 2], &F));
-    PetscCall(MatFactorGetSolverType(F, &package));
-    PetscCall(PetscObjectTypeCompare((PetscObject)(l % 2 ? T : A), "seqaijcusparse", &gpu));
-    PetscCall(PetscStrcmp(package, gpu ? "cusparse" : MATSOLVERPETSC, &same));
-    PetscCall(ComplainIf(!same, "%s without a name, %s: %s", MatFactorTypes[types[l / 2]], gpu ? "aijcusparse" : "aij", package));
-    PetscCall(MatDestroy(&F));
-  }
-  PetscCall(DestroyAll(&T, &A));
+  PetscCall(MatGetFactor(T, NULL, MAT_FACTOR_ILU, &F));
+  PetscCall(MatFactorGetSolverType(F, &package));
+  PetscCall(PetscStrcmp(package, gpu ? "cusparse" : MATSOLVERPETSC, &same));
+  PetscCall(ComplainIf(!same, "ILU without a name, %s: %s", gpu ? "aijcusparse" : "aij", package));
+  PetscCall(DestroyAll(&F, &T, &A));
   PetscCall(Verdict("default package"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -638,13 +607,11 @@ static PetscErrorCode TestBadInput(void)
 {
   MatFactorInfo info;
   Mat           A, T, F, B, X, R;
-  PetscBool     gpu;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
   PetscCall(BlockGridCreate(5, 1, PETSC_FALSE, &A));
   PetscCall(ToType(A, &T));
-  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F));
   PetscCall(DenseCreate(25, 3, 25, &B));
   PetscCall(DenseCreate(25, 3, 25, &X));
@@ -687,7 +654,7 @@ static PetscErrorCode TestBadInput(void)
   }
   PetscCall(MatAssemble(A));
   PetscCall(ToType(A, &T));
-  CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F), "missing diagonal", "");
+  CheckRefused(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F), "missing diagonal", "");
   PetscCall(DestroyAll(&F, &T, &A));
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -695,8 +662,12 @@ static PetscErrorCode TestBadInput(void)
 
 int main(int argc, char **argv)
 {
+  char type[64] = "";
+
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscStrcmp(type, "aijcusparse", &gpu));
   PetscCall(TestReal());
   PetscCall(TestBlocks());
   PetscCall(TestPivots());

@@ -465,15 +465,18 @@ static inline int IDRSFactorWidth(PetscInt columns)
 static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transposed, PetscInt columns, const PetscScalar b[],
                                              PetscInt ldb, PetscScalar x[], PetscInt ldx)
 {
-  const PetscInt     n = factor->pattern.n, bs = factor->pattern.bs;
-  IDRSFactorDevice   device  = factor->device;
-  const PetscScalar *inverse = device->numeric.a + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
-  IDRSFactorSweep   *sweep   = &device->sweep[transposed];
-  IDRSFactorColumns  begin   = {}, end;
-  IDRSTriangles      triangles;
-  const int          width = IDRSFactorWidth(columns);
-  const size_t       count = (size_t)factor->rows * width;
-  cudaStream_t       stream;
+  const PetscInt          n = factor->pattern.n, bs = factor->pattern.bs;
+  IDRSFactorDevice        device  = factor->device;
+  const PetscScalar      *inverse = device->numeric.a + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
+  IDRSFactorSweep        *sweep   = &device->sweep[transposed];
+  const int               width   = IDRSFactorWidth(columns);
+  const size_t            count   = (size_t)factor->rows * width;
+  const PetscInt         *in = transposed ? device->col : device->row, *out = transposed ? device->row : device->col;
+  const PetscScalar      *before = transposed ? NULL : inverse;
+  const IDRSFactorColumns begin  = {(size_t)n, (int)bs, (int)columns, width, sweep->stage[0].order, in, before, ldb};
+  const IDRSFactorColumns end    = {(size_t)n, (int)bs, (int)columns, width, sweep->stage[1].order, out, inverse, ldx};
+  IDRSTriangles           triangles;
+  cudaStream_t            stream;
 
   PetscFunctionBegin;
   for (int t = 0; t < 2; t++) {
@@ -484,26 +487,13 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transp
   /* the second triangle writes x, unless D^{-T} must be applied first */
   triangles.b        = device->work;
   triangles.out      = transposed ? NULL : x;
-  triangles.rows     = device->col;
+  triangles.rows     = out;
   triangles.ld       = ldx;
   triangles.bs       = (int)bs;
   triangles.columns  = (int)columns;
   triangles.width    = width;
   triangles.timedout = device->timedout;
   triangles.polls    = IDRSGetPolls();
-  begin.n            = (size_t)n;
-  begin.bs           = (int)bs;
-  begin.columns      = (int)columns;
-  begin.width        = width;
-  begin.order        = sweep->stage[0].order;
-  begin.rows         = transposed ? device->col : device->row;
-  begin.inverse      = transposed ? NULL : inverse;
-  begin.ld           = ldb;
-  end                = begin;
-  end.order          = sweep->stage[1].order;
-  end.rows           = device->row;
-  end.inverse        = inverse;
-  end.ld             = ldx;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
   /* x = (I + U)^{-1} (I + L)^{-1} D^{-1} b, or D^{-T} (I + L)^{-T} (I + U)^{-T} b */

@@ -95,8 +95,8 @@ typedef struct {
   PetscInt *lanes;  /* lanes of each chunk, a power of 2 */
 
   /*
-     During creation, or after an error: row i has entries first[i] to first[i + 1] - 1 in the natural order, with their columns,
-     and the entry of the pattern that each of them is
+     For the creation: row i has entries first[i] to first[i + 1] - 1 in the natural order, with their columns, and the entry of the
+     pattern that each of them is
   */
   PetscInt *first, *columns, *entry;
   PetscInt *level, *next;

@@ -248,16 +248,6 @@ PetscErrorCode IDRSFactorGetValues_Private(IDRSFactor factor, PetscScalar values
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees the temporary arrays of IDRSTriangleCreate() */
-static PetscErrorCode IDRSTriangleFreeScratch(IDRSTriangle *triangle)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(triangle->first));
-  PetscCall(PetscFree2(triangle->columns, triangle->entry));
-  PetscCall(PetscFree2(triangle->level, triangle->next));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Lists the entries of each row */
 static PetscErrorCode IDRSTriangleSetRows(const IDRSFactorPattern *F, PetscBool upper, PetscBool transposed, IDRSTriangle *triangle)
 {
@@ -366,14 +356,15 @@ PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *F, PetscBool upper, P
     }
     triangle->i[place + 1] = p;
   }
-  PetscCall(IDRSTriangleFreeScratch(triangle));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode IDRSTriangleDestroy(IDRSTriangle *triangle)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSTriangleFreeScratch(triangle));
+  PetscCall(PetscFree(triangle->first));
+  PetscCall(PetscFree2(triangle->columns, triangle->entry));
+  PetscCall(PetscFree2(triangle->level, triangle->next));
   PetscCall(PetscFree3(triangle->order, triangle->places, triangle->i));
   PetscCall(PetscFree2(triangle->j, triangle->from));
   PetscCall(PetscFree2(triangle->chunks, triangle->lanes));

@@ -95,7 +95,7 @@ objects := $(patsubst %,$(BUILD)/obj/%.o,$(basename $(sources)))
 
 # Fused loops: vectorized reductions where marked, and complex multiplication without the treatment of infinities if the compiler
 # supports that
-$(BUILD)/obj/src/vec/vec/idrsvec.o $(BUILD)/obj/src/ksp/pc/impls/bjidrs/bjidrshost.o $(BUILD)/obj/src/mat/factor/factorhost.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-limited-range -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcx-limited-range)
+$(BUILD)/obj/src/vec/vec/idrsvec.o $(BUILD)/obj/src/ksp/pc/impls/bjidrs/bjidrshost.o: IDRS_CFLAGS += -fopenmp-simd $(shell $(CC) -fcx-limited-range -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcx-limited-range)
 
 ifneq ($(found),)
 all: $(PLUGIN)

@@ -1,12 +1,14 @@
-static char help[] = "MATSOLVERPETSCIDRS compared with PETSc's own factorisations on the host, on real matrices and generated\n\
-ones: solves with one and many right-hand sides, transposed solves, levels, orderings, block sizes, values\n\
-that change. The allowed difference is that of PETSc's factors of a matrix whose values are rounded\n\
-differently.\n\
+static char help[] = "MATSOLVERPETSCIDRS on a GPU compared with PETSc's own factorisations on the host, on real matrices and\n\
+generated ones: solves with one and many right-hand sides, transposed solves, levels, orderings, block\n\
+sizes, values that change. The allowed difference is that of PETSc's factors of a matrix whose values are\n\
+rounded differently. For matrices on the host the factors are PETSc's.\n\
   -matrices <directory> - where the matrices are\n\n";
 
 #include "../tutorials/matrixmarket.h"
 #include "hash.h"
 #include "systems.h"
+
+static PetscBool gpu; /* the matrices are of type aijcusparse */
 
 /* Columns of the matrices of right-hand sides: more than the solver handles at a time */
 #define COLUMNS 19
@@ -19,24 +21,12 @@ typedef struct {
 
 static const Kind kinds[] = {
   {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL},
-  {MAT_FACTOR_ILU, 1, MATORDERINGNATURAL},
-  {MAT_FACTOR_ILU, 2, MATORDERINGNATURAL},
-  {MAT_FACTOR_ILU, 0, MATORDERINGRCM    },
-  {MAT_FACTOR_ILU, 2, MATORDERINGND     },
+  {MAT_FACTOR_ILU, 2, MATORDERINGRCM    },
   {MAT_FACTOR_LU,  0, MATORDERINGND     },
-  {MAT_FACTOR_LU,  0, MATORDERINGRCM    }
+  {MAT_FACTOR_ILU, 1, MATORDERINGNATURAL},
+  {MAT_FACTOR_LU,  0, MATORDERINGNATURAL}
 };
 #define KINDS PETSC_STATIC_ARRAY_LENGTH(kinds)
-
-/* An ordering that mixes the blocks of a matrix, and keeps the rows of each block consecutive */
-#define MIXED_BLOCKS "blocks"
-
-static const Kind mixed[] = {
-  {MAT_FACTOR_ILU, 0, MIXED_BLOCKS},
-  {MAT_FACTOR_ILU, 1, MIXED_BLOCKS},
-  {MAT_FACTOR_LU,  0, MIXED_BLOCKS}
-};
-#define MIXED PETSC_STATIC_ARRAY_LENGTH(mixed)
 
 /* Returns a number in the unit square, or from -1 to 1 */
 static PetscScalar Random(uint64_t seed, uint64_t i)
@@ -71,53 +61,12 @@ static PetscErrorCode DenseCreate(PetscInt n, PetscInt columns, PetscInt ld, Mat
 /* Converts to the type of the options, for matrices of one process */
 static PetscErrorCode ToType(Mat A, Mat *B)
 {
-  char      type[64] = MATSEQAIJ;
-  PetscBool gpu;
-
   PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
-  PetscCall(PetscStrcmp(type, "aijcusparse", &gpu));
   PetscCall(MatConvert(A, gpu ? "seqaijcusparse" : MATSEQAIJ, MAT_INITIAL_MATRIX, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Moves the dense matrix to the memory in which the solver works for matrices of this type */
-static PetscErrorCode ToMemory(Mat A, Mat *B)
-{
-  PetscBool gpu;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, "seqaijcusparse", &gpu));
-  if (gpu) PetscCall(MatConvert(*B, "seqdensecuda", MAT_INPLACE_MATRIX, B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Gets an ordering of PETSc, or MIXED_BLOCKS, for which the number of blocks must have no factor 7 */
-static PetscErrorCode GetOrdering(Mat A, MatOrderingType ordering, IS *row, IS *col)
-{
-  PetscInt  n, bs, *blocks;
-  PetscBool mix;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscStrcmp(ordering, MIXED_BLOCKS, &mix));
-  if (!mix) {
-    PetscCall(MatGetOrdering(A, ordering, row, col));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(MatGetBlockSize(A, &bs));
-  n /= bs;
-  PetscCheck(n % 7, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" INT " blocks", n);
-  PetscCall(PetscMalloc1(n * bs, &blocks));
-  for (PetscInt i = 0; i < n * bs; i++) blocks[i] = (7 * (i / bs) + 3) % n * bs + i % bs;
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n * bs, blocks, PETSC_OWN_POINTER, row));
-  PetscCall(ISSetPermutation(*row));
-  PetscCall(PetscObjectReference((PetscObject)*row));
-  *col = *row;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
+static PetscErrorCode Factor(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
 {
   IS             row, col;
   PetscErrorCode ierr;
@@ -125,19 +74,12 @@ static PetscErrorCode Symbolic(Mat A, MatSolverType solver, const Kind *kind, Ma
   PetscFunctionBeginUser;
   info->levels = kind->levels;
   PetscCall(MatGetFactor(A, solver, kind->type, F));
-  PetscCall(GetOrdering(A, kind->ordering, &row, &col));
+  PetscCall(MatGetOrdering(A, kind->ordering, &row, &col));
   if (kind->type == MAT_FACTOR_LU) ierr = MatLUFactorSymbolic(*F, A, row, col, info);
   else ierr = MatILUFactorSymbolic(*F, A, row, col, info);
   PetscCall(DestroyAll(&row, &col));
+  if (!ierr) ierr = MatLUFactorNumeric(*F, A, info);
   PetscFunctionReturn(ierr); /* the caller may expect it */
-}
-
-static PetscErrorCode Factor(Mat A, MatSolverType solver, const Kind *kind, MatFactorInfo *info, Mat *F)
-{
-  PetscFunctionBeginUser;
-  PetscCall(Symbolic(A, solver, kind, info, F));
-  PetscCall(MatLUFactorNumeric(*F, A, info));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode InfoCreate(MatFactorInfo *info)
@@ -198,12 +140,13 @@ static PetscErrorCode Difference(Mat X, Mat Y, PetscReal *difference)
 }
 
 /*
-   Compares solves with some columns of B, also one by one, with PETSc's factor R; O is the factor of the matrix with differently
-   rounded values
+   Compares solves with PETSc's factor R: one column, many columns with gaps in the memory of the host, and more than the solver
+   handles at a time. Solves for one column as a vector, in place, and another time have the same bits. O is the factor of the
+   matrix with differently rounded values
 */
 static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat O)
 {
-  const PetscInt  columns[] = {1, 2, 5, 16, COLUMNS};
+  const PetscInt  columns[] = {1, 16, COLUMNS};
   const MatSolver solvers[] = {MatMatSolve, MatMatSolveTranspose};
   PetscInt        n;
   Mat             B, X, Y, Z;
@@ -221,89 +164,41 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
     PetscCall(Difference(Z, Y, &allowed));
     allowed = 50.0 * allowed + 1000.0 * PETSC_MACHINE_EPSILON;
     PetscCall(DestroyAll(&Z, &B));
-    if (!(allowed < 0.1)) { /* rounding errors dominate */
-      PetscCall(MatDestroy(&Y));
-      continue;
-    }
-    for (size_t ic = 0; ic < PETSC_STATIC_ARRAY_LENGTH(columns); ic++) {
+    for (PetscInt ic = 0; ic < 3 && allowed < 0.1; ic++) { /* else rounding errors dominate */
       PetscCall(MatDenseGetSubMatrix(Y, 0, n, 0, columns[ic], &Z));
-      for (PetscInt host = 0; host < 2; host++) {
-        PetscCall(DenseCreate(n, columns[ic], n + host, &B));
-        PetscCall(DenseCreate(n, columns[ic], n + 3 * host, &X));
-        if (!host) {
-          PetscCall(ToMemory(A, &B));
-          PetscCall(ToMemory(A, &X));
-        }
-        PetscCall(solvers[t](F, B, X));
-        PetscCall(Difference(X, Z, &difference));
-        PetscCall(ComplainIf(!(difference <= allowed), "%s%s, %" INT " columns%s: %g from PETSc, and %g is allowed", what,
-                             t ? ", transposed" : "", columns[ic], host ? " with gaps" : "", (double)difference, (double)allowed));
-        if (columns[ic] == 1 && !host) {
-          Vec       b, x, y;
-          PetscReal norm;
-
-          PetscCall(MatCreateVecs(A, &x, &b));
-          PetscCall(MatDenseGetColumnVecRead(B, 0, &y));
-          PetscCall(VecCopy(y, b));
-          PetscCall(MatDenseRestoreColumnVecRead(B, 0, &y));
-          if (t) PetscCall(MatSolveTranspose(F, b, x));
-          else PetscCall(MatSolve(F, b, x));
-          PetscCall(MatDenseGetColumnVecRead(X, 0, &y));
-          PetscCall(VecAXPY(x, -1.0, y));
-          PetscCall(MatDenseRestoreColumnVecRead(X, 0, &y));
-          PetscCall(VecNorm(x, NORM_INFINITY, &norm));
-          PetscCall(ComplainIf(norm != 0.0, "%s%s: MatSolve() and MatMatSolve() differ by %g", what, t ? ", transposed" : "",
-                               (double)norm));
-          PetscCall(DestroyAll(&x, &b));
-        }
-        if (columns[ic] == COLUMNS && !host) {
-          Mat       again;
-          PetscBool same;
-
-          PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &again));
-          PetscCall(solvers[t](F, B, again));
-          PetscCall(MatEqual(X, again, &same));
-          PetscCall(ComplainIf(!same, "%s%s: a second solve has other bits", what, t ? ", transposed" : ""));
-          PetscCall(MatDestroy(&again));
-        }
-        PetscCall(DestroyAll(&X, &B));
+      PetscCall(DenseCreate(n, columns[ic], n + ic % 2, &B));
+      PetscCall(DenseCreate(n, columns[ic], n + 3 * (ic % 2), &X));
+      if (ic != 1) {
+        PetscCall(MatConvert(B, "seqdensecuda", MAT_INPLACE_MATRIX, &B));
+        PetscCall(MatConvert(X, "seqdensecuda", MAT_INPLACE_MATRIX, &X));
       }
+      PetscCall(solvers[t](F, B, X));
+      PetscCall(Difference(X, Z, &difference));
+      PetscCall(ComplainIf(!(difference <= allowed), "%s%s, %" INT " columns: %g from PETSc, and %g is allowed", what,
+                           t ? ", transposed" : "", columns[ic], (double)difference, (double)allowed));
       PetscCall(MatDenseRestoreSubMatrix(Y, &Z));
+      PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &Z));
+      if (ic == 0) {
+        Vec b, x;
+
+        PetscCall(MatCreateVecs(A, &x, &b));
+        PetscCall(ColumnGet(B, 0, b));
+        if (t) PetscCall(MatSolveTranspose(F, b, x));
+        else PetscCall(MatSolve(F, b, x));
+        PetscCall(ColumnSet(Z, 0, x));
+        PetscCall(DestroyAll(&x, &b));
+      } else if (t) PetscCall(MatMatSolveTranspose(F, B, Z)); /* PETSc refuses to do this in place */
+      else {
+        PetscCall(MatCopy(B, Z, SAME_NONZERO_PATTERN));
+        PetscCall(MatMatSolve(F, Z, Z));
+      }
+      PetscCall(Difference(Z, X, &difference));
+      PetscCall(ComplainIf(difference != 0.0, "%s%s: a second solve with %" INT " columns has other bits", what,
+                           t ? ", transposed" : "", columns[ic]));
+      PetscCall(DestroyAll(&Z, &X, &B));
     }
     PetscCall(MatDestroy(&Y));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Compares solves for all unit vectors with PETSc's factor: they are the inverse of L U, and L and U are unique, since L has a unit
-   diagonal
-*/
-static PetscErrorCode CompareFactors(const char what[], Mat F, Mat A, Mat R, Mat O)
-{
-  PetscInt  n;
-  PetscReal allowed = 0.0, difference;
-  Mat       unit, X, Y, Z;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(DenseCreate(n, n, n, &unit));
-  PetscCall(DenseCreate(n, n, n, &X));
-  PetscCall(DenseCreate(n, n, n, &Y));
-  PetscCall(DenseCreate(n, n, n, &Z));
-  PetscCall(MatZeroEntries(unit));
-  PetscCall(MatShift(unit, 1.0));
-  PetscCall(MatMatSolve(R, unit, Y));
-  PetscCall(MatMatSolve(O, unit, Z));
-  PetscCall(Difference(Z, Y, &allowed));
-  allowed = 50.0 * allowed + 1000.0 * PETSC_MACHINE_EPSILON;
-  PetscCall(ToMemory(A, &unit));
-  PetscCall(ToMemory(A, &X));
-  PetscCall(MatMatSolve(F, unit, X));
-  PetscCall(Difference(X, Y, &difference));
-  PetscCall(ComplainIf(!(difference <= allowed), "%s, unit vectors: %g from PETSc, and %g is allowed", what, (double)difference,
-                       (double)allowed));
-  PetscCall(DestroyAll(&Z, &Y, &X, &unit));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -357,23 +252,27 @@ static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *
 
 /*
    Compares a factorisation, and another one of changed values with the same symbolic phase, with PETSc's. blocks: required block
-   size of the factors, or 0 for any
+   size of the factors, or 0 for any. On the host it checks that the factor is PETSc's
 */
 static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFactorInfo *info, PetscInt blocks)
 {
-  Mat         T, F, R, O, P;
-  PetscBool   failed = PETSC_FALSE;
-  PetscReal   size[1];
-  PetscInt    n, lines;
-  PetscViewer viewer;
-  char        name[256];
+  Mat       T, F, R, O, P;
+  PetscBool failed = PETSC_FALSE, ours;
+  PetscReal size[1];
+  PetscInt  lines;
+  char      name[256];
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s(%" INT "), %s", what, kind->type == MAT_FACTOR_LU ? "lu" : "ilu",
                           kind->levels, kind->ordering));
-  PetscCall(MatGetSize(A, &n, NULL));
   PetscCall(ToType(A, &T));
   PetscCall(Factor(T, MATSOLVERPETSCIDRS, kind, info, &F));
+  PetscCall(PetscObjectTypeCompare((PetscObject)F, MATSOLVERPETSCIDRS, &ours));
+  PetscCall(ComplainIf(gpu != ours, "%s: the factor is of type %s", name, ((PetscObject)F)->type_name));
+  if (!gpu) {
+    PetscCall(DestroyAll(&F, &T));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (PetscInt changed = 0; changed < 2; changed++) {
     if (changed) {
       PetscCall(MatScale(A, -3.0));
@@ -386,15 +285,9 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
     PetscCall(CompareErrors(name, F, R, &failed));
     if (!failed) PetscCall(CompareSolves(name, F, T, R, O));
     if (!failed) PetscCall(ComparePivots(name, F, R, O));
-    if (!failed && n <= 150) PetscCall(CompareFactors(name, F, T, R, O));
     PetscCall(DestroyAll(&O, &R, &P));
   }
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_SELF, "mat_factor.view", &viewer));
-  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO));
-  PetscCall(MatView(F, viewer));
-  PetscCall(PetscViewerPopFormat(viewer));
-  PetscCall(PetscViewerDestroy(&viewer));
-  PetscCall(FileNumbers("mat_factor.view", "blocks of ", 1, size, &lines));
+  PetscCall(DetailNumbers((PetscObject)F, "blocks of ", 1, size, &lines));
   PetscCall(ComplainIf(lines != 1 || (blocks && (PetscInt)size[0] != blocks), "%s: blocks of %g rows instead of %" INT, name,
                        (double)size[0], blocks));
   PetscCall(DestroyAll(&F, &T));
@@ -403,8 +296,7 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
 
 static PetscErrorCode TestReal(void)
 {
-  const char *const matrices[] = {"jpwh_991", "sherman1", "orsreg_1",       "watt_1",   "steam2",  "add32",
-                                  "stommel4", "memplus",  "Trefethen_2000", "wedge4_K", "wedge4_M"};
+  const char *const matrices[] = {"jpwh_991", "orsreg_1", "steam2", "memplus", "wedge4_K"};
   char              directory[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
   MatFactorInfo     info;
 
@@ -420,7 +312,7 @@ static PetscErrorCode TestReal(void)
     PetscCall(MatConvert(A, MATSEQAIJ, MAT_INPLACE_MATRIX, &A)); /* PETSc's factors are on the host */
     PetscCall(MatGetSize(A, &n, NULL));
     for (size_t ik = 0; ik < KINDS; ik++) {
-      if (n < 1500 || ik == im % KINDS || (ik == 0 && n < 5000)) PetscCall(Compare(matrices[im], A, &kinds[ik], &info, 1));
+      if (n < 1500 || ik == im % 2) PetscCall(Compare(matrices[im], A, &kinds[ik], &info, 1));
     }
     PetscCall(MatDestroy(&A));
   }
@@ -459,23 +351,26 @@ static PetscErrorCode BlockGridCreate(PetscInt m, PetscInt bs, PetscBool gaps, M
 
 static PetscErrorCode TestBlocks(void)
 {
-  MatFactorInfo info;
+  const PetscInt sizes[] = {1, 2, 3, 4, 8, 16, 17, 18}; /* blocks of more than 16 rows are divided if possible */
+  MatFactorInfo  info;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
-  for (PetscInt bs = 1; bs <= 18; bs++) {
-    for (PetscInt gaps = 0; gaps < (bs > 1 && bs < 4 ? 2 : 1); gaps++) {
-      for (size_t ik = 0; ik < KINDS + MIXED; ik++) {
-        const Kind    *kind     = ik < KINDS ? &kinds[ik] : &mixed[ik - KINDS];
-        const PetscInt expected = gaps ? 1 : (bs == 17 ? 1 : (bs == 18 ? 9 : bs));
+  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+    const PetscInt bs = sizes[is];
+
+    for (PetscInt gaps = 0; gaps < (bs == 3 ? 2 : 1); gaps++) {
+      for (size_t ik = 0; ik < KINDS; ik++) {
+        /* with gaps in the matrix, complete factors may have full blocks */
+        const PetscInt expected = gaps ? (ik ? 0 : 1) : (bs == 17 ? 1 : (bs == 18 ? 9 : bs));
         char           what[64];
         Mat            A;
 
         /* an ordering of PETSc keeps the rows of a block consecutive if it finds equal rows, up to 5 of them */
-        if (bs > 5 && ik < KINDS && strcmp(kind->ordering, MATORDERINGNATURAL)) continue;
+        if (bs > 5 && strcmp(kinds[ik].ordering, MATORDERINGNATURAL)) continue;
         PetscCall(BlockGridCreate(bs < 5 ? 9 : 5, bs, (PetscBool)gaps, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "blocks of %" INT "%s", bs, gaps ? " with gaps" : ""));
-        PetscCall(Compare(what, A, kind, &info, expected));
+        PetscCall(Compare(what, A, &kinds[ik], &info, expected));
         PetscCall(MatDestroy(&A));
       }
     }
@@ -497,33 +392,35 @@ static PetscErrorCode HolesCreate(PetscInt bs, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Shift types with matrices that need them, and good values after bad ones */
+/*
+   Shift types with matrices that need them, for which PETSc computes the values on the host, and good values after bad ones, for
+   which the GPU computes them
+*/
 static PetscErrorCode TestPivots(void)
 {
   const MatFactorShiftType types[] = {MAT_SHIFT_NONE, MAT_SHIFT_NONZERO, MAT_SHIFT_POSITIVE_DEFINITE, MAT_SHIFT_INBLOCKS};
-  const Kind               one     = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL};
   MatFactorInfo            info;
   Mat                      A, T, F;
   Vec                      b, x;
   MatFactorError           error;
-  PetscErrorCode           ierr;
   PetscReal                norm;
+  PetscInt                 onhost;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
   for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
     for (PetscInt bs = 1; bs <= 3; bs += 2) {
-      for (size_t ik = 0; ik < KINDS; ik++) {
+      for (size_t ik = 0; ik < 3; ik++) {
         char what[64];
 
         info.shifttype   = (PetscReal)types[it];
         info.shiftamount = types[it] == MAT_SHIFT_INBLOCKS ? 0.5 : 0.01;
-        if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue; /* PETSc 3.26.1 crashes if rows have equal columns */
+        /* the reference: PETSc 3.26.1 crashes if rows have equal columns */
+        if (types[it] == MAT_SHIFT_POSITIVE_DEFINITE && bs > 1) continue;
         PetscCall(HolesCreate(bs, &A));
         PetscCall(PetscSNPrintf(what, sizeof(what), "zeros with shift %s, blocks of %" INT, MatFactorShiftTypes[types[it]], bs));
-        /* with shift inblocks there are blocks unless a pivot is zero */
-        PetscCall(
-          Compare(what, A, &kinds[ik], &info, types[it] == MAT_SHIFT_NONE ? bs : (types[it] == MAT_SHIFT_INBLOCKS ? 0 : 1)));
+        /* without the sums of rows there are blocks unless a pivot is small */
+        PetscCall(Compare(what, A, &kinds[ik], &info, ik == 0 || types[it] % 3 ? 1 : 0));
         PetscCall(MatDestroy(&A));
       }
     }
@@ -533,33 +430,24 @@ static PetscErrorCode TestPivots(void)
   PetscCall(ToType(A, &T));
   PetscCall(MatCreateVecs(T, &x, &b));
   PetscCall(VecSetGeneral(b, 0.3));
-  PetscCall(Symbolic(T, MATSOLVERPETSCIDRS, &one, &info, &F));
-  PetscCall(MatLUFactorNumeric(F, T, &info));
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F));
   PetscCall(MatFactorGetError(F, &error));
   PetscCall(ComplainIf(error != MAT_FACTOR_NUMERIC_ZEROPIVOT, "a zero pivot: factor error %d", (int)error));
   PetscCall(MatSolve(F, b, x));
   PetscCall(VecNorm(x, NORM_2, &norm));
   PetscCall(ComplainIf(!PetscIsInfOrNanReal(norm), "a solve after a zero pivot has norm %g", (double)norm));
-  PetscCall(MatSetErrorIfFailure(T, PETSC_TRUE));
-  Try(ierr, MatLUFactorNumeric(F, T, &info));
-  PetscCall(CheckError(ierr, "a zero pivot", "row", "0"));
+  PetscCall(DetailNumbers((PetscObject)F, "numeric phase by PETSc on the host", 0, NULL, &onhost));
+  PetscCall(ComplainIf(onhost != (gpu ? 1 : 0), "a zero pivot: the view has %" INT " lines", onhost));
   PetscCall(MatShift(T, 4.0));
+  PetscCall(MatFactorClearError(F)); /* as PCSetUp() does */
   PetscCall(MatLUFactorNumeric(F, T, &info));
   PetscCall(MatFactorGetError(F, &error));
   PetscCall(ComplainIf(error != MAT_FACTOR_NOERROR, "good values after a zero pivot: factor error %d", (int)error));
   PetscCall(MatSolve(F, b, x));
   PetscCall(VecNorm(x, NORM_2, &norm));
   PetscCall(ComplainIf(!(norm > 0.0 && norm < 1e3), "a solve with good values has norm %g", (double)norm));
-  /* the type of the shift changes after the symbolic phase */
-  PetscCall(DestroyAll(&F, &T, &A));
-  PetscCall(HolesCreate(3, &A));
-  PetscCall(ToType(A, &T));
-  PetscCall(Symbolic(T, MATSOLVERPETSCIDRS, &one, &info, &F));
-  info.shifttype   = (PetscReal)MAT_SHIFT_NONZERO;
-  info.shiftamount = 0.01;
-  PetscCall(MatLUFactorNumeric(F, T, &info));
-  PetscCall(MatFactorGetError(F, &error));
-  PetscCall(ComplainIf(error != MAT_FACTOR_NOERROR, "another type of shift: factor error %d", (int)error));
+  PetscCall(DetailNumbers((PetscObject)F, "numeric phase by PETSc on the host", 0, NULL, &onhost));
+  PetscCall(ComplainIf(onhost, "good values: the view has %" INT " lines", onhost));
   PetscCall(DestroyAll(&F, &x, &b, &T, &A));
   PetscCall(Verdict("small pivots"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -591,19 +479,14 @@ static PetscErrorCode SingularBlockCreate(PetscInt bs, PetscReal distance, Mat *
 static PetscErrorCode TestSingularBlocks(void)
 {
   const MatFactorShiftType types[]     = {MAT_SHIFT_NONE, MAT_SHIFT_INBLOCKS}; /* the other types always factor by rows */
-  const PetscReal          distances[] = {1e-3, 1e-5, 1e-7, 1e-9, 0.0};
-  const Kind               natural[]   = {
-    {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL},
-    {MAT_FACTOR_ILU, 1, MATORDERINGNATURAL},
-    {MAT_FACTOR_LU,  0, MATORDERINGNATURAL}
-  };
-  MatFactorInfo info;
+  const PetscReal          distances[] = {1e-3, 1e-7, 0.0};
+  MatFactorInfo            info;
 
   PetscFunctionBeginUser;
   for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
     for (size_t id = 0; id < PETSC_STATIC_ARRAY_LENGTH(distances); id++) {
-      for (PetscInt bs = 2; bs <= 5; bs++) {
-        for (size_t ik = 0; ik < PETSC_STATIC_ARRAY_LENGTH(natural); ik++) {
+      for (PetscInt bs = 2; bs <= 5; bs += 3) {
+        for (size_t ik = 0; ik < KINDS; ik += KINDS - 1) {
           char what[64];
           Mat  A;
 
@@ -613,7 +496,7 @@ static PetscErrorCode TestSingularBlocks(void)
           PetscCall(SingularBlockCreate(bs, distances[id], &A));
           PetscCall(PetscSNPrintf(what, sizeof(what), "a block of %" INT " rows and %g, shift %s", bs, (double)distances[id],
                                   MatFactorShiftTypes[types[it]]));
-          PetscCall(Compare(what, A, &natural[ik], &info, 1));
+          PetscCall(Compare(what, A, &kinds[ik], &info, 1));
           PetscCall(MatDestroy(&A));
         }
       }
@@ -623,48 +506,40 @@ static PetscErrorCode TestSingularBlocks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A NaN in the matrix or a right-hand side, with any bits, is a NaN in the solution, and does not affect other columns */
+/* A NaN in the matrix or a right-hand side, with all bits, is a NaN in the solution, and does not affect other columns */
 static PetscErrorCode TestNaN(void)
 {
-  const Kind        one    = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL};
-  const PetscScalar nans[] = {NAN, -NAN};
-  MatFactorInfo     info;
-  Mat               A, T, F, B, X, Y;
-  PetscScalar      *b;
-  PetscReal         norms[3], clean[3];
-  PetscInt          n;
+  MatFactorInfo info;
+  Mat           A, T, F, B, X;
+  PetscScalar  *b;
+  PetscReal     norms[3], clean[3];
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
   PetscCall(BlockGridCreate(8, 1, PETSC_FALSE, &A));
   PetscCall(ToType(A, &T));
-  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &one, &info, &F));
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(DenseCreate(n, 3, n, &B));
-  PetscCall(DenseCreate(n, 3, n, &X));
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F));
+  PetscCall(DenseCreate(64, 3, 64, &B));
+  PetscCall(DenseCreate(64, 3, 64, &X));
   PetscCall(MatMatSolve(F, B, X));
   PetscCall(MatGetColumnNorms(X, NORM_2, clean));
-  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(nans); l++) {
-    PetscCall(MatDenseGetArray(B, &b));
-    b[n + 5] = nans[l];
-    if (l) memset(&b[n], 0xff, sizeof(*b)); /* all bits set */
-    PetscCall(MatDenseRestoreArray(B, &b));
-    PetscCall(MatMatSolve(F, B, X));
-    PetscCall(MatGetColumnNorms(X, NORM_2, norms));
-    PetscCall(ComplainIf(norms[0] != clean[0] || norms[2] != clean[2] || !PetscIsNanReal(norms[1]),
-                         "NaN %d in one of three columns: their norms are %g, %g and %g", (int)l, (double)norms[0],
-                         (double)norms[1], (double)norms[2]));
-  }
-  PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &Y));
+  PetscCall(MatDenseGetArray(B, &b));
+  memset(&b[64], 0xff, sizeof(*b));
+  PetscCall(MatDenseRestoreArray(B, &b));
+  PetscCall(MatMatSolve(F, B, X));
+  PetscCall(MatGetColumnNorms(X, NORM_2, norms));
+  PetscCall(ComplainIf(norms[0] != clean[0] || norms[2] != clean[2] || !PetscIsNanReal(norms[1]),
+                       "NaN in one of three columns: their norms are %g, %g and %g", (double)norms[0], (double)norms[1],
+                       (double)norms[2]));
   PetscCall(MatSetValue(A, 20, 20, NAN, INSERT_VALUES));
   PetscCall(MatAssemble(A));
   PetscCall(MatCopy(A, T, SAME_NONZERO_PATTERN));
   PetscCall(MatLUFactorNumeric(F, T, &info));
-  PetscCall(MatMatSolve(F, B, Y));
-  PetscCall(MatGetColumnNorms(Y, NORM_2, norms));
+  PetscCall(MatMatSolve(F, B, X));
+  PetscCall(MatGetColumnNorms(X, NORM_2, norms));
   PetscCall(ComplainIf(!PetscIsNanReal(norms[0]) || !PetscIsNanReal(norms[2]), "NaN in the matrix: norms of columns are %g and %g",
                        (double)norms[0], (double)norms[2]));
-  PetscCall(DestroyAll(&Y, &X, &B, &F, &T, &A));
+  PetscCall(DestroyAll(&X, &B, &F, &T, &A));
   PetscCall(Verdict("NaN"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -672,7 +547,7 @@ static PetscErrorCode TestNaN(void)
 /* Sizes 0 and 1, a diagonal matrix, a chain with a level for each row, and a row that depends on all others */
 static PetscErrorCode TestShapes(void)
 {
-  const PetscInt sizes[] = {0, 1, 2, 40, 300, 14000, 20000}; /* all but the last fit into the shared memory of a cluster */
+  const PetscInt sizes[] = {0, 1, 300, 14000, 20000}; /* all but the last fit into the shared memory of a cluster */
   MatFactorInfo  info;
 
   PetscFunctionBeginUser;
@@ -709,143 +584,68 @@ static PetscErrorCode TestShapes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Phases that options move to the host, while matrix and vectors are on a GPU */
-static PetscErrorCode TestPlaces(void)
-{
-  MatFactorInfo info;
-
-  PetscFunctionBeginUser;
-  for (PetscInt l = 0; l < 4; l++) {
-    Mat A;
-
-    PetscCall(InfoCreate(&info));
-#if PETSC_VERSION_GE(3, 23, 0)
-    info.factoronhost = (PetscBool)(l % 2);
-    info.solveonhost  = (PetscBool)(l / 2);
-#endif
-    PetscCall(BlockGridCreate(7, 3, PETSC_FALSE, &A));
-    PetscCall(Compare(l % 2 ? (l / 2 ? "both phases on the host" : "factored on the host")
-                            : (l / 2 ? "solved on the host" : "no phase on the host"),
-                      A, &kinds[1], &info, 3));
-    PetscCall(MatDestroy(&A));
-  }
-  PetscCall(Verdict("phases on the host"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Operations for which PETSc calls the solves: additions, also in place, and many right-hand sides that the solutions replace */
-static PetscErrorCode TestOtherSolves(void)
-{
-  PetscErrorCode (*const adds[])(Mat, Vec, Vec, Vec) = {MatSolveAdd, MatSolveTransposeAdd};
-  MatFactorInfo info;
-  Mat           A, T, factors[2], B;
-  Vec           b, x, y[2];
-  PetscInt      n;
-
-  PetscFunctionBeginUser;
-  PetscCall(InfoCreate(&info));
-  PetscCall(BlockGridCreate(6, 3, PETSC_FALSE, &A));
-  PetscCall(ToType(A, &T));
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(Factor(A, MATSOLVERPETSC, &kinds[1], &info, &factors[0]));
-  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[1], &info, &factors[1]));
-  for (PetscInt t = 0; t < 2; t++) {
-    for (PetscInt way = 0; way < (t ? 2 : 3); way++) { /* MatMatSolveTranspose() refuses to work in place */
-      PetscReal norm;
-
-      for (PetscInt l = 0; l < 2; l++) {
-        PetscCall(MatCreateVecs(factors[l], &b, &x));
-        PetscCall(MatCreateVecs(A, &y[l], NULL));
-        PetscCall(VecSetGeneral(b, 0.3));
-        PetscCall(VecSetGeneral(x, 0.7));
-        if (way == 2) {
-          PetscCall(DenseCreate(n, 5, n, &B));
-          if (l) PetscCall(ToMemory(T, &B));
-          PetscCall(MatMatSolve(factors[l], B, B));
-          PetscCall(ColumnGet(B, 3, x));
-          PetscCall(MatDestroy(&B));
-        } else PetscCall(adds[t](factors[l], b, way ? x : b, x));
-        PetscCall(VecCopy(x, y[l]));
-        PetscCall(DestroyAll(&x, &b));
-      }
-      PetscCall(VecAXPY(y[1], -1.0, y[0]));
-      PetscCall(VecNorm(y[1], NORM_INFINITY, &norm));
-      PetscCall(ComplainIf(!(norm <= 1e4 * PETSC_MACHINE_EPSILON), "%s%s: %g from PETSc",
-                           way == 2 ? "MatMatSolve() in place" : (way ? "MatSolveAdd() to x" : "MatSolveAdd()"),
-                           t ? ", transposed" : "", (double)norm));
-      PetscCall(DestroyAll(&y[1], &y[0]));
-    }
-  }
-  PetscCall(DestroyAll(&factors[1], &factors[0], &T, &A));
-  PetscCall(Verdict("other solves"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Without a name PETSc chooses the same package as without the plugin */
 static PetscErrorCode TestDefault(void)
 {
-  const MatFactorType types[] = {MAT_FACTOR_ILU, MAT_FACTOR_LU};
-  Mat                 A, T, F;
+  MatSolverType package;
+  PetscBool     same;
+  Mat           A, T, F;
 
   PetscFunctionBeginUser;
   PetscCall(BlockGridCreate(4, 1, PETSC_FALSE, &A));
   PetscCall(ToType(A, &T));
-  for (PetscInt l = 0; l < 4; l++) {
-    MatSolverType package;
-    PetscBool     gpu, same;
-
-    PetscCall(MatGetFactor(l % 2 ? T : A, NULL, types[l / 2], &F));
-    PetscCall(MatFactorGetSolverType(F, &package));
-    PetscCall(PetscObjectTypeCompare((PetscObject)(l % 2 ? T : A), "seqaijcusparse", &gpu));
-    PetscCall(PetscStrcmp(package, gpu ? "cusparse" : MATSOLVERPETSC, &same));
-    PetscCall(ComplainIf(!same, "%s without a name, %s: %s", MatFactorTypes[types[l / 2]], gpu ? "aijcusparse" : "aij", package));
-    PetscCall(MatDestroy(&F));
-  }
-  PetscCall(DestroyAll(&T, &A));
+  PetscCall(MatGetFactor(T, NULL, MAT_FACTOR_ILU, &F));
+  PetscCall(MatFactorGetSolverType(F, &package));
+  PetscCall(PetscStrcmp(package, gpu ? "cusparse" : MATSOLVERPETSC, &same));
+  PetscCall(ComplainIf(!same, "ILU without a name, %s: %s", gpu ? "aijcusparse" : "aij", package));
+  PetscCall(DestroyAll(&F, &T, &A));
   PetscCall(Verdict("default package"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode TestBadInput(void)
 {
-  const Kind    ilu = {MAT_FACTOR_ILU, 0, MATORDERINGNATURAL}, lu = {MAT_FACTOR_LU, 0, MATORDERINGNATURAL};
   MatFactorInfo info;
   Mat           A, T, F, B, X, R;
-  PetscBool     gpu;
 
   PetscFunctionBeginUser;
   PetscCall(InfoCreate(&info));
   PetscCall(BlockGridCreate(5, 1, PETSC_FALSE, &A));
   PetscCall(ToType(A, &T));
-  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
+  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F));
   PetscCall(DenseCreate(25, 3, 25, &B));
   PetscCall(DenseCreate(25, 3, 25, &X));
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 3, 1, NULL, &R));
   PetscCall(MatAssemble(R));
-  CheckRefused(MatMatSolve(F, R, X), "right-hand sides", "seqaij");
-  CheckRefused(MatMatSolve(F, B, R), "solutions", "seqaij");
-  CheckRefused(MatMatSolveTranspose(F, R, X), "right-hand sides", "seqaij");
   CheckRefused(MatGetFactor(R, MATSOLVERPETSCIDRS, MAT_FACTOR_LU, &R), "25 rows", "3 columns");
   CheckRefused(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_CHOLESKY, &R), "petscidrs", "CHOLESKY");
-  PetscCall(MatDestroy(&R));
-  PetscCall(MatSetOption(T, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-  PetscCall(MatSetValue(T, 0, 24, 1.0, INSERT_VALUES));
-  PetscCall(MatAssemble(T));
-  CheckRefused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
-  PetscCall(PetscObjectTypeCompare((PetscObject)T, "seqaijcusparse", &gpu));
-  if (gpu) CheckRefused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
-  PetscCall(ToType(A, &R));
-  PetscCall(MatLUFactorNumeric(F, R, &info)); /* another matrix with the old pattern */
-  PetscCall(DestroyAll(&R, &F, &T));
-  info.usedt = 1.0;
-  info.dt    = 0.125;
-  PetscCall(MatGetFactor(A, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
-  CheckRefused(MatILUFactorSymbolic(F, A, NULL, NULL, &info), "drop tolerance", "0.125");
-  info.usedt = 0.0;
-  PetscCall(MatILUFactorSymbolic(F, A, NULL, NULL, &info)); /* the natural order */
-  PetscCall(MatLUFactorNumeric(F, A, &info));
-  PetscCall(MatMatSolve(F, B, X));
-  PetscCall(DestroyAll(&F, &A));
+  if (gpu) {
+    CheckRefused(MatMatSolve(F, R, X), "right-hand sides", "seqaij,");
+    CheckRefused(MatMatSolveTranspose(F, B, R), "solutions", "seqaij;");
+    CheckRefused(MatLUFactorNumeric(F, A, &info), "type seqaij,", "seqaijcusparse");
+    PetscCall(MatSetOption(T, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatSetValue(T, 0, 24, 1.0, INSERT_VALUES));
+    PetscCall(MatAssemble(T));
+    CheckRefused(MatLUFactorNumeric(F, T, &info), "pattern", "petscidrs");
+    PetscCall(MatDestroy(&T));
+    PetscCall(ToType(A, &T));
+    PetscCall(MatLUFactorNumeric(F, T, &info)); /* another matrix with the old pattern */
+    PetscCall(MatDestroy(&F));
+    info.usedt = 1.0;
+    info.dt    = 0.125;
+    PetscCall(MatGetFactor(T, MATSOLVERPETSCIDRS, MAT_FACTOR_ILU, &F));
+    CheckRefused(MatILUFactorSymbolic(F, T, NULL, NULL, &info), "drop tolerance", "0.125");
+    info.usedt = 0.0;
+#if PETSC_VERSION_GE(3, 23, 0)
+    info.solveonhost = PETSC_TRUE;
+    CheckRefused(MatILUFactorSymbolic(F, T, NULL, NULL, &info), "-pc_factor_mat_solve_on_host", "-pc_factor_mat_solver_type petsc");
+    info.solveonhost = PETSC_FALSE;
+#endif
+    PetscCall(MatILUFactorSymbolic(F, T, NULL, NULL, &info)); /* the natural order */
+    PetscCall(MatLUFactorNumeric(F, T, &info));
+    PetscCall(MatMatSolve(F, B, X));
+  }
+  PetscCall(DestroyAll(&R, &F, &X, &B, &T, &A));
 
   PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, 25, 25, 2, NULL, &A)); /* without entry (7, 7) */
   for (PetscInt row = 0; row < 25; row++) {
@@ -854,32 +654,26 @@ static PetscErrorCode TestBadInput(void)
   }
   PetscCall(MatAssemble(A));
   PetscCall(ToType(A, &T));
-  CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &ilu, &info, &F), "Row 7 ", "-pc_factor_diagonal_fill");
-  PetscCall(MatDestroy(&F));
-  CheckRefused(Symbolic(T, MATSOLVERPETSCIDRS, &lu, &info, &F), "Row 7 ", "diagonal");
-  PetscCall(MatDestroy(&F));
-  info.diagonal_fill = 1.0;
-  info.shifttype     = (PetscReal)MAT_SHIFT_INBLOCKS;
-  info.shiftamount   = 1.0;
-  PetscCall(Factor(T, MATSOLVERPETSCIDRS, &ilu, &info, &F));
-  PetscCall(MatMatSolve(F, B, X));
-  PetscCall(DestroyAll(&F, &X, &B, &T, &A));
+  CheckRefused(Factor(T, MATSOLVERPETSCIDRS, &kinds[0], &info, &F), "missing diagonal", "");
+  PetscCall(DestroyAll(&F, &T, &A));
   PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
+  char type[64] = "";
+
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", type, sizeof(type), NULL));
+  PetscCall(PetscStrcmp(type, "aijcusparse", &gpu));
   PetscCall(TestReal());
   PetscCall(TestBlocks());
   PetscCall(TestPivots());
   PetscCall(TestSingularBlocks());
   PetscCall(TestNaN());
   PetscCall(TestShapes());
-  PetscCall(TestPlaces());
-  PetscCall(TestOtherSolves());
   PetscCall(TestDefault());
   PetscCall(TestBadInput());
   PetscCall(PetscFinalize());

@@ -2,19 +2,16 @@ static char help[] = "MATSOLVERPETSCIDRS in PCILU, PCLU, PCBJACOBI and PCASM, co
 options; with several solvers, transposed, with many right-hand sides, and with values and patterns that\n\
 change.\n\n";
 
-#include "systems.h"
+#include "columns.h"
 
 static const char *const setups[] = {"-pc_type ilu -pc_factor_levels 0",
                                      "-pc_type ilu -pc_factor_levels 2 -pc_factor_mat_ordering_type rcm",
                                      "-pc_type ilu -pc_factor_nonzeros_along_diagonal -pc_factor_diagonal_fill",
-                                     "-pc_type lu",
                                      "-pc_type lu -pc_factor_mat_ordering_type rcm -pc_factor_reuse_fill",
-                                     "-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1",
                                      "-pc_type bjacobi -pc_bjacobi_local_blocks 3 -sub_pc_type lu",
-                                     "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu",
-                                     "-pc_type asm -sub_pc_type lu -sub_pc_factor_shift_type nonzero"};
+                                     "-pc_type asm -pc_asm_overlap 2 -sub_pc_type ilu -sub_pc_factor_levels 1"};
 #define SETUPS   PETSC_STATIC_ARRAY_LENGTH(setups)
-#define ONE_ONLY 5 /* the ones before are for one process */
+#define ONE_ONLY 4 /* the ones before are for one process */
 
 /* Creates a preconditioner with options of its own, and this package */
 static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], const char package[], KSP *ksp)
@@ -26,9 +23,7 @@ static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], c
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(string, sizeof(string), "%s -pc_factor_mat_solver_type %s -sub_pc_factor_mat_solver_type %s", setup,
                           package, package));
-  PetscCall(PetscOptionsCreate(&options));
-  PetscCall(PetscOptionsInsertString(options, string));
-  PetscCall(PetscOptionsPush(options));
+  PetscCall(OptionsPush(string, &options));
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), ksp));
   PetscCall(KSPSetOperators(*ksp, A, A));
   PetscCall(KSPSetType(*ksp, type));
@@ -38,30 +33,13 @@ static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], c
   PetscCall(KSPSetFromOptions(*ksp));
   PetscCall(KSPSetUp(*ksp));
   PetscCall(KSPSetUpOnBlocks(*ksp));
-  PetscCall(PetscOptionsPop());
-  PetscCall(PetscOptionsDestroy(&options));
+  /* a second time, when the package of the factor must have the name that is set; PCBJACOBI would lose memory */
+  if (!strstr(setup, "bjacobi")) PetscCall(PCSetFromOptions(pc));
+  PetscCall(OptionsPop(&options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DenseCreate(Vec like, PetscInt columns, Mat *B)
-{
-  PetscInt  n, N;
-  PetscBool sequential, parallel;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetLocalSize(like, &n));
-  PetscCall(VecGetSize(like, &N));
-  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQCUDA, &sequential));
-  PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPICUDA, &parallel));
-  PetscCall(MatCreate(PetscObjectComm((PetscObject)like), B));
-  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, N, columns));
-  PetscCall(MatSetType(*B, sequential || parallel ? "densecuda" : MATDENSE));
-  PetscCall(MatSetUp(*B));
-  PetscCall(MatAssemble(*B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal allowed)
+static PetscErrorCode CheckClose(const char what[], const char how[], Vec x, Vec y)
 {
   PetscReal error, size;
 
@@ -69,27 +47,8 @@ static PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal allo
   PetscCall(VecNorm(y, NORM_2, &size));
   PetscCall(VecAXPY(x, -1.0, y));
   PetscCall(VecNorm(x, NORM_2, &error));
-  PetscCall(ComplainIf(!(error <= allowed * size), "%s: %g from PETSc's, of %g", what, (double)error, (double)size));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Checks that the pivots that programs read are PETSc's */
-static PetscErrorCode ComparePivots(const char what[], KSP ours, KSP theirs, Vec like)
-{
-  const KSP solvers[] = {ours, theirs};
-  Vec       pivots[2];
-  PC        pc;
-  Mat       F;
-
-  PetscFunctionBeginUser;
-  for (PetscInt l = 0; l < 2; l++) {
-    PetscCall(VecDuplicate(like, &pivots[l]));
-    PetscCall(KSPGetPC(solvers[l], &pc));
-    PetscCall(PCFactorGetMatrix(pc, &F));
-    PetscCall(MatGetDiagonal(F, pivots[l]));
-  }
-  PetscCall(CheckClose(what, pivots[0], pivots[1], 1e4 * PETSC_MACHINE_EPSILON));
-  PetscCall(DestroyAll(&pivots[1], &pivots[0]));
+  PetscCall(ComplainIf(!(error <= 1e4 * PETSC_MACHINE_EPSILON * size), "%s, %s: %g from PETSc's, of %g", what, how, (double)error,
+                       (double)size));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -98,73 +57,54 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
 {
   const PetscInt columns = 5;
   PC             mine, other;
-  Vec            x, y;
-  Mat            B, X;
-  char           name[256];
+  Vec            x, y, z;
+  Mat            A, B, X;
 
   PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ours, &A, NULL));
   PetscCall(KSPGetPC(ours, &mine));
   PetscCall(KSPGetPC(theirs, &other));
   PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(b, &y));
-  PetscCall(PCApply(mine, b, x));
-  PetscCall(PCApply(other, b, y));
-  PetscCall(CheckClose(what, x, y, 1e4 * PETSC_MACHINE_EPSILON));
+  PetscCall(VecDuplicate(b, &z));
   PetscCall(PCApplyTranspose(mine, b, x));
   PetscCall(PCApplyTranspose(other, b, y));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, transposed", what));
-  PetscCall(CheckClose(name, x, y, 1e4 * PETSC_MACHINE_EPSILON));
-  PetscCall(DenseCreate(b, columns, &B));
-  PetscCall(DenseCreate(b, columns, &X));
-  for (PetscInt c = 0; c < columns; c++) {
-    PetscCall(VecCopy(b, x));
-    PetscCall(VecShift(x, (PetscReal)c));
-    PetscCall(ColumnSet(B, c, x));
-  }
+  PetscCall(CheckClose(what, "transposed", x, y));
+  PetscCall(BlocksCreate(A, columns, BLOCK_RANDOM, &B, &X));
   PetscCall(PCMatApply(mine, B, X));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s, columns", what));
   for (PetscInt c = 0; c < columns; c++) {
-    PetscCall(ColumnGet(B, c, x));
-    PetscCall(PCApply(other, x, y));
+    PetscCall(ColumnGet(B, c, z));
+    PetscCall(PCApply(other, z, y));
     PetscCall(ColumnGet(X, c, x));
-    PetscCall(CheckClose(name, x, y, 1e4 * PETSC_MACHINE_EPSILON));
+    PetscCall(CheckClose(what, "columns", x, y));
   }
-  PetscCall(DestroyAll(&X, &B, &y, &x));
+  PetscCall(PCApply(mine, z, x));
+  PetscCall(CheckClose(what, "a vector", x, y));
+  PetscCall(DestroyAll(&X, &B, &z, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Checks that a solve has converged. If the preconditioner enlarges vectors, in single precision the norm that gmres reports may be
-   half of the norm of b - A x
+   Checks that solves converge, in about as many iterations as with PETSc's package. larger: allowed norm of b - A x, relative to the
+   tolerance
 */
-static PetscErrorCode CheckEnd(const char what[], KSP ksp, Vec b, Vec x, PetscBool enlarges)
+static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b, PetscReal larger)
 {
   const PetscReal tolerance = rtol;
+  PetscInt        its[2];
+  Vec             x;
   Mat             A;
-
-  PetscFunctionBeginUser;
-  if (enlarges && PetscDefined(USE_REAL_SINGLE)) {
-    PetscCall(KSPGetOperators(ksp, &A, NULL));
-    rtol *= 1.9;
-    PetscCall(CheckSolved(what, ksp, A, b, x));
-    rtol = tolerance;
-  } else PetscCall(CheckConverged(what, ksp, b, x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Checks that solves converge, in about as many iterations as with PETSc's package */
-static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b, PetscBool enlarges)
-{
-  PetscInt its[2];
-  Vec      x;
 
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(b, &x));
   PetscCall(KSPSolve(theirs, b, x));
   PetscCall(KSPGetIterationNumber(theirs, &its[1]));
   PetscCall(KSPSolve(ours, b, x));
-  PetscCall(CheckEnd(what, ours, b, x, enlarges));
   PetscCall(KSPGetIterationNumber(ours, &its[0]));
+  PetscCall(KSPGetOperators(ours, &A, NULL));
+  rtol *= larger;
+  PetscCall(CheckSolved(what, ours, A, b, x));
+  rtol = tolerance;
   PetscCall(
     ComplainIf(PetscAbsInt(its[0] - its[1]) > 1 + its[1] / 10, "%s: %" INT " iterations instead of %" INT, what, its[0], its[1]));
   PetscCall(VecDestroy(&x));
@@ -173,8 +113,8 @@ static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec
 
 static PetscErrorCode TestSolvers(void)
 {
-  const char *const types[]   = {KSPGMRES, KSPIDRS, KSPBCGS};
-  const char *const changes[] = {"first values", "other values", "another pattern", "another matrix", "a third matrix"};
+  const char *const types[]   = {KSPGMRES, KSPIDRS};
+  const char *const changes[] = {"first values", "other values", "another pattern", "another matrix"};
   PetscMPIInt       size;
 
   PetscFunctionBeginUser;
@@ -189,7 +129,7 @@ static PetscErrorCode TestSolvers(void)
       PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 14, 0.8, LAYOUT_EVEN, &A, &b));
       PetscCall(SolverWith(A, types[it], setups[is], MATSOLVERPETSCIDRS, &ours));
       PetscCall(SolverWith(A, types[it], setups[is], MATSOLVERPETSC, &theirs));
-      for (PetscInt change = 0; change < 5; change++) {
+      for (PetscInt change = 0; change < 4; change++) {
         if (change == 1) PetscCall(MatScale(A, 2.0));
         if (change == 2) {
           PetscInt begin, end;
@@ -199,16 +139,15 @@ static PetscErrorCode TestSolvers(void)
           if (end - begin > 5) PetscCall(MatSetValue(A, begin, begin + 4, -0.5, INSERT_VALUES));
           PetscCall(MatAssemble(A));
         }
-        if (change >= 3) { /* the first pattern, twice */
+        if (change == 3) { /* the first pattern */
           PetscCall(MatDestroy(&A));
-          PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 14, 0.3, 0.1 * (PetscReal)change, &A));
+          PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 14, 0.3, 0.3, &A));
           PetscCall(KSPSetOperators(ours, A, A));
           PetscCall(KSPSetOperators(theirs, A, A));
         }
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %s", types[it], setups[is], changes[change]));
-        PetscCall(CompareSolves(what, ours, theirs, b, PETSC_FALSE));
+        PetscCall(CompareSolves(what, ours, theirs, b, 1.0));
         if (it == 0) PetscCall(CompareApplications(what, ours, theirs, b));
-        if (it == 0 && is < ONE_ONLY) PetscCall(ComparePivots(what, ours, theirs, b));
       }
       PetscCall(DestroyAll(&theirs, &ours, &b, &A));
     }
@@ -218,10 +157,10 @@ static PetscErrorCode TestSolvers(void)
 }
 
 /*
-   Creates a part of a cyclic shift by half of the rows, on each process separately, with a diagonal that is zero or small in half
-   of the rows: ILU needs the exchange of columns
+   Creates a part of a cyclic shift by half of the rows, on each process separately, with a diagonal that is zero in half of the
+   rows: ILU needs the exchange of columns
 */
-static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
+static PetscErrorCode ShiftCreate(Mat *A)
 {
   const PetscInt m = 24;
   PetscInt       begin;
@@ -235,7 +174,7 @@ static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
   PetscCall(MatMPIAIJSetPreallocation(*A, 3, NULL, 0, NULL));
   PetscCall(MatGetOwnershipRange(*A, &begin, NULL));
   for (PetscInt i = 0; i < m; i++) {
-    PetscCall(MatSetValue(*A, begin + i, begin + i, i < m / 2 ? small : 2.0 + 0.1 * (PetscReal)i, INSERT_VALUES));
+    PetscCall(MatSetValue(*A, begin + i, begin + i, i < m / 2 ? 0.0 : 2.0 + 0.1 * (PetscReal)i, INSERT_VALUES));
     PetscCall(MatSetValue(*A, begin + i, begin + (i + m / 2) % m, 1.0, INSERT_VALUES));
     PetscCall(MatSetValue(*A, begin + i, begin + (i + 1) % m, 0.2, INSERT_VALUES));
   }
@@ -245,95 +184,44 @@ static PetscErrorCode ShiftCreate(PetscReal small, Mat *A)
 
 /*
    -pc_factor_nonzeros_along_diagonal, for which PETSc changes the ordering in place. The exchange leaves pivots of 0.2: the
-   preconditioner makes vectors up to 400 times as large, so that solves attain no tolerance near to the machine precision
+   preconditioner makes vectors up to 400 times as large, so that solves attain no tolerance near to the machine precision, and in
+   single precision the norm that gmres reports may be half of the norm of b - A x
 */
 static PetscErrorCode TestDiagonal(void)
 {
   const char *const pcs[]       = {"-pc_type bjacobi -sub_pc_type ilu -sub_pc_factor_levels 1 -sub_",
-                                   "-pc_type bjacobi -sub_pc_type lu -sub_", "-pc_type ilu -", "-pc_type ilu -pc_factor_levels 1 -",
-                                   "-pc_type lu -"};
-  const char *const orderings[] = {MATORDERINGNATURAL, MATORDERINGRCM, MATORDERINGND};
-  const PetscReal   small[] = {0.0, 1e-3}, tolerance = rtol;
+                                   "-pc_type ilu -pc_factor_levels 1 -", "-pc_type lu -"};
+  const char *const orderings[] = {MATORDERINGNATURAL, MATORDERINGRCM};
+  const PetscReal   tolerance   = rtol;
   PetscMPIInt       size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   rtol = PetscMax(tolerance, 1e5 * PETSC_MACHINE_EPSILON);
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(small); is++) {
-    for (size_t ip = 0; ip < (size > 1 ? 2 : PETSC_STATIC_ARRAY_LENGTH(pcs)); ip++) {
-      for (size_t io = 0; io < PETSC_STATIC_ARRAY_LENGTH(orderings); io++) {
-        Mat  A;
-        Vec  b;
-        KSP  ours, theirs;
-        PC   pc;
-        char setup[256];
+  for (size_t ip = 0; ip < (size > 1 ? 1 : PETSC_STATIC_ARRAY_LENGTH(pcs)); ip++) {
+    for (size_t io = 0; io < PETSC_STATIC_ARRAY_LENGTH(orderings); io++) {
+      Mat  A;
+      Vec  b;
+      KSP  ours, theirs;
+      PC   pc;
+      char setup[256];
 
-        PetscCall(PetscSNPrintf(setup, sizeof(setup), "%spc_factor_nonzeros_along_diagonal 0.1 %spc_factor_mat_ordering_type %s",
-                                pcs[ip], strrchr(pcs[ip], ' ') + 1, orderings[io]));
-        PetscCall(ShiftCreate(small[is], &A));
-        PetscCall(MatCreateVecs(A, &b, NULL));
-        PetscCall(VecSetGeneral(b, 0.3));
-        PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSCIDRS, &ours));
-        PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSC, &theirs));
-        /* PETSc's ILU(0) keeps the pattern of the matrix before the exchange, and needs more iterations */
-        if (ip == 2 && io == 0) {
-          Vec x;
-
-          PetscCall(VecDuplicate(b, &x));
-          PetscCall(KSPSolve(ours, b, x));
-          PetscCall(CheckEnd(setup, ours, b, x, PETSC_TRUE));
-          PetscCall(VecDestroy(&x));
-        } else {
-          PetscCall(CompareSolves(setup, ours, theirs, b, PETSC_TRUE));
-          PetscCall(CompareApplications(setup, ours, theirs, b));
-        }
-        PetscCall(KSPGetPC(ours, &pc));
-        PetscCall(CheckViewLines(setup, (PetscObject)pc));
-        PetscCall(DestroyAll(&theirs, &ours, &b, &A));
-      }
+      PetscCall(PetscSNPrintf(setup, sizeof(setup), "%spc_factor_nonzeros_along_diagonal 0.1 %spc_factor_mat_ordering_type %s",
+                              pcs[ip], strrchr(pcs[ip], ' ') + 1, orderings[io]));
+      PetscCall(ShiftCreate(&A));
+      PetscCall(MatCreateVecs(A, &b, NULL));
+      PetscCall(VecSetGeneral(b, 0.3));
+      PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSCIDRS, &ours));
+      PetscCall(SolverWith(A, KSPGMRES, setup, MATSOLVERPETSC, &theirs));
+      PetscCall(CompareSolves(setup, ours, theirs, b, 1.9));
+      PetscCall(CompareApplications(setup, ours, theirs, b));
+      PetscCall(KSPGetPC(ours, &pc));
+      PetscCall(CheckViewLines(setup, (PetscObject)pc));
+      PetscCall(DestroyAll(&theirs, &ours, &b, &A));
     }
   }
   rtol = tolerance;
   PetscCall(Verdict("nonzeros along the diagonal"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A diagonal block of rank one in a regular matrix: with the shift of PCMG's coarse solver solves are as accurate as PETSc's */
-static PetscErrorCode TestInBlocks(void)
-{
-  const PetscInt    rows[]  = {0, 1, 2, 3};
-  const PetscScalar array[] = {1.0, 1.0, 1.0, 0.3, 1.0, 1.0, 0.2, 2.0, 1.0, 2.0, 5.0, 1.0, 3.0, 1.0, 1.0, 4.0};
-  const char *const types[] = {KSPPREONLY, KSPGMRES};
-  Mat               A;
-  Vec               b, x, ones;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetSizes(A, 4, 4, 4, 4));
-  PetscCall(MatSetType(A, MATSEQAIJ));
-  PetscCall(MatSetBlockSize(A, 2));
-  PetscCall(MatSeqAIJSetPreallocation(A, 4, NULL));
-  PetscCall(MatSetValues(A, 4, rows, 4, rows, array, INSERT_VALUES));
-  PetscCall(MatAssemble(A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecDuplicate(x, &ones));
-  PetscCall(VecSet(ones, 1.0));
-  PetscCall(MatMult(A, ones, b));
-  for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
-    PetscReal error;
-    KSP       ksp;
-
-    PetscCall(SolverWith(A, types[it],
-                         "-pc_type lu -pc_factor_mat_ordering_type natural -pc_factor_shift_type inblocks -ksp_pc_side left",
-                         MATSOLVERPETSCIDRS, &ksp));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(VecAXPY(x, -1.0, ones));
-    PetscCall(VecNorm(x, NORM_INFINITY, &error));
-    PetscCall(ComplainIf(!(error <= 0.05), "a block of rank one, %s: an error of %g", types[it], (double)error));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(DestroyAll(&ones, &x, &b, &A));
-  PetscCall(Verdict("a block of rank one"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -342,28 +230,20 @@ static PetscErrorCode TestFailure(void)
 {
   KSPConvergedReason reasons[2];
   PCFailedReason     failures[2];
+  PetscMPIInt        rank;
 
   PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   for (PetscInt l = 0; l < 2; l++) {
     const PetscInt zero = 3;
     Mat            A;
     Vec            b, x;
     KSP            ksp;
     PC             pc;
-    PetscInt       begin, end;
 
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.2, LAYOUT_EVEN, &A, &b));
-    PetscCall(MatGetOwnershipRange(A, &begin, &end));
-    for (PetscInt row = begin; row < end; row++) {
-      const PetscInt columns[] = {row - 1, row + 1, row - 9, row + 9};
-
-      if (row != zero) continue;
-      PetscCall(MatSetValue(A, row, row, 0.0, INSERT_VALUES));
-      for (PetscInt c = 0; c < 4; c++) {
-        if (columns[c] >= 0 && columns[c] < 81) PetscCall(MatSetValue(A, row, columns[c], 0.0, INSERT_VALUES));
-      }
-    }
-    PetscCall(MatAssemble(A));
+    PetscCall(MatSetOption(A, MAT_KEEP_NONZERO_PATTERN, PETSC_TRUE));
+    PetscCall(MatZeroRows(A, rank ? 0 : 1, &zero, 0.0, NULL, NULL));
     PetscCall(VecDuplicate(b, &x));
     PetscCall(SolverWith(A, KSPGMRES, "-pc_type bjacobi -sub_pc_type ilu", l ? MATSOLVERPETSC : MATSOLVERPETSCIDRS, &ksp));
     PetscCall(KSPSolve(ksp, b, x));
@@ -386,7 +266,6 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(TestSolvers());
   PetscCall(TestDiagonal());
-  PetscCall(TestInBlocks());
   PetscCall(TestFailure());
   PetscCall(PetscFinalize());
   return 0;

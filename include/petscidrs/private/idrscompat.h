@@ -280,8 +280,6 @@ static inline PetscErrorCode IDRSVecPointwiseMult(Vec y, Vec d, Vec x)
 /* Options of PCFactor for matrices on a GPU came with 3.23 */
 #if PETSC_VERSION_LT(3, 23, 0)
   #define IDRSFactorOnHost(info) PETSC_FALSE
-  #define IDRSSolveOnHost(info)  PETSC_FALSE
 #else
-  #define IDRSFactorOnHost(info) (info)->factoronhost
-  #define IDRSSolveOnHost(info)  (info)->solveonhost
+  #define IDRSFactorOnHost(info) ((info)->factoronhost || (info)->solveonhost)
 #endif

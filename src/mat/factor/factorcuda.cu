@@ -1,7 +1,6 @@
 /*
    Numeric phase and solves on a GPU: memory, copies and launches
 */
-#include "factorlevels.h"
 #include "numeric.cuh"
 #include "triangles.cuh"
 #include "../../sys/device/timeout.h"
@@ -24,24 +23,16 @@ typedef struct {
   PetscInt *from[2];
 } IDRSFactorSweep;
 
-/* Memory on the device that can grow */
-typedef struct {
-  size_t       count;
-  PetscScalar *memory;
-} IDRSFactorVectors;
-
 struct _n_IDRSFactorDevice {
-  PetscBool         ready; /* everything that both phases need is set up */
-  int               multiprocessors;
-  size_t            shared;  /* largest shared memory of a block for a solve in one cluster; 0 without clusters */
-  IDRSFactorPattern pattern; /* arrays on the device */
-  PetscInt         *place, *row, *col;
-  PetscScalar      *values;
-  IDRSFactorSweep   sweep[2];
-  IDRSNumeric       numeric;  /* data that numeric phases keep */
-  IDRSFactorVectors work;     /* right-hand sides, and entries of both triangles */
-  IDRSFactorVectors staged;   /* copies of arrays on the host */
-  int              *timedout; /* on the host: a wait of a solve has reached its limit */
+  PetscBool       ready; /* everything but the transposed sweep is set up */
+  int             multiprocessors;
+  size_t          shared; /* largest shared memory of a block for a solve in one cluster; 0 without clusters */
+  PetscInt       *place, *row, *col;
+  IDRSNumeric     numeric;  /* arguments of the numeric phase, with the values */
+  IDRSFactorSweep sweep[2]; /* solves, and transposed ones */
+  size_t          count;    /* numbers in `work` */
+  PetscScalar    *work;     /* right-hand sides, entries of both triangles, and copies of arrays on the host */
+  int            *timedout; /* on the host: a wait of a solve has reached its limit */
 };
 
 /* Allocates device memory and copies data to it; with data = NULL the memory has no values */
@@ -61,12 +52,15 @@ static PetscErrorCode IDRSFactorUpload(size_t count, const T *data, T **copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A natural permutation has no copy */
 static PetscErrorCode IDRSFactorUploadPermutation(IS permutation, PetscInt n, PetscInt **copy)
 {
   const PetscInt *indices;
+  PetscBool       natural;
 
   PetscFunctionBegin;
-  if (!permutation) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(ISIdentity(permutation, &natural));
+  if (natural) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ISGetIndices(permutation, &indices));
   PetscCall(IDRSFactorUpload(n, indices, copy));
   PetscCall(ISRestoreIndices(permutation, &indices));
@@ -90,21 +84,6 @@ static PetscErrorCode IDRSFactorSweepDestroy(IDRSFactorSweep *sweep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorNumericDestroy(IDRSFactorDevice device)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, device->place));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.pivots));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.sums));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.done));
-  PetscCall(PetscDeviceFree(dctx, device->numeric.counts));
-  PetscCall(PetscMemzero(&device->numeric, sizeof(device->numeric)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
 {
   IDRSFactorDevice   device = factor->device;
@@ -114,68 +93,19 @@ static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int d = 0; d < 2; d++) PetscCall(IDRSFactorSweepDestroy(&device->sweep[d]));
-  PetscCall(IDRSFactorNumericDestroy(device));
   {
-    PetscInt    **arrays[]  = {&device->pattern.i, &device->pattern.j, &device->pattern.right, &device->row, &device->col};
-    PetscScalar **scalars[] = {&device->values, &device->work.memory, &device->staged.memory};
+    IDRSNumeric *numeric  = &device->numeric;
+    PetscInt   **arrays[] = {&numeric->i, &numeric->j, &numeric->right, &device->place, &device->row, &device->col};
 
     for (PetscInt **array : arrays) PetscCall(PetscDeviceFree(dctx, *array));
-    for (PetscScalar **array : scalars) PetscCall(PetscDeviceFree(dctx, *array));
+    PetscCall(PetscDeviceFree(dctx, numeric->a));
+    PetscCall(PetscDeviceFree(dctx, numeric->pivots));
+    PetscCall(PetscDeviceFree(dctx, numeric->done));
+    PetscCall(PetscDeviceFree(dctx, numeric->result));
+    PetscCall(PetscDeviceFree(dctx, device->work));
   }
   if (device->timedout) PetscCallCUDA(cudaFreeHost(device->timedout));
   PetscCall(PetscFree(factor->device));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Gets the largest shared memory of a block in a cluster of IDRS_CLUSTER_BLOCKS blocks; 0 if the GPU, or the compiled code, does
-   not support clusters
-*/
-static PetscErrorCode IDRSFactorGetShared(bool tiles, size_t *shared)
-{
-  size_t most;
-  int    clusters;
-  bool   can;
-
-  PetscFunctionBegin;
-  *shared = 0;
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSTrianglesClusterKernel<false>, &can)); /* needs the same devices as clusters */
-  if (!can) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(IDRSGetClusters(tiles ? IDRSTrianglesClusterKernel<true> : IDRSTrianglesClusterKernel<false>, IDRS_CLUSTER_BLOCKS,
-                                IDRS_TRIANGLE_THREADS, &clusters, &most));
-  if (clusters) *shared = most;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets up the data that both phases need */
-static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
-{
-  const IDRSFactorPattern *F = &factor->pattern;
-  IDRSFactorDevice         device;
-  int                      which, cooperative;
-
-  PetscFunctionBegin;
-  if (factor->device && factor->device->ready) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorReset_CUDA(factor)); /* after an error */
-  PetscCallCUDA(cudaGetDevice(&which));
-  PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
-  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS,
-             "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
-  PetscCall(PetscNew(&device));
-  factor->device = device;
-  PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
-  PetscCall(IDRSFactorGetShared(F->bs > 1, &device->shared));
-  device->pattern.n  = F->n;
-  device->pattern.bs = F->bs;
-  PetscCall(IDRSFactorUpload(F->n + 1, F->i, &device->pattern.i));
-  PetscCall(IDRSFactorUpload(F->i[F->n], F->j, &device->pattern.j));
-  PetscCall(IDRSFactorUpload(F->n, F->right, &device->pattern.right));
-  PetscCall(IDRSFactorUpload(IDRSFactorEntries(F), (const PetscScalar *)NULL, &device->values));
-  PetscCall(IDRSFactorUploadPermutation(factor->row, factor->rows, &device->row));
-  PetscCall(IDRSFactorUploadPermutation(factor->col, factor->rows, &device->col));
-  PetscCallCUDA(cudaMallocHost(&device->timedout, sizeof(*device->timedout)));
-  *device->timedout = 0;
-  device->ready     = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -236,8 +166,8 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
 }
 
 /* Copies a triangle to the device, without vectors. other: the first triangle if this one is the second, else NULL */
-static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTriangleKind kind, IDRSTriangle *triangle,
-                                            const IDRSTriangle *other, IDRSFactorSweep *sweep)
+static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, PetscBool upper, PetscBool transposed,
+                                            IDRSTriangle *triangle, const IDRSTriangle *other, IDRSFactorSweep *sweep)
 {
   const int      t     = other ? 1 : 0;
   IDRSStage     *stage = &sweep->stage[t];
@@ -245,7 +175,7 @@ static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTria
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(IDRSTriangleCreate(F, kind, triangle));
+  PetscCall(IDRSTriangleCreate(F, upper, transposed, triangle));
   sweep->entries[t] = triangle->i[F->n];
   sweep->chunks[t]  = triangle->nchunks;
   PetscCall(IDRSFactorUpload(F->n, triangle->order, &stage->order));
@@ -264,10 +194,10 @@ static PetscErrorCode IDRSFactorStageCreate(const IDRSFactorPattern *F, IDRSTria
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirection direction)
+static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, PetscBool transposed)
 {
-  const bool       transposed = direction == IDRS_FACTOR_TRANSPOSED;
-  IDRSFactorSweep *sweep      = &factor->device->sweep[direction];
+  const PetscBool  forward = transposed ? PETSC_FALSE : PETSC_TRUE;
+  IDRSFactorSweep *sweep   = &factor->device->sweep[transposed];
   IDRSTriangle     first = {}, second = {};
   cudaStream_t     stream;
   PetscErrorCode   ierr;
@@ -276,11 +206,9 @@ static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirectio
   if (sweep->ready) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorSweepDestroy(sweep)); /* after an error */
   PetscCall(IDRSStream_CUDA(&stream));
-  ierr = IDRSFactorStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_UPPER_TRANSPOSED : IDRS_TRIANGLE_LOWER, &first, NULL,
-                               sweep);
-  if (!ierr)
-    ierr = IDRSFactorStageCreate(&factor->pattern, transposed ? IDRS_TRIANGLE_LOWER_TRANSPOSED : IDRS_TRIANGLE_UPPER, &second,
-                                 &first, sweep);
+  /* L and U, or U^T and L^T */
+  ierr = IDRSFactorStageCreate(&factor->pattern, transposed, transposed, &first, NULL, sweep);
+  if (!ierr) ierr = IDRSFactorStageCreate(&factor->pattern, forward, transposed, &second, &first, sweep);
   PetscCallCUDA(cudaStreamSynchronize(stream)); /* wait for the copies */
   PetscCall(PetscInfo(NULL, "%s%s: %" PetscInt_FMT " and %" PetscInt_FMT " levels\n", MATSOLVERPETSCIDRS,
                       transposed ? ", transposed" : "", first.levels, second.levels));
@@ -292,22 +220,21 @@ static PetscErrorCode IDRSFactorSweepSetUp(IDRSFactor factor, IDRSFactorDirectio
 }
 
 /* Copies the values of the last numeric phase to the triangles */
-static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, IDRSFactorDirection direction)
+static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, PetscBool transposed)
 {
   const int        bs    = (int)factor->pattern.bs;
-  IDRSFactorSweep *sweep = &factor->device->sweep[direction];
+  IDRSFactorSweep *sweep = &factor->device->sweep[transposed];
   cudaStream_t     stream;
 
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSweepSetUp(factor, direction));
+  PetscCall(IDRSFactorSweepSetUp(factor, transposed));
   if (sweep->current) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   for (int t = 0; t < 2; t++) {
     const size_t count = (size_t)sweep->entries[t] * bs * bs;
 
-    IDRSFactorGatherKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs,
-                                                                                          direction == IDRS_FACTOR_TRANSPOSED,
-                                                                                          sweep->from[t], factor->device->values,
+    IDRSFactorGatherKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(count, bs, transposed, sweep->from[t],
+                                                                                          factor->device->numeric.a,
                                                                                           sweep->stage[t].a);
     PetscCallCUDA(cudaGetLastError());
   }
@@ -315,113 +242,103 @@ static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, IDRSFactorDirecti
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void IDRSFactorValuesChanged(IDRSFactorDevice device)
+static PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor factor)
 {
-  for (int d = 0; d < 2; d++) device->sweep[d].current = PETSC_FALSE;
-}
-
-static PetscErrorCode IDRSFactorFromHost_CUDA(IDRSFactor factor)
-{
-  cudaStream_t stream;
+  const size_t   count = IDRSFactorEntries(&factor->pattern);
+  cudaError_t    error = cudaSuccess;
+  PetscScalar   *values;
+  cudaStream_t   stream;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(factor->device->values, factor->values, IDRSFactorEntries(&factor->pattern) * sizeof(PetscScalar),
-                                cudaMemcpyHostToDevice, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  IDRSFactorValuesChanged(factor->device);
+  PetscCall(PetscMalloc1(count, &values));
+  ierr = IDRSFactorGetValues_Private(factor, values);
+  if (!ierr) error = cudaMemcpyAsync(factor->device->numeric.a, values, count * sizeof(*values), cudaMemcpyHostToDevice, stream);
+  if (!ierr && error == cudaSuccess) error = cudaStreamSynchronize(stream);
+  PetscCall(PetscFree(values));
+  PetscCall(ierr);
+  PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorToHost_CUDA(IDRSFactor factor)
+static PetscErrorCode IDRSFactorGetPivots_CUDA(IDRSFactor factor, PetscScalar pivots[])
 {
-  const size_t count = IDRSFactorEntries(&factor->pattern);
-  cudaStream_t stream;
+  PetscFunctionBegin;
+  if (factor->rows) /* without rows there is no memory on the GPU */
+    PetscCallCUDA(cudaMemcpy(pivots, factor->device->numeric.pivots, factor->rows * sizeof(PetscScalar), cudaMemcpyDeviceToHost));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets up numeric phases and solves. Shared memory is for clusters of IDRS_CLUSTER_BLOCKS blocks */
+static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
+{
+  const IDRSFactorPattern *F       = &factor->pattern;
+  const auto               cluster = F->bs > 1 ? IDRSTrianglesClusterKernel<true> : IDRSTrianglesClusterKernel<false>;
+  IDRSFactorDevice         device;
+  IDRSNumeric             *numeric;
+  PetscDeviceContext       dctx;
+  int                      which, cooperative, clusters;
+  bool                     can;
 
   PetscFunctionBegin;
-  if (!factor->values) PetscCall(PetscMalloc1(count, &factor->values));
-  if (count) { /* without rows there are no kernels */
-    PetscCall(IDRSStream_CUDA(&stream));
-    PetscCallCUDA(
-      cudaMemcpyAsync(factor->values, factor->device->values, count * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream));
+  if (factor->device && factor->device->ready) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSFactorReset_CUDA(factor)); /* after an error */
+  PetscCallCUDA(cudaGetDevice(&which));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
+  PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS,
+             "%s needs a GPU that can run all blocks of a kernel at once: use a matrix of type aij", MATSOLVERPETSCIDRS);
+  PetscCall(PetscNew(&factor->device));
+  device = factor->device;
+  PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
+  PetscCallCUDA(IDRSCanLaunchEarly((const void *)cluster, &can)); /* needs the same devices as clusters */
+  if (can) {
+    PetscCallCUDA(IDRSGetClusters(cluster, IDRS_CLUSTER_BLOCKS, IDRS_TRIANGLE_THREADS, &clusters, &device->shared));
+    if (!clusters) device->shared = 0;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets up the data of a numeric phase besides the pattern */
-static PetscErrorCode IDRSFactorNumericSetUp(IDRSFactor factor)
-{
-  IDRSFactorDevice   device  = factor->device;
-  IDRSNumeric       *numeric = &device->numeric;
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  if (numeric->done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorSweepSetUp(factor, IDRS_FACTOR_FORWARD));
-  PetscCall(IDRSFactorNumericDestroy(device)); /* after an error */
+  numeric          = &device->numeric;
+  numeric->n       = F->n;
+  numeric->bs      = F->bs;
+  numeric->entries = F->i[F->n];
+  PetscCall(IDRSFactorUpload(F->n + 1, F->i, &numeric->i));
+  PetscCall(IDRSFactorUpload(F->i[F->n], F->j, &numeric->j));
+  PetscCall(IDRSFactorUpload(F->n, F->right, &numeric->right));
+  PetscCall(IDRSFactorUpload(IDRSFactorEntries(F), (const PetscScalar *)NULL, &numeric->a));
   PetscCall(IDRSFactorUpload(factor->nonzeros, factor->place, &device->place));
+  PetscCall(IDRSFactorUploadPermutation(factor->row, factor->rows, &device->row));
+  PetscCall(IDRSFactorUploadPermutation(factor->col, factor->rows, &device->col));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->pivots));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, factor->rows, &numeric->sums));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->counts));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, device->pattern.n, &numeric->done));
-  /* the kernel of the numeric phase processes rows in the order of the first triangle */
-  numeric->n       = device->pattern.n;
-  numeric->bs      = device->pattern.bs;
-  numeric->entries = factor->pattern.i[factor->pattern.n];
-  numeric->i       = device->pattern.i;
-  numeric->j       = device->pattern.j;
-  numeric->right   = device->pattern.right;
-  numeric->a       = device->values;
-  numeric->order   = device->sweep[IDRS_FACTOR_FORWARD].stage[0].order;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Gets the first and the last small pivot */
-static PetscErrorCode IDRSFactorGetPivots(const IDRSNumeric *numeric, const IDRSPivotCounts *counts, IDRSSmallPivots *small)
-{
-  const PetscInt row[2] = {(PetscInt)counts->first, (PetscInt)counts->last};
-
-  PetscFunctionBegin;
-  for (int l = 0; l < 2; l++) {
-    PetscScalar pivot;
-    PetscReal   sum = 0.0;
-
-    PetscCallCUDA(cudaMemcpy(&pivot, numeric->pivots + row[l], sizeof(pivot), cudaMemcpyDeviceToHost));
-    if (IDRSPivotNeedsSum(&numeric->rule))
-      PetscCallCUDA(cudaMemcpy(&sum, numeric->sums + row[l], sizeof(sum), cudaMemcpyDeviceToHost));
-    small->row[l]   = row[l];
-    small->pivot[l] = pivot;
-    small->sum[l]   = sum;
-  }
-  small->count = (PetscInt)counts->count;
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &numeric->result));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, F->n, &numeric->done));
+  PetscCallCUDA(cudaMallocHost(&device->timedout, sizeof(*device->timedout)));
+  *device->timedout = 0;
+  PetscCall(IDRSFactorSweepSetUp(factor, PETSC_FALSE));
+  numeric->order = device->sweep[PETSC_FALSE].stage[0].order; /* the numeric phase processes rows in the order of this triangle */
+  device->ready  = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The host waits, because it must check for small pivots */
-static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDRSPivotRule *rule, IDRSSmallPivots *small)
+static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const MatFactorInfo *info, PetscBool *unfit,
+                                             PetscBool *small)
 {
-  IDRSPivotCounts counts = {0, ULLONG_MAX, 0, 0, 0};
-  IDRSNumeric    *numeric;
-  IDRSCSR         csr;
-  cudaStream_t    stream;
-  unsigned int    grid;
-  const auto      kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
-  PetscBool       ongpu;
+  const auto        kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
+  IDRSNumericResult result;
+  IDRSNumeric      *numeric;
+  IDRSCSR           csr;
+  cudaStream_t      stream;
+  unsigned int      grid;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &ongpu));
-  PetscCheck(ongpu, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: the matrix is of type %s, but the symbolic phase had type %s",
-             MATSOLVERPETSCIDRS, ((PetscObject)A)->type_name, MATSEQAIJCUSPARSE);
+  *unfit = *small = PETSC_FALSE;
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
   PetscCall(IDRSFactorCheckSolves(factor->device));
-  PetscCall(IDRSFactorNumericSetUp(factor));
-  numeric        = &factor->device->numeric;
-  numeric->rule  = *rule;
-  numeric->polls = IDRSGetPolls();
+  numeric            = &factor->device->numeric;
+  numeric->shifttype = (MatFactorShiftType)(int)info->shifttype;
+  numeric->zeropivot = info->zeropivot;
+  numeric->polls     = IDRSGetPolls();
   PetscCall(IDRSStream_CUDA(&stream));
   if (!++numeric->phase) { /* the number has overflowed: numbers of earlier phases are cleared */
     PetscCallCUDA(cudaMemsetAsync(numeric->done, 0, numeric->n * sizeof(*numeric->done), stream));
@@ -429,7 +346,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   }
   PetscCall(IDRSGetCSR(A, &csr));
   PetscCallCUDA(cudaMemsetAsync(numeric->a, 0, IDRSFactorEntries(&factor->pattern) * sizeof(PetscScalar), stream));
-  PetscCallCUDA(cudaMemcpyAsync(numeric->counts, &counts, sizeof(counts), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemsetAsync(numeric->result, 0, sizeof(*numeric->result), stream));
   PetscCall(IDRSFactorResidentBlocks(factor->device, kernel, IDRS_NUMERIC_THREADS, 4, numeric->n, &grid));
   PetscCall(PetscLogGpuTimeBegin());
   IDRSFactorPlaceKernel<<<IDRSFactorCopyBlocks(factor->nonzeros), IDRS_COPY_THREADS, 0, stream>>>(factor->nonzeros,
@@ -438,15 +355,15 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const IDR
   PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(IDRSLaunchCooperative(kernel, grid, IDRS_NUMERIC_THREADS, stream, *numeric));
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCallCUDA(cudaMemcpyAsync(&counts, numeric->counts, sizeof(counts), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(&result, numeric->result, sizeof(result), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCheck(
-    !counts.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
+    !result.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
     "A factorisation kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident",
     MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
-  if (counts.count) PetscCall(IDRSFactorGetPivots(numeric, &counts, small));
-  small->unfit = counts.unfit ? PETSC_TRUE : PETSC_FALSE;
-  IDRSFactorValuesChanged(factor->device);
+  *unfit = result.unfit ? PETSC_TRUE : PETSC_FALSE;
+  *small = result.small ? PETSC_TRUE : PETSC_FALSE;
+  for (int d = 0; d < 2; d++) factor->device->sweep[d].current = PETSC_FALSE;
   PetscCall(PetscLogGpuFlops(factor->flops));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -507,22 +424,6 @@ static __global__ void __launch_bounds__(IDRS_COPY_THREADS)
   }
 }
 
-/* Allocates memory for this many numbers if there is less */
-static PetscErrorCode IDRSFactorGrowVectors(size_t needed, IDRSFactorVectors *vectors)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  if (needed <= vectors->count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, vectors->memory));
-  vectors->memory = NULL;
-  vectors->count  = 0;
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, &vectors->memory));
-  vectors->count = needed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Launches the kernel with one cluster if the shared memory of a block holds the entries of both triangles, else the kernel with as
    many blocks as are resident; entries: of each triangle
@@ -551,59 +452,53 @@ static PetscErrorCode IDRSFactorLaunchTriangles(IDRSFactorDevice device, const I
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves for up to IDRS_FACTOR_COLUMNS columns. b and x are on the device. All of b is read before x is written */
-static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirection direction, PetscInt columns,
-                                             const PetscScalar b[], PetscInt ldb, PetscScalar x[], PetscInt ldx)
+/* Returns the lanes of a row: its columns, padded to a power of 2 */
+static inline int IDRSFactorWidth(PetscInt columns)
 {
-  const bool         transposed = direction == IDRS_FACTOR_TRANSPOSED;
-  const PetscInt     n = factor->pattern.n, bs = factor->pattern.bs;
-  IDRSFactorDevice   device  = factor->device;
-  const PetscScalar *inverse = device->values + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
-  IDRSFactorSweep   *sweep   = &device->sweep[direction];
-  IDRSFactorColumns  begin   = {}, end;
-  IDRSTriangles      triangles;
-  size_t             count;
-  int                width = 1;
-  cudaStream_t       stream;
+  int width = 1;
+
+  while (width < columns) width *= 2;
+  return width;
+}
+
+/* Solves for up to IDRS_FACTOR_COLUMNS columns. b and x are on the device. All of b is read before x is written */
+static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transposed, PetscInt columns, const PetscScalar b[],
+                                             PetscInt ldb, PetscScalar x[], PetscInt ldx)
+{
+  const PetscInt          n = factor->pattern.n, bs = factor->pattern.bs;
+  IDRSFactorDevice        device  = factor->device;
+  const PetscScalar      *inverse = device->numeric.a + (size_t)factor->pattern.i[n] * bs * bs; /* D^{-1} */
+  IDRSFactorSweep        *sweep   = &device->sweep[transposed];
+  const int               width   = IDRSFactorWidth(columns);
+  const size_t            count   = (size_t)factor->rows * width;
+  const PetscInt         *in = transposed ? device->col : device->row, *out = transposed ? device->row : device->col;
+  const PetscScalar      *before = transposed ? NULL : inverse;
+  const IDRSFactorColumns begin  = {(size_t)n, (int)bs, (int)columns, width, sweep->stage[0].order, in, before, ldb};
+  const IDRSFactorColumns end    = {(size_t)n, (int)bs, (int)columns, width, sweep->stage[1].order, out, inverse, ldx};
+  IDRSTriangles           triangles;
+  cudaStream_t            stream;
 
   PetscFunctionBegin;
-  /* a row has width lanes: its columns, padded to a power of 2 */
-  while (width < columns) width *= 2;
-  count = (size_t)factor->rows * width;
-  PetscCall(IDRSFactorGrowVectors(3 * count, &device->work));
   for (int t = 0; t < 2; t++) {
     triangles.stage[t]       = sweep->stage[t];
-    triangles.stage[t].x     = (IDRSMarked *)(device->work.memory + (t + 1) * count);
+    triangles.stage[t].x     = (IDRSMarked *)(device->work + (t + 1) * count);
     triangles.stage[t].units = sweep->chunks[t] * width;
   }
   /* the second triangle writes x, unless D^{-T} must be applied first */
-  triangles.b        = device->work.memory;
+  triangles.b        = device->work;
   triangles.out      = transposed ? NULL : x;
-  triangles.rows     = device->col;
+  triangles.rows     = out;
   triangles.ld       = ldx;
   triangles.bs       = (int)bs;
   triangles.columns  = (int)columns;
   triangles.width    = width;
   triangles.timedout = device->timedout;
   triangles.polls    = IDRSGetPolls();
-  begin.n            = (size_t)n;
-  begin.bs           = (int)bs;
-  begin.columns      = (int)columns;
-  begin.width        = width;
-  begin.order        = sweep->stage[0].order;
-  begin.rows         = transposed ? device->col : device->row;
-  begin.inverse      = transposed ? NULL : inverse;
-  begin.ld           = ldb;
-  end                = begin;
-  end.order          = sweep->stage[1].order;
-  end.rows           = device->row;
-  end.inverse        = inverse;
-  end.ld             = ldx;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscLogGpuTimeBegin());
   /* x = (I + U)^{-1} (I + L)^{-1} D^{-1} b, or D^{-T} (I + L)^{-T} (I + U)^{-T} b */
-  IDRSFactorBeginKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(begin, b, device->work.memory,
-                                                                                       triangles.stage[0].x, triangles.stage[1].x);
+  IDRSFactorBeginKernel<<<IDRSFactorCopyBlocks(count), IDRS_COPY_THREADS, 0, stream>>>(begin, b, device->work, triangles.stage[0].x,
+                                                                                       triangles.stage[1].x);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(IDRSFactorLaunchTriangles(device, &triangles, count, stream));
   if (transposed) {
@@ -611,34 +506,43 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, IDRSFactorDirect
     PetscCallCUDA(cudaGetLastError());
   }
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(columns * IDRSFactorSolveFlops(&factor->pattern)));
+  PetscCall(PetscLogGpuFlops(columns * (2.0 * IDRSFactorEntries(&factor->pattern) - factor->rows)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Solves for all columns in groups. Arrays in the memory of the host are copied */
-static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirection direction, const IDRSArrays *arrays)
+static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, PetscBool transposed, const IDRSArrays *arrays)
 {
-  const PetscInt rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
-  const bool     bhost = PetscMemTypeHost(arrays->bmem), xhost = PetscMemTypeHost(arrays->xmem);
-  PetscScalar   *staged;
-  cudaStream_t   stream;
+  const PetscInt   rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
+  const bool       bhost = PetscMemTypeHost(arrays->bmem), xhost = PetscMemTypeHost(arrays->xmem);
+  const size_t     count = (size_t)rows * IDRSFactorWidth(PetscMin(columns, IDRS_FACTOR_COLUMNS)), row = rows * sizeof(PetscScalar);
+  const size_t     needed = (bhost || xhost ? 4 : 3) * count;
+  IDRSFactorDevice device = factor->device;
+  PetscScalar     *staged; /* a copy of b, and then of x */
+  PetscDeviceContext dctx;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorCheckSolves(factor->device));
-  PetscCall(IDRSFactorSweepUpdate(factor, direction));
-  if (bhost || xhost)
-    PetscCall(IDRSFactorGrowVectors((size_t)rows * PetscMin(columns, IDRS_FACTOR_COLUMNS), &factor->device->staged));
-  staged = factor->device->staged.memory;
+  PetscCall(IDRSFactorCheckSolves(device));
+  PetscCall(IDRSFactorSweepUpdate(factor, transposed));
+  if (device->count < needed) {
+    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+    PetscCall(PetscDeviceFree(dctx, device->work));
+    device->work  = NULL;
+    device->count = 0;
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, &device->work));
+    device->count = needed;
+  }
+  staged = device->work + 3 * count;
   PetscCall(IDRSStream_CUDA(&stream));
   for (PetscInt c = 0; c < columns; c += IDRS_FACTOR_COLUMNS) {
-    const PetscInt     m   = PetscMin(columns - c, IDRS_FACTOR_COLUMNS);
-    const PetscScalar *bc  = arrays->b + (size_t)c * ldb;
-    PetscScalar       *xc  = arrays->x + (size_t)c * ldx;
-    const size_t       row = rows * sizeof(PetscScalar);
+    const PetscInt     m  = PetscMin(columns - c, IDRS_FACTOR_COLUMNS);
+    const PetscScalar *bc = arrays->b + (size_t)c * ldb;
+    PetscScalar       *xc = arrays->x + (size_t)c * ldx;
 
     if (bhost) PetscCallCUDA(cudaMemcpy2DAsync(staged, row, bc, ldb * sizeof(PetscScalar), row, m, cudaMemcpyHostToDevice, stream));
-    PetscCall(IDRSFactorSolveColumns(factor, direction, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc,
+    PetscCall(IDRSFactorSolveColumns(factor, transposed, m, bhost ? staged : bc, bhost ? rows : ldb, xhost ? staged : xc,
                                      xhost ? rows : ldx));
     if (xhost) PetscCallCUDA(cudaMemcpy2DAsync(xc, ldx * sizeof(PetscScalar), staged, row, row, m, cudaMemcpyDeviceToHost, stream));
   }
@@ -647,14 +551,12 @@ static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, IDRSFactorDirectio
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const IDRSFactorCopies IDRSFactorCopies_CUDA = {IDRSFactorToHost_CUDA, IDRSFactorFromHost_CUDA};
-
 // clang-format off
-const IDRSFactorOps IDRSFactorBackEnds_CUDA = {
-  PetscDesignatedInitializer(name, "on the GPU"),
+const IDRSFactorOps IDRSFactorOps_CUDA = {
   PetscDesignatedInitializer(numeric, IDRSFactorNumeric_CUDA),
+  PetscDesignatedInitializer(copyvalues, IDRSFactorCopyValues_CUDA),
+  PetscDesignatedInitializer(getpivots, IDRSFactorGetPivots_CUDA),
   PetscDesignatedInitializer(solve, IDRSFactorSolve_CUDA),
   PetscDesignatedInitializer(reset, IDRSFactorReset_CUDA),
-  PetscDesignatedInitializer(copies, &IDRSFactorCopies_CUDA),
 };
 // clang-format on

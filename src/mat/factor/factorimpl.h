@@ -1,9 +1,9 @@
 /*
-   The data of a factor of MATSOLVERPETSCIDRS, and the functions that its files share. A file calls only files to its right:
+   The data of a factor on a GPU, and the functions that its files share. A file calls only files to its right:
 
-     factor.c   { factorpattern.c, factorhost.c, { factorcuda.cu   factorlevels.c } }
+     factor.c   factorcuda.cu   factorpattern.c
 
-   The matrix with permuted rows and columns is, on the pattern of the factors,
+   PETSc's factor of the same matrix on the host has the pattern. The matrix with permuted rows and columns is, on this pattern,
 
      A = D (I + L) (I + U)        D diagonal with tiles, L and U strictly lower and upper
 
@@ -21,7 +21,13 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsrows.h>
-#include "factorpivot.h"
+
+/* Most rows of a tile */
+#define IDRS_FACTOR_TILE 16
+
+/* Lanes of a warp, which processes one chunk, and entries of a row that a lane waits for at the same time */
+#define IDRS_CHUNK_LANES     32
+#define IDRS_TRIANGLE_ATONCE 4
 
 /* Tile rows of L and U without their diagonals, columns ascending */
 typedef struct {
@@ -30,105 +36,79 @@ typedef struct {
   PetscInt *right; /* first entry of a row behind the diagonal */
 } IDRSFactorPattern;
 
-/* Small pivots: the first and the last row of the permuted matrix that has one, and their number */
+/* Returns PETSC_TRUE if the rule for small pivots compares a pivot with the sum of its row */
+#define IDRSPivotNeedsSum(info) \
+  ((info)->shifttype == (PetscReal)MAT_SHIFT_NONZERO || (info)->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE)
+
+typedef struct _n_IDRSFactor       *IDRSFactor;
+typedef struct _n_IDRSFactorDevice *IDRSFactorDevice; /* memory on the GPU */
+
 typedef struct {
-  PetscBool   unfit; /* tiles must have one row, see IDRS_FACTOR_CONDITION; the phase may have stopped at this tile */
-  PetscInt    count, row[2];
-  PetscScalar pivot[2];
-  PetscReal   sum[2];
-} IDRSSmallPivots;
-
-/* Two directions of a solve */
-typedef enum {
-  IDRS_FACTOR_FORWARD,
-  IDRS_FACTOR_TRANSPOSED
-} IDRSFactorDirection;
-
-typedef struct _n_IDRSFactor *IDRSFactor;
-
-/* Numbers per row, and for one more row, that a symbolic phase works with */
-#define IDRS_FACTOR_SCRATCH 5
-
-/* Copies of the values between the memory of a back end and factor->values, in the memory of the host */
-typedef struct {
-  PetscErrorCode (*tohost)(IDRSFactor);
-  PetscErrorCode (*fromhost)(IDRSFactor);
-} IDRSFactorCopies;
-
-/*
-   Back ends. A numeric phase may stop at the first small pivot that changes the shift. A solve uses the values in the memory of its
-   back end. A reset frees the data that depend on the pattern
-*/
-typedef struct {
-  const char *name; /* where it computes */
-  PetscErrorCode (*numeric)(IDRSFactor, Mat, const IDRSPivotRule *, IDRSSmallPivots *);
-  PetscErrorCode (*solve)(IDRSFactor, IDRSFactorDirection, const IDRSArrays *);
-  PetscErrorCode (*reset)(IDRSFactor);
-  const IDRSFactorCopies *copies; /* NULL: it computes in the memory of the host */
+  /*
+     Computes the values. Returns whether the inverse of a tile of several rows must not be used, and whether PETSc would report or
+     change a pivot, for tiles of one row
+  */
+  PetscErrorCode (*numeric)(IDRSFactor, Mat, const MatFactorInfo *, PetscBool *unfit, PetscBool *small);
+  PetscErrorCode (*copyvalues)(IDRSFactor); /* of PETSc's factor */
+  PetscErrorCode (*getpivots)(IDRSFactor, PetscScalar[]);
+  PetscErrorCode (*solve)(IDRSFactor, PetscBool transposed, const IDRSArrays *);
+  PetscErrorCode (*reset)(IDRSFactor); /* frees the memory on the GPU */
 } IDRSFactorOps;
 
-/* Memory of the back end for GPUs */
-typedef struct _n_IDRSFactorDevice *IDRSFactorDevice;
-
-/* The memory with the values of the last numeric phase */
-typedef enum {
-  IDRS_FACTOR_NO_VALUES,
-  IDRS_FACTOR_COMPUTED, /* in the memory of the numeric phase */
-  IDRS_FACTOR_PLACED    /* also in the memory of the solves */
-} IDRSFactorValues;
-
 struct _n_IDRSFactor {
-  const IDRSFactorOps *ops;              /* of the memory where the matrix and the vectors are */
-  const IDRSFactorOps *factors, *solves; /* of the numeric phase and of solves: these, or those of the host */
+  const IDRSFactorOps *gpu;
+  Mat                  petsc;    /* PETSc's factor on the host: of the symbolic phase, and of numeric phases with small pivots */
+  IS                   row, col; /* copies of the permutations */
 
   /* of the symbolic phase */
-  MatFactorInfo info;
-  IS            row, col;           /* or NULL: natural */
-  PetscInt      rows;               /* of the matrix */
-  PetscInt      nonzeros, capacity; /* of the matrix, and of pattern.j */
-  /* during the symbolic phase: levels of fill, and IDRS_FACTOR_SCRATCH numbers per row */
-  PetscInt         *filled, *scratch;
-  uint64_t          hash;    /* of its pattern */
-  PetscObjectId     id;      /* the last matrix whose pattern was compared with this one, or 0 */
-  PetscObjectState  state;   /* its state */
-  const char       *untiled; /* why tiles have one row, or NULL */
+  PetscInt          rows, nonzeros; /* of the matrix */
+  uint64_t          hash;           /* of its pattern; 0 before the end of this phase */
+  PetscObjectId     id;             /* the last matrix whose pattern was compared with this one, or 0 */
+  PetscObjectState  state;          /* its state */
+  const char       *untiled;        /* why tiles have one row although the matrix has blocks, or NULL */
   IDRSFactorPattern pattern;
   PetscInt         *place; /* among the values, for each entry of the matrix */
-  PetscInt          growths;
-  PetscLogDouble    flops;
+  PetscLogDouble    flops; /* of a numeric phase */
 
   /* of the numeric phase: tiles by rows, those of the pattern and then those of D^{-1} */
-  PetscScalar     *values; /* in the memory of the host */
-  IDRSFactorValues where;
-  PetscInt         shifts;
-  PetscReal        shift;
-  PetscScalar     *work; /* of solves on the host */
+  PetscBool        computed; /* the last phase has ended without an error */
+  PetscBool        onhost;   /* by PETSc, because of small pivots */
   IDRSFactorDevice device;
 };
 
-static inline PetscInt IDRSFactorTiles(const IDRSFactorPattern *pattern)
+static inline size_t IDRSFactorEntries(const IDRSFactorPattern *F)
 {
-  return pattern->i[pattern->n] + pattern->n;
+  return (size_t)(F->i[F->n] + F->n) * F->bs * F->bs;
 }
 
-static inline size_t IDRSFactorEntries(const IDRSFactorPattern *pattern)
-{
-  return (size_t)IDRSFactorTiles(pattern) * pattern->bs * pattern->bs;
-}
+/*
+   A triangle of the factors, or its transpose: tile rows in the order of their levels. A row of level l depends only on rows of
+   lower levels
+*/
+typedef struct {
+  PetscInt  levels, nchunks;
+  PetscInt *order;  /* tile row at each place */
+  PetscInt *places; /* of each tile row */
+  PetscInt *i, *j;  /* by places, and columns as places */
+  PetscInt *from;   /* entry of the pattern that each entry is */
+  PetscInt *chunks; /* first place of each chunk: consecutive rows of one level with the same number of lanes */
+  PetscInt *lanes;  /* lanes of each chunk, a power of 2 */
 
-/* Flops of a solve for one column, as PETSc counts them */
-static inline PetscLogDouble IDRSFactorSolveFlops(const IDRSFactorPattern *pattern)
-{
-  return 2.0 * pattern->bs * pattern->bs * IDRSFactorTiles(pattern) - (PetscLogDouble)pattern->n * pattern->bs;
-}
+  /*
+     For the creation: row i has entries first[i] to first[i + 1] - 1 in the natural order, with their columns, and the entry of the
+     pattern that each of them is
+  */
+  PetscInt *first, *columns, *entry;
+  PetscInt *level, *next;
+} IDRSTriangle;
 
 /* factorpattern.c */
-PETSC_INTERN PetscErrorCode IDRSFactorSymbolic_Private(IDRSFactor, Mat, const char[]);
+PETSC_INTERN PetscErrorCode IDRSFactorSetPattern_Private(IDRSFactor, Mat, const char[]);
 PETSC_INTERN PetscErrorCode IDRSFactorCheckPattern_Private(IDRSFactor, Mat);
 PETSC_INTERN PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor);
+PETSC_INTERN PetscErrorCode IDRSFactorGetValues_Private(IDRSFactor, PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *, PetscBool, PetscBool, IDRSTriangle *);
+PETSC_INTERN PetscErrorCode IDRSTriangleDestroy(IDRSTriangle *);
 
-/* factorhost.c */
-PETSC_INTERN const IDRSFactorOps IDRSFactorBackEnds_Host;
-
-/* factorcuda.cu, where CUDA is compiled in */
-PETSC_INTERN const IDRSFactorOps IDRSFactorBackEnds_CUDA;
+/* factorcuda.cu */
+PETSC_INTERN const IDRSFactorOps IDRSFactorOps_CUDA;

@@ -9,29 +9,36 @@
 */
 #pragma once
 
+#include "factorimpl.h"
 #include "../../sys/kernels/wait.cuh"
-#include "factorpivot.h"
 
 #define IDRS_NUMERIC_THREADS 256
 
-/* Small pivots: their number, and the first and last of their rows */
+/*
+   Products with the inverse of an ill-conditioned tile lose digits that an elimination by rows keeps: if the last pivot of a tile
+   is s times its other entries, the errors are eps / s^2 and eps / s. The criterion is the largest |D_ij (D^{-1})_ji|, which does
+   not depend on the scale of rows and columns. If it is larger than this, tiles have one row
+*/
+#define IDRS_FACTOR_CONDITION 100.0
+
+/* Results of a phase that the host checks */
 typedef struct {
-  unsigned long long count, first, last;
-  /* a wait has reached its limit; the inverse of a diagonal block must not be used */
-  int timedout, unfit;
-} IDRSPivotCounts;
+  int unfit;    /* the inverse of a tile of several rows must not be used */
+  int small;    /* there is a small pivot in a tile of one row */
+  int timedout; /* a wait has reached its limit */
+} IDRSNumericResult;
 
 typedef struct {
-  PetscInt         n, bs, entries; /* entries: of the pattern */
-  const PetscInt  *i, *j, *right, *order;
-  PetscScalar     *a; /* tiles of the pattern, which contain the matrix at first, and diagonal tiles after them */
-  PetscScalar     *pivots;
-  PetscReal       *sums; /* one per row, if the rule needs them */
-  unsigned int    *done; /* number of the last phase that has computed each row */
-  unsigned int     phase;
-  unsigned int     polls; /* most polls of a warp that waits */
-  IDRSPivotRule    rule;
-  IDRSPivotCounts *counts;
+  PetscInt           n, bs, entries; /* entries: of the pattern */
+  PetscInt          *i, *j, *right, *order;
+  PetscScalar       *a; /* tiles of the pattern, which contain the matrix at first, and diagonal tiles after them */
+  PetscScalar       *pivots;
+  unsigned int      *done; /* number of the last phase that has computed each row */
+  unsigned int       phase;
+  unsigned int       polls;     /* most polls of a warp that waits */
+  MatFactorShiftType shifttype; /* of MatFactorInfo */
+  PetscReal          zeropivot; /* of MatFactorInfo */
+  IDRSNumericResult *result;
 } IDRSNumeric;
 
 /* Returns the tile of row i in this column, or -1; columns are in ascending order */
@@ -94,29 +101,68 @@ static __device__ __forceinline__ void IDRSFactorEliminate(const IDRSNumeric &F,
   __syncwarp();
 }
 
-/* Returns the sum of absolute values of row i of L and U without the diagonal, for tiles of one row. One warp */
-static __device__ __forceinline__ PetscReal IDRSFactorRowSum(const IDRSNumeric &F, PetscInt i)
+/*
+   Returns true if PETSc would report or change the pivot of row i, see MatPivotCheck(); a NaN is not small. Tiles of one row. Two
+   types of shifts compare it with the sum of absolute values of the other entries in its row of L', which has a unit diagonal, and
+   U'. One warp
+*/
+static __device__ __forceinline__ bool IDRSPivotIsSmall(const IDRSNumeric &F, PetscInt i)
 {
-  PetscReal sum = 0.0;
+  const PetscScalar pivot    = F.pivots[i];
+  const bool        positive = F.shifttype == MAT_SHIFT_POSITIVE_DEFINITE;
+  PetscReal         sum      = 1.0;
 
-  for (PetscInt p = F.i[i] + threadIdx.x % IDRS_WARP; p < F.i[i + 1]; p += IDRS_WARP)
-    sum += PetscAbsScalar(p < F.right[i] ? F.a[p] * F.a[F.entries + F.j[p]] : F.a[p]);
+  if (positive || F.shifttype == MAT_SHIFT_NONZERO) {
+    sum = 0.0;
+    for (PetscInt p = F.i[i] + threadIdx.x % IDRS_WARP; p < F.i[i + 1]; p += IDRS_WARP)
+      sum += PetscAbsScalar(p < F.right[i] ? F.a[p] * F.a[F.entries + F.j[p]] : F.a[p]);
 #pragma unroll
-  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
-  return sum;
+    for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) sum += IDRSShuffleXor(sum, offset);
+  }
+  return (positive ? PetscRealPart(pivot) : PetscAbsScalar(pivot)) <= F.zeropivot * sum;
 }
 
-/* Counts the small pivots of tile row i */
-static __device__ __forceinline__ void IDRSFactorCountPivots(const IDRSNumeric &F, PetscInt i, PetscReal sum)
+/*
+   Computes D = D^{-1}, a tile by rows, in place by Gauss-Jordan elimination without pivoting, and stores the pivots, which are the
+   pivots of a factorisation by rows. Returns true if the inverse must not be used, because D is ill-conditioned or has a small
+   pivot; each lane checks its own entries. One warp
+*/
+static __device__ __forceinline__ bool IDRSFactorInvert(const IDRSNumeric &F, PetscInt bs, PetscScalar *D, PetscScalar pivots[])
 {
-  for (PetscInt r = threadIdx.x % IDRS_WARP; r < F.bs; r += IDRS_WARP) {
-    const PetscInt row = i * F.bs + r;
+  const PetscInt lane = threadIdx.x % IDRS_WARP;
+  PetscScalar    before[IDRS_FACTOR_TILE * IDRS_FACTOR_TILE / IDRS_WARP];
+  bool           unfit = false;
 
-    if (!IDRSPivotIsSmall(&F.rule, F.pivots[row], sum)) continue;
-    atomicAdd(&F.counts->count, 1ull);
-    atomicMin(&F.counts->first, (unsigned long long)row);
-    atomicMax(&F.counts->last, (unsigned long long)row);
+  __syncwarp();
+  for (PetscInt t = lane, l = 0; t < bs * bs; t += IDRS_WARP) before[l++] = D[t];
+  for (PetscInt p = 0; p < bs; p++) {
+    PetscScalar pivot, inverse;
+
+    __syncwarp();
+    pivot   = D[p * bs + p];
+    inverse = (PetscReal)1.0 / pivot;
+    if (lane == 0) pivots[p] = pivot;
+    if (PetscAbsScalar(pivot) <= F.zeropivot) unfit = true;
+    __syncwarp();
+    /* row p = row p / pivot, then row r -= D_rp row p for the other rows */
+    for (PetscInt c = lane; c < bs; c += IDRS_WARP) D[p * bs + c] = c == p ? inverse : D[p * bs + c] * inverse;
+    __syncwarp();
+    for (PetscInt t = lane; t < bs * bs; t += IDRS_WARP) {
+      const PetscInt r = t / bs, c = t % bs;
+
+      if (r != p && c != p) D[t] -= D[r * bs + p] * D[p * bs + c];
+    }
+    __syncwarp();
+    for (PetscInt r = lane; r < bs; r += IDRS_WARP) {
+      if (r != p) D[r * bs + p] *= -inverse;
+    }
   }
+  __syncwarp();
+  for (PetscInt t = lane, l = 0; t < bs * bs; t += IDRS_WARP) {
+    /* |D_ij (D^{-1})_ji| */
+    if (PetscAbsScalar(before[l++] * D[t % bs * bs + t / bs]) > (PetscReal)IDRS_FACTOR_CONDITION) unfit = true;
+  }
+  return unfit;
 }
 
 /* Row i of L and U = D^{-1} A'_i, column by column */
@@ -147,20 +193,13 @@ static __global__ void __launch_bounds__(IDRS_NUMERIC_THREADS) IDRSNumericKernel
 
   for (PetscInt place = (blockIdx.x * IDRS_NUMERIC_THREADS + threadIdx.x) / IDRS_WARP; place < F.n; place += warps) {
     const PetscInt     i = F.order[place], bs = TILES ? F.bs : 1;
-    PetscScalar *const D   = F.a + (F.entries + i) * bs * bs;
-    PetscReal          sum = 0.0;
+    PetscScalar *const D = F.a + (F.entries + i) * bs * bs;
 
-    if (!TILES && F.rule.shift != 0.0 && threadIdx.x % IDRS_WARP == 0) *D += F.rule.shift;
-    __syncwarp();
     for (PetscInt p = F.i[i]; p < F.right[i]; p++) IDRSFactorEliminate<TILES>(F, i, p, &wait);
-    if (!TILES && IDRSPivotNeedsSum(&F.rule)) {
-      sum = IDRSFactorRowSum(F, i);
-      if (threadIdx.x % IDRS_WARP == 0) F.sums[i] = sum;
-    }
-    if (IDRSFactorInvert(bs, D, &F.rule, sum, F.pivots + i * bs) && TILES) F.counts->unfit = 1;
-    IDRSFactorCountPivots(F, i, sum);
+    if (IDRSFactorInvert(F, bs, D, F.pivots + i * bs) && TILES) F.result->unfit = 1;
+    if (!TILES && IDRSPivotIsSmall(F, i)) F.result->small = 1;
     IDRSFactorScaleRow<TILES>(F, i, D);
     IDRSStoreNumber(F.done + i, F.phase);
   }
-  if (!wait.left && threadIdx.x % IDRS_WARP == 0) F.counts->timedout = 1;
+  if (!wait.left && threadIdx.x % IDRS_WARP == 0) F.result->timedout = 1;
 }

@@ -14,7 +14,7 @@
 */
 #pragma once
 
-#include "factorlevels.h"
+#include "factorimpl.h"
 #include "../../sys/kernels/waitcluster.cuh"
 
 /* Threads per block, and blocks per multiprocessor at most */

@@ -101,18 +101,8 @@ static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *l
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the stream of one of several concurrent solves */
-static PetscErrorCode IDRSWholeGetStream(IDRSWhole whole)
-{
-  PetscFunctionBegin;
-  if (!whole->stream) PetscCallCUDA(cudaStreamCreateWithFlags(&whole->stream, cudaStreamNonBlocking));
-  if (!whole->begun) PetscCallCUDA(cudaEventCreateWithFlags(&whole->begun, cudaEventDisableTiming));
-  if (!whole->ended) PetscCallCUDA(cudaEventCreateWithFlags(&whole->ended, cudaEventDisableTiming));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A limit of the automatic choice: with more turns the other rows wait too long for a long row */
-#define IDRS_WHOLE_TURNS 8
+/* Most entries of a row for the automatic choice: a lane adds them in 32 batches, for which all other lanes wait, some 3 us */
+#define IDRS_WHOLE_LONGEST 256
 
 /* Returns the reason why the steps cannot run in one kernel, or should not if the choice is automatic, or NULL */
 static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
@@ -134,7 +124,7 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
   PetscCall(IDRSWholeGetLayout(work, 1, &layout));
   if (work->polynomial && !layout->lanes.count) *why = "the matrix of PCPOLY does not fit in the registers of all threads";
   else if (!work->polynomial && !layout->clustered.clusters) *why = "the system does not fit in the shared memory of the GPU";
-  else if (!work->polynomial && automatic && layout->turns > IDRS_WHOLE_TURNS) *why = "the longest row would delay all others";
+  else if (!work->polynomial && automatic && layout->longest > IDRS_WHOLE_LONGEST) *why = "the longest row would delay all others";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -146,32 +136,6 @@ static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *sol
   PetscFunctionBegin;
   PetscCall(IDRSWholeGetLayout(work, asked, &layout));
   *solves = layout->solves;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets the report of the kernel, and the step in which the host continues */
-static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWholeReport *report)
-{
-  for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
-  for (PetscInt i = 0; i < result->updates; i++) result->updated[i].rnorm = PetscSqrtReal(result->updated[i].rnorm);
-  *report = {result->completed, result->completed + result->updates + 1, result->count, result->updates, result->squares,
-             result->updated};
-  *step   = {
-    result->k,   result->start ? PETSC_TRUE : PETSC_FALSE, result->unreported ? PETSC_TRUE : PETSC_FALSE, PETSC_FALSE, PETSC_FALSE,
-    step->matvec};
-}
-
-/* Restarts the numbers of messages, and clears the memory so that it has no old number */
-static PetscErrorCode IDRSWholeRenumber(IDRSWork work, cudaStream_t stream)
-{
-  IDRS_CUDA   *cuda  = (IDRS_CUDA *)work->data;
-  IDRSWhole    whole = cuda->whole;
-  const size_t n = (size_t)work->n, sums = 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, sums * sizeof(IDRSBlockMessage), stream));
-  PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, 2 * n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
-  cuda->partials.launch = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,7 +158,14 @@ static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWho
   PetscCall(IDRSWholeGetMemory(work, layout));
   PetscCall(IDRSColumnsRead_CUDA(work));
   PetscCall(PetscArraycpy(cuda->whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
-  if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) PetscCall(IDRSWholeRenumber(work, stream));
+  if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) {
+    const size_t sums = 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors;
+
+    /* the numbers of messages start again, and the memory must have no old number */
+    PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, sums * sizeof(IDRSBlockMessage), stream));
+    PetscCallCUDA(cudaMemsetAsync(cuda->whole->entries, 0, 2 * (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
+    cuda->partials.launch = 0;
+  }
   steps->panels     = cuda->panels;
   steps->entries    = cuda->whole->entries;
   steps->partials   = cuda->partials;
@@ -251,7 +222,9 @@ static PetscErrorCode IDRSWholeLaunchAll(PetscInt count, const IDRSWholeTask tas
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
     whole[i] = ((const IDRS_CUDA *)tasks[i].work->data)->whole;
-    PetscCall(IDRSWholeGetStream(whole[i]));
+    if (!whole[i]->stream) PetscCallCUDA(cudaStreamCreateWithFlags(&whole[i]->stream, cudaStreamNonBlocking));
+    if (!whole[i]->begun) PetscCallCUDA(cudaEventCreateWithFlags(&whole[i]->begun, cudaEventDisableTiming));
+    if (!whole[i]->ended) PetscCallCUDA(cudaEventCreateWithFlags(&whole[i]->ended, cudaEventDisableTiming));
   }
   PetscCallCUDA(cudaEventRecord(whole[0]->begun, stream));
   for (; launched < count && !ierr && !error; launched++) {
@@ -273,6 +246,7 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
 {
   IDRS_CUDA       *cuda   = (IDRS_CUDA *)task->work->data;
   IDRSWholeResult *result = cuda->whole->result;
+  IDRSStep        &step   = task->outcome.step;
 
   PetscFunctionBegin;
   PetscCall(IDRSWait_CUDA(task->work, cuda->sequence));
@@ -282,7 +256,13 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
     "use -ksp_idrs_run steps",
     (double)IDRSGetTimeout());
   PetscCall(PetscArraycpy(task->work->storage, result->storage, IDRS_STORAGE(task->work->s)));
-  IDRSWholeSetReport(result, &task->outcome.step, &task->report);
+  for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
+  for (PetscInt i = 0; i < result->updates; i++) result->updated[i].rnorm = PetscSqrtReal(result->updated[i].rnorm);
+  task->report = {result->completed, result->completed + result->updates + 1, result->count, result->updates, result->squares,
+                  result->updated};
+  step         = {
+    result->k,  result->start ? PETSC_TRUE : PETSC_FALSE, result->unreported ? PETSC_TRUE : PETSC_FALSE, PETSC_FALSE, PETSC_FALSE,
+    step.matvec};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -47,9 +47,7 @@
 typedef struct {
   const PetscScalar *a;
   const uint16_t    *j;
-  const uint32_t    *slice, *rest;
-  bool               isrest;
-  uint32_t           n;
+  const uint32_t    *slice;
 } IDRSSharedMatrix;
 
 /* The u of a step in shared memory: own rows, then the entries of other blocks, which are read before the product */
@@ -70,16 +68,16 @@ struct IDRSSharedEntries {
 };
 
 /*
-   Adds entries p, p + stride, ... before end. All loads are issued at the same time, because none depends on a test: entries after
-   the end are loaded, and multiplied by zero; after the last row there is padding
+   Returns the entry of A u in row + lane, where row is the first of 32 rows. All loads are issued at the same time, because none
+   depends on a test: entries after the end are loaded, and multiplied by zero; after the last row there is padding. One warp
 */
-static __device__ __forceinline__ PetscScalar IDRSSharedSum(const IDRSSharedMatrix &A, const IDRSSharedEntries &u, uint32_t begin,
-                                                            uint32_t end)
+static __device__ __forceinline__ PetscScalar IDRSSharedRowSum(const IDRSSharedMatrix &A, const PetscScalar *u, uint32_t row)
 {
-  PetscScalar sum[2] = {0.0, 0.0};
+  const uint32_t end    = A.slice[row / IDRS_WARP + 1];
+  PetscScalar    sum[2] = {0.0, 0.0};
 
 #pragma unroll 1
-  for (uint32_t p = begin; p < end; p += IDRS_WHOLE_ATONCE * IDRS_WARP) {
+  for (uint32_t p = A.slice[row / IDRS_WARP] + threadIdx.x % IDRS_WARP; p < end; p += IDRS_WHOLE_ATONCE * IDRS_WARP) {
     PetscScalar value[IDRS_WHOLE_ATONCE], entry[IDRS_WHOLE_ATONCE];
     uint32_t    place[IDRS_WHOLE_ATONCE];
 
@@ -89,33 +87,11 @@ static __device__ __forceinline__ PetscScalar IDRSSharedSum(const IDRSSharedMatr
       value[l] = A.a[p + l * IDRS_WARP];
     }
 #pragma unroll
-    for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) entry[l] = u.own[place[l]];
+    for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) entry[l] = u[place[l]];
 #pragma unroll
     for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) sum[l % 2] += (p + l * IDRS_WARP < end ? value[l] : (PetscScalar)0.0) * entry[l];
   }
   return sum[0] + sum[1];
-}
-
-/* Returns the entry of A u in row + lane, where row is the first of 32 rows. All lanes add the rest of a long row. One warp */
-static __device__ __forceinline__ PetscScalar IDRSSharedRowSum(const IDRSSharedMatrix &A, const IDRSSharedEntries &u, uint32_t row)
-{
-  const uint32_t lane = threadIdx.x % IDRS_WARP, slice = row / IDRS_WARP;
-  PetscScalar    mine = IDRSSharedSum(A, u, A.slice[slice] + lane, A.slice[slice + 1]);
-
-  if (__builtin_expect(A.isrest, 0)) {
-    const bool     there = row + lane < A.n;
-    const uint32_t begin = there ? A.rest[row + lane] : 0, stop = there ? A.rest[row + lane + 1] : 0;
-
-#pragma unroll 1
-    for (unsigned int left = IDRSWarpBallot(begin < stop); left; left &= left - 1) {
-      const int   from = __ffs(left) - 1;
-      PetscScalar sum  = IDRSWarpSum<IDRS_WARP>(IDRSSharedSum(A, u, IDRSShuffle(begin, from) + lane, IDRSShuffle(stop, from)));
-
-      sum = IDRSShuffle(sum, 0);
-      if ((int)lane == from) mine += sum;
-    }
-  }
-  return mine;
 }
 
 /*
@@ -170,7 +146,7 @@ struct IDRSClusteredBlocks {
 
   __device__ __forceinline__ PetscScalar Product(size_t i) const
   {
-    return IDRSSharedRowSum(A, u, (uint32_t)i - threadIdx.x % IDRS_WARP);
+    return IDRSSharedRowSum(A, u.own, (uint32_t)i - threadIdx.x % IDRS_WARP);
   }
 
   __device__ __forceinline__ void Synchronize() const { IDRSReadOthers(u); }
@@ -308,7 +284,7 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
   IDRSShadow<S>   P     = shadow;
   PetscScalar    *a     = global.a + blockIdx.x * clustered.slots;
   uint16_t       *j     = global.j + blockIdx.x * clustered.slots;
-  uint32_t       *slice, *rest;
+  uint32_t       *slice;
   IDRSStep        step;
 
   steps.panels = {G, U, rows, n, s};
@@ -337,12 +313,10 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
     free    = a + clustered.slots;
   }
   slice = (uint32_t *)free;
-  rest  = slice + slices + 1;
-  if (clustered.matrix) j = (uint16_t *)(rest + (clustered.isrest ? rows + 1 : 0));
+  if (clustered.matrix) j = (uint16_t *)(slice + slices + 1);
   for (int i = threadIdx.x; i < IDRSClusterMessages<S>; i += blockDim.x) sums.messages[0][i] = sums.messages[1][i] = {0, 0};
   for (int i = threadIdx.x; i < IDRS_CLUSTERED_WARPS * IDRSRealSums<S, true, true>; i += blockDim.x) (&sums.warps[0][0])[i] = 0.0;
   IDRSCopyEntries(slice, clustered.slice + blockIdx.x * (slices + 1), slices + 1);
-  if (clustered.isrest) IDRSCopyEntries(rest, clustered.rest + blockIdx.x * (rows + 1), rows + 1);
   for (size_t k = threadIdx.x; k < clustered.slots; k += blockDim.x) {
     a[k] = 0.0;
     j[k] = 0;
@@ -355,7 +329,7 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
     j[place >> 16] = (uint16_t)place;
   }
   {
-    const IDRSSharedMatrix  A       = {a, j, slice, rest, clustered.isrest, (uint32_t)n};
+    const IDRSSharedMatrix  A       = {a, j, slice};
     const IDRSSharedEntries operand = {
       given.entries,         own,  (uint32_t)first, (uint32_t)n, clustered.rowsofothers + others[0], others[1] - others[0],
       given.partials.launch, &wait};

@@ -34,7 +34,7 @@ static size_t IDRSClusteredBytes(IDRSWork work, const IDRSClustered *clustered)
   const size_t vectors = 2 * (size_t)work->s + 2 + (work->diagonal ? 1 : 0) + (clustered->matrix ? 1 : 0);
 
   return (vectors * rows + clustered->others + slots) * sizeof(PetscScalar) + slots * sizeof(uint16_t) +
-         ((rows + IDRS_WARP - 1) / IDRS_WARP + 1 + (clustered->isrest ? rows + 1 : 0)) * sizeof(uint32_t);
+         ((rows + IDRS_WARP - 1) / IDRS_WARP + 1) * sizeof(uint32_t);
 }
 
 /* Sets the pointers into the plan */
@@ -44,8 +44,7 @@ static void IDRSClusteredSetPointers(size_t nonzeros, IDRSClustered *clustered)
 
   clustered->firstother   = clustered->plan;
   clustered->slice        = clustered->firstother + blocks + 1;
-  clustered->rest         = clustered->slice + blocks * (slices + 1);
-  clustered->places       = clustered->rest + blocks * (clustered->rows + 1);
+  clustered->places       = clustered->slice + blocks * (slices + 1);
   clustered->rowsofothers = clustered->places + nonzeros;
 }
 
@@ -85,39 +84,30 @@ static PetscErrorCode IDRSClusteredPlanColumns(const PetscInt *i, const PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Assigns slots to the nonzeros of a block; the first `own` entries of a row are in slices. Returns the number of slots */
-static size_t IDRSClusteredPlanSlots(const PetscInt *i, PetscInt begin, PetscInt end, PetscInt own, uint32_t *slice, uint32_t *rest,
-                                     IDRSClustered *clustered)
+/* Assigns slots to the nonzeros of rows begin to end - 1, slice by slice. Returns the number of slots */
+static size_t IDRSClusteredPlanSlots(const PetscInt *i, PetscInt begin, PetscInt end, PetscInt slices, uint32_t *slice,
+                                     uint32_t *places)
 {
-  const PetscInt  rows   = (PetscInt)clustered->rows;
-  uint32_t *const places = clustered->places;
-  PetscInt        slots = 0, number = 0;
+  PetscInt slots = 0;
 
-  for (PetscInt first = begin; first < begin + rows; first += IDRS_WARP) {
-    PetscInt width = 0;
+  for (PetscInt k = 0; k < slices; k++) {
+    const PetscInt first = begin + k * IDRS_WARP;
+    PetscInt       width = 0;
 
-    slice[number++] = (uint32_t)slots;
+    slice[k] = (uint32_t)slots;
     for (PetscInt row = first; row < PetscMin(end, first + IDRS_WARP); row++) {
-      const PetscInt q = i[row], length = PetscMin(i[row + 1] - q, own);
-
-      width = PetscMax(width, length);
-      for (PetscInt l = 0; l < length; l++) places[q + l] |= (uint32_t)(slots + l * IDRS_WARP + row - first) << 16;
+      width = PetscMax(width, i[row + 1] - i[row]);
+      for (PetscInt q = i[row]; q < i[row + 1]; q++) places[q] |= (uint32_t)(slots + (q - i[row]) * IDRS_WARP + row - first) << 16;
     }
     slots += width * IDRS_WARP;
   }
-  slice[number] = (uint32_t)slots;
-  for (PetscInt row = begin; row < begin + rows; row++) {
-    rest[row - begin] = (uint32_t)slots;
-    for (PetscInt q = row < end ? i[row] + own : 0; row < end && q < i[row + 1]; q++) places[q] |= (uint32_t)slots++ << 16;
-    if (rest[row - begin] < (uint32_t)slots) clustered->isrest = true;
-  }
-  rest[rows] = (uint32_t)slots;
+  slice[slices] = (uint32_t)slots;
   return (size_t)slots;
 }
 
 /* Computes the plan of all blocks, on the host. mine: room for the rows of other blocks that one block needs */
-static PetscErrorCode IDRSClusteredPlan(PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt own, PetscInt *place,
-                                        PetscInt *mine, IDRSClustered *clustered)
+static PetscErrorCode IDRSClusteredPlan(PetscInt n, const PetscInt *i, const PetscInt *j, PetscInt *place, PetscInt *mine,
+                                        IDRSClustered *clustered)
 {
   const PetscInt rows = (PetscInt)clustered->rows, slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
   size_t         total = 0;
@@ -135,16 +125,16 @@ static PetscErrorCode IDRSClusteredPlan(PetscInt n, const PetscInt *i, const Pet
     clustered->firstother[block + 1] = (uint32_t)total;
     clustered->others                = PetscMax(clustered->others, (size_t)count);
     clustered->slots                 = PetscMax(clustered->slots,
-                                                IDRSClusteredPlanSlots(i, begin, end, own, clustered->slice + block * (slices + 1),
-                                                                       clustered->rest + block * (rows + 1), clustered));
+                                                IDRSClusteredPlanSlots(i, begin, end, slices, clustered->slice + block * (slices + 1),
+                                                                       clustered->places));
   }
   clustered->slots += (IDRS_WHOLE_ATONCE - 1) * IDRS_WARP + 1; /* padding, which lanes load but do not use */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Places the system in shared memory if it fits in this case, and this many solves fit on the device at the same time */
-static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt own, PetscInt solves,
-                                       int which, IDRSClustered *clustered)
+static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt solves, int which,
+                                       IDRSClustered *clustered)
 {
   const size_t       n = (size_t)work->n, size = IDRSWholeCases[which].size, nonzeros = (size_t)i[n];
   IDRSClustered      tried = {};
@@ -168,17 +158,16 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
   tried.slots    = nonzeros / blocks; /* at least */
   tried.threads  = (unsigned int)PetscMin((tried.rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_CLUSTERED_THREADS);
   if (tried.rows > IDRSWholeCases[which].rows || IDRSClusteredBytes(work, &tried) > shared) PetscFunctionReturn(PETSC_SUCCESS);
-  words = blocks * ((tried.rows + IDRS_WARP - 1) / IDRS_WARP + tried.rows + 3) + 1 + 2 * nonzeros;
+  words = blocks * ((tried.rows + IDRS_WARP - 1) / IDRS_WARP + 2) + 1 + 2 * nonzeros;
   PetscCall(PetscMalloc3(words, &onhost, n, &place, n, &mine));
   tried.plan = onhost;
   IDRSClusteredSetPointers(nonzeros, &tried);
-  ierr        = IDRSClusteredPlan(work->n, i, j, own, place, mine, &tried);
+  ierr        = IDRSClusteredPlan(work->n, i, j, place, mine, &tried);
   tried.bytes = IDRSClusteredBytes(work, &tried);
   /* a slot has 16 bits, and so has the place of an entry of u, whose rows fit in shared memory */
   if (!ierr && tried.bytes <= shared && tried.slots <= (size_t)UINT16_MAX + 1) {
     tried.bytes = PetscMax(tried.bytes, shared / 2 + 1); /* at most one block per multiprocessor */
-    words += tried.firstother[blocks];
-    words -= nonzeros;
+    words -= nonzeros - tried.firstother[blocks];
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(IDRSStream_CUDA(&stream));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, words, &tried.plan));
@@ -211,27 +200,6 @@ static PetscErrorCode IDRSWholeLanesTry(PetscInt n, const PetscInt i[], const Pe
 }
 
 /*
-   Computes the entries of a row that its own lane adds, about twice the average; and the largest number of batches of entries of u
-   that the lanes of a warp load, where all lanes share the rest of a long row, as in IDRSSharedRowSum()
-*/
-static void IDRSWholeShareRows(PetscInt n, const PetscInt *i, PetscInt *own, PetscInt *turns)
-{
-  *own   = n ? IDRS_WHOLE_ATONCE * (1 + 2 * (i[n] / n) / IDRS_WHOLE_ATONCE) : 0;
-  *turns = 0;
-  for (PetscInt warp = 0; warp < n; warp += IDRS_WARP) {
-    PetscInt first = 0, rest = 0;
-
-    for (PetscInt row = warp; row < PetscMin(n, warp + IDRS_WARP); row++) {
-      const PetscInt length = i[row + 1] - i[row];
-
-      first = PetscMax(first, PetscMin(length, *own));
-      if (length > *own) rest += (length - *own - 1) / (IDRS_WHOLE_ATONCE * IDRS_WARP) + 1;
-    }
-    *turns = PetscMax(*turns, (first + IDRS_WHOLE_ATONCE - 1) / IDRS_WHOLE_ATONCE + rest);
-  }
-}
-
-/*
    Chooses the layout of the system for `asked` concurrent solves, or for half as many, and so on. With a polynomial preconditioner
    each row of each solve needs its lanes, otherwise each solve must fit in shared memory. There is a separate layout for one solve
 */
@@ -239,35 +207,17 @@ static PetscErrorCode IDRSWholeChoose(IDRSWork work, const PetscInt *i, const Pe
                                       IDRSWholeLayout *layout)
 {
   const PetscInt multiprocessors = ((const IDRS_CUDA *)work->data)->multiprocessors;
-  PetscInt       own;
 
   PetscFunctionBegin;
   PetscCall(IDRSWholeLayoutDestroy_CUDA(layout));
-  IDRSWholeShareRows(work->n, i, &own, &layout->turns);
+  layout->longest = 0;
+  for (PetscInt row = 0; row < work->n; row++) layout->longest = PetscMax(layout->longest, i[row + 1] - i[row]);
   for (layout->solves = asked; layout->solves > 1 || asked == 1; layout->solves = (layout->solves + 1) / 2) {
     if (other) PetscCall(IDRSWholeLanesTry(work->n, i, other, PetscMax(multiprocessors / layout->solves, 1), &layout->lanes));
     for (int k = 0; !other && !layout->clustered.clusters && k < (int)PETSC_STATIC_ARRAY_LENGTH(IDRSWholeCases); k++)
-      PetscCall(IDRSClusteredTry(work, i, j, own, layout->solves, k, &layout->clustered));
+      PetscCall(IDRSClusteredTry(work, i, j, layout->solves, k, &layout->clustered));
     if (asked == 1 || layout->clustered.clusters || layout->lanes.count) break;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSWholeLayoutInfo(IDRSWork work, Mat A, const IDRSWholeLayout *layout)
-{
-  const IDRSClustered *clustered = &layout->clustered;
-
-  PetscFunctionBegin;
-  if (layout->asked > 1)
-    PetscCall(PetscInfo(A, "Persistent kernel: %" PetscInt_FMT " of %" PetscInt_FMT " solves can run concurrently on the GPU\n",
-                        layout->solves, layout->asked));
-  if (layout->asked > 1 && layout->solves == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  if (work->polynomial)
-    PetscCall(PetscInfo(A, "Persistent kernel with a polynomial preconditioner: %u lanes have the rows\n", layout->lanes.count));
-  else if (clustered->clusters)
-    PetscCall(PetscInfo(A, "Persistent kernel: the system is in shared memory%s, in %u clusters of %u blocks of %zu rows\n",
-                        clustered->matrix ? "" : " except for the matrix", clustered->clusters, clustered->size, clustered->rows));
-  else PetscCall(PetscInfo(A, "Persistent kernel: the system does not fit into shared memory, or the GPU has no clusters\n"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -289,7 +239,9 @@ static PetscErrorCode IDRSWholeLayOutMats(IDRSWork work, Mat A, Mat B, PetscInt 
   if (B) PetscCall(MatRestoreRowIJ(B, 0, PETSC_FALSE, PETSC_FALSE, &n, &other, &otherj, &done));
   PetscCall(ierr);
   layout->asked = asked;
-  PetscCall(IDRSWholeLayoutInfo(work, A, layout));
+  PetscCall(PetscInfo(
+    A, "Persistent kernel: %" PetscInt_FMT " of %" PetscInt_FMT " solves, %u clusters of %u blocks of %zu rows, or %u lanes\n",
+    layout->solves, asked, layout->clustered.clusters, layout->clustered.size, layout->clustered.rows, layout->lanes.count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

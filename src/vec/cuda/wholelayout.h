@@ -14,20 +14,17 @@
 
 /*
    A system in the shared memory of blocks, which form clusters; clusters = 0 if it does not fit. `plan` on the device has the other
-   pointers. The first `own` entries of 32 neighbouring rows are a slice: entries with the same number are adjacent, so that lanes
-   have no bank conflicts in shared memory, and coalesced loads from global memory; shorter rows are padded with zeros. The other
-   entries of long rows follow row by row
+   pointers. The entries of 32 neighbouring rows are a slice: entries with the same number are adjacent, so that lanes have no bank
+   conflicts in shared memory, and coalesced loads from global memory; shorter rows are padded with zeros
 */
 typedef struct {
   unsigned int clusters, size, threads; /* number of clusters, blocks per cluster, threads per block */
   bool         matrix;                  /* the matrix and t are also in shared memory */
-  bool         isrest;                  /* a row has more entries than its part of a slice */
   size_t    rows, slots, others; /* per block at most: rows, slots of the matrix, and entries of u of other blocks that it needs */
   size_t    bytes;               /* of dynamic shared memory */
   uint32_t *plan;
   uint32_t *firstother; /* of each block, and the end */
   uint32_t *slice;      /* of each block: begins of slices, and the end of the last one */
-  uint32_t *rest;       /* of each block: begins of the other entries of rows, and the end of the last one */
   /* for each nonzero: its slot, and in the lower half the place of its entry of u: own rows, then rows of other blocks */
   uint32_t *places;
   uint32_t *rowsofothers; /* in ascending order */
@@ -67,7 +64,7 @@ typedef struct {
   PetscObjectId    id[2]; /* of the matrices of this layout; 0: no polynomial */
   PetscObjectState pattern[2];
   PetscInt         asked, solves; /* concurrent solves: requested, and possible */
-  PetscInt         turns;         /* most batches of loads of a warp */
+  PetscInt         longest;       /* entries of the longest row of the operator */
   bool             diagonal;
   IDRSClustered    clustered; /* without a polynomial */
   IDRSWholeLanes   lanes;     /* with a polynomial: the vectors are in global memory */

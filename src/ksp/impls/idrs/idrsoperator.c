@@ -1,7 +1,7 @@
 /* Products with A, counted and timed */
 #include "idrsimpl.h"
 
-/* If rows are long, MatMult() is faster. Above this number of entries it saves more time than run "whole" does */
+/* If rows are long, MatMult() is faster. Above this number of entries it saves more time than the persistent kernel does */
 #define IDRS_WHOLE_ENTRIES 524288
 
 /* KSPIDRSChooseProduct_Private - Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it */

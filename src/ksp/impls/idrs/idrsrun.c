@@ -77,7 +77,7 @@ static PetscErrorCode KSPIDRSReportOutcome_Private(KSP ksp, KSPIDRSColumn *col, 
 
   PetscFunctionBegin;
   if (outcome->verdict == IDRS_NOT_FINITE) {
-    /* The matrices of run "whole" do not become infinite after many steps: x has overflowed before its first check */
+    /* The matrices of the persistent kernel do not become infinite after many steps: x has overflowed before its first check */
     if (whole && col->rep.its >= IDRS_FIRST_CHECK(PETSC_FALSE)) {
       col->rec.suspended = KSPIDRS_RUNAWAY;
       col->trust.rnorm   = PETSC_MAX_REAL; /* the iterate of the last reliable update is better */
@@ -308,7 +308,7 @@ static PetscErrorCode KSPIDRSRun_Steps(KSP ksp, KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Run "whole": many steps in one kernel */
+/* Run "whole": many steps in the persistent kernel */
 static PetscErrorCode KSPIDRSRuns_Whole(KSP ksp, const char *why[])
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;

@@ -3,19 +3,7 @@ or on several processes, the choice is step by step, with the same results.\n\n"
 
 #include "systems.h"
 
-/* Sets gpu to PETSC_TRUE if the options create matrices with which the persistent kernel can run */
-static PetscErrorCode OnGPU(PetscBool *gpu)
-{
-  Mat A;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
-  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 1, 1));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, gpu));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+static PetscBool gpu; /* the options create matrices with which the persistent kernel can run */
 
 /* Preconditioners. With the first two the matrix need not fit in the registers of the GPU */
 typedef struct {
@@ -30,8 +18,7 @@ static const Method methods[] = {
   {PCPOLY,   PC_POLY_SCALING_MATCHING}
 };
 enum {
-  NONE,
-  JACOBI,
+  JACOBI = 1,
   POLY
 };
 
@@ -65,20 +52,19 @@ static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], P
 #define KERNELS "matvecs ... kernels, where"
 
 /*
-   Compares histories, up to rounding errors in the first cycles, and with a second solve to the bit, except for the last norm, which
-   MatMult() computes. All solutions are right. Destroys A and b. npc: number of preconditioners
+   Compares histories, up to rounding errors in the first cycles, and with a second solve to the bit, except for the last norm,
+   which MatMult() computes. All solutions are right. Destroys A and b. npc: number of preconditioners
 */
 static PetscErrorCode CompareHistories(PetscInt npc, Mat A, Vec b)
 {
   const PetscInt sizes[] = {1, 3, 8, 16};
-  PetscBool      gpu, varies;
+  PetscBool      varies;
   Vec            x, again;
   History       *history;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(3, &history));
   PetscCall(DuplicateAll(b, &x, &again));
-  PetscCall(OnGPU(&gpu));
   /* products of this type may add in another order each time */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &varies));
   for (PetscInt i = 0; i < npc * (PetscInt)PETSC_STATIC_ARRAY_LENGTH(sizes); i++) {
@@ -132,12 +118,10 @@ static PetscScalar InFirstRow(PetscInt i, PetscInt j, PetscInt n)
 /* The matrix is in shared memory, or, with many columns or long rows, in global memory; or PCPOLY is in the kernel */
 static PetscErrorCode TestHistories(void)
 {
-  PetscBool gpu;
-  Mat       A;
-  Vec       b;
+  Mat A;
+  Vec b;
 
   PetscFunctionBeginUser;
-  PetscCall(OnGPU(&gpu));
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 30, 0.4, LAYOUT_EVEN, &A, &b));
   PetscCall(CompareHistories((PetscInt)PETSC_STATIC_ARRAY_LENGTH(methods), A, b));
   if (gpu) { /* several rows per thread */
@@ -197,7 +181,7 @@ static PetscScalar OfAllLengths(PetscInt i, PetscInt j, PetscInt n)
   return distance <= reach || distance >= n - reach ? (j % 2 ? 0.4 : -0.3) : 0.0;
 }
 
-/* Any number of rows from one on; rows of very different lengths; a matrix whose values change between solves, or that is replaced */
+/* Any number of rows from one on; rows of different lengths; a matrix whose values change between solves, or that is replaced */
 static PetscErrorCode TestSizes(void)
 {
   const PetscInt rows[] = {1, 2, 33, 257, 3000};
@@ -241,15 +225,17 @@ static PetscErrorCode RefusedCreate(size_t which, Mat A, KSP *ksp)
   PC pc;
 
   PetscFunctionBeginUser;
-  PetscCall(SolverCreateRun(A, which == 1 ? 17 : 4, which == 2 ? &methods[JACOBI] : &methods[0], KSP_IDRS_RUN_WHOLE, ksp));
+  PetscCall(SolverCreateRun(A, which == 1 ? 17 : 4,
+                            &methods[which == 2   ? JACOBI
+                                     : which == 5 ? POLY
+                                                  : 0],
+                            KSP_IDRS_RUN_WHOLE, ksp));
   PetscCall(KSPGetPC(*ksp, &pc));
   if (which == 0) PetscCall(PCSetType(pc, PCSOR));
   if (which == 2) PetscCall(KSPSetPCSide(*ksp, PC_LEFT));
   if (which == 3) PetscCall(KSPMonitorSet(*ksp, MonitorNothing, NULL, NULL));
   if (which == 4) PetscCall(KSPIDRSSetProduct_Private(*ksp, KSP_IDRS_PRODUCT_MAT));
-  if (which == 5) PetscCall(PCSetType(pc, PCPOLY));
   if (which == 5) PetscCall(PCPolySetDegree(pc, 40));
-  if (which == 5) PetscCall(PCPolySetScaling_Private(pc, PC_POLY_SCALING_DIAGONAL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -260,13 +246,11 @@ static PetscErrorCode RefusedCreate(size_t which, Mat A, KSP *ksp)
 static PetscErrorCode TestRefused(void)
 {
   PetscErrorCode ierr;
-  PetscBool      gpu;
   Mat            A;
   Vec            b, x;
   KSP            ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(OnGPU(&gpu));
   PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(reasons); i++) {
     PetscCall(RefusedCreate(i, A, &ksp));
@@ -287,12 +271,10 @@ static PetscErrorCode TestRefused(void)
 /* There are as many reliable updates as step by step, except a late one by the host of a GPU, and a kernel does not end for them */
 static PetscErrorCode TestUpdates(void)
 {
-  PetscBool gpu;
-  Mat       A;
-  Vec       b, x;
+  Mat A;
+  Vec b, x;
 
   PetscFunctionBeginUser;
-  PetscCall(OnGPU(&gpu));
   PetscCall(GridSystemCreate(60, 0.4, &A, &b, &x));
   for (PetscInt i = 0; i < 6; i++) {
     const PetscInt s = i % 2 ? 4 : 1;
@@ -331,14 +313,12 @@ static PetscErrorCode TestSteps(void)
 {
   static const char *const lines[] = {"no faster one: ... longest row", "no faster one: ... null space",
                                       "no faster one: ... shared memory"};
-  PetscBool                gpu;
   MatNullSpace             space;
   Mat                      A;
   Vec                      b, x;
   KSP                      ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(OnGPU(&gpu));
   for (PetscInt i = 0; i < 3; i++) {
     PetscInt told;
 
@@ -373,33 +353,27 @@ static PetscErrorCode TestSteps(void)
 /* Solves one after another, with solvers of several sizes in turn. Each solve repeats the bits of the first one */
 static PetscErrorCode TestMany(void)
 {
-  const PetscInt edges[] = {9, 32, 100, 20}, sizes[] = {1, 8, 2, 4};
-  const int      method[] = {NONE, NONE, JACOBI, POLY};
+  const PetscInt edges[] = {9, 100, 20, 32}, sizes[] = {1, 2, 4, 8};
   Mat            A[PETSC_STATIC_ARRAY_LENGTH(edges)];
   Vec            b[PETSC_STATIC_ARRAY_LENGTH(edges)], first[PETSC_STATIC_ARRAY_LENGTH(edges)], x;
   KSP            ksp[PETSC_STATIC_ARRAY_LENGTH(edges)];
-  PetscInt       its[PETSC_STATIC_ARRAY_LENGTH(edges)];
 
   PetscFunctionBeginUser;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, edges[i], 0.4, LAYOUT_EVEN, &A[i], &b[i]));
     PetscCall(VecDuplicate(b[i], &first[i]));
-    PetscCall(SolverCreateRun(A[i], sizes[i], &methods[method[i]], KSP_IDRS_RUN_AUTO, &ksp[i]));
+    PetscCall(SolverCreateRun(A[i], sizes[i], &methods[i], KSP_IDRS_RUN_AUTO, &ksp[i]));
     PetscCall(KSPSolve(ksp[i], b[i], first[i]));
     PetscCall(CheckSolved("the first of many solves", ksp[i], A[i], b[i], first[i]));
-    PetscCall(KSPGetIterationNumber(ksp[i], &its[i]));
   }
   for (PetscInt solve = 0; solve < 24; solve++) {
     const size_t i = (size_t)solve % PETSC_STATIC_ARRAY_LENGTH(edges);
     PetscBool    equal;
-    PetscInt     now;
 
     PetscCall(VecDuplicate(b[i], &x));
     PetscCall(KSPSolve(ksp[i], b[i], x));
-    PetscCall(KSPGetIterationNumber(ksp[i], &now));
     PetscCall(VecEqual(x, first[i], &equal));
-    PetscCall(ComplainIf(now != its[i] || !equal, "solve %" INT ": %" INT " iterations, at first %" INT "%s", solve, now, its[i],
-                         equal ? "" : ", and another solution"));
+    PetscCall(ComplainIf(!equal, "solve %" INT " has another solution than the first one", solve));
     PetscCall(VecDestroy(&x));
   }
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) PetscCall(DestroyAll(&ksp[i], &first[i], &b[i], &A[i]));
@@ -409,10 +383,15 @@ static PetscErrorCode TestMany(void)
 
 int main(int argc, char **argv)
 {
+  Mat A;
+
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(ImplementationFromOptions());
+  PetscCall(MatCreateEntries(Identity, 1, PETSC_FALSE, &A));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &gpu));
+  PetscCall(MatDestroy(&A));
   PetscCall(TestMany());
   PetscCall(TestHistories());
   PetscCall(TestLimits());

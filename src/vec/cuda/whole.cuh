@@ -1,8 +1,8 @@
 /*
    The persistent kernel makes many steps, until the host must continue: for systems so small that launches would take longer than
-   the work. Blocks have their rows in shared memory, see wholecluster.cu, or, with a polynomial preconditioner, in global memory, see
-   wholepoly.cu. This file has the steps, which are the same for both, and the reliable updates between them. A thread has the same
-   rows in all passes, and only this thread accesses these rows of the panels, r, z, v, t, x and the anchor.
+   the work. Blocks have their rows in shared memory, see wholecluster.cu, or, with a polynomial preconditioner, in global memory,
+   see wholepoly.cu. This file has the steps, which are the same for both, and the reliable updates between them. A thread has the
+   same rows in all passes, and only this thread accesses these rows of the panels, r, z, v, t, x and the anchor.
 
    Blocks exchange two things in a step:
 
@@ -121,8 +121,8 @@ static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages
 */
 
 /*
-   Computes the product and the projection of a step, and posts the sums for all blocks. rr: the part of r^H r of this thread. Returns
-   true if a wait has timed out
+   Computes the product and the projection of a step, and posts the sums for all blocks. rr: the part of r^H r of this thread.
+   Returns true if a wait has timed out
 */
 template <int S, bool Y, typename Blocks>
 static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
@@ -172,24 +172,9 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
 }
 
 /*
-   Returns true if the square `next` of a norm after an omega step is accurate and within the bounds. Otherwise the host decides
-   about the update that is due
-*/
-static __device__ __forceinline__ bool IDRSWholeTrustsNorm(const IDRSScalars *scalars, const IDRSLimits &squares, PetscReal next)
-{
-  return IDRSScalarsIsSharp(scalars, next) && IDRSIsWithin(next, squares.bounds.low, squares.bounds.high);
-}
-
-/* Returns true if the host must continue, whatever the sums are. updates: number so far, or -1 if the host makes updates */
-static __device__ __forceinline__ bool IDRSWholeIsLast(const IDRSLimits &limits, PetscInt completed, PetscInt updates)
-{
-  return limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
-}
-
-/*
    Called by a warp: computes the coefficients of a step from its sums, unless the host must continue. y: the sums have a y. *square
-   is r^H r before the step, and *next r^H r after it if an update follows. shared.limits contains squares; limits.peak is the largest
-   one so far
+   is r^H r before the step, and *next r^H r after it if an update follows. shared.limits contains squares; limits.peak is the
+   largest one so far
 */
 template <int S>
 static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, bool y, bool last,
@@ -217,7 +202,9 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
     *next = IDRSScalarsNormSquared(scalars, omega);
     due   = limits.fall > 0.0 &&
           (!IDRSScalarsIsSharp(scalars, *next) || IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm));
-    if (due && (updates < 0 || !IDRSWholeTrustsNorm(scalars, limits, *next))) return IDRS_WHOLE_ENDS;
+    /* the host decides about an update if the norm is not accurate, or may end the solve */
+    if (due && (updates < 0 || !IDRSScalarsIsSharp(scalars, *next) || !IDRSIsWithin(*next, limits.bounds.low, limits.bounds.high)))
+      return IDRS_WHOLE_ENDS;
   }
   /* alpha, M_k, beta_k, f and the next c, or omega */
   if (IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
@@ -417,8 +404,9 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     /* the sums of all blocks */
     timedout = blocks.template AddSums<S>(y, P, scalars.sums) || timedout;
     if (threadIdx.x < IDRS_WARP) {
-      const bool          last = IDRSWholeIsLast(shared.limits, completed, updates);
-      PetscReal           square, after;
+      /* the host makes the last iteration; updates is -1 if it also makes the updates */
+      const bool last = shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
+      PetscReal  square, after;
       const IDRSWholeNext follows = IDRSWholeContinue<S>(&scalars, step, y, last, updates, shared, &square, &after);
 
       if (threadIdx.x == 0) {

@@ -1,7 +1,7 @@
 /*
    The persistent kernel for systems that fit in the shared memory of all multiprocessors. The panels, r and u of its rows, and if
-   they fit also t and the matrix, are in the shared memory of a block from the first step to the last. At the end they are copied to
-   global memory, where the host continues. A block has neighbouring rows, so that it needs few entries of u of other blocks, and
+   they fit also t and the matrix, are in the shared memory of a block from the first step to the last. At the end they are copied
+   to global memory, where the host continues. A block has neighbouring rows, so that it needs few entries of u of other blocks, and
    each block has its own multiprocessor. It copies each entry that it needs to its shared memory once before the product, and the
    columns of the matrix are places there. A matrix in global memory has the same order.
 

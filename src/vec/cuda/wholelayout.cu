@@ -118,15 +118,15 @@ static PetscErrorCode IDRSClusteredPlan(PetscInt n, const PetscInt *i, const Pet
   for (PetscInt block = 0; block < (PetscInt)(clustered->clusters * clustered->size); block++) {
     const PetscInt begin = PetscMin(n, block * rows), end = PetscMin(n, begin + rows);
     PetscInt       count = 0;
+    size_t         slots;
 
     PetscCall(IDRSClusteredPlanColumns(i, j, begin, end, place, mine, &count, clustered->places));
     clustered->firstother[block] = (uint32_t)total;
     for (PetscInt k = 0; k < count; k++) clustered->rowsofothers[total++] = (uint32_t)mine[k];
     clustered->firstother[block + 1] = (uint32_t)total;
     clustered->others                = PetscMax(clustered->others, (size_t)count);
-    clustered->slots                 = PetscMax(clustered->slots,
-                                                IDRSClusteredPlanSlots(i, begin, end, slices, clustered->slice + block * (slices + 1),
-                                                                       clustered->places));
+    slots            = IDRSClusteredPlanSlots(i, begin, end, slices, clustered->slice + block * (slices + 1), clustered->places);
+    clustered->slots = PetscMax(clustered->slots, slots);
   }
   clustered->slots += (IDRS_WHOLE_ATONCE - 1) * IDRS_WARP + 1; /* padding, which lanes load but do not use */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -181,25 +181,6 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
 }
 
 /*
-   Distributes the rows of the operator and of the matrix of a polynomial among the lanes of at most this many blocks. Sets count =
-   0 if there are too few lanes, or a row is too long for them
-*/
-static PetscErrorCode IDRSWholeLanesTry(PetscInt n, const PetscInt i[], const PetscInt other[], PetscInt blocks,
-                                        IDRSWholeLanes *lanes)
-{
-  PetscInt longest;
-  size_t   count, extra;
-
-  PetscFunctionBegin;
-  count = IDRSCountRowLanes(n, i, other, &extra, &longest);
-  if (count > (size_t)blocks * IDRS_THREADS || longest > IDRS_ROW_LONGEST) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSUploadRowLanes(n, i, other, count, &lanes->lane));
-  lanes->count  = (unsigned int)count;
-  lanes->places = (size_t)n + extra;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
    Chooses the layout of the system for `asked` concurrent solves, or for half as many, and so on. With a polynomial preconditioner
    each row of each solve needs its lanes, otherwise each solve must fit in shared memory. There is a separate layout for one solve
 */
@@ -213,7 +194,18 @@ static PetscErrorCode IDRSWholeChoose(IDRSWork work, const PetscInt *i, const Pe
   layout->longest = 0;
   for (PetscInt row = 0; row < work->n; row++) layout->longest = PetscMax(layout->longest, i[row + 1] - i[row]);
   for (layout->solves = asked; layout->solves > 1 || asked == 1; layout->solves = (layout->solves + 1) / 2) {
-    if (other) PetscCall(IDRSWholeLanesTry(work->n, i, other, PetscMax(multiprocessors / layout->solves, 1), &layout->lanes));
+    if (other) {
+      const size_t lanes = IDRS_THREADS * (size_t)PetscMax(multiprocessors / layout->solves, 1);
+      PetscInt     longest;
+      size_t       count, extra;
+
+      count = IDRSCountRowLanes(work->n, i, other, &extra, &longest);
+      if (count <= lanes && longest <= IDRS_ROW_LONGEST) {
+        PetscCall(IDRSUploadRowLanes(work->n, i, other, count, &layout->lanes.lane));
+        layout->lanes.count  = (unsigned int)count;
+        layout->lanes.places = (size_t)work->n + extra;
+      }
+    }
     for (int k = 0; !other && !layout->clustered.clusters && k < (int)PETSC_STATIC_ARRAY_LENGTH(IDRSWholeCases); k++)
       PetscCall(IDRSClusteredTry(work, i, j, layout->solves, k, &layout->clustered));
     if (asked == 1 || layout->clustered.clusters || layout->lanes.count) break;
@@ -221,49 +213,41 @@ static PetscErrorCode IDRSWholeChoose(IDRSWork work, const PetscInt *i, const Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the layout from the nonzero patterns of the operator and the matrix of a polynomial, which may be NULL */
-static PetscErrorCode IDRSWholeLayOutMats(IDRSWork work, Mat A, Mat B, PetscInt asked, IDRSWholeLayout *layout)
-{
-  const PetscInt *i, *j, *other = NULL, *otherj;
-  PetscInt        n;
-  PetscBool       done = PETSC_TRUE;
-  PetscErrorCode  ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
-  if (B) PetscCall(MatGetRowIJ(B, 0, PETSC_FALSE, PETSC_FALSE, &n, &other, &otherj, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)B)->type_name);
-  ierr = IDRSWholeChoose(work, i, j, other, asked, layout);
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  if (B) PetscCall(MatRestoreRowIJ(B, 0, PETSC_FALSE, PETSC_FALSE, &n, &other, &otherj, &done));
-  PetscCall(ierr);
-  layout->asked = asked;
-  PetscCall(PetscInfo(
-    A, "Persistent kernel: %" PetscInt_FMT " of %" PetscInt_FMT " solves, %u clusters of %u blocks of %zu rows, or %u lanes\n",
-    layout->solves, asked, layout->clustered.clusters, layout->clustered.size, layout->clustered.rows, layout->lanes.count));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSWholeLayOut_CUDA - Computes the layout of `asked` solves if it has changed. work belongs to the first of them */
+/*
+   IDRSWholeLayOut_CUDA - Computes the layout of `asked` solves if it has changed, from the nonzero patterns of the operator and of
+   the matrix of a polynomial. work belongs to the first of the solves
+*/
 PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayout *layout)
 {
   PetscObjectId    id[2]      = {0, 0};
   PetscObjectState pattern[2] = {0, 0};
   Mat              mat[2]     = {NULL, work->polynomial ? work->polynomial->powers.A : NULL};
+  const PetscInt  *i[2]       = {NULL, NULL}, *j[2];
+  PetscInt         n;
+  PetscBool        same = PETSC_TRUE, done = PETSC_TRUE;
+  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
   PetscCall(IDRSGetBlocks(work->product->A, &mat[0], NULL)); /* on one process a parallel matrix has only its diagonal block */
-  for (int m = 0; m < 2 && mat[m]; m++) {
-    PetscCall(PetscObjectGetId((PetscObject)mat[m], &id[m]));
-    PetscCall(MatGetNonzeroState(mat[m], &pattern[m]));
+  for (int m = 0; m < 2; m++) {
+    if (mat[m]) PetscCall(PetscObjectGetId((PetscObject)mat[m], &id[m]));
+    if (mat[m]) PetscCall(MatGetNonzeroState(mat[m], &pattern[m]));
+    if (id[m] != layout->id[m] || pattern[m] != layout->pattern[m]) same = PETSC_FALSE;
   }
-  if (id[0] != layout->id[0] || id[1] != layout->id[1] || pattern[0] != layout->pattern[0] || pattern[1] != layout->pattern[1] ||
-      (asked != layout->asked && asked != layout->solves) || layout->diagonal != (work->diagonal != NULL)) {
+  if (!same || (asked != layout->asked && asked != layout->solves) || layout->diagonal != (work->diagonal != NULL)) {
     layout->id[0] = 0; /* until the layout is complete */
-    PetscCall(IDRSWholeLayOutMats(work, mat[0], mat[1], asked, layout));
+    for (int m = 0; m < 2 && mat[m]; m++) {
+      PetscCall(MatGetRowIJ(mat[m], 0, PETSC_FALSE, PETSC_FALSE, &n, &i[m], &j[m], &done));
+      PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)mat[m])->type_name);
+    }
+    ierr = IDRSWholeChoose(work, i[0], j[0], i[1], asked, layout);
+    for (int m = 0; m < 2 && mat[m]; m++) PetscCall(MatRestoreRowIJ(mat[m], 0, PETSC_FALSE, PETSC_FALSE, &n, &i[m], &j[m], &done));
+    PetscCall(ierr);
+    PetscCall(PetscInfo(mat[0], "Persistent kernel: %" PetscInt_FMT " of %" PetscInt_FMT " solves, %u clusters of %u blocks\n",
+                        layout->solves, asked, layout->clustered.clusters, layout->clustered.size));
     PetscCall(PetscArraycpy(layout->id, id, 2));
     PetscCall(PetscArraycpy(layout->pattern, pattern, 2));
+    layout->asked    = asked;
     layout->diagonal = work->diagonal != NULL;
   }
   if (work->polynomial) work->whole = "vectors and matrix are in global memory, and PCPOLY is applied inside the kernel";

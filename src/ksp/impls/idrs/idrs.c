@@ -157,9 +157,9 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   If one right-hand side fits in the persistent kernel, but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and n s is
-   above KSPIDRS_SEQUENTIAL_ENTRIES, KSPMatSolve() solves for one after another. On an H200 simultaneous solves step by step took
-   1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
+   If one right-hand side fits in the persistent kernel, but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and
+   n s is above KSPIDRS_SEQUENTIAL_ENTRIES, KSPMatSolve() solves for one after another. On an H200 simultaneous solves step by step
+   took 1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
 */
 #define KSPIDRS_SEQUENTIAL_S       4
 #define KSPIDRS_SEQUENTIAL_ENTRIES 4e5

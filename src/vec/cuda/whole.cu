@@ -6,7 +6,7 @@
 
 struct _n_IDRSWhole {
   IDRSWholeLayout     alone, sidebyside; /* for one solve on the device, and for several, if this is the first of them */
-  IDRSBlockMessage   *entries;           /* of u, or of its exchange with other blocks, in even and in odd steps */
+  IDRSBlockMessage   *entries;           /* of u */
   IDRSWholeResult    *result;            /* pinned */
   size_t              places;   /* of one application of a polynomial; there are twice as many, for two applications in turn */
   IDRSMarked         *products; /* places of products */
@@ -82,7 +82,7 @@ static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *l
   PetscFunctionBegin;
   if (!cuda->whole) PetscCall(PetscNew(&cuda->whole));
   whole = cuda->whole;
-  if (!whole->entries) PetscCall(IDRSWholeCalloc(2 * (size_t)work->n * IDRS_PARTS, &whole->entries));
+  if (!whole->entries) PetscCall(IDRSWholeCalloc((size_t)work->n * IDRS_PARTS, &whole->entries));
   if (!whole->result) {
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_HOST, 1, &whole->result));
@@ -163,7 +163,7 @@ static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWho
 
     /* the numbers of messages start again, and the memory must have no old number */
     PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, sums * sizeof(IDRSBlockMessage), stream));
-    PetscCallCUDA(cudaMemsetAsync(cuda->whole->entries, 0, 2 * (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
+    PetscCallCUDA(cudaMemsetAsync(cuda->whole->entries, 0, (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
     cuda->partials.launch = 0;
   }
   steps->panels     = cuda->panels;

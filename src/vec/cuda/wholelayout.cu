@@ -50,12 +50,12 @@ static void IDRSClusteredSetPointers(size_t nonzeros, IDRSClustered *clustered)
 
 /*
    Finds the rows of other blocks that rows begin to end - 1 need, in ascending order, and for each nonzero the place of its entry
-   of u. place: of each row, -1 between two calls. In a band of rows it is faster to look at all of them than to sort
+   of u. place: of each row, -1 between two calls
 */
 static PetscErrorCode IDRSClusteredPlanColumns(const PetscInt *i, const PetscInt *j, PetscInt begin, PetscInt end, PetscInt *place,
                                                PetscInt *mine, PetscInt *count, uint32_t *places)
 {
-  PetscInt number = 0, least = begin, most = end;
+  PetscInt number = 0;
 
   PetscFunctionBegin;
   for (PetscInt q = i[begin]; q < i[end]; q++) {
@@ -64,15 +64,8 @@ static PetscErrorCode IDRSClusteredPlanColumns(const PetscInt *i, const PetscInt
     if ((column >= begin && column < end) || place[column] >= 0) continue;
     place[column]  = 0;
     mine[number++] = column;
-    least          = PetscMin(least, column);
-    most           = PetscMax(most, column + 1);
   }
-  if (number && (most - least) / number < 16) {
-    number = 0;
-    for (PetscInt column = least; column < most; column++) {
-      if (place[column] >= 0) mine[number++] = column;
-    }
-  } else PetscCall(PetscSortInt(number, mine));
+  PetscCall(PetscSortInt(number, mine));
   for (PetscInt k = 0; k < number; k++) place[mine[k]] = end - begin + k;
   for (PetscInt q = i[begin]; q < i[end]; q++) {
     const PetscInt column = j[q];

@@ -1,6 +1,6 @@
 static char help[] = "Steps of IDR(s) with the tested back end, compared with the back end host from the same state: passes with\n\
 the algebra on the host, passes followed by the algebra on a device, one step of the kernel that makes\n\
-many (whole.cuh, wholecluster.cu, lanes.cuh), and a step of a block recurrence with its queue. Numbers and\n\
+many (whole.cuh, wholecluster.cu), and a step of a block recurrence with its queue. Numbers and\n\
 vectors agree up to rounding.\n\
   -implementation <host> - the back end\n\
   -edges m1,m2,...       - grids of m x m points\n\

@@ -158,7 +158,7 @@ typedef struct {
 typedef struct {
   /* sets the string to NULL, or to the reason why the work cannot run, or, if the choice is automatic, would be slower */
   PetscErrorCode (*runs)(IDRSWork, PetscBool, const char *[]);
-  /* returns how many of `asked` solves fit on the device at the same time; 0: one solve runs, but does not fit */
+  /* returns how many of `asked` solves fit on the device at the same time */
   PetscErrorCode (*fits)(IDRSWork, PetscInt, PetscInt *);
   /* runs the tasks of simultaneous solves; `fits` has been called with this work and their number */
   PetscErrorCode (*run)(IDRSWork, PetscInt, PetscInt, IDRSWholeTask[]);

@@ -1,6 +1,6 @@
 /*
-   Back end "whole" of the matrix powers: up to 16 steps in one kernel, on the arrays of a MATSEQAIJCUSPARSE that is small enough
-   for the registers of the GPU. For such a matrix a kernel launch takes longer than a product.
+   Back end "whole" of the matrix powers: up to 16 steps in one persistent kernel, on the arrays of a MATSEQAIJCUSPARSE that is
+   small enough for the registers of the GPU. For such a matrix a kernel launch takes longer than a product.
 
    A lane has up to IDRS_ROW_ATONCE entries of a row in registers, from the first step to the last. A longer row has several lanes,
    which add up their parts. The first lane of a row has v_{j-1} and v_{j-2} of this row in registers. Lanes exchange entries of
@@ -155,31 +155,22 @@ static PetscErrorCode IDRSPowersWholeGet(Mat A, IDRSPowersWhole **whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies the plan to the GPU */
-static PetscErrorCode IDRSPowersWholeUpload(Mat A, IDRSPowersWhole *whole)
-{
-  const PetscInt *i, *j;
-  PetscInt        n;
-  PetscBool       done;
-  PetscErrorCode  ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  ierr = IDRSUploadRowLanes(n, i, NULL, whole->lanes, &whole->lane);
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Allocates the places and clears them, and copies the plan */
+/* Allocates the places and clears them, and copies the plan to the GPU */
 static PetscErrorCode IDRSPowersWholeSetUp(Mat A, IDRSPowersWhole *whole, cudaStream_t stream)
 {
   const size_t       count = IDRS_POWERS_STEPS * (whole->n + whole->extra);
+  const PetscInt    *i, *j;
+  PetscInt           n;
+  PetscBool          done;
+  PetscErrorCode     ierr;
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
   if (whole->timedout) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSPowersWholeUpload(A, whole));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  ierr = IDRSUploadRowLanes(n, i, NULL, whole->lanes, &whole->lane);
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
+  PetscCall(ierr);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int set = 0; set < 2; set++) {
     if (!whole->places[set]) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, &whole->places[set]));

@@ -59,18 +59,6 @@ static __device__ __forceinline__ ulonglong2 IDRSLoadCluster(const ulonglong2 *f
   return words;
 }
 
-/* Loads from the shared memory of block `rank` of the cluster, at the offset of *from in this block */
-static __device__ __forceinline__ ulonglong2 IDRSLoadRank(const ulonglong2 *from, unsigned int rank)
-{
-  unsigned int place = (unsigned int)__cvta_generic_to_shared(from);
-  ulonglong2   words = {0, 0};
-
-  IDRS_CLUSTER_CODE("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(place) : "r"(rank));
-  IDRS_CLUSTER_CODE("ld.relaxed.cluster.shared::cluster.v2.u64 {%0, %1}, [%2];" : "=l"(words.x),
-                    "=l"(words.y) : "r"(place) : "memory");
-  return words;
-}
-
 /* Returns the configuration of a launch in clusters. All blocks are resident at once, so they may wait for each other */
 static inline cudaLaunchConfig_t IDRSClusterConfig(unsigned int clusters, unsigned int size, unsigned int threads, size_t shared,
                                                    cudaStream_t stream, cudaLaunchAttribute attributes[2])

@@ -29,10 +29,7 @@ static __device__ __forceinline__ size_t IDRSRowStride()
   return (size_t)gridDim.x * IDRS_THREADS * W;
 }
 
-/*
-   Rows distributed over the threads of all blocks. InWarp() returns true if any lane of this warp has a row < n, where this lane
-   has row i
-*/
+/* Rows distributed over the threads of all blocks */
 struct IDRSGridRows {
   template <int W>
   static __device__ __forceinline__ size_t First()
@@ -45,11 +42,9 @@ struct IDRSGridRows {
   {
     return IDRSRowStride<W>();
   }
-
-  static __device__ __forceinline__ bool InWarp(size_t i, size_t n) { return i - threadIdx.x % IDRS_WARP < n; }
 };
 
-/* Rows of one block, counted from 0 */
+/* Rows of one block, counted from 0. InWarp() returns true if any lane of this warp has a row < n, where this lane has row i */
 struct IDRSBlockRows {
   template <int W>
   static __device__ __forceinline__ size_t First()

@@ -94,23 +94,3 @@ static __device__ __forceinline__ PetscScalar IDRSRowSum(const Matrix &A, const 
   }
   return mine;
 }
-
-/* The same with the first `own` entries of each row processed by one lane. All lanes share the other entries, row by row */
-template <int ATONCE, typename Matrix, typename Operand>
-static __device__ __forceinline__ PetscScalar IDRSRowSumShared(const Matrix &A, const Operand &u, IDRSIndex row, int own)
-{
-  const int       lane  = threadIdx.x % IDRS_WARP;
-  const bool      there = row + lane < (IDRSIndex)A.n;
-  const IDRSIndex begin = there ? A.i[row + lane] : 0, end = there ? A.i[row + lane + 1] : 0,
-                  split = min(end, begin + (IDRSIndex)own);
-  PetscScalar mine      = IDRSEntriesSum<ATONCE>(A, u, begin, split, 1);
-
-  for (unsigned int left = IDRSWarpBallot(split < end); left; left &= left - 1) {
-    const int         from = __ffs(left) - 1;
-    const IDRSIndex   p = IDRSShuffle(split, from), last = IDRSShuffle(end, from);
-    const PetscScalar rest = IDRSShuffle(IDRSWarpSum<IDRS_WARP>(IDRSEntriesSum<ATONCE>(A, u, p + lane, last, IDRS_WARP)), 0);
-
-    if (lane == from) mine += rest;
-  }
-  return mine;
-}

@@ -1,37 +1,20 @@
 /*
-   Many steps in one kernel, until the host must continue: for systems so small that launches would take longer than the work. This
-   file has the part of the host, and the kernel whose blocks have their rows in global memory. A thread has the same rows in all
-   passes, and only this thread accesses these rows of the panels, r, z, v and t. The exchange between blocks and its
-   synchronization are described in whole.cuh.
+   The host's part of the persistent kernel, which makes many steps, until the host must continue: see whole.cuh
 */
-#include "wholegrid.cuh"
 #include "wholelayout.h"
-#include "../../sys/device/cooperative.cuh"
 #include "../../sys/device/timeout.h"
 
 struct _n_IDRSWhole {
   IDRSWholeLayout     alone, sidebyside; /* for one solve on the device, and for several, if this is the first of them */
-  IDRSBlockMessage   *entries;           /* of u, or of its exchange with other blocks, in even and in odd steps */
+  IDRSBlockMessage   *entries;           /* of u */
   IDRSWholeResult    *result;            /* pinned */
   size_t              places;   /* of one application of a polynomial; there are twice as many, for two applications in turn */
   IDRSMarked         *products; /* places of products */
-  size_t              slots, entriesofu; /* room in the next member: slots, and entries of U */
+  size_t              slots;    /* room in the next member */
   IDRSClusteredMemory global;
   cudaStream_t        stream; /* of one of several concurrent solves, like the members below; NULL until it is used */
   cudaEvent_t         begun, ended;
 };
-
-template <int S>
-static __global__ void __launch_bounds__(IDRS_THREADS, 1)
-  IDRSWholeKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P)
-{
-  IDRSWaitPolls  wait   = {steps.polls};
-  IDRSGridBlocks blocks = {
-    steps.A, steps.partials, {steps.entries, steps.partials.launch, &wait}
-  };
-
-  (void)IDRSWholeRun<S>(steps, P, blocks);
-}
 
 PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
 {
@@ -45,7 +28,6 @@ PetscErrorCode IDRSWholeDestroy_CUDA(IDRSWhole *whole)
   PetscCall(PetscDeviceFree(dctx, (*whole)->products));
   PetscCall(PetscDeviceFree(dctx, (*whole)->global.a));
   PetscCall(PetscDeviceFree(dctx, (*whole)->global.j));
-  PetscCall(PetscDeviceFree(dctx, (*whole)->global.U));
   PetscCall(PetscDeviceFree(dctx, (*whole)->result));
   if ((*whole)->begun) PetscCallCUDA(cudaEventDestroy((*whole)->begun));
   if ((*whole)->ended) PetscCallCUDA(cudaEventDestroy((*whole)->ended));
@@ -85,24 +67,22 @@ static PetscErrorCode IDRSWholeCalloc(size_t count, T **memory)
 }
 
 /*
-   Allocates the memory of a solve with this layout: messages, the result, and the parts of the system that are in global memory in
-   the order of blocks
+   Allocates the memory of a solve with this layout: messages, the result, and the matrix in the order of blocks if it is in global
+   memory
 */
 static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *layout)
 {
   IDRS_CUDA           *cuda      = (IDRS_CUDA *)work->data;
   const IDRSClustered *clustered = &layout->clustered;
-  const size_t         blocks    = (size_t)clustered->clusters * clustered->size,
-               slots             = clustered->layout >= IDRS_MATRIX_SHARED ? 0 : blocks * clustered->slots,
-               entriesofu        = clustered->layout >= IDRS_MATRIX_GLOBAL ? 0 : blocks * clustered->rows * (size_t)work->s,
-               places            = work->polynomial ? ((size_t)work->polynomial->powers.k + 1) * layout->lanes.places : 0;
+  const size_t blocks = (size_t)clustered->clusters * clustered->size, slots = clustered->matrix ? 0 : blocks * clustered->slots,
+               places = work->polynomial ? ((size_t)work->polynomial->powers.k + 1) * layout->lanes.places : 0;
   PetscDeviceContext dctx;
   IDRSWhole          whole;
 
   PetscFunctionBegin;
   if (!cuda->whole) PetscCall(PetscNew(&cuda->whole));
   whole = cuda->whole;
-  if (!whole->entries) PetscCall(IDRSWholeCalloc(2 * (size_t)work->n * IDRS_PARTS, &whole->entries));
+  if (!whole->entries) PetscCall(IDRSWholeCalloc((size_t)work->n * IDRS_PARTS, &whole->entries));
   if (!whole->result) {
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_HOST, 1, &whole->result));
@@ -118,30 +98,11 @@ static PetscErrorCode IDRSWholeGetMemory(IDRSWork work, const IDRSWholeLayout *l
     PetscCall(IDRSWholeCalloc(slots, &whole->global.j));
     whole->slots = slots;
   }
-  if (entriesofu > whole->entriesofu) {
-    whole->entriesofu = 0;
-    PetscCall(IDRSWholeCalloc(entriesofu, &whole->global.U));
-    whole->entriesofu = entriesofu;
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the stream of one of several concurrent solves */
-static PetscErrorCode IDRSWholeGetStream(IDRSWhole whole)
-{
-  PetscFunctionBegin;
-  if (!whole->stream) PetscCallCUDA(cudaStreamCreateWithFlags(&whole->stream, cudaStreamNonBlocking));
-  if (!whole->begun) PetscCallCUDA(cudaEventCreateWithFlags(&whole->begun, cudaEventDisableTiming));
-  if (!whole->ended) PetscCallCUDA(cudaEventCreateWithFlags(&whole->ended, cudaEventDisableTiming));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Limits of the automatic choice. With more nonzeros the work of a step takes longer than its launches, if the system is not in
-   shared memory. With more turns the other rows wait too long for a long row
-*/
-#define IDRS_WHOLE_NONZEROS 1048576
-#define IDRS_WHOLE_TURNS    8
+/* Most entries of a row for the automatic choice: a lane adds them in 32 batches, for which all other lanes wait, some 3 us */
+#define IDRS_WHOLE_LONGEST 256
 
 /* Returns the reason why the steps cannot run in one kernel, or should not if the choice is automatic, or NULL */
 static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
@@ -162,65 +123,19 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSWholeGetLayout(work, 1, &layout));
   if (work->polynomial && !layout->lanes.count) *why = "the matrix of PCPOLY does not fit in the registers of all threads";
-  if (*why || !automatic || work->polynomial) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!layout->clustered.clusters && layout->nonzeros > IDRS_WHOLE_NONZEROS)
-    *why = "the system does not fit in shared memory, so one kernel would not be faster";
-  else if (layout->turns > IDRS_WHOLE_TURNS) *why = "the longest row would delay all others";
+  else if (!work->polynomial && !layout->clustered.clusters) *why = "the system does not fit in the shared memory of the GPU";
+  else if (!work->polynomial && automatic && layout->longest > IDRS_WHOLE_LONGEST) *why = "the longest row would delay all others";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Returns how many of `asked` solves can run concurrently on the device, if one of them can. 0: one can, but its vectors do not all
-   fit in shared memory
-*/
+/* Returns how many of `asked` solves can run concurrently on the device, if one of them can */
 static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *solves)
 {
   const IDRSWholeLayout *layout = NULL;
-  const IDRSClustered   *clustered;
 
   PetscFunctionBegin;
   PetscCall(IDRSWholeGetLayout(work, asked, &layout));
-  clustered = layout->solves > 1 ? &layout->clustered : &((const IDRS_CUDA *)work->data)->whole->alone.clustered;
-  *solves   = work->polynomial || (clustered->clusters && clustered->layout != IDRS_PANEL_GLOBAL) ? layout->solves : 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Launches blocks with their rows in global memory */
-static PetscErrorCode IDRSWholeLaunch_CUDA(IDRSWork work, const IDRSWholeSteps *steps, cudaStream_t stream)
-{
-  const PetscInt wanted = PetscMax((work->n + IDRS_THREADS - 1) / IDRS_THREADS, 1), /* a row for each thread */
-    blocks              = PetscMin(wanted, ((const IDRS_CUDA *)work->data)->multiprocessors);
-
-  PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
-    return IDRSLaunchCooperative(IDRSWholeKernel<S>, (unsigned int)blocks, IDRS_THREADS, stream, *steps, shadow);
-  }));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets the report of the kernel, and the step in which the host continues */
-static void IDRSWholeSetReport(IDRSWholeResult *result, IDRSStep *step, IDRSWholeReport *report)
-{
-  for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
-  for (PetscInt i = 0; i < result->updates; i++) result->updated[i].rnorm = PetscSqrtReal(result->updated[i].rnorm);
-  *report = {result->completed, result->completed + result->updates + 1, result->count, result->updates, result->squares,
-             result->updated};
-  *step   = {
-    result->k,   result->start ? PETSC_TRUE : PETSC_FALSE, result->unreported ? PETSC_TRUE : PETSC_FALSE, PETSC_FALSE, PETSC_FALSE,
-    step->matvec};
-}
-
-/* Restarts the numbers of messages, and clears the memory so that it has no old number */
-static PetscErrorCode IDRSWholeRenumber(IDRSWork work, cudaStream_t stream)
-{
-  IDRS_CUDA   *cuda  = (IDRS_CUDA *)work->data;
-  IDRSWhole    whole = cuda->whole;
-  const size_t n = (size_t)work->n, sums = 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, sums * sizeof(IDRSBlockMessage), stream));
-  PetscCallCUDA(cudaMemsetAsync(whole->entries, 0, 2 * n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
-  cuda->partials.launch = 0;
+  *solves = layout->solves;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -243,9 +158,15 @@ static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWho
   PetscCall(IDRSWholeGetMemory(work, layout));
   PetscCall(IDRSColumnsRead_CUDA(work));
   PetscCall(PetscArraycpy(cuda->whole->result->storage, work->storage, IDRS_STORAGE_SUMS(work->s)));
-  if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) PetscCall(IDRSWholeRenumber(work, stream));
+  if (cuda->partials.launch > UINT32_MAX - IDRS_WHOLE_STEPS) {
+    const size_t sums = 2 * IDRS_MESSAGES * IDRS_BLOCKS_PER_SM * (size_t)cuda->multiprocessors;
+
+    /* the numbers of messages start again, and the memory must have no old number */
+    PetscCallCUDA(cudaMemsetAsync(cuda->partials.messages, 0, sums * sizeof(IDRSBlockMessage), stream));
+    PetscCallCUDA(cudaMemsetAsync(cuda->whole->entries, 0, (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
+    cuda->partials.launch = 0;
+  }
   steps->panels     = cuda->panels;
-  steps->own        = (int)layout->own;
   steps->entries    = cuda->whole->entries;
   steps->partials   = cuda->partials;
   steps->storage    = cuda->whole->result->storage; /* all blocks read it before the first block can end */
@@ -282,8 +203,7 @@ static PetscErrorCode IDRSWholeLaunch(IDRSWork work, const IDRSWholeLayout *layo
 
   PetscFunctionBegin;
   if (work->polynomial) PetscCall(IDRSWholePolyLaunch_CUDA(work, polynomial, whole->products, steps, stream));
-  else if (layout->clustered.clusters) PetscCall(IDRSClusteredLaunch_CUDA(work, &layout->clustered, &whole->global, steps, stream));
-  else PetscCall(IDRSWholeLaunch_CUDA(work, steps, stream));
+  else PetscCall(IDRSClusteredLaunch_CUDA(work, &layout->clustered, &whole->global, steps, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -302,7 +222,9 @@ static PetscErrorCode IDRSWholeLaunchAll(PetscInt count, const IDRSWholeTask tas
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
     whole[i] = ((const IDRS_CUDA *)tasks[i].work->data)->whole;
-    PetscCall(IDRSWholeGetStream(whole[i]));
+    if (!whole[i]->stream) PetscCallCUDA(cudaStreamCreateWithFlags(&whole[i]->stream, cudaStreamNonBlocking));
+    if (!whole[i]->begun) PetscCallCUDA(cudaEventCreateWithFlags(&whole[i]->begun, cudaEventDisableTiming));
+    if (!whole[i]->ended) PetscCallCUDA(cudaEventCreateWithFlags(&whole[i]->ended, cudaEventDisableTiming));
   }
   PetscCallCUDA(cudaEventRecord(whole[0]->begun, stream));
   for (; launched < count && !ierr && !error; launched++) {
@@ -324,6 +246,7 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
 {
   IDRS_CUDA       *cuda   = (IDRS_CUDA *)task->work->data;
   IDRSWholeResult *result = cuda->whole->result;
+  IDRSStep        &step   = task->outcome.step;
 
   PetscFunctionBegin;
   PetscCall(IDRSWait_CUDA(task->work, cuda->sequence));
@@ -333,7 +256,13 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
     "use -ksp_idrs_run steps",
     (double)IDRSGetTimeout());
   PetscCall(PetscArraycpy(task->work->storage, result->storage, IDRS_STORAGE(task->work->s)));
-  IDRSWholeSetReport(result, &task->outcome.step, &task->report);
+  for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);
+  for (PetscInt i = 0; i < result->updates; i++) result->updated[i].rnorm = PetscSqrtReal(result->updated[i].rnorm);
+  task->report = {result->completed, result->completed + result->updates + 1, result->count, result->updates, result->squares,
+                  result->updated};
+  step         = {
+    result->k,  result->start ? PETSC_TRUE : PETSC_FALSE, result->unreported ? PETSC_TRUE : PETSC_FALSE, PETSC_FALSE, PETSC_FALSE,
+    step.matvec};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

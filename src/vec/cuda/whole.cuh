@@ -1,6 +1,8 @@
 /*
-   Many steps in one kernel: the code that blocks with their rows in global memory, whole.cu, and in their own shared memory,
-   wholecluster.cu, have in common.
+   The persistent kernel makes many steps, until the host must continue: for systems so small that launches would take longer than
+   the work. Blocks have their rows in shared memory, see wholecluster.cu, or, with a polynomial preconditioner, in global memory,
+   see wholepoly.cu. This file has the steps, which are the same for both, and the reliable updates between them. A thread has the
+   same rows in all passes, and only this thread accesses these rows of the panels, r, z, v, t, x and the anchor.
 
    Blocks exchange two things in a step:
 
@@ -17,216 +19,353 @@
                         after it has the sums of all blocks of step j+1. A block writes its sums of step j+1 after it has read
                         all sums of step j.
 
-   Reliable updates happen between steps, see wholeupdate.cuh.
+   Reliable updates happen between steps, by the rules of idrsstep.h. An update computes the same results as on the host, except for
+   rounding errors.
+
+     z = z + omega p + U beta       the rest of an omega step after which an update is due
+     r = anchor - A z,  anchor = r
+     x = x + z,  z = 0
+     f = P^H r,  r^H r              one reduction
+     v = r - G c,  U_0 = omega B^{-1}v + U c,  where M c = f
+
+   In the exchange between blocks an update is a separate step with its own number: entries of z replace those of u, and P^H r and
+   r^H r replace the sums. A block writes entries of z after it has the sums of all blocks of the omega step, and entries of the
+   next u after it has the sums of the update. So the explanation above for steps j, j+1 and j+2 includes updates.
+
+   The host takes over if it might act differently: before the omega step if its norm may end the solve or is not accurate enough;
+   and after an update whose r does not confirm the norm of the recurrence.
 
    If a block waits too long for another block, it gives up, and then all other blocks also give up. The kernel reports this to the
    host, and the solve ends with an error.
+
+   The only parameters of the template are S, the columns for which loops are unrolled and held in registers, and the class of the
+   blocks. Whether the matrix is in shared memory, and whether B is a diagonal, are arguments.
 */
 #pragma once
 
-#include "wholepasses.cuh"
-#include "wholeupdate.cuh"
+#include "idrscudaimpl.cuh"
+#include "../../sys/kernels/project.cuh"
+#include "../../sys/kernels/csr.h"
+#include "../../sys/kernels/rowsum.cuh"
+
+/* Most steps of one kernel, so that it ends within some ten milliseconds */
+#define IDRS_WHOLE_STEPS 2048
+
+/* The outcome of the steps, on the host */
+typedef struct {
+  /* of IDRSScalars, with the sums of the last step; also the copy for the device */
+  PetscScalar      storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)];
+  PetscReal        squares[IDRS_WHOLE_STEPS]; /* r^H r; the host computes the norms of IDRSWholeReport */
+  IDRSWholeUpdated updated[IDRS_WHOLE_STEPS]; /* also with r^H r */
+  PetscInt         completed, count, updates;
+  int              k, start, unreported; /* the step in which the host continues, or k = IDRS_RESIDUAL */
+  int              timedout;             /* a wait has timed out */
+} IDRSWholeResult;
+
+typedef struct {
+  IDRSPanels         panels;
+  IDRSCSR            A;
+  IDRSBlockMessage  *entries;
+  IDRSPartials       partials; /* launch: number of the first step */
+  const PetscScalar *diagonal;
+  PetscScalar       *r, *z, *v, *t;
+  PetscScalar       *x, *anchor; /* for updates; x = NULL: the host makes updates */
+  const PetscScalar *storage;
+  PetscReal          pivotscale;
+  IDRSStep           step;
+  IDRSLimits         limits;
+  IDRSWholeResult   *result;
+  uint64_t          *arrived, sequence;
+  unsigned int       polls; /* most polls of a thread that waits */
+} IDRSWholeSteps;
+
+/* The continuation after the sums of a step */
+typedef enum {
+  IDRS_WHOLE_ENDS, /* the host continues with these sums */
+  IDRS_WHOLE_STEP,
+  IDRS_WHOLE_UPDATE /* an omega step, and a reliable update after it */
+} IDRSWholeNext;
+
+/* Data that the threads of a block share */
+template <int S>
+struct IDRSWholeShared {
+  PetscScalar         storage[IDRS_STORAGE(S)];
+  IDRSCoefficients<S> c;
+  IDRSLimits          limits;   /* for r^H r */
+  PetscReal           promised; /* r^H r after the omega step before an update */
+  IDRSWholeNext       next;
+  bool                goeson; /* after an update */
+};
+
+/* Posts a scalar, with one message for each of its parts */
+static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages, PetscScalar x, uint32_t number)
+{
+  const PetscReal part[2] = {PetscRealPart(x), PetscImaginaryPart(x)};
+
+#pragma unroll
+  for (int k = 0; k < IDRS_PARTS; k++) IDRSPostMessage(messages + k, part[k], number);
+}
 
 /*
    The blocks and their rows. Each kind of blocks is a class with these members:
 
      Rows            rows of a thread, as in rows.cuh
-     A, u            the matrix, and the operand of its rows: u() publishes an entry of the next direction, u.number is the
-                     number of the step, u.wait the limit of its waits
-     poly            true if the preconditioner is a polynomial, see wholepoly.cuh; then a warp calls Product(A, u) for A u in the
-                     row of each thread
-     halo            true if a block also computes the passes for rows of other blocks. These halo rows follow its own rows. The
-                     product and r^H r are for own rows only
-     Publish()       publishes an entry of the product for other blocks that have this row in their halo
+     u               the operand of the product: u() publishes an entry of the next direction, u.number is the number of the step,
+                     u.wait the limit of its waits
+     poly            true if the preconditioner is a polynomial; then Direct() computes the direction from B^{-1}x
+     Product()       returns the entry of A u in row i of each thread. Called by a warp
      PostSums()      posts the sums of this block for all blocks; returns true if a wait before it has timed out
      AddSums()       adds the sums of all blocks, with a y or without, at least in the first warp; returns true there if a wait
-                     has timed out. During the wait the first warp calls a function, and other warps store published entries of
-                     other blocks in the vector
-     Synchronize()   a barrier of the block after the direction has been published
+                     has timed out
+     Synchronize()   waits until Product() can read u, and is a barrier of the block if threads read entries of others
 */
 
 /*
-   Computes the product and the projection of a step, and posts the sums for all blocks. Returns true if a wait has timed out
-
-   Input Parameters:
-+  first  - the state of the hash in the first row of this thread
-.  rr     - the part of r^H r of this thread
--  square - true to add r^H r here from the present r
+   Computes the product and the projection of a step, and posts the sums for all blocks. rr: the part of r^H r of this thread.
+   Returns true if a wait has timed out
 */
 template <int S, bool Y, typename Blocks>
-static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P,
-                                                        const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr,
-                                                        bool square)
+static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
+                                                        PetscScalar *x, PetscReal rr)
 {
-  const IDRSIndex      n = (IDRSIndex)blocks.A.n, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
-  IDRSShadowRow        state = first;
+  const size_t         n = steps.panels.n;
   IDRSDots<S, Y, true> dots;
 
   IDRSDotsClear(dots);
   dots.square[dots.squares - 1] = rr;
-  for (IDRSIndex i = (IDRSIndex)Blocks::Rows::template First<1>(); Blocks::Rows::InWarp(i, n); i += stride) {
-    const bool        there = i < n;
-    const PetscScalar r = (Y || Blocks::halo) && there ? steps.r[i] : (PetscScalar)0.0, xi = IDRSWholeProduct(steps, blocks, i);
+  for (size_t i = Blocks::Rows::template First<1>(); Blocks::Rows::InWarp(i, n); i += Blocks::Rows::template Stride<1>()) {
+    const PetscScalar Au = blocks.Product(i);
+    const IDRSPack<1> xi = {{i < n ? Au : (PetscScalar)0.0}};
 
-    if (there) {
-      x[i] = xi;
-      blocks.Publish(i, xi);
-    }
-    /* P^H x, x^H x, and with r P^H r, x^H r, r^H r */
-    IDRSWholeDotsAdd<S, Y>(dots, state, xi, Y ? r : (PetscScalar)0.0);
-    if (Blocks::halo && square) dots.square[dots.squares - 1] += IDRSAbsSquare(r);
-    if (i + stride < n) state = IDRSShadowRowState(P.key, P.rstart + i + stride);
+    IDRSStore<1>(x, i, n, xi);
+    /* P^H x, x^H x, and with y = r also P^H r, x^H r, r^H r */
+    IDRSDotsAdd<S, 1, Y, true>(dots, P, i, n, xi, Y ? IDRSLoad<1>(steps.r, i, n) : IDRSZero<1>());
   }
   return blocks.template PostSums<S, Y>(dots);
 }
 
-/* Returns true if the host must continue, whatever the sums are. updates: number so far, or -1 if the host makes updates */
-static __device__ __forceinline__ bool IDRSWholeIsLast(const IDRSLimits &limits, PetscInt completed, PetscInt updates)
+/* The bounds of the norms are tightened by this factor, so that the kernel never ends too late; the host repeats the test */
+#define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)
+
+/* Returns the squares of the limits, so that no step computes a root */
+static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &limits)
 {
-  return limits.its + completed + 1 >= limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
+  IDRSLimits squares = limits;
+
+  squares.bounds.low  = limits.bounds.low >= 0.0 ? limits.bounds.low * limits.bounds.low * ((PetscReal)1.0 + IDRS_WHOLE_LITTLE)
+                                                 : (PetscReal)-1.0;
+  squares.bounds.high = limits.bounds.high * limits.bounds.high * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
+  squares.fall        = limits.fall * limits.fall;
+  squares.anchornorm  = limits.anchornorm * limits.anchornorm;
+  squares.peak        = limits.peak * limits.peak;
+  squares.tested      = limits.tested * limits.tested * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
+  squares.growth      = limits.growth * limits.growth * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
+  return squares;
+}
+
+/* Sets the limits for a recurrence that has begun, or restarted, with a residual of this r^H r */
+static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, PetscReal square)
+{
+  squares.anchornorm  = square;
+  squares.peak        = square;
+  squares.bounds.high = min(squares.tested, IDRSGrowthLimit(square, squares.growth));
 }
 
 /*
-   Called by a warp before the sums of a step after the start have arrived: does everything that does not depend on them.
-   limits.peak is the largest r^H r so far
+   Called by a warp: computes the coefficients of a step from its sums, unless the host must continue. y: the sums have a y. *square
+   is r^H r before the step, and *next r^H r after it if an update follows. shared.limits contains squares; limits.peak is the
+   largest one so far
 */
 template <int S>
-static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSStep &step,
-                                                        IDRSLimits &limits, bool last, IDRSLane<S> *lane,
-                                                        IDRSLanesCoefficients<S> *c)
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, bool y, bool last,
+                                                                  PetscInt updates, IDRSWholeShared<S> &shared, PetscReal *square,
+                                                                  PetscReal *next)
 {
-  if (lane->last >= 0 && IDRS_LANE == 0) limits.peak = max(limits.peak, lane->rr);
-  /* the parts of M^{-1}P^H x that need no sums of this step */
-  IDRSLanesPrepare<S>(scalars, inverses, (int)step.k, lane, c);
-  lane->low  = last ? PETSC_MAX_REAL : (step.unreported ? limits.bounds.low : (PetscReal)-1.0);
-  lane->high = step.unreported ? limits.bounds.high : PETSC_MAX_REAL;
-}
-
-/* Called by a warp: computes the coefficients of step k after the start from its sums, unless the host must continue */
-template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalars *scalars, int k, IDRSLane<S> *lane,
-                                                                      IDRSLanesCoefficients<S> *c)
-{
-  const bool pivot = IDRSLanesStep<S>(scalars, k, lane, c);
-
-  lane->rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(scalars->s)]);
-  if (!(pivot && IDRSIsWithin(lane->rr, lane->low, lane->high))) return IDRS_WHOLE_ENDS;
-  lane->last = k;
-  return IDRS_WHOLE_STEP;
-}
-
-/*
-   Called by a warp: the same for a step of the start or an omega step. *square is r^H r before the step, and *next r^H r after it
-   if an update follows. shared.limits contains squares; limits.peak is the largest one so far
-*/
-template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step,
-                                                                  IDRSWholeShared<S> &shared, bool last, PetscInt updates,
-                                                                  IDRSLane<S> *lane, PetscReal *square, PetscReal *next)
-{
-  const PetscInt  s     = scalars->s;
-  const bool      omega = step.k == s;
-  const PetscReal rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]), now = PetscRealPart(scalars->sums[IDRS_SUM_YY(s)]);
+  const PetscInt  s      = scalars->s;
+  const PetscReal rr     = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]);
   IDRSLimits     &limits = shared.limits;
   bool            due    = false;
 
-  *square = PetscRealPart(scalars->sums[IDRSNormSum(s, PETSC_TRUE, step.unreported)]);
+  *square = PetscRealPart(scalars->sums[IDRSNormSum(s, y ? PETSC_TRUE : PETSC_FALSE, step.unreported)]);
   *next   = 0.0;
   if (last) return IDRS_WHOLE_ENDS;
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
-  if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL)) IDRSWholeSetAnchor(limits, now);
+  if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL))
+    IDRSWholeSetAnchor(limits, *square);
   IDRS_SYNC_WARP();
-  if (!IDRSWarpAll(IDRSLanesAreFinite<S>(scalars, step.unreported))) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y ? PETSC_TRUE : PETSC_FALSE, step.unreported))) return IDRS_WHOLE_ENDS;
   if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_WHOLE_ENDS;
-  if (omega) {
-    PetscScalar factor;
+  if (step.k == s) {
+    PetscScalar omega;
 
-    if (IDRSScalarsDecideOmega(scalars, limits.bounds.cosine, &factor) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
-    *next = IDRSScalarsNormSquared(scalars, factor);
+    if (IDRSScalarsDecideOmega(scalars, limits.bounds.cosine, &omega) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
+    *next = IDRSScalarsNormSquared(scalars, omega);
     due   = limits.fall > 0.0 &&
           (!IDRSScalarsIsSharp(scalars, *next) || IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm));
-    if (due && (updates < 0 || !IDRSWholeTrustsNorm(scalars, limits, *next))) return IDRS_WHOLE_ENDS;
-    if (!due && !step.start) {
-      IDRSLanesOmega<S>(scalars, factor, lane, &shared.c);
-      lane->rr   = rr;
-      lane->last = (int)s;
-      return IDRS_WHOLE_STEP;
-    }
+    /* the host decides about an update if the norm is not accurate, or may end the solve */
+    if (due && (updates < 0 || !IDRSScalarsIsSharp(scalars, *next) || !IDRSIsWithin(*next, limits.bounds.low, limits.bounds.high)))
+      return IDRS_WHOLE_ENDS;
   }
+  /* alpha, M_k, beta_k, f and the next c, or omega */
   if (IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
-  for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, omega ? -1 : step.k, j, &shared.c);
-  lane->last = IDRS_LANES_BEGIN;
+  for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, step.k == s ? -1 : step.k, j, &shared.c);
   return due ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
 }
 
-/* Runs the passes after the algebra of a step, up to the next direction. Returns the part of r^H r of this thread */
-template <int S, typename Rows, bool POLY, typename Publish>
+/*
+   Runs the passes after the algebra of a step, up to the next direction: U_{k+1}, p, or with a polynomial only the v that it is
+   applied to. After the last step of the start r alone, see IDRSWholeEndStart(). Returns the part of r^H r of this thread
+*/
+template <int S, typename Blocks>
 static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step,
-                                                            const IDRSLanesCoefficients<S> &c, const Publish &next)
+                                                            const IDRSCoefficients<S> &c, const Blocks &blocks)
 {
-  const int              s = steps.panels.s, k = (int)step.k;
-  const bool             inner     = k + 1 < s;
-  const IDRSDirection    direction = {inner, inner && !POLY, steps.diagonal, steps.v};
-  const IDRSNotPublished nobody;
+  const int           s = steps.panels.s, k = (int)step.k;
+  const bool          inner = k + 1 != s, publishes = !Blocks::poly && (inner || !step.start);
+  const IDRSDirection direction = {inner || (steps.diagonal && !step.start), inner && !Blocks::poly, steps.diagonal, steps.v};
+  const auto          publish   = [&](size_t i, const IDRSPack<1> &d) {
+    if (publishes) blocks.u(i, d);
+  };
 
   /* omega step: z += omega p + U beta, r -= omega t, U_0 */
-  if (k == s) return IDRSWholeAdvanceRows<S, Rows, POLY>(steps, c, next);
-  /* G_k, U_k, r -= beta_k G_k, U_{k+1} */
-  if (!step.start) return IDRSWholeUpdateRows<S, Rows, POLY>(steps, c, k, next);
-  /* the start: v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v; after the last step r alone, see IDRSWholeEndStart() */
-  if (inner && !POLY) return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, next);
-  return IDRSUpdateRows<S, 1, Rows>(steps.panels, c, direction, true, k, k + 1, steps.r, nobody);
+  if (k == s)
+    return IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, s,
+                                                        {Blocks::poly ? steps.v : NULL, steps.t, steps.z, steps.r}, publish);
+  /* G_k, U_k, r -= beta_k G_k, and U_{k+1} or p; in the start v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v */
+  return IDRSUpdateRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, step.start, k, inner && !step.start ? s : k + 1,
+                                                     steps.r, publish);
 }
 
 /* The omega step that ends the start: r = r - G c, with direction r or B^{-1}r */
-template <int S, typename Rows, bool POLY, typename Publish>
+template <int S, typename Blocks>
 static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
-                                                         const Publish &next)
+                                                         const Blocks &blocks)
 {
   const IDRSDirection direction = {true, false, NULL, steps.r};
 
-  IDRSCombineRows<S, 1, Rows>(steps.panels, c, direction, 0, steps.panels.s, steps.r, [&](size_t i, IDRSPack<1> d) {
-    if (steps.diagonal) {
-      IDRSScaleEntries<1>(d, IDRSLoad<1>(steps.diagonal, i, steps.panels.n));
-      IDRSStore<1>(steps.v, i, steps.panels.n, d);
-    }
-    if (!POLY) next(i, d);
-  });
-}
-
-/* Returns the part of r^H r of this thread, over n rows */
-template <typename Rows>
-static __device__ __forceinline__ PetscReal IDRSWholeSquare(const PetscScalar *r, size_t n)
-{
-  PetscReal sum = 0.0;
-
-  for (size_t i = Rows::template First<1>(); i < n; i += Rows::template Stride<1>()) sum += IDRSAbsSquare(r[i]);
-  return sum;
+  IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, 0, steps.panels.s, steps.r,
+                                               [&](size_t i, IDRSPack<1> d) {
+                                                 if (steps.diagonal) {
+                                                   IDRSScaleEntries<1>(d, IDRSLoad<1>(steps.diagonal, i, steps.panels.n));
+                                                   IDRSStore<1>(steps.v, i, steps.panels.n, d);
+                                                 }
+                                                 if (!Blocks::poly) blocks.u(i, d);
+                                               });
 }
 
 /*
    Publishes the first direction, which has been computed. With step.wantu the direction is r or B^{-1}r, which is also stored as
-   U_k, unless B is a polynomial. Returns the part of r^H r of this thread, over `own` rows
+   U_k, unless B is a polynomial. Returns the part of r^H r of this thread
 */
-template <typename Rows, bool POLY, typename Publish>
-static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, size_t own, const Publish &publish)
+template <typename Blocks>
+static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, const Blocks &blocks)
 {
   const size_t n         = steps.panels.n;
-  const bool   omega     = steps.step.k == steps.panels.s;
-  PetscScalar *direction = !omega ? steps.panels.U + steps.step.k * steps.panels.ld : (steps.diagonal || POLY ? steps.v : steps.r);
+  const bool   isp       = steps.step.k == steps.panels.s;
+  PetscScalar *direction = !isp ? steps.panels.U + steps.step.k * steps.panels.ld
+                                : (steps.diagonal || Blocks::poly ? steps.v : steps.r);
   PetscReal    rr        = 0.0;
 
-  for (size_t i = Rows::template First<1>(); i < n; i += Rows::template Stride<1>()) {
+  for (size_t i = Blocks::Rows::template First<1>(); i < n; i += Blocks::Rows::template Stride<1>()) {
     IDRSPack<1> u = IDRSLoad<1>(steps.r, i, n);
 
-    if (i < own) rr += IDRSSquare<1>(u);
-    if (POLY && steps.step.wantu) continue;
+    rr += IDRSSquare<1>(u);
+    if (Blocks::poly && steps.step.wantu) continue;
     if (steps.step.wantu) {
       if (steps.diagonal) IDRSScaleEntries<1>(u, IDRSLoad<1>(steps.diagonal, i, n));
       IDRSStore<1>(direction, i, n, u);
     } else u = IDRSLoad<1>(direction, i, n);
-    publish(i, u);
+    blocks.u(i, u);
   }
+  return rr;
+}
+
+/*
+   Computes r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread; *rr is the part of r^H r. A z is
+   computed like the product in IDRSWholeProject()
+*/
+template <int S, typename Blocks>
+static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
+                                                      IDRSDots<S, false, true> &dots, PetscReal *rr)
+{
+  const size_t n = steps.panels.n;
+
+  IDRSDotsClear(dots);
+  for (size_t i = Blocks::Rows::template First<1>(); Blocks::Rows::InWarp(i, n); i += Blocks::Rows::template Stride<1>()) {
+    const PetscScalar Az = blocks.Product(i);
+    IDRSPack<1>       r = IDRSLoad<1>(steps.anchor, i, n), x = IDRSLoad<1>(steps.x, i, n);
+
+    /* r = anchor - A z */
+    r.v[0] -= i < n ? Az : (PetscScalar)0.0;
+    /* x += z, z = 0 */
+    IDRSAdd<1>(x, 1.0, IDRSLoad<1>(steps.z, i, n));
+    IDRSStore<1>(steps.anchor, i, n, r);
+    IDRSStore<1>(steps.r, i, n, r);
+    IDRSStore<1>(steps.x, i, n, x);
+    IDRSStore<1>(steps.z, i, n, IDRSZero<1>());
+    /* P^H r, r^H r */
+    IDRSDotsAdd<S, 1, false, true>(dots, P, i, n, r, IDRSZero<1>());
+  }
+  *rr = dots.square[0];
+}
+
+/*
+   Called by a warp: uses P^H r and r^H r of an update, where the recurrence had r^H r = *promised*. Returns true if the kernel
+   continues, with the coefficients of the next direction
+*/
+template <int S>
+static __device__ __forceinline__ bool IDRSWholeAcceptUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised,
+                                                             IDRSCoefficients<S> *c)
+{
+  const PetscReal square = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]);
+
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_FALSE, PETSC_FALSE))) return false;
+  if (!(square < IDRS_UPDATE_CONFIRMS * IDRS_UPDATE_CONFIRMS * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE) * promised)) return false;
+  if (IDRS_LANE == 0) IDRSWholeSetAnchor(squares, square);
+  IDRSScalarsSetResidual(scalars);
+  IDRSScalarsCombine(scalars, 0);
+  for (PetscInt j = IDRS_LANE; j < scalars->s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, -1, j, c);
+  return true;
+}
+
+/*
+   The rest of the omega step, and the update. Called by all threads of all blocks. Uses two numbers: blocks.u, and the next one for
+   the direction. scalars are in shared memory. Returns the part of r^H r of this thread; shared.goeson is true if the kernel
+   continues, and *timedout, in the first warp, is true if a wait has timed out
+*/
+template <int S, typename Blocks>
+static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
+                                                                IDRSScalars *scalars, IDRSWholeShared<S> &shared, bool *timedout)
+{
+  const IDRSDirection none = {false, false, steps.diagonal, steps.v}, direction = {true, !Blocks::poly, steps.diagonal, steps.v};
+  IDRSDots<S, false, true> dots;
+  PetscReal                rr;
+
+  /* z += omega p + U beta, r -= omega t; z, which this thread has just stored, is published instead of u */
+  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, none, 0,
+                                                     {Blocks::poly ? steps.v : NULL, steps.t, steps.z, steps.r},
+                                                     [&](size_t i, const IDRSPack<1> &) {
+                                                       blocks.u(i, IDRSLoad<1>(steps.z, i, steps.panels.n));
+                                                     });
+  blocks.Synchronize();
+  /* r = anchor - A z */
+  IDRSWholeRenew<S>(steps, P, blocks, dots, &rr);
+  *timedout = blocks.template PostSums<S, false>(dots);
+  *timedout = blocks.template AddSums<S>(false, P, scalars->sums) || *timedout;
+  if (threadIdx.x < IDRS_WARP) {
+    const bool goes = IDRSWholeAcceptUpdate<S>(scalars, shared.limits, shared.promised, &shared.c) && !*timedout;
+
+    if (threadIdx.x == 0) shared.goeson = goes;
+  }
+  __syncthreads();
+  blocks.u.number++;
+  if (!shared.goeson) return rr;
+  /* v = r - G c, and U_0 = omega B^{-1}v + U c */
+  IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, direction, 0, steps.panels.s, steps.r,
+                                               [&](size_t i, const IDRSPack<1> &d) {
+                                                 if (!Blocks::poly) blocks.u(i, d);
+                                               });
+  if constexpr (Blocks::poly) blocks.template Direct<S>(steps, shared.c, 0, false, steps.v);
   return rr;
 }
 
@@ -237,96 +376,76 @@ static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps 
 template <int S, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
-  __shared__ IDRSWholeShared<S> memory[1];
-  IDRSWholeShared<S>           &shared = memory[IDRSKeep(0)];
-  const int                     s      = steps.panels.s;
-  const IDRSShadowRow           hash   = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
-  IDRSStep                      step   = steps.step;
-  PetscReal                     rr;
+  __shared__ IDRSWholeShared<S> shared;
+  const int                     s         = steps.panels.s;
+  IDRSStep                      step      = steps.step;
   PetscInt                      completed = 0, reported = 0, updates = steps.x ? 0 : -1;
+  PetscReal                     rr;
   IDRSScalars                   scalars;
-  IDRSLane<S>                   lane;
   bool                          timedout;
-  const auto                    prepare = [&]() {
-    if (!step.start)
-      IDRSWholePrepare<S>(&scalars, &shared.inverses, step, shared.limits, IDRSWholeIsLast(shared.limits, completed, updates),
-                                             &lane, &shared.c);
-  };
 
-  lane.last = IDRS_LANES_BEGIN;
   IDRSScalarsSetPointers(&scalars, s, shared.storage);
   scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) shared.limits = IDRSSquareLimits(steps.limits);
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x)
     shared.storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
-  rr = IDRSWholeBegin<typename Blocks::Rows, Blocks::poly>(steps, blocks.A.n, blocks.u);
+  rr = IDRSWholeBegin(steps, blocks);
   if constexpr (Blocks::poly) {
-    if (steps.step.wantu) IDRSWholeDirect(steps, blocks, 0, true, 1.0, steps.r); /* U_0 = B^{-1}r */
+    if (step.wantu) blocks.template Direct<S>(steps, shared.c, 0, true, steps.r); /* U_0 = B^{-1}r */
   }
-  for (;;) {
-    for (;; completed++) {
-      PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
+  for (;; completed++) {
+    PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
+    const bool   y = IDRSStepHasY(&step, s);
 
-      /* the end of the start changes r after its norm has been computed */
-      const bool y = IDRSStepHasY(&step, s), square = Blocks::halo && !(step.start && step.k == s);
+    blocks.Synchronize();
+    /* G_k = A U_k, or t = A p, and the sums of this block */
+    if (y) timedout = IDRSWholeProject<S, true>(steps, P, blocks, x, rr);
+    else timedout = IDRSWholeProject<S, false>(steps, P, blocks, x, rr);
+    /* the sums of all blocks */
+    timedout = blocks.template AddSums<S>(y, P, scalars.sums) || timedout;
+    if (threadIdx.x < IDRS_WARP) {
+      /* the host makes the last iteration; updates is -1 if it also makes the updates */
+      const bool last = shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
+      PetscReal  square, after;
+      const IDRSWholeNext follows = IDRSWholeContinue<S>(&scalars, step, y, last, updates, shared, &square, &after);
 
-      if (square) rr = 0.0;
-      blocks.Synchronize();
-      /* G_k = A U_k, or t = A p, and the sums of this block */
-      if (y) timedout = IDRSWholeProject<S, true>(steps, P, hash, blocks, x, rr, square);
-      else timedout = IDRSWholeProject<S, false>(steps, P, hash, blocks, x, rr, square);
-      /* the sums of all blocks */
-      timedout = blocks.template AddSums<S>(y, P, x, scalars.sums, prepare) || timedout;
-      if (threadIdx.x < IDRS_WARP) {
-        IDRSWholeNext follows;
-        PetscReal     square, after = 0.0;
-
-        if (y)
-          follows = IDRSWholeContinue<S>(&scalars, step, shared, IDRSWholeIsLast(shared.limits, completed, updates), updates, &lane,
-                                         &square, &after);
-        else {
-          /* alpha, M_k, beta_k, f, c */
-          follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &shared.c);
-          square  = lane.rr;
-        }
-        if (threadIdx.x == 0) {
-          shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
-          shared.promised = after;
-          if (blockIdx.x == 0) steps.result->squares[reported] = square; /* overwritten if the kernel ends here */
-        }
+      if (threadIdx.x == 0) {
+        shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
+        shared.promised = after;
+        if (blockIdx.x == 0) steps.result->squares[reported] = square; /* overwritten if the kernel ends here */
       }
-      __syncthreads();
-      if (shared.next != IDRS_WHOLE_STEP) break;
-      blocks.u.number++;
-      if (step.start || step.unreported) reported++;
-      /* the passes, and the direction of the next step */
-      rr = IDRSWholePasses<S, typename Blocks::Rows, Blocks::poly>(steps, step, shared.c, blocks.u);
-      IDRSStepNext(&step, s);
-      if (step.start && step.k == s) {
-        __syncthreads();
-        for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);
-        __syncthreads();
-        /* the norm that is reported is the norm before r = r - G c */
-        if (Blocks::halo) rr = IDRSWholeSquare<typename Blocks::Rows>(steps.r, blocks.A.n);
-        IDRSWholeEndStart<S, typename Blocks::Rows, Blocks::poly>(steps, shared.c, blocks.u);
-      }
-      /* U_k = omega B^{-1}v + U c, or p = B^{-1}r */
-      if constexpr (Blocks::poly)
-        IDRSWholeDirect(steps, blocks, (int)step.k, step.start, shared.c.omega, step.k < s ? steps.v : steps.r);
     }
+    __syncthreads();
     if (shared.next == IDRS_WHOLE_ENDS) break;
     blocks.u.number++;
     if (step.start || step.unreported) reported++;
-    rr = IDRSWholeMakeUpdate<S>(steps, P, blocks, &scalars, shared, &timedout);
-    if (threadIdx.x == 0 && blockIdx.x == 0) {
-      steps.result->squares[reported] = shared.promised;
-      if (shared.goeson) steps.result->updated[updates] = {reported + 1, shared.limits.anchornorm};
+    if (shared.next == IDRS_WHOLE_UPDATE) {
+      rr = IDRSWholeMakeUpdate<S>(steps, P, blocks, &scalars, shared, &timedout);
+      if (threadIdx.x == 0 && blockIdx.x == 0) {
+        steps.result->squares[reported] = shared.promised;
+        if (shared.goeson) steps.result->updated[updates] = {reported + 1, shared.limits.anchornorm};
+      }
+      reported++;
+      step = {shared.goeson ? 0 : IDRS_RESIDUAL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step.matvec};
+      if (!shared.goeson) {
+        completed++;
+        break;
+      }
+      updates++;
+      continue;
     }
-    reported++;
-    completed++;
-    step = {shared.goeson ? 0 : IDRS_RESIDUAL, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, step.matvec};
-    if (!shared.goeson) break;
-    updates++;
+    /* the passes, and the direction of the next step */
+    rr = IDRSWholePasses<S>(steps, step, shared.c, blocks);
+    IDRSStepNext(&step, s);
+    if (step.start && step.k == s) {
+      __syncthreads();
+      for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);
+      __syncthreads();
+      /* the norm that is reported is the norm before r = r - G c */
+      IDRSWholeEndStart<S>(steps, shared.c, blocks);
+    }
+    /* U_k = omega B^{-1}v + U c, or p = B^{-1}r */
+    if constexpr (Blocks::poly) blocks.template Direct<S>(steps, shared.c, (int)step.k, step.start, step.k < s ? steps.v : steps.r);
   }
   if (blockIdx.x) return step;
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x) steps.result->storage[i] = shared.storage[i];

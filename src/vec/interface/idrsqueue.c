@@ -235,8 +235,7 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 
 /*
    IDRSQueueWholeFits - Returns how many of `asked` solves like that of the work can run concurrently on the device, if
-   IDRSQueueWhole() runs their steps and IDRSQueueWholeRuns() has found no reason against it. 0: one can, but it does not fit in the
-   fastest memory
+   IDRSQueueWhole() runs their steps and IDRSQueueWholeRuns() has found no reason against it
 */
 PetscErrorCode IDRSQueueWholeFits(IDRSWork work, PetscInt asked, PetscInt *solves)
 {

@@ -53,8 +53,8 @@ typedef enum {
 /* Kernels that read the matrix, besides MatMult() */
 typedef enum {
   KSPIDRS_READ_BY_NONE,
-  KSPIDRS_READ_BY_RUN, /* of run "whole" */
-  KSPIDRS_READ_BY_PASS /* projections, which compute the matvec, and run "whole" */
+  KSPIDRS_READ_BY_RUN, /* of the persistent kernel */
+  KSPIDRS_READ_BY_PASS /* projections, which compute the matvec, and the persistent kernel */
 } KSPIDRSReader;
 
 /* Between solves, in a solve, or after a solve that ended with an error */
@@ -288,8 +288,8 @@ typedef struct {
   PetscInt              depth;   /* projections in flight while the host waits for one; 0 in lockstep */
   KSPIDRSPCMode         pcmode;
   KSPIDRSPCMatApply     pcmatapply;
-  KSPIDRSReason         separatepc; /* why neither the passes nor run "whole" apply the preconditioner */
-  const IDRSPolynomial *polynomial; /* the preconditioner for run "whole", or NULL */
+  KSPIDRSReason         separatepc; /* why neither the passes nor the persistent kernel apply the preconditioner */
+  const IDRSPolynomial *polynomial; /* the preconditioner for the persistent kernel, or NULL */
   PetscBool             lagged;     /* the norm of an inner step comes with the next reduction */
   PetscBool             scatters;   /* the scatter of the operator goes from GPU to GPU */
   KSPIDRSReason         lockstep;   /* why the host waits in every step */
@@ -347,7 +347,7 @@ static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSColumns *cols)
 */
 #define IDRS_MAX_DRIFT(progress) ((progress) ? IDRS_MAX_GROWTH : 1.0 / PETSC_SQRT_MACHINE_EPSILON)
 
-/* Iterations before the first check of the iterate: a check ends the kernel of run "whole", and the host waits for a device */
+/* Iterations before the first check of the iterate: a check ends the persistent kernel, and the host waits for a device */
 #define IDRS_FIRST_CHECK(whole) ((whole) ? 512 : 128)
 
 /* Returns the state at the beginning of a solve, without norms */
@@ -386,7 +386,7 @@ static inline void KSPIDRSSetReplacedNorm(KSPIDRSTrust *trust, PetscReal rnorm)
   trust->rnorm = trust->anchornorm = trust->peak = rnorm;
 }
 
-/* Returns PETSC_TRUE if run "whole" computes the first direction */
+/* Returns PETSC_TRUE if the persistent kernel computes the first direction */
 static inline PetscBool KSPIDRSBeginsWhole(const KSPIDRSRecurrence *rec)
 {
   return (PetscBool)(rec->step.start && rec->step.k == 0 && rec->stage == KSPIDRS_NOTHING);

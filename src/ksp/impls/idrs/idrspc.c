@@ -237,7 +237,7 @@ static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
 
 #define KSPIDRS_NULLSPACE_REMOVED "a null space is removed after each application of the preconditioner"
 
-/* Gets the polynomial of the preconditioner, for run "whole", if nothing else is between it and the matvec after it */
+/* Gets the polynomial of the preconditioner, for the persistent kernel, if nothing else is between it and the matvec after it */
 static PetscErrorCode KSPIDRSSetPolynomial_Private(KSP ksp, PetscBool nullspace)
 {
   KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;

@@ -371,7 +371,7 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* If rows are long, MatMult() is faster. Above this number of entries it saves more time than run "whole" does */
+/* If rows are long, MatMult() is faster. Above this number of entries it saves more time than the persistent kernel does */
 #define IDRS_WHOLE_ENTRIES 524288
 
 /* Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it */
@@ -535,7 +535,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   If one right-hand side fits in run "whole", but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and n s is
+   If one right-hand side fits in the persistent kernel, but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and n s is
    above KSPIDRS_SEQUENTIAL_ENTRIES, KSPMatSolve() solves for one after another. On an H200 simultaneous solves step by step took
    1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
 */
@@ -560,7 +560,7 @@ static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
     if (solves > 1) *active = solves;
     else if (idrs->set.run == KSP_IDRS_RUN_WHOLE)
       idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
-    else if (solves && idrs->set.s >= KSPIDRS_SEQUENTIAL_S && (PetscReal)info.n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES)
+    else if (idrs->set.s >= KSPIDRS_SEQUENTIAL_S && (PetscReal)info.n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES)
       idrs->sequential = "each of them is solved faster in one kernel";
   }
   if (idrs->sequential) *active = 1;

@@ -2,13 +2,9 @@
    The block outside the diagonal block: the rows that have entries there, the scatter, and the kernel that completes these rows and
    their part of the projection
 */
-#include <petscsf.h>
-#include <petscidrs/private/idrsproduct.h>
 #include "../../sys/device/memory.h"
-#include "../../sys/kernels/project.cuh"
+#include "offdiagonal.cuh"
 #include "sliced.cuh"
-#include "messages.cuh"
-#include "offdiagonal.h"
 
 /*
    Completes x and the sums. One thread per row, because most rows have few entries here. ghosts: an array, or messages. Reads A,
@@ -62,7 +58,7 @@ PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscSca
   Mat             block;
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(A, NULL, &block));
+  PetscCall(IDRSRowsGetBlocks(A, NULL, &block, NULL));
   if (!block) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetCSR(block, &source.A));
@@ -97,6 +93,7 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
   if (*off) {
     PetscCall(IDRSCompressedRowsDestroy(&(*off)->some));
     PetscCallCUDA(cudaFree((*off)->places));
+    PetscCallCUDA(cudaFree((*off)->columns));
     PetscCall(VecDestroy(&(*off)->ghosts));
     PetscCall(PetscSFDestroy(&(*off)->scatter));
     PetscCall(IDRSHaloDestroy(&(*off)->halo));

@@ -1,16 +1,12 @@
 /*
-   The copy of a matrix in the sliced format: functions that do not depend on the form of slots, and the set-up of product "sliced"
+   The copy of a matrix in the sliced format: functions that do not depend on the form of slots
 */
 #include <cub/device/device_scan.cuh>
 #include "../../sys/device/memory.h"
-#include "../../sys/kernels/project.cuh"
-#include "columns.h"
-#include "offdiagonal.h"
 #include "slicedcopy.cuh"
 
-#define IDRS_LONG_ROW_LEAST 32   /* a long row has more entries than this, */
-#define IDRS_LONG_ROW_MEAN  4    /* and than this many times the average */
-#define IDRS_MAX_PADDING    1.25 /* places per nonzero; beyond this the automatic choice is another product */
+#define IDRS_LONG_ROW_LEAST 32 /* a long row has more entries than this, */
+#define IDRS_LONG_ROW_MEAN  4  /* and than this many times the average */
 
 /*
    Sorts one window per block: the place of row i is the number of rows that are longer, or as long and before it. Long rows are
@@ -119,77 +115,4 @@ PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *copy)
 {
   return (PetscLogDouble)(copy->units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) +
                           (copy->perm ? copy->A.n * sizeof(uint16_t) : 0) + copy->longrows.bytes);
-}
-
-PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
-  PetscCall(IDRSColumnsReset_CUDA(&product->columns));
-  if (product->data) PetscCall(IDRSSlicedDestroy((IDRSSlicedCopy *)product->data));
-  PetscCall(PetscFree(product->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Plans the copy of a block with rows, without values. The automatic choice declines if another product is faster, or if the copy
-   would use more than half of the free memory
-*/
-static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, const IDRSSource *source, cudaStream_t stream,
-                                             const char *why[])
-{
-  IDRSSlicedCopy *copy      = (IDRSSlicedCopy *)product->data;
-  const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
-  PetscLogDouble  nonzeros, available;
-  IDRSRowLengths  lengths;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSGetNonzeros(block, &nonzeros));
-  PetscCall(IDRSSlicedSort(&source->A, nonzeros, copy, &lengths, stream, why));
-  if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), why));
-  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, copy, stream, why));
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSGetFreeMemory_CUDA(&available));
-  if (automatic &&
-      (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS)
-    *why = "the sliced copy would store too many zeros: row lengths or columns within a slice differ too much";
-  else if (automatic && (PetscLogDouble)(copy->units * IDRS_UNIT) > available / 2)
-    *why = "a copy of the operator would take more than half of the free memory of the GPU";
-  else PetscCall(IDRSSlicedAllocate(copy, why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool changed, const char *why[])
-{
-  IDRSSlicedCopy *copy   = (IDRSSlicedCopy *)product->data;
-  IDRSSource      source = {};
-  PetscLogDouble  begin, end;
-  cudaStream_t    stream;
-  Mat             block;
-
-  PetscFunctionBegin;
-  *why         = NULL;
-  source.scale = 1.0;
-  PetscCall(PetscTime(&begin));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetBlocks(product->A, &block, NULL));
-  PetscCall(IDRSGetCSR(block, &source.A));
-  if (source.A.n > 1 << 30) *why = "sliced supports at most 2^30 rows per process";
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!copy) {
-    PetscCall(PetscNew(&copy));
-    product->data = copy;
-    if (source.A.n) PetscCall(IDRSProductPlan_Sliced(product, block, &source, stream, why));
-    if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-    product->bytes = IDRSSlicedBytes(copy);
-    PetscCall(IDRSExceedsCache(product->bytes + 2.0 * source.A.n * sizeof(PetscScalar), &copy->once));
-  }
-  PetscCall(IDRSOffDiagonalSetUp(product->A, copy->perm, NULL, &product->offdiagonal, why));
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!changed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSSlicedFill<IDRSProductForm>(&source, copy, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscTime(&end));
-  product->seconds = end - begin;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }

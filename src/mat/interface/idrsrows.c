@@ -31,18 +31,22 @@ PetscErrorCode IDRSRowsRestore(IDRSRows *rows)
    Output Parameters:
 + block  - the diagonal block
 . outer  - the other columns, or NULL if the matrix is sequential
-- garray - the number of each column of the outer block, or NULL; the argument may be NULL
+- garray - the number of each column of the outer block, or NULL
+
+   Each argument may be NULL if it is not needed
 */
 PetscErrorCode IDRSRowsGetBlocks(Mat A, Mat *block, Mat *outer, const PetscInt *garray[])
 {
-  PetscBool parallel; /* of a parallel type, perhaps on one process */
+  PetscBool       parallel; /* of a parallel type, perhaps on one process */
+  Mat             blocks[2] = {A, NULL};
+  const PetscInt *numbers   = NULL;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
-  *block = A;
-  *outer = NULL;
-  if (garray) *garray = NULL;
-  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, block, outer, garray));
+  if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], &numbers));
+  if (block) *block = blocks[0];
+  if (outer) *outer = blocks[1];
+  if (garray) *garray = numbers;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

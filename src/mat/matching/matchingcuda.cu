@@ -171,7 +171,7 @@ static PetscErrorCode IDRSMatchingRescale_CUDA(IDRSMatching matching, Mat A, dou
     IDRSMatchingGetScalingsKernel<<<IDRSMatchingBlocks(matching->n), IDRS_THREADS, 0, stream>>>((size_t)matching->n, old, *right);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(VecRestoreArrayReadAndMemType(matching->right, &old));
-  PetscCall(IDRSGetBlocks(A, &block, &outer));
+  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));
   PetscCall(IDRSGetCSR(block, &csr));
   *largest = 0.0;
   /* sweeps until no scaling changes; the host waits for each */

@@ -6,10 +6,10 @@
 */
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsproduct.h>
 #include <petsc/private/petscimpl.h>
 #include "../../sys/device/memory.h"
 #include "../../sys/kernels/csr.h"
-#include "../cuda/runs.h"
 #include "../../sys/kernels/rowsum.cuh"
 #include "../../sys/kernels/terms.cuh"
 #include "../../sys/device/stream.h"
@@ -83,7 +83,7 @@ PetscErrorCode IDRSPowersAreOnGPU(Mat A, PetscInt n, const Vec vecs[], const cha
     PetscCall(IDRSVecWhere(vecs[i], &place));
     if (!gpu || place != IDRS_PLACE_CUDA) *why = "the vectors are not on one GPU";
   }
-  if (!*why) PetscCall(IDRSMatRuns_CUDA(A, why));
+  if (!*why) PetscCall(IDRSMatRuns(A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
   if (!sequential) *why = "there are several processes";

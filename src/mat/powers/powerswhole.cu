@@ -21,7 +21,6 @@
 #include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/terms.cuh"
 #include "../../sys/kernels/wait.cuh"
-#include "../cuda/runs.h"
 #include "../matching/matchingcuda.h"
 #include "rowlanes.cuh"
 

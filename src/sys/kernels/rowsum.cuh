@@ -18,8 +18,9 @@ static __device__ __forceinline__ void IDRSGather(const PetscScalar *u, const Pe
   for (int l = 0; l < ATONCE; l++) entry[l] = column[l] >= 0 ? IDRSLoadConstant(u + column[l]) : (PetscScalar)0.0;
 }
 
-/* Returns true if this lane has more entries; each lane decides independently */
-static __device__ __forceinline__ bool IDRSGoesOn(const PetscScalar *, bool left)
+/* Returns true if this lane has more entries; each lane decides independently, except with operands that overload this function */
+template <typename Operand>
+static __device__ __forceinline__ bool IDRSGoesOn(const Operand &, bool left)
 {
   return left;
 }

@@ -112,7 +112,7 @@ PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayo
   Mat              mat[2]     = {NULL, work->polynomial ? work->polynomial->powers.A : NULL};
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(work->product->A, &mat[0], NULL)); /* on one process a parallel matrix has only its diagonal block */
+  PetscCall(IDRSRowsGetBlocks(work->product->A, &mat[0], NULL, NULL)); /* a parallel matrix on one process has no other block */
   for (int m = 0; m < 2 && mat[m]; m++) {
     PetscCall(PetscObjectGetId((PetscObject)mat[m], &id[m]));
     PetscCall(MatGetNonzeroState(mat[m], &pattern[m]));

@@ -17,10 +17,8 @@
    for a lane, all rows count as long, and there are no slices.
 */
 #include "../../../../sys/device/memory.h"
-#include "../../../../mat/cuda/messages.cuh"
-#include "../../../../mat/cuda/offdiagonal.h"
+#include "../../../../mat/cuda/offdiagonal.cuh"
 #include "../../../../mat/cuda/ring.cuh"
-#include "../../../../mat/cuda/runs.h"
 #include "../../../../mat/cuda/slicedcopy.cuh"
 #include "polycopy.h"
 #include "polyouter.cuh"
@@ -155,10 +153,10 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   packed->unit = unit;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&packed->multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  PetscCall(IDRSMatRuns_CUDA(A, why));
+  PetscCall(IDRSMatRuns(A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetBlocks(A, &block, NULL));
+  PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
   PetscCall(IDRSGetCSR(block, &source.A));
   source.unit = unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
@@ -179,7 +177,7 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Connects the processes for consecutive products without reductions between them: see halo.h */
+/* Connects the processes for consecutive products without reductions between them: see halo.cuh */
 static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
 {
   PCPolyCUDA *packed    = (PCPolyCUDA *)copy->data;
@@ -189,7 +187,7 @@ static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
   Mat         block;
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(A, NULL, &block));
+  PetscCall(IDRSRowsGetBlocks(A, NULL, &block, NULL));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)A), &comm, NULL));
   PetscCall(IDRSPeersConnect(comm, PETSC_TRUE, NULL, &why));
   if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, 1, &connected));

@@ -7,7 +7,7 @@
 #include "../pc/impls/poly/poly.h"
 #include <petscidrs/private/idrsstream.h>
 #if defined(PETSCIDRS_HAVE_CUDA)
-  #include "../../sys/device/timeout.h"
+  #include "../../sys/device/device.h"
   #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #endif
 

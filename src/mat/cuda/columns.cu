@@ -2,8 +2,7 @@
    Products with several columns on a device: arrays, exchange of entries between processes, and rows with entries outside the
    diagonal block. Each back end has its own kernel for the diagonal block
 */
-#include "../../sys/device/memory.h"
-#include "../../sys/device/stream.h"
+#include "../../sys/device/device.h"
 #include "columns.cuh"
 #include "offdiagonal.cuh"
 

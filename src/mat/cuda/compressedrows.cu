@@ -4,7 +4,7 @@
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_select.cuh>
 #include <thrust/iterator/counting_iterator.h>
-#include "../../sys/device/memory.h"
+#include "../../sys/device/device.h"
 #include "../../sys/kernels/launch.cuh"
 #include "compressedrows.h"
 

@@ -14,10 +14,10 @@
    One thread adds up each sum of several columns in the order of the columns of A, so a result does not depend on the other columns
    of X.
 */
-#include "../../sys/device/memory.h"
+#include "../../sys/device/device.h"
 #include "columns.cuh"
 #include "offdiagonal.cuh"
-#include <petscidrs/private/idrsdiagonal.h>
+#include <petscidrs/private/idrsrows.h>
 
 typedef struct {
   IDRSCSR        A;

@@ -192,7 +192,7 @@ PetscErrorCode IDRSHaloDestroy(IDRSHalo *halo)
   if (*halo) {
     PetscCallCUDA(cudaFree((*halo)->index));
     PetscCallCUDA(cudaFree((*halo)->to));
-    PetscCall(IDRSPeersDestroyShare(&(*halo)->share));
+    if ((*halo)->share) (*halo)->share->taken = PETSC_FALSE;
     PetscCall(PetscCommDestroy(&(*halo)->comm));
   }
   PetscCall(PetscFree(*halo));

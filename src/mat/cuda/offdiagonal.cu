@@ -2,7 +2,7 @@
    The block outside the diagonal block: the rows that have entries there, the scatter, and the kernel that completes these rows and
    their part of the projection
 */
-#include "../../sys/device/memory.h"
+#include "../../sys/device/device.h"
 #include "offdiagonal.cuh"
 #include "sliced.cuh"
 

@@ -2,7 +2,7 @@
    The copy of a matrix in the sliced format: functions that do not depend on the form of slots
 */
 #include <cub/device/device_scan.cuh>
-#include "../../sys/device/memory.h"
+#include "../../sys/device/device.h"
 #include "slicedcopy.cuh"
 
 #define IDRS_LONG_ROW_LEAST 32 /* a long row has more entries than this, */

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <petscdevice_cuda.h>
-#include "../../sys/device/memory.h"
+#include "../../sys/device/device.h"
 #include "../../sys/kernels/rows.cuh"
 #include "../../sys/kernels/values.cuh"
 #include "sliced.cuh"

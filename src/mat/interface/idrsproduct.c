@@ -6,7 +6,6 @@
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsnorms.h>
 
 const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};
 

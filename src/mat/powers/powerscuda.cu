@@ -8,11 +8,10 @@
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petsc/private/petscimpl.h>
-#include "../../sys/device/memory.h"
+#include "../../sys/device/device.h"
 #include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/rowsum.cuh"
 #include "../../sys/kernels/terms.cuh"
-#include "../../sys/device/stream.h"
 #include "../../sys/kernels/launch.cuh"
 
 /*

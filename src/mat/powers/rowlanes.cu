@@ -1,6 +1,6 @@
 #include "rowlanes.h"
 #include <petscdevice_cuda.h>
-#include "../../sys/device/stream.h"
+#include "../../sys/device/device.h"
 #include "../../sys/device/target.cuh"
 
 /* Returns the number of entries of a row; of two matrices the longer row counts */

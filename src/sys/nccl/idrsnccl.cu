@@ -2,9 +2,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
 #include "../device/commdata.h"
-#include "../device/memory.h"
-#include "../device/stream.h"
-#include "../device/timeout.h"
+#include "../device/device.h"
 
 #if defined(PETSCIDRS_HAVE_NCCL)
   #include <nccl.h>

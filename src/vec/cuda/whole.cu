@@ -7,7 +7,7 @@
 #include "wholegrid.cuh"
 #include "wholelayout.h"
 #include "../../sys/device/cooperative.cuh"
-#include "../../sys/device/timeout.h"
+#include "../../sys/device/device.h"
 
 struct _n_IDRSWhole {
   IDRSWholeLayout     alone, sidebyside; /* for one solve on the device, and for several, if this is the first of them */

@@ -5,7 +5,7 @@
 */
 #include "bjidrs.h"
 #include "bjidrsimpl.h"
-#include <petscidrs/private/idrsdiagonal.h>
+#include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrsfailure.h>
 #include <petscidrs/private/idrsplace.h>
 

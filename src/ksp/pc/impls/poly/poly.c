@@ -18,9 +18,9 @@
 */
 #include "poly.h"
 #include "polyimpl.h"
-#include <petscidrs/private/idrsdiagonal.h>
+#include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrsops.h>
-#include <petscidrs/private/idrsjoint.h>
+#include <petscidrs/private/idrspowers.h>
 
 const char *const PCPolyRootsTypes[] = {"gmres", "chebyshev", "neumann", "user", "PCPolyRootsType", "PC_POLY_ROOTS_", NULL};
 const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};

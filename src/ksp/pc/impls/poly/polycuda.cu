@@ -16,7 +16,7 @@
    - Slices have no long rows. The values of long rows are in double precision. If a matrix is small and all its rows are too long
    for a lane, all rows count as long, and there are no slices.
 */
-#include "../../../../sys/device/memory.h"
+#include "../../../../sys/device/device.h"
 #include "../../../../mat/cuda/offdiagonal.cuh"
 #include "../../../../mat/cuda/ring.cuh"
 #include "../../../../mat/cuda/slicedcopy.cuh"

@@ -4,7 +4,7 @@
 */
 #pragma once
 
-#include "../../../../sys/device/largest.cuh"
+#include "../../../../sys/device/target.cuh"
 #include "polycopy.h"
 
 /* Returns max(|re|, |im|) as the bits of a double; NaN is larger than all numbers */

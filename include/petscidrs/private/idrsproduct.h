@@ -68,7 +68,6 @@ struct _n_IDRSProduct {
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 PETSC_INTERN PetscErrorCode       IDRSMatRuns(Mat, const char *[]);
 PETSC_INTERN PetscErrorCode       IDRSProductRuns(IDRSProduct, const char *[]);
-PETSC_INTERN PetscErrorCode       IDRSProductConnect(IDRSProduct, MPI_Comm, PetscBool, PetscBool *);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);

@@ -25,12 +25,6 @@ static __device__ __forceinline__ bool IDRSGoesOn(const Operand &, bool left)
   return left;
 }
 
-/* Returns value q of a matrix in global memory, which this kernel does not write */
-static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSCSR &A, IDRSIndex q)
-{
-  return IDRSLoadConstant(A.a + q);
-}
-
 /*
    Returns the sum of a_q u_q over the entries q = p, p + stride, ... before end. A lane loads ATONCE entries before it uses one of
    them, and loads entries of u with IDRSGather()
@@ -50,7 +44,7 @@ static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const Matrix &A, co
       const IDRSIndex q = p + l * stride;
 
       column[l] = q < end ? A.j[q] : -1;
-      value[l]  = q < end ? IDRSMatrixValue(A, q) : (PetscScalar)0.0;
+      value[l]  = q < end ? IDRSLoadConstant(A.a + q) : (PetscScalar)0.0;
     }
     IDRSGather<ATONCE>(u, column, entry);
 #pragma unroll

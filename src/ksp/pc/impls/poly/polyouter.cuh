@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../../../../sys/kernels/launch.cuh"
-#include "../../../../mat/cuda/compressedrows.h"
+#include "../../../../mat/cuda/sliced.cuh"
 #include "../../../../sys/kernels/rowsum.cuh"
 
 /* Adds y += d beta A_out z, one thread per row; d is NULL for ones. ghosts: an array, or messages */

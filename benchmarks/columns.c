@@ -365,9 +365,8 @@ int main(int argc, char **argv)
   used = bench.columns;
   PetscCall(MatGetSize(bench.A, &N, NULL));
   PetscCall(MatGetInfo(bench.A, MAT_GLOBAL_SUM, &info));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row, %s: %s%s\n", N,
-                        info.nz_used / PetscMax(N, 1), gpu ? "on the GPU" : "in the memory of the host",
-                        used->wide ? used->wide->name : "mat", used->byrows ? " through a block by rows" : ""));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " rows, %.3g entries a row, %s: %s\n", N, info.nz_used / PetscMax(N, 1),
+                        gpu ? "on the GPU" : "in the memory of the host", used->wide ? used->wide->name : "mat"));
   if (used->bycolumn) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "a MatMult() each: %s\n", used->bycolumn));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    MatMult   together    ratio%s   difference\n",
                         matmatmult ? " MatMatMult    ratio" : ""));

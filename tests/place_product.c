@@ -58,11 +58,9 @@ static PetscErrorCode TestProducts(void)
       KSP ksp;
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-      for (PetscInt turn = 0; turn < 2; turn++) {
-        for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
-          PetscCall(SetProduct(ksp, product));
-          PetscCall(Solve(pctypes[ipc], product, ksp, A, b, x));
-        }
+      for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
+        PetscCall(SetProduct(ksp, product));
+        PetscCall(Solve(pctypes[ipc], product, ksp, A, b, x));
       }
       PetscCall(KSPDestroy(&ksp));
     }
@@ -89,8 +87,6 @@ static PetscErrorCode TestChanges(void)
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
     PetscCall(SetProduct(ksp, product));
     PetscCall(Solve("first", product, ksp, A, b, x));
-    PetscCall(MatScale(A, 3.0));
-    PetscCall(Solve("scaled", product, ksp, A, b, x));
     PetscCall(MatGetOwnershipRange(A, &begin, &end));
     for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 50.0 + i % 3, INSERT_VALUES));
     PetscCall(MatAssemble(A));
@@ -100,7 +96,7 @@ static PetscErrorCode TestChanges(void)
     if (begin < end) PetscCall(MatSetValue(A, begin, N - 1 - begin, 0.5, INSERT_VALUES));
     PetscCall(MatAssemble(A));
     PetscCall(Solve("another pattern", product, ksp, A, b, x));
-    for (PetscInt turn = 0; turn < 6; turn++) {
+    for (PetscInt turn = 0; turn < 3; turn++) {
       Mat C;
 
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
@@ -161,52 +157,15 @@ static PetscErrorCode TestRefused(void)
   PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
-  for (PetscInt turn = 0; turn < 2; turn++) {
-    for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED;
-         product                = (KSPIDRSProduct)(product + 1)) {
-      PetscErrorCode ierr;
-
-      PetscCall(SetProduct(ksp, product));
-      Try(ierr, KSPSolve(ksp, b, x));
-      PetscCall(Unlock(b));
-      PetscCall(CheckError(ierr, "a product for a shell", "-ksp_idrs_product", KSPIDRSProducts[product]));
-      PetscCall(SetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
-      PetscCall(Solve("after an error", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-    }
+  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
+    PetscCall(SetProduct(ksp, product));
+    CheckRefused(KSPSolve(ksp, b, x), "-ksp_idrs_product", KSPIDRSProducts[product]);
+    PetscCall(Unlock(b));
+    PetscCall(SetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
+    PetscCall(Solve("after an error", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
   }
   PetscCall(DestroyAll(&ksp, &S, &x, &b, &A));
   PetscCall(Verdict("products that cannot run"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A NaN in the matrix ends the solve, with every product */
-static PetscErrorCode TestNotANumber(void)
-{
-  KSPIDRSProduct last;
-  PetscInt       begin, end;
-  Mat            A;
-  Vec            b, x;
-
-  PetscFunctionBeginUser;
-  PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
-  PetscCall(LastProduct(A, &last));
-  PetscCall(MatGetOwnershipRange(A, &begin, &end));
-  if (begin == 0 && end > 0) PetscCall(MatSetValue(A, 0, 0, (PetscReal)NAN, INSERT_VALUES));
-  PetscCall(MatAssemble(A));
-  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
-    KSPConvergedReason reason;
-    KSP                ksp;
-
-    PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-    PetscCall(SetProduct(ksp, product));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(KSPGetConvergedReason(ksp, &reason));
-    PetscCall(
-      ComplainIf(reason != KSP_DIVERGED_NANORINF, "NaN, product %s: %s", KSPIDRSProducts[product], KSPConvergedReasons[reason]));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("a NaN in the matrix"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -285,7 +244,6 @@ int main(int argc, char **argv)
   PetscCall(TestChanges());
   PetscCall(TestOthers());
   PetscCall(TestRefused());
-  PetscCall(TestNotANumber());
   PetscCall(TestJacobi());
   PetscCall(PetscFinalize());
   return 0;

@@ -34,32 +34,12 @@ static PetscErrorCode SystemCreate(Mat A, PetscReal start, PetscInt s, Solver *s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SystemDestroy(Solver *solver)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DestroyAll(&solver->ksp, &solver->b, &solver->x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Solve(Solver *solver)
 {
   PetscFunctionBeginUser;
   PetscCall(KSPSolve(solver->ksp, solver->b, solver->x));
   PetscCall(KSPGetIterationNumber(solver->ksp, &solver->its));
   PetscCall(KSPGetResidualHistory(solver->ksp, NULL, &solver->count));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* If solves recycle: solves without panels, so that the next solve begins with the panels of this one */
-static PetscErrorCode SolveBefore(Solver *solver)
-{
-  KSPIDRSRecycle recycle;
-
-  PetscFunctionBeginUser;
-  GetSetting(solver->ksp, recycle, &recycle);
-  if (recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSResetRecycle(solver->ksp));
-  PetscCall(Solve(solver));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,8 +116,6 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscBool same;
 
   PetscFunctionBeginUser;
-  PetscCall(SolveBefore(outer));
-  PetscCall(SolveBefore(inner));
   inner->its = inner->count = 0;
   PetscCall(KSPMonitorSet(outer->ksp, StartInner, &start, NULL));
   PetscCall(Solve(outer));
@@ -154,7 +132,7 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestThreads(Mat A, KSPIDRSRecycle recycle)
+static PetscErrorCode TestThreads(Mat A)
 {
   Solver outer, inner, alone[2];
   Start  never = {NULL, -1, PETSC_FALSE, PETSC_SUCCESS};
@@ -163,10 +141,6 @@ static PetscErrorCode TestThreads(Mat A, KSPIDRSRecycle recycle)
   for (size_t is = 0; is < SIZES; is++) {
     PetscCall(SystemCreate(A, 1.0, sizes[is], &outer));
     PetscCall(SystemCreate(A, 2.0, sizes[is], &inner));
-    PetscCall(KSPIDRSSetRecycle(outer.ksp, recycle));
-    PetscCall(KSPIDRSSetRecycle(inner.ksp, recycle));
-    PetscCall(SolveBefore(&outer));
-    PetscCall(SolveBefore(&inner));
     PetscCall(KSPMonitorSet(outer.ksp, StartInner, &never, NULL)); /* with a monitor a device waits for the host */
     PetscCall(Solve(&outer));
     PetscCall(KSPMonitorCancel(outer.ksp));
@@ -179,10 +153,10 @@ static PetscErrorCode TestThreads(Mat A, KSPIDRSRecycle recycle)
     }
     PetscCall(Solve(&inner)); /* the inner solve has ended */
     PetscCall(CheckPair("afterwards", A, &outer, &inner, alone, 1, PETSC_TRUE));
-    PetscCall(SystemDestroy(&outer));
-    PetscCall(SystemDestroy(&inner));
+    PetscCall(DestroyAll(&outer.ksp, &outer.b, &outer.x));
+    PetscCall(DestroyAll(&inner.ksp, &inner.b, &inner.x));
   }
-  PetscCall(Verdict(recycle == KSP_IDRS_RECYCLE_NEVER ? "solves in two threads" : "solves that recycle in two threads"));
+  PetscCall(Verdict("solves in two threads"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -195,8 +169,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(ImplementationFromOptions());
   PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
-  PetscCall(TestThreads(A, KSP_IDRS_RECYCLE_NEVER));
-  PetscCall(TestThreads(A, KSP_IDRS_RECYCLE_ALWAYS));
+  PetscCall(TestThreads(A));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

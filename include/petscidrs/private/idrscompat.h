@@ -1,5 +1,6 @@
 /*
-   Differences between the releases of PETSc that libpetscidrs is built with (3.18 and newer), and nothing else
+   Differences between the releases of PETSc that libpetscidrs is built with (3.18 and newer), and calls of PETSc with what its
+   releases need before them
 */
 #pragma once
 
@@ -22,32 +23,102 @@
   #define PETSCIDRS_HAVE_CUDA 1
 #endif
 
-/* PETSC_SUCCESS came with 3.19, when PetscErrorCode became an enum */
+/* PETSC_SUCCESS and KSPMatSolveTranspose() came with 3.19 */
 #if PETSC_VERSION_LT(3, 19, 0)
-  #define PETSC_SUCCESS 0
+  #define PETSC_SUCCESS                    0
+  #define IDRS_MATSOLVE_DIRECTIONS         1
+  #define IDRSMatSolveTranspose(ksp, B, X) PETSC_ERR_SUP
+#else
+  #define IDRS_MATSOLVE_DIRECTIONS         2
+  #define IDRSMatSolveTranspose(ksp, B, X) KSPMatSolveTranspose(ksp, B, X)
 #endif
 
-/* Second argument of ops->setfromoptions */
+/* KSPSetMinimumIterations(), and the number of outer solvers of a KSP or a PC, came with 3.20 */
+#if PETSC_VERSION_LT(3, 20, 0)
+  #define IDRSMinimumIterations(ksp)   0
+  #define IDRSGetNestLevel(ksp, level) (*(level) = 0, PETSC_SUCCESS)
+  #define IDRSSetNestLevelOfPC(pc, inner) \
+    do { \
+    } while (0)
+#else
+  #define IDRSMinimumIterations(ksp)      (ksp)->min_it
+  #define IDRSGetNestLevel(ksp, level)    KSPGetNestLevel(ksp, level)
+  #define IDRSSetNestLevelOfPC(pc, inner) PetscCall(PCSetKSPNestLevel(inner, (pc)->kspnestlevel))
+#endif
+
+/*
+   In 3.22 came VecFlag(), which sets the entries of this process to infinity if the flag is set, and the default of the divergence
+   tolerance as a member of KSP. MPIU_Allreduce() returns an error code of MPI since then. IDRSRankCount: processes in
+   PetscSFGetRootRanks() and PetscSFGetLeafRanks()
+*/
+#if PETSC_VERSION_LT(3, 22, 0)
+typedef PetscInt IDRSRankCount;
+  #define IDRSCallAllreduce(...) PetscCall(MPIU_Allreduce(__VA_ARGS__))
+  #define IDRSVecFlag(v, flag) \
+    do { \
+      if (flag) PetscCall(VecSetInf(v)); \
+    } while (0)
+  #define IDRSStoreDefaultDivtol(ksp, tolerance) (void)0
+#else
+typedef PetscMPIInt IDRSRankCount;
+  #define IDRSCallAllreduce(...)                 PetscCallMPI(MPIU_Allreduce(__VA_ARGS__))
+  #define IDRSVecFlag(v, flag)                   PetscCall(VecFlag(v, flag))
+  #define IDRSStoreDefaultDivtol(ksp, tolerance) (ksp)->default_divtol = (tolerance)
+#endif
+
+/*
+   In 3.23 the second argument of ops->setfromoptions is no pointer any more, the destructor of a PetscContainer has the address of
+   the pointer as its argument, and PCFactor has options for matrices on a GPU
+*/
 #if PETSC_VERSION_LT(3, 23, 0)
 typedef PetscOptionItems *IDRSOptionItems;
-#else
-typedef PetscOptionItems IDRSOptionItems;
-#endif
-
-/* MPIU_Allreduce() returns an error code of PETSc at first, and of MPI later */
-#if PETSC_VERSION_LT(3, 22, 0)
-  #define IDRSCallAllreduce(...) PetscCall(MPIU_Allreduce(__VA_ARGS__))
-#else
-  #define IDRSCallAllreduce(...) PetscCallMPI(MPIU_Allreduce(__VA_ARGS__))
-#endif
-
-/* The destructor of a PetscContainer has the pointer as its argument, from 3.23 on the address of the pointer */
-#if PETSC_VERSION_LT(3, 23, 0)
   #define IDRSContainerData(pointer)            (pointer)
   #define IDRSContainerSetDestroy(container, f) PetscContainerSetUserDestroy(container, f)
+  #define IDRSFactorOnHost(info)                PETSC_FALSE
+  #define IDRSSolveOnHost(info)                 PETSC_FALSE
 #else
+typedef PetscOptionItems IDRSOptionItems;
   #define IDRSContainerData(pointer)            (*(void **)(pointer))
   #define IDRSContainerSetDestroy(container, f) PetscContainerSetCtxDestroy(container, (PetscCtxDestroyFn *)(f))
+  #define IDRSFactorOnHost(info)                (info)->factoronhost
+  #define IDRSSolveOnHost(info)                 (info)->solveonhost
+#endif
+
+/*
+   Up to 3.25 -ksp_monitor_short has a separate function, there is KSPSetDiagonalScale(), and Krylov methods must support or refuse
+   diagonal scaling inside the PC. From 3.26 on KSPConvergedDefault() would use the norm of the dense matrix of right-hand sides of
+   KSPMatSolve(). IDRSMatIndex: row offsets and columns of a MATSEQAIJCUSPARSE on the device
+*/
+#if PETSC_VERSION_LT(3, 26, 0)
+typedef int IDRSMatIndex;
+  #define IDRSMonitorShort          KSPMonitorResidualShort
+  #define IDRSHasDiagonalScale(ksp) ((ksp)->dscale)
+  #define IDRSForgetBlock(ksp)      (void)0
+  #define IDRSCheckDiagonalScale(ksp) \
+    do { \
+      PetscBool idrs_scaled_; \
+      PetscCall(PCGetDiagonalScale((ksp)->pc, &idrs_scaled_)); \
+      PetscCheck(!idrs_scaled_, PetscObjectComm((PetscObject)(ksp)), PETSC_ERR_SUP, \
+                 "Krylov method %s does not support diagonal scaling", ((PetscObject)(ksp))->type_name); \
+    } while (0)
+#else
+typedef PetscInt IDRSMatIndex;
+  #define IDRSMonitorShort            KSPMonitorResidual
+  #define IDRSHasDiagonalScale(ksp)   PETSC_FALSE
+  #define IDRSForgetBlock(ksp)        (ksp)->mat_rhs = NULL
+  #define IDRSCheckDiagonalScale(ksp) (void)0
+#endif
+
+/*
+   Returns PETSC_TRUE if KSPMatSolve() solves transposed systems. Before 3.19 it cannot, and does not reset the flag of the last
+   KSPSolveTranspose(). From 3.26 on an assembled transpose has another flag
+*/
+#if PETSC_VERSION_LT(3, 19, 0)
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve = PETSC_FALSE)
+#elif PETSC_VERSION_LT(3, 26, 0)
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve)
+#else
+  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose.solve_requested)
 #endif
 
 /* Adds to the calls of an event in -log_view, without times. PetscLogHandler came with 3.20 */
@@ -72,171 +143,49 @@ static inline PetscErrorCode IDRSLogCalls(PetscLogEvent event, PetscInt calls)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Number of processes in PetscSFGetRootRanks() and PetscSFGetLeafRanks() */
-#if PETSC_VERSION_LT(3, 22, 0)
-typedef PetscInt IDRSRankCount;
-#else
-typedef PetscMPIInt IDRSRankCount;
-#endif
-
 /*
    Suppresses -ksp_converged_reason. From 3.22 on the KSP stores its viewer. Before 3.22 every KSPSolve() reads the option, and does
    not find it among the empty options of this function
 */
 #if PETSC_VERSION_LT(3, 22, 0)
 typedef PetscOptions IDRSReasonViewer;
-
-static inline PetscErrorCode IDRSHideReason(KSP ksp, IDRSReasonViewer *kept)
-{
-  PetscFunctionBegin;
-  *kept = ((PetscObject)ksp)->options;
-  PetscCall(PetscOptionsCreate(&((PetscObject)ksp)->options));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsDestroy(&((PetscObject)ksp)->options));
-  ((PetscObject)ksp)->options = kept;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 #else
 typedef PetscViewer IDRSReasonViewer;
+#endif
 
 static inline PetscErrorCode IDRSHideReason(KSP ksp, IDRSReasonViewer *kept)
 {
   PetscFunctionBegin;
+#if PETSC_VERSION_LT(3, 22, 0)
+  *kept = ((PetscObject)ksp)->options;
+  PetscCall(PetscOptionsCreate(&((PetscObject)ksp)->options));
+#else
   *kept                      = ksp->convergedreasonviewer;
   ksp->convergedreasonviewer = NULL;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static inline PetscErrorCode IDRSShowReason(KSP ksp, IDRSReasonViewer kept)
 {
   PetscFunctionBegin;
-  ksp->convergedreasonviewer = kept;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-/* Up to 3.25 -ksp_monitor_short has a separate function */
-#if PETSC_VERSION_LT(3, 26, 0)
-  #define IDRSMonitorShort KSPMonitorResidualShort
-#else
-  #define IDRSMonitorShort KSPMonitorResidual
-#endif
-
-/* Before 3.26 Krylov methods had to support or refuse diagonal scaling inside the PC */
-#if PETSC_VERSION_LT(3, 26, 0)
-  #define IDRSCheckDiagonalScale(ksp) \
-    do { \
-      PetscBool idrs_scaled_; \
-      PetscCall(PCGetDiagonalScale((ksp)->pc, &idrs_scaled_)); \
-      PetscCheck(!idrs_scaled_, PetscObjectComm((PetscObject)(ksp)), PETSC_ERR_SUP, \
-                 "Krylov method %s does not support diagonal scaling", ((PetscObject)(ksp))->type_name); \
-    } while (0)
-#else
-  #define IDRSCheckDiagonalScale(ksp) \
-    do { \
-    } while (0)
-#endif
-
-/* Sets the entries of this process to infinity if the flag is set; VecFlag() came with 3.22 */
 #if PETSC_VERSION_LT(3, 22, 0)
-  #define IDRSVecFlag(v, flag) \
-    do { \
-      if (flag) PetscCall(VecSetInf(v)); \
-    } while (0)
+  PetscCall(PetscOptionsDestroy(&((PetscObject)ksp)->options));
+  ((PetscObject)ksp)->options = kept;
 #else
-  #define IDRSVecFlag(v, flag) PetscCall(VecFlag(v, flag))
-#endif
-
-/* KSPSetMinimumIterations() came with 3.20 */
-#if PETSC_VERSION_LT(3, 20, 0)
-  #define IDRSMinimumIterations(ksp) 0
-#else
-  #define IDRSMinimumIterations(ksp) (ksp)->min_it
-#endif
-
-/* KSPSetDiagonalScale() was removed in 3.26 */
-#if PETSC_VERSION_LT(3, 26, 0)
-  #define IDRSHasDiagonalScale(ksp) ((ksp)->dscale)
-#else
-  #define IDRSHasDiagonalScale(ksp) PETSC_FALSE
-#endif
-
-/*
-   Returns PETSC_TRUE if KSPMatSolve() solves transposed systems. Before 3.19 it cannot, and does not reset the flag of the last
-   KSPSolveTranspose(). From 3.26 on an assembled transpose has another flag
-*/
-#if PETSC_VERSION_LT(3, 19, 0)
-  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve = PETSC_FALSE)
-#elif PETSC_VERSION_LT(3, 26, 0)
-  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose_solve)
-#else
-  #define IDRSMatSolveTransposes(ksp) ((ksp)->transpose.solve_requested)
-#endif
-
-/* From 3.26 on KSPConvergedDefault() would use the norm of the dense matrix of right-hand sides of KSPMatSolve() */
-#if PETSC_VERSION_LT(3, 26, 0)
-  #define IDRSForgetBlock(ksp) \
-    do { \
-    } while (0)
-#else
-  #define IDRSForgetBlock(ksp) (ksp)->mat_rhs = NULL
-#endif
-
-/* KSPMatSolveTranspose() came with 3.19 */
-#if PETSC_VERSION_LT(3, 19, 0)
-  #define IDRS_MATSOLVE_DIRECTIONS         1
-  #define IDRSMatSolveTranspose(ksp, B, X) PETSC_ERR_SUP
-#else
-  #define IDRS_MATSOLVE_DIRECTIONS         2
-  #define IDRSMatSolveTranspose(ksp, B, X) KSPMatSolveTranspose(ksp, B, X)
-#endif
-
-/* Returns the number of outer solvers, from 3.20 on */
-static inline PetscErrorCode IDRSGetNestLevel(KSP ksp, PetscInt *level)
-{
-  PetscFunctionBegin;
-#if PETSC_VERSION_LT(3, 20, 0)
-  *level = 0;
-#else
-  PetscCall(KSPGetNestLevel(ksp, level));
+  ksp->convergedreasonviewer = kept;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the nest level of an inner preconditioner, from 3.20 on */
-#if PETSC_VERSION_LT(3, 20, 0)
-  #define IDRSSetNestLevelOfPC(pc, inner) \
-    do { \
-    } while (0)
-#else
-  #define IDRSSetNestLevelOfPC(pc, inner) PetscCall(PCSetKSPNestLevel(inner, (pc)->kspnestlevel))
-#endif
-
-/*
-   Changes the default of the divergence tolerance: the value, if it is the old default, and from 3.22 on the default that PETSc
-   stores
-*/
+/* Changes the default of the divergence tolerance: the value, if it is the old default, and the default that PETSc stores */
 static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, PetscReal to)
 {
   PetscFunctionBegin;
   if (ksp->divtol == from) ksp->divtol = to;
-#if PETSC_VERSION_GE(3, 22, 0)
-  ksp->default_divtol = to;
-#endif
+  IDRSStoreDefaultDivtol(ksp, to);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Row offsets and columns of a MATSEQAIJCUSPARSE on the device */
-#if PETSC_VERSION_LT(3, 26, 0)
-typedef int IDRSMatIndex;
-#else
-typedef PetscInt IDRSMatIndex;
-#endif
 
 /* Returns the scatter of MatMult(), or NULL. MatGetMultPetscSF() came with 3.26, and fails for matrices without a scatter */
 static inline PetscErrorCode IDRSMatGetScatter(Mat A, PetscSF *sf)
@@ -283,3 +232,27 @@ static inline PetscErrorCode IDRSVecPointwiseMult(Vec y, Vec d, Vec x)
 #else
   #define IDRSFactorOnHost(info) ((info)->factoronhost || (info)->solveonhost)
 #endif
+
+/*
+   PETSc caches the norm of a vector. If the squares of the entries underflow, the cached norm is 0: then VecSet(v, 0) keeps the
+   entries, and VecScale() scales the 0
+*/
+#define IDRSVecForgetNorm(v) PetscObjectStateIncrease((PetscObject)(v))
+
+/* Computes v = 0 */
+static inline PetscErrorCode IDRSVecZero(Vec v)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSVecForgetNorm(v));
+  PetscCall(VecSet(v, 0.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes y = A^T x; PETSc begins with VecSet(y, 0) */
+static inline PetscErrorCode IDRSMatMultTranspose(Mat A, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSVecForgetNorm(y));
+  PetscCall(MatMultTranspose(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

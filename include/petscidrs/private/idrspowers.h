@@ -20,6 +20,7 @@
 */
 #pragma once
 
+#include <petscpc.h>
 #include <petscidrs/private/idrsmatching.h>
 
 typedef struct _n_IDRSPowers IDRSPowers;
@@ -71,3 +72,65 @@ PETSC_EXTERN PetscErrorCode IDRSPowersSetMostRows(PetscInt);
 PETSC_INTERN PetscErrorCode IDRSPowersAreOnGPU(Mat, PetscInt, const Vec[], const char *[]);
 
 PETSC_INTERN const IDRSPowersOps IDRSPowers_Whole;
+
+/*
+   A preconditioner and the product after it in one operation, if that costs less than two operations. A PC that supports it
+   composes two functions by these names:
+
+     IDRS_JOINT_RUNS    PETSC_TRUE if it is faster now, for vectors like this one; the same on all processes
+     IDRS_JOINT_APPLY   u = c B^{-1}v, or u + c B^{-1}v if "adds", and then g = A u, where A is the operator of the PC. v, u and
+                        g are different vectors
+
+   If kernels of a solver can apply the preconditioner themselves, the PC composes
+
+     IDRS_POLYNOMIAL    the polynomial B^{-1}, until its next set-up, or NULL if no kernel can apply it to vectors like this
+*/
+#define IDRS_JOINT_RUNS  "IDRSJointRuns_C"
+#define IDRS_JOINT_APPLY "IDRSJointApply_C"
+#define IDRS_POLYNOMIAL  "IDRSPolynomial_C"
+
+typedef PetscErrorCode IDRSJointRunsFn(PC, Vec, PetscBool *);
+typedef PetscErrorCode IDRSJointApplyFn(PC, PetscScalar, Vec, PetscBool, Vec, Vec);
+typedef PetscErrorCode IDRSPolynomialFn(PC, Vec, const IDRSPolynomial **);
+
+/*
+   A root or a shift of a polynomial. In real builds the roots of a conjugate pair are adjacent, the root with the positive
+   imaginary part first
+*/
+typedef struct {
+  PetscReal re, im;
+} IDRSRoot;
+
+/* Returns 2 if this root is the first of a pair of conjugates in a real build, otherwise 1 */
+static inline PetscInt IDRSRootGroup(IDRSRoot root)
+{
+  return !PetscDefined(USE_COMPLEX) && root.im > 0.0 ? 2 : 1;
+}
+
+static inline PetscReal IDRSRootModulus(IDRSRoot root)
+{
+  return PetscHypotReal(root.re, root.im);
+}
+
+/* Returns a / b, also if the square of |b| overflows or underflows */
+static inline IDRSRoot IDRSRootQuotient(IDRSRoot a, IDRSRoot b)
+{
+  const PetscReal modulus = IDRSRootModulus(b);
+
+  a = (IDRSRoot){a.re / modulus, a.im / modulus};
+  b = (IDRSRoot){b.re / modulus, b.im / modulus};
+  return (IDRSRoot){a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im};
+}
+
+/* Returns a root that does not belong to a pair */
+static inline PetscScalar IDRSRootScalar(IDRSRoot root)
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(root.re, root.im);
+#else
+  return root.re;
+#endif
+}
+
+PETSC_INTERN PetscErrorCode IDRSRootsCreate(const char[], PetscInt, const PetscReal[], const PetscReal[], IDRSRoot **);
+PETSC_INTERN PetscErrorCode IDRSRootsLeja(PetscInt, const IDRSRoot[], PetscReal, PetscInt, IDRSRoot[]);

@@ -27,15 +27,11 @@ typedef struct _n_IDRSProjection IDRSProjection; /* defined by the back end */
 
 typedef struct {
   const char *name;
-  /* sets the string to NULL, or to the reason why it cannot run on A */
-  PetscErrorCode (*runs)(IDRSProduct, const char *[]);
   /* at the beginning of a solve; sets the reason why it would be slower on A, or found no memory, or NULL */
   PetscErrorCode (*setup)(IDRSProduct, PetscBool, const char *[]);
   PetscErrorCode (*project)(IDRSProduct, const IDRSProjection *); /* computes x = A u and the sums */
   /* Y_j = A X_j for 1 to IDRS_MAX_WIDTH columns, if vectors and matrix are on the device */
   PetscErrorCode (*columns)(IDRSProduct, PetscInt, Vec[], Vec[]);
-  /* sets PETSC_TRUE if `columns` may need memory for a row-major copy of X, with this operator */
-  PetscErrorCode (*byrows)(Mat, PetscBool *);
   PetscErrorCode (*reset)(IDRSProduct); /* frees the data of setup and columns */
 } IDRSProductOps;
 
@@ -53,37 +49,33 @@ struct _n_IDRSProduct {
   const IDRSProductOps      *wide;    /* of several columns: `backend` if there is one; NULL: MatMult() for each */
   Mat                        A;       /* of this solve, referenced */
   PetscBool                  transpose;
-  KSPIDRSProduct             kind;        /* requested */
-  IDRSMatState               state;       /* of A when the back end was set up */
-  void                      *data;        /* data of the back end */
-  struct _n_IDRSOffDiagonal *offdiagonal; /* data for the halo exchange, on several processes */
-  /* data for the halo exchange of several columns, on all processes or on none */
-  struct _n_IDRSRowScatter *rowscatter;
-  struct _n_IDRSColumns    *columns;        /* data for several columns on a device, from their first product on */
-  PetscBool                 widechosen;     /* all processes have agreed on wide for this operator and its vectors */
-  PetscBool                 halo;           /* the kernels for several columns exchange the halo in this solve, on all processes */
-  PetscBool                 byrows;         /* several columns are copied to row-major order */
-  const char               *bycolumn;       /* why wide is NULL, or NULL */
-  const char               *slower;         /* why no faster one runs, or NULL */
-  const char               *declined[2];    /* why the set-up of a back end has declined for this pattern */
-  PetscLogDouble            flops;          /* of a matvec */
-  PetscLogDouble            bytes, seconds; /* size and set-up time of the copy of the matrix */
-  PetscInt                  matvecs;        /* with the present values of A */
-  PetscInt                  shortlived;     /* consecutive values of A that were changed after few matvecs */
+  KSPIDRSProduct             kind;           /* requested */
+  IDRSMatState               state;          /* of A when the back end was set up */
+  void                      *data;           /* data of the back end */
+  struct _n_IDRSOffDiagonal *offdiagonal;    /* data for the halo exchange, on several processes */
+  PetscBool                  widechosen;     /* all processes have agreed on wide for this operator and its vectors */
+  PetscBool                  halo;           /* the kernels for several columns exchange the halo in this solve, on all processes */
+  const char                *bycolumn;       /* why wide is NULL, or NULL */
+  const char                *slower;         /* why no faster one runs, or NULL */
+  const char                *declined[2];    /* why the set-up of a back end has declined for this pattern */
+  PetscLogDouble             flops;          /* of a matvec */
+  PetscLogDouble             bytes, seconds; /* size and set-up time of the copy of the matrix */
+  PetscInt                   matvecs;        /* with the present values of A */
+  PetscInt                   shortlived;     /* consecutive values of A that were changed after few matvecs */
 };
 
 /* With CUDA only */
 PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
-PETSC_INTERN PetscErrorCode       IDRSProductConnect(IDRSProduct, MPI_Comm, PetscBool, PetscBool *);
+PETSC_INTERN PetscErrorCode       IDRSMatRuns(Mat, const char *[]);
+PETSC_INTERN PetscErrorCode       IDRSProductRuns(IDRSProduct, const char *[]);
 
 PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
 PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSProductApplyColumns(IDRSProduct, PetscInt, Vec[], Vec[]);
-PETSC_INTERN PetscErrorCode IDRSProductGoesByRows(Mat, KSPIDRSProduct, PetscBool *);
+PETSC_EXTERN PetscErrorCode IDRSProductGoesByRows(Mat, KSPIDRSProduct, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatHasUsualMult(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMatGetState(Mat, IDRSMatState *);
-PETSC_INTERN PetscErrorCode IDRSProductUpdate(IDRSProduct, const IDRSProductOps *);
 PETSC_INTERN PetscErrorCode IDRSProductReset(IDRSProduct);
 PETSC_INTERN PetscErrorCode IDRSProductProject(IDRSProduct, const IDRSProjection *);
 PETSC_EXTERN PetscErrorCode IDRSProductDestroy(IDRSProduct *);

@@ -4,7 +4,7 @@
 #include "../pc/impls/poly/polyimpl.h"
 #include <petscidrs/private/idrsstream.h>
 #if defined(PETSCIDRS_HAVE_CUDA)
-  #include "../../sys/device/timeout.h"
+  #include "../../sys/device/device.h"
   #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #endif
 

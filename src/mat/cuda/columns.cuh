@@ -1,11 +1,29 @@
 /*
-   Common parts of the kernels for several columns
+   Products with several columns on a device: the arrays of the columns, and functions and kernel parts that the back ends share
 */
 #pragma once
 
+#include <petscidrs/private/idrsproduct.h>
+#include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/launch.cuh"
-#include "columns.h"
 #include "../../sys/kernels/rowsum.cuh"
+
+typedef struct {
+  const PetscScalar *x[IDRS_MAX_WIDTH];
+  PetscScalar       *y[IDRS_MAX_WIDTH];
+} IDRSColumnArrays;
+
+/* One product */
+typedef struct {
+  PetscInt         k;
+  IDRSColumnArrays arrays;
+  cudaStream_t     stream;
+  int              multiprocessors;
+} IDRSColumnsLaunch;
+
+PETSC_INTERN PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct, PetscInt, Vec[], Vec[], IDRSColumnsLaunch *);
+PETSC_INTERN PetscErrorCode IDRSColumnsEnd_CUDA(IDRSProduct, Vec[], Vec[], IDRSColumnsLaunch *);
+PETSC_INTERN PetscErrorCode IDRSColumnsMalloc_CUDA(size_t, size_t *, PetscScalar **);
 
 /* A thread keeps its sums, and the entries of X that it has loaded, in registers */
 template <int K>

@@ -1,22 +1,31 @@
 /*
-   Product "csr": x = A u, and the sums of its projection, from the arrays of MATSEQAIJCUSPARSE.
+   Product "csr": from the arrays of MATSEQAIJCUSPARSE, x = A u with the sums of its projection, and Y = A X; and the largest
+   entries of rows.
 
-   A warp computes 32 rows at a time. A row has several lanes if rows are long; then each lane gets the entry of x of one row. Reads
-   A, u and y; writes x.
+   One column: a warp computes 32 rows at a time. A row has several lanes if rows are long; then each lane gets the entry of x of
+   one row. Reads A, u and y; writes x.
+
+   Several columns, short rows: one thread per row, with X by columns. Entries at the same position of neighbouring rows are
+   adjacent. Reads A once, and X except for entries that are still in the cache; writes Y.
+
+   Several columns, long rows, whose columns may be anywhere: X is first copied to row-major order, so that one access reads all
+   entries of a row of X. Then several lanes share a row, each with a pack of columns, and write Y by columns.
+
+   One thread adds up each sum of several columns in the order of the columns of A, so a result does not depend on the other columns
+   of X.
 */
-#include "../../sys/device/memory.h"
-#include "columns.h"
-#include "runs.h"
-#include "../../sys/kernels/csr.h"
-#include "matvec.cuh"
-#include "../../sys/kernels/rowsum.cuh"
-#include <petscidrs/private/idrsdiagonal.h>
+#include "../../sys/device/device.h"
+#include "columns.cuh"
+#include "offdiagonal.cuh"
+#include <petscidrs/private/idrsrows.h>
 
 typedef struct {
   IDRSCSR        A;
   int            lanes; /* per row, a power of 2 */
   IDRSRowLengths lengths;
-  PetscBool      once; /* as in IDRSSlicedCopy */
+  PetscBool      once;   /* as in IDRSSlicedCopy */
+  PetscScalar   *byrows; /* X by rows, and its size in bytes */
+  size_t         bytes;
 } IDRSProductCSR;
 
 template <int S, bool Y, bool HASHED>
@@ -80,7 +89,7 @@ static PetscErrorCode IDRSRowsLargest_CUDA(Mat A, PetscInt nblocks, const PetscI
   Mat                blocks[2];
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(A, &blocks[0], &blocks[1]));
+  PetscCall(IDRSRowsGetBlocks(A, &blocks[0], &blocks[1], NULL));
   PetscCall(VecSet(largest, 0.0));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
@@ -116,7 +125,7 @@ static PetscErrorCode IDRSProductSetUp_CSR(IDRSProduct product, PetscBool change
 
   PetscFunctionBegin;
   *why = NULL;
-  PetscCall(IDRSGetBlocks(product->A, &block, NULL));
+  PetscCall(IDRSRowsGetBlocks(product->A, &block, NULL, NULL));
   PetscCall(IDRSGetCSR(block, &now));
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
   if (!csr) {
@@ -141,7 +150,7 @@ static PetscErrorCode IDRSProductReset_CSR(IDRSProduct product)
 {
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
-  PetscCall(IDRSColumnsReset_CUDA(&product->columns));
+  if (product->data) PetscCallCUDA(cudaFree(((IDRSProductCSR *)product->data)->byrows));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -163,17 +172,126 @@ static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProj
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProductColumns_CSR(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks)
+  IDRSCSRColumnsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, IDRSColumnArrays arrays)
 {
-  const IDRSProductCSR *csr   = (const IDRSProductCSR *)product->data;
-  Mat                   block = NULL;
-  IDRSColumnsLaunch     launch;
+  constexpr int atonce = IDRSColumnsShape<K>::atonce > 1 ? IDRSColumnsShape<K>::atonce : 2;
+
+  overlap.Begin();
+  for (size_t row = IDRSFirstRow<1>(); row < (size_t)A.n; row += IDRSRowStride<1>()) {
+    PetscScalar sums[K];
+
+    IDRSClearSums<K>(sums);
+    /* (A X)_row, by one thread */
+    IDRSRowParts<atonce, K>(A, arrays, (IDRSIndex)row, 0, 1, sums);
+    IDRSStoreSums<K>(arrays, row, sums);
+  }
+}
+
+/* A row of X by rows: K scalars, a power of 2, of which k are columns; one pack per lane */
+template <int K>
+struct IDRSRowShare {
+  static constexpr int width = K < IDRS_PACK ? K : IDRS_PACK, lanes = K / width;
+};
+
+/* byrows = X, padded with zeros. One thread per pack. Reads X once; writes byrows */
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSToRowsKernel(IDRSOverlap<true, true> overlap, IDRSColumnArrays given, size_t n, int k, PetscScalar *byrows)
+{
+  constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes;
+  const IDRSColumnArrays &arrays = IDRSShareArrays(given);
+  const int               first  = threadIdx.x % lanes * width;
+
+  overlap.Begin();
+  for (size_t g = IDRSFirstRow<1>(); g < n * lanes; g += IDRSRowStride<1>()) {
+    IDRSPack<width> pack;
+
+#pragma unroll
+    /* a row of X, padded with zeros to K entries */
+    for (int l = 0; l < width; l++) pack.v[l] = first + l < k ? arrays.x[first + l][g / lanes] : (PetscScalar)0.0;
+    *reinterpret_cast<IDRSPack<width> *>(byrows + g * width) = pack;
+  }
+}
+
+/* Y = A X, with X by rows. A lane reads several entries of a row of A at a time */
+template <int K>
+static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(PetscScalar) > 8 ? 3 : 4)
+  IDRSCSRByRowsKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, IDRSColumnArrays given, int k, const PetscScalar *byrows)
+{
+  constexpr int           width = IDRSRowShare<K>::width, lanes = IDRSRowShare<K>::lanes, atonce = 4;
+  const IDRSColumnArrays &arrays = IDRSShareArrays(given);
+  const int               first  = threadIdx.x % lanes * width;
+
+  overlap.Begin();
+  for (size_t row = IDRSFirstRow<1>() / lanes; row < (size_t)A.n; row += IDRSRowStride<1>() / lanes) {
+    const IDRSIndex end  = A.i[row + 1];
+    IDRSPack<width> sums = IDRSZero<width>();
+
+    for (IDRSIndex p = A.i[row]; p < end; p += atonce) {
+      PetscScalar     value[atonce];
+      IDRSPack<width> entry[atonce];
+
+#pragma unroll
+      for (int l = 0; l < atonce; l++) {
+        const bool   there  = p + l < end;
+        const size_t column = there ? A.j[p + l] : 0;
+
+        value[l] = there ? IDRSLoadConstant(A.a + p + l) : (PetscScalar)0.0;
+        entry[l] = *reinterpret_cast<const IDRSPack<width> *>(byrows + column * K + first);
+      }
+#pragma unroll
+      for (int l = 0; l < atonce; l++) {
+        if (p + l < end) IDRSAdd(sums, value[l], entry[l]);
+      }
+    }
+#pragma unroll
+    for (int l = 0; l < width; l++) {
+      if (first + l < k) arrays.y[first + l][row] = sums.v[l];
+    }
+  }
+}
+
+template <int K>
+static PetscErrorCode IDRSColumnsByRows(IDRSProductCSR *csr, const IDRSColumnsLaunch *launch, PetscInt columns)
+{
+  const size_t packs = (size_t)columns * IDRSRowShare<K>::lanes, rows = (size_t)csr->A.n * IDRSRowShare<K>::lanes;
 
   PetscFunctionBegin;
-  product->byrows = (PetscBool)(csr->lanes > 1);
-  PetscCall(IDRSGetBlocks(product->A, &block, NULL));
+  PetscCall(IDRSColumnsMalloc_CUDA((size_t)columns * K * sizeof(PetscScalar), &csr->bytes, &csr->byrows));
+  (void)IDRSLaunchResident<IDRSToRowsKernel<K>>(launch->multiprocessors, (packs + IDRS_THREADS - 1) / IDRS_THREADS, 0, !csr->once,
+                                                launch->stream, launch->arrays, (size_t)columns, (int)launch->k, csr->byrows);
+  (void)IDRSLaunchResident<IDRSCSRByRowsKernel<K>>(launch->multiprocessors, (rows + IDRS_THREADS - 1) / IDRS_THREADS, 0, !csr->once,
+                                                   launch->stream, csr->A, launch->arrays, (int)launch->k,
+                                                   (const PetscScalar *)csr->byrows);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSProductColumns_CSR(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+{
+  IDRSProductCSR   *csr = (IDRSProductCSR *)product->data;
+  IDRSColumnsLaunch launch;
+  PetscInt          columns;
+  Mat               block;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSRowsGetBlocks(product->A, &block, NULL, NULL));
+  PetscCall(MatGetLocalSize(block, NULL, &columns));
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
-  PetscCall(IDRSColumnsCSR_CUDA(product, &launch, block, &csr->A, csr->once));
+  PetscCall(PetscLogGpuTimeBegin());
+  if (csr->lanes == 1) {
+    IDRSDispatchColumns(k, [&](auto K) {
+      (void)IDRSLaunchResident<IDRSCSRColumnsKernel<K>>(launch.multiprocessors,
+                                                        ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS, 0, !csr->once,
+                                                        launch.stream, csr->A, launch.arrays);
+    });
+  } else if (k > 8) PetscCall(IDRSColumnsByRows<16>(csr, &launch, columns));
+  else if (k > 4) PetscCall(IDRSColumnsByRows<8>(csr, &launch, columns));
+  else if (k > 2) PetscCall(IDRSColumnsByRows<4>(csr, &launch, columns));
+  else PetscCall(IDRSColumnsByRows<2>(csr, &launch, columns));
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSColumnsEnd_CUDA(product, X, Y, &launch));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -181,11 +299,9 @@ static PetscErrorCode IDRSProductColumns_CSR(IDRSProduct product, PetscInt k, Ve
 // clang-format off
 const IDRSProductOps IDRSProducts_CSR = {
   PetscDesignatedInitializer(name, "csr"),
-  PetscDesignatedInitializer(runs, IDRSProductRuns_CUDA),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_CSR),
   PetscDesignatedInitializer(project, IDRSProductProject_CSR),
   PetscDesignatedInitializer(columns, IDRSProductColumns_CSR),
-  PetscDesignatedInitializer(byrows, IDRSProductGoesByRows_CSR),
   PetscDesignatedInitializer(reset, IDRSProductReset_CSR),
 };
 // clang-format on

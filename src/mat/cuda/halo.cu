@@ -3,9 +3,7 @@
 */
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrslimits.h>
-#include "../../sys/kernels/finish.cuh"
-#include "halo.h"
+#include "halo.cuh"
 
 struct _n_IDRSHalo {
   MPI_Comm       comm;
@@ -184,7 +182,8 @@ IDRSGhosts IDRSHaloGetGhosts(IDRSHalo halo)
   PetscMPIInt rank = 0;
 
   (void)MPI_Comm_rank(halo->comm, &rank);
-  return {(const ulonglong2 *)halo->share->memory[rank] + (halo->number % 2 ? 0 : halo->room), halo->share->givenup, halo->number};
+  return {(const ulonglong2 *)halo->share->memory[rank] + (halo->number % 2 ? 0 : halo->room), halo->share->givenup, halo->number,
+          (uint32_t)halo->width};
 }
 
 PetscErrorCode IDRSHaloDestroy(IDRSHalo *halo)
@@ -193,7 +192,7 @@ PetscErrorCode IDRSHaloDestroy(IDRSHalo *halo)
   if (*halo) {
     PetscCallCUDA(cudaFree((*halo)->index));
     PetscCallCUDA(cudaFree((*halo)->to));
-    PetscCall(IDRSPeersDestroyShare(&(*halo)->share));
+    if ((*halo)->share) (*halo)->share->taken = PETSC_FALSE;
     PetscCall(PetscCommDestroy(&(*halo)->comm));
   }
   PetscCall(PetscFree(*halo));

@@ -2,13 +2,8 @@
    The block outside the diagonal block: the rows that have entries there, the scatter, and the kernel that completes these rows and
    their part of the projection
 */
-#include <petscsf.h>
-#include <petscidrs/private/idrsproduct.h>
-#include "../../sys/device/memory.h"
-#include "../../sys/kernels/project.cuh"
-#include "sliced.cuh"
-#include "messages.cuh"
-#include "offdiagonal.h"
+#include "../../sys/device/device.h"
+#include "offdiagonal.cuh"
 
 /*
    Completes x and the sums. One thread per row, because most rows have few entries here. ghosts: an array, or messages. Reads A,
@@ -62,7 +57,7 @@ PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscSca
   Mat             block;
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(A, NULL, &block));
+  PetscCall(IDRSRowsGetBlocks(A, NULL, &block, NULL));
   if (!block) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSGetCSR(block, &source.A));
@@ -97,6 +92,7 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
   if (*off) {
     PetscCall(IDRSCompressedRowsDestroy(&(*off)->some));
     PetscCallCUDA(cudaFree((*off)->places));
+    PetscCallCUDA(cudaFree((*off)->columns));
     PetscCall(VecDestroy(&(*off)->ghosts));
     PetscCall(PetscSFDestroy(&(*off)->scatter));
     PetscCall(IDRSHaloDestroy(&(*off)->halo));
@@ -107,9 +103,9 @@ PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *off)
 }
 
 /*
-   IDRSOffDiagonalConnect - Creates the halo that kernels exchange, for up to `width` columns, unless it exists. *connected is the
-   same on all processes: PETSC_TRUE if the halo exists. off may be NULL on some processes. Collective, between processes that
-   IDRSPeersConnect() has connected
+   IDRSOffDiagonalConnect - Creates the halo that kernels of projections, or of products with up to `width` columns, exchange,
+   unless it exists. *connected is the same on all processes: PETSC_TRUE if the halo exists. off may be NULL on some processes.
+   Collective, between processes that IDRSPeersConnect() has connected
 */
 PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscInt width, PetscBool *connected)
 {
@@ -125,17 +121,6 @@ PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal off, MPI_Comm comm, PetscI
     PetscCall(IDRSHaloCreate(comm, off->scatter, ghosts, width, halo));
   }
   *connected = !states[0] && *halo ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSProductConnect - Returns PETSC_TRUE if projections, or products with several columns, can exchange the halo inside their
-   kernels. The product may be NULL on some processes. Collective
-*/
-PetscErrorCode IDRSProductConnect(IDRSProduct product, MPI_Comm comm, PetscBool columns, PetscBool *connected)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalConnect(product ? product->offdiagonal : NULL, comm, columns ? IDRS_MAX_WIDTH : 1, connected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

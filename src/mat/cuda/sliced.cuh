@@ -23,7 +23,7 @@
 
 #include <petscsys.h>
 #include "../../sys/device/target.cuh"
-#include "compressedrows.h"
+#include "../../sys/kernels/csr.h"
 
 #define IDRS_SLOTS       8      /* per chunk */
 #define IDRS_COLUMN_SPAN 65535u /* largest number of 16 bits */
@@ -32,6 +32,33 @@
 #define IDRS_UNIT        32     /* bytes; chunks are multiples of it */
 
 #define IDRS_BASES_BYTES ((uint32_t)(IDRS_SLOTS * sizeof(uint32_t)))
+
+/* The values of a copy: scale D^{-1}A */
+typedef struct {
+  IDRSCSR            A;
+  const PetscScalar *inverse; /* diagonal of D^{-1}; NULL if D = I */
+  bool               unit;    /* the diagonal of D^{-1}A is 1, and is not copied */
+  PetscReal          scale;
+} IDRSSource;
+
+/* Returns entry p, which is in this row */
+static __device__ __forceinline__ PetscScalar IDRSSourceEntry(const IDRSSource &source, PetscInt p, uint32_t row)
+{
+  return (source.inverse ? source.inverse[row] * source.A.a[p] : source.A.a[p]) * source.scale;
+}
+
+/* The rows with more entries than a limit, in compressed row storage of their own */
+typedef struct {
+  IDRSCSR   A;    /* these rows only */
+  PetscInt *rows; /* their numbers, ascending */
+  void     *memory;
+  size_t    bytes, entries;
+} IDRSCompressedRows;
+
+PETSC_INTERN PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSCompressedRows *,
+                                                     cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSCompressedRowsFill(const IDRSSource *, IDRSCompressedRows *, cudaStream_t);
+PETSC_INTERN PetscErrorCode IDRSCompressedRowsDestroy(IDRSCompressedRows *);
 
 /* The contents of slots: the type of values, rows per lane, with columns or without */
 template <typename VALUE, int ROWS, bool COLUMNS>

@@ -1,16 +1,109 @@
 /*
-   The copy of a matrix in the sliced format: functions that do not depend on the form of slots, and the set-up of product "sliced"
+   Rows of a matrix that are selected and copied, and the copy of a matrix in the sliced format: functions that do not depend on the
+   form of slots
 */
 #include <cub/device/device_scan.cuh>
-#include "../../sys/device/memory.h"
-#include "../../sys/kernels/project.cuh"
-#include "columns.h"
-#include "offdiagonal.h"
+#include <cub/device/device_select.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include "../../sys/device/device.h"
+#include "../../sys/kernels/launch.cuh"
 #include "slicedcopy.cuh"
 
-#define IDRS_LONG_ROW_LEAST 32   /* a long row has more entries than this, */
-#define IDRS_LONG_ROW_MEAN  4    /* and than this many times the average */
-#define IDRS_MAX_PADDING    1.25 /* places per nonzero; beyond this the automatic choice is another product */
+#define IDRS_LONG_ROW_LEAST 32 /* a long row has more entries than this, */
+#define IDRS_LONG_ROW_MEAN  4  /* and than this many times the average */
+
+struct IDRSLongerRow {
+  const IDRSMatIndex *i;
+  unsigned int        limit;
+
+  __device__ __forceinline__ bool operator()(PetscInt row) const { return (unsigned int)(i[row + 1] - i[row]) > limit; }
+};
+
+/* lengths[k] = entries of row rows[k], followed by one 0. One thread per row */
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSLengthsKernel(IDRSCSR A, const PetscInt *rows, unsigned int count, IDRSMatIndex *lengths)
+{
+  const size_t k = IDRSFirstRow<1>();
+
+  if (k <= count) lengths[k] = k < count ? A.i[rows[k] + 1] - A.i[rows[k]] : 0;
+}
+
+/*
+   IDRSCompressedRowsSelect - Selects the rows with more entries than limit; lengths contains their number. Allocates their memory,
+   and sets everything except the entries
+*/
+PetscErrorCode IDRSCompressedRowsSelect(const IDRSCSR *A, unsigned int limit, const IDRSRowLengths *lengths,
+                                        IDRSCompressedRows *some, cudaStream_t stream, const char *why[])
+{
+  const size_t rows = lengths->longrows, entries = lengths->longentries,
+               values         = (entries * sizeof(PetscScalar) + sizeof(PetscInt) - 1) / sizeof(PetscInt) * sizeof(PetscInt);
+  const auto          all     = thrust::counting_iterator<PetscInt>(0);
+  const IDRSLongerRow longer  = {A->i, limit};
+  size_t              selects = 0, scans = 0;
+  void               *work;
+  PetscInt           *count;
+  IDRSMatIndex       *i;
+
+  PetscFunctionBegin;
+  if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
+  some->entries = entries;
+  some->bytes   = values + rows * sizeof(PetscInt) + (rows + 1 + entries) * sizeof(IDRSMatIndex);
+  PetscCallCUDA(cub::DeviceSelect::If(NULL, selects, all, (PetscInt *)NULL, (PetscInt *)NULL, A->n, longer, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, scans, (IDRSMatIndex *)NULL, (IDRSMatIndex *)NULL, (int)(rows + 1), stream));
+  PetscCall(IDRSMalloc_CUDA(some->bytes, &some->memory, why));
+  PetscCall(IDRSMalloc_CUDA(PetscMax(selects, scans), &work, why));
+  PetscCall(IDRSMalloc_CUDA(sizeof(*count), &count, why));
+  if (!*why) {
+    some->A.a  = (const PetscScalar *)some->memory;
+    some->rows = (PetscInt *)((char *)some->memory + values);
+    i          = (IDRSMatIndex *)(some->rows + rows);
+    some->A.i  = i;
+    some->A.j  = i + rows + 1;
+    some->A.n  = (PetscInt)rows;
+    PetscCallCUDA(cub::DeviceSelect::If(work, selects, all, some->rows, count, A->n, longer, stream));
+    IDRSLengthsKernel<<<(unsigned int)(rows / IDRS_THREADS + 1), IDRS_THREADS, 0, stream>>>(*A, some->rows, (unsigned int)rows, i);
+    PetscCallCUDA(cudaGetLastError());
+    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(work, scans, i, i, (int)(rows + 1), stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+  }
+  PetscCallCUDA(cudaFree(count));
+  PetscCallCUDA(cudaFree(work));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One warp per row */
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSCompressedFillKernel(IDRSSource source, IDRSCSR some, const PetscInt *rows, IDRSMatIndex *j, PetscScalar *a)
+{
+  const size_t k = IDRSFirstRow<1>() / IDRS_WARP;
+
+  if (k >= some.n) return;
+  for (IDRSMatIndex q = some.i[k] + threadIdx.x % IDRS_WARP; q < some.i[k + 1]; q += IDRS_WARP) {
+    const IDRSMatIndex p = source.A.i[rows[k]] + q - some.i[k];
+
+    j[q] = source.A.j[p];
+    a[q] = source.unit && j[q] == rows[k] ? (PetscScalar)0.0 : IDRSSourceEntry(source, p, (uint32_t)rows[k]);
+  }
+}
+
+/* IDRSCompressedRowsFill - Copies the entries of the selected rows; called again if values have changed */
+PetscErrorCode IDRSCompressedRowsFill(const IDRSSource *source, IDRSCompressedRows *some, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (!some->A.n) PetscFunctionReturn(PETSC_SUCCESS);
+  IDRSCompressedFillKernel<<<(unsigned int)((some->A.n + IDRS_WARPS - 1) / IDRS_WARPS), IDRS_THREADS, 0, stream>>>(
+    *source, some->A, some->rows, (IDRSMatIndex *)some->A.j, (PetscScalar *)some->A.a);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSCompressedRowsDestroy(IDRSCompressedRows *some)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaFree(some->memory));
+  *some = {};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /*
    Sorts one window per block: the place of row i is the number of rows that are longer, or as long and before it. Long rows are
@@ -119,77 +212,4 @@ PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *copy)
 {
   return (PetscLogDouble)(copy->units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) +
                           (copy->perm ? copy->A.n * sizeof(uint16_t) : 0) + copy->longrows.bytes);
-}
-
-PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
-  PetscCall(IDRSColumnsReset_CUDA(&product->columns));
-  if (product->data) PetscCall(IDRSSlicedDestroy((IDRSSlicedCopy *)product->data));
-  PetscCall(PetscFree(product->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Plans the copy of a block with rows, without values. The automatic choice declines if another product is faster, or if the copy
-   would use more than half of the free memory
-*/
-static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, const IDRSSource *source, cudaStream_t stream,
-                                             const char *why[])
-{
-  IDRSSlicedCopy *copy      = (IDRSSlicedCopy *)product->data;
-  const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
-  PetscLogDouble  nonzeros, available;
-  IDRSRowLengths  lengths;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSGetNonzeros(block, &nonzeros));
-  PetscCall(IDRSSlicedSort(&source->A, nonzeros, copy, &lengths, stream, why));
-  if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), why));
-  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, copy, stream, why));
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSGetFreeMemory_CUDA(&available));
-  if (automatic &&
-      (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS)
-    *why = "the sliced copy would store too many zeros: row lengths or columns within a slice differ too much";
-  else if (automatic && (PetscLogDouble)(copy->units * IDRS_UNIT) > available / 2)
-    *why = "a copy of the operator would take more than half of the free memory of the GPU";
-  else PetscCall(IDRSSlicedAllocate(copy, why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool changed, const char *why[])
-{
-  IDRSSlicedCopy *copy   = (IDRSSlicedCopy *)product->data;
-  IDRSSource      source = {};
-  PetscLogDouble  begin, end;
-  cudaStream_t    stream;
-  Mat             block;
-
-  PetscFunctionBegin;
-  *why         = NULL;
-  source.scale = 1.0;
-  PetscCall(PetscTime(&begin));
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetBlocks(product->A, &block, NULL));
-  PetscCall(IDRSGetCSR(block, &source.A));
-  if (source.A.n > 1 << 30) *why = "sliced supports at most 2^30 rows per process";
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!copy) {
-    PetscCall(PetscNew(&copy));
-    product->data = copy;
-    if (source.A.n) PetscCall(IDRSProductPlan_Sliced(product, block, &source, stream, why));
-    if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-    product->bytes = IDRSSlicedBytes(copy);
-    PetscCall(IDRSExceedsCache(product->bytes + 2.0 * source.A.n * sizeof(PetscScalar), &copy->once));
-  }
-  PetscCall(IDRSOffDiagonalSetUp(product->A, copy->perm, NULL, &product->offdiagonal, why));
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!changed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSSlicedFill<IDRSProductForm>(&source, copy, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscTime(&end));
-  product->seconds = end - begin;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }

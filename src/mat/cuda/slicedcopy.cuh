@@ -5,11 +5,32 @@
 #pragma once
 
 #include <petscdevice_cuda.h>
-#include "../../sys/device/memory.h"
+#include "../../sys/device/device.h"
 #include "../../sys/kernels/rows.cuh"
-#include "sliced.cuh"
-#include "slicedcopy.h"
 #include "../../sys/kernels/values.cuh"
+#include "sliced.cuh"
+
+typedef struct {
+  IDRSSliced         A;
+  unsigned char     *chunks;
+  uint32_t          *slices; /* offsets and widths */
+  uint16_t          *perm;
+  IDRSCompressedRows longrows;
+  size_t             units; /* of the chunks */
+  unsigned long long slots;
+  PetscBool          once; /* A and the vectors of a matvec do not fit in the L2 cache */
+} IDRSSlicedCopy;
+
+PETSC_INTERN PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSSlicedCopy *,
+                                                     cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscLogDouble, IDRSSlicedCopy *, IDRSRowLengths *, cudaStream_t,
+                                           const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedScan(uint32_t, const uint32_t[], const unsigned long long *, IDRSSlicedCopy *, cudaStream_t,
+                                           const char *[]);
+PETSC_INTERN unsigned int   IDRSSlicedTurns(const IDRSSlicedCopy *, const IDRSRowLengths *);
+PETSC_INTERN PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *);
+PETSC_INTERN PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *);
 
 /*
    Iterates over the slots of a slice; p is the next entry of each row of this lane. The key of an entry is its column, or its

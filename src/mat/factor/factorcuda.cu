@@ -3,11 +3,10 @@
 */
 #include "numeric.cuh"
 #include "triangles.cuh"
-#include "../../sys/device/timeout.h"
+#include "../../sys/device/device.h"
 #include "../../sys/kernels/csr.h"
 #include "../../sys/device/cluster.cuh"
 #include "../../sys/device/cooperative.cuh"
-#include "../../sys/device/stream.h"
 #include <petscdevice_cuda.h>
 
 #define IDRS_COPY_THREADS 256

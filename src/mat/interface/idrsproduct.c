@@ -6,8 +6,6 @@
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsnorms.h>
-#include "idrsrowscatter.h"
 
 const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};
 
@@ -37,7 +35,6 @@ PetscErrorCode IDRSProductReset(IDRSProduct product)
   PetscFunctionBegin;
   if (owner) PetscCall((*owner->reset)(product));
   product->backend = product->wide = NULL;
-  product->byrows                  = PETSC_FALSE;
   product->bytes = product->seconds = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -78,16 +75,53 @@ static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const
 
 #if defined(PETSCIDRS_HAVE_CUDA)
 /*
+   IDRSMatRuns - Returns the reason why kernels on the arrays of a matrix cannot replace MatMult(), or NULL. Some processes may use
+   the arrays and others MatMult(), because both use the same scatter
+*/
+PetscErrorCode IDRSMatRuns(Mat A, const char *why[])
+{
+  PetscBool sequential, parallel, assembled, usual;
+  IDRSPlace place;
+  PetscSF   scatter = NULL;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &parallel));
+  PetscCall(IDRSMatWhere(A, &place));
+  if (parallel) PetscCall(IDRSMatGetScatter(A, &scatter));
+  PetscCall(MatAssembled(A, &assembled));
+  if (!sequential && !parallel) *why = "the operator is not of type aijcusparse";
+  else if (!assembled) *why = "the operator is not assembled";
+  else if (place == IDRS_PLACE_HOST) *why = "the operator is bound to the CPU";
+  else if (parallel && !scatter) *why = "several processes need PETSc 3.26 or newer, which provides the scatter of the operator";
+  else {
+    PetscCall(IDRSMatHasUsualMult(A, &usual));
+    if (!usual) *why = "the user has replaced MatMult() of the operator";
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The condition of all products that use the arrays */
+PetscErrorCode IDRSProductRuns(IDRSProduct product, const char *why[])
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSMatRuns(product->A, why));
+  if (!*why && product->transpose) *why = "the operator is applied transposed";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
    Chooses the product: the requested one or, with auto, the first of these that no condition excludes. If the memory of the GPU is
    too small for the requested sliced, csr runs.
 
      product  excluded                             by
-     sliced   type, transpose, user's MatMult()    IDRSProductRuns_CUDA()
+     sliced   type, transpose, user's MatMult()    IDRSProductRuns()
               operators are short-lived            here
               rows have more than 12 entries       IDRSDeclineRows()
               one row would delay all others       IDRSDeclineRows()
               too much padding, too little memory  IDRSProductPlan_Sliced()
-     csr      type, transpose, user's MatMult()    IDRSProductRuns_CUDA()
+     csr      type, transpose, user's MatMult()    IDRSProductRuns()
               rows have more than 12 entries       IDRSDeclineRows()
               one row would delay all others       IDRSDeclineRows()
      mat      never
@@ -106,7 +140,7 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
 
     if (!named) PetscCall(PetscStrcmp(backend->name, KSPIDRSProducts[product->kind], &named));
     if (!named) continue;
-    PetscCall((*backend->runs)(product, &why));
+    PetscCall(IDRSProductRuns(product, &why));
     /* the requested one; a process with too little memory for it goes on alone */
     if (!before) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
     if (!why && automatic && backend == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED)
@@ -161,7 +195,6 @@ PetscErrorCode IDRSProductSetMat(IDRSProduct product, Mat A, PetscBool transpose
   } else if (product->matvecs >= IDRS_FEW_MATVECS) product->shortlived = 0;
   if (state.id != product->state.id || state.pattern != product->state.pattern || kind != product->kind) {
     PetscCall(IDRSProductReset(product));
-    PetscCall(IDRSRowScatterDestroy(&product->rowscatter));
     PetscCall(PetscArrayzero(product->declined, PETSC_STATIC_ARRAY_LENGTH(product->declined)));
   }
   PetscCall(PetscObjectReference((PetscObject)A));
@@ -202,8 +235,8 @@ PetscErrorCode IDRSProductApply(IDRSProduct product, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSProductUpdate - Updates the back end if values have changed during a solve */
-PetscErrorCode IDRSProductUpdate(IDRSProduct product, const IDRSProductOps *backend)
+/* Updates the back end if values have changed during a solve */
+static PetscErrorCode IDRSProductUpdate(IDRSProduct product, const IDRSProductOps *backend)
 {
   const char  *why = NULL;
   IDRSMatState state;
@@ -255,7 +288,7 @@ static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, Pets
   const MPI_Comm        comm   = PetscObjectComm((PetscObject)product->A);
   const IDRSProductOps *before = product->wide;
   PetscBool             takes  = PETSC_FALSE;
-  PetscMPIInt           alone, any, size;
+  PetscMPIInt           alone, any;
   MatInfo               info;
 
   PetscFunctionBegin;
@@ -263,7 +296,7 @@ static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, Pets
   if (product->backend) product->wide = product->backend;
   else if (product->kind == KSP_IDRS_PRODUCT_MAT) product->bycolumn = "-ksp_idrs_product mat was requested";
   else {
-    PetscCall((*IDRSProducts_CSR.runs)(product, &product->bycolumn));
+    PetscCall(IDRSProductRuns(product, &product->bycolumn));
     if (!product->bycolumn) {
       if (before != &IDRSProducts_CSR) PetscCall(IDRSProductReset(product));
       product->wide = &IDRSProducts_CSR;
@@ -277,9 +310,6 @@ static PetscErrorCode IDRSProductChooseColumns_Private(IDRSProduct product, Pets
   }
   any = alone = takes ? 0 : 1;
   IDRSCallAllreduce(&alone, &any, 1, MPI_INT, MPI_MAX, comm);
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  /* all processes have a back end: one scatter of k numbers per row */
-  if (!any && size > 1 && !product->rowscatter) PetscCall(IDRSRowScatterCreate(product->A, &product->rowscatter));
   if (any && product->wide) {
     if (!product->backend) PetscCall(IDRSProductReset(product));
     product->wide = NULL;
@@ -379,7 +409,17 @@ PetscErrorCode IDRSProductGoesByRows(Mat A, KSPIDRSProduct kind, PetscBool *byro
   PetscFunctionBegin;
   *byrows = PETSC_FALSE;
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (kind != KSP_IDRS_PRODUCT_MAT) PetscCall((*IDRSProducts_CSR.byrows)(A, byrows));
+  if (kind != KSP_IDRS_PRODUCT_MAT) {
+    const char *why;
+    PetscInt    n;
+    MatInfo     info;
+
+    PetscCall(IDRSMatRuns(A, &why));
+    PetscCall(MatGetLocalSize(A, &n, NULL));
+    PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+    /* several lanes share a row, see IDRSGetRowLanes() */
+    *byrows = (PetscBool)(!why && info.nz_used > 12.0 * (PetscLogDouble)n);
+  }
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -389,7 +429,6 @@ PetscErrorCode IDRSProductDestroy(IDRSProduct *product)
   PetscFunctionBegin;
   if (*product) {
     PetscCall(IDRSProductReset(*product));
-    PetscCall(IDRSRowScatterDestroy(&(*product)->rowscatter));
     PetscCall(MatDestroy(&(*product)->A));
   }
   PetscCall(PetscFree(*product));

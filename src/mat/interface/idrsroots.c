@@ -1,4 +1,4 @@
-#include <petscidrs/private/idrsroots.h>
+#include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrscompat.h>
 
 /* Returns the square of the distance over the largest modulus. It cannot overflow; if it underflows, the floor replaces it */

@@ -2,10 +2,9 @@
    Matchings of matrices whose values are in the memory of the GPU: permutations of vectors, scalings for new values, and the values
    of A~ = P Dr A Dc. The matching itself is computed by the processor
 */
-#include "../../sys/device/memory.h"
+#include "../../sys/device/device.h"
 #include "../../sys/kernels/launch.cuh"
-#include "../../sys/device/largest.cuh"
-#include "../../sys/device/stream.h"
+#include "../../sys/device/target.cuh"
 #include "../../sys/kernels/csr.h"
 #include <petscidrs/private/idrsmatching.h>
 #include <petscidrs/private/idrsplace.h>

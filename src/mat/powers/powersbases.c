@@ -7,7 +7,7 @@
 */
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsroots.h>
+#include <petscidrs/private/idrspowers.h>
 
 /*@
   MatPowersSetMonomial - Fills the coefficients of `MatPowersMult()` for the powers $v_j = (D^{-1}A)^j x$

@@ -15,13 +15,10 @@
 #include <petscidrs/private/idrspowers.h>
 #include <petsc/private/petscimpl.h>
 #include "../../sys/device/cooperative.cuh"
-#include "../../sys/device/memory.h"
-#include "../../sys/device/stream.h"
-#include "../../sys/device/timeout.h"
+#include "../../sys/device/device.h"
 #include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/terms.cuh"
 #include "../../sys/kernels/wait.cuh"
-#include "../cuda/runs.h"
 #include "rowlanes.cuh"
 
 /* Most threads of a block, limited by the registers that each thread needs */

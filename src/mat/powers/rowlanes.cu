@@ -1,9 +1,8 @@
 #include "rowlanes.h"
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsplace.h>
-#include "../cuda/runs.h"
 #include <petscdevice_cuda.h>
-#include "../../sys/device/stream.h"
+#include "../../sys/device/device.h"
 #include "../../sys/device/target.cuh"
 
 /* IDRSPowersAreOnGPU - Returns NULL, or the reason why kernels cannot replace MatMult() */
@@ -19,7 +18,7 @@ PetscErrorCode IDRSPowersAreOnGPU(Mat A, PetscInt n, const Vec vecs[], const cha
     PetscCall(IDRSVecWhere(vecs[i], &place));
     if (!gpu || place != IDRS_PLACE_CUDA) *why = "the vectors are not on one GPU";
   }
-  if (!*why) PetscCall(IDRSMatRuns_CUDA(A, why));
+  if (!*why) PetscCall(IDRSMatRuns(A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
   if (!sequential) *why = "there are several processes";

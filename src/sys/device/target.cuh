@@ -99,6 +99,17 @@ static __device__ __forceinline__ uint32_t IDRSWarpMin(uint32_t x)
   return x;
 }
 
+/*
+   Called by a warp. Computes *largest = max(*largest, numbers of all lanes) of the bits of nonnegative doubles, which are in the
+   order of the numbers
+*/
+static __device__ __forceinline__ void IDRSKeepLargest(unsigned long long mine, unsigned long long *largest)
+{
+#pragma unroll
+  for (int offset = IDRS_WARP / 2; offset > 0; offset /= 2) mine = max(mine, __shfl_xor_sync(IDRS_ALL_LANES, mine, offset));
+  if (threadIdx.x % IDRS_WARP == 0) atomicMax(largest, mine);
+}
+
 /* Store or load two 64-bit words, each in one access, visible to all blocks of the device, without an order between accesses */
 static __device__ __forceinline__ void IDRSStoreRelaxed(ulonglong2 *to, ulonglong2 words)
 {
@@ -270,14 +281,4 @@ static inline cudaError_t IDRSCanLaunchEarly(const void *kernel, bool *can)
   if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
   *can = error == cudaSuccess && major >= 9 && attributes.ptxVersion >= 90;
   return error;
-}
-
-/* Returns the attribute of an early launch: the kernel may begin before earlier kernels in the stream have ended */
-static inline cudaLaunchAttribute IDRSEarlyAttribute()
-{
-  cudaLaunchAttribute attribute = {};
-
-  attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  return attribute;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsrows.h>
 #include <petscmat.h>
 
 typedef struct {
@@ -20,7 +21,6 @@ typedef struct {
   unsigned int       longest; /* largest number of entries in a row */
 } IDRSRowLengths;
 
-PETSC_INTERN PetscErrorCode IDRSGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode IDRSGetCSR(Mat, IDRSCSR *);
 PETSC_INTERN PetscErrorCode IDRSGetRowLengths(const IDRSCSR *, unsigned int, IDRSRowLengths *);
 PETSC_INTERN const char    *IDRSDeclineLongRow(PetscLogDouble, unsigned int);

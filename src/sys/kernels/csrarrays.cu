@@ -101,22 +101,6 @@ PetscErrorCode IDRSGetCSR(Mat A, IDRSCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the diagonal block, or the matrix itself on one process, and the off-diagonal block, or NULL */
-PetscErrorCode IDRSGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
-{
-  PetscBool sequential;
-  Mat       blocks[2];
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
-  blocks[0] = A;
-  blocks[1] = NULL;
-  if (!sequential) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
-  if (diagonal) *diagonal = blocks[0];
-  if (offdiagonal) *offdiagonal = blocks[1];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Returns the reason why MatMult() is faster if one lane processes this many entries of the longest row, or NULL. On an H200 a warp
    needs about 0.7 us for 8 of them; in the same time the device processes 80 000 entries of all rows

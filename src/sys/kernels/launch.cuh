@@ -20,7 +20,7 @@
 #include <petsc/private/deviceimpl.h>
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
-#include "../device/stream.h"
+#include "../device/device.h"
 #include "../peers/idrspeers.h"
 #include "rows.cuh"
 
@@ -84,7 +84,10 @@ static void IDRSLaunchShared(dim3 blocks, size_t shared, bool may, cudaStream_t 
 {
   constexpr auto      overlap   = IDRSGetOverlap(kernel);
   cudaLaunchConfig_t  config    = {};
-  cudaLaunchAttribute attribute = IDRSEarlyAttribute();
+  cudaLaunchAttribute attribute = {};
+
+  attribute.id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
 
   config.gridDim          = blocks;
   config.blockDim         = IDRS_THREADS;

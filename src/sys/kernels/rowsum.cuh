@@ -18,16 +18,11 @@ static __device__ __forceinline__ void IDRSGather(const PetscScalar *u, const Pe
   for (int l = 0; l < ATONCE; l++) entry[l] = column[l] >= 0 ? IDRSLoadConstant(u + column[l]) : (PetscScalar)0.0;
 }
 
-/* Returns true if this lane has more entries; each lane decides independently */
-static __device__ __forceinline__ bool IDRSGoesOn(const PetscScalar *, bool left)
+/* Returns true if this lane has more entries; each lane decides independently, except with operands that overload this function */
+template <typename Operand>
+static __device__ __forceinline__ bool IDRSGoesOn(const Operand &, bool left)
 {
   return left;
-}
-
-/* Returns value q of a matrix in global memory, which this kernel does not write */
-static __device__ __forceinline__ PetscScalar IDRSMatrixValue(const IDRSCSR &A, IDRSIndex q)
-{
-  return IDRSLoadConstant(A.a + q);
 }
 
 /*
@@ -49,7 +44,7 @@ static __device__ __forceinline__ PetscScalar IDRSEntriesSum(const Matrix &A, co
       const IDRSIndex q = p + l * stride;
 
       column[l] = q < end ? A.j[q] : -1;
-      value[l]  = q < end ? IDRSMatrixValue(A, q) : (PetscScalar)0.0;
+      value[l]  = q < end ? IDRSLoadConstant(A.a + q) : (PetscScalar)0.0;
     }
     IDRSGather<ATONCE>(u, column, entry);
 #pragma unroll

@@ -9,7 +9,7 @@
    and three limits:
 
      IDRSWaitUnlimited   for blocks that do not depend on the waiting block, so they always store their value
-     IDRSWaitPolls       for blocks that must all be resident: a number of loads, computed from the timeout, see timeout.h
+     IDRSWaitPolls       for blocks that must all be resident: a number of loads, computed from the timeout, see device.h
      IDRSWaitPeers       for other devices: until the host sets a flag, after the same timeout
 
    No PETSc call.

@@ -2,9 +2,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include "idrsnccl.h"
 #include "../device/commdata.h"
-#include "../device/memory.h"
-#include "../device/stream.h"
-#include "../device/timeout.h"
+#include "../device/device.h"
 
 #if defined(PETSCIDRS_HAVE_NCCL)
   #include <nccl.h>
@@ -136,21 +134,6 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSNCCLRenew - Connects these devices again if NCCL has connected them before, for scatters, and has failed since; collective.
-   If it cannot, the scatters report the error
-*/
-PetscErrorCode IDRSNCCLRenew(MPI_Comm comm)
-{
-  IDRSNCCL   *nccl;
-  const char *why;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSCommDataFind(comm, IDRSNCCLFree, &nccl));
-  if (nccl) PetscCall(IDRSNCCLConnect(comm, &why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* IDRSNCCLAllreduce - Enqueues the sum of scalars over all processes on the stream; the bits are the same on all devices */
 PetscErrorCode IDRSNCCLAllreduce(MPI_Comm comm, const PetscScalar *from, PetscScalar *to, PetscInt count, cudaStream_t stream)
 {
@@ -247,12 +230,6 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 {
   PetscFunctionBegin;
   *why = "this library was built without NCCL";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSNCCLRenew(MPI_Comm comm)
-{
-  PetscFunctionBegin;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -15,7 +15,6 @@ typedef struct {
 } IDRSMessage;
 
 PETSC_INTERN PetscErrorCode IDRSNCCLConnect(MPI_Comm, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSNCCLRenew(MPI_Comm);
 PETSC_INTERN PetscErrorCode IDRSNCCLAllreduce(MPI_Comm, const PetscScalar *, PetscScalar *, PetscInt, cudaStream_t);
 PETSC_INTERN PetscErrorCode IDRSNCCLExchange(MPI_Comm, cudaEvent_t, PetscInt, const IDRSMessage[], PetscInt, const IDRSMessage[],
                                              cudaEvent_t);

@@ -12,9 +12,7 @@
 #include <petscidrs/private/idrslimits.h>
 #include "idrspeers.h"
 #include "../device/commdata.h"
-#include "../device/memory.h"
-#include "../device/stream.h"
-#include "../device/timeout.h"
+#include "../device/device.h"
 
 /*
    Channels of a communicator: one for each simultaneous right-hand side of a solver. Their number is the number of bits of `taken`
@@ -37,15 +35,15 @@ enum {
 
 typedef struct {
   PetscMPIInt    rank, size;
-  const char    *why;                      /* these processes can never be connected, or NULL */
+  size_t         room;                     /* messages of an exchange in the mailbox of a process */
+  const char    *why;                      /* these processes can no longer be connected, or NULL; the same on all */
   void          *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here, or NULL */
   IDRSPeers     *peers;                    /* the same for kernels */
   int           *givenup;                  /* pinned */
   uint32_t       exchanges[IDRS_CHANNELS]; /* number of the last one in each channel */
   uint64_t       taken;                    /* channels that solvers of this process use, one bit each */
-  PetscBool      isBroken;                 /* an exchange failed: processes may have different exchange numbers */
+  PetscBool      isBroken;                 /* an exchange has failed: processes may have different exchange numbers */
   PetscBool      shared;                   /* some of these processes are on the same device */
-  PetscBool      isCounted;                /* in IDRSPeersSharing */
   IDRSPeersShare share[IDRS_SHARES];       /* in the same order on all processes */
   PetscInt       shares;
 } IDRSMailboxes;
@@ -63,12 +61,6 @@ bool IDRSPeersShareDevice(void)
   return IDRSPeersSharing.load(std::memory_order_relaxed) > 0;
 }
 
-/* Returns the number of messages of an exchange in the mailbox of a process */
-static size_t IDRSPeersRoom(const IDRSMailboxes *boxes)
-{
-  return (size_t)IDRS_PEER_MESSAGES * (size_t)boxes->size;
-}
-
 /* Unmaps memory of other processes. The memory of this process must not be freed while they may have it mapped */
 static void IDRSPeersUnmap(const IDRSMailboxes *boxes, void *memory[])
 {
@@ -79,68 +71,33 @@ static void IDRSPeersUnmap(const IDRSMailboxes *boxes, void *memory[])
   (void)cudaGetLastError();
 }
 
-/* Unmaps all shares. A share in use is deleted later, by IDRSPeersDestroyShare() */
-static void IDRSPeersDropShares(IDRSMailboxes *boxes, bool frees)
-{
-  for (PetscInt i = 0; i < boxes->shares; i++) {
-    IDRSPeersShare share = boxes->share[i];
-
-    IDRSPeersUnmap(boxes, share->memory);
-    if (frees) (void)cudaFree(share->memory[boxes->rank]);
-    share->isBroken = PETSC_TRUE;
-    if (!share->taken) delete share;
-  }
-  boxes->shares = 0;
-}
-
-/* Waits for all processes until the timeout. Returns true if all of them have arrived */
-static bool IDRSPeersBarrier(MPI_Comm comm)
-{
-  const double began   = MPI_Wtime();
-  int          arrived = 0;
-  MPI_Request  request;
-
-  if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS) return false;
-  while (!arrived && MPI_Wtime() - began <= IDRSGetTimeout()) {
-    if (MPI_Test(&request, &arrived, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-  }
-  return arrived;
-}
-
 /*
-   Called on all processes when the communicator is freed. After an error some processes may not arrive here. Then the memory is
-   freed at the end of the program
+   Called on all processes when the communicator is freed; then no share is in use. After an error some processes may not arrive
+   here: after the timeout, or if an exchange has failed, the memory is freed at the end of the program
 */
 static void IDRSPeersFree(MPI_Comm comm, void *data)
 {
-  IDRSMailboxes *boxes = (IDRSMailboxes *)data;
-  bool           frees;
+  IDRSMailboxes *boxes   = (IDRSMailboxes *)data;
+  const double   began   = MPI_Wtime();
+  int            arrived = 0;
+  MPI_Request    request;
 
   IDRSPeersUnmap(boxes, boxes->mailbox);
   for (PetscInt i = 0; i < boxes->shares; i++) IDRSPeersUnmap(boxes, boxes->share[i]->memory);
-  /* also if an exchange has failed on this process, because the others may not know this and wait here */
-  frees = boxes->size && IDRSPeersBarrier(comm) && !boxes->isBroken;
-  if (boxes->isCounted) IDRSPeersSharing--;
-  IDRSPeersDropShares(boxes, frees);
-  if (frees) (void)cudaFree(boxes->mailbox[boxes->rank]);
+  /* waits also if an exchange has failed on this process, because the others may not know this and wait here */
+  if (boxes->size && MPI_Ibarrier(comm, &request) == MPI_SUCCESS) {
+    while (!arrived && MPI_Wtime() - began <= IDRSGetTimeout() && MPI_Test(&request, &arrived, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+      continue;
+  }
+  if (boxes->shared && boxes->mailbox[boxes->rank]) IDRSPeersSharing--;
+  for (PetscInt i = 0; i < boxes->shares; i++) {
+    if (arrived && !boxes->isBroken) (void)cudaFree(boxes->share[i]->memory[boxes->rank]);
+    delete boxes->share[i];
+  }
+  if (arrived && !boxes->isBroken) (void)cudaFree(boxes->mailbox[boxes->rank]);
   (void)cudaFree(boxes->peers);
   (void)cudaFreeHost(boxes->givenup);
   delete boxes;
-}
-
-/* Returns PETSC_TRUE if all processes of the communicator are on one node, and not too many; the same on all processes */
-static PetscErrorCode IDRSPeersNode_Private(MPI_Comm comm, PetscBool *node)
-{
-  PetscMPIInt size, here;
-  MPI_Comm    local;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCallMPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local));
-  PetscCallMPI(MPI_Comm_size(local, &here));
-  PetscCallMPI(MPI_Comm_free(&local));
-  *node = here == size && size <= IDRS_MAX_PEERS ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Returns the outcome of a call that maps memory, or that prepares this */
@@ -150,36 +107,31 @@ static PetscMPIInt IDRSPeersOutcome(cudaError_t error)
   return error == cudaSuccess ? IDRS_PEERS_MAPPED : (error == cudaErrorMemoryAllocation ? IDRS_PEERS_NO_MEMORY : IDRS_PEERS_CANNOT);
 }
 
-/* Allocates memory of zeros on this process, with a handle for other processes */
-static PetscErrorCode IDRSPeersMake_Private(size_t bytes, void **memory, cudaIpcMemHandle_t *handle, PetscMPIInt *outcome)
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  *outcome = IDRSPeersOutcome(cudaMalloc(memory, bytes));
-  if (*outcome == IDRS_PEERS_MAPPED) {
-    PetscCall(IDRSStream_CUDA(&stream));
-    PetscCallCUDA(cudaMemsetAsync(*memory, 0, bytes, stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream));
-    *outcome = IDRSPeersOutcome(cudaIpcGetMemHandle(handle, *memory));
-  } else *memory = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Allocates memory and maps the memory of the other processes, on all processes or on none. All processes get the same outcome */
+/*
+   Allocates memory of zeros and maps the memory of the other processes, on all processes or on none. All processes get the same
+   outcome
+*/
 static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *boxes, size_t bytes, void *memory[],
                                            PetscMPIInt *outcome)
 {
+  const PetscMPIInt   rank = boxes->rank;
   cudaIpcMemHandle_t *handles;
+  cudaStream_t        stream;
 
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(boxes->size, &handles));
-  PetscCall(IDRSPeersMake_Private(bytes, &memory[boxes->rank], &handles[boxes->rank], outcome));
+  PetscCall(IDRSStream_CUDA(&stream));
+  *outcome = IDRSPeersOutcome(cudaMalloc(&memory[rank], bytes));
+  if (*outcome == IDRS_PEERS_MAPPED) {
+    PetscCallCUDA(cudaMemsetAsync(memory[rank], 0, bytes, stream));
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    *outcome = IDRSPeersOutcome(cudaIpcGetMemHandle(&handles[rank], memory[rank]));
+  } else memory[rank] = NULL;
   IDRSCallAllreduce(MPI_IN_PLACE, outcome, 1, MPI_INT, MPI_MAX, comm);
   if (*outcome == IDRS_PEERS_MAPPED) {
     PetscCallMPI(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, handles, (PetscMPIInt)sizeof(*handles), MPI_BYTE, comm));
     for (PetscMPIInt p = 0; p < boxes->size && *outcome == IDRS_PEERS_MAPPED; p++) {
-      if (p == boxes->rank) continue;
+      if (p == rank) continue;
       *outcome = IDRSPeersOutcome(cudaIpcOpenMemHandle(&memory[p], handles[p], cudaIpcMemLazyEnablePeerAccess));
       if (*outcome != IDRS_PEERS_MAPPED) memory[p] = NULL;
     }
@@ -189,103 +141,101 @@ static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *b
   if (*outcome != IDRS_PEERS_MAPPED) {
     IDRSPeersUnmap(boxes, memory);
     PetscCallMPI(MPI_Barrier(comm));
-    PetscCallCUDA(cudaFree(memory[boxes->rank]));
-    memory[boxes->rank] = NULL;
+    PetscCallCUDA(cudaFree(memory[rank]));
+    memory[rank] = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the mailboxes and maps them, on all processes or on none */
-static PetscErrorCode IDRSPeersOpen_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscMPIInt *outcome)
+/* Creates the data of a communicator, without mailboxes. The processes must be on one node */
+static PetscErrorCode IDRSPeersCreate_Private(MPI_Comm comm, IDRSMailboxes **newboxes)
 {
-  IDRSPeers    peers = {};
-  cudaStream_t stream;
+  IDRSMailboxes *boxes = new IDRSMailboxes();
+  PetscMPIInt    here;
+  MPI_Comm       local;
 
   PetscFunctionBegin;
-  *(volatile int *)boxes->givenup = 1; /* kernels of a solve that ended with an error may still wait */
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  IDRSPeersUnmap(boxes, boxes->mailbox);
-  boxes->mailbox[boxes->rank] = NULL; /* after a failed exchange, see IDRSPeersFree() */
-  IDRSPeersDropShares(boxes, false);
-  PetscCall(PetscArrayzero(boxes->exchanges, IDRS_CHANNELS));
-  PetscCall(
-    IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * IDRSPeersRoom(boxes) * sizeof(ulonglong2), boxes->mailbox, outcome));
-  if (*outcome != IDRS_PEERS_MAPPED) PetscFunctionReturn(PETSC_SUCCESS);
-  *boxes->givenup = 0;
-  peers.givenup   = boxes->givenup;
-  peers.rank      = boxes->rank;
-  peers.size      = boxes->size;
-  for (PetscMPIInt p = 0; p < boxes->size; p++) peers.mailbox[p] = (ulonglong2 *)boxes->mailbox[p];
-  PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
-  boxes->isBroken = PETSC_FALSE;
-  if (boxes->shared && !boxes->isCounted) IDRSPeersSharing++;
-  boxes->isCounted = boxes->shared;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns a channel that no solver uses on any process, or -1 */
-static PetscErrorCode IDRSPeersTake_Private(MPI_Comm comm, IDRSMailboxes *boxes, PetscInt *channel)
-{
-  uint64_t available = ~boxes->taken;
-
-  PetscFunctionBegin;
-  IDRSCallAllreduce(MPI_IN_PLACE, &available, 1, MPI_UINT64_T, MPI_BAND, comm);
-  *channel = -1;
-  for (PetscInt i = 0; i < IDRS_CHANNELS && *channel < 0; i++) {
-    if (available >> i & 1) *channel = i;
+  *newboxes = boxes;
+  PetscCallMPI(MPI_Comm_rank(comm, &boxes->rank));
+  PetscCallMPI(MPI_Comm_size(comm, &boxes->size));
+  boxes->room = (size_t)IDRS_PEER_MESSAGES * (size_t)boxes->size;
+  PetscCallMPI(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local));
+  PetscCallMPI(MPI_Comm_size(local, &here));
+  PetscCallMPI(MPI_Comm_free(&local));
+  if (here != boxes->size || boxes->size > IDRS_MAX_PEERS) {
+    boxes->size = 0;
+    boxes->why  = "the processes are not on one node, or more than " PetscStringize(IDRS_MAX_PEERS);
+  } else {
+    PetscCall(IDRSDeviceShared(comm, &boxes->shared));
+    PetscCallCUDA(cudaMalloc((void **)&boxes->peers, sizeof(*boxes->peers)));
+    PetscCallCUDA(cudaHostAlloc((void **)&boxes->givenup, sizeof(*boxes->givenup), cudaHostAllocPortable | cudaHostAllocMapped));
+    *boxes->givenup = 0;
   }
-  if (*channel >= 0) boxes->taken |= (uint64_t)1 << *channel;
+  PetscCall(IDRSCommDataAdd(comm, IDRSPeersFree, boxes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    IDRSPeersConnect - Connects the devices of an inner communicator of PETSc, and assigns a channel to a solver if *channel is -1;
-   channel may be NULL. If that fails, `why` is the reason. Collective, with the same result on all processes. If an exchange has
-   failed on one of them since the last call, all connect again. If one of them had no memory for mailboxes in the last call, they
-   try again; if they cannot map memory of each other, they do not. If automatic, processes that share a device are not connected,
-   because each would wait for kernels of the others that cannot be resident
+   channel may be NULL. If that fails, `why` is the reason. Collective, with the same result on all processes. If one of them had no
+   memory for mailboxes in the last call, they try again; if they cannot map memory of each other, or an exchange has failed on one
+   of them, they do not. If automatic, processes that share a device are not connected, because each would wait for kernels of the
+   others that cannot be resident
 */
 PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
   IDRSMailboxes *boxes;
-  PetscMPIInt    states[2]; /* all connect again; a process shares its device with others that it may wait for */
+  IDRSPeers      peers = {};
+  uint64_t       available;
+  PetscMPIInt    states[2]; /* an exchange has failed; a process shares its device with others that it may wait for */
   PetscMPIInt    outcome;
-  PetscBool      node = PETSC_FALSE;
 
   PetscFunctionBegin;
-  *why = NULL;
   PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
-  if (!boxes) {
-    PetscCall(IDRSPeersNode_Private(comm, &node));
-    boxes = new IDRSMailboxes();
-    PetscCallMPI(MPI_Comm_rank(comm, &boxes->rank));
-    PetscCallMPI(MPI_Comm_size(comm, &boxes->size));
-    if (node) {
-      PetscCall(IDRSDeviceShared(comm, &boxes->shared));
-      PetscCallCUDA(cudaMalloc((void **)&boxes->peers, sizeof(*boxes->peers)));
-      PetscCallCUDA(cudaHostAlloc((void **)&boxes->givenup, sizeof(*boxes->givenup), cudaHostAllocPortable | cudaHostAllocMapped));
-    } else {
-      boxes->size = 0;
-      boxes->why  = "the processes are not on one node, or more than " PetscStringize(IDRS_MAX_PEERS);
-    }
-    PetscCall(IDRSCommDataAdd(comm, IDRSPeersFree, boxes));
-  }
+  if (!boxes) PetscCall(IDRSPeersCreate_Private(comm, &boxes));
   *why = boxes->why;
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  states[0] = boxes->isBroken || !boxes->mailbox[boxes->rank] ? 1 : 0;
+  states[0] = boxes->isBroken ? 1 : 0;
   states[1] = IDRSPeersShareDevice() ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
   if (states[0]) {
-    PetscCall(IDRSPeersOpen_Private(comm, boxes, &outcome));
+    boxes->isBroken = PETSC_TRUE;
+    for (PetscInt i = 0; i < boxes->shares; i++) boxes->share[i]->isBroken = PETSC_TRUE;
+    *why = boxes->why = "an earlier exchange between these processes has failed";
+  } else if (!boxes->mailbox[boxes->rank]) {
+    PetscCall(IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * boxes->room * sizeof(ulonglong2), boxes->mailbox, &outcome));
     if (outcome == IDRS_PEERS_NO_MEMORY) *why = "a GPU has no memory for the mailboxes";
     else if (outcome == IDRS_PEERS_CANNOT) *why = boxes->why = "the GPUs cannot map each other's memory";
-    if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+    else {
+      peers.givenup = boxes->givenup;
+      peers.rank    = boxes->rank;
+      peers.size    = boxes->size;
+      for (PetscMPIInt p = 0; p < boxes->size; p++) peers.mailbox[p] = (ulonglong2 *)boxes->mailbox[p];
+      PetscCallCUDA(cudaMemcpy(boxes->peers, &peers, sizeof(peers), cudaMemcpyHostToDevice));
+      if (boxes->shared) IDRSPeersSharing++;
+    }
   }
-  if (automatic && (states[1] || boxes->shared)) *why = "processes share a GPU";
-  else if (channel && *channel < 0) PetscCall(IDRSPeersTake_Private(comm, boxes, channel));
-  if (!*why && channel && *channel < 0)
-    *why = "so many solvers or right-hand sides on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
+  if (!*why && automatic && (states[1] || boxes->shared)) *why = "processes share a GPU";
+  if (*why || !channel || *channel >= 0) PetscFunctionReturn(PETSC_SUCCESS);
+
+  /* a channel that no solver uses on any process */
+  available = ~boxes->taken;
+  IDRSCallAllreduce(MPI_IN_PLACE, &available, 1, MPI_UINT64_T, MPI_BAND, comm);
+  for (PetscInt i = 0; i < IDRS_CHANNELS && *channel < 0; i++) {
+    if (available >> i & 1) *channel = i;
+  }
+  if (*channel >= 0) boxes->taken |= (uint64_t)1 << *channel;
+  else *why = "so many solvers or right-hand sides on these processes have such reductions already: " PetscStringize(IDRS_CHANNELS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns the mailboxes of connected processes, before an exchange */
+static PetscErrorCode IDRSPeersGet_Private(MPI_Comm comm, IDRSMailboxes **boxes)
+{
+  PetscFunctionBegin;
+  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, boxes));
+  PetscCheck(*boxes && (*boxes)->mailbox[(*boxes)->rank], PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
+  PetscCheck(!(*boxes)->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB, "An earlier exchange between these processes has failed");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -293,19 +243,12 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
 PetscErrorCode IDRSPeersNext(MPI_Comm comm, PetscInt channel, IDRSPeerExchange *exchange)
 {
   IDRSMailboxes *boxes;
-  uint32_t       number;
 
   PetscFunctionBegin;
-  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
-  PetscCheck(boxes && channel >= 0, PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
-  PetscCheck(
-    !boxes->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
-    "An earlier exchange between these processes has failed; the next solve of KSPIDRS with such reductions connects them again");
-  number                    = IDRSNextExchange(boxes->exchanges[channel]);
-  boxes->exchanges[channel] = number;
-  exchange->peers           = boxes->peers;
-  exchange->number          = number;
-  exchange->first           = (2 * (size_t)channel + number % 2) * IDRSPeersRoom(boxes);
+  PetscCall(IDRSPeersGet_Private(comm, &boxes));
+  exchange->number = boxes->exchanges[channel] = IDRSNextExchange(boxes->exchanges[channel]);
+  exchange->peers                              = boxes->peers;
+  exchange->first                              = (2 * (size_t)channel + exchange->number % 2) * boxes->room;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -325,8 +268,7 @@ PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare 
 
   PetscFunctionBegin;
   *newshare = NULL;
-  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
-  PetscCheck(boxes && boxes->mailbox[boxes->rank], PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
+  PetscCall(IDRSPeersGet_Private(comm, &boxes));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   for (PetscInt i = 0; i < boxes->shares; i++) {
@@ -362,23 +304,8 @@ PetscErrorCode IDRSPeersNextOfShare(MPI_Comm comm, IDRSPeersShare share, uint32_
   IDRSMailboxes *boxes;
 
   PetscFunctionBegin;
-  PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
-  PetscCheck(
-    boxes && !boxes->isBroken && !share->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB,
-    "An earlier exchange between these processes has failed; the next solve of KSPIDRS with such messages connects them again");
+  PetscCall(IDRSPeersGet_Private(comm, &boxes));
   *number = share->exchanges = IDRSNextExchange(share->exchanges);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSPeersDestroyShare - Returns a share to its communicator, or deletes one whose exchange has failed */
-PetscErrorCode IDRSPeersDestroyShare(IDRSPeersShare *share)
-{
-  PetscFunctionBegin;
-  if (*share) {
-    (*share)->taken = PETSC_FALSE;
-    if ((*share)->isBroken) delete *share;
-  }
-  *share = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -389,13 +316,13 @@ PetscErrorCode IDRSPeersDestroyShare(IDRSPeersShare *share)
 PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 {
   IDRSMailboxes *boxes;
+  PetscInt       channel = -1;
 
   PetscFunctionBegin;
   if (seconds <= IDRSGetTimeout()) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
   if (!boxes || !boxes->givenup || !boxes->mailbox[boxes->rank]) PetscFunctionReturn(PETSC_SUCCESS);
-  boxes->isBroken                 = PETSC_TRUE;
-  *(volatile int *)boxes->givenup = 1;
+  PetscCall(IDRSPeersFinish(comm, &channel, PETSC_TRUE));
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_LIB,
           "No sums or messages of other processes for %g seconds (-petscidrs_nccl_timeout): check whether one of them has failed",
           (double)seconds);
@@ -404,7 +331,7 @@ PetscErrorCode IDRSPeersCheck(MPI_Comm comm, PetscLogDouble seconds)
 /*
    IDRSPeersFinish - Releases the channel of a solver, before device memory is freed, which waits for all work on the device. After
    an error other processes may no longer take part in the exchanges in flight, also those of a preconditioner. Then kernels stop
-   waiting, and all processes connect again in the next call of IDRSPeersConnect()
+   waiting, and these processes have no more exchanges
 */
 PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool failed)
 {

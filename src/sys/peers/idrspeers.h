@@ -41,14 +41,13 @@ struct _n_IDRSPeersShare {
   size_t     bytes;                  /* of this process */
   const int *givenup;                /* as in IDRSPeers */
   uint32_t   exchanges;              /* number of the last one */
-  PetscBool  taken;
-  PetscBool  isBroken; /* an exchange has failed, and the memory is no longer mapped */
+  PetscBool  taken;                  /* PETSC_FALSE: released */
+  PetscBool  isBroken;               /* an exchange has failed */
 };
 
 PETSC_INTERN bool           IDRSPeersShareDevice(void);
 PETSC_INTERN PetscErrorCode IDRSPeersCreateShare(MPI_Comm, size_t, IDRSPeersShare *);
 PETSC_INTERN PetscErrorCode IDRSPeersNextOfShare(MPI_Comm, IDRSPeersShare, uint32_t *);
-PETSC_INTERN PetscErrorCode IDRSPeersDestroyShare(IDRSPeersShare *);
 PETSC_INTERN PetscErrorCode IDRSPeersConnect(MPI_Comm, PetscBool, PetscInt *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSPeersNext(MPI_Comm, PetscInt, IDRSPeerExchange *);
 PETSC_INTERN PetscErrorCode IDRSPeersCheck(MPI_Comm, PetscLogDouble);

@@ -8,7 +8,7 @@
 */
 #include <atomic>
 #include "idrscudaimpl.cuh"
-#include "../../sys/device/timeout.h"
+#include "../../sys/device/device.h"
 #include "../../sys/nccl/idrsnccl.h"
 
 /* Gets the diagonal of B^{-1} if the pass applies it, else NULL */

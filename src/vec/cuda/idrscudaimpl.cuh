@@ -8,11 +8,8 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsworkimpl.h>
-#include "../../sys/device/memory.h"
-#include "../../sys/device/stream.h"
-#include "../../sys/kernels/algebra.cuh"
-#include "../../sys/kernels/finish.cuh"
-#include "../../sys/kernels/launch.cuh"
+#include "../../sys/device/device.h"
+#include "../../sys/kernels/project.cuh"
 #include "passes.cuh"
 
 typedef struct _n_IDRSWhole *IDRSWhole;

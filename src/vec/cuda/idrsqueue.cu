@@ -4,6 +4,7 @@
    only when it collects them. After the device has stopped, the kernels return at once.
 */
 #include "idrscudaimpl.cuh"
+#include "../../mat/cuda/offdiagonal.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
 /* Arguments of a separate algebra kernel; the sums may already be in the storage */
@@ -60,10 +61,10 @@ static PetscErrorCode IDRSQueueHalo_Peer(const IDRSGroup *group, PetscBool autom
   PetscBool      halo  = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(IDRSNCCLRenew(first->comm)); /* for scatters that still use NCCL */
   PetscCall(IDRSPeersConnect(first->comm, automatic, NULL, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSProductConnect(first->product, first->comm, group->count > 1 ? PETSC_TRUE : PETSC_FALSE, &halo));
+  PetscCall(IDRSOffDiagonalConnect(first->product ? first->product->offdiagonal : NULL, first->comm,
+                                   group->count > 1 ? IDRS_MAX_WIDTH : 1, &halo));
   if (!halo) *why = "the halo exchange of matvecs goes through the hosts";
   PetscFunctionReturn(PETSC_SUCCESS);
 }

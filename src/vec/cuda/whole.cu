@@ -2,7 +2,7 @@
    The host's part of the persistent kernel, which makes many steps, until the host must continue: see whole.cuh
 */
 #include "wholelayout.h"
-#include "../../sys/device/timeout.h"
+#include "../../sys/device/device.h"
 
 struct _n_IDRSWhole {
   IDRSWholeLayout     alone, sidebyside; /* for one solve on the device, and for several, if this is the first of them */
@@ -119,7 +119,7 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
   else if (work->polynomial && work->polynomial->powers.k > IDRS_WHOLE_PRODUCTS)
     *why = "an application of PCPOLY has more than 32 products";
-  else PetscCall((*IDRSProducts_CSR.runs)(work->product, why));
+  else PetscCall(IDRSProductRuns(work->product, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSWholeGetLayout(work, 1, &layout));
   if (work->polynomial && !layout->lanes.count) *why = "the matrix of PCPOLY does not fit in the registers of all threads";
@@ -178,7 +178,7 @@ static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWho
   steps->sequence   = ++cuda->sequence;
   steps->polls      = IDRSGetPolls();
   steps->partials.launch++;
-  PetscCall(IDRSGetBlocks(work->product->A, &block, NULL));
+  PetscCall(IDRSRowsGetBlocks(work->product->A, &block, NULL, NULL));
   PetscCall(IDRSGetCSR(block, &steps->A));
   for (int i = 0; i < count; i++) {
     PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, &array));

@@ -6,7 +6,6 @@
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsnorms.h>
 
 /*
    Gets the back end of operations on vectors x. The memory of x may differ from the memory of the works

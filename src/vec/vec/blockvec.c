@@ -2,7 +2,6 @@
 #include <petsc/private/vecimpl.h>
 #include <petscidrs/private/idrsworkimpl.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsnorms.h>
 #include "blockvec.h"
 
 /* Copies columns to an array of Vec */

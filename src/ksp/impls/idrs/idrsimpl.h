@@ -13,7 +13,6 @@
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsnorms.h>
 
 /* Largest number of shadow vectors: s x s scalars are kept */
 #define IDRS_MAX_S 1024

@@ -1,6 +1,6 @@
 /* The preconditioner: where it is applied, and its applications, counted and timed */
 #include "idrsimpl.h"
-#include <petscidrs/private/idrsjoint.h>
+#include <petscidrs/private/idrspowers.h>
 #include <petsc/private/pcimpl.h>
 
 /* KSPIDRSPCApply_Private - Computes y = B^{-1}x */

@@ -86,9 +86,8 @@ static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
 
   PetscFunctionBegin;
   if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    several columns by %s%s\n",
-                                   product->wide ? product->wide->name : "a MatMult() each",
-                                   product->wide && product->byrows ? ", through a block by rows" : ""));
+  PetscCall(
+    PetscViewerASCIIPrintf(viewer, "    several columns by %s\n", product->wide ? product->wide->name : "a MatMult() each"));
   if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,8 +2,7 @@
    A GPU as the device of streamed matrices: copies on a separate stream, computations on PETSc's stream, and events between them
 */
 #include <petscidrs/private/idrscompat.h>
-#include "../../../sys/device/memory.h"
-#include "../../../sys/device/stream.h"
+#include "../../../sys/device/device.h"
 #include "streamlevel.cuh"
 #include <unistd.h>
 

@@ -4,7 +4,7 @@
      y_i = A_ii^{-1} x_i   for all diagonal blocks A_ii, up to the tolerance, each by a separate IDR(s) solve: idrssystem.h
 */
 #include "bjidrsimpl.h"
-#include <petscidrs/private/idrsdiagonal.h>
+#include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrsfailure.h>
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsstep.h>

@@ -4,7 +4,7 @@
 */
 #include "bjidrsimpl.h"
 #include "../../../../sys/kernels/csr.h"
-#include "../../../../sys/device/stream.h"
+#include "../../../../sys/device/device.h"
 #include "../../../../sys/device/target.cuh"
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrsloops.h>

@@ -41,7 +41,7 @@ struct _n_PC_BJIDRS {
   PetscInt     nblocks, largest;
   PetscInt    *starts;  /* nblocks + 1: first rows */
   Vec          inverse; /* diagonal of B^{-1}, or NULL */
-  PetscInt     small;   /* rows that are scaled by their largest entry, see idrsdiagonal.h */
+  PetscInt     small;   /* rows that are scaled by their largest entry, see idrsrows.h */
   BJIDRSDevice device;  /* NULL before the first application on a GPU with these blocks */
 
   /* of the last application: one system for each block and each column */

@@ -17,9 +17,9 @@
    The product of the factors of pi nearly vanishes there and would need repeated roots; this form does not.
 */
 #include "polyimpl.h"
-#include <petscidrs/private/idrsdiagonal.h>
+#include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrsops.h>
-#include <petscidrs/private/idrsjoint.h>
+#include <petscidrs/private/idrspowers.h>
 
 static const char *const PCPolyPrecisions[] = {"half", "single", "double", "PCPolyPrecision", "PC_POLY_PRECISION_", NULL};
 static const char *const PCPolyScalings[]   = {"auto", "none", "diagonal", "matching", "PCPolyScaling", "PC_POLY_SCALING_", NULL};

@@ -16,14 +16,12 @@
    - Slices have no long rows. The values of long rows are in double precision. If a matrix is small and all its rows are too long
    for a lane, all rows count as long, and there are no slices.
 */
-#include "../../../../sys/device/memory.h"
-#include "../../../../mat/cuda/messages.cuh"
-#include "../../../../mat/cuda/offdiagonal.h"
+#include "../../../../sys/device/device.h"
+#include "../../../../mat/cuda/offdiagonal.cuh"
 #include "../../../../mat/cuda/ring.cuh"
-#include "../../../../mat/cuda/runs.h"
 #include "../../../../mat/cuda/slicedcopy.cuh"
-#include "../../../../mat/cuda/compressedrows.h"
-#include "../../../../sys/device/largest.cuh"
+#include "../../../../mat/cuda/sliced.cuh"
+#include "../../../../sys/device/target.cuh"
 #include "../../../../sys/kernels/launch.cuh"
 #include "../../../../sys/kernels/rowsum.cuh"
 #include "polycopy.h"
@@ -210,10 +208,10 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   packed->unit = unit;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&packed->multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  PetscCall(IDRSMatRuns_CUDA(A, why));
+  PetscCall(IDRSMatRuns(A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetBlocks(A, &block, NULL));
+  PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
   PetscCall(IDRSGetCSR(block, &source.A));
   source.unit = unit;
   if (inverse) PetscCall(IDRSGetArrayRead_CUDA(inverse, &source.inverse));
@@ -226,7 +224,7 @@ static PetscErrorCode PCPolyCopyCreate_CUDA(PCPolyCopy copy, Mat A, Vec inverse,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Connects the processes for consecutive products without reductions between them: see halo.h */
+/* Connects the processes for consecutive products without reductions between them: see halo.cuh */
 static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
 {
   PCPolyCUDA *packed    = (PCPolyCUDA *)copy->data;
@@ -236,7 +234,7 @@ static PetscErrorCode PCPolyCopyConnect_CUDA(PCPolyCopy copy, Mat A)
   Mat         block;
 
   PetscFunctionBegin;
-  PetscCall(IDRSGetBlocks(A, NULL, &block));
+  PetscCall(IDRSRowsGetBlocks(A, NULL, &block, NULL));
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)A), &comm, NULL));
   PetscCall(IDRSPeersConnect(comm, PETSC_TRUE, NULL, &why));
   if (!why) PetscCall(IDRSOffDiagonalConnect(packed->off, comm, 1, &connected));

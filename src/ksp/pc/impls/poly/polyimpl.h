@@ -12,7 +12,6 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrspowers.h>
-#include <petscidrs/private/idrsroots.h>
 #include <petscidrs/private/idrssettings.h>
 #include <petscidrs/private/idrsmatching.h>
 #include "polycopy.h"
@@ -75,7 +74,7 @@ typedef struct {
   Mat          A;
   IDRSMatching matching; /* or NULL */
   Vec          input;    /* with a matching, diagonal of D^{-1} P Dr P^T: an application begins with D^{-1} P Dr x; else NULL */
-  Vec          inverse;  /* diagonal of D^{-1}, see idrsdiagonal.h; NULL if A is not scaled by its diagonal */
+  Vec          inverse;  /* diagonal of D^{-1}, see idrsrows.h; NULL if A is not scaled by its diagonal */
   Vec          w, t;     /* work vectors: of the factors, of the product */
   PCPolyCopy   copy;     /* NULL if products are by MatMult() */
 } PCPolyOperator;

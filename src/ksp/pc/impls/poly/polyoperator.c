@@ -3,8 +3,8 @@
    matrix, and by a copy
 */
 #include "polyimpl.h"
-#include <petscidrs/private/idrsdiagonal.h>
-#include <petscidrs/private/idrsnorms.h>
+#include <petscidrs/private/idrsrows.h>
+#include <petscidrs/private/idrscompat.h>
 #include <petsc/private/matimpl.h>
 
 /* The diagonal is weak if an entry of a row is larger than its diagonal entry by more than this factor */
@@ -40,7 +40,7 @@ PetscErrorCode PCPolyCreateMatching_Private(PC pc, PetscBool limited)
 
 /*
    PCPolySetUpOperator_Private - Sets up the matrix, permuted and scaled by a matching or as it is, and D^{-1}, if the matrix has
-   MatGetDiagonal(); see idrsdiagonal.h for rows whose diagonal entry is zero or small
+   MatGetDiagonal(); see idrsrows.h for rows whose diagonal entry is zero or small
 */
 PetscErrorCode PCPolySetUpOperator_Private(PC pc, PetscBool match)
 {

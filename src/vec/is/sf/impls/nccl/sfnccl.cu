@@ -13,11 +13,53 @@
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include "../../../../../sys/nccl/idrsnccl.h"
-#include "../../../../../sys/device/stream.h"
+#include "../../../../../sys/device/device.h"
 #include "sfnccl.h"
-#include "sfpack.cuh"
 
-#define SF_BLOCKS 1024 /* per pack, at most */
+#define SF_THREADS 256
+#define SF_BLOCKS  1024 /* per pack, at most */
+
+/*
+   Pack and unpack, on the device and, if the array is there, on the host. b: items of a message, contiguous, bs scalars each; x:
+   the array; item i of the message is item index[i] of x. Scalar i of b_j = x_index(j)
+*/
+static __host__ __device__ __forceinline__ void SFPack(size_t i, size_t bs, const PetscInt *index, const PetscScalar *x,
+                                                       PetscScalar *b)
+{
+  b[i] = x[index[i / bs] * bs + i % bs];
+}
+
+/*
+   Scalar i of x_place(t) = the last, or += the sum, of the b_j with index(j) = place(t). These are in item[first[t]], ...,
+   item[first[t+1]-1], in the order of the message, and are added in this order, so results have the same bits each time.
+*/
+static __host__ __device__ __forceinline__ void SFUnpack(size_t i, size_t bs, const PetscInt *place, const PetscInt *first,
+                                                         const PetscInt *item, bool add, const PetscScalar *b, PetscScalar *x)
+{
+  const size_t t = i / bs, l = i % bs;
+  PetscScalar *to = x + place[t] * bs + l, sum = *to;
+
+  if (!add) *to = b[item[first[t + 1] - 1] * bs + l];
+  else {
+    for (PetscInt j = first[t]; j < first[t + 1]; j++) sum += b[item[j] * bs + l];
+    *to = sum;
+  }
+}
+
+static __global__ void __launch_bounds__(SF_THREADS)
+  SFPackKernel(size_t n, size_t bs, const PetscInt *index, const PetscScalar *x, PetscScalar *b)
+{
+  for (size_t i = blockIdx.x * (size_t)SF_THREADS + threadIdx.x; i < n * bs; i += (size_t)gridDim.x * SF_THREADS)
+    SFPack(i, bs, index, x, b);
+}
+
+static __global__ void __launch_bounds__(SF_THREADS)
+  SFUnpackKernel(size_t places, size_t bs, const PetscInt *place, const PetscInt *first, const PetscInt *item, bool add,
+                 const PetscScalar *b, PetscScalar *x)
+{
+  for (size_t i = blockIdx.x * (size_t)SF_THREADS + threadIdx.x; i < places * bs; i += (size_t)gridDim.x * SF_THREADS)
+    SFUnpack(i, bs, place, first, item, add, b, x);
+}
 
 /* The roots of this process that have leaves on others, or its leaves. The first four members belong to the graph */
 typedef struct {
@@ -138,24 +180,18 @@ static PetscErrorCode SFSideDestroy_NCCL(SFSide *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SFRootsCreate_NCCL(PetscSF sf, SF_NCCL *nccl)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscSFGetLeafRanks(sf, &nccl->roots.nranks, &nccl->roots.ranks, &nccl->roots.offset, &nccl->roots.index));
-  PetscCall(SFSideCreate_NCCL(&nccl->roots));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets up the roots again if VecScatterRemap() has changed index[] in place, which also removes the graph of the scatter */
+/* Sets up the roots, and again if VecScatterRemap() has changed index[] in place, which also removes the graph of the scatter */
 static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
 {
-  PetscBool same = PETSC_TRUE;
+  SFSide   *roots = &nccl->roots;
+  PetscBool same  = (PetscBool)(roots->first != NULL);
 
   PetscFunctionBegin;
-  if (!sf->remote) PetscCall(PetscArraycmp(nccl->roots.index, nccl->roots.known, nccl->roots.items, &same));
+  if (same && !sf->remote) PetscCall(PetscArraycmp(roots->index, roots->known, roots->items, &same));
   if (!same) {
-    PetscCall(SFSideDestroy_NCCL(&nccl->roots));
-    PetscCall(SFRootsCreate_NCCL(sf, nccl));
+    PetscCall(SFSideDestroy_NCCL(roots));
+    PetscCall(PetscSFGetLeafRanks(sf, &roots->nranks, &roots->ranks, &roots->offset, &roots->index));
+    PetscCall(SFSideCreate_NCCL(roots));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -266,7 +302,6 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
       PetscCall(IDRSNCCLConnect(comm, &why));
       PetscCheck(!why, comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: %s", why);
       nccl->active = PETSC_TRUE;
-      PetscCall(SFRootsCreate_NCCL(sf, nccl));
       PetscCall(
         PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
       PetscCall(SFSideCreate_NCCL(&nccl->leaves));
@@ -297,20 +332,33 @@ static PetscErrorCode SFMessages_NCCL(const SFSide *side, PetscInt bs, PetscScal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_Op op, PetscBool reverse, PetscMemType frommtype,
-                                   const void *fromdata, PetscMemType tomtype, void *todata)
+static PetscErrorCode SFBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType frommtype, const void *fromdata,
+                                   PetscMemType tomtype, void *todata, MPI_Op op, PetscBool reverse)
 {
   const MPI_Comm     comm = PetscObjectComm((PetscObject)sf);
-  const SFSide      *from = reverse ? &nccl->leaves : &nccl->roots, *to = reverse ? &nccl->roots : &nccl->leaves;
-  const size_t       n = (size_t)from->items * bs;
-  const PetscScalar *x = (const PetscScalar *)fromdata;
+  const PetscScalar *x    = (const PetscScalar *)fromdata;
+  SF_NCCL           *nccl;
+  SFSide            *from, *to;
+  size_t             n;
+  PetscInt           bs;
   PetscScalar       *send, **host;
-  PetscBool          direct = from->direct;
+  PetscBool          direct;
   SFExchange         exchange;
   IDRSMessage       *sends, *receives;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  PetscCall(SFEligible_NCCL(sf, nccl, unit, op, frommtype, tomtype, &bs));
+  PetscCall(SFExchangeAbandon_NCCL(nccl, reverse ? todata : fromdata, reverse ? fromdata : todata));
+  if (!bs) {
+    PetscCall((*(reverse ? nccl->basic.ReduceBegin : nccl->basic.BcastBegin))(sf, unit, frommtype, fromdata, tomtype, todata, op));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  from   = reverse ? &nccl->leaves : &nccl->roots;
+  to     = reverse ? &nccl->roots : &nccl->leaves;
+  n      = (size_t)from->items * bs;
+  direct = from->direct;
   PetscCall(SFExchangeGet_NCCL(nccl, bs, &exchange));
   PetscCall(IDRSStream_CUDA(&stream));
   send = reverse ? exchange->leafbuffer : exchange->rootbuffer;
@@ -349,16 +397,28 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, SF_NCCL *nccl, PetscInt bs, MPI_O
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange, MPI_Op op, PetscBool reverse, void *todata)
+static PetscErrorCode SFEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *fromdata, void *todata, MPI_Op op, PetscBool reverse)
 {
-  const SFSide *to = reverse ? &nccl->roots : &nccl->leaves;
-  const size_t  n = (size_t)to->places * exchange->bs, items = (size_t)to->items * exchange->bs;
-  PetscScalar  *received = reverse ? exchange->rootbuffer : exchange->leafbuffer,
-              **host = reverse ? &exchange->roothost : &exchange->leafhost, *x = (PetscScalar *)todata;
   const PetscBool add = op == MPI_REPLACE ? PETSC_FALSE : PETSC_TRUE;
+  SF_NCCL        *nccl;
+  SFExchange      exchange;
+  SFSide         *to;
+  size_t          n, items;
+  PetscScalar    *received, **host, *x = (PetscScalar *)todata;
   cudaStream_t    stream;
 
   PetscFunctionBegin;
+  PetscCall(SFGet_NCCL(sf, &nccl));
+  PetscCall(SFExchangeFind_NCCL(nccl, reverse ? todata : fromdata, reverse ? fromdata : todata, &exchange));
+  if (!exchange) {
+    PetscCall((*(reverse ? nccl->basic.ReduceEnd : nccl->basic.BcastEnd))(sf, unit, fromdata, todata, op));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  to       = reverse ? &nccl->roots : &nccl->leaves;
+  n        = (size_t)to->places * exchange->bs;
+  items    = (size_t)to->items * exchange->bs;
+  received = reverse ? exchange->rootbuffer : exchange->leafbuffer;
+  host     = reverse ? &exchange->roothost : &exchange->leafhost;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
   PetscCall(PetscLogEventBegin(PETSCSF_Unpack, sf, 0, 0, 0));
@@ -382,57 +442,23 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, SF_NCCL *nccl, SFExchange exchange,
 static PetscErrorCode PetscSFBcastBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType rootmtype, const void *rootdata,
                                              PetscMemType leafmtype, void *leafdata, MPI_Op op)
 {
-  SF_NCCL *nccl;
-  PetscInt bs;
-
-  PetscFunctionBegin;
-  PetscCall(SFGet_NCCL(sf, &nccl));
-  PetscCall(SFEligible_NCCL(sf, nccl, unit, op, rootmtype, leafmtype, &bs));
-  PetscCall(SFExchangeAbandon_NCCL(nccl, rootdata, leafdata));
-  if (bs) PetscCall(SFBegin_NCCL(sf, nccl, bs, op, PETSC_FALSE, rootmtype, rootdata, leafmtype, leafdata));
-  else PetscCall((*nccl->basic.BcastBegin)(sf, unit, rootmtype, rootdata, leafmtype, leafdata, op));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SFBegin_NCCL(sf, unit, rootmtype, rootdata, leafmtype, leafdata, op, PETSC_FALSE);
 }
 
 static PetscErrorCode PetscSFBcastEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *rootdata, void *leafdata, MPI_Op op)
 {
-  SF_NCCL   *nccl;
-  SFExchange exchange;
-
-  PetscFunctionBegin;
-  PetscCall(SFGet_NCCL(sf, &nccl));
-  PetscCall(SFExchangeFind_NCCL(nccl, rootdata, leafdata, &exchange));
-  if (exchange) PetscCall(SFEnd_NCCL(sf, nccl, exchange, op, PETSC_FALSE, leafdata));
-  else PetscCall((*nccl->basic.BcastEnd)(sf, unit, rootdata, leafdata, op));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SFEnd_NCCL(sf, unit, rootdata, leafdata, op, PETSC_FALSE);
 }
 
 static PetscErrorCode PetscSFReduceBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType leafmtype, const void *leafdata,
                                               PetscMemType rootmtype, void *rootdata, MPI_Op op)
 {
-  SF_NCCL *nccl;
-  PetscInt bs;
-
-  PetscFunctionBegin;
-  PetscCall(SFGet_NCCL(sf, &nccl));
-  PetscCall(SFEligible_NCCL(sf, nccl, unit, op, rootmtype, leafmtype, &bs));
-  PetscCall(SFExchangeAbandon_NCCL(nccl, rootdata, leafdata));
-  if (bs) PetscCall(SFBegin_NCCL(sf, nccl, bs, op, PETSC_TRUE, leafmtype, leafdata, rootmtype, rootdata));
-  else PetscCall((*nccl->basic.ReduceBegin)(sf, unit, leafmtype, leafdata, rootmtype, rootdata, op));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SFBegin_NCCL(sf, unit, leafmtype, leafdata, rootmtype, rootdata, op, PETSC_TRUE);
 }
 
 static PetscErrorCode PetscSFReduceEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *leafdata, void *rootdata, MPI_Op op)
 {
-  SF_NCCL   *nccl;
-  SFExchange exchange;
-
-  PetscFunctionBegin;
-  PetscCall(SFGet_NCCL(sf, &nccl));
-  PetscCall(SFExchangeFind_NCCL(nccl, rootdata, leafdata, &exchange));
-  if (exchange) PetscCall(SFEnd_NCCL(sf, nccl, exchange, op, PETSC_TRUE, rootdata));
-  else PetscCall((*nccl->basic.ReduceEnd)(sf, unit, leafdata, rootdata, op));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return SFEnd_NCCL(sf, unit, leafdata, rootdata, op, PETSC_TRUE);
 }
 
 /* PETSc duplicates with the type name of type basic, see PetscSFCreate_NCCL() */

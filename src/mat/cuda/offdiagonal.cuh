@@ -6,8 +6,9 @@
 #pragma once
 
 #include <petscidrs/private/idrsproduct.h>
-#include "compressedrows.h"
-#include "halo.h"
+#include "../../sys/kernels/project.cuh"
+#include "halo.cuh"
+#include "sliced.cuh"
 
 /* Rows of the product with entries in this block, on the device, NULL on one process; and the items that the first kernel sends */
 typedef struct {
@@ -25,6 +26,8 @@ typedef struct _n_IDRSOffDiagonal {
   PetscInt           n;       /* rows of the process */
   uint32_t          *places;  /* as above */
   IDRSBoundary       boundary;
+  PetscScalar       *columns; /* ghosts of several columns that the scatter receives, and the size of this memory in bytes */
+  size_t             bytes;
 } *IDRSOffDiagonal;
 
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalSetUp(Mat, const uint16_t[], const PetscScalar *, IDRSOffDiagonal *, const char *[]);
@@ -32,3 +35,24 @@ PETSC_INTERN PetscErrorCode IDRSOffDiagonalConnect(IDRSOffDiagonal, MPI_Comm, Pe
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalReset(IDRSOffDiagonal *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal, Vec, bool, IDRSBoundary *);
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal, const IDRSProjection *, unsigned int);
+
+/*
+   Launches a matvec with its projection, for all products. launch() is called with S, Y, HASHED, the shadow vectors and the
+   boundary. It launches the first kernel, which overlaps with the halo exchange, and returns the number of its blocks
+*/
+template <typename L>
+static PetscErrorCode IDRSLaunchMatvec(IDRSOffDiagonal off, const IDRSProjection *projection, L &&launch)
+{
+  unsigned int blocks = 0;
+  IDRSBoundary boundary;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSOffDiagonalBegin(off, projection->operand, projection->halo, &boundary));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
+    blocks = launch(S, Y, HASHED, shadow, boundary);
+  }));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(IDRSOffDiagonalEnd(off, projection, blocks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

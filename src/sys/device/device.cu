@@ -1,5 +1,4 @@
-#include "memory.h"
-#include <petscdevice_cuda.h>
+#include "device.h"
 #include <petscidrs/private/idrscompat.h>
 
 /* IDRSGetFreeMemory_CUDA - Returns the number of free bytes in the memory of the device */
@@ -113,4 +112,63 @@ PetscErrorCode IDRSMalloc_CUDA(size_t bytes, void *memory, const char *why[])
     *why             = "the memory of the GPU does not hold a copy of the operator";
   } else PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes later work on `stream` wait for earlier work on `other` */
+static PetscErrorCode IDRSStreamWait_CUDA(cudaStream_t stream, cudaStream_t other)
+{
+  cudaEvent_t event;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  PetscCallCUDA(cudaEventRecord(event, other));
+  PetscCallCUDA(cudaStreamWaitEvent(stream, event, 0));
+  PetscCallCUDA(cudaEventDestroy(event));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSStreamJoin_CUDA - Puts the work on PETSc's stream and on the legacy stream of CUDA in the order of the host's calls
+
+   MATAIJCUSPARSE uses PETSc's default stream of the time when the matrix was created, which is the legacy stream if no
+   PetscDeviceContext was set up by then. Only a stream that does not synchronize with the legacy stream
+   (-root_device_context_stream_type nonblocking) needs this call.
+*/
+PetscErrorCode IDRSStreamJoin_CUDA(void)
+{
+  cudaStream_t stream;
+  unsigned int flags;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  if (!stream) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaStreamGetFlags(stream, &flags));
+  if (!(flags & cudaStreamNonBlocking)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStreamWait_CUDA(stream, cudaStreamLegacy));
+  PetscCall(IDRSStreamWait_CUDA(cudaStreamLegacy, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscReal IDRSTimeout = 600.0;
+
+/*
+   IDRSSetTimeout - Sets the time in seconds after which the host stops waiting for sums and messages of other processes, for all
+   communicators
+*/
+PetscErrorCode IDRSSetTimeout(PetscReal seconds)
+{
+  PetscFunctionBegin;
+  IDRSTimeout = seconds;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscReal IDRSGetTimeout(void)
+{
+  return IDRSTimeout;
+}
+
+/* IDRSGetPolls - Returns the number of polls of a thread within the timeout, from 1.6 million loads per second on an H100 */
+unsigned int IDRSGetPolls(void)
+{
+  return (unsigned int)PetscMin(PetscMax(1.6e6 * (PetscLogDouble)IDRSTimeout, 1.0), 4294967295.0);
 }

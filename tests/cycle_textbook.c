@@ -447,78 +447,11 @@ static PetscErrorCode Test(const System *system, Method method, Check *histories
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if PETSC_VERSION_GE(3, 26, 0)
-/*
-   PETSc's own IDR(s) fills its shadow vectors from a PetscRandom and orthonormalises them by Gram-Schmidt. A second PetscRandom
-   with the same seed yields the same vectors for KSPIDRS.
-*/
-static PetscErrorCode RandomCreate(PetscRandom *random)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscRandomCreate(PETSC_COMM_WORLD, random));
-  PetscCall(PetscRandomSetType(*random, PETSCRANDER48));
-  #if PetscDefined(USE_COMPLEX)
-  PetscCall(PetscRandomSetInterval(*random, PetscCMPLX(-1.0, -1.0), PetscCMPLX(1.0, 1.0)));
-  #else
-  PetscCall(PetscRandomSetInterval(*random, -1.0, 1.0));
-  #endif
-  PetscCall(PetscRandomSetSeed(*random, 4711));
-  PetscCall(PetscRandomSeed(*random));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* From the first omega step on the iterates are the same for any first s steps that span the same spaces */
-static PetscErrorCode TestPETSc(const System *system, PetscInt s, Check *histories)
-{
-  const Method method = {.s = s, .seed = -1, .cosine = 0.7, .side = PC_RIGHT};
-  History     *expected, *nearby, *found;
-  PetscRandom  random;
-  Vec         *P;
-  KSP          ksp;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc3(1, &expected, 1, &nearby, 1, &found));
-  PetscCall(RandomCreate(&random));
-  PetscCall(SolverCreate(system, KSPIDR, method, &ksp));
-  PetscCall(KSPIDRSetS(ksp, s));
-  PetscCall(KSPIDRSetCosine(ksp, 0.7));
-  PetscCall(KSPIDRSetRandom(ksp, random));
-  PetscCall(Solve(system, ksp, 0, expected));
-  PetscCall(Solve(system, ksp, 1, nearby));
-  PetscCall(DestroyAll(&ksp, &random));
-
-  PetscCall(RandomCreate(&random));
-  PetscCall(VecDuplicateVecs(system->solution, s, &P));
-  for (PetscInt k = 0; k < s; k++) PetscCall(VecSetRandom(P[k], random));
-  PetscCall(PetscRandomDestroy(&random));
-  for (PetscInt k = 0; k < s; k++) {
-    for (PetscInt j = 0; j < k; j++) {
-      PetscScalar dot;
-
-      PetscCall(VecDot(P[k], P[j], &dot));
-      PetscCall(VecAXPY(P[k], -dot, P[j]));
-    }
-    PetscCall(VecNormalize(P[k], NULL));
-  }
-  PetscCall(SolverCreate(system, KSPIDRS, method, &ksp));
-  PetscCall(KSPIDRSSetShadowVecs(ksp, s, P));
-  PetscCall(KSPIDRSSetMinimumCosine(ksp, 0.7));
-  PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(Solve(system, ksp, 0, found));
-  PetscCall(CompareHistories(histories, system, method, s + 1, 1e-4, expected, nearby, found));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroyVecs(s, &P));
-  PetscCall(PetscFree3(expected, nearby, found));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 int main(int argc, char **argv)
 {
   const PetscInt  sizes[] = {1, 2, 4, 8}, orders[] = {60, 87, 120};
   const PetscReal cosines[] = {0.0, 0.5, 0.7};
-  Check           histories = {"residual norms"}, solutions = {"solutions"}, angles = {"omega"}, others = {"KSPIDR"};
+  Check           histories = {"residual norms"}, solutions = {"solutions"}, angles = {"omega"};
   PetscInt        enlarged = 0, minimised = 0;
 
   PetscFunctionBeginUser;
@@ -546,11 +479,6 @@ int main(int argc, char **argv)
         PetscCall(Test(&system, method, &histories, &solutions, &enlarged, &minimised));
         method.side = PC_LEFT;
         PetscCall(Test(&system, method, &histories, &solutions, &enlarged, &minimised));
-#if PETSC_VERSION_GE(3, 26, 0)
-        PetscCall(TestPETSc(&system, sizes[l], &others));
-#else
-        others.skipped = "PETSc before 3.26 has no KSPIDR";
-#endif
       }
       PetscCall(SystemDestroy(&system));
     }
@@ -560,7 +488,6 @@ int main(int argc, char **argv)
   PetscCall(CheckVerdict(&histories));
   PetscCall(CheckVerdict(&solutions));
   PetscCall(CheckVerdict(&angles));
-  PetscCall(CheckVerdict(&others));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -236,38 +236,6 @@ static PetscErrorCode TestSystems(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Systems with very large and very small numbers whose squares are representable: no tolerance is absolute, so they converge like
-   others
-*/
-static PetscErrorCode TestScales(void)
-{
-  const PetscReal large = PetscDefined(USE_REAL_SINGLE) ? 1e12 : 1e140, root = PetscSqrtReal(large);
-  const PetscReal bscales[] = {1 / large, large, 1 / root, root, 1.0, 1.0},
-                  Ascales[] = {1.0, 1.0, 1 / root, root, 1 / large, large};
-  const PetscInt sizes[]    = {1, 4};
-  char           name[64];
-
-  PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(bscales); i++) {
-    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-      Mat A;
-      Vec b;
-      KSP ksp;
-
-      PetscCall(SystemCreateEntries(Tridiagonal, 12, RHS_GENERAL, &A, &b, NULL));
-      PetscCall(VecScale(b, bscales[i]));
-      PetscCall(MatScale(A, Ascales[i]));
-      PetscCall(PetscSNPrintf(name, sizeof(name), "A of size %g, b of size %g", (double)Ascales[i], (double)bscales[i]));
-      PetscCall(SolverCreateLimited(A, sizes[is], PC_RIGHT, KSP_NORM_DEFAULT, 400, PCNONE, &ksp));
-      PetscCall(SolveAndCheck(ksp, name, A, b, NULL, END_CONVERGED));
-      PetscCall(DestroyAll(&ksp, &A, &b));
-    }
-  }
-  PetscCall(Verdict("large and small numbers"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscScalar CyclicShift(PetscInt i, PetscInt j, PetscInt n)
 {
   return j == (i + 1) % n ? 1.0 : 0.0;
@@ -322,7 +290,6 @@ int main(int argc, char **argv)
   EndAfter(250);
   PetscCall(ImplementationFromOptions());
   PetscCall(TestSystems());
-  PetscCall(TestScales());
   PetscCall(TestZeroDiagonal());
   PetscCall(PetscFinalize());
   return 0;

@@ -85,56 +85,6 @@ static PetscErrorCode CheckUnchanged(Mat A, Mat X, Mat Y, PetscInt j, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A zero, NaN, slowly converging or diverging column does not change the other columns */
-static PetscErrorCode TestIndependent(Mat A)
-{
-  const PetscInt    special = 2, widths[] = {COLUMNS, 3};
-  const char *const pctypes[] = {PCNONE, PCJACOBI};
-  Vec               b;
-  Mat               B, X, Y;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &Y));
-  for (size_t is = 0; is < SIZES; is++) {
-    for (PetscInt i = 0; i < 4; i++) {
-      KSP ksp;
-
-      PetscCall(SolverCreate(A, sizes[is], pctypes[i % 2], &ksp));
-      PetscCall(KSPIDRSSetWidth_Private(ksp, widths[i / 2]));
-      PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-      PetscCall(KSPMatSolve(ksp, B, X));
-      for (PetscInt kind = 0; kind < 3; kind++) {
-        const KSPConvergedReason *reasons;
-        KSPConvergedReason        reason;
-        char                      what[128];
-
-        if (kind == 0) PetscCall(VecSet(b, 0.0));
-        if (kind == 1) PetscCall(VecSet(b, (PetscScalar)NAN));
-        if (kind == 2) PetscCall(BlockColumn(BLOCK_POINTS, special, b));
-        PetscCall(ColumnSet(B, special, b));
-        PetscCall(KSPMatSolve(ksp, B, Y));
-        PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
-        PetscCall(KSPGetConvergedReason(ksp, &reason));
-        PetscCall(ComplainIf(kind == 1 ? reason != KSP_DIVERGED_NANORINF || reasons[special] != reason : reason < 0,
-                             "s = %" INT ", kind %" INT ": %s, special column %s", sizes[is], kind, KSPConvergedReasons[reason],
-                             KSPConvergedReasons[reasons[special]]));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, width %" INT ", kind %" INT, sizes[is], pctypes[i % 2],
-                                widths[i / 2], kind));
-        for (PetscInt j = 0; j < COLUMNS; j++) {
-          if (j != special) PetscCall(CheckUnchanged(A, X, Y, j, what));
-        }
-      }
-      PetscCall(KSPDestroy(&ksp));
-    }
-  }
-  PetscCall(DestroyAll(&B, &X, &Y, &b));
-  PetscCall(Verdict("columns do not depend on each other"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* An operator with one product that is a NaN */
 typedef struct {
   Mat      A;
@@ -588,36 +538,6 @@ static PetscErrorCode TestSideBySide(Mat small)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns that end in the start, or restart, while others continue */
-static PetscErrorCode TestRestarts(void)
-{
-  Entry *const entries[] = {Few, Skew, Identity};
-  Mat          A, B, X;
-
-  PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(entries); i++) {
-    PetscCall(MatCreateEntries(entries[i], 60, PETSC_FALSE, &A));
-    PetscCall(BlockCreate(A, 17, &B));
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-    for (size_t is = 0; is < SIZES; is++) {
-      for (PetscInt kind = 0; kind < BLOCKS; kind++) {
-        char what[128];
-        KSP  ksp;
-
-        PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
-        PetscCall(BlockSet(A, (BlockKind)kind, B));
-        PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %d, s = %" INT ", %s", (int)i, sizes[is], BlockKinds[kind]));
-        PetscCall(CheckBlock(what, ksp, A, B, X, (PetscBool)(entries[i] != Skew)));
-        PetscCall(KSPDestroy(&ksp));
-      }
-    }
-    PetscCall(DestroyAll(&B, &X, &A));
-  }
-  PetscCall(Verdict("columns that break down beside others"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI, PCSOR, PCASM};
@@ -632,7 +552,6 @@ int main(int argc, char **argv)
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatCreateEntries(Convection, LINE * LINE, (PetscBool)i, &matrices[i]));
   PetscCall(TestSolved(A, PETSC_FALSE, PETSC_STATIC_ARRAY_LENGTH(pctypes), pctypes));
   PetscCall(TestHistories(A));
-  PetscCall(TestIndependent(A));
   PetscCall(TestEnds(A));
   PetscCall(TestCalls(A));
   PetscCall(TestReads(A));
@@ -642,7 +561,6 @@ int main(int argc, char **argv)
   PetscCall(TestMemory(large));
   PetscCall(TestSideBySide(A));
   PetscCall(TestOutcomes(matrices[0], matrices[1]));
-  PetscCall(TestRestarts());
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
   PetscCall(DestroyAll(&large, &A));
   PetscCall(PetscFinalize());

@@ -71,23 +71,6 @@ static PetscErrorCode TestBlocks(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator with one product that fails */
-typedef struct {
-  Mat      A;
-  PetscInt failat, made;
-} Failing;
-
-static PetscErrorCode FailingMult(Mat S, Vec x, Vec y)
-{
-  Failing *failing;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &failing));
-  PetscCheck(++failing->made != failing->failat, PetscObjectComm((PetscObject)S), PETSC_ERR_USER, "This product fails");
-  PetscCall(MatMult(failing->A, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A preconditioner for blocks with one application that fails */
 static PetscErrorCode FailingMatApply(PC pc, Mat X, Mat Y)
 {

@@ -347,6 +347,24 @@ static inline PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Matvec of a shell that fails once, after so many products */
+typedef struct {
+  Mat      A;
+  PetscInt made, failat;
+} Failing;
+
+static inline PetscErrorCode FailingMult(Mat S, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  PetscCheck(++((Failing *)ctx)->made != ((Failing *)ctx)->failat, PetscObjectComm((PetscObject)S), PETSC_ERR_USER,
+             "This product fails");
+  PetscCall(MatMult(((Failing *)ctx)->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Creates a solver with the settings of the tests; only tests of options read options */
 static inline PetscErrorCode SolverCreate(Mat A, PetscInt s, const char pctype[], KSP *ksp)
 {
@@ -398,25 +416,32 @@ static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm,
 }
 
 /* Computes the norm of b - A x, or of b without an x, in which this solver works: preconditioned on the left */
-static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
+static inline PetscErrorCode OperatorNorm(KSP ksp, Mat A, Vec b, Vec x, PetscReal *norm)
 {
   PCSide side;
-  Mat    A;
   Vec    r, w;
   PC     pc;
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(KSPGetOperators(ksp, &A, NULL));
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecDuplicate(b, &w));
+  PetscCall(DuplicateAll(b, &r, &w));
   if (x) PetscCall(MatMult(A, x, r));
   else PetscCall(VecSet(r, 0.0));
   PetscCall(VecAYPX(r, -1.0, b));
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, w));
   PetscCall(VecNorm(side == PC_LEFT ? w : r, NORM_2, norm));
   PetscCall(DestroyAll(&r, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
+{
+  Mat A;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(OperatorNorm(ksp, A, b, x, norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

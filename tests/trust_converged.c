@@ -4,27 +4,6 @@ squares overflow or underflow, the ends of histories, and updates that do not en
 #include "../tutorials/matrixmarket.h"
 #include "columns.h"
 
-/* Computes ||b - A x|| and ||b||, for b and x times a power of two, so that their squares neither underflow nor overflow */
-static PetscErrorCode ScaledResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, PetscReal *bnorm)
-{
-  PetscReal largest, factor;
-  Vec       c, y;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecNorm(b, NORM_INFINITY, &largest));
-  factor = largest > 0.0 ? PetscPowReal(2.0, -PetscFloorReal(PetscLog2Real(largest))) : 1.0;
-  PetscCall(VecDuplicate(b, &c));
-  PetscCall(VecDuplicate(x, &y));
-  PetscCall(VecCopy(b, c));
-  PetscCall(VecCopy(x, y));
-  PetscCall(PetscObjectStateIncrease((PetscObject)c)); /* VecScale() would scale a cached norm */
-  PetscCall(VecScale(c, factor));
-  PetscCall(VecScale(y, factor));
-  PetscCall(ResidualNorm(A, c, y, rnorm, bnorm));
-  PetscCall(DestroyAll(&c, &y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Solves A x = b, and complains if the reason is positive and b - A x does not meet the tolerance */
 static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, PetscReal rtol, const char what[], KSPConvergedReason *reason)
 {
@@ -36,7 +15,7 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, PetscReal rtol, const char wh
   PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 20000));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(ksp, reason));
-  PetscCall(ScaledResidualNorm(A, b, x, &rnorm, &bnorm));
+  PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
   PetscCall(ComplainIf(!*reason || (*reason > 0 && !(rnorm <= 1.01 * rtol * bnorm)), "%s: %s with |b - A x| / |b| = %g", what,
                        KSPConvergedReasons[*reason], (double)(rnorm / bnorm)));
   PetscCall(VecDestroy(&x));
@@ -96,42 +75,6 @@ static PetscErrorCode TestBelow(KSP ksp, Mat A, Vec b, PetscReal tolerance)
     PetscCall(VecDestroy(&x));
   }
   PetscCall(Verdict("below the attainable accuracy"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Right-hand sides whose squares underflow, overflow or lose digits: a defined reason, and never a wrong one */
-static PetscErrorCode TestScales(KSP ksp, Mat A, Vec b)
-{
-#if PetscDefined(USE_REAL_SINGLE)
-  const PetscReal scales[] = {1e-36, 1e-24, 1e-20, 1e-19, 1e-17, 1e-15, 1e15, 1e21};
-#else
-  const PetscReal scales[] = {1e-305, 1e-170, 1e-163, 1e-160, 1e-155, 1e-150, 1e-140, 1e140, 1e160};
-#endif
-  KSPConvergedReason reason;
-  PetscReal          norm;
-  char               what[128];
-  Vec                kept;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(b, &kept));
-  PetscCall(VecCopy(b, kept));
-  PetscCall(VecNorm(b, NORM_2, &norm));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(scales); i++) {
-    PetscCall(VecScale(b, scales[i] / norm));
-    PetscCall(PetscObjectStateIncrease((PetscObject)b)); /* discards the cached norm */
-    for (PetscInt s = 1; s <= 16; s *= 4) {
-      for (PetscInt seed = 0; seed < 2; seed++) {
-        PetscCall(KSPIDRSSetShadowSize(ksp, s));
-        PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-        PetscCall(
-          PetscSNPrintf(what, sizeof(what), "right-hand side of norm %g, s = %" INT ", seed %" INT, (double)scales[i], s, seed));
-        PetscCall(Solve(ksp, A, b, rtol, what, &reason));
-      }
-    }
-    PetscCall(VecCopy(kept, b));
-  }
-  PetscCall(VecDestroy(&kept));
-  PetscCall(Verdict("scaled right-hand sides"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -210,45 +153,6 @@ static PetscErrorCode TestAfterTiny(Mat A, Vec b)
   }
   PetscCall(DestroyAll(&tiny, &x, &y));
   PetscCall(Verdict("after tiny entries"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Right-hand sides of 0 after others whose solutions have tiny entries, in the same slots: their solutions are 0 */
-static PetscErrorCode TestZerosAfterTiny(Mat A, Vec b)
-{
-  const PetscInt width = 3;
-  Mat            large, B, X;
-  Vec            column;
-  PetscReal      norm;
-  KSP            ksp;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &large));
-  PetscCall(MatScale(large, PetscDefined(USE_REAL_SINGLE) ? 1e25 : 1e200));
-  PetscCall(OtherCreate(large, PC_RIGHT, PCNONE, 0.0, PETSC_FALSE, &ksp));
-  PetscCall(KSPIDRSSetWidth_Private(ksp, width));
-  for (int block = 0; block < 2; block++) {
-    PetscCall(BlockCreate(A, 2 * width, &B));
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-    for (PetscInt j = 0; j < width; j++) { /* and 0 in the others */
-      PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
-      PetscCall(VecCopy(b, column));
-      PetscCall(VecScale(column, (PetscReal)(j + 1)));
-      PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
-    }
-    PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)block));
-    PetscCall(KSPMatSolve(ksp, B, X));
-    for (PetscInt j = width; j < 2 * width; j++) {
-      PetscCall(MatDenseGetColumnVecRead(X, j, &column));
-      PetscCall(VecNorm(column, NORM_INFINITY, &norm));
-      PetscCall(ComplainIf(norm != 0.0, "%s, column %" INT ": the largest entry is %g",
-                           block ? "block recurrence" : "single recurrences", j, (double)norm));
-      PetscCall(MatDenseRestoreColumnVecRead(X, j, &column));
-    }
-    PetscCall(DestroyAll(&B, &X));
-  }
-  PetscCall(DestroyAll(&ksp, &large));
-  PetscCall(Verdict("zeros after tiny entries"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -416,9 +320,7 @@ int main(int argc, char **argv)
     PetscCall(TestUpdating(ksp, A, b, attained, PETSC_FALSE));
     PetscCall(TestUpdating(ksp, A, b, attained, PETSC_TRUE));
     PetscCall(TestBelow(ksp, A, b, tolerance));
-    PetscCall(TestScales(ksp, A, b));
     PetscCall(TestAfterTiny(A, b));
-    PetscCall(TestZerosAfterTiny(A, b));
     PetscCall(TestHistory(ksp, b, tolerance));
   }
   PetscCall(DestroyAll(&ksp, &ones, &b, &A));

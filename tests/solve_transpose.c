@@ -10,7 +10,7 @@ matrix that was assembled as such; with complex numbers it is not the Hermitian 
 typedef struct {
   const char *what;
   Mat         A; /* the matrix of the system that is being solved */
-  Vec         b, x, r, t;
+  Vec         b, r, t;
   PetscReal   peak, norms[MAX_NORMS];
 } Watch;
 
@@ -30,8 +30,7 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 1e5 * PETSC_MACHINE_EPSILON * watch->peak),
                        "%s: at iteration %" INT " the norm of b - A x is %g, reported %g", watch->what, its, (double)norm,
                        (double)rnorm));
-  PetscCall(VecCopy(x, watch->x));
-  PetscCall(ResidualNorm(watch->A, watch->b, watch->x, &norm, &bnorm));
+  PetscCall(ResidualNorm(watch->A, watch->b, x, &norm, &bnorm));
   PetscCall(KSPBuildResidual(ksp, watch->r, watch->t, &built));
   PetscCall(VecNorm(built, NORM_2, &difference));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - difference) <= 1e5 * PETSC_MACHINE_EPSILON * PetscMax(norm, bnorm)),
@@ -58,60 +57,53 @@ static PetscErrorCode CheckNorm(const char what[], KSP ksp, Watch *watch, Vec x)
 /* One KSP for both directions in turn; each solve agrees with a KSP for the matrix, or for its transpose */
 static PetscErrorCode TestDirections(Mat matrices[])
 {
-  const PCSide      sides[]   = {PC_RIGHT, PC_LEFT};
-  const char *const pctypes[] = {PCNONE, PCJACOBI};
-  Watch             watch;
-  Vec               x;
+  Watch watch;
+  Vec   x;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreateVecs(matrices[0], &watch.x, &watch.b));
-  PetscCall(DuplicateAll(watch.b, &watch.r, &watch.t, &x));
+  PetscCall(MatCreateVecs(matrices[0], &x, &watch.b));
+  PetscCall(DuplicateAll(watch.b, &watch.r, &watch.t));
   PetscCall(VecSetGeneral(watch.b, 1.0));
-  for (size_t is = 0; is < SIZES; is++) {
-    for (size_t iside = 0; iside < 2; iside++) {
-      for (size_t ipc = 0; ipc < 2; ipc++) {
-        KSP ksp;
+  for (PetscInt l = 0; l < VARIANTS; l++) {
+    Variant variant;
+    KSP     ksp;
 
-        PetscCall(SolverCreateSide(matrices[0], sizes[is], sides[iside], pctypes[ipc], &ksp));
-        PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
-        for (PetscInt turn = 0; turn < 4; turn++) {
-          const PetscInt transposed = turn % 2;
-          PetscReal      norms[MAX_NORMS];
-          PetscInt       its, expected;
-          char           what[128];
-          KSP            fresh;
+    PetscCall(VariantCreate(matrices[0], l, &variant, &ksp));
+    for (PetscInt turn = 0; turn < 4; turn++) {
+      const PetscInt transposed = turn % 2;
+      PetscReal      norms[MAX_NORMS];
+      PetscInt       its[2];
+      char           what[128];
+      KSP            fresh;
 
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s, %s, turn %" INT, transposed ? "transpose" : "matrix",
-                                  sizes[is], PCSides[sides[iside]], pctypes[ipc], turn));
-          watch.what = what;
-          watch.A    = matrices[transposed];
-          PetscCall(VecSetGeneral(x, 2.0));
-          PetscCall(KSPSetInitialGuessNonzero(ksp, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
-          if (transposed) PetscCall(KSPSolveTranspose(ksp, watch.b, x));
-          else PetscCall(KSPSolve(ksp, watch.b, x));
-          PetscCall(CheckNorm(what, ksp, &watch, x));
-          PetscCall(KSPGetIterationNumber(ksp, &its));
-          PetscCall(PetscArraycpy(norms, watch.norms, MAX_NORMS));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, turn %" INT, transposed ? "transpose" : "matrix", variant.what, turn));
+      watch.what = what;
+      watch.A    = matrices[transposed];
+      PetscCall(VariantCreate(watch.A, l, &variant, &fresh));
+      for (PetscInt own = 0; own < 2; own++) {
+        KSP solver = own ? fresh : ksp;
 
-          PetscCall(SolverCreateSide(watch.A, sizes[is], sides[iside], pctypes[ipc], &fresh));
-          PetscCall(KSPMonitorSet(fresh, WatchMonitor, &watch, NULL));
-          PetscCall(VecSetGeneral(x, 2.0));
-          PetscCall(KSPSetInitialGuessNonzero(fresh, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
-          PetscCall(KSPSolve(fresh, watch.b, x));
-          PetscCall(KSPGetIterationNumber(fresh, &expected));
-          PetscCall(ComplainIf(PetscAbsInt(its - expected) > 2 + expected / 5,
-                               "%s: %" INT " iterations, %" INT " with the matrix itself", what, its, expected));
-          for (PetscInt i = 0; i < PetscMin(MAX_NORMS, expected); i++)
-            PetscCall(ComplainIf(!(PetscAbsReal(norms[i] - watch.norms[i]) <= PETSC_SQRT_MACHINE_EPSILON * watch.norms[0]),
-                                 "%s: norm %" INT " is %g, %g with the matrix itself", what, i, (double)norms[i],
-                                 (double)watch.norms[i]));
-          PetscCall(KSPDestroy(&fresh));
-        }
-        PetscCall(KSPDestroy(&ksp));
+        PetscCall(KSPMonitorCancel(solver));
+        PetscCall(KSPMonitorSet(solver, WatchMonitor, &watch, NULL));
+        PetscCall(VecSetGeneral(x, 2.0));
+        PetscCall(KSPSetInitialGuessNonzero(solver, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
+        if (transposed && !own) PetscCall(KSPSolveTranspose(solver, watch.b, x));
+        else PetscCall(KSPSolve(solver, watch.b, x));
+        PetscCall(CheckNorm(what, solver, &watch, x));
+        PetscCall(KSPGetIterationNumber(solver, &its[own]));
+        if (!own) PetscCall(PetscArraycpy(norms, watch.norms, MAX_NORMS));
       }
+      PetscCall(ComplainIf(PetscAbsInt(its[0] - its[1]) > 2 + its[1] / 5,
+                           "%s: %" INT " iterations, %" INT " with the matrix itself", what, its[0], its[1]));
+      for (PetscInt i = 0; i < PetscMin(MAX_NORMS, its[1]); i++)
+        PetscCall(ComplainIf(!(PetscAbsReal(norms[i] - watch.norms[i]) <= PETSC_SQRT_MACHINE_EPSILON * watch.norms[0]),
+                             "%s: norm %" INT " is %g, %g with the matrix itself", what, i, (double)norms[i],
+                             (double)watch.norms[i]));
+      PetscCall(KSPDestroy(&fresh));
     }
+    PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(DestroyAll(&x, &watch.b, &watch.x, &watch.r, &watch.t));
+  PetscCall(DestroyAll(&x, &watch.b, &watch.r, &watch.t));
   PetscCall(Verdict("the matrix and its transpose by turns"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

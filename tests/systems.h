@@ -400,6 +400,27 @@ static inline PetscErrorCode SolverCreateLimited(Mat A, PetscInt s, PCSide side,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A case of a test that varies the shadow size, the side and the preconditioner */
+typedef struct {
+  PetscInt    s;
+  PCSide      side;
+  const char *pctype;
+  char        what[64];
+} Variant;
+#define VARIANTS (4 * 2 * 2)
+
+static inline PetscErrorCode VariantCreate(Mat A, PetscInt i, Variant *variant, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  variant->s      = 1 << i % 4;
+  variant->side   = i / 4 % 2 ? PC_LEFT : PC_RIGHT;
+  variant->pctype = i / 8 % 2 ? PCJACOBI : PCNONE;
+  PetscCall(PetscSNPrintf(variant->what, sizeof(variant->what), "s = %" INT ", %s, %s", variant->s, PCSides[variant->side],
+                          variant->pctype));
+  PetscCall(SolverCreateSide(A, variant->s, variant->side, variant->pctype, ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Computes ||b - A x|| and ||b||, independently of the solver */
 static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, PetscReal *bnorm)
 {

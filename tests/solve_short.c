@@ -212,36 +212,32 @@ static PetscErrorCode CheckMonotone(KSP ksp, PetscInt its, PetscReal norm, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tests one matrix, with all sides, preconditioners, numbers of shadow vectors and some seeds */
+/* Tests one matrix, with all variants and some seeds */
 static PetscErrorCode CheckFirst(const char name[], Mat A)
 {
-  const PetscInt s[] = {1, 2, 4, 8};
-  Vec            b, x;
+  Vec b, x;
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(A, &x, &b));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
-    for (PetscInt variant = 0; variant < 20; variant++) {
-      const PetscBool left = (PetscBool)(variant % 2), jacobi = (PetscBool)(variant / 2 % 2);
-      const PetscInt  seed = variant / 4;
-      char            what[128];
-      Watch           watch = {what, s[is], 0.0, 0.0, 0};
-      KSP             ksp;
+  for (PetscInt i = 0; i < 5 * VARIANTS; i++) {
+    const PetscInt seed = i / VARIANTS;
+    char           what[128];
+    Watch          watch = {.what = what};
+    Variant        variant;
+    KSP            ksp;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", seed %" INT ", %s %s", name, s[is], seed,
-                              left ? "left" : "right", jacobi ? PCJACOBI : PCNONE));
-      PetscCall(SolverCreate(A, s[is], jacobi ? PCJACOBI : PCNONE, &ksp));
-      PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-      PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
-      PetscCall(KSPSetTolerances(ksp, UNREACHABLE, 0.0, PETSC_DEFAULT, s[is] + 2));
-      PetscCall(KSPMonitorSet(ksp, CheckMonotone, &watch, NULL));
-      PetscCall(VecSetGeneral(b, 1.0 + 0.1 * seed));
-      PetscCall(VecSetGeneral(x, 2.0));
-      PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(seed % 2)));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(ComplainIf(watch.calls < s[is] + 3, "%s: %" INT " calls of the monitor", what, watch.calls));
-      PetscCall(KSPDestroy(&ksp));
-    }
+    PetscCall(VariantCreate(A, i, &variant, &ksp));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, seed %" INT, name, variant.what, seed));
+    watch.s = variant.s;
+    PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+    PetscCall(KSPSetTolerances(ksp, UNREACHABLE, 0.0, PETSC_DEFAULT, variant.s + 2));
+    PetscCall(KSPMonitorSet(ksp, CheckMonotone, &watch, NULL));
+    PetscCall(VecSetGeneral(b, 1.0 + 0.1 * seed));
+    PetscCall(VecSetGeneral(x, 2.0));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(seed % 2)));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(ComplainIf(watch.calls < variant.s + 3, "%s: %" INT " calls of the monitor", what, watch.calls));
+    PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -306,7 +302,6 @@ static PetscErrorCode CheckCounts(const char what[], KSP ksp, Counted *counted, 
 
 static PetscErrorCode TestCounts(void)
 {
-  const PetscInt  s[]    = {1, 2, 4, 8};
   const PetscReal peclet = PetscDefined(USE_REAL_SINGLE) ? 1.2 : 0.3; /* in single precision the start with 0.3 ends early */
   Counted         counted;
   Mat             S;
@@ -317,27 +312,21 @@ static PetscErrorCode TestCounts(void)
   PetscCall(MatCreateVecs(counted.A, &x, &b));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(ShellCreate(counted.A, CountedMult, &counted, &S));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(s); is++) {
-    for (PetscInt variant = 0; variant < 8; variant++) {
-      const PetscBool left = (PetscBool)(variant & 1), jacobi = (PetscBool)(variant >> 1 & 1), skip = (PetscBool)(variant >> 2 & 1);
-      char            what[128];
-      KSP             ksp;
+  for (PetscInt i = 0; i < 2 * VARIANTS; i++) {
+    Variant variant;
+    KSP     ksp;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s %s%s", s[is], left ? "left" : "right",
-                              jacobi ? PCJACOBI : PCNONE, skip ? ", test skipped" : ""));
-      PetscCall(SolverCreate(counted.A, s[is], jacobi ? PCJACOBI : PCNONE, &ksp));
-      PetscCall(KSPSetOperators(ksp, S, counted.A));
-      PetscCall(KSPSetPCSide(ksp, left ? PC_LEFT : PC_RIGHT));
-      PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-      if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
-      PetscCall(KSPSolve(ksp, b, x)); /* completes the set-up */
-      for (PetscInt its = 0; its <= s[is]; its++) {
-        PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, its));
-        PetscCall(CheckCounts(what, ksp, &counted, its, PETSC_FALSE, b, x));
-        PetscCall(CheckCounts(what, ksp, &counted, its, PETSC_TRUE, b, x));
-      }
-      PetscCall(KSPDestroy(&ksp));
+    PetscCall(VariantCreate(counted.A, i, &variant, &ksp));
+    PetscCall(KSPSetOperators(ksp, S, counted.A));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+    if (i / VARIANTS) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+    PetscCall(KSPSolve(ksp, b, x)); /* completes the set-up */
+    for (PetscInt its = 0; its <= variant.s; its++) {
+      PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, its));
+      PetscCall(CheckCounts(variant.what, ksp, &counted, its, PETSC_FALSE, b, x));
+      PetscCall(CheckCounts(variant.what, ksp, &counted, its, PETSC_TRUE, b, x));
     }
+    PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&b, &x, &S, &counted.A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -469,26 +458,21 @@ static PetscErrorCode TestFew(void)
 
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Convection, LINE * LINE, PETSC_FALSE, &A));
-  for (size_t is = 0; is < SIZES; is++) {
-    for (PetscInt variant = 0; variant < 16; variant++) {
-      const PetscBool left = (PetscBool)(variant & 1), jacobi = (PetscBool)(variant >> 1 & 1), none = (PetscBool)(variant >> 2 & 1),
-                      skip = (PetscBool)(variant >> 3);
-      char what[256];
-      KSP  ksp;
+  for (PetscInt i = 0; i < 4 * VARIANTS; i++) {
+    const PetscBool none = (PetscBool)(i / VARIANTS & 1), skip = (PetscBool)(i / VARIANTS >> 1);
+    char            what[256];
+    Variant         variant;
+    KSP             ksp;
 
-      PetscCall(SolverCreateSide(A, sizes[is], left ? PC_LEFT : PC_RIGHT, jacobi ? PCJACOBI : PCNONE, &ksp));
-      if (none) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-      if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
-      for (PetscInt beginning = 0; beginning < BEGINNINGS; beginning++) {
-        for (PetscInt its = 0; its < 2; its++) {
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " iterations, s = %" INT ", %s %s%s%s, %s", its, sizes[is],
-                                  left ? "left" : "right", jacobi ? PCJACOBI : PCNONE, none ? ", no norms" : "",
-                                  skip ? ", test skipped" : "", beginnings[beginning]));
-          PetscCall(CheckFew(what, ksp, A, its, (Beginning)beginning));
-        }
-      }
-      PetscCall(KSPDestroy(&ksp));
+    PetscCall(VariantCreate(A, i, &variant, &ksp));
+    if (none) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+    if (skip) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+    for (PetscInt l = 0; l < 2 * BEGINNINGS; l++) {
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " iterations, %s%s%s, %s", l % 2, variant.what, none ? ", no norms" : "",
+                              skip ? ", test skipped" : "", beginnings[l / 2]));
+      PetscCall(CheckFew(what, ksp, A, l % 2, (Beginning)(l / 2)));
     }
+    PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);

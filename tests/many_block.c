@@ -272,51 +272,6 @@ static PetscErrorCode TestNear(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Guesses, exact and others, batches, limits, the transpose, histories */
-static PetscErrorCode TestOutcomes(Mat A, Mat At)
-{
-  const PetscInt *its;
-  PetscReal      *history;
-  PetscInt        length, sum = 0;
-  KSP             ksp;
-  Mat             B, X;
-  Vec             b;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateVecs(A, NULL, &b));
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_SCALE, B));
-  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X));
-  PetscCall(BlockSolverCreate(A, SINGLE ? 1 : 4, PCJACOBI, &ksp));
-  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
-  PetscCall(SolveAllColumns("from a guess", ksp, A, B, X, PETSC_TRUE));
-  PetscCall(ColumnSet(X, 2, b)); /* all but one are solved */
-  PetscCall(SolveAllColumns("from the solution", ksp, A, B, X, PETSC_TRUE));
-  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-  for (PetscInt j = 0; j < COLUMNS; j++)
-    PetscCall(ComplainIf((j != 2) != (its[j] == 0), "from the solution: %" INT " iterations of column %" INT, its[j], j));
-  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
-  PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(KSPSetMatSolveBatchSize(ksp, PETSC_DECIDE));
-  PetscCall(PetscMalloc1(COLUMNS * MAX_HISTORY, &history));
-  PetscCall(KSPSetResidualHistory(ksp, history, COLUMNS * MAX_HISTORY, PETSC_FALSE));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(KSPGetResidualHistory(ksp, NULL, &length));
-  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-  for (PetscInt j = 0; j < COLUMNS; j++) sum += its[j] + 1;
-  PetscCall(ComplainIf(length != sum, "a history of %" INT " norms, not %" INT, length, sum));
-  PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_FALSE));
-  PetscCall(PetscFree(history));
-  PetscCall(CheckLimits(ksp, A, B, X));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
-  PetscCall(CheckTransposes(A, At, PETSC_TRUE, B, X));
-  PetscCall(DestroyAll(&B, &X, &b));
-  PetscCall(Verdict("guesses, histories, limits, the transpose"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Cyclic shift: the residual does not fall before n steps */
 static PetscScalar Shift(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -433,7 +388,7 @@ int main(int argc, char **argv)
   PetscCall(TestMisses(counted));
   PetscCall(TestBreakdown(A));
   PetscCall(TestNear(A));
-  PetscCall(TestOutcomes(matrices[0], matrices[1]));
+  PetscCall(TestOutcomes(matrices[0], matrices[1], PETSC_TRUE));
   PetscCall(TestAlone());
   PetscCall(TestErrors(A));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));

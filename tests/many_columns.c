@@ -454,44 +454,6 @@ static PetscErrorCode TestMemory(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Nonzero guesses, batches, transposes, breakdowns, and limits on the iterations */
-static PetscErrorCode TestOutcomes(Mat A, Mat At)
-{
-  const PetscInt *its;
-  PetscInt        n, total[2];
-  KSP             ksp;
-  Mat             B, X;
-
-  PetscFunctionBeginUser;
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(BlockSet(A, BLOCK_SCALE, B));
-  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &X));
-  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
-  PetscCall(SolveAllColumns("from a guess", ksp, A, B, X, PETSC_TRUE));
-  PetscCall(SolveAllColumns("from the solution", ksp, A, B, X, PETSC_TRUE));
-  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-  for (PetscInt j = 0; j < COLUMNS; j++) PetscCall(ComplainIf(its[j] > 0, "from the solution: %" INT " iterations", its[j]));
-  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
-  PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, NULL, NULL));
-  PetscCall(ComplainIf(n != 2, "the last batch has %" INT " columns", n));
-  PetscCall(KSPSetMatSolveBatchSize(ksp, PETSC_DECIDE));
-  PetscCall(KSPGetTotalIterations(ksp, &total[0]));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(KSPGetTotalIterations(ksp, &total[1]));
-  PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, &its, NULL));
-  for (PetscInt j = 0; j < n; j++) total[0] += its[j];
-  PetscCall(ComplainIf(total[0] != total[1], "the total of iterations is %" INT ", and should be %" INT, total[1], total[0]));
-  PetscCall(CheckLimits(ksp, A, B, X));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(CheckTransposes(A, At, PETSC_FALSE, B, X));
-  PetscCall(DestroyAll(&B, &X));
-  PetscCall(Verdict("guesses, batches, limits, the transpose"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    With one process and one GPU as many kernels of many steps as fit run side by side. If two do not fit, columns are solved one by
    one with many shadow vectors or -ksp_idrs_run whole, and otherwise step by step at the same time
@@ -560,7 +522,7 @@ int main(int argc, char **argv)
   PetscCall(TestLeading(A));
   PetscCall(TestMemory(large));
   PetscCall(TestSideBySide(A));
-  PetscCall(TestOutcomes(matrices[0], matrices[1]));
+  PetscCall(TestOutcomes(matrices[0], matrices[1], PETSC_FALSE));
   for (PetscInt i = 0; i < 2; i++) PetscCall(MatDestroy(&matrices[i]));
   PetscCall(DestroyAll(&large, &A));
   PetscCall(PetscFinalize());

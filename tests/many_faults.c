@@ -239,50 +239,6 @@ static PetscErrorCode TestChanges(Mat A, PetscBool block)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A full matrix whose diagonal entries are larger than the others of their rows */
-static PetscScalar Dominant(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? (PetscScalar)3.0 : (PetscScalar)(PetscSinReal((PetscReal)(3 * i + 5 * j)) / n);
-}
-
-/* More columns than rows, also if processes have no rows */
-static PetscErrorCode TestFewRows(void)
-{
-  const PetscInt rows[] = {1, 2, 30}, counts[] = {3, 17};
-
-  PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(rows); i++) {
-    Mat A;
-
-    PetscCall(MatCreateEntries(Dominant, rows[i], PETSC_FALSE, &A));
-    for (size_t ic = 0; ic < PETSC_STATIC_ARRAY_LENGTH(counts); ic++) {
-      Mat B, X;
-
-      PetscCall(BlockCreate(A, counts[ic], &B));
-      for (PetscInt kind = 0; kind < BLOCKS; kind++) {
-        const PetscBool block = (PetscBool)(kind % 2);
-        char            what[128];
-        KSP             ksp;
-
-        PetscCall(BlockSet(A, (BlockKind)kind, B));
-        PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-        PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
-        PetscCall(KSPIDRSSetBlock(ksp, block));
-        PetscCall(KSPMatSolve(ksp, B, X));
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%" INT " columns of %" INT " rows, %s%s", counts[ic], rows[i],
-                                BlockKinds[kind], block ? ", block" : ""));
-        PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(MatDestroy(&X));
-      }
-      PetscCall(MatDestroy(&B));
-    }
-    PetscCall(MatDestroy(&A));
-  }
-  PetscCall(Verdict("more columns than rows"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   Mat A;
@@ -296,7 +252,6 @@ int main(int argc, char **argv)
   PetscCall(TestOneFails(A));
   PetscCall(TestChanges(A, PETSC_FALSE));
   PetscCall(TestChanges(A, PETSC_TRUE));
-  PetscCall(TestFewRows());
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

@@ -200,68 +200,66 @@ static PetscReal Difference(PetscInt n, const PetscScalar a[], const PetscScalar
   return difference > 0.0 ? difference / size : 0.0;
 }
 
-static PetscErrorCode Compare(Check *check, const Problem *problem, PetscInt number, const char what[], PetscInt index,
-                              PetscReal difference, PetscReal tolerance)
+static PetscErrorCode Compare(const Problem *problem, PetscInt number, const char what[], PetscInt index, PetscReal difference,
+                              PetscReal tolerance)
 {
   const Way *way = problem->way;
 
   PetscFunctionBegin;
-  if (difference <= tolerance) check->made++;
-  else
-    PetscCall(
-      Expect(check, PETSC_FALSE, "%s s %" INT " n %" INT " width %" INT "%s%s%s%s%s%s%s work %" INT ": %s %" INT " differs by %g",
-             problem->work[0]->passes->name, problem->s, problem->n, problem->width, problem->P ? " stored P" : "",
-             way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "", way->restarted ? " restarted" : "",
-             way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""), way->stops >= 0 ? " stops" : "",
-             way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
+  PetscCall(ComplainIf(!(difference <= tolerance),
+                       "%s s %" INT " n %" INT " width %" INT "%s%s%s%s%s%s%s work %" INT ": %s %" INT " differs by %g",
+                       problem->work[0]->passes->name, problem->s, problem->n, problem->width, problem->P ? " stored P" : "",
+                       way->device ? " device" : "", way->start ? (way->mixed ? " mixed" : " start") : "",
+                       way->restarted ? " restarted" : "",
+                       way->preconditioned ? " preconditioned" : (way->diagonal ? " diagonal" : ""),
+                       way->stops >= 0 ? " stops" : "", way->nan >= 0 ? " nan" : "", number, what, index, (double)difference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CompareVecs(Check *check, const Problem *problem, PetscInt number, const char what[], PetscInt index, Vec x,
-                                  Vec y, PetscReal tolerance)
+static PetscErrorCode CompareVecs(const Problem *problem, PetscInt number, const char what[], PetscInt index, Vec x, Vec y,
+                                  PetscReal tolerance)
 {
   const PetscScalar *a, *b;
 
   PetscFunctionBegin;
   PetscCall(VecGetArrayRead(x, &a));
   PetscCall(VecGetArrayRead(y, &b));
-  PetscCall(Compare(check, problem, number, what, index, Difference(problem->n, a, b), tolerance));
+  PetscCall(Compare(problem, number, what, index, Difference(problem->n, a, b), tolerance));
   PetscCall(VecRestoreArrayRead(y, &b));
   PetscCall(VecRestoreArrayRead(x, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Compares a work of a group with the separate one */
-static PetscErrorCode CompareWorks(Check *check, const Problem *problem, PetscInt number, const Fate *fate, const Fate *expected)
+static PetscErrorCode CompareWorks(const Problem *problem, PetscInt number, const Fate *fate, const Fate *expected)
 {
   const PetscInt  s = problem->s, last = PetscMin(fate->last, expected->last);
   const IDRSWork  work = problem->work[number], alone = problem->work[problem->width];
   const PetscReal tolerance = problem->exact ? 0.0 : PETSC_SQRT_MACHINE_EPSILON;
 
   PetscFunctionBegin;
-  PetscCall(Compare(check, problem, number, "last step", expected->last, PetscAbs(fate->last - expected->last), 0.0));
+  PetscCall(Compare(problem, number, "last step", expected->last, PetscAbs(fate->last - expected->last), 0.0));
   for (PetscInt k = 1; k <= last; k++) {
     const PetscReal a = fate->rnorm[k], b = expected->rnorm[k];
 
-    PetscCall(Compare(check, problem, number, "norm of step", k,
-                      a == b || (a != a && b != b) ? 0.0 : PetscAbsReal(a - b) / PetscMax(a, b), tolerance));
+    PetscCall(Compare(problem, number, "norm of step", k, a == b || (a != a && b != b) ? 0.0 : PetscAbsReal(a - b) / PetscMax(a, b),
+                      tolerance));
   }
   for (PetscInt j = 0; j < s; j++) {
-    PetscCall(CompareVecs(check, problem, number, "column of G", j, work->G[j], alone->G[j], tolerance));
-    PetscCall(CompareVecs(check, problem, number, "column of U", j, work->U[j], alone->U[j], tolerance));
+    PetscCall(CompareVecs(problem, number, "column of G", j, work->G[j], alone->G[j], tolerance));
+    PetscCall(CompareVecs(problem, number, "column of U", j, work->U[j], alone->U[j], tolerance));
   }
   for (PetscInt j = 0; j < SINGLES; j++) {
     if (j == V && fate->last < s) continue; /* after a stop v is not used */
-    PetscCall(
-      CompareVecs(check, problem, number, "vector", j, problem->single[number][j], problem->single[problem->width][j], tolerance));
+    PetscCall(CompareVecs(problem, number, "vector", j, problem->single[number][j], problem->single[problem->width][j], tolerance));
   }
-  PetscCall(Compare(check, problem, number, "small numbers", 0, Difference(IDRS_STORAGE_SUMS(s), work->storage, alone->storage),
-                    tolerance));
+  PetscCall(
+    Compare(problem, number, "small numbers", 0, Difference(IDRS_STORAGE_SUMS(s), work->storage, alone->storage), tolerance));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Makes a cycle of all works at once, and of each separately */
-static PetscErrorCode TestCycle(Check *check, Problem *problem, const Way *way)
+static PetscErrorCode TestCycle(Problem *problem, const Way *way)
 {
   const PetscInt width = problem->width;
   Fate          *fate, expected;
@@ -277,7 +275,7 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, const Way *way)
   }
   apart = 0;
   PetscCall(Cycle(problem, &team, fate));
-  PetscCall(Compare(check, problem, 0, "number of works with another shadow space", 0, (PetscReal)apart, 0.0));
+  PetscCall(Compare(problem, 0, "number of works with another shadow space", 0, (PetscReal)apart, 0.0));
   for (PetscInt i = 0; i < width; i++) {
     Team one = {
       .group = {1, {problem->work[width]}},
@@ -288,7 +286,7 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, const Way *way)
     PetscCall(Load(problem, width, i));
     PetscCall(Cycle(problem, &one, fates));
     expected = fates[i];
-    PetscCall(CompareWorks(check, problem, i, &fate[i], &expected));
+    PetscCall(CompareWorks(problem, i, &fate[i], &expected));
   }
   PetscCall(PetscFree(fate));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -343,7 +341,7 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplementation back, Check *check)
+static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplementation back)
 {
   static const Way ways[] = {
     {.stops = -1, .nan = -1},
@@ -367,7 +365,7 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplem
   for (PetscInt stored = 0; stored < 2; stored++) {
     PetscCall(ProblemCreate(s, n, width, (PetscBool)stored, back, &problem));
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(ways); i++) {
-      if (!ways[i].device || problem.work[0]->queue->depth) PetscCall(TestCycle(check, &problem, &ways[i]));
+      if (!ways[i].device || problem.work[0]->queue->depth) PetscCall(TestCycle(&problem, &ways[i]));
     }
     PetscCall(ProblemDestroy(&problem));
   }
@@ -378,8 +376,7 @@ int main(int argc, char **argv)
 {
   PetscInt columns[MAX_LIST] = {1, 4}, rows[MAX_LIST] = {0, 1, 31, 33, 1000}, widths[MAX_LIST] = {1, 2, 3, 8, 16}, spaces = 2,
            sizes = 5, groups = 5;
-  KSPIDRSImplementation back  = KSP_IDRS_HOST;
-  Check                 check = {.name = "works of a group"};
+  KSPIDRSImplementation back = KSP_IDRS_HOST;
   PetscMPIInt           rank;
 
   PetscFunctionBeginUser;
@@ -391,10 +388,10 @@ int main(int argc, char **argv)
   PetscCall(ListFromOptions("-widths", MAX_LIST, widths, &groups));
   for (PetscInt l = 0; l < spaces; l++) {
     for (PetscInt i = 0; i < sizes; i++) {
-      for (PetscInt j = 0; j < groups; j++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], widths[j], back, &check));
+      for (PetscInt j = 0; j < groups; j++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], widths[j], back));
     }
   }
-  PetscCall(CheckVerdict(&check));
+  PetscCall(Verdict("works of a group"));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -187,44 +187,10 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A seed changes neither explicit shadow vectors nor their sums */
-static PetscErrorCode TestExplicit(KSPIDRSImplementation implementation, Check *check)
-{
-  enum {
-    s = 3
-  };
-  Vec         x, P[s];
-  PetscScalar before[s];
-  IDRSWork    work;
-  PetscBool   same = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  PetscCall(CreateVector(0, 0, &x));
-  for (PetscInt j = 0; j < s; j++) PetscCall(CreateVector(0, 2 + j, &P[j]));
-  PetscCall(IDRSWorkCreate(x, s, P, implementation, 1, &work));
-  PetscCall(Project(work, x, NULL));
-  PetscCall(PetscArraycpy(before, work->scalars.sums, s));
-  PetscCall(IDRSWorkSetSeed(work, 5));
-  PetscCall(Project(work, x, NULL));
-  for (PetscInt j = 0; j < s; j++) {
-    PetscScalar dot;
-
-    PetscCall(VecDot(x, P[j], &dot));
-    if (!(before[j] == work->scalars.sums[j] &&
-          PetscAbsScalar(before[j] - dot) <= (PetscReal)ROWS * PETSC_MACHINE_EPSILON * PetscAbsScalar(dot)))
-      same = PETSC_FALSE;
-  }
-  PetscCall(Expect(check, same, "%s: another seed changed sums with explicit shadow vectors", work->passes->name));
-  PetscCall(IDRSWorkDestroy(1, &work));
-  for (PetscInt j = 0; j < s; j++) PetscCall(VecDestroy(&P[j]));
-  PetscCall(VecDestroy(&x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   const PetscInt        columns[] = {1, 2, 5, 16, COLUMNS};
-  Check                 vectors = {"vectors"}, sums = {"sums"}, fixed = {"explicit vectors"};
+  Check                 vectors = {"vectors"}, sums = {"sums"};
   KSPIDRSImplementation implementations[2] = {KSP_IDRS_VEC, KSP_IDRS_HOST};
   PetscMPIInt           rank;
 
@@ -239,11 +205,9 @@ int main(int argc, char **argv)
       for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(columns); l++)
         PetscCall(TestSpace(layout, columns[l], implementations[i], &vectors, &sums));
     }
-    PetscCall(TestExplicit(implementations[i], &fixed));
   }
   PetscCall(CheckVerdict(&vectors));
   PetscCall(CheckVerdict(&sums));
-  PetscCall(CheckVerdict(&fixed));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -298,18 +298,12 @@ static PetscErrorCode VecsSet(const System *system, Vec b, Vec x0)
 /*
    The solvers
 */
-typedef enum {
-  PRECONDITIONER_FIXED,
-  PRECONDITIONER_VARIES, /* varies between applications: a shell, or an inner solver */
-} Preconditioner;
-
 typedef struct {
-  KSP            ksp;
-  Preconditioner preconditioner;
-  KSPType        inner; /* type of the inner solver, or NULL */
-  PetscBool      transposable, guess;
-  PetscReal      rtol, atol;
-  PetscInt       max_it, applications, reports;
+  KSP       ksp;
+  PetscBool varies; /* the preconditioner varies between applications */
+  PetscBool transposable, guess;
+  PetscReal rtol, atol;
+  PetscInt  max_it, applications, reports;
 } Solver;
 
 static PetscErrorCode VaryingApply(PC pc, Vec x, Vec y)
@@ -338,35 +332,17 @@ static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the solver of a PCKSP again, which PCReset() discards */
-static PetscErrorCode SetInner(Solver *solver)
-{
-  KSP inner;
-  PC  pc;
-
-  PetscFunctionBeginUser;
-  if (!solver->inner) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPGetPC(solver->ksp, &pc));
-  PetscCall(PCKSPGetKSP(pc, &inner));
-  PetscCall(KSPSetType(inner, solver->inner));
-  PetscCall(KSPSetTolerances(inner, 1e-2, 0.0, PETSC_DEFAULT, 4));
-  PetscCall(KSPGetPC(inner, &pc));
-  PetscCall(PCSetType(pc, PCNONE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Reset(Solver *solver, const System *system)
 {
   PetscFunctionBeginUser;
   PetscCall(KSPReset(solver->ksp));
   PetscCall(KSPSetOperators(solver->ksp, system->A, system->A));
-  PetscCall(SetInner(solver));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
 {
-  const char *const types[] = {PCNONE, PCJACOBI, PCSHELL, PCKSP, PCPOLY, PCSOR, PCBJACOBI, PCILU};
+  const char *const types[] = {PCNONE, PCJACOBI, PCSHELL, PCPOLY, PCSOR, PCBJACOBI, PCILU};
   PetscBool         aij, same;
   PetscMPIInt       size;
   PetscInt          which;
@@ -376,21 +352,19 @@ static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)system->A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   /* the last types need the entries of a sparse matrix, and PETSc's types its diagonal */
-  which = Pick(aij && HasDiagonal(system) && system->N ? (size == 1 ? 8 : 7) : 5);
+  which = Pick(aij && HasDiagonal(system) && system->N ? (size == 1 ? 7 : 6) : 4);
   PetscCall(KSPGetPC(solver->ksp, &pc));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, types[which], &same));
   PetscCall(PCSetType(pc, types[which]));
   /* clears the failure of the previous type. A type that stays is not set up again, and keeps its failure */
   if (!same) PetscCall(PCSetFailedReason(pc, PC_NOERROR));
-  solver->preconditioner = which == 2 || which == 3 ? PRECONDITIONER_VARIES : PRECONDITIONER_FIXED;
-  solver->transposable   = which == 0 || which == 1 || (which == 4 && aij) || which == 6 || which == 7 ? PETSC_TRUE : PETSC_FALSE;
+  solver->varies       = (PetscBool)(which == 2);
+  solver->transposable = which == 0 || which == 1 || (which == 3 && aij) || which >= 5 ? PETSC_TRUE : PETSC_FALSE;
   if (which == 2) {
     PetscCall(PCShellSetContext(pc, solver));
     PetscCall(PCShellSetApply(pc, VaryingApply));
   }
-  if (which == 4) PetscCall(PCPolySetDegree(pc, 1 + Pick(12)));
-  solver->inner = which == 3 ? (Once(2) ? KSPIDRS : KSPGMRES) : NULL;
-  PetscCall(SetInner(solver));
+  if (which == 3) PetscCall(PCPolySetDegree(pc, 1 + Pick(12)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -481,7 +455,6 @@ static PetscErrorCode RandomSolverCreate(Solver *solver, const System *system, V
   PetscFunctionBeginUser;
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &solver->ksp));
   PetscCall(KSPSetOperators(solver->ksp, system->A, system->A));
-  solver->inner = NULL;
   PetscCall(KSPSetType(solver->ksp, KSPIDRS));
   PetscCall(KSPSetResidualHistory(solver->ksp, NULL, MAX_HISTORY, PETSC_TRUE));
   PetscCall(Change(solver, system, like, PETSC_TRUE));
@@ -498,11 +471,8 @@ typedef struct {
 static PetscErrorCode Solve(Solver *solver, PetscBool transpose, Vec b, Vec x0, Vec x, Outcome *outcome, PetscErrorCode *ierr)
 {
   const PetscReal *history;
-  PC               pc;
 
   PetscFunctionBeginUser;
-  PetscCall(KSPGetPC(solver->ksp, &pc));
-  if (solver->inner) PetscCall(PCSetFailedReason(pc, PC_NOERROR)); /* PETSc does not clear the failure of an application */
   solver->applications = 0;
   solver->reports      = 0;
   PetscCall(VecCopy(x0, x));
@@ -573,7 +543,7 @@ static PetscErrorCode CheckTruth(Solver *solver, const System *system, PetscBool
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetPCSide(solver->ksp, &side));
-  if (!Met(outcome) || (side == PC_LEFT && solver->preconditioner == PRECONDITIONER_VARIES)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!Met(outcome) || (side == PC_LEFT && solver->varies)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecNorm(x, NORM_INFINITY, &xnorm));
   /* A times zero is not computed, since it may be NaN */
   PetscCall(Measure(solver, system, transpose, b, outcome->its || xnorm > 0.0 ? x : NULL, &norm));
@@ -639,7 +609,7 @@ static PetscErrorCode SameBits(Vec x, Vec y, PetscBool *same)
 
 /*
    Solves once more, directly or after a reset: the results are the same, unless solves recycle. On a device products of PETSc may
-   add in any order; an inner solver may begin with the result of an earlier application, and PCPOLY may choose other scalings
+   add in any order, and PCPOLY may choose other scalings
 */
 static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool transpose, Vec b, Vec x0, Vec x,
                                  const Outcome *first)
@@ -657,7 +627,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   PetscCall(KSPGetPC(solver->ksp, &pc));
   PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCPOLY, &poly));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
-  if (device || solver->inner || (poly && reset)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (device || (poly && reset)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDuplicate(x, &y));
   if (reset) PetscCall(Reset(solver, system));
   PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));
@@ -689,7 +659,7 @@ static PetscErrorCode CheckColumns(Solver *solver, const System *system, Vec b, 
 
   PetscFunctionBeginUser;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
-  if (device || solver->preconditioner == PRECONDITIONER_VARIES) PetscFunctionReturn(PETSC_SUCCESS);
+  if (device || solver->varies) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, system->N, count, NULL, &B));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));

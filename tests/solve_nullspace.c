@@ -1,5 +1,5 @@
 static char help[] = "KSPIDRS on singular systems with the null spaces that PETSc attaches to a matrix, of the matrix and of its\n\
-transpose, and on a system of equations with a near null space for algebraic multigrid.\n\n";
+transpose.\n\n";
 
 #include "systems.h"
 
@@ -132,51 +132,7 @@ static PetscErrorCode TestSingular(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Plane elasticity, clamped at the edges: two unknowns at each point, and rotations for algebraic multigrid */
-static PetscScalar Elasticity(PetscInt i, PetscInt j, PetscInt n)
-{
-  const PetscInt c = i % 2, dx = j / 2 % LINE - i / 2 % LINE, dy = j / 2 / LINE - i / 2 / LINE;
-
-  if (c == j % 2) {
-    if (!dx && !dy) return 8.0;
-    if (PetscAbsInt(dx) + PetscAbsInt(dy) == 1) return (c == 0) == (dx != 0) ? -3.0 : -1.0;
-  } else if (PetscAbsInt(dx) == 1 && PetscAbsInt(dy) == 1) return -0.5 * dx * dy;
-  return 0.0;
-}
-
-static PetscErrorCode TestNear(void)
-{
-  PetscInt     begin, end;
-  PetscScalar *array;
-  MatNullSpace rigid;
-  Mat          A;
-  Vec          b, x, coordinates;
-
-  PetscFunctionBeginUser;
-  PetscCall(SystemCreateEntries(Elasticity, 2 * ROWS, RHS_GENERAL, &A, &b, &x));
-  PetscCall(VecDuplicate(b, &coordinates));
-  PetscCall(VecSetBlockSize(coordinates, 2));
-  PetscCall(VecGetOwnershipRange(coordinates, &begin, &end));
-  PetscCall(VecGetArrayWrite(coordinates, &array));
-  for (PetscInt i = begin; i < end; i++) array[i - begin] = i % 2 ? i / 2 / LINE : i / 2 % LINE;
-  PetscCall(VecRestoreArrayWrite(coordinates, &array));
-  PetscCall(MatNullSpaceCreateRigidBody(coordinates, &rigid));
-  PetscCall(MatSetNearNullSpace(A, rigid));
-  for (size_t is = 0; is < SIZES; is++) {
-    PetscInt its;
-    KSP      ksp;
-
-    PetscCall(SolverCreate(A, sizes[is], PCGAMG, &ksp));
-    PetscCall(SolveSystem("elasticity", ksp, A, b, x));
-    PetscCall(KSPGetIterationNumber(ksp, &its));
-    PetscCall(ComplainIf(its > 40, "elasticity, s = %" INT ": %" INT " iterations", sizes[is], its));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(DestroyAll(&rigid, &coordinates, &b, &x, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-RUN_TESTS({TestSingular, NULL}, {TestNear, "elasticity, near null space"})
+RUN_TESTS({TestSingular, NULL})
 
 /*TEST
 

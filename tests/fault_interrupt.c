@@ -71,8 +71,7 @@ static PetscErrorCode TestedSystemCreate(Mat *A, Mat *S, Vec *b, Vec *x)
   PetscCall(OptionsPop(&options));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   PetscCall(MatCreateVecs(*A, x, b));
-  PetscCall(MatCreateShell(PETSC_COMM_WORLD, end - begin, end - begin, n, n, *A, S));
-  PetscCall(MatShellSetOperation(*S, MATOP_MULT, (void (*)(void))Mult));
+  PetscCall(ShellCreate(*A, Mult, *A, S));
   for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(*b, i, 1.0 + PetscSinReal((PetscReal)(i * i)), INSERT_VALUES));
   PetscCall(VecAssemble(*b));
   PetscFunctionReturn(PETSC_SUCCESS);

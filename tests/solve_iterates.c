@@ -202,11 +202,9 @@ static PetscErrorCode TestEnds(void)
 /* Vectors without an array of their own, from MATNEST. The back end is vec, or chosen by the solver */
 static PetscErrorCode TestNest(void)
 {
-  const PetscInt sizes[] = {1, 4};
-  const PCSide   sides[] = {PC_RIGHT, PC_LEFT};
-  Mat            blocks[4], A, S;
-  Vec            b, x, parts[2];
-  PetscInt       n, N;
+  Mat      blocks[4], A, S;
+  Vec      b, x, parts[2];
+  PetscInt n, N;
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.8, LAYOUT_EVEN, &blocks[0], &parts[0]));
@@ -223,24 +221,22 @@ static PetscErrorCode TestNest(void)
   PetscCall(VecGetSize(b, &N));
   PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, A, &S)); /* of the standard type of vectors */
   PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))PassMult));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-    for (size_t iside = 0; iside < 2; iside++) {
-      for (PetscInt shell = 0; shell < 2; shell++) {
-        static Watch watch;
-        char         what[64];
-        KSP          ksp;
+  for (PetscInt i = 0; i < VARIANTS; i++) {
+    const PetscBool shell = (PetscBool)(i / 8);
+    static Watch    watch;
+    Variant         variant;
+    PC              pc;
+    KSP             ksp;
 
-        PetscCall(
-          PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s", shell ? "shell" : "nest", sizes[is], PCSides[sides[iside]]));
-        PetscCall(SolverCreateSide(shell ? S : A, sizes[is], sides[iside], PCNONE, &ksp));
-        PetscCall(KSPIDRSSetImplementation_Private(ksp, implementation == KSP_IDRS_VEC ? KSP_IDRS_VEC : KSP_IDRS_AUTO));
-        PetscCall(WatchSolver(what, ksp, b, &watch));
-        PetscCall(VecSetGeneral(x, 2.0));
-        PetscCall(KSPSetInitialGuessNonzero(ksp, shell ? PETSC_TRUE : PETSC_FALSE));
-        PetscCall(SolveToNorm(what, ksp, b, x));
-        PetscCall(KSPDestroy(&ksp));
-      }
-    }
+    PetscCall(VariantCreate(shell ? S : A, i, &variant, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, implementation == KSP_IDRS_VEC ? KSP_IDRS_VEC : KSP_IDRS_AUTO));
+    PetscCall(WatchSolver(variant.what, ksp, b, &watch));
+    PetscCall(VecSetGeneral(x, 2.0));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, shell));
+    PetscCall(SolveToNorm(variant.what, ksp, b, x));
+    PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&S, &A, &x, &b));
   for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&blocks[i]));

@@ -1,82 +1,9 @@
-static char help[] = "PETSc's options for any KSP have the same effect with KSPIDRS as with KSPGMRES: guesses, limits, norms and\n\
+static char help[] = "PETSc's options for any KSP have the same effect with KSPIDRS as with KSPGMRES: limits, norms, guesses and\n\
 tests; monitors and views.\n\n";
 
 #include "systems.h"
 
 #define ROWS (LINE * LINE)
-
-/* A solver with these options only, which exist as long as the solver */
-typedef struct {
-  KSP          ksp;
-  PetscOptions options;
-} Solver;
-
-static PetscErrorCode SolverCreateOptions(Mat A, PetscInt s, const char text[], Solver *solver)
-{
-  PetscFunctionBeginUser;
-  PetscCall(SolverCreate(A, s, PCJACOBI, &solver->ksp));
-  PetscCall(PetscOptionsCreate(&solver->options));
-  PetscCall(PetscOptionsInsertString(solver->options, text));
-  PetscCall(PetscObjectSetOptions((PetscObject)solver->ksp, solver->options));
-  PetscCall(KSPSetFromOptions(solver->ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SolverDestroy(Solver *solver)
-{
-  PetscFunctionBeginUser;
-  PetscCall(KSPDestroy(&solver->ksp));
-  PetscCall(PetscOptionsDestroy(&solver->options));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Guesses from earlier solves: the last right-hand side is a sum of the others, and needs few iterations */
-static PetscErrorCode TestGuesses(void)
-{
-  const struct {
-    const char  *name;
-    KSPGuessType type;
-    PetscInt     model;
-  } guesses[] = {
-    {"fischer", KSPGUESSFISCHER, 1},
-    {"pod",     KSPGUESSPOD,     0}
-  };
-  const PetscInt solves = 4;
-  Mat            A;
-  Vec            b, x, sum;
-
-  PetscFunctionBeginUser;
-  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
-  PetscCall(VecDuplicate(b, &sum));
-  for (size_t is = 0; is < SIZES; is++) {
-    for (size_t ig = 0; ig < PETSC_STATIC_ARRAY_LENGTH(guesses); ig++) {
-      PetscInt first = 0, its;
-      KSPGuess guess;
-      KSP      ksp;
-      char     what[64];
-
-      PetscCall(SolverCreate(A, sizes[is], PCJACOBI, &ksp));
-      PetscCall(KSPGetGuess(ksp, &guess));
-      PetscCall(KSPGuessSetType(guess, guesses[ig].type));
-      if (guesses[ig].model) PetscCall(KSPGuessFischerSetModel(guess, guesses[ig].model, 10));
-      PetscCall(VecSet(sum, 0.0));
-      for (PetscInt i = 0; i <= solves; i++) {
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", solve %" INT, guesses[ig].name, sizes[is], i));
-        if (i < solves) {
-          PetscCall(VecSetGeneral(b, 1.0 + i));
-          PetscCall(VecAXPY(sum, 1.0 + 0.3 * i, b));
-        } else PetscCall(VecCopy(sum, b));
-        PetscCall(SolveSystem(what, ksp, A, b, x));
-        PetscCall(KSPGetIterationNumber(ksp, &its));
-        if (!i) first = its;
-      }
-      PetscCall(ComplainIf(its > first / 2, "%s: %" INT " iterations, %" INT " for the first", what, its, first));
-      PetscCall(KSPDestroy(&ksp));
-    }
-  }
-  PetscCall(DestroyAll(&sum, &A, &b, &x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Results of a solve */
 typedef struct {
@@ -244,14 +171,17 @@ static PetscErrorCode TestMonitors(void)
       const PetscReal *norms;
       PetscInt         lines, length;
       char             text[128];
-      Solver           solver;
+      PetscOptions     options;
+      KSP              ksp;
 
       PetscCall(PetscSNPrintf(text, sizeof(text), "%s ascii:options_monitor", monitors[im].option));
-      PetscCall(SolverCreateOptions(A, sizes[is], text, &solver));
-      PetscCall(KSPSetResidualHistory(solver.ksp, NULL, MAX_LINES, PETSC_TRUE));
-      PetscCall(SolveSystem(monitors[im].option, solver.ksp, A, b, x));
-      PetscCall(KSPMonitorCancel(solver.ksp)); /* closes the file */
-      PetscCall(KSPGetResidualHistory(solver.ksp, &norms, &length));
+      PetscCall(OptionsPush(text, &options));
+      PetscCall(SolverCreate(A, sizes[is], PCJACOBI, &ksp));
+      PetscCall(KSPSetFromOptions(ksp));
+      PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_LINES, PETSC_TRUE));
+      PetscCall(SolveSystem(monitors[im].option, ksp, A, b, x));
+      PetscCall(KSPMonitorCancel(ksp)); /* closes the file */
+      PetscCall(KSPGetResidualHistory(ksp, &norms, &length));
       PetscCall(FileNumbers("options_monitor", monitors[im].text, MAX_LINES, printed, &lines));
       PetscCall(ComplainIf(lines != length || lines < 3, "%s, s = %" INT ": %" INT " lines, %" INT " norms", monitors[im].option,
                            sizes[is], lines, length));
@@ -262,7 +192,8 @@ static PetscErrorCode TestMonitors(void)
                              "%s, s = %" INT ", iteration %" INT ": %g printed instead of %g", monitors[im].option, sizes[is], i,
                              (double)printed[i], (double)expected));
       }
-      PetscCall(SolverDestroy(&solver));
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(OptionsPop(&options));
     }
   }
   PetscCall(DestroyAll(&A, &b, &x));
@@ -296,16 +227,20 @@ static PetscErrorCode TestViews(void)
   PetscFunctionBeginUser;
   PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
   for (size_t iv = 0; iv < PETSC_STATIC_ARRAY_LENGTH(views); iv++) {
-    char      text[128];
-    PetscReal number = 0.0, norm, bnorm;
-    PetscInt  lines;
-    PetscBool final;
-    Solver    solver;
+    char         text[128];
+    PetscReal    number = 0.0, norm, bnorm;
+    PetscInt     lines;
+    PetscBool    final;
+    PetscOptions options;
+    KSP          ksp;
 
     PetscCall(PetscSNPrintf(text, sizeof(text), "%s ascii:options_view", views[iv].option));
-    PetscCall(SolverCreateOptions(A, 4, text, &solver));
-    PetscCall(SolveSystem(views[iv].option, solver.ksp, A, b, x));
-    PetscCall(SolverDestroy(&solver)); /* closes the file */
+    PetscCall(OptionsPush(text, &options));
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(SolveSystem(views[iv].option, ksp, A, b, x));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(OptionsPop(&options)); /* closes the file */
     PetscCall(FileNumbers("options_view", views[iv].text, 1, &number, &lines));
     PetscCall(ComplainIf(!lines && views[iv].text[0], "%s: no line with \"%s\"", views[iv].option, views[iv].text));
     PetscCall(PetscStrcmp(views[iv].option, "-ksp_view_final_residual", &final));
@@ -317,9 +252,8 @@ static PetscErrorCode TestViews(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestGuesses, "guesses from solves before"}, {TestOptions, "options of every KSP"},
-          {TestSkipPC, "options of the preconditioner"}, {TestMonitors, "monitors of the options"},
-          {TestViews, "views of the options"})
+RUN_TESTS({TestOptions, "options of every KSP"}, {TestSkipPC, "options of the preconditioner"},
+          {TestMonitors, "monitors of the options"}, {TestViews, "views of the options"})
 
 /*TEST
 

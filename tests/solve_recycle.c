@@ -291,52 +291,6 @@ static const struct {
   {"a huge row",                     1}
 };
 
-/* Makes a change; sets now to the matrix of the next solves */
-static PetscErrorCode MakeChange(Change change, KSP ksp, Mat A, Mat other, Mat shell, Mat *hidden, Mat *now)
-{
-  PC pc;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPGetPC(ksp, &pc));
-  *now = *hidden;
-  switch (change) {
-  case CHANGE_VALUES:
-    PetscCall(SetRow(A, 5, 5.0));
-    break;
-  case CHANGE_SCALE:
-    PetscCall(MatScale(A, 1.5));
-    break;
-  case CHANGE_MATRIX:
-    PetscCall(KSPSetOperators(ksp, other, other));
-    *now = other;
-    break;
-  case CHANGE_SHELL:
-    PetscCall(KSPSetOperators(ksp, shell, A));
-    break;
-  case CHANGE_HIDDEN:
-  case CHANGE_MULT:
-    *hidden = *now = other;
-    break;
-  case CHANGE_PC:
-    PetscCall(PCSetType(pc, PCNONE));
-    break;
-  case CHANGE_SIDE:
-    PetscCall(KSPSetPCSide(ksp, PC_LEFT));
-    PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
-    PetscCall(KSPSetTolerances(ksp, 1e-2 * rtol, 0.0, PETSC_DEFAULT, 1000));
-    break;
-  case CHANGE_LEFT_PC:
-    PetscCall(PCSetType(pc, PCBJACOBI));
-    break;
-  case CHANGE_HUGE:
-    PetscCall(SetRow(A, 7, 1e13));
-    break;
-  default:
-    break;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TestChanges(void)
 {
   PetscFunctionBeginUser;
@@ -346,9 +300,10 @@ static PetscErrorCode TestChanges(void)
     const KSPIDRSRecycle recycle = i / CHANGES / 2 ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS;
     const char          *name    = changes[change].name;
     Failing              hidden  = {NULL, 0, 0};
-    Mat                  A, other, shell, user, now = NULL;
+    Mat                  A, other, shell, user, now;
     Vec                  b, x;
     KSP                  ksp;
+    PC                   pc;
     PetscReal            again;
     PetscInt             lines;
 
@@ -358,6 +313,7 @@ static PetscErrorCode TestChanges(void)
     PetscCall(Look(A));
     PetscCall(ShellCreate(A, FailingMult, &hidden, &shell));
     PetscCall(RecyclerCreate(A, s, PCJACOBI, recycle, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
     multiplied = &hidden.A;
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &user));
     PetscCall(MatSetOperation(user, MATOP_MULT, (void (*)(void))UserMult));
@@ -368,7 +324,20 @@ static PetscErrorCode TestChanges(void)
       PetscCall(KSPSetTolerances(ksp, 1e-2 * rtol, 0.0, PETSC_DEFAULT, 1000));
     }
     PetscCall(SolveSystem(name, ksp, A, b, x));
-    PetscCall(MakeChange(change, ksp, A, other, shell, &hidden.A, &now));
+    if (change == CHANGE_VALUES) PetscCall(SetRow(A, 5, 5.0));
+    if (change == CHANGE_HUGE) PetscCall(SetRow(A, 7, 1e13));
+    if (change == CHANGE_SCALE) PetscCall(MatScale(A, 1.5));
+    if (change == CHANGE_MATRIX) PetscCall(KSPSetOperators(ksp, other, other));
+    if (change == CHANGE_SHELL) PetscCall(KSPSetOperators(ksp, shell, A));
+    if (change == CHANGE_HIDDEN || change == CHANGE_MULT) hidden.A = other;
+    if (change == CHANGE_PC) PetscCall(PCSetType(pc, PCNONE));
+    if (change == CHANGE_LEFT_PC) PetscCall(PCSetType(pc, PCBJACOBI));
+    if (change == CHANGE_SIDE) {
+      PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+      PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+      PetscCall(KSPSetTolerances(ksp, 1e-2 * rtol, 0.0, PETSC_DEFAULT, 1000));
+    }
+    now = change == CHANGE_MATRIX ? other : hidden.A;
     PetscCall(VecSetGeneral(b, 1.3));
     /* on the left G = B^{-1} A U */
     seen.A = change == CHANGE_SIDE || change == CHANGE_LEFT_PC ? NULL : now;

@@ -168,10 +168,7 @@ static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
 /* Operators that change, with a preconditioner that is kept, computed again, or computed from another matrix */
 static PetscErrorCode TestOperators(Mat A, Vec b, Vec x, Vec P[])
 {
-  PetscInt n;
-
   PetscFunctionBeginUser;
-  PetscCall(VecGetLocalSize(b, &n));
   for (size_t is = 0; is < SIZES; is++) {
     PetscErrorCode ierr;
     PetscReal      norm;
@@ -204,8 +201,7 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x, Vec P[])
     PetscCall(ComplainIf(!(norm > 0.0), "s = %" INT ": the preconditioner was kept", sizes[is]));
 
     /* a shell as operator, with a preconditioner from another matrix; then neither */
-    PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, ROWS, ROWS, B, &S));
-    PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))PassMult));
+    PetscCall(ShellCreate(B, PassMult, B, &S));
     PetscCall(KSPSetOperators(ksp, S, A));
     PetscCall(SolveSystem("shell", ksp, B, b, x));
     PetscCall(PCSetType(pc, PCNONE));

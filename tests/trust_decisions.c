@@ -293,47 +293,27 @@ static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Solves with all executors that can. Back ends vec and host end with the same reason, and after the same number of
-   iterations if it is small. If the system has no solution, rounding errors choose the negative reason; with END_HONEST they
-   may also choose its sign
-*/
+/* Solves with all executors that can. If the system has no solution, rounding errors choose the negative reason */
 static PetscErrorCode SolveByAll(const Problem *problem)
 {
-  const PetscBool general = (PetscBool)(!problem->guess && problem->shadow[0] == 0.0),
-                  vec     = (PetscBool)(implementation == KSP_IDRS_HOST);
-  Problem  *mine, *other;
-  PetscBool whole;
-  Mat       A;
+  const PetscBool general = (PetscBool)(!problem->guess && problem->shadow[0] == 0.0);
+  Problem        *mine;
+  PetscBool       whole;
+  Mat             A;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscMalloc2(1, &mine, 1, &other));
+  PetscCall(PetscMalloc1(1, &mine));
   PetscCall(MatCreateEntries(Identity, 1, PETSC_FALSE, &A));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &whole));
   PetscCall(MatDestroy(&A));
   for (Executor executor = SINGLE; executor < EXECUTORS; executor++) {
     if ((executor >= SYSTEM && !general) || (executor == BLOCK && problem->shadow[0] != 0.0) || (executor == WHOLE && !whole))
       continue;
-    *mine = *other = *problem;
+    *mine = *problem;
     PetscCall(Solve(executor, mine));
     PetscCall(CheckEnds(executor, mine));
-    if (!vec || executor >= SYSTEM) continue;
-    implementation = KSP_IDRS_VEC;
-    PetscCall(Solve(executor, other));
-    implementation = KSP_IDRS_HOST;
-    for (PetscInt j = 0; j < problem->columns; j++) {
-      const KSPConvergedReason reason = mine->reason[j], expected = other->reason[j];
-
-      PetscCall(ComplainIf(problem->end[j] == END_DIVERGED ? (reason > 0) != (expected > 0)
-                                                           : problem->end[j] != END_HONEST && reason != expected,
-                           "%s, s = %" INT ", %s, column %" INT ": %s by host, %s by vec", problem->name, problem->s,
-                           executors[executor], j, KSPConvergedReasons[reason], KSPConvergedReasons[expected]));
-      PetscCall(ComplainIf(problem->most[j] && executor != BLOCK && mine->its[j] != other->its[j],
-                           "%s, s = %" INT ", %s, column %" INT ": %" INT " iterations by host, %" INT " by vec", problem->name,
-                           problem->s, executors[executor], j, mine->its[j], other->its[j]));
-    }
   }
-  PetscCall(PetscFree2(mine, other));
+  PetscCall(PetscFree(mine));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -441,41 +441,34 @@ static PetscErrorCode CheckDivtol(const char what[], KSP ksp, PetscReal expected
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The divergence tolerance is raised for this type only, and only if it is PETSc's default */
+/* The divergence tolerance is raised for this type only, and only if it is PETSc's default; a tolerance of the user stays */
 static PetscErrorCode TestDivtol(Mat A, Vec b, Vec x, Vec P[])
 {
   PetscInt s;
   KSP      ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SolverCreate(A, 6, PCJACOBI, &ksp));
-  PetscCall(CheckDivtol("the default", ksp, 1e30));
-  PetscCall(KSPSetType(ksp, KSPGMRES));
-  PetscCall(CheckDivtol("gmres after it", ksp, 1e4));
-  PetscCall(KSPDestroy(&ksp));
-
-  /* a tolerance of the user stays, before and after the type */
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e6, PETSC_DEFAULT));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(CheckDivtol("set before the type", ksp, 1e6));
-  PetscCall(KSPSetType(ksp, KSPBCGS));
-  PetscCall(CheckDivtol("set before both types", ksp, 1e6));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, 1e7, PETSC_DEFAULT));
-  PetscCall(KSPSetType(ksp, KSPBCGS));
-  PetscCall(CheckDivtol("set with the type", ksp, 1e7));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, PETSC_DEFAULT, 7));
-  PetscCall(CheckDivtol("others set after the type", ksp, 1e30));
-  PetscCall(PetscOptionsSetValue(NULL, "-ksp_divtol", "1e4"));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(PetscOptionsClearValue(NULL, "-ksp_divtol"));
-  PetscCall(CheckDivtol("by option", ksp, 1e4));
-  PetscCall(KSPDestroy(&ksp));
-
+  for (PetscInt user = 0; user < 2; user++) {
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    if (user) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e6, PETSC_DEFAULT));
+    PetscCall(KSPSetType(ksp, KSPIDRS));
+    PetscCall(CheckDivtol("with the type", ksp, user ? 1e6 : 1e30));
+    PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, PETSC_DEFAULT, 7));
+    PetscCall(CheckDivtol("others set after the type", ksp, user ? 1e6 : 1e30));
+    PetscCall(KSPSetType(ksp, KSPBCGS));
+    PetscCall(CheckDivtol("with another type", ksp, user ? 1e6 : 1e4));
+    PetscCall(KSPSetType(ksp, KSPIDRS));
+    if (user) PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, 1e7, PETSC_DEFAULT));
+    else {
+      PetscCall(PetscOptionsSetValue(NULL, "-ksp_divtol", "1e4"));
+      PetscCall(KSPSetFromOptions(ksp));
+      PetscCall(PetscOptionsClearValue(NULL, "-ksp_divtol"));
+    }
+    PetscCall(CheckDivtol("set with the type", ksp, user ? 1e7 : 1e4));
+    PetscCall(KSPSetType(ksp, KSPBCGS));
+    if (user) PetscCall(CheckDivtol("set before another type", ksp, 1e7));
+    PetscCall(KSPDestroy(&ksp));
+  }
   /* an option is effective if another option sets the type, and destroying an unused solver leaks nothing */
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOptionsPrefix(ksp, "by_"));

@@ -311,56 +311,34 @@ static PetscErrorCode TestVarying(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator that gets its grid from its input: every input must have the DM */
+/* An operator and a preconditioner whose inputs must have the DM of b and x */
+typedef struct {
+  Vec      diagonal;
+  PetscInt without; /* inputs without it */
+} Grid;
+
 static PetscErrorCode GridMult(Mat S, Vec x, Vec y)
 {
-  const PetscScalar *const *u;
-  PetscScalar             **v;
-  PetscInt                  xs, ys, xm, ym, M, N;
-  PetscInt                 *without;
-  Vec                       local;
-  DM                        da;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &without));
-  PetscCall(VecGetDM(x, &da));
-  if (!da) {
-    (*without)++;
-    PetscCall(VecCopy(x, y));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(DMDAGetInfo(da, NULL, &M, &N, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-  PetscCall(DMDAGetCorners(da, &xs, &ys, NULL, &xm, &ym, NULL));
-  PetscCall(DMGetLocalVector(da, &local));
-  PetscCall(DMGlobalToLocalBegin(da, x, INSERT_VALUES, local));
-  PetscCall(DMGlobalToLocalEnd(da, x, INSERT_VALUES, local));
-  PetscCall(DMDAVecGetArrayRead(da, local, (void *)&u));
-  PetscCall(DMDAVecGetArrayWrite(da, y, &v));
-  for (PetscInt j = ys; j < ys + ym; j++) {
-    for (PetscInt i = xs; i < xs + xm; i++) {
-      v[j][i] = 4.1 * u[j][i];
-      if (i > 0) v[j][i] -= 1.4 * u[j][i - 1];
-      if (i < M - 1) v[j][i] -= 0.6 * u[j][i + 1];
-      if (j > 0) v[j][i] -= 1.2 * u[j - 1][i];
-      if (j < N - 1) v[j][i] -= 0.8 * u[j + 1][i];
-    }
-  }
-  PetscCall(DMDAVecRestoreArrayWrite(da, y, &v));
-  PetscCall(DMDAVecRestoreArrayRead(da, local, (void *)&u));
-  PetscCall(DMRestoreLocalVector(da, &local));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A preconditioner that gets its grid from its input */
-static PetscErrorCode GridPCApply(PC pc, Vec x, Vec y)
-{
-  void *ctx;
+  Grid *grid;
   DM    da;
 
   PetscFunctionBeginUser;
-  PetscCall(PCShellGetContext(pc, &ctx));
+  PetscCall(MatShellGetContext(S, &grid));
   PetscCall(VecGetDM(x, &da));
-  if (!da) (*(PetscInt *)ctx)++;
+  if (!da) grid->without++;
+  PetscCall(VecPointwiseMult(y, grid->diagonal, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GridPCApply(PC pc, Vec x, Vec y)
+{
+  Grid *grid;
+  DM    da;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &grid));
+  PetscCall(VecGetDM(x, &da));
+  if (!da) grid->without++;
   PetscCall(VecCopy(x, y));
   PetscCall(VecScale(y, 0.25));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -369,7 +347,8 @@ static PetscErrorCode GridPCApply(PC pc, Vec x, Vec y)
 /* Every vector that the operator or the preconditioner gets has the DM of b and x */
 static PetscErrorCode TestGrid(void)
 {
-  PetscInt n, N, without = 0;
+  Grid     grid = {.without = 0};
+  PetscInt n, N;
   DM       da;
   Mat      S;
   Vec      b, x;
@@ -381,10 +360,13 @@ static PetscErrorCode TestGrid(void)
   PetscCall(DMSetUp(da));
   PetscCall(DMCreateGlobalVector(da, &b));
   PetscCall(DMCreateGlobalVector(da, &x));
+  PetscCall(DMCreateGlobalVector(da, &grid.diagonal));
+  PetscCall(VecSetGeneral(grid.diagonal, 0.7));
+  PetscCall(VecShift(grid.diagonal, 3.0));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(VecGetSize(b, &N));
-  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, &without, &S));
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, &grid, &S));
   PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))GridMult));
   for (PetscInt i = 0; i < VARIANTS; i++) {
     Variant variant;
@@ -394,16 +376,16 @@ static PetscErrorCode TestGrid(void)
     PetscCall(VariantCreate(S, i, &variant, &ksp));
     PetscCall(KSPGetPC(ksp, &pc));
     PetscCall(PCSetType(pc, PCSHELL));
-    PetscCall(PCShellSetContext(pc, &without));
+    PetscCall(PCShellSetContext(pc, &grid));
     PetscCall(PCShellSetApply(pc, GridPCApply));
     PetscCall(VecSetGeneral(x, 2.0));
     PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(i / 8)));
     PetscCall(SolveToNorm(variant.what, ksp, b, x));
-    PetscCall(ComplainIf(without, "%s: %" INT " vectors without the DM", variant.what, without));
-    without = 0;
+    PetscCall(ComplainIf(grid.without, "%s: %" INT " vectors without the DM", variant.what, grid.without));
+    grid.without = 0;
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(DestroyAll(&S, &x, &b, &da));
+  PetscCall(DestroyAll(&S, &grid.diagonal, &x, &b, &da));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

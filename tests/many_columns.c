@@ -206,8 +206,8 @@ static PetscErrorCode TestCalls(Mat A)
 }
 
 /*
-   On a GPU each step reads A once for all its columns, with one scatter: there are as many products of several columns as the slowest
-   column has steps, and products of one column only compute b - A x
+   On a GPU each step reads A once for all its columns, with one scatter: there are as many products of several columns as the
+   slowest column has steps, and products of one column only compute b - A x
 */
 static PetscErrorCode TestReads(Mat A)
 {

@@ -41,7 +41,9 @@ static const struct {
   /* clang-format on */
 };
 
-/* Values of the library and of the test itself: of the table, and of many rows, which cross 2^32, with another seed on each process */
+/*
+   Values of the library and of the test itself: of the table, and of many rows, which cross 2^32, with another seed on each process
+*/
 static PetscErrorCode TestValues(uint64_t seed)
 {
   Check check = {"values"};

@@ -133,42 +133,6 @@ static inline PetscErrorCode SolveAllColumns(const char what[], KSP ksp, Mat A, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that all columns end at a limit, in any step of a cycle */
-static inline PetscErrorCode CheckLimits(KSP ksp, Mat A, Mat B, Mat X)
-{
-  const KSPConvergedReason *reasons;
-  const PetscInt           *its;
-  PetscInt                  columns;
-
-  PetscFunctionBeginUser;
-  for (PetscInt limit = 1; limit < 12; limit += 2) {
-    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
-    PetscCall(SolveAllColumns("a limit", ksp, A, B, X, PETSC_FALSE));
-    PetscCall(KSPIDRSGetColumnResults(ksp, &columns, &reasons, &its, NULL));
-    for (PetscInt j = 0; j < columns; j++)
-      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" INT ": %s after %" INT, limit,
-                           KSPConvergedReasons[reasons[j]], its[j]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Solves for columns of the transpose At, which has the same diagonal as A, with each direction of KSPMatSolve() in this PETSc */
-static inline PetscErrorCode CheckTransposes(Mat A, Mat At, PetscBool block, Mat B, Mat X)
-{
-  PetscFunctionBeginUser;
-  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
-    KSP ksp;
-
-    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-    PetscCall(KSPIDRSSetBlock(ksp, block));
-    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
-    PetscCall(KSPSetOperators(ksp, At, At)); /* for the checks */
-    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Checks that a column that has converged solves its system, for any norm of the solver */
 static inline PetscErrorCode CheckColumn(const char what[], Mat A, Mat B, Mat X, PetscInt j, KSPConvergedReason reason)
 {
@@ -233,6 +197,73 @@ static inline PetscErrorCode TestSolved(Mat A, PetscBool block, size_t npctypes,
     }
   }
   PetscCall(Verdict("every column is solved"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Guesses, exact and others, batches, histories and totals, limits in any step of a cycle, the transpose At */
+static inline PetscErrorCode TestOutcomes(Mat A, Mat At, PetscBool block)
+{
+  const PetscInt            columns = 8;
+  const KSPConvergedReason *reasons;
+  const PetscInt           *its;
+  PetscReal                *history;
+  PetscInt                  n, length, sum = 0, total[2];
+  KSP                       ksp;
+  Mat                       B, X;
+  Vec                       b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(BlocksCreate(A, columns, BLOCK_SCALE, &B, &X));
+  PetscCall(MatCopy(B, X, SAME_NONZERO_PATTERN));
+  PetscCall(SolverCreate(A, block && PetscDefined(USE_REAL_SINGLE) ? 1 : 4, PCJACOBI, &ksp));
+  PetscCall(KSPIDRSSetBlock(ksp, block));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+  PetscCall(SolveAllColumns("from a guess", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(ColumnSet(X, 2, b)); /* all but one are solved */
+  PetscCall(SolveAllColumns("from the solution", ksp, A, B, X, PETSC_TRUE));
+  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+  for (PetscInt j = 0; j < columns; j++)
+    PetscCall(ComplainIf((j != 2) != (its[j] == 0), "from the solution: %" INT " iterations of column %" INT, its[j], j));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE));
+  PetscCall(KSPSetMatSolveBatchSize(ksp, 3));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, NULL, NULL));
+  PetscCall(ComplainIf(n != 2, "the last batch has %" INT " columns", n));
+  PetscCall(KSPSetMatSolveBatchSize(ksp, PETSC_DECIDE));
+  PetscCall(PetscMalloc1(columns * MAX_HISTORY, &history));
+  PetscCall(KSPSetResidualHistory(ksp, history, columns * MAX_HISTORY, PETSC_FALSE));
+  PetscCall(KSPGetTotalIterations(ksp, &total[0]));
+  PetscCall(KSPMatSolve(ksp, B, X));
+  PetscCall(KSPGetTotalIterations(ksp, &total[1]));
+  PetscCall(KSPGetResidualHistory(ksp, NULL, &length));
+  PetscCall(KSPIDRSGetColumnResults(ksp, &n, NULL, &its, NULL));
+  for (PetscInt j = 0; j < columns; j++) sum += its[j];
+  PetscCall(ComplainIf(length != sum + columns || total[1] - total[0] != sum,
+                       "a history of %" INT " norms, and %" INT " iterations in all, for a sum of %" INT, length,
+                       total[1] - total[0], sum));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 0, PETSC_FALSE));
+  PetscCall(PetscFree(history));
+  for (PetscInt limit = 1; limit < 12; limit += 2) {
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, limit));
+    PetscCall(SolveAllColumns("a limit", ksp, A, B, X, PETSC_FALSE));
+    PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, &its, NULL));
+    for (PetscInt j = 0; j < columns; j++)
+      PetscCall(ComplainIf(reasons[j] != KSP_DIVERGED_ITS || its[j] != limit, "limit %" INT ": %s after %" INT, limit,
+                           KSPConvergedReasons[reasons[j]], its[j]));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(BlockSet(A, BLOCK_RANDOM, B));
+  for (PetscInt directions = 1; directions < IDRS_MATSOLVE_DIRECTIONS; directions++) {
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    PetscCall(KSPIDRSSetBlock(ksp, block));
+    PetscCall(IDRSMatSolveTranspose(ksp, B, X));
+    PetscCall(KSPSetOperators(ksp, At, At)); /* for the checks: A and At have the same diagonal */
+    PetscCall(CheckBlock("the transpose", ksp, At, B, X, PETSC_TRUE));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&B, &X, &b));
+  PetscCall(Verdict("guesses, batches, histories, limits, the transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

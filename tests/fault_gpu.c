@@ -1,7 +1,6 @@
 static char help[] = "Errors of the GPU: each call with which KSPIDRS, PCBJIDRS, PCPOLY and MATSOLVERPETSCIDRS allocate, launch,\n\
 copy, set or synchronize in a solve fails once, and the solver can be used again. Or all later calls fail,\n\
-too, as if the GPU were lost, and a new solver can be used. Each failure is an error with a message.\n\
-  -missing - a kernel of many steps whose blocks wait for others in vain, and nothing else\n\n";
+too, as if the GPU were lost, and a new solver can be used. Each failure is an error with a message.\n\n";
 
 #define PETSC_DESIRE_FEATURE_TEST_MACROS /* for RTLD_NEXT and dladdr() */
 #include <petscidrs.h>
@@ -197,9 +196,8 @@ static PetscErrorCode TestMissing(void)
 
 int main(int argc, char **argv)
 {
-  PetscBool alone;
-  Mat       A;
-  Vec       b, x;
+  Mat A;
+  Vec b, x;
 
   PetscFunctionBeginUser;
   implementation = KSP_IDRS_CUDA;
@@ -210,12 +208,7 @@ int main(int argc, char **argv)
     return 0;
   }
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-missing", &alone));
   PetscCall(TestMissing());
-  if (alone) {
-    PetscCall(PetscFinalize());
-    return 0;
-  }
   PetscCall(SystemCreate(500, &A, &b, &x));
   for (Call call = CALL_MALLOC; call <= CALL_WAIT; call++) {
     PetscInt total = 0;

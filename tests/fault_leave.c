@@ -102,9 +102,7 @@ static PetscErrorCode Connected(Mat S, Vec b, Vec x, PetscBool *connected)
 int main(int argc, char **argv)
 {
   const PetscInt N = 20 * LINE, products[] = {2, 30};
-  PetscInt       n;
   PetscBool      connected;
-  VecType        type;
   Mat            A, S, B, X;
   Vec            b, x;
 
@@ -112,14 +110,8 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(PetscOptionsSetValue(NULL, "-sf_type", PETSCSFNCCL));
-  PetscCall(MatCreateEntries(Convection, N, PETSC_FALSE, &A));
-  PetscCall(MatGetLocalSize(A, &n, NULL));
-  PetscCall(MatGetVecType(A, &type));
-  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, A, &S));
-  PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))LeaveMult));
-  PetscCall(MatShellSetVecType(S, type));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(SystemCreateEntries(Convection, N, RHS_GENERAL, &A, &b, &x));
+  PetscCall(ShellCreate(A, LeaveMult, A, &S));
   PetscCall(Connected(S, b, x, &connected));
   PetscCall(BlocksCreate(A, 3, BLOCK_RANDOM, &B, &X));
   if (connected) {

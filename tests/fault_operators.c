@@ -181,24 +181,6 @@ static PetscErrorCode TestNotANumber(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A preconditioner that fails on one process only: all processes must agree on the reason. The
-   diagonal blocks of this matrix are regular except the last one, which has a zero row. On one process this matrix is regular, so a
-   singular one is factored.
-*/
-static PetscScalar BlockSingular(PetscInt i, PetscInt j, PetscInt n)
-{
-  if (i == n - 2) return j == 0 ? 1.0 : 0.0;
-  return Tridiagonal(i, j, n);
-}
-
-/* The last two rows are equal: a pivot vanishes */
-static PetscScalar EndSingular(PetscInt i, PetscInt j, PetscInt n)
-{
-  if (i >= n - 2) return j >= n - 2 ? 1.0 : 0.0;
-  return Tridiagonal(i, j, n);
-}
-
 /* Checks that all processes report a failed preconditioner */
 static PetscErrorCode CheckFailed(const char what[], KSPConvergedReason reason)
 {
@@ -232,35 +214,6 @@ static PetscErrorCode TestFailedColumns(const char what[], KSP ksp, Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestBlocks(void)
-{
-  PetscMPIInt size;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  if (size > 1) PetscCall(PetscOptionsSetValue(NULL, "-sub_pc_type", "lu"));
-  for (PetscInt i = 0; i < 2; i++) {
-    const PCSide       side = i ? PC_LEFT : PC_RIGHT;
-    KSPConvergedReason reason;
-    Mat                A;
-    Vec                b, x;
-    PC                 pc;
-    KSP                ksp;
-
-    PetscCall(SystemCreateEntries(size > 1 ? BlockSingular : EndSingular, 12, RHS_GENERAL, &A, &b, &x));
-    PetscCall(SolverCreateLimited(A, 4, side, KSP_NORM_DEFAULT, 50, size > 1 ? PCBJACOBI : PCLU, &ksp));
-    PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetFromOptions(pc));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(KSPGetConvergedReason(ksp, &reason));
-    PetscCall(CheckFailed(PCSides[side], reason));
-    PetscCall(TestFailedColumns(PCSides[side], ksp, A));
-    PetscCall(DestroyAll(&ksp, &A, &b, &x));
-  }
-  PetscCall(Verdict("a preconditioner that fails on one process"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The first process has a row of zeros: no preconditioner that solves with its block succeeds */
 static PetscScalar DeadRow(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -268,13 +221,16 @@ static PetscScalar DeadRow(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /*
-   A block of PCBJIDRS that has failed on the first process ends the solver around it on all processes, also if there is another
+   A preconditioner that has failed on the first process ends the solver around it on all processes, also if there is another
    preconditioner or solver between the two
 */
 static PetscErrorCode TestFailedBlocks(void)
 {
   const char *const solvers[] = {KSPIDRS, KSPGMRES, KSPPREONLY};
-  const char *const nests[]   = {"-pc_type bjidrs", "-pc_type bjidrs -ksp_norm_type none -ksp_max_it 3",
+  const char *const nests[]   = {"-pc_type bjacobi -sub_pc_type lu",
+                                 "-pc_type bjacobi -sub_pc_type lu -ksp_pc_side left",
+                                 "-pc_type bjidrs",
+                                 "-pc_type bjidrs -ksp_norm_type none -ksp_max_it 3",
                                  "-pc_type ksp -ksp_ksp_type idrs -ksp_pc_type bjidrs",
                                  "-pc_type mg -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 2 -mg_levels_ksp_norm_type none "
                                    "-mg_levels_pc_type bjidrs"};
@@ -290,6 +246,7 @@ static PetscErrorCode TestFailedBlocks(void)
     Vec                      b, x;
     KSP                      ksp;
 
+    if (strstr(nest, "bjacobi") && strcmp(solver, KSPIDRS)) continue; /* with PETSc's preonly processes disagree on the reason */
     PetscCall(SystemCreateEntries(DeadRow, 24, RHS_GENERAL, &A, &b, &x));
     PetscCall(OptionsPush(nest, &options));
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
@@ -300,11 +257,12 @@ static PetscErrorCode TestFailedBlocks(void)
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
     PetscCall(CheckFailed(what, reason));
+    if (i == 0) PetscCall(TestFailedColumns(what, ksp, A));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(OptionsPop(&options));
     PetscCall(DestroyAll(&A, &b, &x));
   }
-  PetscCall(Verdict("blocks that have failed inside of solvers"));
+  PetscCall(Verdict("a preconditioner that fails on one process"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -316,7 +274,6 @@ int main(int argc, char **argv)
   PetscCall(ImplementationFromOptions());
   PetscCall(TestNotANumber());
   PetscCall(TestFaults());
-  PetscCall(TestBlocks());
   PetscCall(TestFailedBlocks());
   PetscCall(PetscFinalize());
   return 0;

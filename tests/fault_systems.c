@@ -12,11 +12,6 @@ static PetscScalar Zero(PetscInt i, PetscInt j, PetscInt n)
   return 0.0;
 }
 
-static PetscScalar Diagonal(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? 1.0 + i : 0.0;
-}
-
 /* The Laplacian of a line with free ends: the constants are its null space, and the null space of its transpose */
 static PetscScalar Neumann(PetscInt i, PetscInt j, PetscInt n)
 {
@@ -65,16 +60,8 @@ static const System systems[] = {
   {"b = 0, x0 != 0", Tridiagonal, 12, RHS_ZERO, GUESS_GENERAL, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
   {"exact x0", Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
   {"0 by 0", Tridiagonal, 0, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
-  {"1 by 1", Tridiagonal, 1, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
-  {"3 by 3", Tridiagonal, 3, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"rotation", Rotation, 2, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
-  {"skew-symmetric", Skew, 24, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
-  {"zero matrix", Zero, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_DIVERGED, END_DIVERGED},
-  {"identity", Identity, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
   {"exact preconditioner", Tridiagonal, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCLU, END_CONVERGED, END_CONVERGED},
-  {"b eigenvector", Diagonal, 12, RHS_MIDDLE, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
   {"singular LU", Neumann, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCLU, END_DIVERGED, END_DIVERGED},
-  {"consistent, null space", Neumann, 12, RHS_CONSISTENT, GUESS_ZERO, SPACE_RIGHT, PCNONE, END_CONVERGED, END_CONVERGED},
   {"consistent, null space, jacobi",
    Neumann, 12, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
   {"consistent circle, null space", Circle, 13, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
@@ -101,49 +88,32 @@ static PetscErrorCode SystemCreate(const System *system, Mat *A, Vec *b, Vec *x0
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes ||b - A x|| and the norm that its tolerance is relative to, both preconditioned on the left if the side is left */
-static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, Vec x0, PetscReal *norm, PetscReal *reference)
+/* Computes the norm of b - A x, or of b without an x, that the solver tests: without the null spaces, preconditioned on the left */
+static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, PetscReal *norm)
 {
   MatNullSpace space, transposed;
   PCSide       side;
   PC           pc;
-  Vec          r[2], w;
+  Vec          r, w;
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPGetPCSide(ksp, &side));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  PetscCall(VecDuplicate(b, &w));
-  for (PetscInt i = 0; i < 2; i++) {
-    Vec y = i ? x0 : x;
-
-    PetscCall(VecDuplicate(b, &r[i]));
-    PetscCall(VecCopy(b, r[i]));
-    if (transposed) PetscCall(MatNullSpaceRemove(transposed, r[i]));
-    if (!i || y) {
-      PetscCall(MatMult(A, y, w));
-      PetscCall(VecAXPY(r[i], -1.0, w));
-    }
+  PetscCall(DuplicateAll(b, &r, &w));
+  PetscCall(VecCopy(b, r));
+  if (transposed) PetscCall(MatNullSpaceRemove(transposed, r));
+  if (x) {
+    PetscCall(MatMult(A, x, w));
+    PetscCall(VecAXPY(r, -1.0, w));
   }
-  if (x0) {
-    /* relative to b, unless b is zero */
-    PetscCall(VecNorm(b, NORM_2, reference));
-    if (*reference > 0.0) {
-      PetscCall(VecCopy(b, r[1]));
-      if (transposed) PetscCall(MatNullSpaceRemove(transposed, r[1]));
-    }
+  if (side == PC_LEFT) {
+    PetscCall(PCApply(pc, r, w));
+    if (space) PetscCall(MatNullSpaceRemove(space, w));
   }
-  for (PetscInt i = 0; i < 2; i++) {
-    if (side == PC_LEFT) {
-      PetscCall(PCApply(pc, r[i], w));
-      if (space) PetscCall(MatNullSpaceRemove(space, w));
-      PetscCall(VecCopy(w, r[i]));
-    }
-    PetscCall(VecNorm(r[i], NORM_2, i ? reference : norm));
-    PetscCall(VecDestroy(&r[i]));
-  }
-  PetscCall(VecDestroy(&w));
+  PetscCall(VecNorm(side == PC_LEFT ? w : r, NORM_2, norm));
+  PetscCall(DestroyAll(&r, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -182,7 +152,9 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
   PetscCall(ComplainIf(reason == KSP_CONVERGED_ITERATING, "%s: no reason", what));
   PetscCall(ComplainIf(its < 0 || its > max_it, "%s: too many iterations", what));
   if (reason > 0) {
-    PetscCall(Measure(ksp, A, b, x, x0, &true_norm, &reference));
+    PetscCall(Measure(ksp, A, b, x, &true_norm));
+    PetscCall(Measure(ksp, A, b, NULL, &reference));
+    if (x0 && reference == 0.0) PetscCall(Measure(ksp, A, b, x0, &reference));
     PetscCall(ComplainIf(!(true_norm <= 1.01 * rtol * reference), "%s: converged, but the norm of b - A x is %g of %g", what,
                          (double)true_norm, (double)reference));
   }
@@ -195,10 +167,8 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
 /* Solves every system with every s, side and norm. If the solve has a limit, or no norm, any true reason is allowed */
 static PetscErrorCode TestSystems(void)
 {
-  const PetscInt    sizes[] = {1, 2, 4, 8}, limits[] = {0, 1, 2, 3, 6, 400};
-  const PCSide      sides[] = {PC_RIGHT, PC_LEFT};
-  const KSPNormType norms[] = {KSP_NORM_DEFAULT, KSP_NORM_NONE};
-  PetscMPIInt       size;
+  const PetscInt limits[] = {0, 1, 2, 3, 6, 400};
+  PetscMPIInt    size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
@@ -210,61 +180,25 @@ static PetscErrorCode TestSystems(void)
 
     PetscCall(PetscStrcmp(system->pc, PCLU, &lu));
     PetscCall(SystemCreate(system, &A, &b, &x0));
-    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-      for (size_t iside = 0; iside < 2; iside++) {
-        for (size_t inorm = 0; inorm < 2; inorm++) {
-          for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
-            /* with few shadow vectors this system needs more digits than single precision has */
-            const PetscBool hard  = (PetscBool)(PetscDefined(USE_REAL_SINGLE) && system->entry == Skew && sizes[is] <= 2);
-            const PetscBool whole = (PetscBool)(limits[il] >= 400 && norms[inorm] == KSP_NORM_DEFAULT && !hard);
-            const End       end   = sides[iside] == PC_RIGHT ? system->right : system->left;
-            KSP             ksp;
+    for (PetscInt l = 0; l < 4 * 2 * 2; l++) {
+      const PetscInt    s    = 1 << l % 4;
+      const PCSide      side = l / 4 % 2 ? PC_LEFT : PC_RIGHT;
+      const KSPNormType norm = l / 8 ? KSP_NORM_NONE : KSP_NORM_DEFAULT;
+      const End         end  = side == PC_RIGHT ? system->right : system->left;
 
-            if (norms[inorm] == KSP_NORM_NONE && limits[il] > 50 && sizes[is] > 1) continue; /* only for s = 1 */
-            PetscCall(SolverCreateLimited(A, sizes[is], sides[iside], norms[inorm], limits[il],
-                                          lu && size > 1 ? PCREDUNDANT : system->pc, &ksp));
-            PetscCall(SolveAndCheck(ksp, system->name, A, b, system->guess == GUESS_ZERO ? NULL : x0,
-                                    whole || end == END_DIVERGED ? end : END_ANY));
-            PetscCall(KSPDestroy(&ksp));
-          }
-        }
+      for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
+        KSP ksp;
+
+        if (norm == KSP_NORM_NONE && limits[il] > 50 && s > 1) continue;
+        PetscCall(SolverCreateLimited(A, s, side, norm, limits[il], lu && size > 1 ? PCREDUNDANT : system->pc, &ksp));
+        PetscCall(SolveAndCheck(ksp, system->name, A, b, system->guess == GUESS_ZERO ? NULL : x0,
+                                (limits[il] >= 400 && norm == KSP_NORM_DEFAULT) || end == END_DIVERGED ? end : END_ANY));
+        PetscCall(KSPDestroy(&ksp));
       }
     }
     PetscCall(DestroyAll(&A, &b, &x0));
     PetscCall(Verdict(system->name));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Systems with very large and very small numbers whose squares are representable: no tolerance is absolute, so they converge like
-   others
-*/
-static PetscErrorCode TestScales(void)
-{
-  const PetscReal large = PetscDefined(USE_REAL_SINGLE) ? 1e12 : 1e140, root = PetscSqrtReal(large);
-  const PetscReal bscales[] = {1 / large, large, 1 / root, root, 1.0, 1.0},
-                  Ascales[] = {1.0, 1.0, 1 / root, root, 1 / large, large};
-  const PetscInt sizes[]    = {1, 4};
-  char           name[64];
-
-  PetscFunctionBeginUser;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(bscales); i++) {
-    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-      Mat A;
-      Vec b;
-      KSP ksp;
-
-      PetscCall(SystemCreateEntries(Tridiagonal, 12, RHS_GENERAL, &A, &b, NULL));
-      PetscCall(VecScale(b, bscales[i]));
-      PetscCall(MatScale(A, Ascales[i]));
-      PetscCall(PetscSNPrintf(name, sizeof(name), "A of size %g, b of size %g", (double)Ascales[i], (double)bscales[i]));
-      PetscCall(SolverCreateLimited(A, sizes[is], PC_RIGHT, KSP_NORM_DEFAULT, 400, PCNONE, &ksp));
-      PetscCall(SolveAndCheck(ksp, name, A, b, NULL, END_CONVERGED));
-      PetscCall(DestroyAll(&ksp, &A, &b));
-    }
-  }
-  PetscCall(Verdict("large and small numbers"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -322,7 +256,6 @@ int main(int argc, char **argv)
   EndAfter(250);
   PetscCall(ImplementationFromOptions());
   PetscCall(TestSystems());
-  PetscCall(TestScales());
   PetscCall(TestZeroDiagonal());
   PetscCall(PetscFinalize());
   return 0;

@@ -91,7 +91,7 @@ static PetscErrorCode Refill(Problem *problem, PetscInt nx)
 
 /* Y = D X C + X C; the columns of Y are the last columns of X, or others */
 static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled, PetscInt ny, PetscBool inplace,
-                                  PetscBool diagonal, PetscBool add, Check *check)
+                                  PetscBool diagonal, PetscBool add)
 {
   const PetscInt ld = nx + 3;
   IDRSBlockAxpy  axpy;
@@ -127,9 +127,9 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
       worst = PetscAbsScalar(sum - y[l]) <= worst ? worst : PetscAbsScalar(sum - y[l]);
     }
     PetscCall(VecRestoreArrayRead(axpy.y[j].vec, &y));
-    PetscCall(Expect(check, (PetscBool)(worst <= 20 * nx * PETSC_MACHINE_EPSILON),
-                     "combine, n = %" INT ", nx = %" INT ", scaled %" INT ", ny = %" INT "%s%s, column %" INT ": off by %g",
-                     problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
+    PetscCall(ComplainIf(!(worst <= 20 * nx * PETSC_MACHINE_EPSILON),
+                         "combine, n = %" INT ", nx = %" INT ", scaled %" INT ", ny = %" INT "%s%s, column %" INT ": off by %g",
+                         problem->n, nx, scaled, ny, inplace ? ", in place" : "", diagonal ? ", diagonal" : "", j, (double)worst));
   }
   PetscCall(PetscFree(C));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -139,7 +139,7 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
    Several sums in one call, each of which reads the result of the previous one, compared with a call for each; more sums than a
    launch has
 */
-static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal, Check *check)
+static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal)
 {
   const PetscInt count = 19, nx = 3 * m;
   IDRSBlockAxpy  sums[19];
@@ -181,9 +181,9 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
       PetscCall(VecRestoreArrayRead(problem->X[j], &x));
     }
   }
-  PetscCall(Expect(check, (PetscBool)(worst <= 100 * PETSC_MACHINE_EPSILON),
-                   "combine, n = %" INT ", blocks of %" INT "%s: %" INT " sums together are off by %g", problem->n, m,
-                   diagonal ? ", diagonal" : "", count, (double)worst));
+  PetscCall(ComplainIf(!(worst <= 100 * PETSC_MACHINE_EPSILON),
+                       "combine, n = %" INT ", blocks of %" INT "%s: %" INT " sums together are off by %g", problem->n, m,
+                       diagonal ? ", diagonal" : "", count, (double)worst));
   PetscCall(PetscFree2(C, apart));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -221,7 +221,7 @@ static void DenseDots(const Problem *problem, const Task *task, PetscScalar dens
 }
 
 /* Compares many tasks in one call */
-static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task tasks[], Check *check)
+static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task tasks[])
 {
   IDRSBlockDots dots[MAX_TASKS];
   PetscScalar  *sums, *dense;
@@ -250,11 +250,11 @@ static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task 
 
     for (PetscInt l = 0; l < IDRSBlockDotsCount(&dots[i]); l++, at++)
       worst = PetscAbsScalar(sums[at] - dense[at]) <= worst ? worst : PetscAbsScalar(sums[at] - dense[at]);
-    PetscCall(Expect(check, (PetscBool)(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON),
-                     "project, n = %" INT ", task %" INT " of %" INT ", %" INT " shadow vectors, nw = %" INT ", nx = %" INT
-                     "%s: off by %g",
-                     problem->n, i, ntasks, tasks[i].rows, tasks[i].nw, tasks[i].nx,
-                     IDRSBlockDotsHermitian(&dots[i]) ? ", Hermitian" : "", (double)worst));
+    PetscCall(ComplainIf(!(worst <= (20 + 0.4 * PetscSqrtReal((PetscReal)N)) * (1 + N) * PETSC_MACHINE_EPSILON),
+                         "project, n = %" INT ", task %" INT " of %" INT ", %" INT " shadow vectors, nw = %" INT ", nx = %" INT
+                         "%s: off by %g",
+                         problem->n, i, ntasks, tasks[i].rows, tasks[i].nw, tasks[i].nx,
+                         IDRSBlockDotsHermitian(&dots[i]) ? ", Hermitian" : "", (double)worst));
   }
   PetscCall(PetscFree(dense));
   PetscCall(PetscFree(sums));
@@ -265,7 +265,7 @@ static PetscErrorCode TestProject(Problem *problem, PetscInt ntasks, const Task 
    Tasks of the solver with m columns, in a step and in the omega step: a group of columns with itself and with another group, and
    all of this with more tasks than one launch has
 */
-static PetscErrorCode TestProjections(Problem *problem, PetscInt m, Check *check)
+static PetscErrorCode TestProjections(Problem *problem, PetscInt m)
 {
   const Task step[] = {
     {.rows = 4 * m, .nx = m},
@@ -276,20 +276,19 @@ static PetscErrorCode TestProjections(Problem *problem, PetscInt m, Check *check
   Task tasks[MAX_TASKS];
 
   PetscFunctionBeginUser;
-  PetscCall(TestProject(problem, 2, step, check));
-  PetscCall(TestProject(problem, 1, &omega, check));
-  PetscCall(TestProject(problem, 1, &itself, check));
-  PetscCall(TestProject(problem, 1, &other, check));
+  PetscCall(TestProject(problem, 2, step));
+  PetscCall(TestProject(problem, 1, &omega));
+  PetscCall(TestProject(problem, 1, &itself));
+  PetscCall(TestProject(problem, 1, &other));
   for (PetscInt i = 0; i < MAX_TASKS; i++) {
     tasks[i] = i % 3 ? (i % 2 ? other : all) : itself;
     tasks[i].x += i % 4;
   }
-  PetscCall(TestProject(problem, MAX_TASKS, tasks, check));
+  PetscCall(TestProject(problem, MAX_TASKS, tasks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Test(PetscInt n, PetscInt columns, PetscInt widths, const PetscInt m[], KSPIDRSImplementation back,
-                           Check *combine, Check *project)
+static PetscErrorCode Test(PetscInt n, PetscInt columns, PetscInt widths, const PetscInt m[], KSPIDRSImplementation back)
 {
   const Task many = {.rows = 131, .nx = PetscMin(17, columns / 7)};
   Problem    problem;
@@ -298,17 +297,17 @@ static PetscErrorCode Test(PetscInt n, PetscInt columns, PetscInt widths, const 
   PetscCall(ProblemCreate(n, columns, back, &problem));
   for (PetscInt i = 0; i < widths; i++) {
     for (PetscInt diagonal = 0; diagonal < 2; diagonal++) {
-      PetscCall(TestCombine(&problem, 3 * m[i], m[i], m[i], PETSC_TRUE, (PetscBool)diagonal, PETSC_FALSE, combine));
-      PetscCall(TestCombine(&problem, 2 * m[i] + 1, m[i], m[i], PETSC_FALSE, (PetscBool)diagonal, PETSC_TRUE, combine));
-      PetscCall(TestCombine(&problem, 2 * m[i] + 1, 2 * m[i] + 1, m[i], (PetscBool)!diagonal, (PetscBool)diagonal,
-                            (PetscBool)diagonal, combine));
-      PetscCall(TestChain(&problem, m[i], (PetscBool)diagonal, combine));
+      PetscCall(TestCombine(&problem, 3 * m[i], m[i], m[i], PETSC_TRUE, (PetscBool)diagonal, PETSC_FALSE));
+      PetscCall(TestCombine(&problem, 2 * m[i] + 1, m[i], m[i], PETSC_FALSE, (PetscBool)diagonal, PETSC_TRUE));
+      PetscCall(
+        TestCombine(&problem, 2 * m[i] + 1, 2 * m[i] + 1, m[i], (PetscBool)!diagonal, (PetscBool)diagonal, (PetscBool)diagonal));
+      PetscCall(TestChain(&problem, m[i], (PetscBool)diagonal));
     }
-    PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, combine));
-    PetscCall(TestCombine(&problem, columns, columns / 2, m[i], PETSC_TRUE, PETSC_TRUE, PETSC_TRUE, combine));
-    PetscCall(TestProjections(&problem, m[i], project));
+    PetscCall(TestCombine(&problem, 1, 0, m[i], PETSC_FALSE, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(TestCombine(&problem, columns, columns / 2, m[i], PETSC_TRUE, PETSC_TRUE, PETSC_TRUE));
+    PetscCall(TestProjections(&problem, m[i]));
   }
-  PetscCall(TestProject(&problem, 1, &many, project));
+  PetscCall(TestProject(&problem, 1, &many));
   PetscCall(ProblemDestroy(&problem));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -317,8 +316,7 @@ int main(int argc, char **argv)
 {
   PetscInt rows[MAX_LIST] = {0, 1, 31, 33, 1000}, m[MAX_LIST] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, sizes = 5,
            widths = 16, columns = 140;
-  KSPIDRSImplementation back    = KSP_IDRS_VEC;
-  Check                 combine = {.name = "block combine"}, project = {.name = "block project"};
+  KSPIDRSImplementation back = KSP_IDRS_VEC;
   PetscMPIInt           rank;
 
   PetscFunctionBeginUser;
@@ -331,9 +329,8 @@ int main(int argc, char **argv)
   for (PetscInt i = 0; i < widths; i++)
     PetscCheck(m[i] > 0 && m[i] <= IDRS_MAX_WIDTH && 7 * m[i] <= columns, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
                "-widths %" INT " must be 1 to %d, and at most a seventh of -columns %" INT, m[i], IDRS_MAX_WIDTH, columns);
-  for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], columns, widths, m, back, &combine, &project));
-  PetscCall(CheckVerdict(&combine));
-  PetscCall(CheckVerdict(&project));
+  for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(rows[(i + rank) % sizes], columns, widths, m, back));
+  PetscCall(Verdict("block combine and project"));
   PetscCall(PetscFinalize());
   return 0;
 }

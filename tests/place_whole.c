@@ -398,6 +398,5 @@ int main(int argc, char **argv)
    test:
      suffix: 1
      nsize: {{1 2}}
-     args: -ksp_idrs_implementation {{vec host}}
 
 TEST*/

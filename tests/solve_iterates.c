@@ -1,130 +1,105 @@
 static char help[] = "Iterates and norms of KSPIDRS: at every iteration for monitors, for any end of a solve, with vectors of\n\
-type nest, and with preconditioners that vary.\n\n";
+type nest or of a grid, and with preconditioners that vary.\n\n";
 
 #include "systems.h"
 
 /* A monitor that checks the iterate and its residual at every iteration, and keeps the norms */
 typedef struct {
   const char *what;
-  Vec         b, x, t, v, w;
+  Vec         b;
   PetscInt    calls;
-  PetscReal   peak;
-  PetscBool   build;
-  PetscReal   norms[MAX_HISTORY];
+  PetscReal   peak, norms[MAX_HISTORY];
 } Watch;
 
-static PetscErrorCode WatchCreate(const char what[], Vec b, PetscBool build, Watch *watch)
+static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
+{
+  Watch    *watch = (Watch *)ctx;
+  PetscReal norm, allowed;
+  PetscBool same;
+  PetscInt  reported;
+  PCSide    side;
+  PC        pc;
+  Vec       x, own, r, w;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetIterationNumber(ksp, &reported));
+  PetscCall(ComplainIf(its != watch->calls || its != reported,
+                       "%s: monitored iteration %" INT " after %" INT " calls, when the solver is at %" INT, watch->what, its,
+                       watch->calls, reported));
+  if (watch->calls < MAX_HISTORY) watch->norms[watch->calls] = rnorm;
+  watch->calls++;
+  watch->peak = PetscMax(watch->peak, rnorm);
+  allowed     = 50000 * PETSC_MACHINE_EPSILON * watch->peak;
+
+  PetscCall(DuplicateAll(watch->b, &x, &w));
+  PetscCall(KSPBuildSolution(ksp, x, NULL));
+  PetscCall(SolverNorm(ksp, watch->b, x, &norm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= allowed),
+                       "%s: at iteration %" INT " the solution built has a residual norm of %.14g, reported %.14g", watch->what,
+                       its, (double)norm, (double)rnorm));
+  PetscCall(KSPBuildSolution(ksp, NULL, &own));
+  PetscCall(VecEqual(x, own, &same));
+  PetscCall(ComplainIf(!same, "%s: at iteration %" INT " another solution is built in a vector of the solver", watch->what, its));
+  PetscCall(KSPBuildResidual(ksp, NULL, NULL, &r));
+  PetscCall(KSPGetPCSide(ksp, &side));
+  PetscCall(KSPGetPC(ksp, &pc));
+  if (side == PC_LEFT) PetscCall(PCApply(pc, r, w));
+  PetscCall(VecNorm(side == PC_LEFT ? w : r, NORM_2, &norm));
+  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= allowed),
+                       "%s: at iteration %" INT " the residual built has a norm of %.14g, reported %.14g", watch->what, its,
+                       (double)norm, (double)rnorm));
+  PetscCall(DestroyAll(&x, &w, &r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode WatchSolver(const char what[], KSP ksp, Vec b, Watch *watch)
 {
   PetscFunctionBeginUser;
   watch->what  = what;
   watch->b     = b;
   watch->calls = 0;
   watch->peak  = 0.0;
-  watch->build = build;
-  PetscCall(DuplicateAll(b, &watch->x, &watch->t, &watch->v, &watch->w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode WatchDestroy(Watch *watch)
-{
-  PetscFunctionBeginUser;
-  PetscCall(DestroyAll(&watch->x, &watch->t, &watch->v, &watch->w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
-{
-  Watch    *watch = (Watch *)ctx;
-  PetscReal norm, difference;
-  PetscInt  reported;
-  PCSide    side;
-  PC        pc;
-  Vec       x, v;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPGetIterationNumber(ksp, &reported));
-  PetscCall(
-    ComplainIf(its != watch->calls, "%s: monitored iteration %" INT " after %" INT " calls", watch->what, its, watch->calls));
-  PetscCall(
-    ComplainIf(its != reported, "%s: monitored iteration %" INT " when the solver is at %" INT, watch->what, its, reported));
-  if (watch->calls < MAX_HISTORY) watch->norms[watch->calls] = rnorm;
-  watch->calls++;
-  watch->peak = PetscMax(watch->peak, rnorm);
-  if (!watch->build) PetscFunctionReturn(PETSC_SUCCESS);
-
-  PetscCall(KSPBuildSolution(ksp, watch->x, NULL));
-  PetscCall(SolverNorm(ksp, watch->b, watch->x, &norm));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak),
-                       "%s: at iteration %" INT " the solution built has a residual norm of %.14g, reported %.14g", watch->what,
-                       its, (double)norm, (double)rnorm));
-
-  PetscCall(KSPBuildSolution(ksp, NULL, &x));
-  PetscCall(VecCopy(x, watch->t));
-  PetscCall(VecAXPY(watch->t, -1.0, watch->x));
-  PetscCall(VecNorm(watch->t, NORM_INFINITY, &difference));
-  PetscCall(ComplainIf(!(difference == 0.0), "%s: at iteration %" INT " the solution built in a vector of the solver differs by %g",
-                       watch->what, its, (double)difference));
-
-  PetscCall(KSPBuildResidual(ksp, watch->t, watch->v, &v));
-  PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(KSPGetPC(ksp, &pc));
-  if (side == PC_LEFT) PetscCall(PCApply(pc, v, watch->w));
-  else PetscCall(VecCopy(v, watch->w));
-  PetscCall(VecNorm(watch->w, NORM_2, &norm));
-  PetscCall(ComplainIf(!(PetscAbsReal(norm - rnorm) <= 50000 * PETSC_MACHINE_EPSILON * watch->peak),
-                       "%s: at iteration %" INT " the residual built has a norm of %.14g, reported %.14g", watch->what, its,
-                       (double)norm, (double)rnorm));
+  PetscCall(KSPMonitorSet(ksp, WatchMonitor, watch, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Every iteration is monitored once, in order, with the norm of the history; solution and residual can be computed at each */
 static PetscErrorCode TestMonitors(void)
 {
-  const PetscInt  sizes[]      = {1, 2, 4, 8};
-  const PCSide    sides[]      = {PC_RIGHT, PC_LEFT};
-  const char     *pctypes[]    = {PCNONE, PCJACOBI};
   const PetscReal tolerances[] = {1e-3, 0.0, 0.7};
+  static History  history;
+  Watch           watch;
   Mat             A;
   Vec             b, x;
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 11, 0.8, LAYOUT_UNEVEN, &A, &b));
   PetscCall(VecDuplicate(b, &x));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-    for (size_t iside = 0; iside < 2; iside++) {
-      for (size_t ipc = 0; ipc < 2; ipc++) {
-        for (size_t itol = 0; itol < PETSC_STATIC_ARRAY_LENGTH(tolerances); itol++) {
-          for (PetscInt guess = 0; guess < 2; guess++) {
-            static History history;
-            static Watch   watch;
-            char           what[128];
-            PetscInt       its;
-            KSP            ksp;
+  for (PetscInt i = 0; i < VARIANTS * 3 * 2; i++) {
+    const PetscReal tolerance = tolerances[i / VARIANTS % 3];
+    const PetscBool guess     = (PetscBool)(i / VARIANTS / 3);
+    char            what[128];
+    Variant         variant;
+    PetscInt        its;
+    KSP             ksp;
 
-            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, %s, update tolerance %g, %s guess", sizes[is],
-                                    PCSides[sides[iside]], pctypes[ipc], (double)tolerances[itol], guess ? "nonzero" : "zero"));
-            PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
-            PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerances[itol]));
-            PetscCall(VecSetGeneral(x, 2.0));
-            PetscCall(KSPSetInitialGuessNonzero(ksp, guess ? PETSC_TRUE : PETSC_FALSE));
-            PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
-            PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
-            PetscCall(SolveHistory(ksp, b, x, &history));
-            PetscCall(CheckConverged(what, ksp, b, x));
-            PetscCall(KSPGetIterationNumber(ksp, &its));
-            PetscCall(ComplainIf(watch.calls != its + 1 || history.length != its + 1,
-                                 "%s: %" INT " calls of the monitor, %" INT " norms of %" INT " iterations", what, watch.calls,
-                                 history.length, its));
-            for (PetscInt i = 0; i < PetscMin(watch.calls, history.length); i++)
-              PetscCall(ComplainIf(!(watch.norms[i] == history.norms[i]),
-                                   "%s: norm %g of iteration %" INT " monitored, %g in the history", what, (double)watch.norms[i],
-                                   i, (double)history.norms[i]));
-            PetscCall(WatchDestroy(&watch));
-            PetscCall(KSPDestroy(&ksp));
-          }
-        }
-      }
-    }
+    PetscCall(VariantCreate(A, i, &variant, &ksp));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, update tolerance %g, %s guess", variant.what, (double)tolerance,
+                            guess ? "nonzero" : "zero"));
+    PetscCall(KSPIDRSSetUpdateTolerance(ksp, tolerance));
+    PetscCall(VecSetGeneral(x, 2.0));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, guess));
+    PetscCall(WatchSolver(what, ksp, b, &watch));
+    PetscCall(SolveHistory(ksp, b, x, &history));
+    PetscCall(CheckConverged(what, ksp, b, x));
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(ComplainIf(watch.calls != its + 1 || history.length != its + 1,
+                         "%s: %" INT " calls of the monitor, %" INT " norms of %" INT " iterations", what, watch.calls,
+                         history.length, its));
+    for (PetscInt l = 0; l < PetscMin(watch.calls, history.length); l++)
+      PetscCall(ComplainIf(!(watch.norms[l] == history.norms[l]), "%s: norm %g of iteration %" INT " monitored, %g in the history",
+                           what, (double)watch.norms[l], l, (double)history.norms[l]));
+    PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&x, &b, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -169,9 +144,6 @@ static const char *const ends[] = {
 */
 static PetscErrorCode TestEnds(void)
 {
-  const PetscInt                  sizes[]   = {1, 2, 4, 8};
-  const PCSide                    sides[]   = {PC_RIGHT, PC_LEFT};
-  const char                     *pctypes[] = {PCNONE, PCJACOBI};
   static const KSPConvergedReason reasons[] = {KSP_DIVERGED_ITS,  KSP_CONVERGED_ITS,  KSP_DIVERGED_ITS,
                                                KSP_CONVERGED_ITS, KSP_CONVERGED_RTOL, KSP_DIVERGED_DTOL};
   Mat                             A;
@@ -180,52 +152,46 @@ static PetscErrorCode TestEnds(void)
   PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, PetscDefined(USE_REAL_SINGLE) ? 1.2 : 0.8, LAYOUT_UNEVEN, &A, &b));
   PetscCall(DuplicateAll(b, &x, &first));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-    for (size_t iside = 0; iside < 2; iside++) {
-      for (size_t ipc = 0; ipc < 2; ipc++) {
-        for (PetscInt limit = 0; limit <= 12; limit++) {
-          for (PetscInt end = 0; end < ENDS; end++) {
-            KSPConvergedReason reason;
-            PetscReal          norm, reported, size;
-            PetscInt           its, products, updates;
-            char               what[128];
-            Stop               stop = {limit, reasons[end], 0};
-            KSP                ksp;
+  for (PetscInt i = 0; i < VARIANTS; i++) {
+    for (PetscInt limit = 0; limit <= 12; limit++) {
+      for (PetscInt end = 0; end < ENDS; end++) {
+        KSPConvergedReason reason;
+        PetscReal          norm, reported, size;
+        PetscInt           its, products, updates;
+        char               what[128];
+        Stop               stop = {limit, reasons[end], 0};
+        Variant            variant;
+        KSP                ksp;
 
-            PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, %s, end at %" INT " by %s", sizes[is],
-                                    PCSides[sides[iside]], pctypes[ipc], limit, ends[end]));
-            PetscCall(SolverCreateSide(A, sizes[is], sides[iside], pctypes[ipc], &ksp));
-            PetscCall(KSPSetTolerances(ksp, 1e-13, PETSC_DEFAULT, PETSC_DEFAULT, end <= END_NO_NORM ? limit : 500));
-            if (end == END_SKIP) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
-            if (end == END_NO_NORM) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-            if (end > END_NO_NORM) PetscCall(KSPSetConvergenceTest(ksp, StopTest, &stop, NULL));
-            PetscCall(KSPSolve(ksp, b, x));
-            PetscCall(KSPGetConvergedReason(ksp, &reason));
-            PetscCall(KSPGetIterationNumber(ksp, &its));
-            PetscCall(KSPGetResidualNorm(ksp, &reported));
-            PetscCall(SolverNorm(ksp, b, x, &norm));
-            PetscCall(ComplainIf(its != limit, "%s: %" INT " iterations", what, its));
-            /* without a norm PETSc releases differ in the reason */
-            PetscCall(ComplainIf(reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS), "%s: %s", what,
-                                 KSPConvergedReasons[reason]));
-            PetscCall(ComplainIf(end != END_NO_NORM &&
-                                   !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0)),
-                                 "%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
-            /* no superfluous product: at most one more than iterations, since the next product computes the last norm */
-            PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
-            PetscCall(ComplainIf(products < its || products > its + 1 + updates,
-                                 "%s: %" INT " products for %" INT " iterations, %" INT " updates", what, products, its, updates));
-            PetscCall(ComplainIf(end <= END_NO_NORM && products != its + updates,
-                                 "%s: %" INT " products for %" INT " iterations, %" INT " updates", what, products, its, updates));
-            if (!end) PetscCall(VecCopy(x, first));
-            PetscCall(VecNorm(first, NORM_2, &size));
-            PetscCall(VecAXPY(x, -1.0, first));
-            PetscCall(VecNorm(x, NORM_2, &norm));
-            PetscCall(ComplainIf(!(norm <= 1e6 * PETSC_MACHINE_EPSILON * size), "%s: x differs by %g of %g from that by max_it",
-                                 what, (double)norm, (double)size));
-            PetscCall(KSPDestroy(&ksp));
-          }
-        }
+        PetscCall(VariantCreate(A, i, &variant, &ksp));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, end at %" INT " by %s", variant.what, limit, ends[end]));
+        PetscCall(KSPSetTolerances(ksp, 1e-13, PETSC_DEFAULT, PETSC_DEFAULT, end <= END_NO_NORM ? limit : 500));
+        if (end == END_SKIP) PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+        if (end == END_NO_NORM) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+        if (end > END_NO_NORM) PetscCall(KSPSetConvergenceTest(ksp, StopTest, &stop, NULL));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+        PetscCall(KSPGetIterationNumber(ksp, &its));
+        PetscCall(KSPGetResidualNorm(ksp, &reported));
+        PetscCall(SolverNorm(ksp, b, x, &norm));
+        PetscCall(ComplainIf(its != limit, "%s: %" INT " iterations", what, its));
+        /* without a norm PETSc releases differ in the reason */
+        PetscCall(ComplainIf(reason != reasons[end] && !(end == END_NO_NORM && reason == KSP_CONVERGED_ITS), "%s: %s", what,
+                             KSPConvergedReasons[reason]));
+        PetscCall(
+          ComplainIf(end != END_NO_NORM && !(PetscAbsReal(norm - reported) <= 5000 * PETSC_MACHINE_EPSILON * PetscMax(norm, 1.0)),
+                     "%s: the norm of b - A x is %.14g, reported %.14g", what, (double)norm, (double)reported));
+        /* no superfluous product: at most one more than iterations, since the next product computes the last norm */
+        PetscCall(KSPIDRSGetCounts(ksp, &products, NULL, &updates, NULL));
+        PetscCall(ComplainIf(products < its || products > its + 1 + updates || (end <= END_NO_NORM && products != its + updates),
+                             "%s: %" INT " products for %" INT " iterations, %" INT " updates", what, products, its, updates));
+        if (!end) PetscCall(VecCopy(x, first));
+        PetscCall(VecNorm(first, NORM_2, &size));
+        PetscCall(VecAXPY(x, -1.0, first));
+        PetscCall(VecNorm(x, NORM_2, &norm));
+        PetscCall(ComplainIf(!(norm <= 1e6 * PETSC_MACHINE_EPSILON * size), "%s: x differs by %g of %g from that by max_it", what,
+                             (double)norm, (double)size));
+        PetscCall(KSPDestroy(&ksp));
       }
     }
   }
@@ -236,11 +202,9 @@ static PetscErrorCode TestEnds(void)
 /* Vectors without an array of their own, from MATNEST. The back end is vec, or chosen by the solver */
 static PetscErrorCode TestNest(void)
 {
-  const PetscInt sizes[] = {1, 4};
-  const PCSide   sides[] = {PC_RIGHT, PC_LEFT};
-  Mat            blocks[4], A, S;
-  Vec            b, x, parts[2];
-  PetscInt       n, N;
+  Mat      blocks[4], A, S;
+  Vec      b, x, parts[2];
+  PetscInt n, N;
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.8, LAYOUT_EVEN, &blocks[0], &parts[0]));
@@ -257,26 +221,22 @@ static PetscErrorCode TestNest(void)
   PetscCall(VecGetSize(b, &N));
   PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, A, &S)); /* of the standard type of vectors */
   PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))PassMult));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-    for (size_t iside = 0; iside < 2; iside++) {
-      for (PetscInt shell = 0; shell < 2; shell++) {
-        static Watch watch;
-        char         what[64];
-        KSP          ksp;
+  for (PetscInt i = 0; i < VARIANTS; i++) {
+    const PetscBool shell = (PetscBool)(i / 8);
+    static Watch    watch;
+    Variant         variant;
+    PC              pc;
+    KSP             ksp;
 
-        PetscCall(
-          PetscSNPrintf(what, sizeof(what), "%s, s = %" INT ", %s", shell ? "shell" : "nest", sizes[is], PCSides[sides[iside]]));
-        PetscCall(SolverCreateSide(shell ? S : A, sizes[is], sides[iside], PCNONE, &ksp));
-        PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_AUTO));
-        PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
-        PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
-        PetscCall(VecSetGeneral(x, 2.0));
-        PetscCall(KSPSetInitialGuessNonzero(ksp, shell ? PETSC_TRUE : PETSC_FALSE));
-        PetscCall(SolveToNorm(what, ksp, b, x));
-        PetscCall(WatchDestroy(&watch));
-        PetscCall(KSPDestroy(&ksp));
-      }
-    }
+    PetscCall(VariantCreate(shell ? S : A, i, &variant, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_AUTO));
+    PetscCall(WatchSolver(variant.what, ksp, b, &watch));
+    PetscCall(VecSetGeneral(x, 2.0));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, shell));
+    PetscCall(SolveToNorm(variant.what, ksp, b, x));
+    PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&S, &A, &x, &b));
   for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&blocks[i]));
@@ -309,16 +269,15 @@ static PetscErrorCode VaryingApply(PC pc, Vec x, Vec y)
 
 static PetscErrorCode TestVarying(void)
 {
-  const PetscInt sizes[] = {1, 2, 4, 8};
-  Varying        varying;
-  Mat            A;
-  Vec            b, x;
+  Varying varying;
+  Mat     A;
+  Vec     b, x;
 
   PetscFunctionBeginUser;
   PetscCall(GridSystemCreate(14, 0.8, &A, &b, &x));
   PetscCall(VecDuplicate(b, &varying.diagonal));
   PetscCall(MatGetDiagonal(A, varying.diagonal));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
+  for (PetscInt s = 1; s <= 8; s *= 2) {
     for (PetscInt inner = 0; inner < 2; inner++) {
       for (PetscInt guess = 0; guess < 2; guess++) {
         static Watch watch;
@@ -326,8 +285,8 @@ static PetscErrorCode TestVarying(void)
         KSP          ksp, sub;
         PC           pc;
 
-        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT, inner ? "inner gmres" : "varying diagonal", sizes[is]));
-        PetscCall(SolverCreate(A, sizes[is], inner ? PCKSP : PCSHELL, &ksp));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "%s, s = %" INT, inner ? "inner gmres" : "varying diagonal", s));
+        PetscCall(SolverCreate(A, s, inner ? PCKSP : PCSHELL, &ksp));
         PetscCall(KSPGetPC(ksp, &pc));
         if (inner) {
           PetscCall(PCKSPGetKSP(pc, &sub));
@@ -342,10 +301,8 @@ static PetscErrorCode TestVarying(void)
         }
         PetscCall(VecSetGeneral(x, 2.0));
         PetscCall(KSPSetInitialGuessNonzero(ksp, guess ? PETSC_TRUE : PETSC_FALSE));
-        PetscCall(WatchCreate(what, b, PETSC_TRUE, &watch));
-        PetscCall(KSPMonitorSet(ksp, WatchMonitor, &watch, NULL));
+        PetscCall(WatchSolver(what, ksp, b, &watch));
         PetscCall(SolveToNorm(what, ksp, b, x));
-        PetscCall(WatchDestroy(&watch));
         PetscCall(KSPDestroy(&ksp));
       }
     }
@@ -354,8 +311,86 @@ static PetscErrorCode TestVarying(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* An operator and a preconditioner whose inputs must have the DM of b and x */
+typedef struct {
+  Vec      diagonal;
+  PetscInt without; /* inputs without it */
+} Grid;
+
+static PetscErrorCode GridMult(Mat S, Vec x, Vec y)
+{
+  Grid *grid;
+  DM    da;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &grid));
+  PetscCall(VecGetDM(x, &da));
+  if (!da) grid->without++;
+  PetscCall(VecPointwiseMult(y, grid->diagonal, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GridPCApply(PC pc, Vec x, Vec y)
+{
+  Grid *grid;
+  DM    da;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCShellGetContext(pc, &grid));
+  PetscCall(VecGetDM(x, &da));
+  if (!da) grid->without++;
+  PetscCall(VecCopy(x, y));
+  PetscCall(VecScale(y, 0.25));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every vector that the operator or the preconditioner gets has the DM of b and x */
+static PetscErrorCode TestGrid(void)
+{
+  Grid     grid = {.without = 0};
+  PetscInt n, N;
+  DM       da;
+  Mat      S;
+  Vec      b, x;
+
+  PetscFunctionBeginUser;
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 11, 9, PETSC_DECIDE, PETSC_DECIDE,
+                         1, 1, NULL, NULL, &da));
+  PetscCall(DMSetFromOptions(da));
+  PetscCall(DMSetUp(da));
+  PetscCall(DMCreateGlobalVector(da, &b));
+  PetscCall(DMCreateGlobalVector(da, &x));
+  PetscCall(DMCreateGlobalVector(da, &grid.diagonal));
+  PetscCall(VecSetGeneral(grid.diagonal, 0.7));
+  PetscCall(VecShift(grid.diagonal, 3.0));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(VecGetSize(b, &N));
+  PetscCall(MatCreateShell(PETSC_COMM_WORLD, n, n, N, N, &grid, &S));
+  PetscCall(MatShellSetOperation(S, MATOP_MULT, (void (*)(void))GridMult));
+  for (PetscInt i = 0; i < VARIANTS; i++) {
+    Variant variant;
+    PC      pc;
+    KSP     ksp;
+
+    PetscCall(VariantCreate(S, i, &variant, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCSHELL));
+    PetscCall(PCShellSetContext(pc, &grid));
+    PetscCall(PCShellSetApply(pc, GridPCApply));
+    PetscCall(VecSetGeneral(x, 2.0));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, (PetscBool)(i / 8)));
+    PetscCall(SolveToNorm(variant.what, ksp, b, x));
+    PetscCall(ComplainIf(grid.without, "%s: %" INT " vectors without the DM", variant.what, grid.without));
+    grid.without = 0;
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&S, &grid.diagonal, &x, &b, &da));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 RUN_TESTS({TestMonitors, "monitors, solution and residual at every iteration"}, {TestEnds, "ends at every iteration"},
-          {TestNest, "nested vectors"}, {TestVarying, "preconditioners that vary"})
+          {TestNest, "nested vectors"}, {TestGrid, "vectors of a grid"}, {TestVarying, "preconditioners that vary"})
 
 /*TEST
 

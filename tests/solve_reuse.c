@@ -1,22 +1,268 @@
-static char help[] = "KSPIDRS used again: after changes of settings and systems, with another solver inside, as another type;\n\
-transposes, several right-hand sides and views in between.\n\n";
+static char help[] = "KSPIDRS used again: settings at any time and on other types, changes of settings, systems and types between\n\
+solves, a solver inside another one; after any change a solve equals the solve of a new solver.\n\n";
 
 #include "systems.h"
 
-static PetscErrorCode CheckSame(const char what[], const History *first, const History *second)
+#define ROWS (LINE * LINE)
+
+/* Defaults of KSPIDRS */
+static const PetscReal defaults[13] = {
+  4, 0, 10, 0.5, 1e-3, KSP_IDRS_AUTO, KSP_IDRS_COMMUNICATION_AUTO, KSP_IDRS_PRODUCT_AUTO, KSP_IDRS_RUN_AUTO,
+  16}; /* then never, false */
+
+/* Gets all values, in this order; returns the first error */
+static PetscErrorCode GetSettings(KSP ksp, PetscReal values[])
+{
+  const KSPIDRSSettings *set;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSGetSettings_Private(ksp, &set));
+  values[0]  = (PetscReal)set->s;
+  values[1]  = (PetscReal)set->seed;
+  values[2]  = (PetscReal)set->maxrestarts;
+  values[3]  = set->cosine;
+  values[4]  = set->updatetol;
+  values[5]  = (PetscReal)set->implementation;
+  values[6]  = (PetscReal)set->communication;
+  values[7]  = (PetscReal)set->product;
+  values[8]  = (PetscReal)set->run;
+  values[9]  = (PetscReal)set->width;
+  values[10] = (PetscReal)set->recycle;
+  values[11] = (PetscReal)set->block;
+  values[12] = (PetscReal)set->smoothing;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckDefaults(const char what[], KSP ksp)
+{
+  PetscReal values[PETSC_STATIC_ARRAY_LENGTH(defaults)];
+
+  PetscFunctionBeginUser;
+  PetscCall(GetSettings(ksp, values));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(defaults); i++)
+    PetscCall(ComplainIf(!(values[i] == defaults[i]), "%s: setting %d is %g, not %g", what, (int)i, (double)values[i],
+                         (double)defaults[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls every setter, with values that are not the defaults, or not allowed */
+static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
 {
   PetscFunctionBeginUser;
-  if (first->length != second->length || first->length < 2)
-    PetscCall(Complain("%s: %" INT " norms instead of %" INT, what, second->length, first->length));
-  else {
-    for (PetscInt i = 0; i < first->length; i++) {
-      if (!(first->norms[i] == second->norms[i])) {
-        PetscCall(
-          Complain("%s: norm %" INT " is %.16g instead of %.16g", what, i, (double)second->norms[i], (double)first->norms[i]));
-        break;
-      }
+  PetscCall(KSPIDRSSetShadowSize(ksp, right ? 7 : -7));
+  PetscCall(KSPIDRSSetShadowSeed(ksp, right ? 5 : -5));
+  PetscCall(KSPIDRSSetMaxRestarts_Private(ksp, right ? 3 : -3));
+  PetscCall(KSPIDRSSetMinimumCosine(ksp, right ? 0.25 : 2.0));
+  PetscCall(KSPIDRSSetUpdateTolerance(ksp, right ? 0.1 : 10.0));
+  PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
+  PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_MPI));
+  PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_MAT));
+  PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
+  PetscCall(KSPIDRSSetRecycle(ksp, KSP_IDRS_RECYCLE_ALWAYS));
+  PetscCall(KSPIDRSResetRecycle(ksp));
+  PetscCall(KSPIDRSSetWidth_Private(ksp, right ? 5 : 50));
+  PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
+  PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
+  PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before the type is set, and for other types, setters do nothing and getters are errors; then the type has its defaults */
+static PetscErrorCode TestElsewhere(Mat A, Vec b, Vec x, Vec P[])
+{
+  const KSPType types[] = {NULL, KSPGMRES, KSPBCGS, KSPPREONLY};
+
+  PetscFunctionBeginUser;
+  for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+    for (PetscInt right = 0; right < 2; right++) {
+      const char    *what = types[it] ? types[it] : "no type";
+      PetscReal      values[PETSC_STATIC_ARRAY_LENGTH(defaults)];
+      PetscInt       references;
+      PetscErrorCode ierr;
+      KSP            ksp;
+
+      PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+      if (types[it]) PetscCall(KSPSetType(ksp, types[it]));
+      PetscCall(SetAll(ksp, (PetscBool)right, P));
+      PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
+      PetscCall(ComplainIf(references != 1, "%s: keeps shadow vectors", what));
+      PetscCall(Listen());
+      ierr = GetSettings(ksp, values);
+      if (!ierr) ierr = KSPIDRSGetCounts(ksp, NULL, NULL, NULL, NULL);
+      PetscCall(Heard());
+      PetscCall(ComplainIf(!ierr, "%s: no error of the getters", what));
+      PetscCall(KSPSetType(ksp, KSPIDRS));
+      PetscCall(CheckDefaults(what, ksp));
+      PetscCall(KSPSetOperators(ksp, A, A));
+      PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
+      PetscCall(SolveSystem(what, ksp, A, b, x));
+      PetscCall(KSPDestroy(&ksp));
     }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Changes from type to type and back, with solves in between or without: neither settings nor vectors are kept */
+static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
+{
+  const KSPType types[] = {KSPGMRES, KSPBCGS, KSPTFQMR, KSPFGMRES};
+
+  PetscFunctionBeginUser;
+  for (PetscInt solving = 0; solving < 2; solving++) {
+    KSP ksp;
+
+    PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
+    for (size_t it = 0; it < PETSC_STATIC_ARRAY_LENGTH(types); it++) {
+      PetscInt references;
+
+      PetscCall(SetAll(ksp, PETSC_TRUE, P));
+      if (solving) PetscCall(SolveSystem("before another type", ksp, A, b, x));
+      PetscCall(KSPSetType(ksp, types[it]));
+      PetscCall(PetscObjectGetReference((PetscObject)P[0], &references));
+      PetscCall(ComplainIf(references != 1, "%s: shadow vectors are kept", types[it]));
+      if (solving) {
+        PetscCall(KSPSetPCSide(ksp, it % 2 ? PC_RIGHT : PC_LEFT)); /* a side of the type; the last one has only the right side */
+        PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+        PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPSetNormType(ksp, KSP_NORM_DEFAULT));
+        PetscCall(KSPSetPCSide(ksp, PC_RIGHT));
+      }
+      PetscCall(KSPSetType(ksp, KSPIDRS));
+      PetscCall(CheckDefaults(types[it], ksp));
+      PetscCall(SolveSystem(types[it], ksp, A, b, x));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A setting after the set-up and before a solve is effective, and the panels have the size that it requires */
+static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
+{
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscInt products, reductions, updates, restarts;
+    KSP      ksp;
+
+    PetscCall(SolverCreate(A, sizes[is], PCJACOBI, &ksp));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(KSPIDRSGetCounts(ksp, &products, &reductions, &updates, &restarts));
+    PetscCall(ComplainIf(products || reductions || updates || restarts, "counts before a solve"));
+    PetscCall(KSPIDRSSetShadowSize(ksp, sizes[(is + 1) % SIZES]));
+    PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0)); /* one vector less */
+    PetscCall(SolveSystem("set after the set-up", ksp, A, b, x));
+    PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.1)); /* and one more */
+    PetscCall(SolveSystem("set after a solve", ksp, A, b, x));
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
+    PetscCall(SolveSystem("another back end", ksp, A, b, x));
+    PetscCall(KSPIDRSSetShadowVecs(ksp, 2, P));
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_AUTO));
+    PetscCall(SolveSystem("shadow vectors given", ksp, A, b, x));
+    PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));
+    PetscCall(SolveSystem("shadow vectors taken back", ksp, A, b, x));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Operators that change, with a preconditioner that is kept, computed again, or computed from another matrix */
+static PetscErrorCode TestOperators(Mat A, Vec b, Vec x, Vec P[])
+{
+  PetscFunctionBeginUser;
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscErrorCode ierr;
+    PetscReal      norm;
+    Mat            B, S;
+    Vec            kept, now;
+    PC             pc;
+    KSP            ksp;
+
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(DuplicateAll(b, &kept, &now));
+    PetscCall(SolverCreate(B, sizes[is], PCJACOBI, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(PCApply(pc, b, kept));
+
+    /* another matrix, with the preconditioner of the first one and its solution as guess */
+    PetscCall(MatShift(B, 2.0));
+    PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
+    PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+    PetscCall(SolveSystem("preconditioner kept", ksp, B, b, x));
+    PetscCall(PCApply(pc, b, now));
+    PetscCall(VecAXPY(now, -1.0, kept));
+    PetscCall(VecNorm(now, NORM_2, &norm));
+    PetscCall(ComplainIf(!(norm == 0.0), "s = %" INT ": the preconditioner was not kept", sizes[is]));
+    PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
+    PetscCall(SolveSystem("preconditioner made again", ksp, B, b, x));
+    PetscCall(PCApply(pc, b, now));
+    PetscCall(VecAXPY(now, -1.0, kept));
+    PetscCall(VecNorm(now, NORM_2, &norm));
+    PetscCall(ComplainIf(!(norm > 0.0), "s = %" INT ": the preconditioner was kept", sizes[is]));
+
+    /* a shell as operator, with a preconditioner from another matrix; then neither */
+    PetscCall(ShellCreate(B, PassMult, B, &S));
+    PetscCall(KSPSetOperators(ksp, S, A));
+    PetscCall(SolveSystem("shell", ksp, B, b, x));
+    PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(SolveSystem("shell without preconditioner", ksp, B, b, x));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(PCSetType(pc, PCJACOBI));
+    PetscCall(SolveSystem("the first matrix again", ksp, A, b, x));
+
+    /* without operators a solve is an error, and with them again it is none */
+    PetscCall(ResetWith(ksp, NULL));
+    Try(ierr, KSPSolve(ksp, b, x));
+    PetscCall(ComplainIf(!ierr, "s = %" INT ": no error without operators", sizes[is]));
+    PetscCall(ResetWith(ksp, B));
+    PetscCall(VecSet(x, 0.0));
+    PetscCall(SolveSystem("operators again", ksp, B, b, x));
+    PetscCall(DestroyAll(&ksp, &kept, &now, &S, &B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The view of an automatic choice names the reason why it is not the GPU, also if the program has set the type of the matrix */
+static PetscErrorCode TestReason(Mat A, Vec b, Vec x, Vec P[])
+{
+#if defined(PETSCIDRS_HAVE_CUDA)
+  const char key[] = "no faster one: ... of type cuda; ... aij: ... MatConvert()";
+#else
+  const char key[] = "no faster one: ... built without CUDA";
+#endif
+  PetscInt host, reasons;
+  Mat      B;
+  Vec      c, y;
+  KSP      ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatCreateVecs(B, &y, &c));
+  PetscCall(VecSet(c, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPSetOperators(ksp, B, B));
+  PetscCall(KSPSolve(ksp, c, y));
+  PetscCall(ViewNumbers((PetscObject)ksp, "implementation host", 0, NULL, &host));
+  PetscCall(ViewNumbers((PetscObject)ksp, key, 0, NULL, &reasons));
+  PetscCall(
+    ComplainIf(host != 1 || reasons != 1, "%" INT " lines with implementation host, %" INT " with the reason", host, reasons));
+  PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
+  PetscCall(KSPSolve(ksp, c, y));
+  PetscCall(ViewNumbers((PetscObject)ksp, "no faster one", 0, NULL, &reasons));
+  PetscCall(ComplainIf(reasons != 0, "a reason although the back end was asked for"));
+  PetscCall(DestroyAll(&ksp, &c, &y, &B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckSame(const char what[], const History *first, const History *second)
+{
+  PetscBool same;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscArraycmp(first->norms, second->norms, PetscMin(first->length, second->length), &same));
+  PetscCall(ComplainIf(!same || first->length != second->length || first->length < 2, "%s: %" INT " norms, not the same %" INT,
+                       what, second->length, first->length));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -62,7 +308,7 @@ static PetscErrorCode CheckAsNew(const char what[], const Settings *set, KSP use
 }
 
 /* A used solver has no memory: after any change between two solves the next solve equals the solve of a new solver */
-static PetscErrorCode TestReuse(void)
+static PetscErrorCode TestReuse(Mat A, Vec b, Vec x, Vec P[])
 {
   static const struct {
     const char *what;
@@ -70,7 +316,6 @@ static PetscErrorCode TestReuse(void)
   } cases[] = {
     {"the same",                  {4, 0, 0.5, 1e-3, PC_RIGHT} },
     {"the same again",            {4, 0, 0.5, 1e-3, PC_RIGHT} },
-    {"the same once more",        {4, 0, 0.5, 1e-3, PC_RIGHT} },
     {"larger s",                  {7, 0, 0.5, 1e-3, PC_RIGHT} },
     {"smaller s",                 {2, 0, 0.5, 1e-3, PC_RIGHT} },
     {"another seed",              {2, 17, 0.5, 1e-3, PC_RIGHT}},
@@ -81,12 +326,11 @@ static PetscErrorCode TestReuse(void)
     {"right side again",          {2, 17, 0.0, 0.5, PC_RIGHT} },
   };
   const Settings *last = &cases[PETSC_STATIC_ARRAY_LENGTH(cases) - 1].set;
-  Mat             A, B, C;
-  Vec             b, c;
+  Mat             B, C;
+  Vec             c;
   KSP             ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.3, LAYOUT_EVEN, &C, &c));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
@@ -94,15 +338,15 @@ static PetscErrorCode TestReuse(void)
     PetscCall(CheckAsNew(cases[i].what, &cases[i].set, ksp, A, b));
   }
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
-  PetscCall(MatShift(A, 0.7));
-  PetscCall(CheckAsNew("other values", last, ksp, A, b));
   PetscCall(KSPSetOperators(ksp, B, B));
   PetscCall(CheckAsNew("another matrix", last, ksp, B, b));
+  PetscCall(MatShift(B, 0.7));
+  PetscCall(CheckAsNew("other values", last, ksp, B, b));
   PetscCall(ResetWith(ksp, C));
   PetscCall(CheckAsNew("another size", last, ksp, C, c));
   PetscCall(KSPReset(ksp));
   PetscCall(KSPReset(ksp));
-  PetscCall(DestroyAll(&ksp, &b, &c, &A, &B, &C));
+  PetscCall(DestroyAll(&ksp, &c, &B, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -146,21 +390,18 @@ static PetscErrorCode CheckOptions(KSP ksp)
 }
 
 /* Two solvers with prefixes and options of their own, one of which solves in a monitor of the other */
-static PetscErrorCode TestTwo(void)
+static PetscErrorCode TestTwo(Mat A, Vec b, Vec x, Vec P[])
 {
   const char *prefixes[] = {"first_", "second_"};
   History    *expected, *found;
   PetscInt    s;
   Other       other;
-  Mat         A, C;
-  Vec         b, x;
+  Mat         C;
   KSP         ksp[2];
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc2(1, &expected, 1, &found));
-  PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 12, 0.8, LAYOUT_EVEN, &A, &b));
   PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 9, 0.3, LAYOUT_EVEN, &C, &other.b));
-  PetscCall(VecDuplicate(b, &x));
   PetscCall(VecDuplicate(other.b, &other.x));
   PetscCall(PetscOptionsInsertString(NULL, "-first_ksp_idrs_s 2 -second_ksp_idrs_s 8 -second_ksp_idrs_cosine 0.25 "
                                            "-second_ksp_idrs_seed 3 -second_ksp_idrs_update_tol 0.1 "
@@ -183,18 +424,8 @@ static PetscErrorCode TestTwo(void)
   PetscCall(CheckConverged("the solver outside", ksp[0], b, x));
   PetscCall(CheckSame("interleaved", expected, found));
   PetscCall(ComplainIf(other.solves < 3, "only %" INT " solves inside", other.solves));
-  {
-    PetscInt products, reductions, updates, restarts;
-
-    PetscCall(KSPIDRSSetShadowSize(ksp[0], 3));
-    PetscCall(KSPSetUp(ksp[0]));
-    PetscCall(KSPIDRSGetCounts(ksp[0], &products, &reductions, &updates, &restarts));
-    PetscCall(ComplainIf(products || reductions || updates || restarts,
-                         "set up again, not solved: %" INT " products, %" INT " reductions, %" INT " updates, %" INT " restarts",
-                         products, reductions, updates, restarts));
-  }
   for (PetscInt i = 0; i < 2; i++) PetscCall(KSPDestroy(&ksp[i]));
-  PetscCall(DestroyAll(&x, &b, &other.x, &other.b, &A, &C));
+  PetscCall(DestroyAll(&other.x, &other.b, &C));
   PetscCall(PetscFree2(expected, found));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -210,57 +441,34 @@ static PetscErrorCode CheckDivtol(const char what[], KSP ksp, PetscReal expected
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Changes from one type to another and back. The divergence tolerance is raised for this type only, and only if it is PETSc's
-   default
-*/
-static PetscErrorCode TestTypes(void)
+/* The divergence tolerance is raised for this type only, and only if it is PETSc's default; a tolerance of the user stays */
+static PetscErrorCode TestDivtol(Mat A, Vec b, Vec x, Vec P[])
 {
   PetscInt s;
-  Mat      A;
-  Vec      b, x;
   KSP      ksp;
 
   PetscFunctionBeginUser;
-  PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
-  PetscCall(SolverCreate(A, 6, PCJACOBI, &ksp));
-  for (PetscInt i = 0; i < 3; i++) {
-    PetscCall(CheckDivtol("the default", ksp, 1e30));
-    PetscCall(SolveToNorm("before gmres", ksp, b, x));
-    PetscCall(KSPSetType(ksp, KSPGMRES));
-    PetscCall(CheckDivtol("gmres after it", ksp, 1e4));
-    /* with another type the setters do nothing */
-    PetscCall(KSPIDRSSetShadowSize(ksp, 3));
-    PetscCall(SolveToNorm("gmres", ksp, b, x));
+  for (PetscInt user = 0; user < 2; user++) {
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    if (user) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e6, PETSC_DEFAULT));
     PetscCall(KSPSetType(ksp, KSPIDRS));
-    PetscCall(KSPIDRSGetShadowSize(ksp, &s));
-    PetscCall(ComplainIf(s != 4 && s != 6, "s = %" INT " after gmres", s));
-    PetscCall(KSPIDRSSetImplementation_Private(ksp, implementation));
+    PetscCall(CheckDivtol("with the type", ksp, user ? 1e6 : 1e30));
+    PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, PETSC_DEFAULT, 7));
+    PetscCall(CheckDivtol("others set after the type", ksp, user ? 1e6 : 1e30));
+    PetscCall(KSPSetType(ksp, KSPBCGS));
+    PetscCall(CheckDivtol("with another type", ksp, user ? 1e6 : 1e4));
+    PetscCall(KSPSetType(ksp, KSPIDRS));
+    if (user) PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, 1e7, PETSC_DEFAULT));
+    else {
+      PetscCall(PetscOptionsSetValue(NULL, "-ksp_divtol", "1e4"));
+      PetscCall(KSPSetFromOptions(ksp));
+      PetscCall(PetscOptionsClearValue(NULL, "-ksp_divtol"));
+    }
+    PetscCall(CheckDivtol("set with the type", ksp, user ? 1e7 : 1e4));
+    PetscCall(KSPSetType(ksp, KSPBCGS));
+    if (user) PetscCall(CheckDivtol("set before another type", ksp, 1e7));
+    PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(KSPDestroy(&ksp));
-
-  /* a tolerance of the user stays, before and after the type */
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, 1e6, PETSC_DEFAULT));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(CheckDivtol("set before the type", ksp, 1e6));
-  PetscCall(KSPSetType(ksp, KSPBCGS));
-  PetscCall(CheckDivtol("set before both types", ksp, 1e6));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, 1e7, PETSC_DEFAULT));
-  PetscCall(KSPSetType(ksp, KSPBCGS));
-  PetscCall(CheckDivtol("set with the type", ksp, 1e7));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-  PetscCall(KSPSetType(ksp, KSPIDRS));
-  PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, PETSC_DEFAULT, 7));
-  PetscCall(CheckDivtol("others set after the type", ksp, 1e30));
-  PetscCall(PetscOptionsSetValue(NULL, "-ksp_divtol", "1e4"));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(PetscOptionsClearValue(NULL, "-ksp_divtol"));
-  PetscCall(CheckDivtol("by option", ksp, 1e4));
-  PetscCall(KSPDestroy(&ksp));
-
   /* an option is effective if another option sets the type, and destroying an unused solver leaks nothing */
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOptionsPrefix(ksp, "by_"));
@@ -269,84 +477,22 @@ static PetscErrorCode TestTypes(void)
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(KSPIDRSGetShadowSize(ksp, &s));
   PetscCall(ComplainIf(s != 11, "-by_ksp_type idrs -by_ksp_idrs_s 11: s = %" INT, s));
-  PetscCall(DestroyAll(&ksp, &x, &b, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Systems with the transpose, and with several right-hand sides; viewers work at any stage of a solver */
-static PetscErrorCode TestOthers(void)
-{
-  const PCSide sides[] = {PC_RIGHT, PC_LEFT};
-  PetscViewer  viewer;
-  PetscReal    norm, reference;
-  PetscInt     n, N;
-  Mat          A, B, X;
-  Vec          b, x, r;
-  KSP          ksp;
-
-  PetscFunctionBeginUser;
-  PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecGetLocalSize(b, &n));
-  PetscCall(VecGetSize(b, &N));
-  PetscCall(VecNorm(b, NORM_2, &reference));
-  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "/dev/null", &viewer));
-  for (PetscInt i = 0; i < 2; i++) {
-    PetscCall(SolverCreateSide(A, 4, sides[i], PCJACOBI, &ksp));
-    PetscCall(KSPView(ksp, viewer));
-    PetscCall(KSPSetUp(ksp));
-    PetscCall(KSPView(ksp, viewer));
-    PetscCall(KSPSolveTranspose(ksp, b, x));
-    PetscCall(KSPView(ksp, viewer));
-    PetscCall(MatMultTranspose(A, x, r));
-    PetscCall(VecAYPX(r, -1.0, b));
-    PetscCall(VecNorm(r, NORM_2, &norm));
-    PetscCall(ComplainIf(!(norm <= 3 * rtol * reference), "transpose, %s: the norm of the residual is %g of %g", PCSides[sides[i]],
-                         (double)norm, (double)reference));
-    PetscCall(SolveToNorm("after the transpose", ksp, b, x));
-
-    PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, N, 3, NULL, &B));
-    PetscCall(MatSetUp(B));
-    for (PetscInt j = 0; j < 3; j++) {
-      Vec column;
-
-      PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
-      PetscCall(VecSetGeneral(column, 1.0 + j));
-      PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
-    }
-    PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-    PetscCall(KSPMatSolve(ksp, B, X));
-    for (PetscInt j = 0; j < 3; j++) {
-      PetscCall(ColumnGet(B, j, b));
-      PetscCall(ColumnGet(X, j, x));
-      PetscCall(SolverNorm(ksp, b, x, &norm));
-      PetscCall(VecNorm(b, NORM_2, &reference));
-      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * reference), "column %" INT ", %s: the norm of the residual is %g of %g", j,
-                           PCSides[sides[i]], (double)norm, (double)reference));
-    }
-    PetscCall(VecSetGeneral(b, 1.0));
-    PetscCall(VecNorm(b, NORM_2, &reference));
-    PetscCall(DestroyAll(&B, &X, &ksp));
-  }
-  PetscCall(DestroyAll(&viewer, &r, &x, &b, &A));
+  PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Checks the detailed view of the passes: every operation, and the bytes of its vectors. Vec calls have no such lines */
-static PetscErrorCode TestView(void)
+static PetscErrorCode TestView(Mat A, Vec b, Vec x, Vec P[])
 {
   const char *const     operations[] = {"project", "update", "advance", "all of these"};
   KSPIDRSImplementation got;
   PetscMPIInt           rank;
   PetscInt              n, lines;
   PetscBool             device;
-  Mat                   A;
-  Vec                   b, x;
   KSP                   ksp;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCall(GridSystemCreate(12, 0.8, &A, &b, &x));
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
@@ -370,12 +516,45 @@ static PetscErrorCode TestView(void)
       PetscCall(ComplainIf(!(PetscAbsReal(bytes / (PetscReal)sizeof(PetscScalar) - vectors * (PetscReal)n) <= 0.01 * (PetscReal)n),
                            "%s: %g bytes for %g vectors", operations[i], (double)bytes, (double)vectors));
   }
-  PetscCall(DestroyAll(&ksp, &x, &b, &A));
+  PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestReuse, "reuse"}, {TestTwo, "two solvers with prefixes"}, {TestTypes, "types and the divergence tolerance"},
-          {TestOthers, "transpose, several right-hand sides, views"}, {TestView, "view in detail"})
+/* All tests have one system and two shadow vectors */
+int main(int argc, char **argv)
+{
+  static const struct {
+    PetscErrorCode (*run)(Mat, Vec, Vec, Vec[]);
+    const char *subject;
+  } tests[] = {
+    {TestElsewhere,  "setters before the type and on other types"},
+    {TestTurns,      "types by turns"                            },
+    {TestAfterSetUp, "settings after the set-up"                 },
+    {TestOperators,  "operators and preconditioners that change" },
+    {TestReason,     "the reason for the host"                   },
+    {TestReuse,      "reuse"                                     },
+    {TestTwo,        "two solvers with prefixes"                 },
+    {TestDivtol,     "the divergence tolerance"                  },
+    {TestView,       "view in detail"                            },
+  };
+  Mat A;
+  Vec b, x, *P;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(SystemCreateEntries(Convection, ROWS, RHS_GENERAL, &A, &b, &x));
+  PetscCall(VecDuplicateVecs(b, 2, &P));
+  for (PetscInt i = 0; i < 2; i++) PetscCall(VecSetGeneral(P[i], 3.0 + i));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(tests); i++) {
+    PetscCall((*tests[i].run)(A, b, x, P));
+    PetscCall(Verdict(tests[i].subject));
+  }
+  PetscCall(VecDestroyVecs(2, &P));
+  PetscCall(DestroyAll(&b, &x, &A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
 
 /*TEST
 

@@ -363,6 +363,24 @@ static inline PetscErrorCode PolyOption(PC pc, const char name[], const char val
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Matvec of a shell that fails once, after so many products */
+typedef struct {
+  Mat      A;
+  PetscInt made, failat;
+} Failing;
+
+static inline PetscErrorCode FailingMult(Mat S, Vec x, Vec y)
+{
+  void *ctx;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatShellGetContext(S, &ctx));
+  PetscCheck(++((Failing *)ctx)->made != ((Failing *)ctx)->failat, PetscObjectComm((PetscObject)S), PETSC_ERR_USER,
+             "This product fails");
+  PetscCall(MatMult(((Failing *)ctx)->A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Creates a solver with the settings of the tests; only tests of options read options */
 static inline PetscErrorCode SolverCreate(Mat A, PetscInt s, const char pctype[], KSP *ksp)
 {
@@ -398,6 +416,27 @@ static inline PetscErrorCode SolverCreateLimited(Mat A, PetscInt s, PCSide side,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A case of a test that varies the shadow size, the side and the preconditioner */
+typedef struct {
+  PetscInt    s;
+  PCSide      side;
+  const char *pctype;
+  char        what[64];
+} Variant;
+#define VARIANTS (4 * 2 * 2)
+
+static inline PetscErrorCode VariantCreate(Mat A, PetscInt i, Variant *variant, KSP *ksp)
+{
+  PetscFunctionBeginUser;
+  variant->s      = 1 << i % 4;
+  variant->side   = i / 4 % 2 ? PC_LEFT : PC_RIGHT;
+  variant->pctype = i / 8 % 2 ? PCJACOBI : PCNONE;
+  PetscCall(PetscSNPrintf(variant->what, sizeof(variant->what), "s = %" INT ", %s, %s", variant->s, PCSides[variant->side],
+                          variant->pctype));
+  PetscCall(SolverCreateSide(A, variant->s, variant->side, variant->pctype, ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Computes ||b - A x|| and ||b||, independently of the solver */
 static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm, PetscReal *bnorm)
 {
@@ -414,25 +453,32 @@ static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm,
 }
 
 /* Computes the norm of b - A x, or of b without an x, in which this solver works: preconditioned on the left */
-static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
+static inline PetscErrorCode OperatorNorm(KSP ksp, Mat A, Vec b, Vec x, PetscReal *norm)
 {
   PCSide side;
-  Mat    A;
   Vec    r, w;
   PC     pc;
 
   PetscFunctionBeginUser;
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(KSPGetOperators(ksp, &A, NULL));
-  PetscCall(VecDuplicate(b, &r));
-  PetscCall(VecDuplicate(b, &w));
+  PetscCall(DuplicateAll(b, &r, &w));
   if (x) PetscCall(MatMult(A, x, r));
   else PetscCall(VecSet(r, 0.0));
   PetscCall(VecAYPX(r, -1.0, b));
   if (side == PC_LEFT) PetscCall(PCApply(pc, r, w));
   PetscCall(VecNorm(side == PC_LEFT ? w : r, NORM_2, norm));
   PetscCall(DestroyAll(&r, &w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SolverNorm(KSP ksp, Vec b, Vec x, PetscReal *norm)
+{
+  Mat A;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(OperatorNorm(ksp, A, b, x, norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -293,9 +293,7 @@ static PetscErrorCode CheckEnds(Executor executor, const Problem *problem)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Solves with all executors that can
-*/
+/* Solves with all executors that can. If the system has no solution, rounding errors choose the negative reason */
 static PetscErrorCode SolveByAll(const Problem *problem)
 {
   const PetscBool general = (PetscBool)(!problem->guess && problem->shadow[0] == 0.0);
@@ -304,7 +302,7 @@ static PetscErrorCode SolveByAll(const Problem *problem)
   Mat             A;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscNew(&mine));
+  PetscCall(PetscMalloc1(1, &mine));
   PetscCall(MatCreateEntries(Identity, 1, PETSC_FALSE, &A));
   PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &whole));
   PetscCall(MatDestroy(&A));
@@ -337,6 +335,10 @@ ENTRY(LowRank, (i == j ? 1.0 : 0.0) + (i < 4 && j < 8 ? 0.25 * (1.0 + i) / (1.0 
 ENTRY(ThreeValues, i == j ? 1.0 + i % 3 : 0.0)
 ENTRY(Triangular, i == j ? 1.0 + 0.5 * i : (j > i ? 0.3 / (j - i) : 0.0))
 ENTRY(Shift, i == (j + 1) % n ? 1.0 : 0.0)
+ENTRY(Permutation, i == (7 * j + 3) % n ? 1.0 : 0.0)
+ENTRY(Signs, i == j ? (i % 2 ? -1.0 : 1.0) : 0.0)
+ENTRY(Jordan, i == j ? 1.0 : (j == i + 1 ? 2.0 : 0.0))
+ENTRY(RankOne, (1.0 + i) * (1.0 + (3 * j) % 5))
 ENTRY(Halves, i == (j + n / 2) % n ? 1.0 : 0.0)
 ENTRY(ZeroDiagonal, i == j ? 0.0 : Tridiagonal(i, j, n))
 ENTRY(Nilpotent, j == i + 1 ? 1.0 : 0.0)
@@ -358,31 +360,39 @@ static PetscErrorCode TestSystems(void)
     End         end;
     PetscInt    most; /* iterations for s = 1, which are more than those for larger s */
   } systems[] = {
-    {"identity",                      Identity,     N, RHS_GENERAL,    END_CONVERGED, 1},
-    {"identity and low rank",         LowRank,      N, RHS_GENERAL,    END_CONVERGED, 4},
-    {"three eigenvalues",             ThreeValues,  N, RHS_GENERAL,    END_CONVERGED, 6},
-    {"eigenvector",                   Triangular,   N, RHS_FIRST,      END_CONVERGED, 1},
-    {"one row",                       Tridiagonal,  1, RHS_GENERAL,    END_CONVERGED, 1},
-    {"two rows",                      Tridiagonal,  2, RHS_GENERAL,    END_CONVERGED, 4},
-    {"b = 0",                         Tridiagonal,  N, RHS_ZERO,       END_CONVERGED, 0},
-    {"shift, unit vector",            Shift,        N, RHS_FIRST,      END_HONEST,    0},
-    {"shift",                         Shift,        N, RHS_GENERAL,    END_HONEST,    0},
-    {"skew-symmetric, unit vector",   Skew,         N, RHS_FIRST,      END_HONEST,    0},
-    {"skew-symmetric",                Skew,         N, RHS_GENERAL,    END_HONEST,    0},
-    {"halves exchanged, unit vector", Halves,       N, RHS_FIRST,      END_CONVERGED, 4},
-    {"halves exchanged",              Halves,       N, RHS_GENERAL,    END_CONVERGED, 4},
-    {"zero diagonal",                 ZeroDiagonal, N, RHS_GENERAL,    END_HONEST,    0},
-    {"zero matrix",                   Zero,         N, RHS_GENERAL,    END_DIVERGED,  0},
-    {"nilpotent, A b = 0",            Nilpotent,    N, RHS_FIRST,      END_DIVERGED,  0},
-    {"nilpotent, inconsistent",       Nilpotent,    N, RHS_LAST,       END_DIVERGED,  0},
-    {"projector, inconsistent",       Projector,    N, RHS_ONES,       END_DIVERGED,  0},
-    {"projector, A b = 0",            Projector,    N, RHS_LAST,       END_DIVERGED,  0},
-    {"projector, consistent",         Projector,    N, RHS_FIRST,      END_CONVERGED, 1},
-    {"zero row, inconsistent",        ZeroRow,      N, RHS_ONES,       END_DIVERGED,  0},
-    {"zero row, consistent",          ZeroRow,      N, RHS_CONSISTENT, END_CONVERGED, 0},
-    {"a huge entry",                  Huge,         N, RHS_GENERAL,    END_HONEST,    0},
-    {"a NaN in A",                    WithNaN,      N, RHS_GENERAL,    END_NAN,       0},
-    {"an Inf in A",                   WithInf,      N, RHS_GENERAL,    END_NAN,       0},
+    {"identity",                      Identity,     N,  RHS_GENERAL,    END_CONVERGED, 1},
+    {"identity and low rank",         LowRank,      N,  RHS_GENERAL,    END_CONVERGED, 4},
+    {"three eigenvalues",             ThreeValues,  N,  RHS_GENERAL,    END_CONVERGED, 6},
+    {"eigenvector",                   Triangular,   N,  RHS_FIRST,      END_CONVERGED, 1},
+    {"eigenvector of the transpose",  Triangular,   N,  RHS_LAST,       END_CONVERGED, 0},
+    {"permutation, unit vector",      Permutation,  N,  RHS_FIRST,      END_HONEST,    0},
+    {"permutation",                   Permutation,  N,  RHS_GENERAL,    END_HONEST,    0},
+    {"signs, ones",                   Signs,        N,  RHS_ONES,       END_CONVERGED, 4},
+    {"Jordan block, eigenvector",     Jordan,       12, RHS_FIRST,      END_CONVERGED, 1},
+    {"Jordan block",                  Jordan,       12, RHS_GENERAL,    END_HONEST,    0},
+    {"rank one, consistent",          RankOne,      12, RHS_CONSISTENT, END_CONVERGED, 0},
+    {"rank one, inconsistent",        RankOne,      12, RHS_GENERAL,    END_DIVERGED,  0},
+    {"one row",                       Tridiagonal,  1,  RHS_GENERAL,    END_CONVERGED, 1},
+    {"two rows",                      Tridiagonal,  2,  RHS_GENERAL,    END_CONVERGED, 4},
+    {"b = 0",                         Tridiagonal,  N,  RHS_ZERO,       END_CONVERGED, 0},
+    {"shift, unit vector",            Shift,        N,  RHS_FIRST,      END_HONEST,    0},
+    {"shift",                         Shift,        N,  RHS_GENERAL,    END_HONEST,    0},
+    {"skew-symmetric, unit vector",   Skew,         N,  RHS_FIRST,      END_HONEST,    0},
+    {"skew-symmetric",                Skew,         N,  RHS_GENERAL,    END_HONEST,    0},
+    {"halves exchanged, unit vector", Halves,       N,  RHS_FIRST,      END_CONVERGED, 4},
+    {"halves exchanged",              Halves,       N,  RHS_GENERAL,    END_CONVERGED, 4},
+    {"zero diagonal",                 ZeroDiagonal, N,  RHS_GENERAL,    END_HONEST,    0},
+    {"zero matrix",                   Zero,         N,  RHS_GENERAL,    END_DIVERGED,  0},
+    {"nilpotent, A b = 0",            Nilpotent,    N,  RHS_FIRST,      END_DIVERGED,  0},
+    {"nilpotent, inconsistent",       Nilpotent,    N,  RHS_LAST,       END_DIVERGED,  0},
+    {"projector, inconsistent",       Projector,    N,  RHS_ONES,       END_DIVERGED,  0},
+    {"projector, A b = 0",            Projector,    N,  RHS_LAST,       END_DIVERGED,  0},
+    {"projector, consistent",         Projector,    N,  RHS_FIRST,      END_CONVERGED, 1},
+    {"zero row, inconsistent",        ZeroRow,      N,  RHS_ONES,       END_DIVERGED,  0},
+    {"zero row, consistent",          ZeroRow,      N,  RHS_CONSISTENT, END_CONVERGED, 0},
+    {"a huge entry",                  Huge,         N,  RHS_GENERAL,    END_HONEST,    0},
+    {"a NaN in A",                    WithNaN,      N,  RHS_GENERAL,    END_NAN,       0},
+    {"an Inf in A",                   WithInf,      N,  RHS_GENERAL,    END_NAN,       0},
   };
   const PetscReal tolerance = rtol;
   Problem        *problem;

@@ -75,13 +75,11 @@ typedef PetscOptionItems *IDRSOptionItems;
   #define IDRSContainerData(pointer)            (pointer)
   #define IDRSContainerSetDestroy(container, f) PetscContainerSetUserDestroy(container, f)
   #define IDRSFactorOnHost(info)                PETSC_FALSE
-  #define IDRSSolveOnHost(info)                 PETSC_FALSE
 #else
 typedef PetscOptionItems IDRSOptionItems;
   #define IDRSContainerData(pointer)            (*(void **)(pointer))
   #define IDRSContainerSetDestroy(container, f) PetscContainerSetCtxDestroy(container, (PetscCtxDestroyFn *)(f))
-  #define IDRSFactorOnHost(info)                (info)->factoronhost
-  #define IDRSSolveOnHost(info)                 (info)->solveonhost
+  #define IDRSFactorOnHost(info)                ((info)->factoronhost || (info)->solveonhost)
 #endif
 
 /*
@@ -225,13 +223,6 @@ static inline PetscErrorCode IDRSVecPointwiseMult(Vec y, Vec d, Vec x)
   PetscCall(VecPointwiseMult(y, d, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Options of PCFactor for matrices on a GPU came with 3.23 */
-#if PETSC_VERSION_LT(3, 23, 0)
-  #define IDRSFactorOnHost(info) PETSC_FALSE
-#else
-  #define IDRSFactorOnHost(info) ((info)->factoronhost || (info)->solveonhost)
-#endif
 
 /*
    PETSc caches the norm of a vector. If the squares of the entries underflow, the cached norm is 0: then VecSet(v, 0) keeps the

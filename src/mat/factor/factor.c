@@ -30,9 +30,16 @@ static PetscErrorCode IDRSFactorSolve(Mat F, PetscBool transposed, PetscObject b
 
   PetscFunctionBegin;
   PetscCall(IDRSFactorCheckValues(factor));
+  if (b->classid == MAT_CLASSID) {
+    PetscBool dense[2];
+
+    PetscCall(PetscObjectBaseTypeCompare(b, MATSEQDENSE, &dense[0]));
+    PetscCall(PetscObjectBaseTypeCompare(x, MATSEQDENSE, &dense[1]));
+    PetscCheck(dense[0] && dense[1], PetscObjectComm(b), PETSC_ERR_ARG_WRONG,
+               "%s: the matrix of right-hand sides is of type %s, and of solutions of type %s; use sequential dense matrices",
+               MATSOLVERPETSCIDRS, b->type_name, x->type_name);
+  }
   PetscCall(IDRSArraysGet(b, x, PETSC_TRUE, &arrays));
-  if (b->classid == MAT_CLASSID && (PetscMemTypeHost(arrays.bmem) || PetscMemTypeHost(arrays.xmem)))
-    PetscCall(PetscInfo(x, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
   PetscCall((*factor->gpu->solve)(factor, transposed, &arrays));
   PetscCall(IDRSArraysRestore(b, x, PETSC_TRUE, &arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -52,31 +59,17 @@ static PetscErrorCode MatSolveTranspose_PETScIDRS(Mat F, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorMatSolve(Mat F, PetscBool transposed, Mat B, Mat X)
-{
-  PetscBool dense[2];
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)B, MATSEQDENSE, &dense[0]));
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)X, MATSEQDENSE, &dense[1]));
-  PetscCheck(dense[0] && dense[1], PetscObjectComm((PetscObject)B), PETSC_ERR_ARG_WRONG,
-             "%s: the matrix of right-hand sides is of type %s, and of solutions of type %s; use sequential dense matrices",
-             MATSOLVERPETSCIDRS, ((PetscObject)B)->type_name, ((PetscObject)X)->type_name);
-  PetscCall(IDRSFactorSolve(F, transposed, (PetscObject)B, (PetscObject)X));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatMatSolve_PETScIDRS(Mat F, Mat B, Mat X)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorMatSolve(F, PETSC_FALSE, B, X));
+  PetscCall(IDRSFactorSolve(F, PETSC_FALSE, (PetscObject)B, (PetscObject)X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMatSolveTranspose_PETScIDRS(Mat F, Mat B, Mat X)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorMatSolve(F, PETSC_TRUE, B, X));
+  PetscCall(IDRSFactorSolve(F, PETSC_TRUE, (PetscObject)B, (PetscObject)X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -572,7 +572,7 @@ static PetscErrorCode TestPreconditioner(void)
 static PetscErrorCode TestTolerances(void)
 {
   const PetscInt            sizes[] = {150, 1, 40};
-  const PetscReal           small = 1.0 / PetscSqrtReal(PETSC_MAX_REAL), scales[] = {1.0, small * small * 1e4, small, 1e-3 / small};
+  const PetscReal           small = 1.0 / PetscSqrtReal(PETSC_MAX_REAL), scales[] = {1.0, small, 1e-3 / small};
   const KSPConvergedReason *reasons;
   const PetscInt           *its;
   Batch                     batch;
@@ -592,19 +592,7 @@ static PetscErrorCode TestTolerances(void)
     PetscCall(VecCopy(b, batch.b));
     PetscCall(VecScale(batch.b, scales[i]));
     PetscCall(SolverSet(batch.A, 4, 0, PCNONE, 100 * PETSC_MACHINE_EPSILON, 1000, &batch.pc));
-    /* for the smallest numbers x has too few digits to meet the tolerance */
-    if (scales[i] >= small) PetscCall(CheckSolve(what, &batch, 100 * PETSC_MACHINE_EPSILON));
-    else {
-      PetscReal norm, size;
-
-      PetscCall(PCApply(batch.pc, batch.b, batch.x));
-      PetscCall(MatMult(batch.A, batch.x, batch.b));
-      PetscCall(VecScale(batch.b, 1.0 / scales[i]));
-      PetscCall(VecAXPY(batch.b, -1.0, b));
-      PetscCall(VecNorm(batch.b, NORM_2, &norm));
-      PetscCall(VecNorm(b, NORM_2, &size));
-      PetscCall(ComplainIf(!(norm <= 1e-3 * size), "%s: ||b - A x|| = %g of %g", what, (double)norm, (double)size));
-    }
+    PetscCall(CheckSolve(what, &batch, 100 * PETSC_MACHINE_EPSILON));
   }
   PetscCall(SolverSet(batch.A, 2, 0, PCNONE, rtol, 3, &batch.pc));
   for (PetscInt test = 1; test >= 0; test--) {

@@ -463,65 +463,6 @@ static PetscErrorCode TestBad(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   A block and KSPIDRS make the same recurrence, and end it in the same iteration: with tolerances that are met in the start, at its
-   end and in cycles. A block may end at the end of the start, one iteration earlier, because it also tests r - G c. In single
-   precision rounding errors of the long start with s = 16 are seen below 1e-3
-*/
-static PetscErrorCode TestSameRecurrence(void)
-{
-  const PetscInt     sizes[] = {1, 2, 4, 8, 16}, rows[] = {150};
-  PetscMPIInt        size;
-  const PetscScalar *from;
-  PetscScalar       *to;
-  Batch              batch;
-  Mat                A;
-  Vec                b, x;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(BatchCreate(size, rows, 1, 0.0, -1, GOOD, &batch));
-  PetscCall(MatGetDiagonalBlock(batch.A, &A));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecGetArrayRead(batch.b, &from));
-  PetscCall(VecGetArrayWrite(b, &to));
-  PetscCall(PetscArraycpy(to, from, rows[0]));
-  PetscCall(VecRestoreArrayWrite(b, &to));
-  PetscCall(VecRestoreArrayRead(batch.b, &from));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(sizes); i++) {
-    const PetscInt most = PetscDefined(USE_REAL_SINGLE) ? (sizes[i] < 16 ? 16 : 12) : 36;
-
-    for (PetscInt j = 1; j <= most; j++) {
-      const PetscReal           tolerance = PetscPowReal(10.0, -j / (PetscReal)4.0);
-      const PetscInt           *its;
-      const KSPConvergedReason *reasons;
-      KSPConvergedReason        reason;
-      PetscInt                  n, iterations;
-      KSP                       ksp;
-
-      PetscCall(SolverSet(batch.A, sizes[i], 5, PCJACOBI, tolerance, 1000, &batch.pc));
-      PetscCall(PCApply(batch.pc, batch.b, batch.x));
-      PetscCall(PCBJIDRSGetResults(batch.pc, &n, &reasons, &its, NULL));
-      PetscCall(SolverCreate(A, sizes[i], PCJACOBI, &ksp));
-      PetscCall(KSPIDRSSetShadowSeed(ksp, 5));
-      PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
-      PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
-      PetscCall(KSPSetTolerances(ksp, tolerance, 0.0, PETSC_DEFAULT, 1000));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(KSPGetIterationNumber(ksp, &iterations));
-      PetscCall(KSPGetConvergedReason(ksp, &reason));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(ComplainIf(reason != reasons[0] || its[0] > iterations || its[0] < iterations - 1,
-                           "s = %" INT ", tolerance %g: %" INT " iterations of a block, %s, %" INT " of KSPIDRS, %s", sizes[i],
-                           (double)tolerance, its[0], KSPConvergedReasons[reasons[0]], iterations, KSPConvergedReasons[reason]));
-    }
-  }
-  PetscCall(DestroyAll(&x, &b));
-  PetscCall(BatchDestroy(&batch));
-  PetscCall(Verdict("the recurrence of KSPIDRS"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Several right-hand sides: each column has the bits of an application to a vector, also in KSPMatSolve() */
 static PetscErrorCode TestColumns(void)
 {
@@ -631,7 +572,7 @@ static PetscErrorCode TestPreconditioner(void)
 static PetscErrorCode TestTolerances(void)
 {
   const PetscInt            sizes[] = {150, 1, 40};
-  const PetscReal           small = 1.0 / PetscSqrtReal(PETSC_MAX_REAL), scales[] = {1.0, small * small * 1e4, small, 1e-3 / small};
+  const PetscReal           small = 1.0 / PetscSqrtReal(PETSC_MAX_REAL), scales[] = {1.0, small, 1e-3 / small};
   const KSPConvergedReason *reasons;
   const PetscInt           *its;
   Batch                     batch;
@@ -651,19 +592,7 @@ static PetscErrorCode TestTolerances(void)
     PetscCall(VecCopy(b, batch.b));
     PetscCall(VecScale(batch.b, scales[i]));
     PetscCall(SolverSet(batch.A, 4, 0, PCNONE, 100 * PETSC_MACHINE_EPSILON, 1000, &batch.pc));
-    /* for the smallest numbers x has too few digits to meet the tolerance */
-    if (scales[i] >= small) PetscCall(CheckSolve(what, &batch, 100 * PETSC_MACHINE_EPSILON));
-    else {
-      PetscReal norm, size;
-
-      PetscCall(PCApply(batch.pc, batch.b, batch.x));
-      PetscCall(MatMult(batch.A, batch.x, batch.b));
-      PetscCall(VecScale(batch.b, 1.0 / scales[i]));
-      PetscCall(VecAXPY(batch.b, -1.0, b));
-      PetscCall(VecNorm(batch.b, NORM_2, &norm));
-      PetscCall(VecNorm(b, NORM_2, &size));
-      PetscCall(ComplainIf(!(norm <= 1e-3 * size), "%s: ||b - A x|| = %g of %g", what, (double)norm, (double)size));
-    }
+    PetscCall(CheckSolve(what, &batch, 100 * PETSC_MACHINE_EPSILON));
   }
   PetscCall(SolverSet(batch.A, 2, 0, PCNONE, rtol, 3, &batch.pc));
   for (PetscInt test = 1; test >= 0; test--) {
@@ -958,7 +887,6 @@ int main(int argc, char **argv)
   PetscCall(TestBackEnds());
   PetscCall(TestSources());
   PetscCall(TestBad());
-  PetscCall(TestSameRecurrence());
   PetscCall(TestColumns());
   PetscCall(TestPreconditioner());
   PetscCall(TestTolerances());

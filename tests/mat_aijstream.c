@@ -645,8 +645,7 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt each, PetscInt las
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s from the %s", type, side == PC_LEFT ? "left" : "right"));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &y));
+  PetscCall(DuplicateAll(b, &x, &y));
   for (PetscInt run = 0; run < 3; run++) {
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetOperators(ksp, run < 2 ? A : B, run < 2 ? A : B));

@@ -211,10 +211,7 @@ static PetscErrorCode TestOperators(void)
   PetscCall(KSPIDRSSetImplementation_Private(nest.ksp, KSP_IDRS_AUTO));
   PetscCall(CheckSolve("nest", &nest));
   PetscCall(ProblemDestroy(&nest));
-  PetscCall(VecDestroy(&part[1]));
-  PetscCall(MatDestroy(&S));
-  PetscCall(MatDestroy(&T));
-  PetscCall(MatDestroy(&C));
+  PetscCall(DestroyAll(&part[1], &S, &T, &C));
   PetscCall(ProblemDestroy(&problem));
   PetscCall(Verdict("operators"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -482,45 +479,6 @@ static PetscErrorCode TestSmallDiagonal(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for a saddle point as a MATNEST */
-static PetscErrorCode TestSmallNest(void)
-{
-  const PetscInt n = 40;
-  PetscInt       its[2];
-
-  PetscFunctionBeginUser;
-  for (PetscInt l = 0; l < 2; l++) {
-    const PetscScalar entry = l ? -1e-8 : 0.0;
-    PetscInt          rows;
-    Mat               block[4];
-    Problem           nest = {NULL};
-
-    PetscCall(MatCreateEntries(Convection, n, PETSC_FALSE, &block[0]));
-    PetscCall(MatCreateEntries(Tridiagonal, n, PETSC_FALSE, &block[1]));
-    PetscCall(MatCreateEntries(Tridiagonal, n, PETSC_TRUE, &block[2]));
-    PetscCall(MatCreateEntries(Identity, n, PETSC_FALSE, &block[3]));
-    PetscCall(MatScale(block[3], entry));
-    PetscCall(MatCreateNest(PETSC_COMM_WORLD, 2, NULL, 2, NULL, block, &nest.A));
-    PetscCall(MatNestSetVecType(nest.A, VECNEST));
-    PetscCall(MatCreateVecs(nest.A, &nest.x, &nest.b));
-    PetscCall(VecSet(nest.x, 1.0));
-    PetscCall(MatMult(nest.A, nest.x, nest.b));
-    PetscCall(ProblemSetSolver(&nest, 4, 6));
-    PetscCall(KSPIDRSSetImplementation_Private(nest.ksp, KSP_IDRS_AUTO));
-    PetscCall(CheckSolve(l ? "nest, small entries" : "nest, zeros", &nest));
-    PetscCall(KSPGetIterationNumber(nest.ksp, &its[l]));
-    PetscCall(SmallRows(nest.pc, &rows));
-    PetscCall(
-      ComplainIf(rows != n, "nest: %" PetscInt_FMT " rows scaled by their largest entry instead of %" PetscInt_FMT, rows, n));
-    PetscCall(ProblemDestroy(&nest));
-    for (PetscInt i = 0; i < 4; i++) PetscCall(MatDestroy(&block[i]));
-  }
-  PetscCall(
-    ComplainIf(its[1] > its[0] + 2, "nest: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", its[1], its[0]));
-  PetscCall(Verdict("small diagonal entries of a nest"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Matrices without a polynomial: the preconditioner fails, and then a good matrix is solved. A nilpotent matrix has polynomials,
    but no solution
@@ -556,8 +514,7 @@ static PetscErrorCode TestFailures(void)
     if (systems[i].value != 0.0) {
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
       PetscCall(MatSetValue(A, 12, 13, systems[i].value, INSERT_VALUES));
-      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemble(A));
     }
     PetscCall(KSPDestroy(&problem.ksp));
     PetscCall(SolverCreate(A, 2, PCNONE, &problem.ksp));
@@ -972,8 +929,7 @@ static PetscErrorCode TestView(void)
       if (lines == 1 && i == 0) PetscCall(ComplainIf(numbers[0] != 3.0, "degree %g in the view", (double)numbers[0]));
       if (lines == 1 && i == 1) PetscCall(ComplainIf(!(numbers[0] < 1.0), "residual %g in the view", (double)numbers[0]));
     }
-    PetscCall(PCDestroy(&pc));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&pc, &A));
   }
   PetscCall(Verdict("view"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -992,7 +948,6 @@ int main(int argc, char **argv)
   PetscCall(TestChanges());
   PetscCall(TestSpecial());
   PetscCall(TestSmallDiagonal());
-  PetscCall(TestSmallNest());
   PetscCall(TestFailures());
   PetscCall(TestAccuracy());
   PetscCall(TestSingular());

@@ -291,6 +291,7 @@ static PetscErrorCode MatStreamBegin(Mat A)
   Mat_AIJStream *data;
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscBool exists;
+  PetscInt  missing;
 #endif
 
   PetscFunctionBegin;
@@ -303,8 +304,9 @@ static PetscErrorCode MatStreamBegin(Mat A)
 #if defined(PETSCIDRS_HAVE_CUDA)
   /* the GPU is the device if each process has one */
   PetscCall(IDRSStreamGPUExists(&exists));
-  IDRSCallAllreduce(MPI_IN_PLACE, &exists, 1, MPIU_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A));
-  if (exists) {
+  missing = exists ? 0 : 1;
+  IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
+  if (!missing) {
     data->ops     = &IDRSStreamDevice_CUDA;
     A->boundtocpu = PETSC_FALSE;
     PetscCall(MatSetVecType(A, VECCUDA));

@@ -80,8 +80,8 @@ static PetscErrorCode MatStreamSetUpProduct(Mat A, Mat outside, const PetscInt c
 }
 
 /*
-   MatMult_MPIAIJStream - Computes y = A x. If vectors of the device's type are bound to the CPU on some processes, these multiply on
-   the host, but scatter as the others
+   MatMult_MPIAIJStream - Computes y = A x. If vectors of the device's type are bound to the CPU on some processes, these multiply
+   on the host, but scatter as the others
 */
 PetscErrorCode MatMult_MPIAIJStream(Mat A, Vec x, Vec y)
 {

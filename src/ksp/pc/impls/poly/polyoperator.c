@@ -171,7 +171,7 @@ PetscErrorCode PCPolyMultiplyAdd_Private(const PCPolyOperator *op, PCPolyCopy co
   PetscFunctionBegin;
   if (copy && !transpose) {
     PetscCall(PetscLogEventBegin(MAT_Mult, product->z, y, 0, 0)); /* a product of the matrix, for -log_view */
-    PetscCall((*copy->ops->multiplyadd)(copy, product));
+    PetscCall(copy->ops->multiplyadd(copy, product));
     PetscCall(PetscLogEventEnd(MAT_Mult, product->z, y, 0, 0));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -93,7 +93,8 @@ PetscErrorCode PCPolyGetDegree(PC pc, PetscInt *degree, PetscInt *used)
   repeated, may have any order, and must be the same on all processes. They must be finite and must not be zero. With real scalars
   each complex root needs its conjugate.
 
-  The arrays are copied. The set-up does not check the polynomial of these roots; `-ksp_view` shows its residual for the start vector.
+  The arrays are copied. The set-up does not check the polynomial of these roots; `-ksp_view` shows its residual for the start
+  vector.
 
 .seealso: [](ch_ksp), `PCPOLY`, `PCPolyGetRoots()`
 @*/

@@ -31,16 +31,15 @@ static PetscErrorCode PCPolyBasis_Private(const PCPolyOperator *op, PetscInt m, 
   PetscAssert(m <= PCPOLY_MAX_DEGREE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " vectors", m);
   PetscCall(PCPolyGetPowers_Private(op, K[0], K[m], &powers));
   for (PetscInt j = 0; j < m; j++) {
-    const PetscScalar *t = T + j * (m + 1);
+    const PetscScalar *t       = T + j * (m + 1);
+    PCPolyProduct      product = {.alpha = -t[j] / t[j + 1], .u = K[j], .beta = 1.0 / t[j + 1], .z = K[j], .y = K[j + 1]};
 
     /* T_{j+1,j} k_{j+1} = D^{-1}A k_j - T_jj k_j - T_{j-1,j} k_{j-1} */
     gamma[j] = 1.0 / t[j + 1];
     theta[j] = t[j];
     mu[j]    = j ? t[j - 1] / t[j + 1] : (PetscScalar)0.0;
     if (powers) continue;
-    PetscCall(
-      PCPolyMultiplyAdd_Private(op, op->copy, PETSC_FALSE,
-                                &(PCPolyProduct){.alpha = -t[j] / t[j + 1], .u = K[j], .beta = gamma[j], .z = K[j], .y = K[j + 1]}));
+    PetscCall(PCPolyMultiplyAdd_Private(op, op->copy, PETSC_FALSE, &product));
     if (mu[j] != 0.0) PetscCall(VecAXPY(K[j + 1], -mu[j], K[j - 1]));
   }
   if (powers) PetscCall(MatPowersMult(op->A, op->inverse, K[0], m, gamma, theta, mu, K + 1));

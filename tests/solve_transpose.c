@@ -39,21 +39,6 @@ static PetscErrorCode WatchMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CheckNorm(const char what[], KSP ksp, Watch *watch, Vec x)
-{
-  KSPConvergedReason reason;
-  PetscReal          norm, reference;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCall(OperatorNorm(ksp, watch->A, watch->b, x, &norm));
-  PetscCall(OperatorNorm(ksp, watch->A, watch->b, NULL, &reference));
-  PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
-  PetscCall(
-    ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* One KSP for both directions in turn; each solve agrees with a KSP for the matrix, or for its transpose */
 static PetscErrorCode TestDirections(Mat matrices[])
 {
@@ -81,7 +66,9 @@ static PetscErrorCode TestDirections(Mat matrices[])
       watch.A    = matrices[transposed];
       PetscCall(VariantCreate(watch.A, l, &variant, &fresh));
       for (PetscInt own = 0; own < 2; own++) {
-        KSP solver = own ? fresh : ksp;
+        KSPConvergedReason reason;
+        PetscReal          norm, reference;
+        KSP                solver = own ? fresh : ksp;
 
         PetscCall(KSPMonitorCancel(solver));
         PetscCall(KSPMonitorSet(solver, WatchMonitor, &watch, NULL));
@@ -89,7 +76,11 @@ static PetscErrorCode TestDirections(Mat matrices[])
         PetscCall(KSPSetInitialGuessNonzero(solver, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
         if (transposed && !own) PetscCall(KSPSolveTranspose(solver, watch.b, x));
         else PetscCall(KSPSolve(solver, watch.b, x));
-        PetscCall(CheckNorm(what, solver, &watch, x));
+        PetscCall(KSPGetConvergedReason(solver, &reason));
+        PetscCall(OperatorNorm(solver, watch.A, watch.b, x, &norm));
+        PetscCall(OperatorNorm(solver, watch.A, watch.b, NULL, &reference));
+        PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference), "%s: %s, the norm of b - A x is %g of %g", what,
+                             KSPConvergedReasons[reason], (double)norm, (double)reference));
         PetscCall(KSPGetIterationNumber(solver, &its[own]));
         if (!own) PetscCall(PetscArraycpy(norms, watch.norms, MAX_NORMS));
       }

@@ -1,4 +1,5 @@
 #include "rowlanes.h"
+#include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsplace.h>
 #include <petscdevice_cuda.h>

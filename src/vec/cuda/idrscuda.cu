@@ -207,7 +207,6 @@ const IDRSDeviceOps IDRSDevice_CUDA = {IDRSGetFreeMemory_CUDA, IDRSStreamJoin_CU
 // clang-format off
 const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
-  PetscDesignatedInitializer(composed, PETSC_FALSE),
   PetscDesignatedInitializer(device, &IDRSDevice_CUDA),
   PetscDesignatedInitializer(queue, {&IDRSQueue_CUDA, &IDRSQueue_NCCL, &IDRSQueue_Peer}),
   PetscDesignatedInitializer(runs, IDRSRuns_CUDA),

@@ -53,7 +53,7 @@ static PetscErrorCode TestOptions(void)
   PetscCall(PetscOptionsClearValue(NULL, "-inner_ksp_idrs_s"));
   PetscCall(KSPSetOptionsPrefix(ksp, NULL));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(options); i++) {
-    const char *value = options[i].value ? options[i].value : (device ? "host" : "cuda");
+    const char *value = options[i].value ? options[i].value : (device ? "fast" : "cuda");
 
     PetscCall(PetscOptionsSetValue(NULL, options[i].name, value));
     PetscCall(Listen());

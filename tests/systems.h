@@ -350,16 +350,18 @@ static inline PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
 /* Sets the option -pc_poly_NAME of a preconditioner */
 static inline PetscErrorCode PolyOption(PC pc, const char name[], const char value[])
 {
-  const char  *prefix;
-  char         text[128];
-  PetscOptions options;
+  const char    *prefix;
+  char           text[128];
+  PetscOptions   options;
+  PetscErrorCode ierr;
 
   PetscFunctionBeginUser;
   PetscCall(PCGetOptionsPrefix(pc, &prefix));
   PetscCall(PetscSNPrintf(text, sizeof(text), "-%spc_poly_%s %s", prefix ? prefix : "", name, value));
   PetscCall(OptionsPush(text, &options));
-  PetscCall(PCSetFromOptions(pc));
+  ierr = PCSetFromOptions(pc);
   PetscCall(OptionsPop(&options));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

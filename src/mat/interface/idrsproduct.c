@@ -415,10 +415,11 @@ PetscErrorCode IDRSProductGoesByRows(Mat A, KSPIDRSProduct kind, PetscBool *byro
     MatInfo     info;
 
     PetscCall(IDRSMatRuns(A, &why));
+    if (why) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(MatGetLocalSize(A, &n, NULL));
     PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
     /* several lanes share a row, see IDRSGetRowLanes() */
-    *byrows = (PetscBool)(!why && info.nz_used > 12.0 * (PetscLogDouble)n);
+    *byrows = (PetscBool)(info.nz_used > 12.0 * (PetscLogDouble)n);
   }
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -129,6 +129,7 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
   PetscInt       *last, n, nblocks = 0, begin = 0, *sizes;
   const PetscInt *offsets, *columns;
   PetscBool       done;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGetRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
@@ -149,9 +150,10 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
     sizes[nblocks++] = i + 1 - begin;
     begin = end = i + 1;
   }
-  PetscCall(BJIDRSSetStarts(bjidrs, nblocks, sizes, 0));
+  ierr = BJIDRSSetStarts(bjidrs, nblocks, sizes, 0);
   PetscCall(PetscFree2(last, sizes));
   PetscCall(MatRestoreRowIJ(bjidrs->A, 0, PETSC_FALSE, PETSC_FALSE, &n, &offsets, &columns, &done));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -614,6 +616,23 @@ PetscErrorCode PCBJIDRSSetLocalBlocks(PC pc, PetscInt n, const PetscInt sizes[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sets the prefix, the type and the preconditioner of the inner solver */
+static PetscErrorCode BJIDRSSetInner(PC pc, KSP ksp)
+{
+  const char *prefix;
+  PC          inner;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectIncrementTabLevel((PetscObject)ksp, (PetscObject)pc, 1));
+  PetscCall(PCGetOptionsPrefix(pc, &prefix));
+  PetscCall(KSPSetOptionsPrefix(ksp, prefix));
+  PetscCall(KSPAppendOptionsPrefix(ksp, "pc_bjidrs_"));
+  PetscCall(KSPSetType(ksp, KSPIDRS));
+  PetscCall(KSPGetPC(ksp, &inner));
+  PetscCall(PCSetType(inner, PCJACOBI));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*@
   PCBJIDRSGetKSP - Gets the `KSP` that has the options of the solves of `PCBJIDRS`
 
@@ -634,23 +653,18 @@ PetscErrorCode PCBJIDRSSetLocalBlocks(PC pc, PetscInt n, const PetscInt sizes[])
 @*/
 PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
 {
-  PC_BJIDRS  *bjidrs;
-  const char *prefix;
-  PC          innerpc;
-  KSP         ksp;
+  PC_BJIDRS     *bjidrs;
+  PetscErrorCode ierr;
+  KSP            ksp;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
   IDRSUseData(pc, PCBJIDRS, bjidrs);
   if (!bjidrs->inner) {
     PetscCall(KSPCreate(PETSC_COMM_SELF, &ksp));
-    PetscCall(PetscObjectIncrementTabLevel((PetscObject)ksp, (PetscObject)pc, 1));
-    PetscCall(PCGetOptionsPrefix(pc, &prefix));
-    PetscCall(KSPSetOptionsPrefix(ksp, prefix));
-    PetscCall(KSPAppendOptionsPrefix(ksp, "pc_bjidrs_"));
-    PetscCall(KSPSetType(ksp, KSPIDRS));
-    PetscCall(KSPGetPC(ksp, &innerpc));
-    PetscCall(PCSetType(innerpc, PCJACOBI));
+    ierr = BJIDRSSetInner(pc, ksp);
+    if (ierr) PetscCall(KSPDestroy(&ksp));
+    PetscCall(ierr);
     bjidrs->inner = ksp; /* only once it is complete */
   }
   *inner = bjidrs->inner;

@@ -230,7 +230,7 @@ static PetscErrorCode TestReason(Mat A, Vec b, Vec x, Vec P[])
 #else
   const char key[] = "no faster one: ... built without CUDA";
 #endif
-  PetscInt host, reasons;
+  PetscInt found, reasons;
   Mat      B;
   Vec      c, y;
   KSP      ksp;

@@ -43,10 +43,8 @@ PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
   PCFailedReason failed;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++) {
-    r[i]      = cols->column[i]->r;
-    anchor[i] = cols->column[i]->anchor;
-  }
+  KSPIDRSGetVecs(cols, r, r);
+  KSPIDRSGetVecs(cols, anchor, anchor);
   /* The set-up of a preconditioner may have failed on some processes: an infinite first norm stops all processes */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor)); /* r = b - A x */
@@ -220,25 +218,16 @@ static PetscErrorCode KSPIDRSTrySolve_Private(KSP ksp, PetscInt active, Mat B, M
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Solves after PCPreSolve(). After an error it calls PCPostSolve(), which PETSc does not, although it allows at most two unfinished
-   calls of PCPreSolve()
-*/
-static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
-{
-  const PetscErrorCode ierr = KSPIDRSTrySolve_Private(ksp, active, B, X);
-
-  PetscFunctionBegin;
-  if (ierr) (void)PCPostSolve(ksp->pc, ksp);
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* After an error it calls PCPostSolve(), which PETSc does not, although it allows at most two unfinished calls of PCPreSolve() */
 static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 {
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
   ((KSP_IDRS *)ksp->data)->results.latest = PETSC_FALSE;
-  PetscCall(KSPIDRSSolve_Private(ksp, 1, NULL, NULL));
+  ierr                                    = KSPIDRSTrySolve_Private(ksp, 1, NULL, NULL);
+  if (ierr) (void)PCPostSolve(ksp->pc, ksp);
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,8 +252,12 @@ static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
   ksp->vec_sol = first;
   ksp->vec_rhs = first;
   ierr         = PCPreSolve(ksp->pc, ksp);
-  if (!ierr) ierr = KSPIDRSSolve_Private(ksp, PetscMin(idrs->set.width, idrs->results.count), B, X);
-  if (!ierr) ierr = PCPostSolve(ksp->pc, ksp);
+  if (!ierr) {
+    const PetscErrorCode solved = KSPIDRSTrySolve_Private(ksp, PetscMin(idrs->set.width, idrs->results.count), B, X);
+
+    ierr = PCPostSolve(ksp->pc, ksp); /* after an error, too */
+    if (solved) ierr = solved;
+  }
   ksp->vec_sol = sol;
   ksp->vec_rhs = rhs;
   PetscCall(VecDestroy(&first));

@@ -160,21 +160,12 @@ PetscBool KSPIDRSTestsNorm(KSP ksp, PetscInt its)
                      its >= IDRSMinimumIterations(ksp));
 }
 
-/*
-   KSPIDRSTestedNorm - Returns the norm of the scaled r of a column at which the convergence test may end the solve in this
-   iteration, or -1
-*/
-PetscReal KSPIDRSTestedNorm(KSP ksp, const KSPIDRSColumn *col, PetscInt its)
-{
-  return KSPIDRSTestsNorm(ksp, its) ? col->scale * col->rep.ttol : -1.0;
-}
-
 /* KSPIDRSGetTestedBounds - Returns the bounds beyond which the convergence test may end the solve, for norms of the scaled r */
 IDRSBounds KSPIDRSGetTestedBounds(KSP ksp, const KSPIDRSColumn *col)
 {
   const PetscBool tested = KSPIDRSTestsNorm(ksp, col->rec.its);
 
-  return (IDRSBounds){.low    = KSPIDRSTestedNorm(ksp, col, col->rec.its),
+  return (IDRSBounds){.low    = tested ? col->scale * col->rep.ttol : -1.0,
                       .high   = tested ? ksp->divtol * (col->scale * col->rep.rnorm0) : PETSC_MAX_REAL,
                       .cosine = ((const KSP_IDRS *)ksp->data)->set.cosine};
 }

@@ -331,6 +331,10 @@ static inline PetscBool KSPIDRSAtCycle(const KSPIDRSRecurrence *rec)
   return (PetscBool)(rec->step.k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->status == KSPIDRS_RECURS);
 }
 
+/* Lists a vector of each column */
+#define KSPIDRSGetVecs(cols, member, vecs) \
+  for (PetscInt l = 0; l < (cols)->count; l++) (vecs)[l] = (cols)->column[l]->member
+
 /* Returns the works of columns */
 static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSColumns *cols)
 {
@@ -349,13 +353,15 @@ static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSColumns *cols)
 /* Iterations before the first check of the iterate: a check ends the persistent kernel, and the host waits for a device */
 #define IDRS_FIRST_CHECK(whole) ((whole) ? 512 : 128)
 
-/* Returns the state at the beginning of a solve, without norms */
-static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
+/* Sets the state at the beginning of a solve, without norms */
+static inline void KSPIDRSResetColumn(KSPIDRSColumn *col)
 {
-  return (KSPIDRSTrust){.replacements.least = PETSC_MAX_REAL,
-                        .breakdowns.least   = PETSC_MAX_REAL,
-                        .progress.least     = PETSC_MAX_REAL,
-                        .least              = PETSC_MAX_REAL};
+  col->scale = 1.0;
+  col->rec   = (KSPIDRSRecurrence){.its = 0};
+  col->trust = (KSPIDRSTrust){.replacements.least = PETSC_MAX_REAL,
+                              .breakdowns.least   = PETSC_MAX_REAL,
+                              .progress.least     = PETSC_MAX_REAL,
+                              .least              = PETSC_MAX_REAL};
 }
 
 /* Returns PETSC_TRUE if r, with this norm, has fallen so far that it must be computed from z */
@@ -385,12 +391,6 @@ static inline void KSPIDRSSetReplacedNorm(KSPIDRSTrust *trust, PetscReal rnorm)
   trust->rnorm = trust->anchornorm = trust->peak = rnorm;
 }
 
-/* Returns PETSC_TRUE if the persistent kernel computes the first direction */
-static inline PetscBool KSPIDRSBeginsWhole(const KSPIDRSRecurrence *rec)
-{
-  return (PetscBool)(rec->step.start && rec->step.k == 0 && rec->stage == KSPIDRS_NOTHING);
-}
-
 /* Sets the norm of the first r, unless it was computed before, as it is without KSP_NORM_NONE */
 static inline void KSPIDRSSetStartNorm(KSPIDRSTrust *trust, PetscReal rnorm)
 {
@@ -403,27 +403,10 @@ static inline PetscBool KSPIDRSGuardDue(const KSPIDRSColumn *col, PetscInt its)
   return (PetscBool)(col->guard.test && its >= col->guard.test);
 }
 
-/* Returns the iteration after which the guard or the check of the iterate is due */
-static inline PetscInt KSPIDRSNextDecision(const KSPIDRSColumn *col)
-{
-  return col->guard.test ? PetscMin(col->guard.test, col->trust.check) : col->trust.check;
-}
-
 /* Returns the seed of the hashed shadow space without restarts: a solver inside another one of this type has its own */
 static inline uint64_t KSPIDRSGetSeed(const KSP_IDRS *idrs)
 {
   return (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32);
-}
-
-/* Records that a recurrence with data of the last solve begins again without them */
-static inline void KSPIDRSRecycleDrop(KSP ksp, KSPIDRSColumn *col)
-{
-  KSPIDRSGuard *guard = &col->guard;
-
-  if (!guard->begun || (guard->takes != KSPIDRS_TAKES_U && guard->takes != KSPIDRS_TAKES_PANELS)) return;
-  guard->takes = KSPIDRS_DROPPED_THEM;
-  guard->test  = 0;
-  ((KSP_IDRS *)ksp->data)->counts.dropped++;
 }
 
 /* idrs.c, the method */
@@ -490,12 +473,10 @@ PETSC_INTERN PetscErrorCode KSPIDRSProjectResidual_Private(const KSPIDRSColumns 
 PETSC_INTERN PetscErrorCode KSPIDRSScalars_Private(KSP, const KSPIDRSColumns *, KSPIDRSPass *);
 PETSC_INTERN PetscErrorCode KSPIDRSNextStep_Private(KSP, KSPIDRSPass *);
 PETSC_INTERN PetscBool      KSPIDRSTestsNorm(KSP, PetscInt);
-PETSC_INTERN PetscReal      KSPIDRSTestedNorm(KSP, const KSPIDRSColumn *, PetscInt);
 PETSC_INTERN IDRSBounds     KSPIDRSGetTestedBounds(KSP, const KSPIDRSColumn *);
 PETSC_INTERN IDRSBounds     KSPIDRSGetBounds(KSP, const KSPIDRSColumn *);
 
 /* idrsoperator.c */
-PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSColumns *, Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultSolution_Private(KSP, const KSPIDRSColumn *, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, const KSPIDRSColumns *, PetscBool, Vec[], Vec[]);
@@ -511,7 +492,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSSmoothBegin_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothMove_Private(KSP, PetscInt, const PetscScalar[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothSums_Private(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothNorm_Private(KSP, const KSPIDRSColumn *, PetscReal *);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothAdd_Private(KSP, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP, KSPIDRSColumn *, Vec);
 
@@ -522,7 +502,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSCol
 PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSVerifyNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
-PETSC_INTERN PetscErrorCode KSPIDRSCheckStagnation_Private(KSP, KSPIDRSColumn *, PetscReal, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckIterates_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSFinishReplacement_Private(KSP, KSPIDRSColumn *, IDRSOutcome *, PetscBool);
 PETSC_INTERN PetscErrorCode KSPIDRSContinueFrom_Private(KSP, const KSPIDRSColumns *);
@@ -539,4 +518,3 @@ PETSC_INTERN PetscErrorCode KSPIDRSRecycleBegin_Private(KSP, const KSPIDRSColumn
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleEnd_Private(KSP, KSPIDRSColumn *, PetscBool);
 PETSC_INTERN void           KSPIDRSGuardReport(KSPIDRSColumn *, PetscInt, PetscReal);
-PETSC_INTERN PetscErrorCode KSPIDRSGuardDecide_Private(KSP, KSPIDRSColumn *);

@@ -81,10 +81,13 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
     /* After a NaN the solution is the iterate of the last reliable update or verification */
     if (rep->reason == KSP_DIVERGED_NANORINF) continue;
     if (col->rec.status != KSPIDRS_COMPLETE && rep->reason < 0 && ksp->normtype != KSP_NORM_NONE) {
-      PetscBool isfinite;
+      const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+      PetscReal            norm;
 
-      PetscCall(KSPIDRSIsIterateFinite_Private(ksp, col, &isfinite));
-      if (!isfinite) {
+      PetscCall(IDRSVecZero(col->v));
+      PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &col->v)); /* v = z + U(:,0:columns) beta */
+      PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &norm));
+      if (PetscIsInfOrNanReal(norm / col->scale)) {
         rep->rnorm = col->trust.anchornorm; /* the solution is that iterate here, too */
         continue;
       }

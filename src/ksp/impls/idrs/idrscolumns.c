@@ -254,34 +254,6 @@ static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, K
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the other settings if -ksp_idrs_block is set */
-static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
-{
-  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
-  const MPI_Comm comm   = PetscObjectComm((PetscObject)ksp);
-  const char    *prefix = IDRSPrefix(ksp);
-  const PetscInt s = idrs->set.s, width = idrs->set.width;
-
-  PetscFunctionBegin;
-  if (!idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(width > 1, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT
-             " they are not",
-             prefix, prefix, width);
-  PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block does not support -%sksp_idrs_smoothing true; remove one of the two", prefix, prefix);
-  PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block does not support the %" PetscInt_FMT " explicit shadow vectors of KSPIDRSSetShadowVecs()", prefix,
-             s);
-  PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block does not support -%sksp_idrs_run whole; remove one of the two", prefix, prefix);
-  PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT
-             " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT,
-             prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    KSPIDRSRefillSlots_Private - Releases the slots of completed right-hand sides, assigns the next ones, and computes their first residuals or makes their
    block recurrence. *cols are all columns in slots
@@ -355,14 +327,34 @@ PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
 /* KSPIDRSMatSolveBegin_Private - Checks B, X and the settings, and decides whether right-hand sides are solved one after another */
 PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP ksp, Mat B, Mat X)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt  count;
+  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)ksp);
+  const char    *prefix = IDRSPrefix(ksp);
+  const PetscInt s = idrs->set.s, width = idrs->set.width;
+  PetscInt       count;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCheckDense_Private(ksp, B, "the block of right-hand sides"));
   PetscCall(KSPIDRSCheckDense_Private(ksp, X, "the block of solutions"));
   PetscCall(MatGetSize(B, NULL, &count));
-  PetscCall(KSPIDRSCheckBlockSettings_Private(ksp));
+  if (idrs->set.block) {
+    PetscCheck(
+      width > 1, comm, PETSC_ERR_ARG_WRONGSTATE,
+      "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT
+      " they are not",
+      prefix, prefix, width);
+    PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE,
+               "-%sksp_idrs_block does not support -%sksp_idrs_smoothing true; remove one of the two", prefix, prefix);
+    PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
+               "-%sksp_idrs_block does not support the %" PetscInt_FMT " explicit shadow vectors of KSPIDRSSetShadowVecs()", prefix,
+               s);
+    PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE,
+               "-%sksp_idrs_block does not support -%sksp_idrs_run whole; remove one of the two", prefix, prefix);
+    PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE,
+               "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT
+               " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT,
+               prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
+  }
   PetscCall(KSPIDRSResetResults_Private(ksp));
   PetscCall(PetscCalloc3(count, &idrs->results.reasons, count, &idrs->results.its, count, &idrs->results.norms));
   idrs->results.count = count;

@@ -1,9 +1,9 @@
 /*
    The data and the internal functions of KSPIDRS. A file calls only later files of this list
 
-     idrs.c and idrscolumns.c, idrsview.c, idrsset.c;  idrsblock.c, idrsblockcycle.c, idrsblockbasis.c;  idrspersistent.c;
-     idrsrecycle.c;  idrstrust.c and idrscycle.c, which do not call each other;  idrsreport.c;  idrssmooth.c;  idrsoperator.c;
-     idrspc.c;  idrssetup.c;  { idrsops.h, idrsproduct.h }
+     idrs.c and idrscolumns.c, idrsview.c, idrsset.c;  idrsblock.c;  idrspersistent.c;  idrsrecycle.c;  idrstrust.c and idrscycle.c,
+     which do not call each other;  idrsreport.c;  idrssmooth.c;  idrsoperator.c;  idrspc.c;  idrssetup.c;  { idrsops.h,
+     idrsproduct.h }
 */
 #pragma once
 
@@ -24,13 +24,6 @@
 #define IDRS_MAX_STAGNATIONS   15
 #define IDRS_STAGNATION_UPDATE 1
 #define IDRS_STAGNATION_VERIFY 5
-
-/* The memory of the solution in the last solve */
-typedef enum {
-  KSPIDRS_UNKNOWN,
-  KSPIDRS_HOST,
-  KSPIDRS_DEVICE
-} KSPIDRSMemory;
 
 /* The reason why something is not done, or NULL */
 typedef const char *KSPIDRSReason;
@@ -276,10 +269,11 @@ typedef struct {
   Vec           *inverse;  /* one vector, the diagonal of B^{-1}, or NULL */
   Vec            diagonal; /* this vector if the passes apply the preconditioner of this solve, or NULL */
   /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the one before; NULL without smoothing */
-  Vec           d, e, q;
-  Mat           pcin, pcout; /* dense matrices for PCMatApply(), or NULL */
-  Vec           solution;    /* for KSPBuildSolution() without a vector, or NULL */
-  KSPIDRSMemory memory;
+  Vec       d, e, q;
+  Mat       pcin, pcout; /* dense matrices for PCMatApply(), or NULL */
+  Vec       solution;    /* for KSPBuildSolution() without a vector, or NULL */
+  IDRSPlace place;       /* of the solution in the last solve, */
+  PetscBool placed;      /* if there was one on this GPU */
 
   /* Of this solve */
   KSPIDRSState          state;
@@ -505,7 +499,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSVerifyNorm_Private(KSP, KSPIDRSColumn *, Pets
 PETSC_INTERN PetscErrorCode KSPIDRSCheckIterates_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSFinishReplacement_Private(KSP, KSPIDRSColumn *, IDRSOutcome *, PetscBool);
 PETSC_INTERN PetscErrorCode KSPIDRSContinueFrom_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSIsIterateFinite_Private(KSP, KSPIDRSColumn *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateProduct_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateResidual_Private(KSP, const KSPIDRSColumns *);

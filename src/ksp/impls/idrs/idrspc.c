@@ -193,7 +193,8 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (overlapping || inner || space) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  here = (PetscBool)(host || (device && idrs->memory == KSPIDRS_DEVICE)); /* vectors of some processes may be bound to the CPU */
+  here = (PetscBool)(host || (device && idrs->placed &&
+                              idrs->place != IDRS_PLACE_HOST)); /* vectors of some processes may be bound to the CPU */
   any  = failed || !here ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   if (any) PetscFunctionReturn(PETSC_SUCCESS);

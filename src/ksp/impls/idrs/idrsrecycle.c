@@ -286,39 +286,14 @@ static PetscErrorCode KSPIDRSRestorePanels_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes f = P^H r and c, M c = f, for all columns. Columns whose sums are not finite have a reason afterwards */
-static PetscErrorCode KSPIDRSProjectOnPanels_Private(KSP ksp, KSPIDRSColumns *cols)
-{
-  PetscInt left = 0;
-
-  PetscFunctionBegin;
-  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSProjectResidual_Private(cols)); /* P^H r, r^H r */
-  for (PetscInt i = 0; i < cols->count; i++) {
-    KSPIDRSColumn *col = cols->column[i];
-    PetscReal      rr;
-    IDRSOutcome    outcome;
-
-    PetscCall(IDRSQueueCollect(col->work, &outcome));
-    if (outcome.verdict == IDRS_NOT_FINITE) PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
-    if (col->rep.reason) continue;
-    PetscCall(IDRSQueueContinue(col->work, &outcome.step, 0.0, &rr, &outcome.verdict)); /* f = P^H r */
-    IDRSScalarsCombine(col->scalars, 0);                                                /* M c = f */
-    KSPIDRSSetStartNorm(&col->trust, outcome.rnorm / col->scale);
-    cols->column[left++] = col;
-  }
-  cols->count = left;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    KSPIDRSRecycleBegin_Private - Begins the recurrence of columns with data of the last solve, after their first residuals have been
    reported. With panels, the next step is the omega step that ends a start
 */
 PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
-  KSPIDRSColumns panels = {.count = 0};
+  KSPIDRSCounts *counts   = &((KSP_IDRS *)ksp->data)->counts;
+  KSPIDRSColumns restored = {.count = 0}, panels = {.count = 0};
   PetscReal      growth[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
@@ -336,9 +311,22 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     PetscCall(KSPIDRSRestorePanels_Private(ksp, col));
     if (col->rec.status == KSPIDRS_BREAKDOWN)
       PetscCall(KSPIDRSBeginAgain_Private(ksp, col, "the step in which the last solve ended breaks down"));
-    else panels.column[panels.count++] = col;
+    else KSPIDRSColumnsAdd(&restored, col);
   }
-  PetscCall(KSPIDRSProjectOnPanels_Private(ksp, &panels));     /* M c = f */
+  if (restored.count) PetscCall(KSPIDRSProjectResidual_Private(&restored)); /* P^H r, r^H r */
+  for (PetscInt i = 0; i < restored.count; i++) {
+    KSPIDRSColumn *col = restored.column[i];
+    PetscReal      rr;
+    IDRSOutcome    outcome;
+
+    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    if (outcome.verdict == IDRS_NOT_FINITE) PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
+    if (col->rep.reason) continue;
+    PetscCall(IDRSQueueContinue(col->work, &outcome.step, 0.0, &rr, &outcome.verdict)); /* f = P^H r */
+    IDRSScalarsCombine(col->scalars, 0);                                                /* M c = f */
+    KSPIDRSSetStartNorm(&col->trust, outcome.rnorm / col->scale);
+    KSPIDRSColumnsAdd(&panels, col);
+  }
   PetscCall(KSPIDRSApplyPanels_Private(ksp, &panels, growth)); /* r = r - G c */
   for (PetscInt i = 0; i < panels.count; i++) {
     KSPIDRSColumn      *col = panels.column[i];

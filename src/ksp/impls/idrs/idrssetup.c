@@ -52,12 +52,11 @@ PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 */
 static PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
 {
-  KSP_IDRS     *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool     cuda;
-  IDRSPlace     place, matrix;
-  KSPIDRSMemory memory;
-  PetscMPIInt   states[2];
-  Mat           A;
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool   cuda;
+  IDRSPlace   place, matrix;
+  PetscMPIInt states[2];
+  Mat         A;
 
   PetscFunctionBegin;
   *moved = PETSC_FALSE;
@@ -67,15 +66,15 @@ static PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSMatWhere(A, &matrix));
-  memory    = place == IDRS_PLACE_HOST ? KSPIDRS_HOST : KSPIDRS_DEVICE;
   states[0] = cuda && place == IDRS_PLACE_HOST && matrix == IDRS_PLACE_CUDA ? 1 : 0;
-  states[1] = idrs->memory != KSPIDRS_UNKNOWN && idrs->memory != memory ? 1 : 0;
+  states[1] = idrs->placed && idrs->place != place ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
              "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and "
              "MatBindToCPU(), or none");
   if (states[1]) PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
-  idrs->memory = memory;
+  idrs->place  = place;
+  idrs->placed = PETSC_TRUE;
   *moved       = states[1] ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -297,7 +296,7 @@ PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   PetscCall(IDRSProductCreate(&idrs->product));
   PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
   PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
-  idrs->memory = KSPIDRS_UNKNOWN;
+  idrs->placed = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -410,18 +409,33 @@ static PetscErrorCode KSPIDRSChooseRun_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares the slots of this solve */
-static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
+/* Prepares everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
+static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 {
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSGroup group = {.count = idrs->active};
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool    moved;
+  PetscInt     level;
+  IDRSGroup    group = {.count = active};
+  IDRSWorkInfo info;
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscSF sf;
   Mat     A;
 #endif
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < idrs->active; i++) {
+  PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
+  if (moved) {
+    PetscCall(KSPIDRSSetUpAgain_Private(ksp));
+    PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
+  }
+  PetscCall(KSPIDRSMakeSlots_Private(ksp, active));
+  PetscCall(KSPIDRSTurnSlots_Private(ksp));
+  idrs->active = active;
+  PetscCall(KSPIDRSSetOperator_Private(ksp));
+  /* before 3.26 a new type or matrix is set up only in PCApply(), which does not report a failure */
+  PetscCall(PCSetUp(ksp->pc));
+  PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
+  for (PetscInt i = 0; i < active; i++) {
     KSPIDRSColumn *col = &idrs->slot[i];
 
     col->p      = KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? col->v : col->r;
@@ -439,31 +453,6 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
   if (sf) PetscCall(IDRSScatterIsNCCL(sf, &idrs->scatters)); /* which needs PETSc 3.26 */
 #endif
   PetscCall(IDRSWorkConnect(&group, idrs->set.communication, idrs->scatters));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prepares everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
-static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
-{
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    moved;
-  PetscInt     level;
-  IDRSWorkInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
-  if (moved) {
-    PetscCall(KSPIDRSSetUpAgain_Private(ksp));
-    PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
-  }
-  PetscCall(KSPIDRSMakeSlots_Private(ksp, active));
-  PetscCall(KSPIDRSTurnSlots_Private(ksp));
-  idrs->active = active;
-  PetscCall(KSPIDRSSetOperator_Private(ksp));
-  /* before 3.26 a new type or matrix is set up only in PCApply(), which does not report a failure */
-  PetscCall(PCSetUp(ksp->pc));
-  PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
-  PetscCall(KSPIDRSStartSlots_Private(ksp));
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   idrs->counts.before = info.reductions;

@@ -104,20 +104,6 @@ PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSIsIterateFinite_Private - Sets finite to PETSC_TRUE if z + U beta has no overflow. v is overwritten */
-PetscErrorCode KSPIDRSIsIterateFinite_Private(KSP ksp, KSPIDRSColumn *col, PetscBool *finite)
-{
-  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
-  PetscReal            norm;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSVecZero(col->v));
-  PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &col->v)); /* v = z + U(:,0:columns) beta */
-  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &norm));
-  *finite = (PetscBool)!PetscIsInfOrNanReal(norm / col->scale);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* KSPIDRSAnchor_Private - Stores r as the residual of vec_sol, from which the next reliable update is computed */
 PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *col)
 {

@@ -464,24 +464,15 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   If one right-hand side fits in the persistent kernel, but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and
-   n s is above KSPIDRS_SEQUENTIAL_ENTRIES, KSPMatSolve() solves for one after another. On an H200 simultaneous solves step by step
-   took 1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
-*/
-#define KSPIDRS_SEQUENTIAL_S       4
-#define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
-
-/*
-   KSPIDRSPrepareColumns_Private - Prepares a solve for `active` simultaneous right-hand sides, or for fewer: for those that can run
-   at the same time, each in one kernel, if these are two or more; for one if it is faster to solve for one after another
+   KSPIDRSPrepareColumns_Private - Prepares a solve for `active` simultaneous right-hand sides, or for those that can run at the same
+   time, each in one kernel, if these are two or more
 */
 PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    cuda;
-  PetscMPIInt  size;
-  PetscInt     solves;
-  IDRSWorkInfo info;
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool   cuda;
+  PetscMPIInt size;
+  PetscInt    solves = 0;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -489,16 +480,12 @@ PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
   if (active > 1 && ((cuda && size == 1) || idrs->set.run == KSP_IDRS_RUN_WHOLE) && !idrs->set.block &&
       idrs->set.run != KSP_IDRS_RUN_STEPS) {
     PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
-    PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-    if (idrs->persistent) {
-      PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, active, &solves));
-      if (solves > 1) active = solves;
-      else if (idrs->set.run == KSP_IDRS_RUN_WHOLE)
-        idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
-      else if (idrs->set.s >= KSPIDRS_SEQUENTIAL_S && (PetscReal)info.n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES)
-        idrs->sequential = "each of them is solved faster in one kernel";
+    if (idrs->persistent) PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, active, &solves));
+    if (solves > 1) active = solves;
+    else if (idrs->set.run == KSP_IDRS_RUN_WHOLE) {
+      idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
+      PetscFunctionReturn(PETSC_SUCCESS);
     }
-    if (idrs->sequential) PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPIDRSPrepareSolve_Private(ksp, active));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -361,8 +361,8 @@ static PetscErrorCode KSPIDRSBlockAnchor_Private(KSP ksp, KSPIDRSBlockRun *run)
 }
 
 /*
-   Computes the basis of the residuals, and sets up the recurrence unless all residuals vanish. The largest combine ends a cycle, and
-   the omega step has the most sums
+   Computes the basis of the residuals, and sets up the recurrence unless all residuals vanish. The largest combine ends a cycle,
+   and the omega step has the most sums
 */
 static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *cols, KSPIDRSBlockRun *run)
 {

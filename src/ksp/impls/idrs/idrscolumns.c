@@ -212,8 +212,8 @@ static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Empties a slot, and clears members of the KSP that may refer to its column */
-static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
+/* KSPIDRSEmptySlot_Private - Empties a slot, and clears members of the KSP that may refer to its column */
+PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSReported none = {0};
 
@@ -254,9 +254,74 @@ static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, K
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* KSPIDRSBegin_Private - Computes and reports the first residuals, r = b - A x. Data of the last solve may replace the start */
+PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+  PCFailedReason failed;
+
+  PetscFunctionBegin;
+  KSPIDRSGetVecs(cols, r, r);
+  KSPIDRSGetVecs(cols, anchor, anchor);
+  /* The set-up of a preconditioner may have failed on some processes: an infinite first norm stops all processes */
+  PetscCall(PCGetFailedReason(ksp->pc, &failed));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor)); /* r = b - A x */
+  for (PetscInt i = 0; i < cols->count; i++) {
+    IDRSVecFlag(r[i], failed);
+    cols->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
+    PetscCall(KSPIDRSSmoothBegin_Private(ksp));
+  }
+  PetscCall(KSPIDRSRecycleChoose_Private(ksp, cols));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++)
+    PetscCall(KSPIDRSReport_Private(ksp, cols->column[i], 0, cols->column[i]->trust.rnorm));
+  PetscCall(KSPIDRSRecycleBegin_Private(ksp, cols));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSEnd_Private - Completes the solution of each column after its last iteration */
+PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
+{
+  const IDRSGroup group  = KSPIDRSGetGroup(cols);
+  KSPIDRSColumns  finite = {.count = 0}, unadded = {.count = 0};
+  PetscBool       ondevice[IDRS_MAX_WIDTH];
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) ondevice[i] = IDRSQueueOnDevice(cols->column[i]->work);
+  PetscCall(IDRSQueueEnd(&group));
+  for (PetscInt i = 0; i < cols->count; i++) {
+    KSPIDRSColumn   *col = cols->column[i];
+    KSPIDRSReported *rep = &col->rep;
+
+    PetscCall(KSPIDRSRecycleEnd_Private(ksp, col, ondevice[i]));
+    /* the norm of b - A x after a breakdown */
+    if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
+    /* After a NaN the solution is the iterate of the last reliable update or verification */
+    if (rep->reason == KSP_DIVERGED_NANORINF) continue;
+    if (col->rec.status != KSPIDRS_COMPLETE && rep->reason < 0 && ksp->normtype != KSP_NORM_NONE) {
+      const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+      PetscReal            norm;
+
+      PetscCall(IDRSVecZero(col->v));
+      PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &col->v)); /* v = z + U(:,0:columns) beta */
+      PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &norm));
+      if (PetscIsInfOrNanReal(norm / col->scale)) {
+        rep->rnorm = col->trust.anchornorm; /* the solution is that iterate here, too */
+        continue;
+      }
+    }
+    KSPIDRSColumnsAdd(&finite, col);
+    if (col->rec.status != KSPIDRS_COMPLETE) KSPIDRSColumnsAdd(&unadded, col);
+  }
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &unadded)); /* sol += z + U beta */
+  /* sol += sigma d */
+  for (PetscInt i = 0; i < finite.count; i++) PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, finite.column[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-   KSPIDRSRefillSlots_Private - Releases the slots of completed right-hand sides, assigns the next ones, and computes their first residuals or makes their
-   block recurrence. *cols are all columns in slots
+   KSPIDRSRefillSlots_Private - Releases the slots of completed right-hand sides, assigns the next ones, and computes their first
+   residuals or makes their block recurrence. *cols are all columns in slots
 */
 PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumns *cols)
 {
@@ -289,38 +354,6 @@ PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSC
   for (PetscInt i = 0; idrs->set.block && i < entered.count; i++)
     if (!entered.column[i]->rep.reason) KSPIDRSColumnsAdd(&block, entered.column[i]);
   PetscCall(KSPIDRSBlockSolve_Private(ksp, &block));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSIterateColumns_Private - Solves for all columns of B, in the slots of this solve */
-PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
-{
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt count = idrs->results.count;
-  KSPIDRSDense   dense = {.B = B, .X = X, .outer = KSPIDRSGetReported(ksp)};
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetFailedReason(ksp->pc, &dense.failed));
-  PetscCall(PetscCalloc2(count, &dense.histories, count, &dense.lengths));
-  for (PetscInt i = 0; i < idrs->active; i++) {
-    idrs->slot[i].rep   = (KSPIDRSReported){0};
-    idrs->slot[i].index = -1;
-  }
-  ierr = KSPIDRSIterate_Private(ksp, &dense);
-  for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i])); /* after an error */
-  KSPIDRSSetReported(ksp, &dense.outer);
-  idrs->current = &idrs->slot[0];
-  /* the histories of all right-hand sides, one after another, as KSPSolve() for each would: after a reset only the last one */
-  for (PetscInt j = 0; j < count; j++) {
-    if (!ierr && ksp->res_hist && ksp->res_hist_reset) ksp->res_hist_len = 0;
-    for (PetscInt64 i = 0; !ierr && ksp->res_hist && i < dense.lengths[j]; i++)
-      PetscCall(KSPLogResidualHistory(ksp, dense.histories[j][i]));
-    PetscCall(PetscFree(dense.histories[j]));
-  }
-  PetscCall(PetscFree2(dense.histories, dense.lengths));
-  PetscCall(ierr);
-  ksp->totalits += dense.total;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

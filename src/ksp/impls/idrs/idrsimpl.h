@@ -59,13 +59,13 @@ typedef enum {
 /* Progress of step k */
 typedef enum {
   KSPIDRS_NOTHING,
-  KSPIDRS_HAVE_R, /* omega step: r = r - G c has been computed at the end of a start; or the step is repeated, as t is overwritten */
+  KSPIDRS_HAVE_R,   /* omega step: it ends a start and r = r - G c has been computed, or it is repeated, as t is overwritten */
   KSPIDRS_HAVE_V,   /* the last pass has computed v */
   KSPIDRS_HAVE_U,   /* U_k has been computed, or p in the omega step */
   KSPIDRS_PROJECTED /* the projection has been launched */
 } KSPIDRSStage;
 
-/* What comes next for a right-hand side: a step, unless a decision is due. f = P^H r holds except for a replaced r */
+/* The next task for a right-hand side: a step, unless a decision is due. f = P^H r holds except for a replaced r */
 typedef enum {
   KSPIDRS_RECURS,
   KSPIDRS_REPLACED,        /* r = b - A x, after a verification: f must be computed, or the start begins again */
@@ -200,7 +200,7 @@ typedef struct {
   KSPIDRSColumn *column[IDRS_MAX_WIDTH];
 } KSPIDRSColumns;
 
-/* Columns of a pass, with the step of each, ||r||^2 if the sums of the step contain it, and how the norm of the new r is obtained */
+/* Columns of a pass, with the step of each, ||r||^2 if the sums of the step contain it, and the way to the norm of the new r */
 typedef struct {
   IDRSGroup      group;
   KSPIDRSColumn *column[IDRS_MAX_WIDTH];
@@ -266,7 +266,7 @@ typedef struct {
   IDRSProduct    product;    /* y = A x */
   PetscBool      exact;      /* b - A x can be trusted */
   KSPIDRSReader  reader;
-  Vec           *inverse;  /* one vector, the diagonal of B^{-1}, or NULL */
+  Vec            inverse;  /* the diagonal of B^{-1}, or NULL */
   Vec            diagonal; /* this vector if the passes apply the preconditioner of this solve, or NULL */
   /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the one before; NULL without smoothing */
   Vec       d, e, q;
@@ -405,9 +405,6 @@ static inline uint64_t KSPIDRSGetSeed(const KSP_IDRS *idrs)
 
 /* idrs.c, the method */
 PETSC_INTERN PetscErrorCode KSPCreate_IDRS(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP, KSPIDRSDense *);
-PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);
 /* Solves of this type that are in progress in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
 extern PETSC_VISIBILITY_INTERNAL _Thread_local PetscInt KSPIDRSNesting;
 
@@ -424,7 +421,6 @@ PETSC_INTERN PetscErrorCode KSPSetUp_IDRS(KSP);
 PETSC_INTERN PetscErrorCode KSPReset_IDRS(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSRecover_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareColumns_Private(KSP, PetscInt);
-PETSC_INTERN PetscErrorCode KSPIDRSCreateVecs_Private(KSP, PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
 PETSC_INTERN PetscErrorCode KSPIDRSForgetPanels_Private(KSP);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
@@ -432,7 +428,9 @@ PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
 /* idrscolumns.c */
 PETSC_INTERN PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSSolveSequentially_Private(KSP, PetscBool, Mat, Mat);
-PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSEmptySlot_Private(KSP, KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSRefillSlots_Private(KSP, KSPIDRSDense *, KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
@@ -454,7 +452,6 @@ PETSC_INTERN PetscErrorCode  KSPIDRSCollectUpTo_Private(KSP, KSPIDRSColumn *, Pe
 PETSC_INTERN PetscErrorCode  KSPIDRSCollect_Private(KSP, PetscInt *, KSPIDRSColumns *);
 
 /* idrspersistent.c */
-PETSC_INTERN PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP, const char *[]);
 PETSC_INTERN PetscErrorCode KSPIDRSRunKernels_Private(KSP, KSPIDRSColumns *);
 
 /* idrscycle.c */
@@ -510,4 +507,3 @@ PETSC_INTERN PetscErrorCode KSPIDRSRecycleChoose_Private(KSP, const KSPIDRSColum
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleBegin_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleEnd_Private(KSP, KSPIDRSColumn *, PetscBool);
-PETSC_INTERN void           KSPIDRSGuardReport(KSPIDRSColumn *, PetscInt, PetscReal);

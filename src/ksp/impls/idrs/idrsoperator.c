@@ -2,8 +2,8 @@
 #include "idrsimpl.h"
 
 /*
-   KSPIDRSMatMultColumns_Private - Computes y_j = A x_j for all columns, with one product; the bits of a column of this product do not
-   depend on the number of columns. With preconditioning from the left y_j = B^{-1}A x_j, one after another, and the w_j are
+   KSPIDRSMatMultColumns_Private - Computes y_j = A x_j for all columns, with one product; the bits of a column of this product do
+   not depend on the number of columns. With preconditioning from the left y_j = B^{-1}A x_j, one after another, and the w_j are
    overwritten
 */
 PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols, Vec x[], Vec y[], Vec w[])

@@ -236,10 +236,10 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
     idrs->separatepc = "the preconditioner is not PCNONE, PCJACOBI or PCPOLY from the right";
   idrs->diagonal = NULL;
   if (jacobi) {
-    if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */
+    if (!idrs->inverse) PetscCall(VecDuplicate(idrs->slot[0].r, &idrs->inverse));
     PetscCall(VecSet(idrs->slot[0].v, 1.0));
-    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->slot[0].v, idrs->inverse[0]));
-    idrs->diagonal = idrs->inverse[0];
+    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->slot[0].v, idrs->inverse));
+    idrs->diagonal = idrs->inverse;
   }
   PetscCall(KSPIDRSSetMatApply_Private(ksp));
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));

@@ -4,28 +4,6 @@
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSWhyNotPersistent_Private - Returns the reason why a kernel cannot make many steps of this solve, or NULL */
-PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP ksp, const char *why[])
-{
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt     solves;
-  IDRSWorkInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  *why = NULL;
-  if (!info.device) *why = "the vector operations do not run on a GPU";
-  else if (idrs->lockstep) *why = idrs->lockstep;
-  else if (info.size > 1) *why = "there are several processes";
-  else if (idrs->separatepc) *why = idrs->separatepc;
-  else if (idrs->active > 1 && idrs->set.block) *why = "the right-hand sides have a block recurrence";
-  else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
-  if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, idrs->active, &solves));
-  if (solves < idrs->active) *why = "the systems of two right-hand sides do not fit on the GPU at the same time";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Returns the iteration after which the guard of recycling or the check of the iterate is due */
 static PetscInt KSPIDRSNextDecision(const KSPIDRSColumn *col)
 {

@@ -46,9 +46,9 @@
 const char *const KSPIDRSRecycles[] = {"never", "auto", "always", "KSPIDRSRecycle", "KSP_IDRS_RECYCLE_", NULL};
 
 /*
-   Returns the key of the panels of this solve. The operator has none if it may change without its state: types that consist of other
-   matrices, and AIJ matrices with a MatMult() of the user. A null space is removed from products only with preconditioning from the
-   left
+   Returns the key of the panels of this solve. The operator has none if it may change without its state: types that consist of
+   other matrices, and AIJ matrices with a MatMult() of the user. A null space is removed from products only with preconditioning
+   from the left
 */
 static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
 {
@@ -380,19 +380,6 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, const KSPIDRSColumns *col
     PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSGuardReport - Records the norm of an iteration */
-void KSPIDRSGuardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
-{
-  KSPIDRSGuard *guard = &col->guard;
-  PetscReal     level;
-
-  if (!its) guard->first = rnorm;
-  if (guard->test && its > guard->window) guard->least = PetscMin(guard->least, rnorm);
-  if (!(rnorm > 0.0) || !(guard->first > 0.0)) return;
-  level = PetscMax(4.0 * PetscLog2Real(guard->first / rnorm), 0.0);
-  guard->above[(PetscInt)PetscMin(level, (PetscReal)(KSPIDRS_GUARD_LEVELS - 1))] = its;
 }
 
 /* Writes the record of a solve that converged without recycling */

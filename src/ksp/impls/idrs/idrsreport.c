@@ -117,6 +117,19 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Records the norm of an iteration for the guard of recycling */
+static void KSPIDRSGuardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+{
+  KSPIDRSGuard *guard = &col->guard;
+  PetscReal     level;
+
+  if (!its) guard->first = rnorm;
+  if (guard->test && its > guard->window) guard->least = PetscMin(guard->least, rnorm);
+  if (!(rnorm > 0.0) || !(guard->first > 0.0)) return;
+  level = PetscMax(4.0 * PetscLog2Real(guard->first / rnorm), 0.0);
+  guard->above[(PetscInt)PetscMin(level, (PetscReal)(KSPIDRS_GUARD_LEVELS - 1))] = its;
+}
+
 /*
    KSPIDRSReport_Private - Reports an iteration. If its norm must be verified first, the recurrence is suspended, and the report is
    concluded later

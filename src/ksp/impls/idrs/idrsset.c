@@ -302,24 +302,6 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Defines the setter of an option that has the values of an enum, 0 to `last`; setup: another value needs another set-up */
-#define KSPIDRS_ENUM_SETTER(Name, member, last, setup) \
-  PetscErrorCode KSPIDRSSet##Name##_Private(KSP ksp, KSPIDRS##Name value) \
-  { \
-    KSP_IDRS *idrs; \
-\
-    PetscFunctionBegin; \
-    KSPIDRSBeginSetter(Enum, ksp, value, idrs); \
-    KSPIDRSCheckEnum(ksp, Name, value, last); \
-    if ((setup) && value != idrs->set.member) ksp->setupstage = KSP_SETUP_NEW; \
-    idrs->set.member = value; \
-    PetscFunctionReturn(PETSC_SUCCESS); \
-  }
-KSPIDRS_ENUM_SETTER(Implementation, implementation, KSP_IDRS_CUDA, PETSC_TRUE)
-KSPIDRS_ENUM_SETTER(Communication, communication, KSP_IDRS_COMMUNICATION_PEER, PETSC_FALSE)
-KSPIDRS_ENUM_SETTER(Product, product, KSP_IDRS_PRODUCT_SLICED, PETSC_FALSE)
-KSPIDRS_ENUM_SETTER(Run, run, KSP_IDRS_RUN_WHOLE, PETSC_FALSE)
-
 /*@
   KSPIDRSSetRecycle - Sets when a solve with `KSPIDRS` begins with the panels of the previous solve
 
@@ -613,3 +595,21 @@ PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObjec
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Defines the setter of an option that has the values of an enum, 0 to `last`; setup: another value needs another set-up */
+#define KSPIDRS_ENUM_SETTER(Name, member, last, setup) \
+  PetscErrorCode KSPIDRSSet##Name##_Private(KSP ksp, KSPIDRS##Name value) \
+  { \
+    KSP_IDRS *idrs; \
+\
+    PetscFunctionBegin; \
+    KSPIDRSBeginSetter(Enum, ksp, value, idrs); \
+    KSPIDRSCheckEnum(ksp, Name, value, last); \
+    if ((setup) && value != idrs->set.member) ksp->setupstage = KSP_SETUP_NEW; \
+    idrs->set.member = value; \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+KSPIDRS_ENUM_SETTER(Implementation, implementation, KSP_IDRS_CUDA, PETSC_TRUE)
+KSPIDRS_ENUM_SETTER(Communication, communication, KSP_IDRS_COMMUNICATION_PEER, PETSC_FALSE)
+KSPIDRS_ENUM_SETTER(Product, product, KSP_IDRS_PRODUCT_SLICED, PETSC_FALSE)
+KSPIDRS_ENUM_SETTER(Run, run, KSP_IDRS_RUN_WHOLE, PETSC_FALSE)

@@ -8,10 +8,10 @@
 #endif
 
 /*
-   KSPIDRSCreateVecs_Private - Creates work vectors of one type on all processes: like the solution, or on the device if the solution
-   is in host memory and the matrix on a device, on some process, because MatMult() then needs device vectors
+   Creates work vectors of one type on all processes: like the solution, or on the device if the solution is in host memory and the
+   matrix on a device, on some process, because MatMult() then needs device vectors
 */
-PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
+static PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 {
   PetscBool   host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
   PetscMPIInt all  = 1; /* the matrix is not on a device, or bound to the CPU on all processes */
@@ -254,7 +254,7 @@ PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
   PetscCall(VecDestroy(&idrs->solution));
-  PetscCall(VecDestroyVecs(1, &idrs->inverse));
+  PetscCall(VecDestroy(&idrs->inverse));
   PetscCall(PetscMemzero(idrs->slot, sizeof(idrs->slot)));
   idrs->nvecs  = 0;
   idrs->active = 1;
@@ -316,8 +316,8 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 #define IDRS_WHOLE_ENTRIES 524288
 
 /*
-   Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it, and decides whether b - A x can be
-   trusted
+   Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it, and decides whether b - A x can
+   be trusted
 */
 static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
 {
@@ -370,6 +370,28 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
       return PETSC_FALSE;
   }
   return PETSC_TRUE;
+}
+
+/* Returns the reason why a kernel cannot make many steps of this solve, or NULL */
+static PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP ksp, const char *why[])
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt     solves;
+  IDRSWorkInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  *why = NULL;
+  if (!info.device) *why = "the vector operations do not run on a GPU";
+  else if (idrs->lockstep) *why = idrs->lockstep;
+  else if (info.size > 1) *why = "there are several processes";
+  else if (idrs->separatepc) *why = idrs->separatepc;
+  else if (idrs->active > 1 && idrs->set.block) *why = "the right-hand sides have a block recurrence";
+  else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
+  if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, idrs->active, &solves));
+  if (solves < idrs->active) *why = "the systems of two right-hand sides do not fit on the GPU at the same time";
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
@@ -464,8 +486,8 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   KSPIDRSPrepareColumns_Private - Prepares a solve for `active` simultaneous right-hand sides, or for those that can run at the same
-   time, each in one kernel, if these are two or more
+   KSPIDRSPrepareColumns_Private - Prepares a solve for `active` simultaneous right-hand sides, or for those that can run at the
+   same time, each in one kernel, if these are two or more
 */
 PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
 {
@@ -492,8 +514,8 @@ PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   KSPIDRSRecover_Private - Repeats the set-up if the last solve ended with an error. Several processes cannot know without a reduction whether all of
-   them had the error, so the user must call KSPReset()
+   KSPIDRSRecover_Private - Repeats the set-up if the last solve ended with an error. Several processes cannot know without a
+   reduction whether all of them had the error, so the user must call KSPReset()
 */
 PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
 {

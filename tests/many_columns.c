@@ -446,7 +446,7 @@ static PetscErrorCode TestMemory(Mat A)
 
 /*
    With one process and one GPU as many kernels of many steps as fit run side by side. If two do not fit, columns are solved one by
-   one with many shadow vectors or -ksp_idrs_run whole, and otherwise step by step at the same time
+   one with -ksp_idrs_run whole, and otherwise step by step at the same time
 */
 static PetscErrorCode TestSideBySide(Mat small)
 {
@@ -461,7 +461,6 @@ static PetscErrorCode TestSideBySide(Mat small)
     {100, 16, 4,  KSP_IDRS_RUN_AUTO,  PCNONE,   "right-hand sides, ... at the same time"},
     {100, 3,  16, KSP_IDRS_RUN_WHOLE, PCJACOBI, "at the same time: each"                },
     {100, 2,  4,  KSP_IDRS_RUN_STEPS, PCJACOBI, "run steps"                             },
-    {240, 2,  16, KSP_IDRS_RUN_AUTO,  PCJACOBI, "one by one: each of them"              },
     {240, 2,  4,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "at the same time: each"                },
     {600, 2,  1,  KSP_IDRS_RUN_AUTO,  PCJACOBI, "run steps"                             },
     {400, 2,  8,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "one by one: with -ksp_idrs_run whole"  }

@@ -36,70 +36,6 @@
 
 _Thread_local PetscInt KSPIDRSNesting = 0;
 
-/* KSPIDRSBegin_Private - Computes and reports the first residuals, r = b - A x. Data of the last solve may replace the start */
-PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
-{
-  Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
-  PCFailedReason failed;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++) {
-    r[i]      = cols->column[i]->r;
-    anchor[i] = cols->column[i]->anchor;
-  }
-  /* The set-up of a preconditioner may have failed on some processes: an infinite first norm stops all processes */
-  PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor)); /* r = b - A x */
-  for (PetscInt i = 0; i < cols->count; i++) {
-    IDRSVecFlag(r[i], failed);
-    cols->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
-    PetscCall(KSPIDRSSmoothBegin_Private(ksp));
-  }
-  PetscCall(KSPIDRSRecycleChoose_Private(ksp, cols));
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, cols));
-  for (PetscInt i = 0; i < cols->count; i++)
-    PetscCall(KSPIDRSReport_Private(ksp, cols->column[i], 0, cols->column[i]->trust.rnorm));
-  PetscCall(KSPIDRSRecycleBegin_Private(ksp, cols));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSEnd_Private - Completes the solution of each column after its last iteration */
-PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
-{
-  const IDRSGroup group  = KSPIDRSGetGroup(cols);
-  KSPIDRSColumns  finite = {.count = 0}, unadded = {.count = 0};
-  PetscBool       ondevice[IDRS_MAX_WIDTH];
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++) ondevice[i] = IDRSQueueOnDevice(cols->column[i]->work);
-  PetscCall(IDRSQueueEnd(&group));
-  for (PetscInt i = 0; i < cols->count; i++) {
-    KSPIDRSColumn   *col = cols->column[i];
-    KSPIDRSReported *rep = &col->rep;
-
-    PetscCall(KSPIDRSRecycleEnd_Private(ksp, col, ondevice[i]));
-    /* the norm of b - A x after a breakdown */
-    if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
-    /* After a NaN the solution is the iterate of the last reliable update or verification */
-    if (rep->reason == KSP_DIVERGED_NANORINF) continue;
-    if (col->rec.status != KSPIDRS_COMPLETE && rep->reason < 0 && ksp->normtype != KSP_NORM_NONE) {
-      PetscBool isfinite;
-
-      PetscCall(KSPIDRSIsIterateFinite_Private(ksp, col, &isfinite));
-      if (!isfinite) {
-        rep->rnorm = col->trust.anchornorm; /* the solution is that iterate here, too */
-        continue;
-      }
-    }
-    KSPIDRSColumnsAdd(&finite, col);
-    if (col->rec.status != KSPIDRS_COMPLETE) KSPIDRSColumnsAdd(&unadded, col);
-  }
-  PetscCall(KSPIDRSAddIterate_Private(ksp, &unadded)); /* sol += z + U beta */
-  /* sol += sigma d */
-  for (PetscInt i = 0; i < finite.count; i++) PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, finite.column[i]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Returns the columns for which this is true */
 static KSPIDRSColumns KSPIDRSSelect(const KSPIDRSColumns *cols, PetscBool (*is)(const KSPIDRSColumn *))
 {
@@ -138,8 +74,8 @@ static KSPIDRSColumns KSPIDRSNextColumns(const KSP_IDRS *idrs, const KSPIDRSColu
   return *cols;
 }
 
-/* KSPIDRSIterate_Private - Solves for one right-hand side, or with `dense` for several at the same time */
-PetscErrorCode KSPIDRSIterate_Private(KSP ksp, KSPIDRSDense *dense)
+/* Solves for one right-hand side, or with `dense` for several at the same time */
+static PetscErrorCode KSPIDRSIterate_Private(KSP ksp, KSPIDRSDense *dense)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   const PetscInt s    = idrs->set.s;
@@ -193,6 +129,38 @@ PetscErrorCode KSPIDRSIterate_Private(KSP ksp, KSPIDRSDense *dense)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Solves for all columns of B, in the slots of this solve */
+static PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
+{
+  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
+  const PetscInt count = idrs->results.count;
+  KSPIDRSDense   dense = {.B = B, .X = X, .outer = KSPIDRSGetReported(ksp)};
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetFailedReason(ksp->pc, &dense.failed));
+  PetscCall(PetscCalloc2(count, &dense.histories, count, &dense.lengths));
+  for (PetscInt i = 0; i < idrs->active; i++) {
+    idrs->slot[i].rep   = (KSPIDRSReported){0};
+    idrs->slot[i].index = -1;
+  }
+  ierr = KSPIDRSIterate_Private(ksp, &dense);
+  for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i])); /* after an error */
+  KSPIDRSSetReported(ksp, &dense.outer);
+  idrs->current = &idrs->slot[0];
+  /* the histories of all right-hand sides, one after another, as KSPSolve() for each would: after a reset only the last one */
+  for (PetscInt j = 0; j < count; j++) {
+    if (!ierr && ksp->res_hist && ksp->res_hist_reset) ksp->res_hist_len = 0;
+    for (PetscInt64 i = 0; !ierr && ksp->res_hist && i < dense.lengths[j]; i++)
+      PetscCall(KSPLogResidualHistory(ksp, dense.histories[j][i]));
+    PetscCall(PetscFree(dense.histories[j]));
+  }
+  PetscCall(PetscFree2(dense.histories, dense.lengths));
+  PetscCall(ierr);
+  ksp->totalits += dense.total;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solves for the right-hand side of the KSP, or for the columns of B. If the preparation fails, another solve may follow at once */
 static PetscErrorCode KSPIDRSTrySolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
 {
@@ -220,25 +188,16 @@ static PetscErrorCode KSPIDRSTrySolve_Private(KSP ksp, PetscInt active, Mat B, M
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Solves after PCPreSolve(). After an error it calls PCPostSolve(), which PETSc does not, although it allows at most two unfinished
-   calls of PCPreSolve()
-*/
-static PetscErrorCode KSPIDRSSolve_Private(KSP ksp, PetscInt active, Mat B, Mat X)
-{
-  const PetscErrorCode ierr = KSPIDRSTrySolve_Private(ksp, active, B, X);
-
-  PetscFunctionBegin;
-  if (ierr) (void)PCPostSolve(ksp->pc, ksp);
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* After an error it calls PCPostSolve(), which PETSc does not, although it allows at most two unfinished calls of PCPreSolve() */
 static PetscErrorCode KSPSolve_IDRS(KSP ksp)
 {
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
   ((KSP_IDRS *)ksp->data)->results.latest = PETSC_FALSE;
-  PetscCall(KSPIDRSSolve_Private(ksp, 1, NULL, NULL));
+  ierr                                    = KSPIDRSTrySolve_Private(ksp, 1, NULL, NULL);
+  if (ierr) (void)PCPostSolve(ksp->pc, ksp);
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,8 +222,12 @@ static PetscErrorCode KSPIDRSSolveSimultaneously_Private(KSP ksp, Mat B, Mat X)
   ksp->vec_sol = first;
   ksp->vec_rhs = first;
   ierr         = PCPreSolve(ksp->pc, ksp);
-  if (!ierr) ierr = KSPIDRSSolve_Private(ksp, PetscMin(idrs->set.width, idrs->results.count), B, X);
-  if (!ierr) ierr = PCPostSolve(ksp->pc, ksp);
+  if (!ierr) {
+    const PetscErrorCode solved = KSPIDRSTrySolve_Private(ksp, PetscMin(idrs->set.width, idrs->results.count), B, X);
+
+    ierr = PCPostSolve(ksp->pc, ksp); /* after an error, too */
+    if (solved) ierr = solved;
+  }
   ksp->vec_sol = sol;
   ksp->vec_rhs = rhs;
   PetscCall(VecDestroy(&first));

@@ -71,16 +71,6 @@ PetscErrorCode KSPIDRSResetResults_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Stores the results of a right-hand side */
-static void KSPIDRSSetResult(KSP ksp, PetscInt index, const KSPIDRSReported *rep)
-{
-  KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
-
-  results->reasons[index] = rep->reason;
-  results->its[index]     = rep->its;
-  results->norms[index]   = rep->rnorm;
-}
-
 /* KSPIDRSConclude_Private - Sets the worst reason, and the largest number of iterations and norm, in the KSP */
 PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
 {
@@ -108,43 +98,33 @@ PetscErrorCode KSPIDRSConclude_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves for one right-hand side by KSPSolve(). The column is restored to X after an error, too */
-static PetscErrorCode KSPIDRSSolveColumn_Private(KSP ksp, PetscBool transpose, Vec b, Mat X, PetscInt j)
-{
-  PetscErrorCode ierr;
-  Vec            x;
-
-  PetscFunctionBegin;
-  if (ksp->guess_zero) PetscCall(MatDenseGetColumnVecWrite(X, j, &x));
-  else PetscCall(MatDenseGetColumnVec(X, j, &x));
-  ierr = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
-  if (ksp->guess_zero) PetscCall(MatDenseRestoreColumnVecWrite(X, j, &x));
-  else PetscCall(MatDenseRestoreColumnVec(X, j, &x));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Solves for one right-hand side after another by KSPSolve() */
+/* Solves for one right-hand side after another by KSPSolve(). Columns are restored after an error, too */
 static PetscErrorCode KSPIDRSSolveEach_Private(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
-  const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
-  PCFailedReason failed;
+  const KSPIDRSResults *results = &((KSP_IDRS *)ksp->data)->results;
+  PCFailedReason        failed;
 
   PetscFunctionBegin;
   PetscCall(PCSetUp(ksp->pc)); /* before 3.26 KSPSetUp() may postpone this to the first solve */
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  for (PetscInt j = 0; j < count; j++) {
-    KSPIDRSReported rep;
-    PetscErrorCode  ierr;
-    Vec             b;
+  for (PetscInt j = 0; j < results->count; j++) {
+    const PetscBool zero = ksp->guess_zero;
+    PetscErrorCode  ierr, restored = PETSC_SUCCESS;
+    Vec             b, x;
 
     PetscCall(PCSetFailedReason(ksp->pc, failed)); /* reset: a failure for an earlier column must not count for this one */
     PetscCall(MatDenseGetColumnVecRead(B, j, &b));
-    ierr = KSPIDRSSolveColumn_Private(ksp, transpose, b, X, j);
+    ierr = zero ? MatDenseGetColumnVecWrite(X, j, &x) : MatDenseGetColumnVec(X, j, &x);
+    if (!ierr) {
+      ierr     = transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
+      restored = zero ? MatDenseRestoreColumnVecWrite(X, j, &x) : MatDenseRestoreColumnVec(X, j, &x);
+    }
     PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
     PetscCall(ierr);
-    rep = KSPIDRSGetReported(ksp);
-    KSPIDRSSetResult(ksp, j, &rep);
+    PetscCall(restored);
+    results->reasons[j] = ksp->reason;
+    results->its[j]     = ksp->its;
+    results->norms[j]   = ksp->rnorm;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -191,33 +171,15 @@ static PetscErrorCode KSPIDRSColumnVec_Private(KSP ksp, Vec column, Vec *v, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Removes the null space of the transposed operator from the right-hand side, if it is attached */
-static PetscErrorCode KSPIDRSProjectRHS_Private(KSP ksp, Vec *b)
-{
-  Mat          A;
-  MatNullSpace space;
-  Vec          projected;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  if (ksp->transpose_solve) PetscCall(MatGetNullSpace(A, &space));
-  else PetscCall(MatGetTransposeNullSpace(A, &space));
-  if (!space) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecDuplicate(*b, &projected));
-  PetscCall(VecCopy(*b, projected));
-  PetscCall(VecDestroy(b));
-  *b = projected;
-  PetscCall(MatNullSpaceRemove(space, projected));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Assigns a slot to a right-hand side */
+/* Assigns a slot to a right-hand side, from which the null space of the transposed operator is removed if it is attached */
 static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumn *col, PetscInt index)
 {
   KSPIDRSReported *rep = &col->rep;
   PetscErrorCode   ierr;
   PetscBool        copied;
-  Vec              column;
+  MatNullSpace     space;
+  Vec              column, projected;
+  Mat              A;
 
   PetscFunctionBegin;
   *rep = (KSPIDRSReported){.reason = KSP_CONVERGED_ITERATING}; /* its members are freed after an error */
@@ -225,7 +187,16 @@ static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KS
   ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->rhs, &copied);
   PetscCall(MatDenseRestoreColumnVecRead(dense->B, index, &column));
   PetscCall(ierr);
-  PetscCall(KSPIDRSProjectRHS_Private(ksp, &rep->rhs));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  if (ksp->transpose_solve) PetscCall(MatGetNullSpace(A, &space));
+  else PetscCall(MatGetTransposeNullSpace(A, &space));
+  if (space) {
+    PetscCall(VecDuplicate(rep->rhs, &projected));
+    PetscCall(VecCopy(rep->rhs, projected));
+    PetscCall(VecDestroy(&rep->rhs));
+    rep->rhs = projected;
+    PetscCall(MatNullSpaceRemove(space, projected));
+  }
   PetscCall(MatDenseGetColumnVec(dense->X, index, &column));
   ierr = KSPIDRSColumnVec_Private(ksp, column, &rep->sol, &col->copied);
   PetscCall(MatDenseRestoreColumnVec(dense->X, index, &column));
@@ -236,15 +207,13 @@ static PetscErrorCode KSPIDRSAssignSlot_Private(KSP ksp, KSPIDRSDense *dense, KS
     PetscCall(PetscMalloc1(most, &rep->history));
     rep->historymax = most;
   }
-  PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
-  col->trust = KSPIDRSFreshTrust();
-  col->scale = 1.0;
+  KSPIDRSResetColumn(col);
   col->index = index;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Empties a slot, and clears members of the KSP that may refer to its column */
-static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
+/* KSPIDRSEmptySlot_Private - Empties a slot, and clears members of the KSP that may refer to its column */
+PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSReported none = {0};
 
@@ -261,13 +230,16 @@ static PetscErrorCode KSPIDRSEmptySlot_Private(KSP ksp, KSPIDRSColumn *col)
 /* Stores the results of a completed right-hand side, and empties its slot */
 static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumn *col)
 {
-  const KSPIDRSReported *rep   = &col->rep;
-  const PetscInt         index = col->index;
-  PetscErrorCode         ierr  = PETSC_SUCCESS;
+  const KSPIDRSResults  *results = &((KSP_IDRS *)ksp->data)->results;
+  const KSPIDRSReported *rep     = &col->rep;
+  const PetscInt         index   = col->index;
+  PetscErrorCode         ierr    = PETSC_SUCCESS;
   Vec                    column;
 
   PetscFunctionBegin;
-  KSPIDRSSetResult(ksp, index, rep);
+  results->reasons[index] = rep->reason;
+  results->its[index]     = rep->its;
+  results->norms[index]   = rep->rnorm;
   dense->total += rep->its;
   if (rep->history) {
     dense->lengths[index] = rep->historylen;
@@ -282,144 +254,140 @@ static PetscErrorCode KSPIDRSReleaseSlot_Private(KSP ksp, KSPIDRSDense *dense, K
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the other settings if -ksp_idrs_block is set */
-static PetscErrorCode KSPIDRSCheckBlockSettings_Private(KSP ksp)
+/* KSPIDRSBegin_Private - Computes and reports the first residuals, r = b - A x. Data of the last solve may replace the start */
+PetscErrorCode KSPIDRSBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
-  const MPI_Comm comm   = PetscObjectComm((PetscObject)ksp);
-  const char    *prefix = IDRSPrefix(ksp);
-  const PetscInt s = idrs->set.s, width = idrs->set.width;
+  Vec            r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
+  PCFailedReason failed;
 
   PetscFunctionBegin;
-  if (!idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(width > 1, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT
-             " they are not",
-             prefix, prefix, width);
-  PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block does not support -%sksp_idrs_smoothing true; remove one of the two", prefix, prefix);
-  PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block does not support the %" PetscInt_FMT " explicit shadow vectors of KSPIDRSSetShadowVecs()", prefix,
-             s);
-  PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE,
-             "-%sksp_idrs_block does not support -%sksp_idrs_run whole; remove one of the two", prefix, prefix);
-  PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE,
-             "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT
-             " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT,
-             prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
+  KSPIDRSGetVecs(cols, r, r);
+  KSPIDRSGetVecs(cols, anchor, anchor);
+  /* The set-up of a preconditioner may have failed on some processes: an infinite first norm stops all processes */
+  PetscCall(PCGetFailedReason(ksp->pc, &failed));
+  PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, ksp->guess_zero, r, anchor)); /* r = b - A x */
+  for (PetscInt i = 0; i < cols->count; i++) {
+    IDRSVecFlag(r[i], failed);
+    cols->column[i]->rep.reason = KSP_CONVERGED_ITERATING;
+    PetscCall(KSPIDRSSmoothBegin_Private(ksp));
+  }
+  PetscCall(KSPIDRSRecycleChoose_Private(ksp, cols));
+  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, cols));
+  for (PetscInt i = 0; i < cols->count; i++)
+    PetscCall(KSPIDRSReport_Private(ksp, cols->column[i], 0, cols->column[i]->trust.rnorm));
+  PetscCall(KSPIDRSRecycleBegin_Private(ksp, cols));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if right-hand sides may be assigned to free slots: a block recurrence needs all slots at once */
-static PetscBool KSPIDRSSlotsAreFree(const KSP_IDRS *idrs)
+/* KSPIDRSEnd_Private - Completes the solution of each column after its last iteration */
+PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  for (PetscInt i = 0; idrs->set.block && i < idrs->active; i++) {
-    if (idrs->slot[i].index >= 0) return PETSC_FALSE;
-  }
-  return PETSC_TRUE;
-}
+  const IDRSGroup group  = KSPIDRSGetGroup(cols);
+  KSPIDRSColumns  finite = {.count = 0}, unadded = {.count = 0};
+  PetscBool       ondevice[IDRS_MAX_WIDTH];
 
-/* Removes columns that have a reason */
-static void KSPIDRSColumnsRemoveDone(KSPIDRSColumns *cols)
-{
-  PetscInt left = 0;
-
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < cols->count; i++) ondevice[i] = IDRSQueueOnDevice(cols->column[i]->work);
+  PetscCall(IDRSQueueEnd(&group));
   for (PetscInt i = 0; i < cols->count; i++) {
-    if (!cols->column[i]->rep.reason) cols->column[left++] = cols->column[i];
+    KSPIDRSColumn   *col = cols->column[i];
+    KSPIDRSReported *rep = &col->rep;
+
+    PetscCall(KSPIDRSRecycleEnd_Private(ksp, col, ondevice[i]));
+    /* the norm of b - A x after a breakdown */
+    if (col->trust.logged && rep->historylen > 0) rep->history[rep->historylen - 1] = rep->rnorm;
+    /* After a NaN the solution is the iterate of the last reliable update or verification */
+    if (rep->reason == KSP_DIVERGED_NANORINF) continue;
+    if (col->rec.status != KSPIDRS_COMPLETE && rep->reason < 0 && ksp->normtype != KSP_NORM_NONE) {
+      const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+      PetscReal            norm;
+
+      PetscCall(IDRSVecZero(col->v));
+      PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &col->v)); /* v = z + U(:,0:columns) beta */
+      PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &norm));
+      if (PetscIsInfOrNanReal(norm / col->scale)) {
+        rep->rnorm = col->trust.anchornorm; /* the solution is that iterate here, too */
+        continue;
+      }
+    }
+    KSPIDRSColumnsAdd(&finite, col);
+    if (col->rec.status != KSPIDRS_COMPLETE) KSPIDRSColumnsAdd(&unadded, col);
   }
-  cols->count = left;
+  PetscCall(KSPIDRSAddIterate_Private(ksp, &unadded)); /* sol += z + U beta */
+  /* sol += sigma d */
+  for (PetscInt i = 0; i < finite.count; i++) PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, finite.column[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Releases the slots of completed right-hand sides, assigns the next ones, and computes their first residuals or makes their
-   block recurrence. *cols are all columns in slots
+   KSPIDRSRefillSlots_Private - Releases the slots of completed right-hand sides, assigns the next ones, and computes their first
+   residuals or makes their block recurrence. *cols are all columns in slots
 */
 PetscErrorCode KSPIDRSRefillSlots_Private(KSP ksp, KSPIDRSDense *dense, KSPIDRSColumns *cols)
 {
   KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
   const PetscInt count = idrs->results.count;
-  KSPIDRSColumns done = {.count = 0}, entered = {.count = 0};
-  PetscBool      admits;
+  KSPIDRSColumns done = {.count = 0}, entered = {.count = 0}, block = {.count = 0};
+  PetscBool      admits = PETSC_TRUE;
 
   PetscFunctionBegin;
   cols->count = 0;
   for (PetscInt i = 0; i < idrs->active; i++) {
-    if (idrs->slot[i].index >= 0 && idrs->slot[i].rep.reason) done.column[done.count++] = &idrs->slot[i];
+    if (idrs->slot[i].index >= 0 && idrs->slot[i].rep.reason) KSPIDRSColumnsAdd(&done, &idrs->slot[i]);
   }
   if (done.count) PetscCall(KSPIDRSEnd_Private(ksp, &done));
   for (PetscInt i = 0; i < done.count; i++) PetscCall(KSPIDRSReleaseSlot_Private(ksp, dense, done.column[i]));
-  admits = KSPIDRSSlotsAreFree(idrs);
+  for (PetscInt i = 0; idrs->set.block && i < idrs->active; i++)
+    if (idrs->slot[i].index >= 0) admits = PETSC_FALSE; /* a block recurrence needs all slots at once */
   for (PetscInt i = 0; i < idrs->active; i++) {
     KSPIDRSColumn *col = &idrs->slot[i];
 
     if (col->index < 0 && dense->next < count && admits) {
       PetscCall(KSPIDRSAssignSlot_Private(ksp, dense, col, dense->next++));
-      entered.column[entered.count++] = col;
+      KSPIDRSColumnsAdd(&entered, col);
     }
-    if (col->index >= 0) cols->column[cols->count++] = col;
+    if (col->index >= 0) KSPIDRSColumnsAdd(cols, col);
   }
   if (!entered.count) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCSetFailedReason(ksp->pc, dense->failed)); /* reset: a failure for another column must not count for these */
   PetscCall(KSPIDRSBegin_Private(ksp, &entered));
-  if (idrs->set.block) {
-    KSPIDRSColumnsRemoveDone(&entered);
-    PetscCall(KSPIDRSBlockSolve_Private(ksp, &entered));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Stores the histories of all right-hand sides, one after another, as KSPSolve() for each would: after a reset only the last one */
-static PetscErrorCode KSPIDRSJoinHistories_Private(KSP ksp, const KSPIDRSDense *dense)
-{
-  const PetscInt count = ((KSP_IDRS *)ksp->data)->results.count;
-
-  PetscFunctionBegin;
-  if (!ksp->res_hist) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscInt j = 0; j < count; j++) {
-    if (ksp->res_hist_reset) ksp->res_hist_len = 0;
-    for (PetscInt64 i = 0; i < dense->lengths[j]; i++) PetscCall(KSPLogResidualHistory(ksp, dense->histories[j][i]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSIterateColumns_Private - Solves for all columns of B, in the slots of this solve */
-PetscErrorCode KSPIDRSIterateColumns_Private(KSP ksp, Mat B, Mat X)
-{
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt count = idrs->results.count;
-  KSPIDRSDense   dense = {.B = B, .X = X, .outer = KSPIDRSGetReported(ksp)};
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetFailedReason(ksp->pc, &dense.failed));
-  PetscCall(PetscCalloc2(count, &dense.histories, count, &dense.lengths));
-  for (PetscInt i = 0; i < idrs->active; i++) {
-    idrs->slot[i].rep   = (KSPIDRSReported){0};
-    idrs->slot[i].index = -1;
-  }
-  ierr = KSPIDRSIterate_Private(ksp, &dense);
-  for (PetscInt i = 0; i < idrs->active; i++) PetscCall(KSPIDRSEmptySlot_Private(ksp, &idrs->slot[i])); /* after an error */
-  KSPIDRSSetReported(ksp, &dense.outer);
-  idrs->current = &idrs->slot[0];
-  if (!ierr) PetscCall(KSPIDRSJoinHistories_Private(ksp, &dense));
-  for (PetscInt j = 0; j < count; j++) PetscCall(PetscFree(dense.histories[j]));
-  PetscCall(PetscFree2(dense.histories, dense.lengths));
-  PetscCall(ierr);
-  ksp->totalits += dense.total;
+  for (PetscInt i = 0; idrs->set.block && i < entered.count; i++)
+    if (!entered.column[i]->rep.reason) KSPIDRSColumnsAdd(&block, entered.column[i]);
+  PetscCall(KSPIDRSBlockSolve_Private(ksp, &block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* KSPIDRSMatSolveBegin_Private - Checks B, X and the settings, and decides whether right-hand sides are solved one after another */
 PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP ksp, Mat B, Mat X)
 {
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt  count;
+  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)ksp);
+  const char    *prefix = IDRSPrefix(ksp);
+  const PetscInt s = idrs->set.s, width = idrs->set.width;
+  PetscInt       count;
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCheckDense_Private(ksp, B, "the block of right-hand sides"));
   PetscCall(KSPIDRSCheckDense_Private(ksp, X, "the block of solutions"));
   PetscCall(MatGetSize(B, NULL, &count));
-  PetscCall(KSPIDRSCheckBlockSettings_Private(ksp));
+  if (idrs->set.block) {
+    PetscCheck(
+      width > 1, comm, PETSC_ERR_ARG_WRONGSTATE,
+      "-%sksp_idrs_block needs right-hand sides that are solved for at the same time, with -%sksp_idrs_width %" PetscInt_FMT
+      " they are not",
+      prefix, prefix, width);
+    PetscCheck(!idrs->set.smoothing, comm, PETSC_ERR_ARG_WRONGSTATE,
+               "-%sksp_idrs_block does not support -%sksp_idrs_smoothing true; remove one of the two", prefix, prefix);
+    PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
+               "-%sksp_idrs_block does not support the %" PetscInt_FMT " explicit shadow vectors of KSPIDRSSetShadowVecs()", prefix,
+               s);
+    PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE,
+               "-%sksp_idrs_block does not support -%sksp_idrs_run whole; remove one of the two", prefix, prefix);
+    PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE,
+               "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT
+               " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT,
+               prefix, IDRS_MAX_S, prefix, s, prefix, width, s * width);
+  }
   PetscCall(KSPIDRSResetResults_Private(ksp));
   PetscCall(PetscCalloc3(count, &idrs->results.reasons, count, &idrs->results.its, count, &idrs->results.norms));
   idrs->results.count = count;

@@ -55,21 +55,6 @@ PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes a direction that no pass has computed: B^{-1}r with a diagonal B, or r, with which a recurrence begins */
-static PetscErrorCode KSPIDRSCopyDirection_Private(const KSP_IDRS *idrs, KSPIDRSColumn *col)
-{
-  const KSPIDRSRecurrence *rec = &col->rec;
-
-  PetscFunctionBegin;
-  if (rec->step.k == idrs->set.s) {
-    if (idrs->diagonal && rec->stage != KSPIDRS_HAVE_V) PetscCall(VecPointwiseMult(col->v, col->r, idrs->diagonal));
-  } else if (rec->step.start && !rec->step.k) {
-    if (idrs->diagonal) PetscCall(VecPointwiseMult(col->U[0], col->r, idrs->diagonal));
-    else PetscCall(VecCopy(col->r, col->U[0]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Applies the preconditioner together with the matvec. The scalars must be on the host */
 static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -111,8 +96,12 @@ PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns *cols)
     const PetscBool omega = (PetscBool)(k == idrs->set.s), start = col->rec.step.start;
 
     if (!col->rec.given) {
-      if (!KSPIDRSIsPreconditioned(idrs)) PetscCall(KSPIDRSCopyDirection_Private(idrs, col));
-      else if (idrs->pcmode == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, col));
+      if (!KSPIDRSIsPreconditioned(idrs)) { /* a direction that no pass has computed: p = D r, or U_0 = D r or r */
+        if (omega && idrs->diagonal && col->rec.stage != KSPIDRS_HAVE_V)
+          PetscCall(VecPointwiseMult(col->v, col->r, idrs->diagonal));
+        if (start && !k && idrs->diagonal) PetscCall(VecPointwiseMult(col->U[0], col->r, idrs->diagonal));
+        else if (start && !k) PetscCall(VecCopy(col->r, col->U[0]));
+      } else if (idrs->pcmode == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, col));
       else {
         x[count]   = omega || (start && !k) ? col->r : col->v;      /* the operand is r at first and in the omega step */
         y[count++] = omega ? col->v : (start ? col->U[k] : col->t); /* p, U_k in the start, or t */
@@ -160,21 +149,12 @@ PetscBool KSPIDRSTestsNorm(KSP ksp, PetscInt its)
                      its >= IDRSMinimumIterations(ksp));
 }
 
-/*
-   KSPIDRSTestedNorm - Returns the norm of the scaled r of a column at which the convergence test may end the solve in this
-   iteration, or -1
-*/
-PetscReal KSPIDRSTestedNorm(KSP ksp, const KSPIDRSColumn *col, PetscInt its)
-{
-  return KSPIDRSTestsNorm(ksp, its) ? col->scale * col->rep.ttol : -1.0;
-}
-
 /* KSPIDRSGetTestedBounds - Returns the bounds beyond which the convergence test may end the solve, for norms of the scaled r */
 IDRSBounds KSPIDRSGetTestedBounds(KSP ksp, const KSPIDRSColumn *col)
 {
   const PetscBool tested = KSPIDRSTestsNorm(ksp, col->rec.its);
 
-  return (IDRSBounds){.low    = KSPIDRSTestedNorm(ksp, col, col->rec.its),
+  return (IDRSBounds){.low    = tested ? col->scale * col->rep.ttol : -1.0,
                       .high   = tested ? ksp->divtol * (col->scale * col->rep.rnorm0) : PETSC_MAX_REAL,
                       .cosine = ((const KSP_IDRS *)ksp->data)->set.cosine};
 }

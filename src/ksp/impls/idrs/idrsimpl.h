@@ -1,9 +1,9 @@
 /*
    The data and the internal functions of KSPIDRS. A file calls only later files of this list
 
-     idrs.c and idrscolumns.c, idrsview.c, idrsset.c;  idrsblock.c, idrsblockcycle.c, idrsblockbasis.c;  idrspersistent.c;
-     idrsrecycle.c;  idrstrust.c and idrscycle.c, which do not call each other;  idrsreport.c;  idrssmooth.c;  idrsoperator.c;
-     idrspc.c;  idrssetup.c;  { idrsops.h, idrsproduct.h }
+     idrs.c and idrscolumns.c, idrsview.c, idrsset.c;  idrsblock.c;  idrspersistent.c;  idrsrecycle.c;  idrstrust.c and idrscycle.c,
+     which do not call each other;  idrsreport.c;  idrssmooth.c;  idrsoperator.c;  idrspc.c;  idrssetup.c;  { idrsops.h,
+     idrsproduct.h }
 */
 #pragma once
 
@@ -24,13 +24,6 @@
 #define IDRS_MAX_STAGNATIONS   15
 #define IDRS_STAGNATION_UPDATE 1
 #define IDRS_STAGNATION_VERIFY 5
-
-/* The memory of the solution in the last solve */
-typedef enum {
-  KSPIDRS_UNKNOWN,
-  KSPIDRS_HOST,
-  KSPIDRS_DEVICE
-} KSPIDRSMemory;
 
 /* The reason why something is not done, or NULL */
 typedef const char *KSPIDRSReason;
@@ -66,13 +59,13 @@ typedef enum {
 /* Progress of step k */
 typedef enum {
   KSPIDRS_NOTHING,
-  KSPIDRS_HAVE_R, /* omega step: r = r - G c has been computed at the end of a start; or the step is repeated, as t is overwritten */
+  KSPIDRS_HAVE_R,   /* omega step: it ends a start and r = r - G c has been computed, or it is repeated, as t is overwritten */
   KSPIDRS_HAVE_V,   /* the last pass has computed v */
   KSPIDRS_HAVE_U,   /* U_k has been computed, or p in the omega step */
   KSPIDRS_PROJECTED /* the projection has been launched */
 } KSPIDRSStage;
 
-/* What comes next for a right-hand side: a step, unless a decision is due. f = P^H r holds except for a replaced r */
+/* The next task for a right-hand side: a step, unless a decision is due. f = P^H r holds except for a replaced r */
 typedef enum {
   KSPIDRS_RECURS,
   KSPIDRS_REPLACED,        /* r = b - A x, after a verification: f must be computed, or the start begins again */
@@ -207,7 +200,7 @@ typedef struct {
   KSPIDRSColumn *column[IDRS_MAX_WIDTH];
 } KSPIDRSColumns;
 
-/* Columns of a pass, with the step of each, ||r||^2 if the sums of the step contain it, and how the norm of the new r is obtained */
+/* Columns of a pass, with the step of each, ||r||^2 if the sums of the step contain it, and the way to the norm of the new r */
 typedef struct {
   IDRSGroup      group;
   KSPIDRSColumn *column[IDRS_MAX_WIDTH];
@@ -273,13 +266,14 @@ typedef struct {
   IDRSProduct    product;    /* y = A x */
   PetscBool      exact;      /* b - A x can be trusted */
   KSPIDRSReader  reader;
-  Vec           *inverse;  /* one vector, the diagonal of B^{-1}, or NULL */
+  Vec            inverse;  /* the diagonal of B^{-1}, or NULL */
   Vec            diagonal; /* this vector if the passes apply the preconditioner of this solve, or NULL */
   /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the one before; NULL without smoothing */
-  Vec           d, e, q;
-  Mat           pcin, pcout; /* dense matrices for PCMatApply(), or NULL */
-  Vec           solution;    /* for KSPBuildSolution() without a vector, or NULL */
-  KSPIDRSMemory memory;
+  Vec       d, e, q;
+  Mat       pcin, pcout; /* dense matrices for PCMatApply(), or NULL */
+  Vec       solution;    /* for KSPBuildSolution() without a vector, or NULL */
+  IDRSPlace place;       /* of the solution in the last solve, */
+  PetscBool placed;      /* if there was one on this GPU */
 
   /* Of this solve */
   KSPIDRSState          state;
@@ -331,6 +325,10 @@ static inline PetscBool KSPIDRSAtCycle(const KSPIDRSRecurrence *rec)
   return (PetscBool)(rec->step.k == 0 && rec->stage != KSPIDRS_PROJECTED && rec->status == KSPIDRS_RECURS);
 }
 
+/* Lists a vector of each column */
+#define KSPIDRSGetVecs(cols, member, vecs) \
+  for (PetscInt l = 0; l < (cols)->count; l++) (vecs)[l] = (cols)->column[l]->member
+
 /* Returns the works of columns */
 static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSColumns *cols)
 {
@@ -349,13 +347,15 @@ static inline IDRSGroup KSPIDRSGetGroup(const KSPIDRSColumns *cols)
 /* Iterations before the first check of the iterate: a check ends the persistent kernel, and the host waits for a device */
 #define IDRS_FIRST_CHECK(whole) ((whole) ? 512 : 128)
 
-/* Returns the state at the beginning of a solve, without norms */
-static inline KSPIDRSTrust KSPIDRSFreshTrust(void)
+/* Sets the state at the beginning of a solve, without norms */
+static inline void KSPIDRSResetColumn(KSPIDRSColumn *col)
 {
-  return (KSPIDRSTrust){.replacements.least = PETSC_MAX_REAL,
-                        .breakdowns.least   = PETSC_MAX_REAL,
-                        .progress.least     = PETSC_MAX_REAL,
-                        .least              = PETSC_MAX_REAL};
+  col->scale = 1.0;
+  col->rec   = (KSPIDRSRecurrence){.its = 0};
+  col->trust = (KSPIDRSTrust){.replacements.least = PETSC_MAX_REAL,
+                              .breakdowns.least   = PETSC_MAX_REAL,
+                              .progress.least     = PETSC_MAX_REAL,
+                              .least              = PETSC_MAX_REAL};
 }
 
 /* Returns PETSC_TRUE if r, with this norm, has fallen so far that it must be computed from z */
@@ -385,12 +385,6 @@ static inline void KSPIDRSSetReplacedNorm(KSPIDRSTrust *trust, PetscReal rnorm)
   trust->rnorm = trust->anchornorm = trust->peak = rnorm;
 }
 
-/* Returns PETSC_TRUE if the persistent kernel computes the first direction */
-static inline PetscBool KSPIDRSBeginsWhole(const KSPIDRSRecurrence *rec)
-{
-  return (PetscBool)(rec->step.start && rec->step.k == 0 && rec->stage == KSPIDRS_NOTHING);
-}
-
 /* Sets the norm of the first r, unless it was computed before, as it is without KSP_NORM_NONE */
 static inline void KSPIDRSSetStartNorm(KSPIDRSTrust *trust, PetscReal rnorm)
 {
@@ -403,34 +397,14 @@ static inline PetscBool KSPIDRSGuardDue(const KSPIDRSColumn *col, PetscInt its)
   return (PetscBool)(col->guard.test && its >= col->guard.test);
 }
 
-/* Returns the iteration after which the guard or the check of the iterate is due */
-static inline PetscInt KSPIDRSNextDecision(const KSPIDRSColumn *col)
-{
-  return col->guard.test ? PetscMin(col->guard.test, col->trust.check) : col->trust.check;
-}
-
 /* Returns the seed of the hashed shadow space without restarts: a solver inside another one of this type has its own */
 static inline uint64_t KSPIDRSGetSeed(const KSP_IDRS *idrs)
 {
   return (uint64_t)idrs->set.seed + ((uint64_t)idrs->nesting << 32);
 }
 
-/* Records that a recurrence with data of the last solve begins again without them */
-static inline void KSPIDRSRecycleDrop(KSP ksp, KSPIDRSColumn *col)
-{
-  KSPIDRSGuard *guard = &col->guard;
-
-  if (!guard->begun || (guard->takes != KSPIDRS_TAKES_U && guard->takes != KSPIDRS_TAKES_PANELS)) return;
-  guard->takes = KSPIDRS_DROPPED_THEM;
-  guard->test  = 0;
-  ((KSP_IDRS *)ksp->data)->counts.dropped++;
-}
-
 /* idrs.c, the method */
 PETSC_INTERN PetscErrorCode KSPCreate_IDRS(KSP);
-PETSC_INTERN PetscErrorCode KSPIDRSIterate_Private(KSP, KSPIDRSDense *);
-PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);
 /* Solves of this type that are in progress in this thread, one inside the other: see KSPIDRSBeginRecurrence_Private() */
 extern PETSC_VISIBILITY_INTERNAL _Thread_local PetscInt KSPIDRSNesting;
 
@@ -447,7 +421,6 @@ PETSC_INTERN PetscErrorCode KSPSetUp_IDRS(KSP);
 PETSC_INTERN PetscErrorCode KSPReset_IDRS(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSRecover_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareColumns_Private(KSP, PetscInt);
-PETSC_INTERN PetscErrorCode KSPIDRSCreateVecs_Private(KSP, PetscInt, Vec *[]);
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
 PETSC_INTERN PetscErrorCode KSPIDRSForgetPanels_Private(KSP);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
@@ -455,7 +428,9 @@ PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
 /* idrscolumns.c */
 PETSC_INTERN PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP, Mat, Mat);
 PETSC_INTERN PetscErrorCode KSPIDRSSolveSequentially_Private(KSP, PetscBool, Mat, Mat);
-PETSC_INTERN PetscErrorCode KSPIDRSIterateColumns_Private(KSP, Mat, Mat);
+PETSC_INTERN PetscErrorCode KSPIDRSBegin_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSEnd_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSEmptySlot_Private(KSP, KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSRefillSlots_Private(KSP, KSPIDRSDense *, KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSConclude_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSResetResults_Private(KSP);
@@ -477,7 +452,6 @@ PETSC_INTERN PetscErrorCode  KSPIDRSCollectUpTo_Private(KSP, KSPIDRSColumn *, Pe
 PETSC_INTERN PetscErrorCode  KSPIDRSCollect_Private(KSP, PetscInt *, KSPIDRSColumns *);
 
 /* idrspersistent.c */
-PETSC_INTERN PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP, const char *[]);
 PETSC_INTERN PetscErrorCode KSPIDRSRunKernels_Private(KSP, KSPIDRSColumns *);
 
 /* idrscycle.c */
@@ -490,12 +464,10 @@ PETSC_INTERN PetscErrorCode KSPIDRSProjectResidual_Private(const KSPIDRSColumns 
 PETSC_INTERN PetscErrorCode KSPIDRSScalars_Private(KSP, const KSPIDRSColumns *, KSPIDRSPass *);
 PETSC_INTERN PetscErrorCode KSPIDRSNextStep_Private(KSP, KSPIDRSPass *);
 PETSC_INTERN PetscBool      KSPIDRSTestsNorm(KSP, PetscInt);
-PETSC_INTERN PetscReal      KSPIDRSTestedNorm(KSP, const KSPIDRSColumn *, PetscInt);
 PETSC_INTERN IDRSBounds     KSPIDRSGetTestedBounds(KSP, const KSPIDRSColumn *);
 PETSC_INTERN IDRSBounds     KSPIDRSGetBounds(KSP, const KSPIDRSColumn *);
 
 /* idrsoperator.c */
-PETSC_INTERN PetscErrorCode KSPIDRSMatMult_Private(KSP, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultColumns_Private(KSP, const KSPIDRSColumns *, Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSMatMultSolution_Private(KSP, const KSPIDRSColumn *, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSTrueResidual_Private(KSP, const KSPIDRSColumns *, PetscBool, Vec[], Vec[]);
@@ -511,7 +483,6 @@ PETSC_INTERN PetscErrorCode KSPIDRSSmoothBegin_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothMove_Private(KSP, PetscInt, const PetscScalar[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothSums_Private(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothNorm_Private(KSP, const KSPIDRSColumn *, PetscReal *);
-PETSC_INTERN PetscErrorCode KSPIDRSSmoothAdd_Private(KSP, Vec);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP, const KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSSmoothSubtract_Private(KSP, KSPIDRSColumn *, Vec);
 
@@ -522,11 +493,9 @@ PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSCol
 PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *);
 PETSC_INTERN PetscErrorCode KSPIDRSVerifyNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
-PETSC_INTERN PetscErrorCode KSPIDRSCheckStagnation_Private(KSP, KSPIDRSColumn *, PetscReal, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckIterates_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSFinishReplacement_Private(KSP, KSPIDRSColumn *, IDRSOutcome *, PetscBool);
 PETSC_INTERN PetscErrorCode KSPIDRSContinueFrom_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSIsIterateFinite_Private(KSP, KSPIDRSColumn *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateProduct_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateResidual_Private(KSP, const KSPIDRSColumns *);
@@ -538,5 +507,3 @@ PETSC_INTERN PetscErrorCode KSPIDRSRecycleChoose_Private(KSP, const KSPIDRSColum
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleBegin_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSRecycleEnd_Private(KSP, KSPIDRSColumn *, PetscBool);
-PETSC_INTERN void           KSPIDRSGuardReport(KSPIDRSColumn *, PetscInt, PetscReal);
-PETSC_INTERN PetscErrorCode KSPIDRSGuardDecide_Private(KSP, KSPIDRSColumn *);

@@ -1,45 +1,29 @@
 /* Products with A, counted and timed */
 #include "idrsimpl.h"
 
-/* KSPIDRSMatMult_Private - Computes y = A x, or B^{-1}A x with preconditioning from the left, when w is overwritten */
-PetscErrorCode KSPIDRSMatMult_Private(KSP ksp, Vec x, Vec y, Vec w)
+/*
+   KSPIDRSMatMultColumns_Private - Computes y_j = A x_j for all columns, with one product; the bits of a column of this product do
+   not depend on the number of columns. With preconditioning from the left y_j = B^{-1}A x_j, one after another, and the w_j are
+   overwritten
+*/
+PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols, Vec x[], Vec y[], Vec w[])
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  idrs->counts.matvecs++;
+  idrs->counts.matvecs += cols->count;
   idrs->counts.matvecseconds -= IDRSGpuSeconds();
   PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   if (ksp->pc_side == PC_LEFT) {
-    PetscCall(IDRSVecForgetNorm(y));
-    PetscCall(IDRSVecForgetNorm(w));
-    PetscCall(KSP_PCApplyBAorAB(ksp, x, y, w)); /* a PC may apply both at once */
-  } else PetscCall(IDRSProductApply(idrs->product, x, y));
+    for (PetscInt i = 0; i < cols->count; i++) {
+      PetscCall(IDRSVecForgetNorm(y[i]));
+      PetscCall(IDRSVecForgetNorm(w[i]));
+      PetscCall(KSP_PCApplyBAorAB(ksp, x[i], y[i], w[i])); /* a PC may apply both at once */
+    }
+  } else if (idrs->active == 1) PetscCall(IDRSProductApply(idrs->product, x[0], y[0]));
+  else PetscCall(IDRSProductApplyColumns(idrs->product, cols->count, x, y));
   PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   idrs->counts.matvecseconds += IDRSGpuSeconds();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   KSPIDRSMatMultColumns_Private - Computes y_j = A x_j for all columns, with one product unless the preconditioner is on the left.
-   The bits of a column of this product do not depend on the number of columns
-*/
-PetscErrorCode KSPIDRSMatMultColumns_Private(KSP ksp, const KSPIDRSColumns *cols, Vec x[], Vec y[], Vec w[])
-{
-  KSP_IDRS      *idrs  = (KSP_IDRS *)ksp->data;
-  const PetscInt count = cols->count;
-
-  PetscFunctionBegin;
-  if (idrs->active == 1 || ksp->pc_side == PC_LEFT) {
-    for (PetscInt i = 0; i < count; i++) PetscCall(KSPIDRSMatMult_Private(ksp, x[i], y[i], w[i]));
-  } else {
-    idrs->counts.matvecs += count;
-    idrs->counts.matvecseconds -= IDRSGpuSeconds();
-    PetscCall(IDRSStreamJoin(idrs->slot[0].work));
-    PetscCall(IDRSProductApplyColumns(idrs->product, count, x, y));
-    PetscCall(IDRSStreamJoin(idrs->slot[0].work));
-    idrs->counts.matvecseconds += IDRSGpuSeconds();
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -83,35 +83,28 @@ static PetscErrorCode KSPIDRSMatApply_Private(KSP ksp, Mat X, Mat Y, PetscBool *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes y_j = B^{-1}x_j with the dense matrix X for the x_j */
-static PetscErrorCode KSPIDRSMatApplyTo_Private(KSP ksp, PetscInt count, Vec x[], Mat X, Vec y[], PetscBool *failed)
-{
-  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  PetscErrorCode ierr;
-  Mat            Y;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSCopyColumns_Private(X, count, x, PETSC_FALSE));
-  PetscCall(MatDenseGetSubMatrix(idrs->pcout, PETSC_DECIDE, PETSC_DECIDE, 0, count, &Y));
-  ierr = KSPIDRSMatApply_Private(ksp, X, Y, failed);
-  if (!ierr && !*failed) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
-  PetscCall(MatDenseRestoreSubMatrix(idrs->pcout, &Y));
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes y_j = B^{-1}x_j. Submatrices are restored after an error, too, or KSPReset() could not free the matrices */
+/*
+   Computes y_j = B^{-1}x_j with dense matrices for the x_j and y_j. Submatrices are restored after an error, too, or KSPReset()
+   could not free the matrices
+*/
 static PetscErrorCode KSPIDRSMatApplyVecs_Private(KSP ksp, PetscInt count, Vec x[], Vec y[], PetscBool *failed)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
-  PetscErrorCode ierr;
-  Mat            X;
+  PetscErrorCode ierr, restored = PETSC_SUCCESS;
+  Mat            X, Y;
 
   PetscFunctionBegin;
   PetscCall(MatDenseGetSubMatrix(idrs->pcin, PETSC_DECIDE, PETSC_DECIDE, 0, count, &X));
-  ierr = KSPIDRSMatApplyTo_Private(ksp, count, x, X, y, failed);
+  ierr = MatDenseGetSubMatrix(idrs->pcout, PETSC_DECIDE, PETSC_DECIDE, 0, count, &Y);
+  if (!ierr) {
+    ierr = KSPIDRSCopyColumns_Private(X, count, x, PETSC_FALSE);
+    if (!ierr) ierr = KSPIDRSMatApply_Private(ksp, X, Y, failed);
+    if (!ierr && !*failed) ierr = KSPIDRSCopyColumns_Private(Y, count, y, PETSC_TRUE);
+    restored = MatDenseRestoreSubMatrix(idrs->pcout, &Y);
+  }
   PetscCall(MatDenseRestoreSubMatrix(idrs->pcin, &X));
   PetscCall(ierr);
+  PetscCall(restored);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -148,32 +141,24 @@ PetscErrorCode KSPIDRSPCApplyColumns_Private(KSP ksp, PetscInt count, Vec x[], V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up a dense matrix with a column for each slot */
-static PetscErrorCode KSPIDRSSetUpDense_Private(KSP ksp, MatType type, Mat dense)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt  n, N;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(idrs->slot[0].r, &n));
-  PetscCall(VecGetSize(idrs->slot[0].r, &N));
-  PetscCall(MatSetSizes(dense, n, PETSC_DECIDE, N, idrs->slots));
-  PetscCall(MatSetType(dense, type));
-  PetscCall(MatSetUp(dense));
-  PetscCall(MatAssemblyBegin(dense, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(dense, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Creates a dense matrix, and stores it only once it is complete */
+/* Creates a dense matrix with a column for each slot, and stores it only once it is complete */
 static PetscErrorCode KSPIDRSCreateDense_Private(KSP ksp, MatType type, Mat *dense)
 {
+  KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;
   PetscErrorCode ierr;
+  PetscInt       n, N;
   Mat            made;
 
   PetscFunctionBegin;
+  if (*dense) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(idrs->slot[0].r, &n));
+  PetscCall(VecGetSize(idrs->slot[0].r, &N));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)ksp), &made));
-  ierr = KSPIDRSSetUpDense_Private(ksp, type, made);
+  ierr = MatSetSizes(made, n, PETSC_DECIDE, N, idrs->slots);
+  if (!ierr) ierr = MatSetType(made, type);
+  if (!ierr) ierr = MatSetUp(made);
+  if (!ierr) ierr = MatAssemblyBegin(made, MAT_FINAL_ASSEMBLY);
+  if (!ierr) ierr = MatAssemblyEnd(made, MAT_FINAL_ASSEMBLY);
   if (ierr) PetscCall(MatDestroy(&made));
   PetscCall(ierr);
   *dense = made;
@@ -208,42 +193,60 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (overlapping || inner || space) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  here = (PetscBool)(host || (device && idrs->memory == KSPIDRS_DEVICE)); /* vectors of some processes may be bound to the CPU */
+  here = (PetscBool)(host || (device && idrs->placed &&
+                              idrs->place != IDRS_PLACE_HOST)); /* vectors of some processes may be bound to the CPU */
   any  = failed || !here ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   if (any) PetscFunctionReturn(PETSC_SUCCESS);
   idrs->pcmatapply = direct ? KSPIDRS_PC_DENSE : KSPIDRS_PC_DENSE_CHECKED; /* other types may have inner solvers */
-  if (!idrs->pcin) PetscCall(KSPIDRSCreateDense_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));
-  if (!idrs->pcout) PetscCall(KSPIDRSCreateDense_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcout));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Applies the preconditioner together with the matvec after it, if the preconditioner can and nothing else is between the two */
-static PetscErrorCode KSPIDRSSetJoint_Private(KSP ksp, PetscBool nullspace)
-{
-  KSP_IDRS        *idrs = (KSP_IDRS *)ksp->data;
-  IDRSJointRunsFn *runs;
-  PetscBool        joint = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  if (!KSPIDRSIsPreconditioned(idrs) || idrs->active > 1 || idrs->reader == KSPIDRS_READ_BY_PASS || ksp->transpose_solve ||
-      nullspace)
-    PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
-  if (runs) PetscCall((*runs)(ksp->pc, idrs->slot[0].r, &joint));
-  if (joint) idrs->pcmode = KSPIDRS_PC_JOINT;
+  PetscCall(KSPIDRSCreateDense_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcin));
+  PetscCall(KSPIDRSCreateDense_Private(ksp, host ? MATDENSE : MATDENSECUDA, &idrs->pcout));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #define KSPIDRS_NULLSPACE_REMOVED "a null space is removed after each application of the preconditioner"
 
-/* Gets the polynomial of the preconditioner, for the persistent kernel, if nothing else is between it and the matvec after it */
-static PetscErrorCode KSPIDRSSetPolynomial_Private(KSP ksp, PetscBool nullspace)
+/*
+   KSPIDRSSetPreconditioner_Private - Decides how the preconditioner of this solve is applied. The passes apply PCJACOBI on the
+   right, unless a null space is removed after each application. If nothing else is between a preconditioner and the matvec after
+   it, some types apply both together, and the persistent kernel applies the polynomial of PCPOLY
+*/
+PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
 {
   KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool         none, jacobi, removed, nullspace, joint = PETSC_FALSE;
+  IDRSJointRunsFn  *runs;
   IDRSPolynomialFn *get;
+  MatNullSpace      space, transposed;
+  Mat               A;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &space));
+  PetscCall(MatGetTransposeNullSpace(A, &transposed));
+  nullspace        = (PetscBool)(space || transposed);
+  removed          = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && nullspace);
+  jacobi           = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
+  idrs->pcmode     = ksp->pc_side == PC_RIGHT && !none && !jacobi ? KSPIDRS_PC_SEPARATE : KSPIDRS_PC_PASSES;
+  idrs->separatepc = NULL;
+  if (removed) idrs->separatepc = KSPIDRS_NULLSPACE_REMOVED;
+  else if (KSPIDRSIsPreconditioned(idrs) || ksp->pc_side == PC_LEFT)
+    idrs->separatepc = "the preconditioner is not PCNONE, PCJACOBI or PCPOLY from the right";
+  idrs->diagonal = NULL;
+  if (jacobi) {
+    if (!idrs->inverse) PetscCall(VecDuplicate(idrs->slot[0].r, &idrs->inverse));
+    PetscCall(VecSet(idrs->slot[0].v, 1.0));
+    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->slot[0].v, idrs->inverse));
+    idrs->diagonal = idrs->inverse;
+  }
+  PetscCall(KSPIDRSSetMatApply_Private(ksp));
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
+  if (runs && KSPIDRSIsPreconditioned(idrs) && idrs->active == 1 && idrs->reader != KSPIDRS_READ_BY_PASS && !ksp->transpose_solve &&
+      !nullspace)
+    PetscCall((*runs)(ksp->pc, idrs->slot[0].r, &joint));
+  if (joint) idrs->pcmode = KSPIDRS_PC_JOINT;
   idrs->polynomial = NULL;
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_POLYNOMIAL, &get));
   if (!get || idrs->pcmode != KSPIDRS_PC_SEPARATE) PetscFunctionReturn(PETSC_SUCCESS);
@@ -253,42 +256,5 @@ static PetscErrorCode KSPIDRSSetPolynomial_Private(KSP ksp, PetscBool nullspace)
     PetscCall((*get)(ksp->pc, idrs->slot[0].r, &idrs->polynomial));
     idrs->separatepc = idrs->polynomial ? NULL : "the products of PCPOLY are not in one kernel, see -ksp_view";
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   KSPIDRSSetPreconditioner_Private - Decides how the preconditioner of this solve is applied. The passes apply PCJACOBI on the
-   right, unless a null space is removed after each application
-*/
-PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
-{
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    none, jacobi, removed;
-  MatNullSpace space, transposed;
-  Mat          A;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &space));
-  PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  removed          = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && (space || transposed));
-  jacobi           = (PetscBool)(jacobi && ksp->pc_side == PC_RIGHT && !removed);
-  idrs->pcmode     = ksp->pc_side == PC_RIGHT && !none && !jacobi ? KSPIDRS_PC_SEPARATE : KSPIDRS_PC_PASSES;
-  idrs->separatepc = NULL;
-  if (removed) idrs->separatepc = KSPIDRS_NULLSPACE_REMOVED;
-  else if (KSPIDRSIsPreconditioned(idrs) || ksp->pc_side == PC_LEFT)
-    idrs->separatepc = "the preconditioner is not PCNONE, PCJACOBI or PCPOLY from the right";
-  idrs->diagonal = NULL;
-  if (jacobi) {
-    if (!idrs->inverse) PetscCall(KSPIDRSCreateVecs_Private(ksp, 1, &idrs->inverse)); /* like the work vectors */
-    PetscCall(VecSet(idrs->slot[0].v, 1.0));
-    PetscCall(KSPIDRSPCApply_Private(ksp, idrs->slot[0].v, idrs->inverse[0]));
-    idrs->diagonal = idrs->inverse[0];
-  }
-  PetscCall(KSPIDRSSetMatApply_Private(ksp));
-  PetscCall(KSPIDRSSetJoint_Private(ksp, (PetscBool)(space || transposed)));
-  PetscCall(KSPIDRSSetPolynomial_Private(ksp, (PetscBool)(space || transposed)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

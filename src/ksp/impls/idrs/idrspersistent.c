@@ -4,32 +4,16 @@
 */
 #include "idrsimpl.h"
 
-/* KSPIDRSWhyNotPersistent_Private - Returns the reason why a kernel cannot make many steps of this solve, or NULL */
-PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP ksp, const char *why[])
+/* Returns the iteration after which the guard of recycling or the check of the iterate is due */
+static PetscInt KSPIDRSNextDecision(const KSPIDRSColumn *col)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt     solves;
-  IDRSWorkInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  *why = NULL;
-  if (!info.device) *why = "the vector operations do not run on a GPU";
-  else if (idrs->lockstep) *why = idrs->lockstep;
-  else if (info.size > 1) *why = "there are several processes";
-  else if (idrs->separatepc) *why = idrs->separatepc;
-  else if (idrs->active > 1 && idrs->set.block) *why = "the right-hand sides have a block recurrence";
-  else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
-  if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, idrs->active, &solves));
-  if (solves < idrs->active) *why = "the systems of two right-hand sides do not fit on the GPU at the same time";
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return col->guard.test ? PetscMin(col->guard.test, col->trust.check) : col->trust.check;
 }
 
 /*
-   Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, the next step is not
-   the omega step that ends the start, no omega step is repeated, no U_k is given, the guard of recycling and the check of the
-   iterate are not due, and the convergence test looks at all norms from now on
+   Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, the next step is not the omega step that
+   ends the start, no omega step is repeated, no U_k is given, the guard of recycling and the check of the iterate are not due, and
+   the convergence test looks at all norms from now on
 */
 static PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
 {
@@ -41,59 +25,59 @@ static PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
                      (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
 
-/* Returns the steps and reliable updates of one kernel, from a step that has its direction or from the first */
-static IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col)
+/*
+   Returns the steps and reliable updates of one kernel, from a step that has its direction or from the first, whose direction the
+   kernel computes
+*/
+static IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col, PetscBool first)
 {
-  const KSP_IDRS  *idrs   = (const KSP_IDRS *)ksp->data;
-  const PetscReal  scale  = col->scale;
-  const IDRSLimits limits = {.bounds     = KSPIDRSGetBounds(ksp, col),
-                             .its        = col->rec.its,
-                             .maxits     = PetscMin(ksp->max_it, KSPIDRSNextDecision(col)),
-                             .fall       = col->anchor ? idrs->set.updatetol : 0.0,
-                             .anchornorm = scale * col->trust.anchornorm,
-                             .peak       = scale * col->trust.peak,
-                             .tested     = KSPIDRSGetTestedBounds(ksp, col).high,
-                             .growth     = KSPIDRSGrowth(idrs)};
-  /* x is NULL if the host makes the updates */
-  IDRSWholeTask task = {.work    = col->work,
-                        .limits  = limits,
-                        .x       = scale == 1.0 ? col->rep.sol : NULL,
-                        .anchor  = col->anchor,
-                        .outcome = {.step = KSPIDRSGetStep(idrs, col)}};
+  const KSP_IDRS *idrs  = (const KSP_IDRS *)ksp->data;
+  const PetscReal scale = col->scale;
+  IDRSWholeTask   task  = {
+       .work    = col->work,
+       .limits  = {.bounds     = KSPIDRSGetBounds(ksp, col),
+                   .its        = col->rec.its,
+                   .maxits     = PetscMin(ksp->max_it, KSPIDRSNextDecision(col)),
+                   .fall       = col->anchor ? idrs->set.updatetol : 0.0,
+                   .anchornorm = scale * col->trust.anchornorm,
+                   .peak       = scale * col->trust.peak,
+                   .tested     = KSPIDRSGetTestedBounds(ksp, col).high,
+                   .growth     = KSPIDRSGrowth(idrs)},
+       .x       = scale == 1.0 ? col->rep.sol : NULL, /* NULL if the host makes the updates */
+       .anchor  = col->anchor,
+       .outcome = {.step = KSPIDRSGetStep(idrs, col)}
+  };
 
-  task.outcome.step.wantu = KSPIDRSBeginsWhole(&col->rec);
+  task.outcome.step.wantu = first;
   return task;
 }
 
-/* Adopts the results of a kernel. The host must finish the step in its outcome, or project an updated r */
-static void KSPIDRSTakeWhole(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task)
+/*
+   Adopts the results of a kernel, and reports its norms and reliable updates as if the host had made the steps. The host must then
+   finish the step in its outcome. *updated is set if the kernel has replaced r
+*/
+static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task, PetscBool *updated)
 {
-  KSP_IDRS              *idrs    = (KSP_IDRS *)ksp->data;
-  KSPIDRSRecurrence     *rec     = &col->rec;
-  const IDRSWholeReport *report  = &task->report;
-  const PetscBool        updated = (PetscBool)(task->outcome.step.k == IDRS_RESIDUAL);
-
-  task->outcome.rnorm /= col->scale;
-  idrs->counts.wholes++;
-  idrs->counts.wholematvecs += report->matvecs;
-  idrs->counts.matvecs += report->matvecs;
-  idrs->counts.updates += report->updates + (updated ? 1 : 0);
-  rec->its += report->completed;
-  rec->step = task->outcome.step;
-  if (updated) rec->step.k = 0;
-  rec->columns = rec->step.k;
-  rec->stage   = updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
-}
-
-/* Reports the norms and reliable updates of a kernel as if the host had made the steps */
-static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, const IDRSStep *first, const IDRSWholeReport *report)
-{
-  PetscInt    update = 0;
-  IDRSOutcome passed = {
-    .step = {.start = first->start, .unreported = first->unreported}
+  KSPIDRSCounts         *counts = &((KSP_IDRS *)ksp->data)->counts;
+  KSPIDRSRecurrence     *rec    = &col->rec;
+  const IDRSWholeReport *report = &task->report;
+  PetscInt               update = 0;
+  IDRSOutcome            passed = {
+               .step = {.start = rec->step.start, .unreported = rec->step.unreported}
   };
 
   PetscFunctionBegin;
+  *updated = (PetscBool)(task->outcome.step.k == IDRS_RESIDUAL);
+  task->outcome.rnorm /= col->scale;
+  counts->wholes++;
+  counts->wholematvecs += report->matvecs;
+  counts->matvecs += report->matvecs;
+  counts->updates += report->updates + (*updated ? 1 : 0);
+  rec->its += report->completed;
+  rec->step = task->outcome.step;
+  if (*updated) rec->step.k = 0;
+  rec->columns = rec->step.k;
+  rec->stage   = *updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
   for (PetscInt i = 0; i <= report->count && KSPIDRSContinues(col); i++) {
     if (update < report->updates && report->update[update].after == i)
       KSPIDRSSetReplacedNorm(&col->trust, report->update[update++].rnorm / col->scale);
@@ -102,18 +86,6 @@ static PetscErrorCode KSPIDRSReportWhole_Private(KSP ksp, KSPIDRSColumn *col, co
     PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &passed));
     passed.step.unreported = PETSC_TRUE;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Reports the results of a kernel. *updated is set if it has replaced r */
-static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task, PetscBool *updated)
-{
-  const IDRSStep first = {.start = col->rec.step.start, .unreported = col->rec.step.unreported};
-
-  PetscFunctionBegin;
-  KSPIDRSTakeWhole(ksp, col, task);
-  *updated = (PetscBool)(task->outcome.step.k == IDRS_RESIDUAL);
-  PetscCall(KSPIDRSReportWhole_Private(ksp, col, &first, &task->report));
   if (!KSPIDRSContinues(col)) PetscFunctionReturn(PETSC_SUCCESS);
   if (*updated) PetscCall(KSPIDRSFinishReplacement_Private(ksp, col, &task->outcome, PETSC_TRUE));
   else PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &task->outcome));
@@ -133,16 +105,17 @@ PetscErrorCode KSPIDRSRunKernels_Private(KSP ksp, KSPIDRSColumns *cols)
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
-    KSPIDRSColumn       *col = cols->column[i];
-    const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+    KSPIDRSColumn       *col   = cols->column[i];
+    const KSPIDRSColumns one   = KSPIDRSOneColumn(col);
+    const PetscBool      first = (PetscBool)(col->rec.step.start && col->rec.step.k == 0 && col->rec.stage == KSPIDRS_NOTHING);
 
     if (!KSPIDRSCanBeWhole(ksp, col)) continue;
-    if (!KSPIDRSBeginsWhole(&col->rec)) {
+    if (!first) {
       PetscCall(KSPIDRSCombine_Private(ksp, &one));
       PetscCall(KSPIDRSPrecondition_Private(ksp, &one));
     }
     place[count]   = i;
-    tasks[count++] = KSPIDRSGetWholeTask(ksp, col);
+    tasks[count++] = KSPIDRSGetWholeTask(ksp, col, first);
   }
   if (count) PetscCall(IDRSQueueWhole(idrs->slot[0].work, idrs->active, count, tasks));
   for (PetscInt j = 0; j < count; j++)

@@ -46,30 +46,15 @@
 const char *const KSPIDRSRecycles[] = {"never", "auto", "always", "KSPIDRSRecycle", "KSP_IDRS_RECYCLE_", NULL};
 
 /*
-   Returns PETSC_TRUE if every change of the operator changes its state. This does not hold for types that consist of other
-   matrices, and for AIJ matrices with a MatMult() of the user
+   Returns the key of the panels of this solve. The operator has none if it may change without its state: types that consist of
+   other matrices, and AIJ matrices with a MatMult() of the user. A null space is removed from products only with preconditioning
+   from the left
 */
-static PetscErrorCode KSPIDRSStateTells_Private(KSP ksp, Mat A, PetscBool *tells)
-{
-  PetscBool none, aij;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, tells, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ,
-                                          MATMPISBAIJ, MATSEQSELL, MATMPISELL, MATSEQDENSE, MATMPIDENSE, ""));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  if (aij) PetscCall(IDRSMatHasUsualMult(A, tells));
-  /* from the left G = B^{-1} A U, and B has no state */
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
-  if (ksp->pc_side == PC_LEFT && !none) *tells = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns the key of the panels of this solve. A null space is removed from products only with preconditioning from the left */
 static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
 {
   KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
   MatNullSpace space = NULL;
-  PetscBool    tells;
+  PetscBool    tells, none, aij;
   Mat          A;
 
   PetscFunctionBegin;
@@ -81,8 +66,13 @@ static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
     key->shadow += state;
   }
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(KSPIDRSStateTells_Private(ksp, A, &tells));
-  if (tells) PetscCall(PetscObjectGetId((PetscObject)A, &key->A));
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &tells, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ,
+                                          MATMPISBAIJ, MATSEQSELL, MATMPISELL, MATSEQDENSE, MATMPIDENSE, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  if (aij) PetscCall(IDRSMatHasUsualMult(A, &tells));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  /* from the left G = B^{-1} A U, and B has no state */
+  if (tells && (ksp->pc_side == PC_RIGHT || none)) PetscCall(PetscObjectGetId((PetscObject)A, &key->A));
   PetscCall(PetscObjectStateGet((PetscObject)A, &key->state));
   if (ksp->pc_side == PC_LEFT && ksp->transpose_solve) PetscCall(MatGetTransposeNullSpace(A, &space));
   else if (ksp->pc_side == PC_LEFT) PetscCall(MatGetNullSpace(A, &space));
@@ -96,10 +86,18 @@ static PetscBool KSPIDRSKeyHasOperator(const KSPIDRSPanelKey *panel, const KSPID
   return (PetscBool)(panel->A && panel->A == key->A && panel->state == key->state);
 }
 
-/* Returns the reason of the guard not to recycle in this solve, or NULL. Shortens a pause by one solve */
-static KSPIDRSReason KSPIDRSGuardRefuses(KSP ksp, KSPIDRSPanel *panel, PetscBool same)
+/* Returns the reason why a solve cannot begin with the panels of a slot, or NULL. The guard shortens a pause by one solve */
+static KSPIDRSReason KSPIDRSRefuses(KSP ksp, KSPIDRSPanel *panel, const KSPIDRSPanelKey *key)
 {
   const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
+  const PetscBool same = KSPIDRSKeyHasOperator(&panel->key, key);
+
+  if (idrs->active > 1 && idrs->set.block) return "block recurrences do not recycle";
+  if (panel->why) return panel->why;
+  if (!panel->storage) return "no solve has left panels";
+  if (panel->key.seed != key->seed || panel->key.shadow != key->shadow) return "the shadow space has changed";
+  if (panel->key.nullspace != key->nullspace) return "another null space is removed from products";
+  if (idrs->set.recycle == KSP_IDRS_RECYCLE_ALWAYS) return NULL;
 
   if (ksp->normtype == KSP_NORM_NONE) return "there are no norms, from which -ksp_idrs_recycle auto decides";
   if (idrs->set.s < 2) return "with s = 1 it hardly pays";
@@ -116,20 +114,6 @@ static KSPIDRSReason KSPIDRSGuardRefuses(KSP ksp, KSPIDRSPanel *panel, PetscBool
     return "the last solve without recycling was short";
   if (!same && panel->row >= KSPIDRS_RECYCLE_ROW) return "the operator changes, and the record is old";
   return NULL;
-}
-
-/* Returns the reason why a solve cannot begin with the panels of a slot, or NULL */
-static KSPIDRSReason KSPIDRSRefuses(KSP ksp, KSPIDRSPanel *panel, const KSPIDRSPanelKey *key)
-{
-  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
-
-  if (idrs->active > 1 && idrs->set.block) return "block recurrences do not recycle";
-  if (panel->why) return panel->why;
-  if (!panel->storage) return "no solve has left panels";
-  if (panel->key.seed != key->seed || panel->key.shadow != key->shadow) return "the shadow space has changed";
-  if (panel->key.nullspace != key->nullspace) return "another null space is removed from products";
-  return idrs->set.recycle == KSP_IDRS_RECYCLE_ALWAYS ? NULL
-                                                      : KSPIDRSGuardRefuses(ksp, panel, KSPIDRSKeyHasOperator(&panel->key, key));
 }
 
 /* Makes the right-hand side begin without panels, for this reason */
@@ -176,30 +160,6 @@ PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
       PetscCall(KSPIDRSRefuse_Private(ksp, col, why[i] ? why[i] : "the shadow space has changed on another process"));
     else col->trust.restarts = col->panel.restarts;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Finishes the step in which the last solve ended. Either its sums d = P^H G_k have been computed, or U_k has been computed and G_k
-   = A U_k has not. If the step fails, the recurrence is suspended
-*/
-static PetscErrorCode KSPIDRSFinishOpenStep_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
-  KSPIDRSPass          pass;
-  IDRSOutcome          outcome;
-
-  PetscFunctionBegin;
-  if (col->rec.stage == KSPIDRS_HAVE_U) {
-    PetscCall(KSPIDRSMatvec_Private(ksp, &one));  /* G_k = A U_k */
-    PetscCall(KSPIDRSProject_Private(ksp, &one)); /* d = P^H G_k, G_k^H G_k */
-    PetscCall(IDRSQueueCollect(col->work, &outcome));
-    if (outcome.verdict == IDRS_NOT_FINITE) col->rec.status = KSPIDRS_BREAKDOWN;
-  }
-  if (col->rec.status == KSPIDRS_BREAKDOWN) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSScalars_Private(ksp, &one, &pass)); /* alpha, M_k */
-  PetscCall(IDRSUpdate(&pass.group, pass.step));       /* G_k, U_k */
-  PetscCall(KSPIDRSNextStep_Private(ksp, &pass));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -255,20 +215,6 @@ static PetscErrorCode KSPIDRSApplyPanels_Private(KSP ksp, const KSPIDRSColumns *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the iterations that this solve would take without recycling, from the record, or 0 if there is none */
-static PetscReal KSPIDRSExpectedIterations(KSP ksp, const KSPIDRSColumn *col, PetscReal *digits)
-{
-  const KSPIDRSPanel *panel = &col->panel;
-
-  *digits = panel->digits;
-  if (!panel->its) return 0.0;
-  if (ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE) {
-    if (!(col->rep.ttol > 0.0)) return 0.0; /* only a zero residual meets the tolerances */
-    *digits = PetscLog10Real(col->guard.first / col->rep.ttol);
-  }
-  return (PetscReal)panel->its * *digits / panel->digits;
-}
-
 /*
    Continues the solve with panels, after r has become r - G c. The guard schedules its test if the solve could restart with another
    seed, and if the test comes before max_it
@@ -281,11 +227,16 @@ static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscRe
   const PetscInt cycle  = idrs->set.s + 1;
   /* the omega step after r - G c ends a cycle: these are the iterations before the first full one */
   const PetscInt before = guard->takes == KSPIDRS_TAKES_PANELS ? 1 : cycle;
-  PetscReal      digits, later;
+  PetscReal      digits = col->panel.digits, later;
 
   PetscFunctionBegin;
-  counts->growth  = PetscMax(counts->growth, growth);
-  guard->expected = KSPIDRSExpectedIterations(ksp, col, &digits);
+  counts->growth = PetscMax(counts->growth, growth);
+  /* the iterations of the record, times the digits of this solve over the digits of the record */
+  if (ksp->converged != KSPConvergedDefault || ksp->normtype == KSP_NORM_NONE) guard->expected = (PetscReal)col->panel.its;
+  else if (col->panel.its && col->rep.ttol > 0.0) { /* else only a zero residual meets the tolerances */
+    digits          = PetscLog10Real(guard->first / col->rep.ttol);
+    guard->expected = (PetscReal)col->panel.its * digits / col->panel.digits;
+  }
   /* rounding errors are relative to the largest r */
   col->trust.peak = PetscMax(col->trust.peak, growth * col->trust.rnorm);
   PetscCall(PetscInfo(ksp, "The solve begins with the %s of the last one, ||r|| grows by a factor of %g, %g iterations expected\n",
@@ -302,11 +253,18 @@ static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscRe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Brings the panels of the last solve to the state in which r - G c can be computed */
+/*
+   Brings the panels of the last solve to the state in which r - G c can be computed: finishes the step in which it ended. Either
+   the sums d = P^H G_k of this step have been computed, or U_k has been computed and G_k = A U_k has not. If the step fails, the
+   recurrence is suspended
+*/
 static PetscErrorCode KSPIDRSRestorePanels_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  const KSPIDRSPanel *panel = &col->panel;
-  KSPIDRSRecurrence  *rec   = &col->rec;
+  const KSPIDRSColumns one   = KSPIDRSOneColumn(col);
+  const KSPIDRSPanel  *panel = &col->panel;
+  KSPIDRSRecurrence   *rec   = &col->rec;
+  KSPIDRSPass          pass;
+  IDRSOutcome          outcome;
 
   PetscFunctionBegin;
   PetscCall(PetscArraycpy(col->scalars->M, panel->storage, IDRS_STORAGE(col->scalars->s)));
@@ -314,32 +272,17 @@ static PetscErrorCode KSPIDRSRestorePanels_Private(KSP ksp, KSPIDRSColumn *col)
   rec->stage   = panel->stage;
   rec->status  = KSPIDRS_REPLACED;
   rec->columns = 0;
-  if (rec->stage != KSPIDRS_NOTHING) PetscCall(KSPIDRSFinishOpenStep_Private(ksp, col));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes f = P^H r and c, M c = f, for all columns. Columns whose sums are not finite have a reason afterwards */
-static PetscErrorCode KSPIDRSProjectOnPanels_Private(KSP ksp, KSPIDRSColumns *cols)
-{
-  PetscInt left = 0;
-
-  PetscFunctionBegin;
-  if (!cols->count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSProjectResidual_Private(cols)); /* P^H r, r^H r */
-  for (PetscInt i = 0; i < cols->count; i++) {
-    KSPIDRSColumn *col = cols->column[i];
-    PetscReal      rr;
-    IDRSOutcome    outcome;
-
+  if (rec->stage == KSPIDRS_NOTHING) PetscFunctionReturn(PETSC_SUCCESS);
+  if (rec->stage == KSPIDRS_HAVE_U) {
+    PetscCall(KSPIDRSMatvec_Private(ksp, &one));  /* G_k = A U_k */
+    PetscCall(KSPIDRSProject_Private(ksp, &one)); /* d = P^H G_k, G_k^H G_k */
     PetscCall(IDRSQueueCollect(col->work, &outcome));
-    if (outcome.verdict == IDRS_NOT_FINITE) PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
-    if (col->rep.reason) continue;
-    PetscCall(IDRSQueueContinue(col->work, &outcome.step, 0.0, &rr, &outcome.verdict)); /* f = P^H r */
-    IDRSScalarsCombine(col->scalars, 0);                                                /* M c = f */
-    KSPIDRSSetStartNorm(&col->trust, outcome.rnorm / col->scale);
-    cols->column[left++] = col;
+    if (outcome.verdict == IDRS_NOT_FINITE) rec->status = KSPIDRS_BREAKDOWN;
   }
-  cols->count = left;
+  if (rec->status == KSPIDRS_BREAKDOWN) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPIDRSScalars_Private(ksp, &one, &pass)); /* alpha, M_k */
+  PetscCall(IDRSUpdate(&pass.group, pass.step));       /* G_k, U_k */
+  PetscCall(KSPIDRSNextStep_Private(ksp, &pass));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -349,8 +292,8 @@ static PetscErrorCode KSPIDRSProjectOnPanels_Private(KSP ksp, KSPIDRSColumns *co
 */
 PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
-  KSPIDRSColumns panels = {.count = 0};
+  KSPIDRSCounts *counts   = &((KSP_IDRS *)ksp->data)->counts;
+  KSPIDRSColumns restored = {.count = 0}, panels = {.count = 0};
   PetscReal      growth[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
@@ -368,9 +311,22 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     PetscCall(KSPIDRSRestorePanels_Private(ksp, col));
     if (col->rec.status == KSPIDRS_BREAKDOWN)
       PetscCall(KSPIDRSBeginAgain_Private(ksp, col, "the step in which the last solve ended breaks down"));
-    else panels.column[panels.count++] = col;
+    else KSPIDRSColumnsAdd(&restored, col);
   }
-  PetscCall(KSPIDRSProjectOnPanels_Private(ksp, &panels));     /* M c = f */
+  if (restored.count) PetscCall(KSPIDRSProjectResidual_Private(&restored)); /* P^H r, r^H r */
+  for (PetscInt i = 0; i < restored.count; i++) {
+    KSPIDRSColumn *col = restored.column[i];
+    PetscReal      rr;
+    IDRSOutcome    outcome;
+
+    PetscCall(IDRSQueueCollect(col->work, &outcome));
+    if (outcome.verdict == IDRS_NOT_FINITE) PetscCall(KSPIDRSTestNorm_Private(ksp, col, (PetscReal)INFINITY));
+    if (col->rep.reason) continue;
+    PetscCall(IDRSQueueContinue(col->work, &outcome.step, 0.0, &rr, &outcome.verdict)); /* f = P^H r */
+    IDRSScalarsCombine(col->scalars, 0);                                                /* M c = f */
+    KSPIDRSSetStartNorm(&col->trust, outcome.rnorm / col->scale);
+    KSPIDRSColumnsAdd(&panels, col);
+  }
   PetscCall(KSPIDRSApplyPanels_Private(ksp, &panels, growth)); /* r = r - G c */
   for (PetscInt i = 0; i < panels.count; i++) {
     KSPIDRSColumn      *col = panels.column[i];
@@ -395,69 +351,34 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 }
 
 /*
-   Computes r = r - G c after the last step of a start with recycled U. If it is too large, the recurrence begins again, from the
-   present x and r
+   KSPIDRSRecycleEndStart_Private - Computes r = r - G c after the last step of a start with recycled U. If it is too large, the
+   recurrence begins again, from the present x and r
 */
-static PetscErrorCode KSPIDRSEndStart_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
-  KSPIDRSReason        why;
-  PetscReal            growth;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSApplyPanels_Private(ksp, &one, &growth)); /* r = r - G c */
-  col->rec.given = PETSC_FALSE;
-  why            = KSPIDRSRefusesGrowth(ksp, col, growth);
-  if (!why) {
-    col->rec.stage = KSPIDRS_HAVE_R;
-    PetscCall(KSPIDRSAccept_Private(ksp, col, growth));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(VecCopy(col->v, col->r));
-  PetscCall(KSPIDRSAddIterate_Private(ksp, &one)); /* vec_sol += z + U beta */
-  PetscCall(IDRSVecZero(col->z));
-  PetscCall(KSPIDRSAnchor_Private(col));
-  PetscCall(PetscInfo(ksp, "The U of the last solve are dropped: %s, by a factor of %g\n", why, (double)growth));
-  PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSRecycleEndStart_Private - Ends the start of columns whose U are recycled, after their last step */
 PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
-    KSPIDRSColumn *col = cols->column[i];
+    KSPIDRSColumn       *col = cols->column[i];
+    const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+    KSPIDRSReason        why;
+    PetscReal            growth;
 
-    if (col->rec.given && col->rec.step.k == col->scalars->s && KSPIDRSContinues(col)) PetscCall(KSPIDRSEndStart_Private(ksp, col));
+    if (!col->rec.given || col->rec.step.k != col->scalars->s || !KSPIDRSContinues(col)) continue;
+    PetscCall(KSPIDRSApplyPanels_Private(ksp, &one, &growth)); /* r = r - G c */
+    col->rec.given = PETSC_FALSE;
+    why            = KSPIDRSRefusesGrowth(ksp, col, growth);
+    if (!why) {
+      col->rec.stage = KSPIDRS_HAVE_R;
+      PetscCall(KSPIDRSAccept_Private(ksp, col, growth));
+      continue;
+    }
+    PetscCall(VecCopy(col->v, col->r));
+    PetscCall(KSPIDRSAddIterate_Private(ksp, &one)); /* vec_sol += z + U beta */
+    PetscCall(IDRSVecZero(col->z));
+    PetscCall(KSPIDRSAnchor_Private(col));
+    PetscCall(PetscInfo(ksp, "The U of the last solve are dropped: %s, by a factor of %g\n", why, (double)growth));
+    PetscCall(KSPIDRSBeginRecurrence_Private(ksp, &one));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSGuardReport - Records the norm of an iteration */
-void KSPIDRSGuardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
-{
-  KSPIDRSGuard *guard = &col->guard;
-  PetscReal     level;
-
-  if (!its) guard->first = rnorm;
-  if (guard->test && its > guard->window) guard->least = PetscMin(guard->least, rnorm);
-  if (!(rnorm > 0.0) || !(guard->first > 0.0)) return;
-  level = PetscMax(4.0 * PetscLog2Real(guard->first / rnorm), 0.0);
-  guard->above[(PetscInt)PetscMin(level, (PetscReal)(KSPIDRS_GUARD_LEVELS - 1))] = its;
-}
-
-/* KSPIDRSGuardDecide_Private - Suspends the recurrence if it fails the test of the guard */
-PetscErrorCode KSPIDRSGuardDecide_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  KSPIDRSGuard *guard = &col->guard;
-
-  PetscFunctionBegin;
-  guard->test = 0;
-  if (guard->least <= guard->most) PetscFunctionReturn(PETSC_SUCCESS);
-  col->rec.status = KSPIDRS_DROPPED;
-  PetscCall(PetscInfo(ksp, "The panels of the last solve are dropped in iteration %" PetscInt_FMT ": ||r|| = %g is above %g\n",
-                      col->rep.its, (double)guard->least, (double)guard->most));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -515,33 +436,18 @@ static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscB
   return NULL;
 }
 
-/* Stores the data that the next solve needs besides G and U */
-static PetscErrorCode KSPIDRSKeepPanels_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  const KSPIDRSRecurrence *rec   = &col->rec;
-  KSPIDRSPanel            *panel = &col->panel;
-  const PetscInt           s     = col->scalars->s;
-  /* the omega step changes no panel, and v, from which U_k would follow, is not kept */
-  const PetscBool open = (PetscBool)(rec->step.k < s && (rec->stage == KSPIDRS_HAVE_U || rec->stage == KSPIDRS_PROJECTED));
-
-  PetscFunctionBegin;
-  panel->key      = col->guard.key;
-  panel->restarts = col->trust.restarts;
-  panel->k        = rec->step.k;
-  panel->stage    = open ? rec->stage : KSPIDRS_NOTHING;
-  if (!panel->storage) PetscCall(PetscMalloc1(IDRS_STORAGE(s), &panel->storage));
-  PetscCall(PetscArraycpy(panel->storage, col->scalars->M, IDRS_STORAGE(s)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    KSPIDRSRecycleEnd_Private - Keeps the panels of a solve that has ended, and judges it. The scalars are on the host; ondevice is
    true if they were on a device when the solve ended
 */
 PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool ondevice)
 {
-  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSPanel *panel = &col->panel;
+  KSP_IDRS                *idrs  = (KSP_IDRS *)ksp->data;
+  KSPIDRSPanel            *panel = &col->panel;
+  const KSPIDRSRecurrence *rec   = &col->rec;
+  const PetscInt           s     = col->scalars->s;
+  /* the omega step changes no panel, and v, from which U_k would follow, is not kept */
+  const PetscBool open = (PetscBool)(rec->step.k < s && (rec->stage == KSPIDRS_HAVE_U || rec->stage == KSPIDRS_PROJECTED));
 
   PetscFunctionBegin;
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
@@ -557,6 +463,12 @@ PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool 
     KSPIDRSRecordRecycled(col, (PetscBool)(col->rep.reason > 0));
   }
   panel->why = KSPIDRSWhyInvalid(ksp, col, ondevice);
-  if (!panel->why) PetscCall(KSPIDRSKeepPanels_Private(ksp, col));
+  if (panel->why) PetscFunctionReturn(PETSC_SUCCESS);
+  panel->key      = col->guard.key;
+  panel->restarts = col->trust.restarts;
+  panel->k        = rec->step.k;
+  panel->stage    = open ? rec->stage : KSPIDRS_NOTHING;
+  if (!panel->storage) PetscCall(PetscMalloc1(IDRS_STORAGE(s), &panel->storage));
+  PetscCall(PetscArraycpy(panel->storage, col->scalars->M, IDRS_STORAGE(s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

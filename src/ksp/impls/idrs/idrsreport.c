@@ -117,22 +117,17 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Calls the convergence test for this iteration of a column; an infinite norm or NaN is a reason */
-static PetscErrorCode KSPIDRSTestIteration_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+/* Records the norm of an iteration for the guard of recycling */
+static void KSPIDRSGuardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
-  PetscFunctionBegin;
-  col->rep.its   = its;
-  col->rep.rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
-  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
-  if (!PetscIsInfOrNanReal(rnorm)) PetscCall(KSPIDRSTest_Private(ksp, col, col->rep.rnorm)); /* may reset an earlier reason */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  KSPIDRSGuard *guard = &col->guard;
+  PetscReal     level;
 
-/* Returns PETSC_TRUE if the reason of a column counts only if b - A x meets the tolerance, too */
-static PetscBool KSPIDRSNeedsVerification(KSP ksp, const KSPIDRSColumn *col)
-{
-  return (PetscBool)(((const KSP_IDRS *)ksp->data)->exact && ksp->converged == KSPConvergedDefault &&
-                     (col->rep.reason == KSP_CONVERGED_RTOL || col->rep.reason == KSP_CONVERGED_ATOL));
+  if (!its) guard->first = rnorm;
+  if (guard->test && its > guard->window) guard->least = PetscMin(guard->least, rnorm);
+  if (!(rnorm > 0.0) || !(guard->first > 0.0)) return;
+  level = PetscMax(4.0 * PetscLog2Real(guard->first / rnorm), 0.0);
+  guard->above[(PetscInt)PetscMin(level, (PetscReal)(KSPIDRS_GUARD_LEVELS - 1))] = its;
 }
 
 /*
@@ -141,19 +136,25 @@ static PetscBool KSPIDRSNeedsVerification(KSP ksp, const KSPIDRSColumn *col)
 */
 PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
-  KSPIDRSTrust *trust = &col->trust;
+  const KSP_IDRS  *idrs  = (const KSP_IDRS *)ksp->data;
+  KSPIDRSTrust    *trust = &col->trust;
+  KSPIDRSReported *rep   = &col->rep;
 
   PetscFunctionBegin;
   trust->rnorm  = rnorm;
   trust->peak   = PetscMax(trust->peak, rnorm);
   trust->logged = PETSC_FALSE;
   (void)IDRSProgressHalves(&trust->progress, rnorm);
-  if (((KSP_IDRS *)ksp->data)->set.recycle != KSP_IDRS_RECYCLE_NEVER) KSPIDRSGuardReport(col, its, rnorm);
+  if (idrs->set.recycle != KSP_IDRS_RECYCLE_NEVER) KSPIDRSGuardReport(col, its, rnorm);
   if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, col, &rnorm));
-  PetscCall(KSPIDRSTestIteration_Private(ksp, col, its, rnorm));
+  rep->its   = its;
+  rep->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
+  PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm)); /* an infinite norm or NaN is a reason */
   if (PetscIsInfOrNanReal(rnorm)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (its && KSPIDRSNeedsVerification(ksp, col)) {
-    col->rep.reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPIDRSTest_Private(ksp, col, rep->rnorm)); /* may reset an earlier reason */
+  if (its && idrs->exact && ksp->converged == KSPConvergedDefault &&
+      (rep->reason == KSP_CONVERGED_RTOL || rep->reason == KSP_CONVERGED_ATOL)) {
+    rep->reason     = KSP_CONVERGED_ITERATING; /* b - A x must meet the tolerance, too */
     col->rec.status = KSPIDRS_UNVERIFIED;
   } else PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);

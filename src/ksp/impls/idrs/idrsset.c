@@ -13,6 +13,12 @@ PetscErrorCode KSPIDRSGetSettings_Private(KSP ksp, const KSPIDRSSettings **set)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Begins a setter: gets the data of a solver of this type; for others the setter does nothing */
+#define KSPIDRSBeginSetter(Kind, ksp, value, idrs) \
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1); \
+  PetscValidLogicalCollective##Kind(ksp, value, 2); \
+  IDRSTryData(ksp, KSPIDRS, idrs)
+
 /* Checks a value of an enum, which is in 0 to `last` */
 #define KSPIDRSCheckEnum(ksp, type, value, last) \
   PetscCheck((int)(value) >= 0 && (int)(value) <= (int)(last), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE, \
@@ -58,9 +64,7 @@ PetscErrorCode KSPIDRSSetShadowSize(KSP ksp, PetscInt s)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveInt(ksp, s, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Int, ksp, s, idrs);
   PetscCheck(s >= 1 && s <= IDRS_MAX_S, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_s %" PetscInt_FMT ": the number of shadow vectors must be in 1 to %d", IDRSPrefix(ksp), s, IDRS_MAX_S);
   PetscCheck(!idrs->set.P || s == idrs->set.s, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
@@ -174,9 +178,7 @@ PetscErrorCode KSPIDRSSetShadowSeed(KSP ksp, PetscInt seed)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveInt(ksp, seed, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Int, ksp, seed, idrs);
   PetscCheck(seed >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_seed %" PetscInt_FMT ": the seed must not be negative", IDRSPrefix(ksp), seed);
   idrs->set.seed = seed;
@@ -209,9 +211,7 @@ PetscErrorCode KSPIDRSSetMinimumCosine(KSP ksp, PetscReal cosine)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveReal(ksp, cosine, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Real, ksp, cosine, idrs);
   PetscCheck(cosine >= 0.0 && cosine < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_cosine %g: must be in [0,1)", IDRSPrefix(ksp), (double)cosine);
   idrs->set.cosine = cosine;
@@ -244,9 +244,7 @@ PetscErrorCode KSPIDRSSetUpdateTolerance(KSP ksp, PetscReal tol)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveReal(ksp, tol, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Real, ksp, tol, idrs);
   PetscCheck(tol >= 0.0 && tol < 1.0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_update_tol %g: must be in [0,1)", IDRSPrefix(ksp), (double)tol);
   if ((tol > 0.0) != (idrs->set.updatetol > 0.0)) ksp->setupstage = KSP_SETUP_NEW; /* one work vector more or less */
@@ -260,9 +258,7 @@ PetscErrorCode KSPIDRSSetMaxRestarts_Private(KSP ksp, PetscInt n)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveInt(ksp, n, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Int, ksp, n, idrs);
   PetscCheck(n >= 0, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_max_restarts %" PetscInt_FMT ": must not be negative", IDRSPrefix(ksp), n);
   idrs->set.maxrestarts = n;
@@ -300,33 +296,11 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveBool(ksp, smoothing, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Bool, ksp, smoothing, idrs);
   if (smoothing != idrs->set.smoothing) ksp->setupstage = KSP_SETUP_NEW;
   idrs->set.smoothing = smoothing;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Defines the setter of an option that has the values of an enum, 0 to `last`; setup: another value needs another set-up */
-#define KSPIDRS_ENUM_SETTER(Name, member, last, setup) \
-  PetscErrorCode KSPIDRSSet##Name##_Private(KSP ksp, KSPIDRS##Name value) \
-  { \
-    KSP_IDRS *idrs; \
-\
-    PetscFunctionBegin; \
-    PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1); \
-    PetscValidLogicalCollectiveEnum(ksp, value, 2); \
-    IDRSTryData(ksp, KSPIDRS, idrs); \
-    KSPIDRSCheckEnum(ksp, Name, value, last); \
-    if ((setup) && value != idrs->set.member) ksp->setupstage = KSP_SETUP_NEW; \
-    idrs->set.member = value; \
-    PetscFunctionReturn(PETSC_SUCCESS); \
-  }
-KSPIDRS_ENUM_SETTER(Implementation, implementation, KSP_IDRS_CUDA, PETSC_TRUE)
-KSPIDRS_ENUM_SETTER(Communication, communication, KSP_IDRS_COMMUNICATION_PEER, PETSC_FALSE)
-KSPIDRS_ENUM_SETTER(Product, product, KSP_IDRS_PRODUCT_SLICED, PETSC_FALSE)
-KSPIDRS_ENUM_SETTER(Run, run, KSP_IDRS_RUN_WHOLE, PETSC_FALSE)
 
 /*@
   KSPIDRSSetRecycle - Sets when a solve with `KSPIDRS` begins with the panels of the previous solve
@@ -386,9 +360,7 @@ PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveEnum(ksp, recycle, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Enum, ksp, recycle, idrs);
   KSPIDRSCheckEnum(ksp, Recycle, recycle, KSP_IDRS_RECYCLE_ALWAYS);
   PetscCheck(idrs->state != KSPIDRS_SOLVING || recycle == idrs->set.recycle, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPIDRSSetRecycle() is called inside KSPSolve(): call it between solves");
@@ -467,9 +439,7 @@ PetscErrorCode KSPIDRSSetWidth_Private(KSP ksp, PetscInt width)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveInt(ksp, width, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Int, ksp, width, idrs);
   PetscCheck(width >= 1 && width <= IDRS_MAX_WIDTH, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_OUTOFRANGE,
              "-%sksp_idrs_width %" PetscInt_FMT ": must be between 1 and %d", IDRSPrefix(ksp), width, IDRS_MAX_WIDTH);
   idrs->set.width = width;
@@ -515,9 +485,7 @@ PetscErrorCode KSPIDRSSetBlock(KSP ksp, PetscBool block)
   KSP_IDRS *idrs;
 
   PetscFunctionBegin;
-  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
-  PetscValidLogicalCollectiveBool(ksp, block, 2);
-  IDRSTryData(ksp, KSPIDRS, idrs);
+  KSPIDRSBeginSetter(Bool, ksp, block, idrs);
   idrs->set.block = block;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -579,33 +547,21 @@ PetscErrorCode KSPIDRSComposeSetters_Private(KSP ksp, PetscBool compose)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values of options that have another name since version 0.4 */
-static const struct {
-  const char *option, *old, *now;
-} KSPIDRSRenamed[] = {
-  {"-ksp_idrs_implementation", "host", "vec"},
-};
-
-/* Replaces old values in the options database, with a warning like PETSc's for old options */
-static PetscErrorCode KSPIDRSReplaceOldValues_Private(KSP ksp)
+/* Replaces a value that has another name since version 0.4 in the options database, with a warning like PETSc's for old options */
+static PetscErrorCode KSPIDRSReplaceOldValue_Private(KSP ksp, const char option[], const char old[], const char now[])
 {
   const PetscObject object = (PetscObject)ksp;
+  char              value[64], full[PETSC_MAX_OPTION_NAME];
+  PetscBool         set, same = PETSC_FALSE;
 
   PetscFunctionBegin;
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(KSPIDRSRenamed); i++) {
-    const char *option = KSPIDRSRenamed[i].option, *old = KSPIDRSRenamed[i].old, *now = KSPIDRSRenamed[i].now;
-    char        value[64], full[PETSC_MAX_OPTION_NAME];
-    PetscBool   set, same;
-
-    PetscCall(PetscOptionsGetString(object->options, object->prefix, option, value, sizeof(value), &set));
-    if (!set) continue;
-    PetscCall(PetscStrcasecmp(value, old, &same));
-    if (!same) continue;
-    PetscCall(PetscSNPrintf(full, sizeof(full), "-%s%s", IDRSPrefix(ksp), option + 1));
-    PetscCall(PetscOptionsSetValue(object->options, full, now));
-    PetscCall(PetscPrintf(PetscObjectComm(object), "** petscidrs warning: %s %s is deprecated since version 0.5, use %s %s\n", full,
-                          old, full, now));
-  }
+  PetscCall(PetscOptionsGetString(object->options, object->prefix, option, value, sizeof(value), &set));
+  if (set) PetscCall(PetscStrcasecmp(value, old, &same));
+  if (!same) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(full, sizeof(full), "-%s%s", IDRSPrefix(ksp), option + 1));
+  PetscCall(PetscOptionsSetValue(object->options, full, now));
+  PetscCall(PetscPrintf(PetscObjectComm(object), "** petscidrs warning: %s %s is deprecated since version 0.5, use %s %s\n", full,
+                        old, full, now));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -614,7 +570,7 @@ PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObjec
   const KSPIDRSSettings *now = &((KSP_IDRS *)ksp->data)->set;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSReplaceOldValues_Private(ksp));
+  PetscCall(KSPIDRSReplaceOldValue_Private(ksp, "-ksp_idrs_implementation", "host", "vec"));
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
   IDRSOption(Int, ksp, "-ksp_idrs_s", "Number of shadow vectors", KSPIDRSSetShadowSize, now->s);
   IDRSOption(Int, ksp, "-ksp_idrs_seed", "Seed of the hashed shadow space", KSPIDRSSetShadowSeed, now->seed);
@@ -639,3 +595,21 @@ PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObjec
   PetscOptionsHeadEnd();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Defines the setter of an option that has the values of an enum, 0 to `last`; setup: another value needs another set-up */
+#define KSPIDRS_ENUM_SETTER(Name, member, last, setup) \
+  PetscErrorCode KSPIDRSSet##Name##_Private(KSP ksp, KSPIDRS##Name value) \
+  { \
+    KSP_IDRS *idrs; \
+\
+    PetscFunctionBegin; \
+    KSPIDRSBeginSetter(Enum, ksp, value, idrs); \
+    KSPIDRSCheckEnum(ksp, Name, value, last); \
+    if ((setup) && value != idrs->set.member) ksp->setupstage = KSP_SETUP_NEW; \
+    idrs->set.member = value; \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+KSPIDRS_ENUM_SETTER(Implementation, implementation, KSP_IDRS_CUDA, PETSC_TRUE)
+KSPIDRS_ENUM_SETTER(Communication, communication, KSP_IDRS_COMMUNICATION_PEER, PETSC_FALSE)
+KSPIDRS_ENUM_SETTER(Product, product, KSP_IDRS_PRODUCT_SLICED, PETSC_FALSE)
+KSPIDRS_ENUM_SETTER(Run, run, KSP_IDRS_RUN_WHOLE, PETSC_FALSE)

@@ -8,48 +8,33 @@
 #endif
 
 /*
-   *mixed is set if the solution is in host memory and the matrix on a device, on some process: then MatMult() needs device
-   vectors
+   Creates work vectors of one type on all processes: like the solution, or on the device if the solution is in host memory and the
+   matrix on a device, on some process, because MatMult() then needs device vectors
 */
-static PetscErrorCode KSPIDRSSolutionOnHost_Private(KSP ksp, Mat *A, PetscBool *mixed)
+static PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 {
   PetscBool   host = PETSC_FALSE, set = PETSC_FALSE, bound = PETSC_FALSE;
-  PetscMPIInt all;
+  PetscMPIInt all  = 1; /* the matrix is not on a device, or bound to the CPU on all processes */
   char       *cuda = NULL, *hip = NULL;
+  Vec         like, *created;
   VecType     type;
+  Mat         A;
 
   PetscFunctionBegin;
-  *mixed = PETSC_FALSE;
   if (ksp->vec_sol) PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &host, VECSEQ, VECMPI, ""));
   if (host) PetscCall(PCGetOperatorsSet(ksp->pc, &set, NULL));
   if (set) {
-    PetscCall(PCGetOperators(ksp->pc, A, NULL));
-    PetscCall(MatGetVecType(*A, &type));
+    PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+    PetscCall(MatGetVecType(A, &type));
     PetscCall(PetscStrstr(type, VECCUDA, &cuda));
     PetscCall(PetscStrstr(type, VECHIP, &hip));
-    PetscCall(MatBoundToCPU(*A, &bound));
+    PetscCall(MatBoundToCPU(A, &bound));
   }
   if (cuda || hip) {
     all = bound ? 1 : 0;
     IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
-    *mixed = all ? PETSC_FALSE : PETSC_TRUE;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   KSPIDRSCreateVecs_Private - Creates work vectors of one type on all processes: like the solution, or on the device with the
-   matrix
-*/
-PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
-{
-  Vec       like, *created;
-  Mat       A;
-  PetscBool mixed;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSSolutionOnHost_Private(ksp, &A, &mixed));
-  if (mixed) {
+  if (!all) {
     PetscCall(
       PetscInfo(ksp, "Right-hand side and solution are on the host, the matrix is on the device: so are the work vectors\n"));
     PetscCall(MatCreateVecs(A, &like, NULL));
@@ -61,72 +46,36 @@ PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *vecs[])
 }
 
 /*
-   *mixed is set if a CUDA solution is bound to the CPU and the matrix is not: the result of MatMult() would be on the device, where
-   such a vector is not read
-*/
-static PetscErrorCode KSPIDRSBoundOnlySolution_Private(KSP ksp, PetscBool device, PetscBool *mixed)
-{
-  PetscBool vector;
-  IDRSPlace matrix;
-  Mat       A;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &vector, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(IDRSMatWhere(A, &matrix));
-  *mixed = (PetscBool)(vector && !device && matrix == IDRS_PLACE_CUDA);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Finds the memory of the solution. *moved is set on all processes if it has changed since the
-   last solve: then the work vectors must be created again
+   Finds the memory of the solution. *moved is set on all processes if it has changed since the last solve: then the work vectors
+   must be created again. If a CUDA solution is bound to the CPU and the matrix is not, the result of MatMult() would be on the
+   device, where such a vector is not read
 */
 static PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
 {
-  KSP_IDRS     *idrs  = (KSP_IDRS *)ksp->data;
-  PetscBool     mixed = PETSC_FALSE, cuda;
-  IDRSPlace     place;
-  KSPIDRSMemory memory;
-  PetscMPIInt   states[2];
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool   cuda;
+  IDRSPlace   place, matrix;
+  PetscMPIInt states[2];
+  Mat         A;
 
   PetscFunctionBegin;
   *moved = PETSC_FALSE;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSVecWhere(ksp->vec_sol, &place));
-  PetscCall(KSPIDRSBoundOnlySolution_Private(ksp, (PetscBool)(place != IDRS_PLACE_HOST), &mixed));
-  memory    = place == IDRS_PLACE_HOST ? KSPIDRS_HOST : KSPIDRS_DEVICE;
-  states[0] = mixed ? 1 : 0;
-  states[1] = idrs->memory != KSPIDRS_UNKNOWN && idrs->memory != memory ? 1 : 0;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &cuda, VECSEQCUDA, VECMPICUDA, ""));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSMatWhere(A, &matrix));
+  states[0] = cuda && place == IDRS_PLACE_HOST && matrix == IDRS_PLACE_CUDA ? 1 : 0;
+  states[1] = idrs->placed && idrs->place != place ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
              "The solution is bound to the CPU and the matrix is not, on some process at least: bind both, with VecBindToCPU() and "
              "MatBindToCPU(), or none");
   if (states[1]) PetscCall(PetscInfo(ksp, "The solution has moved between host and device: set up again\n"));
-  idrs->memory = memory;
+  idrs->place  = place;
+  idrs->placed = PETSC_TRUE;
   *moved       = states[1] ? PETSC_TRUE : PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Sets *scatters if the scatter of the operator goes from GPU to GPU by NCCL, which needs PETSc
-   3.26
-*/
-static PetscErrorCode KSPIDRSGetScatters_Private(KSP ksp, PetscBool *scatters)
-{
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscSF sf;
-  Mat     A;
-#endif
-
-  PetscFunctionBegin;
-  *scatters = PETSC_FALSE;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(IDRSMatGetScatter(A, &sf));
-  if (sf) PetscCall(IDRSScatterIsNCCL(sf, scatters));
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -187,8 +136,8 @@ static PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
 }
 
 /*
-   Creates vectors and panels for `count` simultaneous right-hand sides, unless there are enough: 2s +
-   5 vectors each, and one more if products need a row-major copy. The first slot exists
+   Creates vectors and panels for `count` simultaneous right-hand sides, unless there are enough: 2s + 5 vectors each, and one more
+   if products need a row-major copy. The first slot exists
 */
 static PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
 {
@@ -219,7 +168,7 @@ static PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSForgetPanels_Private - The same for all slots, whose works have been created in these two groups */
+/* KSPIDRSForgetPanels_Private - Discards the data for later solves in all slots */
 PetscErrorCode KSPIDRSForgetPanels_Private(KSP ksp)
 {
   PetscFunctionBegin;
@@ -228,31 +177,10 @@ PetscErrorCode KSPIDRSForgetPanels_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates panels of the other direction for slots whose panels must be kept, for all slots whose works were created together */
-static PetscErrorCode KSPIDRSMakeOtherPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
-{
-  KSP_IDRS      *idrs                  = (KSP_IDRS *)ksp->data;
-  IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
-  PetscBool      keeps                 = PETSC_FALSE;
-  IDRSWorkInfo   info;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || (idrs->slot[i].panel.storage && !idrs->slot[i].panel.why));
-  if (!keeps || idrs->slot[begin].otherwork) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel, end - begin, PETSC_FALSE));
-  ierr = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
-  if (ierr) PetscCall(IDRSWorkDestroy(end - begin, works));
-  PetscCall(ierr);
-  for (PetscInt i = begin; i < end; i++) idrs->slot[i].otherwork = works[i - begin];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-   Exchanges the panels of the slots if the direction of this solve, A or its transpose, differs from the
-   last solve and solves recycle. The panels of the other direction are kept for its next solve: 2s vectors each, with back end vec
-   3s
+   Exchanges the panels of the slots if the direction of this solve, A or its transpose, differs from the last solve and solves
+   recycle. The panels of the other direction are kept for its next solve: 2s vectors each, with back end vec 3s. The works of the
+   first slot and of the others have been created in two groups
 */
 static PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
 {
@@ -260,8 +188,21 @@ static PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
 
   PetscFunctionBegin;
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER || idrs->transposed == ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 0, 1));
-  PetscCall(KSPIDRSMakeOtherPanels_Private(ksp, 1, idrs->slots));
+  for (PetscInt begin = 0, end = 1; begin < idrs->slots; begin = end, end = idrs->slots) {
+    IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
+    PetscBool      keeps                 = PETSC_FALSE;
+    IDRSWorkInfo   info;
+    PetscErrorCode ierr;
+
+    for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || (idrs->slot[i].panel.storage && !idrs->slot[i].panel.why));
+    if (!keeps || idrs->slot[begin].otherwork) continue;
+    PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+    PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel, end - begin, PETSC_FALSE));
+    ierr = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
+    if (ierr) PetscCall(IDRSWorkDestroy(end - begin, works));
+    PetscCall(ierr);
+    for (PetscInt i = begin; i < end; i++) idrs->slot[i].otherwork = works[i - begin];
+  }
   idrs->transposed = ksp->transpose_solve;
   for (PetscInt i = 0; i < idrs->slots; i++) {
     KSPIDRSColumn     *col   = &idrs->slot[i];
@@ -313,7 +254,7 @@ PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
   PetscCall(VecDestroy(&idrs->solution));
-  PetscCall(VecDestroyVecs(1, &idrs->inverse));
+  PetscCall(VecDestroy(&idrs->inverse));
   PetscCall(PetscMemzero(idrs->slot, sizeof(idrs->slot)));
   idrs->nvecs  = 0;
   idrs->active = 1;
@@ -355,7 +296,7 @@ PetscErrorCode KSPSetUp_IDRS(KSP ksp)
   PetscCall(IDRSProductCreate(&idrs->product));
   PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
   PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
-  idrs->memory = KSPIDRS_UNKNOWN;
+  idrs->placed = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -374,37 +315,18 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 /* If rows are long, MatMult() is faster. Above this number of entries it saves more time than the persistent kernel does */
 #define IDRS_WHOLE_ENTRIES 524288
 
-/* Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it */
-static PetscErrorCode KSPIDRSChooseProduct_Private(KSP ksp)
+/*
+   Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it, and decides whether b - A x can
+   be trusted
+*/
+static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
   const char  *why  = NULL;
+  PetscBool    schur, inexact, direct = PETSC_TRUE;
   IDRSWorkInfo info;
+  KSP          inner;
   Mat          A;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  if (!info.device) why = "the vector operations do not run on a GPU";
-  else if (ksp->pc_side == PC_LEFT) why = "the operator is applied together with a preconditioner from the left";
-  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, why));
-  idrs->reader = KSPIDRS_READ_BY_NONE;
-  if (idrs->active > 1 && idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
-  /* the passes of several right-hand sides have one product for all of them */
-  if (idrs->product->backend) idrs->reader = idrs->active > 1 ? KSPIDRS_READ_BY_RUN : KSPIDRS_READ_BY_PASS;
-  else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
-           (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
-    idrs->reader = KSPIDRS_READ_BY_RUN;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Decides whether b - A x can be trusted with the operator of this solve */
-static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool schur, inexact, direct = PETSC_TRUE;
-  KSP       inner;
-  Mat       A;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -419,6 +341,17 @@ static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   if (!idrs->exact)
     PetscCall(
       PetscInfo(ksp, "The operator of type %s is inexact: no reliable updates and no verification\n", ((PetscObject)A)->type_name));
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  if (!info.device) why = "the vector operations do not run on a GPU";
+  else if (ksp->pc_side == PC_LEFT) why = "the operator is applied together with a preconditioner from the left";
+  PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, why));
+  idrs->reader = KSPIDRS_READ_BY_NONE;
+  if (idrs->active > 1 && idrs->set.block) PetscFunctionReturn(PETSC_SUCCESS);
+  /* the passes of several right-hand sides have one product for all of them */
+  if (idrs->product->backend) idrs->reader = idrs->active > 1 ? KSPIDRS_READ_BY_RUN : KSPIDRS_READ_BY_PASS;
+  else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
+           (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
+    idrs->reader = KSPIDRS_READ_BY_RUN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -439,9 +372,31 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
   return PETSC_TRUE;
 }
 
+/* Returns the reason why a kernel cannot make many steps of this solve, or NULL */
+static PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP ksp, const char *why[])
+{
+  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt     solves;
+  IDRSWorkInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  *why = NULL;
+  if (!info.device) *why = "the vector operations do not run on a GPU";
+  else if (idrs->lockstep) *why = idrs->lockstep;
+  else if (info.size > 1) *why = "there are several processes";
+  else if (idrs->separatepc) *why = idrs->separatepc;
+  else if (idrs->active > 1 && idrs->set.block) *why = "the right-hand sides have a block recurrence";
+  else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
+  if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, idrs->active, &solves));
+  if (solves < idrs->active) *why = "the systems of two right-hand sides do not fit on the GPU at the same time";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-   Chooses the back end of the iterations, and the number of steps that the host launches before it waits
-   for a device: 0 if a monitor or test may need the solution of every iteration, or if a matvec takes much longer than the wait
+   Chooses the back end of the iterations, and the number of steps that the host launches before it waits for a device: 0 if a
+   monitor or test may need the solution of every iteration, or if a matvec takes much longer than the wait
 */
 static PetscErrorCode KSPIDRSChooseRun_Private(KSP ksp)
 {
@@ -476,38 +431,18 @@ static PetscErrorCode KSPIDRSChooseRun_Private(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares the slots of this solve */
-static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
-{
-  KSP_IDRS *idrs  = (KSP_IDRS *)ksp->data;
-  IDRSGroup group = {.count = idrs->active};
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < idrs->active; i++) {
-    KSPIDRSColumn *col = &idrs->slot[i];
-
-    col->p      = KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? col->v : col->r;
-    col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
-    col->trust  = KSPIDRSFreshTrust();
-    col->scale  = 1.0;
-    PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
-    PetscCall(IDRSWorkSetProduct(col->work, idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product));
-    PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
-    IDRSWorkSetPolynomial(col->work, idrs->polynomial);
-    group.work[i] = col->work;
-  }
-  PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
-  PetscCall(IDRSWorkConnect(&group, idrs->set.communication, idrs->scatters));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Prepares everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
 static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 {
   KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
   PetscBool    moved;
   PetscInt     level;
+  IDRSGroup    group = {.count = active};
   IDRSWorkInfo info;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscSF sf;
+  Mat     A;
+#endif
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSCheckPlacement_Private(ksp, &moved));
@@ -519,11 +454,27 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   PetscCall(KSPIDRSTurnSlots_Private(ksp));
   idrs->active = active;
   PetscCall(KSPIDRSSetOperator_Private(ksp));
-  PetscCall(KSPIDRSChooseProduct_Private(ksp));
   /* before 3.26 a new type or matrix is set up only in PCApply(), which does not report a failure */
   PetscCall(PCSetUp(ksp->pc));
   PetscCall(KSPIDRSSetPreconditioner_Private(ksp));
-  PetscCall(KSPIDRSStartSlots_Private(ksp));
+  for (PetscInt i = 0; i < active; i++) {
+    KSPIDRSColumn *col = &idrs->slot[i];
+
+    col->p      = KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? col->v : col->r;
+    col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
+    KSPIDRSResetColumn(col);
+    PetscCall(IDRSWorkSetProduct(col->work, idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product));
+    PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
+    IDRSWorkSetPolynomial(col->work, idrs->polynomial);
+    group.work[i] = col->work;
+  }
+  idrs->scatters = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(IDRSMatGetScatter(A, &sf));
+  if (sf) PetscCall(IDRSScatterIsNCCL(sf, &idrs->scatters)); /* which needs PETSc 3.26 */
+#endif
+  PetscCall(IDRSWorkConnect(&group, idrs->set.communication, idrs->scatters));
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   idrs->counts.before = info.reductions;
@@ -535,44 +486,15 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 }
 
 /*
-   If one right-hand side fits in the persistent kernel, but not two at the same time, and if s is at least KSPIDRS_SEQUENTIAL_S and n s is
-   above KSPIDRS_SEQUENTIAL_ENTRIES, KSPMatSolve() solves for one after another. On an H200 simultaneous solves step by step took
-   1.02 to 1.18 times as long above these limits, and 0.7 to 0.95 times below them
+   KSPIDRSPrepareColumns_Private - Prepares a solve for `active` simultaneous right-hand sides, or for those that can run at the
+   same time, each in one kernel, if these are two or more
 */
-#define KSPIDRS_SEQUENTIAL_S       4
-#define KSPIDRS_SEQUENTIAL_ENTRIES 4e5
-
-/*
-   Reduces *active, the number of simultaneous right-hand sides. If two or more of them can run at the same time, each in one
-   kernel, *active becomes their number. If one after another is faster, *active becomes 1, and idrs->sequential is set. The caller
-   has prepared the solve for one right-hand side
-*/
-static PetscErrorCode KSPIDRSGetSimultaneous_Private(KSP ksp, PetscInt *active)
-{
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt     solves;
-  IDRSWorkInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
-  if (idrs->persistent) {
-    PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, *active, &solves));
-    if (solves > 1) *active = solves;
-    else if (idrs->set.run == KSP_IDRS_RUN_WHOLE)
-      idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
-    else if (idrs->set.s >= KSPIDRS_SEQUENTIAL_S && (PetscReal)info.n * idrs->set.s > KSPIDRS_SEQUENTIAL_ENTRIES)
-      idrs->sequential = "each of them is solved faster in one kernel";
-  }
-  if (idrs->sequential) *active = 1;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prepares a solve for `active` simultaneous right-hand sides, or for fewer if that is faster */
 PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
 {
-  const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
-  PetscBool       cuda;
-  PetscMPIInt     size;
+  KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool   cuda;
+  PetscMPIInt size;
+  PetscInt    solves = 0;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -580,16 +502,20 @@ PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
   if (active > 1 && ((cuda && size == 1) || idrs->set.run == KSP_IDRS_RUN_WHOLE) && !idrs->set.block &&
       idrs->set.run != KSP_IDRS_RUN_STEPS) {
     PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
-    PetscCall(KSPIDRSGetSimultaneous_Private(ksp, &active));
-    if (active == 1) PetscFunctionReturn(PETSC_SUCCESS);
+    if (idrs->persistent) PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, active, &solves));
+    if (solves > 1) active = solves;
+    else if (idrs->set.run == KSP_IDRS_RUN_WHOLE) {
+      idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
   }
   PetscCall(KSPIDRSPrepareSolve_Private(ksp, active));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Repeats the set-up if the last solve ended with an error. Several processes cannot know without a reduction whether all of
-   them had the error, so the user must call KSPReset()
+   KSPIDRSRecover_Private - Repeats the set-up if the last solve ended with an error. Several processes cannot know without a
+   reduction whether all of them had the error, so the user must call KSPReset()
 */
 PetscErrorCode KSPIDRSRecover_Private(KSP ksp)
 {

@@ -65,23 +65,13 @@ PetscErrorCode KSPIDRSSmoothNorm_Private(KSP ksp, const KSPIDRSColumn *col, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSSmoothAdd_Private - Adds sigma d to x, for monitors */
-PetscErrorCode KSPIDRSSmoothAdd_Private(KSP ksp, Vec x)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-
-  PetscFunctionBegin;
-  if (idrs->d) PetscCall(VecAXPY(x, idrs->sigma, idrs->d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* KSPIDRSSmoothAddToSolution_Private - Changes the solution into the smoothed iterate */
 PetscErrorCode KSPIDRSSmoothAddToSolution_Private(KSP ksp, const KSPIDRSColumn *col)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSSmoothAdd_Private(ksp, col->rep.sol));
+  if (idrs->d) PetscCall(VecAXPY(col->rep.sol, idrs->sigma, idrs->d));
   idrs->addedsigma = idrs->sigma;
   idrs->sigma      = 0.0;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -67,60 +67,40 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
     else PetscCall(IDRSVecZero(v));
     PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &v));  /* v += z + U(:,0:columns) beta */
     if (col->scale != 1.0) PetscCall(VecAYPX(v, 1.0 / col->scale, col->rep.sol)); /* v = sol + v / scale */
-    PetscCall(KSPIDRSSmoothAdd_Private(ksp, v));
+    if (idrs->d) PetscCall(VecAXPY(v, idrs->sigma, idrs->d));
   }
   if (V) *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes ||v|| if the squares of v underflow, lose digits or overflow. t is overwritten */
-static PetscErrorCode KSPIDRSExtremeNorm_Private(KSP ksp, Vec v, Vec t, PetscReal *norm)
-{
-  KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
-  PetscReal largest;
-
-  PetscFunctionBegin;
-  PetscCall(VecNorm(v, NORM_INFINITY, &largest));
-  idrs->counts.norms++;
-  if (largest > 0.0 && largest <= PETSC_MAX_REAL) {
-    const PetscReal factor = PetscMin(1.0 / largest, PETSC_MAX_REAL); /* finite if `largest` is subnormal */
-
-    PetscCall(VecCopy(v, t));
-    PetscCall(IDRSVecForgetNorm(t)); /* which was copied with the vector */
-    PetscCall(VecScale(t, factor));  /* ||v|| = ||t|| / factor */
-    PetscCall(VecNorm(t, NORM_2, norm));
-    idrs->counts.norms++;
-    *norm /= factor;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSNorms_Private - Computes ||v|| for all columns; t may be overwritten */
+/*
+   KSPIDRSNorms_Private - Computes ||v|| for all columns. t is overwritten if the squares of v underflow, lose digits or overflow:
+   ||v|| = ||t|| / factor, t = factor v
+*/
 PetscErrorCode KSPIDRSNorms_Private(KSP ksp, const KSPIDRSColumns *cols, Vec v[], PetscReal norms[])
 {
-  const IDRSGroup group = KSPIDRSGetGroup(cols);
+  const IDRSGroup group  = KSPIDRSGetGroup(cols);
+  KSPIDRSCounts  *counts = &((KSP_IDRS *)ksp->data)->counts;
 
   PetscFunctionBegin;
   PetscCall(IDRSNorms(&group, v, norms));
-  ((KSP_IDRS *)ksp->data)->counts.norms++;
+  counts->norms++;
   for (PetscInt i = 0; i < cols->count; i++) {
-    if (norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM)
-      PetscCall(KSPIDRSExtremeNorm_Private(ksp, v[i], cols->column[i]->t, &norms[i]));
+    const Vec t = cols->column[i]->t;
+    PetscReal largest, factor;
+
+    if (!(norms[i] < IDRS_SMALLEST_NORM || norms[i] > IDRS_LARGEST_NORM)) continue;
+    PetscCall(VecNorm(v[i], NORM_INFINITY, &largest));
+    counts->norms++;
+    if (!(largest > 0.0 && largest <= PETSC_MAX_REAL)) continue;
+    factor = PetscMin(1.0 / largest, PETSC_MAX_REAL); /* finite if `largest` is subnormal */
+    PetscCall(VecCopy(v[i], t));
+    PetscCall(IDRSVecForgetNorm(t)); /* which was copied with the vector */
+    PetscCall(VecScale(t, factor));
+    PetscCall(VecNorm(t, NORM_2, &norms[i]));
+    counts->norms++;
+    norms[i] /= factor;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* KSPIDRSIsIterateFinite_Private - Sets finite to PETSC_TRUE if z + U beta has no overflow. v is overwritten */
-PetscErrorCode KSPIDRSIsIterateFinite_Private(KSP ksp, KSPIDRSColumn *col, PetscBool *finite)
-{
-  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
-  PetscReal            norm;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSVecZero(col->v));
-  PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &col->rec.columns, &col->v)); /* v = z + U(:,0:columns) beta */
-  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &norm));
-  *finite = (PetscBool)!PetscIsInfOrNanReal(norm / col->scale);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -190,7 +170,11 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     col->guard.key.seed = KSPIDRSGetSeed(idrs); /* a user may have changed it */
     PetscCall(IDRSWorkSetSeed(col->work, col->guard.key.seed + (uint64_t)col->trust.restarts));
     IDRSScalarsResetColumns(col->scalars, 0); /* M = I */
-    KSPIDRSRecycleDrop(ksp, col);
+    if (col->guard.begun && (col->guard.takes == KSPIDRS_TAKES_U || col->guard.takes == KSPIDRS_TAKES_PANELS)) {
+      col->guard.takes = KSPIDRS_DROPPED_THEM; /* it has begun with data of the last solve, and begins again without them */
+      col->guard.test  = 0;
+      idrs->counts.dropped++;
+    }
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     rec->step.start  = PETSC_TRUE;
     rec->status      = KSPIDRS_RECURS;
@@ -200,9 +184,9 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     col->trust.rnorm = col->trust.peak = 0.0;
     col->trust.anchornorm              = PETSC_MAX_REAL;
     if (!col->trust.check) col->trust.check = ksp->normtype == KSP_NORM_NONE ? PETSC_MAX_INT : IDRS_FIRST_CHECK(idrs->persistent);
-    r[i] = col->r;
   }
   if (ksp->normtype == KSP_NORM_NONE) PetscFunctionReturn(PETSC_SUCCESS);
+  KSPIDRSGetVecs(cols, r, r);
   PetscCall(KSPIDRSNorms_Private(ksp, cols, r, norms));
   for (PetscInt i = 0; i < cols->count; i++) {
     norms[i] /= cols->column[i]->scale;
@@ -219,20 +203,18 @@ static PetscErrorCode KSPIDRSTrueNorm_Private(KSP ksp, const KSPIDRSColumns *col
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSAddIterate_Private(ksp, cols));
-  for (PetscInt i = 0; i < cols->count; i++) {
-    PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, cols->column[i]));
-    v[i] = cols->column[i]->v;
-  }
+  for (PetscInt i = 0; i < cols->count; i++) PetscCall(KSPIDRSSmoothAddToSolution_Private(ksp, cols->column[i]));
+  KSPIDRSGetVecs(cols, v, v);
   PetscCall(KSPIDRSTrueResidual_Private(ksp, cols, PETSC_FALSE, v, NULL)); /* v = b - A x */
   PetscCall(KSPIDRSNorms_Private(ksp, cols, v, norms));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   KSPIDRSCheckStagnation_Private - Ends the solve if ||b - A x|| has stopped falling. A much larger norm is a peak, and is not
+   Ends the solve if ||b - A x|| has stopped falling. A much larger norm is a peak, and is not
    counted
 */
-PetscErrorCode KSPIDRSCheckStagnation_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
+static PetscErrorCode KSPIDRSCheckStagnation_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm, PetscInt weight)
 {
   IDRSProgress *progress = &col->trust.replacements;
 
@@ -275,26 +257,9 @@ PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares the norm of v = b - A x with the tolerances. If it is larger, r becomes b - A x and the solve continues */
-static PetscErrorCode KSPIDRSVerifyColumn_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
-{
-  KSPIDRSRecurrence *rec = &col->rec;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSVerifyNorm_Private(ksp, col, rnorm));
-  if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, rnorm, IDRS_STAGNATION_VERIFY));
-  if (col->rep.reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
-  PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
-  rec->status = KSPIDRS_REPLACED;
-  if (rec->stage == KSPIDRS_HAVE_V) rec->stage = KSPIDRS_NOTHING; /* v has been overwritten */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance. Each column then has a reason, or r = b - A
-   x
+   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance. Each column then has a reason, or r = b - A x,
+   and the solve continues
 */
 PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -308,8 +273,17 @@ PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
   if (!due.count) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &due, norms));
   for (PetscInt i = 0; i < due.count; i++) {
-    PetscCall(KSPIDRSVerifyColumn_Private(ksp, due.column[i], norms[i]));
-    PetscCall(KSPIDRSConcludeReport_Private(ksp, due.column[i]));
+    KSPIDRSColumn *col = due.column[i];
+
+    PetscCall(KSPIDRSVerifyNorm_Private(ksp, col, norms[i]));
+    if (!col->rep.reason) PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, norms[i], IDRS_STAGNATION_VERIFY));
+    if (!col->rep.reason) {
+      PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, norms[i]));
+      PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
+      col->rec.status = KSPIDRS_REPLACED;
+      if (col->rec.stage == KSPIDRS_HAVE_V) col->rec.stage = KSPIDRS_NOTHING; /* v has been overwritten */
+    }
+    PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -320,11 +294,9 @@ PetscErrorCode KSPIDRSUpdateProduct_Private(KSP ksp, const KSPIDRSColumns *cols)
   Vec z[IDRS_MAX_WIDTH], t[IDRS_MAX_WIDTH], v[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++) {
-    z[i] = cols->column[i]->z;
-    t[i] = cols->column[i]->t;
-    v[i] = cols->column[i]->v;
-  }
+  KSPIDRSGetVecs(cols, z, z);
+  KSPIDRSGetVecs(cols, t, t);
+  KSPIDRSGetVecs(cols, v, v);
   PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, z, t, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -336,11 +308,9 @@ PetscErrorCode KSPIDRSUpdateResidual_Private(KSP ksp, const KSPIDRSColumns *cols
   Vec             t[IDRS_MAX_WIDTH], r[IDRS_MAX_WIDTH], anchor[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++) {
-    t[i]      = cols->column[i]->t;
-    r[i]      = cols->column[i]->r;
-    anchor[i] = cols->column[i]->anchor;
-  }
+  KSPIDRSGetVecs(cols, t, t);
+  KSPIDRSGetVecs(cols, r, r);
+  KSPIDRSGetVecs(cols, anchor, anchor);
   PetscCall(IDRSResidual(&group, anchor, t, r, anchor));
   ((KSP_IDRS *)ksp->data)->counts.updates += cols->count;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -431,31 +401,6 @@ PetscErrorCode KSPIDRSContinueFrom_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Suspends the recurrence if x has grown too much. If the matrix is singular, x may grow along a null
-   vector, on which r does not depend, until it overflows. The interval between two checks doubles
-*/
-static PetscErrorCode KSPIDRSCheckIterate_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  const KSPIDRSColumns one   = KSPIDRSOneColumn(col);
-  KSPIDRSTrust        *trust = &col->trust;
-  PetscReal            norm, z;
-
-  PetscFunctionBegin;
-  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->rep.sol, &norm));
-  PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->z, &z));
-  norm += z / col->scale; /* a bound of ||x|| */
-  if (norm / trust->least > IDRS_MAX_DRIFT(!trust->progress.failures)) {
-    PetscCall(PetscInfo(ksp, "Iteration %" PetscInt_FMT ": ||x|| has grown from %g to %g, the matrix may be singular\n",
-                        col->rec.its, (double)trust->least, (double)norm));
-    col->rec.status = KSPIDRS_RUNAWAY;
-  }
-  if (norm > 0.0) trust->least = PetscMin(trust->least, norm);
-  trust->progress.failures = 1;
-  trust->check             = trust->check > PETSC_MAX_INT / 2 ? PETSC_MAX_INT : 2 * trust->check;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Asserts the invariants between two steps, on which the parts of a step rely */
 static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
 {
@@ -475,88 +420,59 @@ static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSCheckIterates_Private - Checks iterates that are due, after all projections in flight, and lets the guard of recycling
-   decide at the end of a cycle
+   KSPIDRSCheckIterates_Private - Suspends the recurrence of columns whose x has grown too much, and lets the guard of recycling
+   decide at the end of a cycle. If the matrix is singular, x may grow along a null vector, on which r does not depend, until it
+   overflows. The check is made after all projections in flight, and the interval between two checks doubles
 */
 PetscErrorCode KSPIDRSCheckIterates_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
-    KSPIDRSColumn *col = cols->column[i];
+    KSPIDRSColumn       *col   = cols->column[i];
+    const KSPIDRSColumns one   = KSPIDRSOneColumn(col);
+    KSPIDRSTrust        *trust = &col->trust;
+    const PetscBool      due   = (PetscBool)(col->rec.its >= trust->check && col->rec.stage != KSPIDRS_PROJECTED);
 
-    if (KSPIDRSContinues(col) && col->rec.its >= col->trust.check && col->rec.stage != KSPIDRS_PROJECTED) {
+    if (KSPIDRSContinues(col) && due) {
       PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, 0, NULL));
       PetscCall(IDRSQueueEnd(IDRSGroupOfOne(col->work)));
-      if (KSPIDRSContinues(col)) PetscCall(KSPIDRSCheckIterate_Private(ksp, col));
+    }
+    if (KSPIDRSContinues(col) && due) {
+      PetscReal norm, z;
+
+      PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->rep.sol, &norm));
+      PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->z, &z));
+      norm += z / col->scale; /* a bound of ||x|| */
+      if (norm / trust->least > IDRS_MAX_DRIFT(!trust->progress.failures)) {
+        PetscCall(PetscInfo(ksp, "Iteration %" PetscInt_FMT ": ||x|| has grown from %g to %g, the matrix may be singular\n",
+                            col->rec.its, (double)trust->least, (double)norm));
+        col->rec.status = KSPIDRS_RUNAWAY;
+      }
+      if (norm > 0.0) trust->least = PetscMin(trust->least, norm);
+      trust->progress.failures = 1;
+      trust->check             = trust->check > PETSC_MAX_INT / 2 ? PETSC_MAX_INT : 2 * trust->check;
     }
     if (col->rep.reason) continue;
     PetscCall(KSPIDRSAssertState_Private(col));
-    if (KSPIDRSAtCycle(&col->rec) && KSPIDRSGuardDue(col, col->rec.its)) PetscCall(KSPIDRSGuardDecide_Private(ksp, col));
+    if (!KSPIDRSAtCycle(&col->rec) || !KSPIDRSGuardDue(col, col->rec.its)) continue;
+    col->guard.test = 0;
+    if (col->guard.least <= col->guard.most) continue;
+    col->rec.status = KSPIDRS_DROPPED;
+    PetscCall(PetscInfo(ksp, "The panels of the last solve are dropped in iteration %" PetscInt_FMT ": ||r|| = %g is above %g\n",
+                        col->rep.its, (double)col->guard.least, (double)col->guard.most));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Ends a start that has broken down after k steps. If the k columns span an invariant Krylov space, r - G c = 0 for this c */
-static PetscErrorCode KSPIDRSFinishStart_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  IDRSScalars   *scalars = col->scalars;
-  const PetscInt k       = col->rec.step.k;
-
-  PetscFunctionBegin;
-  if (k < ((KSP_IDRS *)ksp->data)->set.s) {
-    IDRSScalarsCombine(scalars, 0);                                           /* its first entries need no other column */
-    PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, col->U, col->G)); /* x += U c, r -= G c */
-  }
-  IDRSScalarsEndStart(scalars, k); /* beta += c */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-   Removes from x the U c that KSPIDRSFinishStart_Private() has added, and computes v = b - A x and its norm. An infinite norm or
-   NaN remains, because it comes from the operator or the preconditioner, and the solve must end with this reason
-*/
-static PetscErrorCode KSPIDRSDropStart_Private(KSP ksp, KSPIDRSColumn *col, PetscReal *rnorm)
-{
-  const KSPIDRSColumns one = KSPIDRSOneColumn(col);
+   Restarts after a failure, from the present x with the next seed, unless x has converged, has run away, or there were too many
+   restarts after breakdowns. If r is larger than the residual of vec_sol, vec_sol is the better x. The smoothed iterate is kept,
+   and is the new x if the recurrence would soon be too far from it. If the solve ends, its norm is reported with the step that
+   failed as one more iteration.
 
-  PetscFunctionBegin;
-  /* x -= U c */
-  for (PetscInt j = 0; j < col->rec.step.k; j++) PetscCall(VecAXPY(col->rep.sol, -col->scalars->c[j] / col->scale, col->U[j]));
-  if (!PetscIsInfOrNanReal(*rnorm)) PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, rnorm));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Continues after a start that has broken down in step k > 0, from r = v = b - A x, with k columns. This happens if one row,
-   column or eigenvalue of A is so large that the next G_k is parallel to the others. Another seed would not help. The next step
-   is the omega step, which needs no f; the first cycle computes the other columns, which are zero
-*/
-static PetscErrorCode KSPIDRSContinueStart_Private(KSP ksp, KSPIDRSColumn *col)
-{
-  KSPIDRSRecurrence *rec = &col->rec;
-  const PetscInt     s = ((KSP_IDRS *)ksp->data)->set.s, k = rec->step.k;
-
-  PetscFunctionBegin;
-  PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
-  IDRSScalarsResetColumns(col->scalars, k); /* M(:,k:s) = I(:,k:s) */
-  for (PetscInt j = k; j < s; j++) {
-    PetscCall(IDRSVecZero(col->G[j]));
-    PetscCall(IDRSVecZero(col->U[j]));
-  }
-  PetscCall(PetscArrayzero(col->scalars->beta, s));
-  col->guard.whole = rec->its + 1 + s; /* the omega step, and one cycle */
-  rec->step.start  = PETSC_FALSE;
-  rec->status      = KSPIDRS_RECURS;
-  rec->step.k      = s;
-  rec->columns     = s; /* with beta = 0 */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Restarts after a failure, from the present x with the next seed, unless x has converged, has run away,
-   or there were too many restarts after breakdowns. If r is larger than the residual of vec_sol, vec_sol is the better x. The
-   smoothed iterate is kept, and is the new x if the recurrence would soon be too far from it. If the solve ends, its norm is
-   reported with the step that failed as one more iteration
+   A start breaks down in step k > 0 if one row, column or eigenvalue of A is so large that the next G_k is parallel to the others.
+   Another seed would not help, so it continues with k columns: the next step is the omega step, which needs no f, and the first
+   cycle computes the other columns, which are zero
 */
 static PetscErrorCode KSPIDRSRestartColumn_Private(KSP ksp, KSPIDRSColumn *col)
 {
@@ -567,14 +483,18 @@ static PetscErrorCode KSPIDRSRestartColumn_Private(KSP ksp, KSPIDRSColumn *col)
   const PetscBool breakdown = (PetscBool)(rec->status == KSPIDRS_BREAKDOWN), runaway = (PetscBool)(rec->status == KSPIDRS_RUNAWAY),
                   continues = (PetscBool)(breakdown && !rec->given && IDRSStartIsKept(rec->step.start, rec->step.k, idrs->set.s));
   const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
-  const PetscInt       its  = rep->its;
+  const PetscInt       its = rep->its, s = idrs->set.s, k = rec->step.k;
+  IDRSScalars         *scalars = col->scalars;
   PetscReal            rnorm;
 
   PetscFunctionBegin;
-  /* M c = f, beta += c */
-  if (rec->step.start) PetscCall(KSPIDRSFinishStart_Private(ksp, col));
-  /* the residual of vec_sol is smaller: x = vec_sol */
-  else if (trust->rnorm > trust->anchornorm) {
+  if (rec->step.start) {
+    if (k < s) {                      /* if the k columns span an invariant Krylov space, r - G c = 0 for this c */
+      IDRSScalarsCombine(scalars, 0); /* M c = f; the first entries of c need no other column */
+      PetscCall(KSPIDRSSmoothMove_Private(ksp, k, scalars->c, col->U, col->G)); /* x += U c, r -= G c */
+    }
+    IDRSScalarsEndStart(scalars, k);             /* beta += c */
+  } else if (trust->rnorm > trust->anchornorm) { /* the residual of vec_sol is smaller: x = vec_sol */
     if (idrs->d) {
       PetscCall(VecScale(idrs->d, idrs->sigma));
       PetscCall(IDRSAddIterate(IDRSGroupOfOne(col->work), &rec->columns, &idrs->d));
@@ -584,7 +504,11 @@ static PetscErrorCode KSPIDRSRestartColumn_Private(KSP ksp, KSPIDRSColumn *col)
     rec->columns = 0;
   }
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, &rnorm)); /* v = b - A x */
-  if (rec->step.start && !idrs->d && !(rnorm <= trust->rnorm)) PetscCall(KSPIDRSDropStart_Private(ksp, col, &rnorm));
+  if (rec->step.start && !idrs->d && !(rnorm <= trust->rnorm)) {
+    for (PetscInt j = 0; j < k; j++) PetscCall(VecAXPY(rep->sol, -scalars->c[j] / col->scale, col->U[j])); /* x -= U c */
+    /* a norm that is not finite comes from the operator or the preconditioner, and the solve must end with this reason */
+    if (!PetscIsInfOrNanReal(rnorm)) PetscCall(KSPIDRSTrueNorm_Private(ksp, &one, &rnorm));
+  }
   PetscCall(KSPIDRSTestNorm_Private(ksp, col, rnorm));
   if (rep->reason) PetscFunctionReturn(PETSC_SUCCESS);
   rep->its++;
@@ -596,7 +520,18 @@ static PetscErrorCode KSPIDRSRestartColumn_Private(KSP ksp, KSPIDRSColumn *col)
   if (!rep->reason && continues) {
     rep->its = its;
     PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, rnorm));
-    PetscCall(KSPIDRSContinueStart_Private(ksp, col));
+    PetscCall(PetscInfo(ksp, "The start ends after %" PetscInt_FMT " of %" PetscInt_FMT " columns\n", k, s));
+    IDRSScalarsResetColumns(scalars, k); /* M(:,k:s) = I(:,k:s) */
+    for (PetscInt j = k; j < s; j++) {
+      PetscCall(IDRSVecZero(col->G[j]));
+      PetscCall(IDRSVecZero(col->U[j]));
+    }
+    PetscCall(PetscArrayzero(scalars->beta, s));
+    col->guard.whole = rec->its + 1 + s; /* the omega step, and one cycle */
+    rec->step.start  = PETSC_FALSE;
+    rec->status      = KSPIDRS_RECURS;
+    rec->step.k      = s;
+    rec->columns     = s; /* with beta = 0 */
     KSPIDRSSetReplacedNorm(trust, rnorm);
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     PetscFunctionReturn(PETSC_SUCCESS);

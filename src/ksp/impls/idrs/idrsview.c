@@ -4,6 +4,8 @@
 */
 #include "idrsimpl.h"
 
+#define KSPIDRSPrint(...) PetscCall(PetscViewerASCIIPrintf(viewer, __VA_ARGS__))
+
 /* Prints bytes and time of a pass per matvec of run "steps" */
 static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic,
                                               PetscInt n)
@@ -23,8 +25,7 @@ static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const
   if (traffic->seconds > 0.0 && bytes > 0.0)
     PetscCall(PetscSNPrintf(rate, sizeof(rate), "  %7.1f GB/s", (double)(1e-9 * bytes / (PetscReal)traffic->seconds)));
   /* one call per line, because each call prints the indentation */
-  PetscCall(PetscViewerASCIIPrintf(viewer, "      %-14s %5.2f calls%s%s%s\n", name, (double)((PetscReal)traffic->calls / matvecs),
-                                   moved, time, rate));
+  KSPIDRSPrint("      %-14s %5.2f calls%s%s%s\n", name, (double)((PetscReal)traffic->calls / matvecs), moved, time, rate);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -45,71 +46,49 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
     all.seconds += info->traffic[i].seconds;
   }
   if (stepwise)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    vectors read and written per matvec%s: %.1f%s\n",
-                                     idrs->counts.wholes ? " outside of these kernels" : "", (double)(all.vectors / stepwise),
-                                     idrs->d ? ", smoothing not counted" : ""));
+    KSPIDRSPrint("    vectors read and written per matvec%s: %.1f%s\n", idrs->counts.wholes ? " outside of these kernels" : "",
+                 (double)(all.vectors / stepwise), idrs->d ? ", smoothing not counted" : "");
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    traffic of the first process per matvec:\n"));
+  KSPIDRSPrint("    traffic of the first process per matvec:\n");
   for (PetscInt i = 0; i < IDRS_PASSES; i++)
     PetscCall(KSPIDRSViewPass_Private(ksp, viewer, IDRSPassNames[i], &info->traffic[i], info->n));
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "all of these", &all, info->n));
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "matvec", &matvec, info->n));
   PetscCall(KSPIDRSViewPass_Private(ksp, viewer, "preconditioner", &pc, info->n));
-  if (info->device && !(all.seconds > 0.0))
-    PetscCall(PetscViewerASCIIPrintf(viewer, "      no times: use -log_view -log_view_gpu_time\n"));
+  if (info->device && !(all.seconds > 0.0)) KSPIDRSPrint("      no times: use -log_view -log_view_gpu_time\n");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prints the back end of the matvecs, with passes on a device */
-static PetscErrorCode KSPIDRSViewProduct_Private(KSP ksp, PetscViewer viewer)
+/* Prints the back ends of the matvecs and of the iterations, and of products with several columns, if there were any */
+static PetscErrorCode KSPIDRSViewBackEnds_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
 {
-  KSP_IDRS         *idrs    = (KSP_IDRS *)ksp->data;
-  const IDRSProduct product = idrs->product;
+  KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
+  const KSPIDRSCounts *counts  = &idrs->counts;
+  const IDRSProduct    product = idrs->product;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    product %s (%s)\n",
-                                   product->backend ? product->backend->name : KSPIDRSProducts[KSP_IDRS_PRODUCT_MAT],
-                                   idrs->set.product == KSP_IDRS_PRODUCT_AUTO ? "chosen automatically" : "asked for"));
-  if (product->slower) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", product->slower));
-  if (product->bytes > 0.0)
-    PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "      its copy of the operator holds %.0f bytes, and was made or filled in last in %.3g ms\n",
-                                     product->bytes, 1e3 * product->seconds));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prints the back end of products with several columns, if there were any */
-static PetscErrorCode KSPIDRSViewColumns_Private(KSP ksp, PetscViewer viewer)
-{
-  const IDRSProduct product = ((KSP_IDRS *)ksp->data)->product;
-
-  PetscFunctionBegin;
-  if (!product->widechosen) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(
-    PetscViewerASCIIPrintf(viewer, "    several columns by %s\n", product->wide ? product->wide->name : "a MatMult() each"));
-  if (product->bycolumn) PetscCall(PetscViewerASCIIPrintf(viewer, "      not at once: %s\n", product->bycolumn));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prints the back end of the iterations, with passes on a device */
-static PetscErrorCode KSPIDRSViewRun_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
-{
-  KSP_IDRS            *idrs   = (KSP_IDRS *)ksp->data;
-  const KSPIDRSCounts *counts = &idrs->counts;
-
-  PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    run %s (%s)\n",
-                                   KSPIDRSRuns[idrs->persistent ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_STEPS],
-                                   idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for"));
-  if (idrs->slowerrun) PetscCall(PetscViewerASCIIPrintf(viewer, "      no faster one: %s\n", idrs->slowerrun));
+  if (info->device) {
+    KSPIDRSPrint("    product %s (%s)\n", product->backend ? product->backend->name : KSPIDRSProducts[KSP_IDRS_PRODUCT_MAT],
+                 idrs->set.product == KSP_IDRS_PRODUCT_AUTO ? "chosen automatically" : "asked for");
+    if (product->slower) KSPIDRSPrint("      no faster one: %s\n", product->slower);
+    if (product->bytes > 0.0)
+      KSPIDRSPrint("      its copy of the operator holds %.0f bytes, and was made or filled in last in %.3g ms\n", product->bytes,
+                   1e3 * product->seconds);
+  }
+  if (product->widechosen) {
+    KSPIDRSPrint("    several columns by %s\n", product->wide ? product->wide->name : "a MatMult() each");
+    if (product->bycolumn) KSPIDRSPrint("      not at once: %s\n", product->bycolumn);
+  }
+  if (!info->device) PetscFunctionReturn(PETSC_SUCCESS);
+  KSPIDRSPrint("    run %s (%s)\n", KSPIDRSRuns[idrs->persistent ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_STEPS],
+               idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for");
+  if (idrs->slowerrun) KSPIDRSPrint("      no faster one: %s\n", idrs->slowerrun);
   if (counts->wholes)
-    PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "      %" PetscInt_FMT " matvecs with their vector operations in %" PetscInt_FMT
-                                     " kernels, where %s\n",
-                                     counts->wholematvecs, counts->wholes, info->whole));
+    KSPIDRSPrint("      %" PetscInt_FMT " matvecs with their vector operations in %" PetscInt_FMT " kernels, where %s\n",
+                 counts->wholematvecs, counts->wholes, info->whole);
   if (counts->wholes && idrs->active > 1)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "      at the same time: each right-hand side has its own multiprocessors\n"));
+    KSPIDRSPrint("      at the same time: each right-hand side has its own multiprocessors\n");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -124,28 +103,25 @@ static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, cons
 
   PetscFunctionBegin;
   if (idrs->depth && blocks) {
-    PetscCall(PetscViewerASCIIPrintf(
-      viewer, "    block recurrences: the host computes the coefficients, and waits for the device in every matvec\n"));
+    KSPIDRSPrint("    block recurrences: the host computes the coefficients, and waits for the device in every matvec\n");
     if (info->size == 1)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "      compared to single recurrences, %s\n",
-                                       info->n < KSPIDRS_BLOCK_ROWS && idrs->set.s <= 16 && !idrs->separatepc
-                                         ? "which may run at the same time on a GPU, a matvec takes several times as long"
-                                         : "a matvec takes 1.1 to 1.3 times as long"));
+      KSPIDRSPrint("      compared to single recurrences, %s\n",
+                   info->n < KSPIDRS_BLOCK_ROWS && idrs->set.s <= 16 && !idrs->separatepc
+                     ? "which may run at the same time on a GPU, a matvec takes several times as long"
+                     : "a matvec takes 1.1 to 1.3 times as long");
     if (idrs->blocks.columns == idrs->results.count && !idrs->blocks.single) PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (idrs->lockstep) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    the host waits for the device in every matvec%s: %s\n",
-                                     info->size > 1 && !info->throughhost ? ", and sums pass through the hosts" : "",
-                                     idrs->lockstep));
+    KSPIDRSPrint("    the host waits for the device in every matvec%s: %s\n",
+                 info->size > 1 && !info->throughhost ? ", and sums pass through the hosts" : "", idrs->lockstep);
   } else if (idrs->depth) {
-    PetscCall(PetscViewerASCIIPrintf(
-      viewer, "    scalars stay on the device, the host launches %" PetscInt_FMT " matvecs before it reads a norm\n", idrs->depth));
-    if (info->size > 1)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "    sums go from GPU to GPU, with reductions by %s\n", info->queue));
-    if (info->halo) PetscCall(PetscViewerASCIIPrintf(viewer, "    entries for matvecs go from GPU to GPU inside their kernels\n"));
+    KSPIDRSPrint("    scalars stay on the device, the host launches %" PetscInt_FMT " matvecs before it reads a norm\n",
+                 idrs->depth);
+    if (info->size > 1) KSPIDRSPrint("    sums go from GPU to GPU, with reductions by %s\n", info->queue);
+    if (info->halo) KSPIDRSPrint("    entries for matvecs go from GPU to GPU inside their kernels\n");
     else if (info->size > 1 && !idrs->scatters)
-      PetscCall(PetscViewerASCIIPrintf(
-        viewer, "    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n", PETSCSFNCCL));
+      KSPIDRSPrint("    the host may wait for the scatters of the operator: with -sf_type %s they go from GPU to GPU\n",
+                   PETSCSFNCCL);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -160,27 +136,21 @@ static PetscErrorCode KSPIDRSViewResults_Private(KSP ksp, PetscViewer viewer)
   PetscFunctionBegin;
   if (!results->count) PetscFunctionReturn(PETSC_SUCCESS);
   if (idrs->sequential)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, one by one%s: %s\n", results->count,
-                                     idrs->set.block ? ", without a block recurrence" : "", idrs->sequential));
-  else
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n",
-                                     results->count, idrs->active));
+    KSPIDRSPrint("  %" PetscInt_FMT " right-hand sides, one by one%s: %s\n", results->count,
+                 idrs->set.block ? ", without a block recurrence" : "", idrs->sequential);
+  else KSPIDRSPrint("  %" PetscInt_FMT " right-hand sides, %" PetscInt_FMT " at the same time\n", results->count, idrs->active);
   if (idrs->blocks.columns)
-    PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "    block recurrences for %" PetscInt_FMT " of them, with %" PetscInt_FMT
-                                     " linearly independent residuals\n",
-                                     idrs->blocks.columns, idrs->blocks.rank));
+    KSPIDRSPrint("    block recurrences for %" PetscInt_FMT " of them, with %" PetscInt_FMT " linearly independent residuals\n",
+                 idrs->blocks.columns, idrs->blocks.rank);
   if (idrs->blocks.single)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them continued without a block recurrence: %s\n",
-                                     idrs->blocks.single, idrs->blocks.why));
+    KSPIDRSPrint("    %" PetscInt_FMT " of them continued without a block recurrence: %s\n", idrs->blocks.single, idrs->blocks.why);
   PetscCall(PetscMalloc1(results->count, &its));
   PetscCall(PetscArraycpy(its, results->its, results->count));
   PetscCall(PetscSortInt(results->count, its));
   for (PetscInt j = 0; j < results->count; j++) failed += results->reasons[j] < 0 ? 1 : 0;
-  PetscCall(PetscViewerASCIIPrintf(viewer,
-                                   "    iterations: smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT
-                                   "; %" PetscInt_FMT " right-hand sides have not converged\n",
-                                   its[0], its[results->count / 2], its[results->count - 1], failed));
+  KSPIDRSPrint("    iterations: smallest %" PetscInt_FMT ", median %" PetscInt_FMT ", largest %" PetscInt_FMT "; %" PetscInt_FMT
+               " right-hand sides have not converged\n",
+               its[0], its[results->count / 2], its[results->count - 1], failed);
   PetscCall(PetscFree(its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -192,22 +162,16 @@ static PetscErrorCode KSPIDRSViewRecycle_Private(KSP ksp, PetscViewer viewer)
   const KSPIDRSCounts *counts = &idrs->counts;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  recycling of panels: %s\n", KSPIDRSRecycles[idrs->set.recycle]));
+  KSPIDRSPrint("  recycling of panels: %s\n", KSPIDRSRecycles[idrs->set.recycle]);
   if (counts->recycled)
-    PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "    %" PetscInt_FMT " right-hand sides began with panels, %" PetscInt_FMT
-                                     " of them computed G = A U again\n",
-                                     counts->recycled, counts->given));
-  if (counts->growth > 0.0)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    they changed ||r|| by a factor of at most %.3g\n", (double)counts->growth));
+    KSPIDRSPrint("    %" PetscInt_FMT " right-hand sides began with panels, %" PetscInt_FMT " of them computed G = A U again\n",
+                 counts->recycled, counts->given);
+  if (counts->growth > 0.0) KSPIDRSPrint("    they changed ||r|| by a factor of at most %.3g\n", (double)counts->growth);
   if (counts->spent)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " iterations, %.0f expected without recycling\n", counts->spent,
-                                     (double)counts->expected));
-  if (counts->dropped)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " of them began again without panels\n", counts->dropped));
+    KSPIDRSPrint("    %" PetscInt_FMT " iterations, %.0f expected without recycling\n", counts->spent, (double)counts->expected);
+  if (counts->dropped) KSPIDRSPrint("    %" PetscInt_FMT " of them began again without panels\n", counts->dropped);
   if (counts->refused)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "    %" PetscInt_FMT " right-hand sides began without panels: %s\n", counts->refused,
-                                     counts->refusal));
+    KSPIDRSPrint("    %" PetscInt_FMT " right-hand sides began without panels: %s\n", counts->refused, counts->refusal);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -229,7 +193,7 @@ static PetscErrorCode KSPIDRSViewSlower_Private(KSP ksp, PetscViewer viewer, con
 #else
   PetscFunctionBegin;
 #endif
-  PetscCall(PetscViewerASCIIPrintf(viewer, "    no faster one: %s%s\n", slower, hint));
+  KSPIDRSPrint("    no faster one: %s%s\n", slower, hint);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -247,59 +211,48 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERSTRING, &isstring));
   if (isstring) PetscCall(PetscViewerStringSPrintf(viewer, "s %" PetscInt_FMT, idrs->set.s));
   if (!isascii) PetscFunctionReturn(PETSC_SUCCESS);
-  if (idrs->set.P) PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " explicit shadow vectors\n", idrs->set.s));
+  if (idrs->set.P) KSPIDRSPrint("  s=%" PetscInt_FMT " explicit shadow vectors\n", idrs->set.s);
   else if (idrs->nesting)
-    PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT
-                                     ", nested %" PetscInt_FMT " deep in other solves, with a shadow space of its own\n",
-                                     idrs->set.s, idrs->set.seed, idrs->nesting));
-  else
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n",
-                                     idrs->set.s, idrs->set.seed));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  smallest cosine for omega=%g\n", (double)idrs->set.cosine));
+    KSPIDRSPrint("  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT ", nested %" PetscInt_FMT
+                 " deep in other solves, with a shadow space of its own\n",
+                 idrs->set.s, idrs->set.seed, idrs->nesting);
+  else KSPIDRSPrint("  s=%" PetscInt_FMT " shadow vectors, hashed from seed %" PetscInt_FMT "\n", idrs->set.s, idrs->set.seed);
+  KSPIDRSPrint("  smallest cosine for omega=%g\n", (double)idrs->set.cosine);
   if (idrs->set.updatetol > 0.0)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  reliable update whenever the residual norm has fallen to %g of its largest value\n",
-                                     (double)idrs->set.updatetol));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "  no reliable updating\n"));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->set.maxrestarts));
-  if (idrs->set.smoothing) PetscCall(PetscViewerASCIIPrintf(viewer, "  smoothing of the residual\n"));
-  if (idrs->set.block)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  block recurrences for right-hand sides that are solved for at the same time\n"));
+    KSPIDRSPrint("  reliable update whenever the residual norm has fallen to %g of its largest value\n",
+                 (double)idrs->set.updatetol);
+  else KSPIDRSPrint("  no reliable updating\n");
+  KSPIDRSPrint("  at most %" PetscInt_FMT " restarts after breakdowns\n", idrs->set.maxrestarts);
+  if (idrs->set.smoothing) KSPIDRSPrint("  smoothing of the residual\n");
+  if (idrs->set.block) KSPIDRSPrint("  block recurrences for right-hand sides that are solved for at the same time\n");
   if (idrs->results.latest) PetscCall(KSPIDRSViewResults_Private(ksp, viewer));
   if (idrs->set.recycle != KSP_IDRS_RECYCLE_NEVER) PetscCall(KSPIDRSViewRecycle_Private(ksp, viewer));
   if (!idrs->slot[0].G) {
-    PetscCall(
-      PetscViewerASCIIPrintf(viewer, "  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]));
+    KSPIDRSPrint("  implementation %s, not set up\n", KSPIDRSImplementations[idrs->set.implementation]);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  implementation %s (%s)\n", info.passes,
-                                   idrs->set.implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for"));
+  KSPIDRSPrint("  implementation %s (%s)\n", info.passes,
+               idrs->set.implementation == KSP_IDRS_AUTO ? "chosen automatically" : "asked for");
   if (info.slower) PetscCall(KSPIDRSViewSlower_Private(ksp, viewer, info.slower));
   if (counts->matvecs) {
-    if (idrs->diagonal)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "    the vector operations apply the preconditioner, which is diagonal\n"));
-    if (idrs->pcmode == KSPIDRS_PC_JOINT)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "    the preconditioner is applied together with the matvec after it\n"));
+    if (idrs->diagonal) KSPIDRSPrint("    the vector operations apply the preconditioner, which is diagonal\n");
+    if (idrs->pcmode == KSPIDRS_PC_JOINT) KSPIDRSPrint("    the preconditioner is applied together with the matvec after it\n");
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
-    if (info.device) PetscCall(KSPIDRSViewProduct_Private(ksp, viewer));
-    PetscCall(KSPIDRSViewColumns_Private(ksp, viewer));
-    if (info.device) PetscCall(KSPIDRSViewRun_Private(ksp, viewer, &info));
+    PetscCall(KSPIDRSViewBackEnds_Private(ksp, viewer, &info));
     if (!idrs->exact) {
       PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-      PetscCall(PetscViewerASCIIPrintf(viewer, "  operator of type %s is inexact: neither reliable updating nor verification\n",
-                                       ((PetscObject)A)->type_name));
+      KSPIDRSPrint("  operator of type %s is inexact: neither reliable updating nor verification\n", ((PetscObject)A)->type_name);
     }
     PetscCall(KSPIDRSCountReductions_Private(ksp, &reductions));
-    PetscCall(PetscViewerASCIIPrintf(viewer,
-                                     "  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT
-                                     " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n",
-                                     counts->matvecs, reductions, counts->updates, counts->verifications, counts->restarts));
+    KSPIDRSPrint("  last solve: %" PetscInt_FMT " matvecs, %" PetscInt_FMT " reductions, %" PetscInt_FMT
+                 " reliable updates, %" PetscInt_FMT " verifications, %" PetscInt_FMT " restarts\n",
+                 counts->matvecs, reductions, counts->updates, counts->verifications, counts->restarts);
     if (info.device) PetscCall(KSPIDRSViewTraffic_Private(ksp, viewer, &info));
     if (!idrs->results.latest && idrs->slot[0].trust.replacements.failures >= IDRS_MAX_STAGNATIONS)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm));
+      KSPIDRSPrint("    stopped at the attainable accuracy, ||b - A x|| = %g\n", (double)ksp->rnorm);
     if (!idrs->results.latest && idrs->slot[0].rec.status == KSPIDRS_RUNAWAY)
-      PetscCall(PetscViewerASCIIPrintf(viewer, "    stopped because x grew without end: the matrix may be singular\n"));
+      KSPIDRSPrint("    stopped because x grew without end: the matrix may be singular\n");
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,7 +2,6 @@
    The factorisation package MATSOLVERPETSCIDRS: phases of a factorisation and solves as PETSc calls them
 */
 #include "factorimpl.h"
-#include "factor.h"
 #include <petscidrs/private/idrsplace.h>
 
 static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *type)
@@ -22,18 +21,26 @@ static PetscErrorCode IDRSFactorCheckValues(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves x = A^{-1} b, or A^{-T} b, for vectors or dense matrices */
-static PetscErrorCode IDRSFactorSolve(Mat F, PetscBool transposed, PetscObject b, PetscObject x)
+/* Solves x = A^{-1} b, or A^{-T} b, for vectors or sequential dense matrices */
+static PetscErrorCode IDRSFactorMatSolve(Mat F, PetscBool transposed, PetscObject b, PetscObject x)
 {
   IDRSFactor factor = (IDRSFactor)F->data;
+  PetscBool  dense[2];
   IDRSArrays arrays;
 
   PetscFunctionBegin;
   PetscCall(IDRSFactorCheckValues(factor));
+  if (b->classid == MAT_CLASSID) {
+    PetscCall(PetscObjectBaseTypeCompare(b, MATSEQDENSE, &dense[0]));
+    PetscCall(PetscObjectBaseTypeCompare(x, MATSEQDENSE, &dense[1]));
+    PetscCheck(dense[0] && dense[1], PetscObjectComm(b), PETSC_ERR_ARG_WRONG,
+               "%s: the matrix of right-hand sides is of type %s, and of solutions of type %s; use sequential dense matrices",
+               MATSOLVERPETSCIDRS, b->type_name, x->type_name);
+  }
   PetscCall(IDRSArraysGet(b, x, PETSC_TRUE, &arrays));
   if (b->classid == MAT_CLASSID && (PetscMemTypeHost(arrays.bmem) || PetscMemTypeHost(arrays.xmem)))
     PetscCall(PetscInfo(x, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
-  PetscCall((*factor->gpu->solve)(factor, transposed, &arrays));
+  PetscCall(IDRSFactorSolve(factor, transposed, &arrays));
   PetscCall(IDRSArraysRestore(b, x, PETSC_TRUE, &arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -41,42 +48,28 @@ static PetscErrorCode IDRSFactorSolve(Mat F, PetscBool transposed, PetscObject b
 static PetscErrorCode MatSolve_PETScIDRS(Mat F, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSolve(F, PETSC_FALSE, (PetscObject)b, (PetscObject)x));
+  PetscCall(IDRSFactorMatSolve(F, PETSC_FALSE, (PetscObject)b, (PetscObject)x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatSolveTranspose_PETScIDRS(Mat F, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSolve(F, PETSC_TRUE, (PetscObject)b, (PetscObject)x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSFactorMatSolve(Mat F, PetscBool transposed, Mat B, Mat X)
-{
-  PetscBool dense[2];
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)B, MATSEQDENSE, &dense[0]));
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)X, MATSEQDENSE, &dense[1]));
-  PetscCheck(dense[0] && dense[1], PetscObjectComm((PetscObject)B), PETSC_ERR_ARG_WRONG,
-             "%s: the matrix of right-hand sides is of type %s, and of solutions of type %s; use sequential dense matrices",
-             MATSOLVERPETSCIDRS, ((PetscObject)B)->type_name, ((PetscObject)X)->type_name);
-  PetscCall(IDRSFactorSolve(F, transposed, (PetscObject)B, (PetscObject)X));
+  PetscCall(IDRSFactorMatSolve(F, PETSC_TRUE, (PetscObject)b, (PetscObject)x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMatSolve_PETScIDRS(Mat F, Mat B, Mat X)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorMatSolve(F, PETSC_FALSE, B, X));
+  PetscCall(IDRSFactorMatSolve(F, PETSC_FALSE, (PetscObject)B, (PetscObject)X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMatSolveTranspose_PETScIDRS(Mat F, Mat B, Mat X)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorMatSolve(F, PETSC_TRUE, B, X));
+  PetscCall(IDRSFactorMatSolve(F, PETSC_TRUE, (PetscObject)B, (PetscObject)X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,7 +84,7 @@ static PetscErrorCode MatGetDiagonal_PETScIDRS(Mat F, Vec pivots)
   if (factor->onhost) PetscCall(MatGetDiagonal(factor->petsc, pivots));
   else {
     PetscCall(VecGetArrayWrite(pivots, &x));
-    PetscCall((*factor->gpu->getpivots)(factor, x));
+    PetscCall(IDRSFactorGetPivots(factor, x));
     PetscCall(VecRestoreArrayWrite(pivots, &x));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -139,13 +132,16 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   PetscCall(IDRSFactorCheckPattern_Private(factor, A));
   PetscCall(MatFactorClearError(B));
   factor->computed = PETSC_FALSE; /* also after an error */
-  if (IDRSPivotNeedsSum(info) && factor->pattern.bs > 1)
+  if (IDRSPivotNeedsSum(info) && factor->pattern.bs > 1) {
+    PetscCall(IDRSFactorDeviceReset(factor));
     PetscCall(IDRSFactorSetPattern_Private(factor, A, "the type of the shift compares the pivots with the sums of single rows"));
-  PetscCall((*factor->gpu->numeric)(factor, A, info, &unfit, &small));
+  }
+  PetscCall(IDRSFactorNumeric(factor, A, info, &unfit, &small));
   /* if the inverse of a tile would lose digits, the phase is repeated with tiles of one row */
   if (unfit) {
+    PetscCall(IDRSFactorDeviceReset(factor));
     PetscCall(IDRSFactorSetPattern_Private(factor, A, "a diagonal block is ill-conditioned or has a small pivot"));
-    PetscCall((*factor->gpu->numeric)(factor, A, info, &unfit, &small));
+    PetscCall(IDRSFactorNumeric(factor, A, info, &unfit, &small));
   }
   factor->onhost = small;
   if (small) {
@@ -154,7 +150,7 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
     PetscCall(IDRSFactorOnPETSc(factor, A, B->factortype, info));
     PetscCall(MatFactorGetError(factor->petsc, &B->factorerrortype));
     PetscCall(MatFactorGetErrorZeroPivot(factor->petsc, &B->factorerror_zeropivot_value, &B->factorerror_zeropivot_row));
-    PetscCall((*factor->gpu->copyvalues)(factor));
+    PetscCall(IDRSFactorCopyValues(factor));
   }
   factor->computed = PETSC_TRUE;
 
@@ -200,6 +196,7 @@ static PetscErrorCode MatFactorSymbolic_PETScIDRS(Mat B, Mat A, IS row, IS col, 
              "-pc_factor_mat_solver_type %s does not support -pc_factor_mat_factor_on_host and -pc_factor_mat_solve_on_host; "
              "use -pc_factor_mat_solver_type %s",
              MATSOLVERPETSCIDRS, MATSOLVERPETSC);
+  PetscCall(IDRSFactorDeviceReset(factor));
   PetscCall(IDRSFactorResetPattern_Private(factor));
   PetscCall(MatDestroy(&factor->petsc));
   PetscCall(IDRSFactorCopyPermutation(A->rmap->n, row, &factor->row));
@@ -241,6 +238,7 @@ static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
   IDRSFactor factor = (IDRSFactor)B->data;
 
   PetscFunctionBegin;
+  PetscCall(IDRSFactorDeviceReset(factor));
   PetscCall(IDRSFactorResetPattern_Private(factor));
   PetscCall(MatDestroy(&factor->petsc));
   PetscCall(ISDestroy(&factor->row));
@@ -261,7 +259,6 @@ static PetscErrorCode MatFactorCreate_PETScIDRS(Mat A, MatFactorType type, Mat *
   PetscCall(PetscNew(&factor));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), F));
   B                         = *F;
-  factor->gpu               = &IDRSFactorOps_CUDA;
   B->data                   = factor;
   B->factortype             = type;
   B->canuseordering         = PETSC_TRUE;
@@ -359,7 +356,7 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
    MatSolverTypeRegister_PETScIDRS - Registers the package. The longer type is first, because PETSc uses the first registered type
    that is a prefix of the type of the matrix
 */
-PetscErrorCode MatSolverTypeRegister_PETScIDRS(void)
+PETSC_INTERN PetscErrorCode MatSolverTypeRegister_PETScIDRS(void)
 {
   PetscFunctionBegin;
   PetscCall(MatInitializePackage()); /* otherwise this package would come before PETSc's own */

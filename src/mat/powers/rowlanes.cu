@@ -1,4 +1,4 @@
-#include "rowlanes.h"
+#include "rowlanes.cuh"
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsplace.h>
 #include <petscdevice_cuda.h>

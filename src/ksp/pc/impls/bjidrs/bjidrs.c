@@ -9,12 +9,7 @@
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsstep.h>
 
-static const char *const BJIDRSSources[] = {
-  [BJIDRS_PATTERN]  = "found in the pattern",
-  [BJIDRS_VARIABLE] = "of MatSetVariableBlockSizes()",
-  [BJIDRS_NUMBER]   = "of the same size, number set by the user",
-  [BJIDRS_SIZES]    = "of PCBJIDRSSetLocalBlocks()",
-};
+static const char BJIDRSPattern[] = "found in the pattern";
 
 /* Largest number of failed systems that PetscInfo() lists */
 #define BJIDRS_NAMED 10
@@ -23,8 +18,6 @@ static const char *const BJIDRSSources[] = {
 static const BJIDRSOps *const BJIDRSBackEnds[] = {&BJIDRSBackEnds_Host,
 #if defined(PETSCIDRS_HAVE_CUDA)
                                                   &BJIDRSBackEnds_CUDA
-#else
-                                                  &BJIDRSBackEnds_Host
 #endif
 };
 
@@ -181,8 +174,8 @@ static PetscErrorCode BJIDRSCheckSizes(PetscInt n, PetscInt nblocks, const Petsc
 }
 
 /*
-   Finds the first rows of the blocks of bjidrs->A: the sizes or the number of the user, else the
-   variable block sizes of the matrix, else the blocks in the pattern
+   Finds the first rows of the blocks of bjidrs->A: the sizes or the number of the user, else the variable block sizes of the
+   matrix, else the blocks in the pattern
 */
 static PetscErrorCode BJIDRSFindSystems(PC pc)
 {
@@ -196,22 +189,22 @@ static PetscErrorCode BJIDRSFindSystems(PC pc)
   if (bjidrs->sizes) {
     PetscCall(BJIDRSCheckSizes(n, bjidrs->nasked, bjidrs->sizes, "PCBJIDRSSetLocalBlocks()"));
     PetscCall(BJIDRSSetStarts(bjidrs, bjidrs->nasked, bjidrs->sizes, 0));
-    bjidrs->source = BJIDRS_SIZES;
+    bjidrs->source = "of PCBJIDRSSetLocalBlocks()";
   } else if (bjidrs->nasked) {
     PetscCheck(n % bjidrs->nasked == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
                "-%spc_bjidrs_blocks %" PetscInt_FMT ": blocks of the same size need a number that divides the %" PetscInt_FMT
                " rows of this process; see PCBJIDRSSetLocalBlocks() for others",
                IDRSPrefix(pc), bjidrs->nasked, n);
     PetscCall(BJIDRSSetStarts(bjidrs, n ? bjidrs->nasked : 0, NULL, n / bjidrs->nasked));
-    bjidrs->source = BJIDRS_NUMBER;
+    bjidrs->source = "of the same size, number set by the user";
   } else if (nvariable) {
     PetscCall(BJIDRSCheckSizes(n, nvariable, variable, "MatSetVariableBlockSizes()"));
     PetscCall(BJIDRSSetStarts(bjidrs, nvariable, variable, 0));
-    bjidrs->source = BJIDRS_VARIABLE;
+    bjidrs->source = "of MatSetVariableBlockSizes()";
     /* if the pattern has not changed, its blocks have not changed */
-  } else if (!bjidrs->starts || bjidrs->source != BJIDRS_PATTERN || pc->flag != SAME_NONZERO_PATTERN) {
+  } else if (!bjidrs->starts || bjidrs->source != BJIDRSPattern || pc->flag != SAME_NONZERO_PATTERN) {
     PetscCall(BJIDRSFindInPattern(bjidrs));
-    bjidrs->source = BJIDRS_PATTERN;
+    bjidrs->source = BJIDRSPattern;
   }
   bjidrs->largest = 0;
   for (PetscInt i = 0; i < bjidrs->nblocks; i++)
@@ -382,8 +375,6 @@ static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
 static PetscErrorCode PCPostSolve_BJIDRS(PC pc, KSP ksp, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  (void)b;
-  (void)x;
   PetscCall(IDRSPCEndFailure(pc, ksp, PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -423,7 +414,7 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
   IDRSCallAllreduce(MPI_IN_PLACE, sums, 4, MPIU_INT, MPI_SUM, comm);
   IDRSCallAllreduce(MPI_IN_PLACE, mosts, 3, MPIU_INT, MPI_MAX, comm);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  blocks: %" PetscInt_FMT " with %" PetscInt_FMT " to %" PetscInt_FMT " rows, %s\n",
-                                   sums[0], sums[0] ? -mosts[0] : 0, mosts[1], BJIDRSSources[bjidrs->source]));
+                                   sums[0], sums[0] ? -mosts[0] : 0, mosts[1], bjidrs->source));
   PetscCall(IDRSViewSmallDiagonal(sums[3], viewer));
   if (sums[1])
     PetscCall(PetscViewerASCIIPrintf(viewer,

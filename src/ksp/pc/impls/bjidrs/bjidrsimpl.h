@@ -22,22 +22,14 @@ typedef struct {
 /* Memory of the back end for GPUs */
 typedef struct _n_BJIDRSDevice *BJIDRSDevice;
 
-/* The source of the blocks */
-typedef enum {
-  BJIDRS_PATTERN,
-  BJIDRS_VARIABLE,
-  BJIDRS_NUMBER,
-  BJIDRS_SIZES
-} BJIDRSSource;
-
 struct _n_PC_BJIDRS {
   KSP inner; /* has the options; never solves */
 
   PetscInt  nasked; /* requested number of blocks of this process, or 0 */
   PetscInt *sizes;  /* their sizes, or NULL for equal sizes */
 
-  Mat          A; /* the diagonal block of the matrix on this process */
-  BJIDRSSource source;
+  Mat          A;      /* the diagonal block of the matrix on this process */
+  const char  *source; /* of the blocks, for the view */
   PetscInt     nblocks, largest;
   PetscInt    *starts;  /* nblocks + 1: first rows */
   Vec          inverse; /* diagonal of B^{-1}, or NULL */

@@ -183,11 +183,12 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns, cud
   for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
     const PetscInt n = bjidrs->starts[i + 1] - bjidrs->starts[i];
 
-    PetscCheck(n <= BJIDRS_ROWS, PETSC_COMM_SELF, PETSC_ERR_SUP,
-               "Block %" PetscInt_FMT " of PCBJIDRS has %" PetscInt_FMT
-               " rows; on a GPU it may have %d. PCBJIDRSSetLocalBlocks() makes smaller ones, and a matrix of type aij is solved in "
-               "the memory of the host",
-               i, n, BJIDRS_ROWS);
+    PetscCheck(
+      n <= BJIDRS_ROWS, PETSC_COMM_SELF, PETSC_ERR_SUP,
+      "Block %" PetscInt_FMT " of PCBJIDRS has %" PetscInt_FMT
+      " rows; on a GPU it may have %d. MatSetVariableBlockSizes() sets smaller ones, and a matrix of type aij is solved in "
+      "the memory of the host",
+      i, n, BJIDRS_ROWS);
   }
   if (!bjidrs->device) PetscCall(PetscNew(&bjidrs->device));
   device = bjidrs->device;

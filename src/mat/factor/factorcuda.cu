@@ -6,7 +6,6 @@
 #include "../../sys/device/device.h"
 #include "../../sys/kernels/csr.h"
 #include "../../sys/device/cluster.cuh"
-#include "../../sys/device/cooperative.cuh"
 #include <petscdevice_cuda.h>
 
 #define IDRS_COPY_THREADS 256

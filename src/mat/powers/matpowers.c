@@ -236,8 +236,8 @@ static PetscErrorCode IDRSPowersChoose(IDRSPowers *powers, Vec x, PetscInt n, co
 
   Each step calls `MatMult()` once, with any type of matrix. On one process with a matrix of type `MATSEQAIJCUSPARSE` and vectors
   of type `VECCUDA`, one kernel computes up to 16 steps if the registers of the GPU can hold the matrix, up to some 90 000 rows of
-  at most 8 entries, and the matrix keeps as much memory as 32 vectors. A matrix of type `MATSEQAIJSTREAM` is sent to the GPU once for
-  as many steps as its memory there permits, a matrix of type `MATMPIAIJSTREAM` for each step. If one of these methods is not
+  at most 8 entries, and the matrix keeps as much memory as 32 vectors. A matrix of type `MATSEQAIJSTREAM` is sent to the GPU once
+  for as many steps as its memory there permits, a matrix of type `MATMPIAIJSTREAM` for each step. If one of these methods is not
   possible, `-info` prints the reason.
 
 .seealso: [](ch_matrices), `Mat`, `MatPowersSum()`, `MatPowersSetMonomial()`, `MatPowersSetNewton()`, `MatPowersSetChebyshev()`,

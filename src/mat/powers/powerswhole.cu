@@ -14,7 +14,7 @@
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrspowers.h>
 #include <petsc/private/petscimpl.h>
-#include "../../sys/device/cooperative.cuh"
+#include "../../sys/device/cluster.cuh"
 #include "../../sys/device/device.h"
 #include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/terms.cuh"

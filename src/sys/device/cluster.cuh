@@ -1,9 +1,27 @@
 /*
-   Thread block clusters, whose blocks write into each other's shared memory: compute capability 9.0 and later. No PETSc call.
+   Launches whose blocks are all resident at once, so they may wait for each other: cooperative ones, and thread block clusters,
+   whose blocks write into each other's shared memory: compute capability 9.0 and later. No PETSc call.
 */
 #pragma once
 
 #include "target.cuh"
+
+template <typename... Parameters>
+static inline cudaError_t IDRSLaunchCooperative(void (*kernel)(Parameters...), unsigned int blocks, unsigned int threads,
+                                                cudaStream_t stream, const Parameters &...arguments)
+{
+  cudaLaunchConfig_t  config    = {};
+  cudaLaunchAttribute attribute = {};
+
+  attribute.id              = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  config.gridDim            = blocks;
+  config.blockDim           = threads;
+  config.stream             = stream;
+  config.attrs              = &attribute;
+  config.numAttrs           = 1;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
 
 /* Largest number of blocks in a cluster; every such device supports 8 */
 #define IDRS_CLUSTER_BLOCKS 16

@@ -32,10 +32,9 @@ typedef struct {
   const char    *why;                      /* these processes can no longer be connected, or NULL; the same on all */
   void          *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here, or NULL */
   IDRSPeers     *peers;                    /* the same for kernels */
-  int           *givenup;                  /* pinned */
+  int           *givenup;                  /* pinned; 1: an exchange has failed, processes may have different exchange numbers */
   uint32_t       exchanges[IDRS_CHANNELS]; /* number of the last one in each channel */
   uint64_t       taken;                    /* channels that solvers of this process use, one bit each */
-  PetscBool      isBroken;                 /* an exchange has failed: processes may have different exchange numbers */
   PetscBool      shared;                   /* some of these processes are on the same device */
   IDRSPeersShare share[IDRS_SHARES];       /* in the same order on all processes */
   PetscInt       shares;
@@ -72,6 +71,7 @@ static void IDRSPeersFree(MPI_Comm comm, void *data)
 {
   IDRSMailboxes *boxes   = (IDRSMailboxes *)data;
   const double   began   = MPI_Wtime();
+  const bool     broken  = boxes->givenup && *boxes->givenup;
   int            arrived = 0;
   MPI_Request    request;
 
@@ -84,10 +84,10 @@ static void IDRSPeersFree(MPI_Comm comm, void *data)
   }
   if (boxes->shared && boxes->mailbox[boxes->rank]) IDRSPeersSharing--;
   for (PetscInt i = 0; i < boxes->shares; i++) {
-    if (arrived && !boxes->isBroken) (void)cudaFree(boxes->share[i]->memory[boxes->rank]);
+    if (arrived && !broken) (void)cudaFree(boxes->share[i]->memory[boxes->rank]);
     delete boxes->share[i];
   }
-  if (arrived && !boxes->isBroken) (void)cudaFree(boxes->mailbox[boxes->rank]);
+  if (arrived && !broken) (void)cudaFree(boxes->mailbox[boxes->rank]);
   (void)cudaFree(boxes->peers);
   (void)cudaFreeHost(boxes->givenup);
   delete boxes;
@@ -178,12 +178,11 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
   if (!boxes) PetscCall(IDRSPeersCreate_Private(comm, &boxes));
   *why = boxes->why;
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  states[0] = boxes->isBroken ? 1 : 0;
+  states[0] = *boxes->givenup;
   states[1] = IDRSPeersShareDevice() ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
   if (states[0]) {
-    boxes->isBroken = PETSC_TRUE;
-    for (PetscInt i = 0; i < boxes->shares; i++) boxes->share[i]->isBroken = PETSC_TRUE;
+    *boxes->givenup = 1;
     *why = boxes->why = "an earlier exchange between these processes has failed";
   } else if (!boxes->mailbox[boxes->rank]) {
     PetscCall(IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * boxes->room * sizeof(ulonglong2), boxes->mailbox, &failed));
@@ -217,7 +216,7 @@ static PetscErrorCode IDRSPeersGet_Private(MPI_Comm comm, IDRSMailboxes **boxes)
   PetscFunctionBegin;
   PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, boxes));
   PetscCheck(*boxes && (*boxes)->mailbox[(*boxes)->rank], PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
-  PetscCheck(!(*boxes)->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB, "An earlier exchange between these processes has failed");
+  PetscCheck(!*(*boxes)->givenup, PETSC_COMM_SELF, PETSC_ERR_LIB, "An earlier exchange between these processes has failed");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -321,10 +320,7 @@ PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool faile
 
   PetscFunctionBegin;
   PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
-  if (failed && boxes && boxes->givenup) {
-    boxes->isBroken                 = PETSC_TRUE;
-    *(volatile int *)boxes->givenup = 1;
-  }
+  if (failed && boxes && boxes->givenup) *(volatile int *)boxes->givenup = 1;
   if (*channel >= 0) boxes->taken &= ~((uint64_t)1 << *channel);
   *channel = -1;
   PetscFunctionReturn(PETSC_SUCCESS);

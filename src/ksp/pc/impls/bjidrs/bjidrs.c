@@ -439,15 +439,6 @@ static PetscErrorCode PCReset_BJIDRS(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes the public functions with the preconditioner, or removes them */
-static PetscErrorCode BJIDRSCompose(PC pc, PetscBool compose)
-{
-  PetscFunctionBegin;
-  IDRSCompose(pc, compose, PCBJIDRSGetKSP);
-  IDRSCompose(pc, compose, PCBJIDRSGetResults);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 {
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
@@ -455,7 +446,8 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   PetscFunctionBegin;
   PetscCall(PCReset_BJIDRS(pc));
   PetscCall(KSPDestroy(&bjidrs->inner));
-  PetscCall(BJIDRSCompose(pc, PETSC_FALSE));
+  IDRSCompose(pc, PETSC_FALSE, PCBJIDRSGetKSP);
+  IDRSCompose(pc, PETSC_FALSE, PCBJIDRSGetResults);
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -540,7 +532,8 @@ PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC pc)
   pc->ops->destroy        = PCDestroy_BJIDRS;
   pc->ops->setfromoptions = PCSetFromOptions_BJIDRS;
   pc->ops->view           = PCView_BJIDRS;
-  PetscCall(BJIDRSCompose(pc, PETSC_TRUE));
+  IDRSCompose(pc, PETSC_TRUE, PCBJIDRSGetKSP);
+  IDRSCompose(pc, PETSC_TRUE, PCBJIDRSGetResults);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

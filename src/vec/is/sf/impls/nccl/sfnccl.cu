@@ -171,7 +171,10 @@ static PetscErrorCode SFSideDestroy_NCCL(SFSide *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up the roots, and again if VecScatterRemap() has changed index[] in place, which also removes the graph of the scatter */
+/*
+   Sets up the roots, and again if VecScatterRemap(), which DMDA and DMSTAG call, has changed index[] in place. It also removes the
+   graph of the scatter
+*/
 static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
 {
   SFSide   *roots = &nccl->roots;

@@ -13,14 +13,6 @@ static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *typ
 
 #if defined(PETSCIDRS_HAVE_CUDA)
 
-static PetscErrorCode IDRSFactorCheckValues(IDRSFactor factor)
-{
-  PetscFunctionBegin;
-  PetscCheck(factor->computed, PETSC_COMM_SELF, PETSC_ERR_ORDER,
-             "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Solves x = A^{-1} b, or A^{-T} b, for vectors or sequential dense matrices */
 static PetscErrorCode IDRSFactorMatSolve(Mat F, PetscBool transposed, PetscObject b, PetscObject x)
 {
@@ -29,7 +21,8 @@ static PetscErrorCode IDRSFactorMatSolve(Mat F, PetscBool transposed, PetscObjec
   IDRSArrays arrays;
 
   PetscFunctionBegin;
-  PetscCall(IDRSFactorCheckValues(factor));
+  PetscCheck(factor->computed, PETSC_COMM_SELF, PETSC_ERR_ORDER,
+             "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
   if (b->classid == MAT_CLASSID) {
     PetscCall(PetscObjectBaseTypeCompare(b, MATSEQDENSE, &dense[0]));
     PetscCall(PetscObjectBaseTypeCompare(x, MATSEQDENSE, &dense[1]));
@@ -70,23 +63,6 @@ static PetscErrorCode MatMatSolveTranspose_PETScIDRS(Mat F, Mat B, Mat X)
 {
   PetscFunctionBegin;
   PetscCall(IDRSFactorMatSolve(F, PETSC_TRUE, (PetscObject)B, (PetscObject)X));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Gets the pivots, which are the diagonal of U in PETSc's factors, where L has a unit diagonal */
-static PetscErrorCode MatGetDiagonal_PETScIDRS(Mat F, Vec pivots)
-{
-  IDRSFactor   factor = (IDRSFactor)F->data;
-  PetscScalar *x;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSFactorCheckValues(factor));
-  if (factor->onhost) PetscCall(MatGetDiagonal(factor->petsc, pivots));
-  else {
-    PetscCall(VecGetArrayWrite(pivots, &x));
-    PetscCall(IDRSFactorGetPivots(factor, x));
-    PetscCall(VecRestoreArrayWrite(pivots, &x));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,7 +134,6 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   B->ops->solvetranspose    = MatSolveTranspose_PETScIDRS;
   B->ops->matsolve          = MatMatSolve_PETScIDRS;
   B->ops->matsolvetranspose = MatMatSolveTranspose_PETScIDRS;
-  B->ops->getdiagonal       = MatGetDiagonal_PETScIDRS;
   B->assembled              = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -307,7 +282,7 @@ static PetscErrorCode MatFactorCreate_PETScIDRS(Mat A, MatFactorType type, Mat *
 
   The numeric phase runs on the GPU. If it finds a pivot that PETSc would report as zero or shift, with the options
   -pc_factor_zeropivot and -pc_factor_shift_type, `MATSOLVERPETSC` repeats the numeric phase on the host, and its values are copied
-  to the GPU. `-ksp_view` shows this. `MatGetDiagonal()` of the factor returns the pivots.
+  to the GPU. `-ksp_view` shows this.
 
   If the matrix has a block size, see `MatSetBlockSize()`, and all blocks of the factors are full, the factors consist of dense
   blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. In two cases

@@ -248,14 +248,6 @@ PetscErrorCode IDRSFactorCopyValues(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSFactorGetPivots(IDRSFactor factor, PetscScalar pivots[])
-{
-  PetscFunctionBegin;
-  if (factor->rows) /* without rows there is no memory on the GPU */
-    PetscCallCUDA(cudaMemcpy(pivots, factor->device->numeric.pivots, factor->rows * sizeof(PetscScalar), cudaMemcpyDeviceToHost));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Sets up numeric phases and solves. Shared memory is for clusters of IDRS_CLUSTER_BLOCKS blocks */
 static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
 {

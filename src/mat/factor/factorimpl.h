@@ -100,6 +100,5 @@ PETSC_INTERN PetscErrorCode IDRSTriangleDestroy(IDRSTriangle *);
 /* factorcuda.cu: numeric phases and solves on the GPU */
 PETSC_INTERN PetscErrorCode IDRSFactorNumeric(IDRSFactor, Mat, const MatFactorInfo *, PetscBool *, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSFactorCopyValues(IDRSFactor);
-PETSC_INTERN PetscErrorCode IDRSFactorGetPivots(IDRSFactor, PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSFactorSolve(IDRSFactor, PetscBool, const IDRSArrays *);
 PETSC_INTERN PetscErrorCode IDRSFactorDeviceReset(IDRSFactor);

@@ -358,7 +358,7 @@ int main(int argc, char **argv)
   PetscCall(VecDuplicateVecs(y, IDRS_MAX_WIDTH, &bench.Y));
   for (PetscInt j = 0; j < IDRS_MAX_WIDTH; j++) PetscCall(VecSetRandom(bench.X[j], NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &gpu, VECSEQCUDA, VECMPICUDA, ""));
-  PetscCall(IDRSProductCreate(&bench.columns));
+  PetscCall(PetscNew(&bench.columns));
   PetscCall(IDRSProductSetMat(bench.columns, bench.A, PETSC_FALSE, (KSPIDRSProduct)kind, NULL));
   bench.k = 2;
   PetscCall(ByColumns(&bench));

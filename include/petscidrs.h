@@ -66,7 +66,6 @@ PETSC_EXTERN PetscErrorCode PCPolyGetDegree(PC, PetscInt *, PetscInt *);
 PETSC_EXTERN PetscErrorCode PCPolySetRoots(PC, PetscInt, const PetscReal[], const PetscReal[]);
 PETSC_EXTERN PetscErrorCode PCPolyGetRoots(PC, PetscInt *, const PetscReal *[], const PetscReal *[]);
 
-PETSC_EXTERN PetscErrorCode PCBJIDRSSetLocalBlocks(PC, PetscInt, const PetscInt[]);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetKSP(PC, KSP *);
 PETSC_EXTERN PetscErrorCode PCBJIDRSGetResults(PC, PetscInt *, const KSPConvergedReason *[], const PetscInt *[],
                                                const PetscReal *[]);
@@ -112,6 +111,7 @@ PETSCIDRS_GONE(KSPIDRSGetSmoothing, KSP, "KSPView()");
 PETSCIDRS_GONE(KSPIDRSGetUpdateTolerance, KSP, "KSPView()");
 PETSCIDRS_GONE(KSPIDRSGetWidth, KSP, "KSPView()");
 PETSCIDRS_GONE(PCBJIDRSGetLocalBlocks, PC, "PCView()");
+PETSCIDRS_GONE(PCBJIDRSSetLocalBlocks, PC, "MatSetVariableBlockSizes(), or the option -pc_bjidrs_blocks");
 PETSCIDRS_GONE(PCPolySetRootsType, PC, "PCPolySetRoots() for roots other than those of GMRES");
 PETSCIDRS_GONE(PCPolySetSeed, PC, "the option -pc_poly_seed");
 PETSCIDRS_GONE(PCPolySetPrecision, PC, "the option -pc_poly_precision");

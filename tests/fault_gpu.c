@@ -68,7 +68,13 @@ static PetscErrorCode SolverMake(Mat A, const char pctype[], KSP *ksp)
   PetscCall(PetscStrcmp(pctype, PCILU, &factors));
   PetscCall(PetscStrcmp(pctype, PCBJIDRS, &blocks));
   if (factors) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSCIDRS));
-  if (blocks) PetscCall(PCBJIDRSSetLocalBlocks(pc, 5, NULL));
+  if (blocks) { /* five blocks of the same size */
+    PetscInt n, sizes[5];
+
+    PetscCall(MatGetLocalSize(A, &n, NULL));
+    for (PetscInt i = 0; i < 5; i++) sizes[i] = n / 5;
+    PetscCall(MatSetVariableBlockSizes(A, 5, sizes));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

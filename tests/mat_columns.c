@@ -83,7 +83,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, KSPIDRSProduct kind, Pet
   PetscCall(PatternCreate(pattern, type, n, &A));
   PetscCall(BlocksCreate(A, &blocks));
   PetscCall(VecDuplicateVecs(blocks.Y[0], IDRS_MAX_WIDTH, &all));
-  PetscCall(IDRSProductCreate(&product));
+  PetscCall(PetscNew(&product));
   PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
   for (PetscInt k = IDRS_MAX_WIDTH; k > 0; k -= step) {
     PetscCall(CheckColumns(product, k, &blocks, what));
@@ -140,7 +140,7 @@ static PetscErrorCode TestOthers(void)
     const KSPIDRSProduct kind = i % 3 == 2 ? KSP_IDRS_PRODUCT_MAT : KSP_IDRS_PRODUCT_AUTO;
     IDRSProduct          product;
 
-    PetscCall(IDRSProductCreate(&product));
+    PetscCall(PetscNew(&product));
     PetscCall(IDRSProductSetMat(product, A[i % 3], (PetscBool)(i > 2), kind, NULL));
     PetscCall(IDRSProductApplyColumns(product, 7, blocks.X, blocks.Y));
     for (PetscInt j = 0; j < 7; j++) {
@@ -181,7 +181,7 @@ static PetscErrorCode TestVecs(void)
   PetscCall(RankAndSize(&rank, &size));
   PetscCall(PatternCreate(GRID, type, 300, &A));
   PetscCall(BlocksCreate(A, &blocks));
-  PetscCall(IDRSProductCreate(&product));
+  PetscCall(PetscNew(&product));
   PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, KSP_IDRS_PRODUCT_AUTO, NULL));
   for (PetscInt bound = 0; bound < 4; bound++) { /* none, on the first process, on all, none */
     PetscCall(VecBindToCPU(blocks.X[2], (PetscBool)(bound == 2 || (bound == 1 && (!rank || ComparesProcesses(size))))));

@@ -202,27 +202,6 @@ static PetscErrorCode CompareSolves(const char what[], Mat F, Mat A, Mat R, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares MatGetDiagonal() with PETSc's factor: the pivots, in the order of the factors */
-static PetscErrorCode ComparePivots(const char what[], Mat F, Mat R, Mat O)
-{
-  const Mat factors[] = {R, F, O};
-  PetscReal difference[3]; /* the first one is the size */
-  Vec       x[3];
-
-  PetscFunctionBeginUser;
-  for (PetscInt l = 0; l < 3; l++) {
-    PetscCall(MatCreateVecs(R, &x[l], NULL));
-    PetscCall(MatGetDiagonal(factors[l], x[l]));
-    if (l) PetscCall(VecAXPY(x[l], -1.0, x[0]));
-    PetscCall(VecNorm(x[l], NORM_INFINITY, &difference[l]));
-  }
-  PetscCall(ComplainIf(!(difference[1] <= 50.0 * difference[2] + 1000.0 * PETSC_MACHINE_EPSILON * difference[0]),
-                       "%s: pivots differ by %g from PETSc's, with rounded values by %g", what, (double)difference[1],
-                       (double)difference[2]));
-  PetscCall(DestroyAll(&x[2], &x[1], &x[0]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Compares the error of a factor, with the row and the value of the pivot */
 static PetscErrorCode CompareErrors(const char what[], Mat F, Mat R, PetscBool *failed)
 {
@@ -279,7 +258,6 @@ static PetscErrorCode Compare(const char what[], Mat A, const Kind *kind, MatFac
     PetscCall(Factor(P, MATSOLVERPETSC, kind, info, &O));
     PetscCall(CompareErrors(name, F, R, &failed));
     if (!failed) PetscCall(CompareSolves(name, F, T, R, O));
-    if (!failed) PetscCall(ComparePivots(name, F, R, O));
     PetscCall(DestroyAll(&O, &R, &P));
   }
   PetscCall(DetailNumbers((PetscObject)F, "blocks of ", 1, size, &lines));

@@ -215,7 +215,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   PetscCall(IDRSWorkCreate(single[0], s, P, KSP_IDRS_CUDA, 1, &work));
   PetscCall(IDRSWorkSetVecs(work, single[0], single[1], single[2], single[3]));
   PetscCall(IDRSWorkStart(work, PETSC_TRUE, NULL));
-  PetscCall(IDRSProductCreate(&product));
+  PetscCall(PetscNew(&product));
   PetscCall(IDRSWorkSetProduct(work, product));
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));

@@ -47,7 +47,7 @@ static PetscErrorCode SideCreate(PetscInt m, PetscInt s, KSPIDRSImplementation b
   for (PetscInt i = 1; i < SINGLES; i++) PetscCall(VecDuplicate(side->x[0], &side->x[i]));
   PetscCall(IDRSWorkCreate(side->x[0], s, NULL, back, 1, &side->work));
   PetscCall(IDRSWorkSetVecs(side->work, side->x[R], side->x[Z], side->x[V], side->x[T]));
-  PetscCall(IDRSProductCreate(&side->product));
+  PetscCall(PetscNew(&side->product));
   if (side->work->passes->device) {
     PetscCall(IDRSProductSetMat(side->product, side->A, PETSC_FALSE, KSP_IDRS_PRODUCT_CSR, NULL));
     PetscCall(IDRSWorkSetProduct(side->work, side->product));

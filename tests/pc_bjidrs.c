@@ -141,6 +141,19 @@ static PetscErrorCode SolverSet(Mat A, PetscInt s, PetscInt seed, const char ins
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sets the number of blocks of the same size */
+static PetscErrorCode BlocksSet(PC pc, PetscInt blocks)
+{
+  char number[32];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscSNPrintf(number, sizeof(number), "%" INT, blocks));
+  PetscCall(PetscOptionsSetValue(NULL, "-pc_bjidrs_blocks", number));
+  PetscCall(PCSetFromOptions(pc));
+  PetscCall(PetscOptionsClearValue(NULL, "-pc_bjidrs_blocks"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Computes ||b|| and ||b - A x|| of one block, without the entries outside it */
 static PetscErrorCode BlockResidual(const Batch *batch, PetscInt k, const PetscScalar b[], const PetscScalar x[], PetscReal *bnorm,
                                     PetscReal *rnorm)
@@ -263,7 +276,7 @@ static PetscErrorCode TestSolved(void)
 
       PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s%s", s, pc, coupled ? ", coupled" : ""));
       PetscCall(SolverSet(batch.A, s, (PetscInt)l, pc, rtol, 3000, &batch.pc));
-      if (coupled) PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, batch.sizes));
+      if (coupled) PetscCall(MatSetVariableBlockSizes(batch.A, batch.n, batch.sizes));
       PetscCall(CheckSolve(what, &batch, rtol));
     }
     PetscCall(BatchDestroy(&batch));
@@ -293,7 +306,7 @@ static PetscErrorCode TestSmallDiagonal(void)
       PetscCall(MatSetValue(batch.A, row, row, entries[i], INSERT_VALUES));
     PetscCall(MatAssemble(batch.A));
     PetscCall(SolverSet(batch.A, 4, 0, PCJACOBI, rtol, 1000, &batch.pc));
-    PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, batch.sizes));
+    PetscCall(MatSetVariableBlockSizes(batch.A, batch.n, batch.sizes));
     PetscCall(PetscSNPrintf(what, sizeof(what), "diagonal entries of %g", (double)entries[i]));
     PetscCall(CheckSolve(what, &batch, rtol));
     PetscCall(CheckViewLines(what, (PetscObject)batch.pc));
@@ -372,16 +385,14 @@ static PetscErrorCode TestSources(void)
   coupled.pc = NULL;
   PetscCall(PCReset(same.pc));
   PetscCall(PCSetOperators(same.pc, same.A, same.A));
-  PetscCall(PCBJIDRSSetLocalBlocks(same.pc, PetscMax(same.n, 1), NULL));
+  PetscCall(BlocksSet(same.pc, PetscMax(same.n, 1)));
   PetscCall(CheckSolve("a number of blocks", &same, rtol));
   coupled.pc = same.pc;
   same.pc    = NULL;
   PetscCall(PCReset(coupled.pc));
   PetscCall(PCSetOperators(coupled.pc, coupled.A, coupled.A));
-  for (PetscInt set = 1; set >= 0; set--) {
-    PetscCall(PCBJIDRSSetLocalBlocks(coupled.pc, set ? coupled.n : 0, set ? coupled.sizes : NULL));
-    PetscCall(CheckSolve(set ? "sizes" : "variable block sizes again", &coupled, rtol));
-  }
+  PetscCall(BlocksSet(coupled.pc, 0));
+  PetscCall(CheckSolve("variable block sizes again", &coupled, rtol));
   PetscCall(BatchDestroy(&same));
   PetscCall(BatchDestroy(&coupled));
   PetscCall(Verdict("where the blocks come from"));
@@ -419,7 +430,7 @@ static PetscErrorCode TestBad(void)
     k    = bad - batch.first;
     mine = (PetscBool)(k >= 0 && k < batch.n);
     PetscCall(SolverSet(batch.A, 4, 0, PCNONE, rtol, 1000, &batch.pc));
-    PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, batch.sizes));
+    PetscCall(MatSetVariableBlockSizes(batch.A, batch.n, batch.sizes));
     PetscCall(PCApply(batch.pc, batch.b, batch.x));
     PetscCall(PCGetFailedReason(batch.pc, &failed));
     PetscCall(ComplainIf(failed != (mine ? PC_SUBPC_ERROR : PC_NOERROR), "%s: %s", what, PCFailedReasons[failed]));
@@ -719,7 +730,7 @@ static PetscErrorCode TestRestarts(void)
       KSP                       inner;
 
       PetscCall(SolverSet(batch.A, s, 0, PCNONE, tolerance, 3000, &batch.pc));
-      if (batch.n) PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, batch.sizes));
+      PetscCall(MatSetVariableBlockSizes(batch.A, batch.n, batch.sizes));
       PetscCall(PCBJIDRSGetKSP(batch.pc, &inner));
       PetscCall(KSPIDRSSetMaxRestarts_Private(inner, restarts[ir]));
       PetscCall(PCApply(batch.pc, batch.b, batch.x));
@@ -786,7 +797,7 @@ static PetscErrorCode TestOptions(void)
   PetscCall(OptionsPop(&options));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(seeds); i++) {
     PetscCall(SolverSet(batch.A, 3, seeds[i], PCNONE, loose, 77, &batch.pc));
-    PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, NULL));
+    PetscCall(BlocksSet(batch.pc, batch.n));
     PetscCall(PCApply(batch.pc, batch.b, y));
     PetscCall(VecEqual(batch.x, y, &same));
     PetscCall(ComplainIf(same != (seeds[i] == 5 ? PETSC_TRUE : PETSC_FALSE), "seed %" INT ": %s x as with options", seeds[i],
@@ -818,20 +829,7 @@ static const char *const unsupported[][2] = {
 
 static PetscErrorCode TestBadInput(void)
 {
-  const PetscInt equal[] = {10}, zero[] = {10, 0, 20}, few[] = {10, 10}, many[] = {20, 20},
-                 huge[] = {PETSC_MAX_INT, PETSC_MAX_INT, 32}, negative[] = {20, -10, 20};
-  const struct {
-    PetscInt        n;
-    const PetscInt *sizes;
-    const char     *setting, *value;
-  } blocks[] = {
-    {-1, NULL, "pc_bjidrs_blocks",       "-1"          },
-    {7,  NULL, "pc_bjidrs_blocks",       "7"           },
-    {3,  zero, "PCBJIDRSSetLocalBlocks", "0"           },
-    {2,  few,  "PCBJIDRSSetLocalBlocks", "20"          },
-    {2,  many, "PCBJIDRSSetLocalBlocks", "20"          },
-    {3,  huge, "PCBJIDRSSetLocalBlocks", "30 of the 30"}
-  };
+  const PetscInt equal[] = {10}, numbers[] = {-1, 7}, zero[] = {10, 0, 20}, negative[] = {20, -10, 20};
   PetscMPIInt    size;
   PetscErrorCode ierr;
   Batch          batch;
@@ -842,15 +840,18 @@ static PetscErrorCode TestBadInput(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(BatchCreate(3 * size, equal, 1, 0.0, -1, GOOD, &batch)); /* 30 rows per process */
   PetscCall(SolverSet(batch.A, 4, 0, PCNONE, rtol, 1000, &batch.pc));
-  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(blocks); l++) {
-    Try(ierr, PCBJIDRSSetLocalBlocks(batch.pc, blocks[l].n, blocks[l].sizes));
+  for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(numbers); l++) {
+    Try(ierr, BlocksSet(batch.pc, numbers[l]));
     if (!ierr) Try(ierr, PCSetUp(batch.pc));
-    PetscCall(CheckError(ierr, "sizes of blocks", blocks[l].setting, blocks[l].value));
+    PetscCall(CheckError(ierr, "number of blocks", "pc_bjidrs_blocks", l ? "7" : "-1"));
   }
-  PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, 0, NULL));
+  PetscCall(PetscOptionsClearValue(NULL, "-pc_bjidrs_blocks"));
+  PetscCall(BlocksSet(batch.pc, 0));
   PetscCall(MatSetVariableBlockSizes(batch.A, 3, negative));
   CheckRefused(PCSetUp(batch.pc), "MatSetVariableBlockSizes", "-10");
-  PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, 3, NULL));
+  PetscCall(MatSetVariableBlockSizes(batch.A, 3, zero));
+  CheckRefused(PCSetUp(batch.pc), "MatSetVariableBlockSizes", "size 0");
+  PetscCall(BlocksSet(batch.pc, 3));
   PetscCall(CheckSolve("after errors", &batch, rtol));
 
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(unsupported); l++) {

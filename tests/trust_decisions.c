@@ -176,7 +176,7 @@ static PetscErrorCode SolvePC(PetscBool among, Problem *problem)
   const KSPConvergedReason *reasons;
   const PetscReal          *norms;
   const PetscInt           *its;
-  PetscInt                  rstart;
+  PetscInt                  rstart, *sizes;
   PetscScalar              *array, good[N];
   Mat                       A;
   Vec                       b, x;
@@ -210,7 +210,10 @@ static PetscErrorCode SolvePC(PetscBool among, Problem *problem)
   PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(PCSetType(pc, PCBJIDRS));
-  PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks, NULL));
+  PetscCall(PetscMalloc1(blocks, &sizes));
+  for (PetscInt k = 0; k < blocks; k++) sizes[k] = n;
+  PetscCall(MatSetVariableBlockSizes(A, blocks, sizes));
+  PetscCall(PetscFree(sizes));
   PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPIDRSSetShadowSize(inner, problem->s));
   PetscCall(KSPSetTolerances(inner, rtol, 0.0, PETSC_DEFAULT, problem->max_it));

@@ -47,13 +47,12 @@ typedef struct _n_IDRSMatching {
 /*
    Back ends. scale does IDRSMatchingScale() for x that is not y. update does IDRSMatchingUpdate() with the diagonal block and the
    outer block, or NULL. fill computes the values of a block of A~ with a known pattern from the block of A and the
-   scalings of its columns. reset frees the permutation
+   scalings of its columns
 */
 typedef struct {
   PetscErrorCode (*scale)(IDRSMatching, const PetscInt[], Vec, Vec, Vec);
   PetscErrorCode (*update)(IDRSMatching, Mat, Mat, PetscBool *);
   PetscErrorCode (*fill)(IDRSMatching, Mat, Vec, Mat);
-  PetscErrorCode (*reset)(IDRSMatching);
 } IDRSMatchingOps;
 
 /* matching.c */
@@ -72,3 +71,4 @@ PETSC_EXTERN void           IDRSMatchingClipRows(const IDRSRows *, double, doubl
 /* matchingcuda.cu, if CUDA is compiled in */
 PETSC_INTERN const IDRSMatchingOps IDRSMatchingBackEnds_CUDA;
 PETSC_INTERN PetscErrorCode        IDRSMatchingGetPlaces(IDRSMatching, const PetscInt **, const PetscInt **);
+PETSC_INTERN PetscErrorCode        IDRSMatchingFreePlaces(IDRSMatching);

@@ -64,7 +64,6 @@ typedef struct {
 PETSC_INTERN PetscErrorCode IDRSPowersSumByStep(const IDRSPowers *, Vec, const IDRSPowersSum *);
 PETSC_INTERN PetscErrorCode IDRSPowersWorkGet(Mat, Vec, Vec[]);
 
-PETSC_INTERN const IDRSPowersOps IDRSPowers_Mat;
 PETSC_EXTERN const IDRSPowersOps IDRSPowers_Stream;
 
 /* With CUDA only */

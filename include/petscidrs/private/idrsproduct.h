@@ -69,7 +69,6 @@ PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
 PETSC_INTERN PetscErrorCode       IDRSMatRuns(Mat, const char *[]);
 PETSC_INTERN PetscErrorCode       IDRSProductRuns(IDRSProduct, const char *[]);
 
-PETSC_EXTERN PetscErrorCode IDRSProductCreate(IDRSProduct *);
 PETSC_EXTERN PetscErrorCode IDRSProductSetMat(IDRSProduct, Mat, PetscBool, KSPIDRSProduct, const char[]);
 PETSC_INTERN PetscErrorCode IDRSProductApply(IDRSProduct, Vec, Vec);
 PETSC_EXTERN PetscErrorCode IDRSProductApplyColumns(IDRSProduct, PetscInt, Vec[], Vec[]);

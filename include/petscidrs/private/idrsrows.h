@@ -25,7 +25,6 @@ typedef struct {
 PETSC_EXTERN PetscErrorCode IDRSRowsGet(Mat, IDRSRows *);
 PETSC_EXTERN PetscErrorCode IDRSRowsRestore(IDRSRows *);
 PETSC_EXTERN PetscErrorCode IDRSRowsGetBlocks(Mat, Mat *, Mat *, const PetscInt *[]);
-PETSC_EXTERN PetscErrorCode IDRSRowsGetGhosts(Vec, PetscInt, const PetscInt[], Vec *, VecScatter *);
 PETSC_EXTERN PetscErrorCode IDRSArraysGet(PetscObject, PetscObject, PetscBool, IDRSArrays *);
 PETSC_EXTERN PetscErrorCode IDRSArraysRestore(PetscObject, PetscObject, PetscBool, IDRSArrays *);
 

@@ -1,6 +1,5 @@
 /* Registration of libpetscidrs, by -dll_append, which calls PetscDLLibraryRegister_petscidrs(), or by KSPIDRSRegister() */
 #include "../impls/idrs/idrsimpl.h"
-#include "../../mat/factor/factor.h"
 #include "../pc/impls/poly/polyimpl.h"
 #include <petscidrs/private/idrsstream.h>
 #if defined(PETSCIDRS_HAVE_CUDA)
@@ -15,6 +14,7 @@
 PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC);
 PETSC_INTERN PetscErrorCode PCCreate_Matching(PC);
 PETSC_INTERN PetscErrorCode PCGAMGCreate_Pattern(PC);
+PETSC_INTERN PetscErrorCode MatSolverTypeRegister_PETScIDRS(void);
 
 static PetscBool KSPIDRSRegistered = PETSC_FALSE;
 

@@ -18,7 +18,7 @@ struct _n_IDRSHalo {
 /* Returns PETSC_TRUE if this process can send messages through the halo */
 PetscBool IDRSHaloIsValid(IDRSHalo halo)
 {
-  return halo && halo->share && !halo->share->isBroken ? PETSC_TRUE : PETSC_FALSE;
+  return halo && halo->share && !*halo->share->givenup ? PETSC_TRUE : PETSC_FALSE;
 }
 
 /* Sets counts and displacements for MPI_Alltoallv(): for each rank one number more than it has items */

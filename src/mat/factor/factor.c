@@ -2,7 +2,6 @@
    The factorisation package MATSOLVERPETSCIDRS: phases of a factorisation and solves as PETSc calls them
 */
 #include "factorimpl.h"
-#include "factor.h"
 #include <petscidrs/private/idrsplace.h>
 
 static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *type)
@@ -14,25 +13,17 @@ static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *typ
 
 #if defined(PETSCIDRS_HAVE_CUDA)
 
-static PetscErrorCode IDRSFactorCheckValues(IDRSFactor factor)
-{
-  PetscFunctionBegin;
-  PetscCheck(factor->computed, PETSC_COMM_SELF, PETSC_ERR_ORDER,
-             "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Solves x = A^{-1} b, or A^{-T} b, for vectors or dense matrices */
-static PetscErrorCode IDRSFactorSolve(Mat F, PetscBool transposed, PetscObject b, PetscObject x)
+/* Solves x = A^{-1} b, or A^{-T} b, for vectors or sequential dense matrices */
+static PetscErrorCode IDRSFactorMatSolve(Mat F, PetscBool transposed, PetscObject b, PetscObject x)
 {
   IDRSFactor factor = (IDRSFactor)F->data;
+  PetscBool  dense[2];
   IDRSArrays arrays;
 
   PetscFunctionBegin;
-  PetscCall(IDRSFactorCheckValues(factor));
+  PetscCheck(factor->computed, PETSC_COMM_SELF, PETSC_ERR_ORDER,
+             "The last phase of a factorisation by %s has ended with an error, and must be repeated", MATSOLVERPETSCIDRS);
   if (b->classid == MAT_CLASSID) {
-    PetscBool dense[2];
-
     PetscCall(PetscObjectBaseTypeCompare(b, MATSEQDENSE, &dense[0]));
     PetscCall(PetscObjectBaseTypeCompare(x, MATSEQDENSE, &dense[1]));
     PetscCheck(dense[0] && dense[1], PetscObjectComm(b), PETSC_ERR_ARG_WRONG,
@@ -40,7 +31,9 @@ static PetscErrorCode IDRSFactorSolve(Mat F, PetscBool transposed, PetscObject b
                MATSOLVERPETSCIDRS, b->type_name, x->type_name);
   }
   PetscCall(IDRSArraysGet(b, x, PETSC_TRUE, &arrays));
-  PetscCall((*factor->gpu->solve)(factor, transposed, &arrays));
+  if (b->classid == MAT_CLASSID && (PetscMemTypeHost(arrays.bmem) || PetscMemTypeHost(arrays.xmem)))
+    PetscCall(PetscInfo(x, "%s: right-hand sides or solutions in the memory of the host are copied\n", MATSOLVERPETSCIDRS));
+  PetscCall(IDRSFactorSolve(factor, transposed, &arrays));
   PetscCall(IDRSArraysRestore(b, x, PETSC_TRUE, &arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -48,45 +41,28 @@ static PetscErrorCode IDRSFactorSolve(Mat F, PetscBool transposed, PetscObject b
 static PetscErrorCode MatSolve_PETScIDRS(Mat F, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSolve(F, PETSC_FALSE, (PetscObject)b, (PetscObject)x));
+  PetscCall(IDRSFactorMatSolve(F, PETSC_FALSE, (PetscObject)b, (PetscObject)x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatSolveTranspose_PETScIDRS(Mat F, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSolve(F, PETSC_TRUE, (PetscObject)b, (PetscObject)x));
+  PetscCall(IDRSFactorMatSolve(F, PETSC_TRUE, (PetscObject)b, (PetscObject)x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMatSolve_PETScIDRS(Mat F, Mat B, Mat X)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSolve(F, PETSC_FALSE, (PetscObject)B, (PetscObject)X));
+  PetscCall(IDRSFactorMatSolve(F, PETSC_FALSE, (PetscObject)B, (PetscObject)X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMatSolveTranspose_PETScIDRS(Mat F, Mat B, Mat X)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSFactorSolve(F, PETSC_TRUE, (PetscObject)B, (PetscObject)X));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Gets the pivots, which are the diagonal of U in PETSc's factors, where L has a unit diagonal */
-static PetscErrorCode MatGetDiagonal_PETScIDRS(Mat F, Vec pivots)
-{
-  IDRSFactor   factor = (IDRSFactor)F->data;
-  PetscScalar *x;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSFactorCheckValues(factor));
-  if (factor->onhost) PetscCall(MatGetDiagonal(factor->petsc, pivots));
-  else {
-    PetscCall(VecGetArrayWrite(pivots, &x));
-    PetscCall((*factor->gpu->getpivots)(factor, x));
-    PetscCall(VecRestoreArrayWrite(pivots, &x));
-  }
+  PetscCall(IDRSFactorMatSolve(F, PETSC_TRUE, (PetscObject)B, (PetscObject)X));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -132,13 +108,16 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   PetscCall(IDRSFactorCheckPattern_Private(factor, A));
   PetscCall(MatFactorClearError(B));
   factor->computed = PETSC_FALSE; /* also after an error */
-  if (IDRSPivotNeedsSum(info) && factor->pattern.bs > 1)
+  if (IDRSPivotNeedsSum(info) && factor->pattern.bs > 1) {
+    PetscCall(IDRSFactorDeviceReset(factor));
     PetscCall(IDRSFactorSetPattern_Private(factor, A, "the type of the shift compares the pivots with the sums of single rows"));
-  PetscCall((*factor->gpu->numeric)(factor, A, info, &unfit, &small));
+  }
+  PetscCall(IDRSFactorNumeric(factor, A, info, &unfit, &small));
   /* if the inverse of a tile would lose digits, the phase is repeated with tiles of one row */
   if (unfit) {
+    PetscCall(IDRSFactorDeviceReset(factor));
     PetscCall(IDRSFactorSetPattern_Private(factor, A, "a diagonal block is ill-conditioned or has a small pivot"));
-    PetscCall((*factor->gpu->numeric)(factor, A, info, &unfit, &small));
+    PetscCall(IDRSFactorNumeric(factor, A, info, &unfit, &small));
   }
   factor->onhost = small;
   if (small) {
@@ -147,7 +126,7 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
     PetscCall(IDRSFactorOnPETSc(factor, A, B->factortype, info));
     PetscCall(MatFactorGetError(factor->petsc, &B->factorerrortype));
     PetscCall(MatFactorGetErrorZeroPivot(factor->petsc, &B->factorerror_zeropivot_value, &B->factorerror_zeropivot_row));
-    PetscCall((*factor->gpu->copyvalues)(factor));
+    PetscCall(IDRSFactorCopyValues(factor));
   }
   factor->computed = PETSC_TRUE;
 
@@ -155,7 +134,6 @@ static PetscErrorCode MatLUFactorNumeric_PETScIDRS(Mat B, Mat A, const MatFactor
   B->ops->solvetranspose    = MatSolveTranspose_PETScIDRS;
   B->ops->matsolve          = MatMatSolve_PETScIDRS;
   B->ops->matsolvetranspose = MatMatSolveTranspose_PETScIDRS;
-  B->ops->getdiagonal       = MatGetDiagonal_PETScIDRS;
   B->assembled              = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -193,6 +171,7 @@ static PetscErrorCode MatFactorSymbolic_PETScIDRS(Mat B, Mat A, IS row, IS col, 
              "-pc_factor_mat_solver_type %s does not support -pc_factor_mat_factor_on_host and -pc_factor_mat_solve_on_host; "
              "use -pc_factor_mat_solver_type %s",
              MATSOLVERPETSCIDRS, MATSOLVERPETSC);
+  PetscCall(IDRSFactorDeviceReset(factor));
   PetscCall(IDRSFactorResetPattern_Private(factor));
   PetscCall(MatDestroy(&factor->petsc));
   PetscCall(IDRSFactorCopyPermutation(A->rmap->n, row, &factor->row));
@@ -234,6 +213,7 @@ static PetscErrorCode MatDestroy_PETScIDRS(Mat B)
   IDRSFactor factor = (IDRSFactor)B->data;
 
   PetscFunctionBegin;
+  PetscCall(IDRSFactorDeviceReset(factor));
   PetscCall(IDRSFactorResetPattern_Private(factor));
   PetscCall(MatDestroy(&factor->petsc));
   PetscCall(ISDestroy(&factor->row));
@@ -254,7 +234,6 @@ static PetscErrorCode MatFactorCreate_PETScIDRS(Mat A, MatFactorType type, Mat *
   PetscCall(PetscNew(&factor));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), F));
   B                         = *F;
-  factor->gpu               = &IDRSFactorOps_CUDA;
   B->data                   = factor;
   B->factortype             = type;
   B->canuseordering         = PETSC_TRUE;
@@ -303,7 +282,7 @@ static PetscErrorCode MatFactorCreate_PETScIDRS(Mat A, MatFactorType type, Mat *
 
   The numeric phase runs on the GPU. If it finds a pivot that PETSc would report as zero or shift, with the options
   -pc_factor_zeropivot and -pc_factor_shift_type, `MATSOLVERPETSC` repeats the numeric phase on the host, and its values are copied
-  to the GPU. `-ksp_view` shows this. `MatGetDiagonal()` of the factor returns the pivots.
+  to the GPU. `-ksp_view` shows this.
 
   If the matrix has a block size, see `MatSetBlockSize()`, and all blocks of the factors are full, the factors consist of dense
   blocks: a row of blocks has one list of columns, and there are fewer levels. Blocks of more than 16 rows are divided. In two cases
@@ -352,7 +331,7 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
    MatSolverTypeRegister_PETScIDRS - Registers the package. The longer type is first, because PETSc uses the first registered type
    that is a prefix of the type of the matrix
 */
-PetscErrorCode MatSolverTypeRegister_PETScIDRS(void)
+PETSC_INTERN PetscErrorCode MatSolverTypeRegister_PETScIDRS(void)
 {
   PetscFunctionBegin;
   PetscCall(MatInitializePackage()); /* otherwise this package would come before PETSc's own */

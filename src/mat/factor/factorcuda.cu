@@ -6,7 +6,6 @@
 #include "../../sys/device/device.h"
 #include "../../sys/kernels/csr.h"
 #include "../../sys/device/cluster.cuh"
-#include "../../sys/device/cooperative.cuh"
 #include <petscdevice_cuda.h>
 
 #define IDRS_COPY_THREADS 256
@@ -83,7 +82,8 @@ static PetscErrorCode IDRSFactorSweepDestroy(IDRSFactorSweep *sweep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
+/* IDRSFactorDeviceReset - Frees the memory on the GPU */
+PetscErrorCode IDRSFactorDeviceReset(IDRSFactor factor)
 {
   IDRSFactorDevice   device = factor->device;
   PetscDeviceContext dctx;
@@ -105,20 +105,6 @@ static PetscErrorCode IDRSFactorReset_CUDA(IDRSFactor factor)
   }
   if (device->timedout) PetscCallCUDA(cudaFreeHost(device->timedout));
   PetscCall(PetscFree(factor->device));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Reports an error once, before the next phase or solve, if the waits of a solve have timed out */
-static PetscErrorCode IDRSFactorCheckSolves(IDRSFactorDevice device)
-{
-  const int timedout = *device->timedout;
-
-  PetscFunctionBegin;
-  *device->timedout = 0;
-  PetscCheck(
-    !timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "A solve kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident",
-    MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,7 +227,8 @@ static PetscErrorCode IDRSFactorSweepUpdate(IDRSFactor factor, PetscBool transpo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor factor)
+/* IDRSFactorCopyValues - Copies the values of PETSc's factor */
+PetscErrorCode IDRSFactorCopyValues(IDRSFactor factor)
 {
   const size_t   count = IDRSFactorEntries(&factor->pattern);
   cudaError_t    error = cudaSuccess;
@@ -261,14 +248,6 @@ static PetscErrorCode IDRSFactorCopyValues_CUDA(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSFactorGetPivots_CUDA(IDRSFactor factor, PetscScalar pivots[])
-{
-  PetscFunctionBegin;
-  if (factor->rows) /* without rows there is no memory on the GPU */
-    PetscCallCUDA(cudaMemcpy(pivots, factor->device->numeric.pivots, factor->rows * sizeof(PetscScalar), cudaMemcpyDeviceToHost));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Sets up numeric phases and solves. Shared memory is for clusters of IDRS_CLUSTER_BLOCKS blocks */
 static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
 {
@@ -278,11 +257,10 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   IDRSNumeric             *numeric;
   PetscDeviceContext       dctx;
   int                      which, cooperative, clusters;
-  bool                     can;
 
   PetscFunctionBegin;
   if (factor->device && factor->device->ready) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorReset_CUDA(factor)); /* after an error */
+  PetscCall(IDRSFactorDeviceReset(factor)); /* after an error */
   PetscCallCUDA(cudaGetDevice(&which));
   PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, which));
   PetscCheck(cooperative, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS,
@@ -290,11 +268,7 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscCall(PetscNew(&factor->device));
   device = factor->device;
   PetscCallCUDA(cudaDeviceGetAttribute(&device->multiprocessors, cudaDevAttrMultiProcessorCount, which));
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)cluster, &can)); /* needs the same devices as clusters */
-  if (can) {
-    PetscCallCUDA(IDRSGetClusters(cluster, IDRS_CLUSTER_BLOCKS, IDRS_TRIANGLE_THREADS, &clusters, &device->shared));
-    if (!clusters) device->shared = 0;
-  }
+  PetscCallCUDA(IDRSGetClusters(cluster, IDRS_CLUSTER_BLOCKS, IDRS_TRIANGLE_THREADS, &clusters, &device->shared));
   numeric          = &device->numeric;
   numeric->n       = F->n;
   numeric->bs      = F->bs;
@@ -318,9 +292,14 @@ static PetscErrorCode IDRSFactorDeviceSetUp(IDRSFactor factor)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host waits, because it must check for small pivots */
-static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const MatFactorInfo *info, PetscBool *unfit,
-                                             PetscBool *small)
+/*
+   IDRSFactorNumeric - Computes the values. The host waits, because it must check for small pivots
+
+   Output Parameters:
++ unfit - PETSC_TRUE if the inverse of a tile of several rows must not be used
+- small - PETSC_TRUE if PETSc would report or change a pivot, for tiles of one row
+*/
+PetscErrorCode IDRSFactorNumeric(IDRSFactor factor, Mat A, const MatFactorInfo *info, PetscBool *unfit, PetscBool *small)
 {
   const auto        kernel = factor->pattern.bs > 1 ? IDRSNumericKernel<true> : IDRSNumericKernel<false>;
   IDRSNumericResult result;
@@ -333,7 +312,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const Mat
   *unfit = *small = PETSC_FALSE;
   if (!factor->rows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSFactorDeviceSetUp(factor));
-  PetscCall(IDRSFactorCheckSolves(factor->device));
+  PetscCall(IDRSCheckTimeout(factor->device->timedout, MATSOLVERPETSCIDRS " solve"));
   numeric            = &factor->device->numeric;
   numeric->shifttype = (MatFactorShiftType)(int)info->shifttype;
   numeric->zeropivot = info->zeropivot;
@@ -356,10 +335,7 @@ static PetscErrorCode IDRSFactorNumeric_CUDA(IDRSFactor factor, Mat A, const Mat
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaMemcpyAsync(&result, numeric->result, sizeof(result), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCheck(
-    !result.timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "A factorisation kernel of %s timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident",
-    MATSOLVERPETSCIDRS, (double)IDRSGetTimeout());
+  PetscCall(IDRSCheckTimeout(&result.timedout, MATSOLVERPETSCIDRS " factorisation"));
   *unfit = result.unfit ? PETSC_TRUE : PETSC_FALSE;
   *small = result.small ? PETSC_TRUE : PETSC_FALSE;
   for (int d = 0; d < 2; d++) factor->device->sweep[d].current = PETSC_FALSE;
@@ -509,30 +485,21 @@ static PetscErrorCode IDRSFactorSolveColumns(IDRSFactor factor, PetscBool transp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves for all columns in groups. Arrays in the memory of the host are copied */
-static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, PetscBool transposed, const IDRSArrays *arrays)
+/* IDRSFactorSolve - Solves for all columns in groups. Arrays in the memory of the host are copied */
+PetscErrorCode IDRSFactorSolve(IDRSFactor factor, PetscBool transposed, const IDRSArrays *arrays)
 {
   const PetscInt   rows = factor->rows, columns = arrays->columns, ldb = arrays->ldb, ldx = arrays->ldx;
   const bool       bhost = PetscMemTypeHost(arrays->bmem), xhost = PetscMemTypeHost(arrays->xmem);
   const size_t     count = (size_t)rows * IDRSFactorWidth(PetscMin(columns, IDRS_FACTOR_COLUMNS)), row = rows * sizeof(PetscScalar);
-  const size_t     needed = (bhost || xhost ? 4 : 3) * count;
   IDRSFactorDevice device = factor->device;
   PetscScalar     *staged; /* a copy of b, and then of x */
-  PetscDeviceContext dctx;
-  cudaStream_t       stream;
+  cudaStream_t     stream;
 
   PetscFunctionBegin;
   if (!rows) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSFactorCheckSolves(device));
+  PetscCall(IDRSCheckTimeout(device->timedout, MATSOLVERPETSCIDRS " solve"));
   PetscCall(IDRSFactorSweepUpdate(factor, transposed));
-  if (device->count < needed) {
-    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceFree(dctx, device->work));
-    device->work  = NULL;
-    device->count = 0;
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, &device->work));
-    device->count = needed;
-  }
+  PetscCall(IDRSGrow_CUDA((bhost || xhost ? 4 : 3) * count, &device->count, &device->work));
   staged = device->work + 3 * count;
   PetscCall(IDRSStream_CUDA(&stream));
   for (PetscInt c = 0; c < columns; c += IDRS_FACTOR_COLUMNS) {
@@ -549,13 +516,3 @@ static PetscErrorCode IDRSFactorSolve_CUDA(IDRSFactor factor, PetscBool transpos
   if (bhost || xhost) PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-// clang-format off
-const IDRSFactorOps IDRSFactorOps_CUDA = {
-  PetscDesignatedInitializer(numeric, IDRSFactorNumeric_CUDA),
-  PetscDesignatedInitializer(copyvalues, IDRSFactorCopyValues_CUDA),
-  PetscDesignatedInitializer(getpivots, IDRSFactorGetPivots_CUDA),
-  PetscDesignatedInitializer(solve, IDRSFactorSolve_CUDA),
-  PetscDesignatedInitializer(reset, IDRSFactorReset_CUDA),
-};
-// clang-format on

@@ -43,22 +43,9 @@ typedef struct {
 typedef struct _n_IDRSFactor       *IDRSFactor;
 typedef struct _n_IDRSFactorDevice *IDRSFactorDevice; /* memory on the GPU */
 
-typedef struct {
-  /*
-     Computes the values. Returns whether the inverse of a tile of several rows must not be used, and whether PETSc would report or
-     change a pivot, for tiles of one row
-  */
-  PetscErrorCode (*numeric)(IDRSFactor, Mat, const MatFactorInfo *, PetscBool *unfit, PetscBool *small);
-  PetscErrorCode (*copyvalues)(IDRSFactor); /* of PETSc's factor */
-  PetscErrorCode (*getpivots)(IDRSFactor, PetscScalar[]);
-  PetscErrorCode (*solve)(IDRSFactor, PetscBool transposed, const IDRSArrays *);
-  PetscErrorCode (*reset)(IDRSFactor); /* frees the memory on the GPU */
-} IDRSFactorOps;
-
 struct _n_IDRSFactor {
-  const IDRSFactorOps *gpu;
-  Mat                  petsc;    /* PETSc's factor on the host: of the symbolic phase, and of numeric phases with small pivots */
-  IS                   row, col; /* copies of the permutations */
+  Mat petsc;    /* PETSc's factor on the host: of the symbolic phase, and of numeric phases with small pivots */
+  IS  row, col; /* copies of the permutations */
 
   /* of the symbolic phase */
   PetscInt          rows, nonzeros; /* of the matrix */
@@ -110,5 +97,8 @@ PETSC_INTERN PetscErrorCode IDRSFactorGetValues_Private(IDRSFactor, PetscScalar[
 PETSC_INTERN PetscErrorCode IDRSTriangleCreate(const IDRSFactorPattern *, PetscBool, PetscBool, IDRSTriangle *);
 PETSC_INTERN PetscErrorCode IDRSTriangleDestroy(IDRSTriangle *);
 
-/* factorcuda.cu */
-PETSC_INTERN const IDRSFactorOps IDRSFactorOps_CUDA;
+/* factorcuda.cu: numeric phases and solves on the GPU */
+PETSC_INTERN PetscErrorCode IDRSFactorNumeric(IDRSFactor, Mat, const MatFactorInfo *, PetscBool *, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSFactorCopyValues(IDRSFactor);
+PETSC_INTERN PetscErrorCode IDRSFactorSolve(IDRSFactor, PetscBool, const IDRSArrays *);
+PETSC_INTERN PetscErrorCode IDRSFactorDeviceReset(IDRSFactor);

@@ -204,11 +204,10 @@ PetscErrorCode IDRSFactorSetPattern_Private(IDRSFactor factor, Mat A, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Frees the data that depend on the pattern */
+/* Frees the pattern and the places. The caller has freed the memory on the GPU */
 PetscErrorCode IDRSFactorResetPattern_Private(IDRSFactor factor)
 {
   PetscFunctionBegin;
-  PetscCall((*factor->gpu->reset)(factor));
   PetscCall(PetscFree2(factor->pattern.i, factor->pattern.right));
   PetscCall(PetscFree(factor->pattern.j));
   PetscCall(PetscFree(factor->place));

@@ -10,12 +10,13 @@
    Reads A, and the right-hand side of the first triangle; writes the entries of both triangles as marked scalars, and x.
 
    If all entries fit into the shared memory of a block, one cluster computes the solve, and each entry is stored in all of its
-   blocks. A message then takes a third of the time, see waitcluster.cuh.
+   blocks. A message then takes a third of the time.
 */
 #pragma once
 
 #include "factorimpl.h"
-#include "../../sys/kernels/waitcluster.cuh"
+#include "../../sys/kernels/wait.cuh"
+#include "../../sys/device/cluster.cuh"
 
 /* Threads per block, and blocks per multiprocessor at most */
 #define IDRS_TRIANGLE_THREADS 512
@@ -41,13 +42,8 @@ typedef struct {
 } IDRSTriangles;
 
 /* The entries x of the first triangle and y of the second one, in global memory */
-struct IDRSTriangleGlobal {
+struct IDRSTriangleGlobal : IDRSMarkedInGlobal {
   IDRSMarked *x, *y;
-
-  static __device__ __forceinline__ void LoadIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
-  {
-    IDRSMarkedLoadIf(ask, from, marked);
-  }
 
   __device__ __forceinline__ IDRSMarked *Of(bool second) const { return second ? y : x; }
 
@@ -57,7 +53,10 @@ struct IDRSTriangleGlobal {
   }
 };
 
-/* The same in the shared memory of each block of a cluster. keeps: the second triangle in global memory, or NULL */
+/*
+   The same in the shared memory of each block of a cluster: a thread stores an entry in all blocks, at the same offset, and a
+   waiting thread polls only the copy in its own block. keeps: the second triangle in global memory, or NULL
+*/
 struct IDRSTriangleCluster {
   IDRSMarked  *x, *y, *keeps;
   unsigned int blocks;
@@ -66,12 +65,30 @@ struct IDRSTriangleCluster {
 
   static __device__ __forceinline__ void LoadIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
   {
-    IDRSMarkedLoadClusterIf(ask, from, marked);
+    const unsigned int here = (unsigned int)__cvta_generic_to_shared(from);
+
+#pragma unroll
+    for (int k = 0; k < IDRS_PARTS; k++)
+      IDRS_CLUSTER_CODE(IDRS_PTX_LOAD_IF("cluster.shared::cta") : "+" IDRS_PTX_REGISTER(marked->part[k]) : "r"(
+                          here + k * (unsigned int)sizeof(IDRSBits)),
+                        "r"((unsigned int)ask) : "memory");
   }
 
   __device__ __forceinline__ void Store(bool second, size_t place, PetscScalar value) const
   {
-    IDRSMarkedStoreCluster(Of(second) + place, blocks, value);
+    const PetscReal    real[2] = {PetscRealPart(value), PetscImaginaryPart(value)};
+    const unsigned int here    = (unsigned int)__cvta_generic_to_shared(Of(second) + place);
+
+    for (unsigned int rank = 0; rank < blocks; rank++) {
+      unsigned int there = here;
+
+      IDRS_CLUSTER_CODE("mapa.shared::cluster.u32 %0, %0, %1;" : "+r"(there) : "r"(rank));
+#pragma unroll
+      for (int k = 0; k < IDRS_PARTS; k++)
+        IDRS_CLUSTER_CODE("st.relaxed.cluster.shared::cluster" IDRS_PTX_BITS
+                          " [%0], %1;" ::"r"(there + k * (unsigned int)sizeof(IDRSBits)),
+                          IDRS_PTX_REGISTER(IDRSRealBits(real[k])) : "memory");
+    }
     if (second && keeps) IDRSMarkedStore(keeps + place, value);
   }
 };
@@ -182,7 +199,7 @@ static __device__ __forceinline__ void IDRSTrianglesSolve(const IDRSTriangles &t
 template <bool TILES>
 static __global__ void __launch_bounds__(IDRS_TRIANGLE_THREADS) IDRSTrianglesKernel(const __grid_constant__ IDRSTriangles triangles)
 {
-  IDRSTrianglesSolve<TILES>(triangles, IDRSTriangleGlobal{triangles.stage[0].x, triangles.stage[1].x});
+  IDRSTrianglesSolve<TILES>(triangles, IDRSTriangleGlobal{{}, triangles.stage[0].x, triangles.stage[1].x});
 }
 
 /* entries: per triangle, in dynamic shared memory */

@@ -20,13 +20,6 @@ const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSP
 static const IDRSProductOps *const IDRSProductList[] = {&IDRSProducts_Sliced, &IDRSProducts_CSR};
 #endif
 
-PetscErrorCode IDRSProductCreate(IDRSProduct *product)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscNew(product));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* IDRSProductReset - Frees the data of the back ends */
 PetscErrorCode IDRSProductReset(IDRSProduct product)
 {

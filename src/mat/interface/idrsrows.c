@@ -52,22 +52,6 @@ PetscErrorCode IDRSRowsGetBlocks(Mat A, Mat *block, Mat *outer, const PetscInt *
 }
 
 /*
-   IDRSRowsGetGhosts - Creates a vector for the entries of x with these numbers, in the memory of the host, and the scatter that
-   fills it
-*/
-PetscErrorCode IDRSRowsGetGhosts(Vec x, PetscInt n, const PetscInt garray[], Vec *ghosts, VecScatter *scatter)
-{
-  IS is;
-
-  PetscFunctionBegin;
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n, garray, PETSC_USE_POINTER, &is));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, ghosts));
-  PetscCall(VecScatterCreate(x, is, *ghosts, NULL, scatter));
-  PetscCall(ISDestroy(&is));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
    IDRSArraysGet - Gets the arrays of right-hand sides, to read, and of solutions, to write
 
    Input Parameters:

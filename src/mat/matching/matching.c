@@ -161,17 +161,9 @@ static PetscErrorCode IDRSMatchingFill_Host(IDRSMatching matching, Mat from, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSMatchingReset_Host(IDRSMatching matching)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree2(matching->column, matching->row));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static const IDRSMatchingOps IDRSMatchingBackEnds_Host = {.scale  = IDRSMatchingScale_Host,
                                                           .update = IDRSMatchingUpdate_Host,
-                                                          .fill   = IDRSMatchingFill_Host,
-                                                          .reset  = IDRSMatchingReset_Host};
+                                                          .fill   = IDRSMatchingFill_Host};
 
 /* Gets the back end for the memory of a matrix, which may be NULL, and of two vectors */
 static PetscErrorCode IDRSMatchingGetBackEnd(Mat A, Vec x, Vec y, const IDRSMatchingOps **ops)
@@ -187,10 +179,6 @@ static PetscErrorCode IDRSMatchingGetBackEnd(Mat A, Vec x, Vec y, const IDRSMatc
     PetscCall(IDRSVecWhere(y, &to));
     if (matrix == IDRS_PLACE_CUDA && from == IDRS_PLACE_CUDA && to == IDRS_PLACE_CUDA) *ops = &IDRSMatchingBackEnds_CUDA;
   }
-#else
-  (void)A;
-  (void)x;
-  (void)y;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -337,9 +325,9 @@ PetscErrorCode IDRSMatchingDestroy(IDRSMatching *matching)
   PetscFunctionBegin;
   if (!*matching) PetscFunctionReturn(PETSC_SUCCESS);
 #if defined(PETSCIDRS_HAVE_CUDA)
-  PetscCall((*IDRSMatchingBackEnds_CUDA.reset)(*matching));
+  PetscCall(IDRSMatchingFreePlaces(*matching));
 #endif
-  PetscCall((*IDRSMatchingBackEnds_Host.reset)(*matching));
+  PetscCall(PetscFree2((*matching)->column, (*matching)->row));
   PetscCall(VecDestroy(&(*matching)->left));
   PetscCall(VecDestroy(&(*matching)->right));
   PetscCall(VecDestroy(&(*matching)->permuted));
@@ -488,11 +476,15 @@ PetscErrorCode IDRSMatchingGetMat(IDRSMatching matching, Mat A, MatReuse reuse, 
   PetscCall((*ops->fill)(matching, from[0], matching->right, to[0]));
   if (from[1]) {
     PetscInt   columns;
+    IS         is;
     Vec        ghosts;
     VecScatter scatter;
 
     PetscCall(MatGetLocalSize(from[1], NULL, &columns));
-    PetscCall(IDRSRowsGetGhosts(matching->right, columns, garray, &ghosts, &scatter));
+    PetscCall(MatCreateVecs(from[1], &ghosts, NULL));
+    PetscCall(ISCreateGeneral(PETSC_COMM_SELF, columns, garray, PETSC_USE_POINTER, &is));
+    PetscCall(VecScatterCreate(matching->right, is, ghosts, NULL, &scatter));
+    PetscCall(ISDestroy(&is));
     PetscCall(VecScatterBegin(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall(VecScatterEnd(scatter, matching->right, ghosts, INSERT_VALUES, SCATTER_FORWARD));
     PetscCall((*ops->fill)(matching, from[1], ghosts, to[1]));

@@ -51,7 +51,7 @@ PetscErrorCode IDRSMatchingGetPlaces(IDRSMatching matching, const PetscInt **col
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSMatchingReset_CUDA(IDRSMatching matching)
+PetscErrorCode IDRSMatchingFreePlaces(IDRSMatching matching)
 {
   PetscDeviceContext dctx;
 
@@ -256,9 +256,7 @@ static PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec
 {
   const PetscInt    *column, *row;
   const PetscScalar *Dr, *Dc;
-  PetscScalar       *a, *copy = NULL;
-  PetscMemType       type;
-  PetscDeviceContext dctx;
+  PetscScalar       *a;
   cudaStream_t       stream;
   IDRSCSR            A, B;
 
@@ -268,26 +266,14 @@ static PetscErrorCode IDRSMatchingFill_CUDA(IDRSMatching matching, Mat from, Vec
   PetscCall(IDRSGetCSR(from, &A));
   PetscCall(IDRSGetCSR(to, &B));
   PetscCall(IDRSGetArrayRead_CUDA(matching->left, &Dr));
-  PetscCall(VecGetArrayReadAndMemType(right, &Dc, &type));
-  if (!PetscMemTypeDevice(type)) { /* the ghosts are in the memory of the host */
-    PetscInt n;
-
-    PetscCall(VecGetLocalSize(right, &n));
-    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)n, &copy));
-    PetscCallCUDA(cudaMemcpyAsync(copy, Dc, (size_t)n * sizeof(*copy), cudaMemcpyHostToDevice, stream));
-  }
+  PetscCall(IDRSGetArrayRead_CUDA(right, &Dc));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(to, &a));
-  if (A.n) IDRSMatchingFillKernel<<<IDRSMatchingBlocks(A.n), IDRS_THREADS, 0, stream>>>(A, B, row, Dr, copy ? copy : Dc, a);
+  if (A.n) IDRSMatchingFillKernel<<<IDRSMatchingBlocks(A.n), IDRS_THREADS, 0, stream>>>(A, B, row, Dr, Dc, a);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(to, &a));
   PetscCall(IDRSStreamJoin_CUDA()); /* products of the matrix may run on another stream */
   PetscCall(VecRestoreArrayReadAndMemType(right, &Dc));
   PetscCall(VecRestoreArrayReadAndMemType(matching->left, &Dr));
-  if (copy) {
-    PetscCallCUDA(cudaStreamSynchronize(stream)); /* before the ghosts are freed */
-    PetscCall(PetscDeviceFree(dctx, copy));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,6 +282,5 @@ const IDRSMatchingOps IDRSMatchingBackEnds_CUDA = {
   PetscDesignatedInitializer(scale, IDRSMatchingScale_CUDA),
   PetscDesignatedInitializer(update, IDRSMatchingUpdate_CUDA),
   PetscDesignatedInitializer(fill, IDRSMatchingFill_CUDA),
-  PetscDesignatedInitializer(reset, IDRSMatchingReset_CUDA),
 };
 // clang-format on

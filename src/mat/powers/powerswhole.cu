@@ -14,7 +14,7 @@
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrspowers.h>
 #include <petsc/private/petscimpl.h>
-#include "../../sys/device/cooperative.cuh"
+#include "../../sys/device/cluster.cuh"
 #include "../../sys/device/device.h"
 #include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/terms.cuh"
@@ -221,19 +221,14 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
   IDRSPowersWhole *whole;
   PetscLogDouble   nonzeros = 0;
   cudaStream_t     stream;
-  int              device, multiprocessors, timedout;
+  int              device, multiprocessors;
   unsigned int     warps, threads;
 
   PetscFunctionBegin;
   PetscCall(IDRSPowersWholeGet(powers->A, &whole));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSPowersWholeSetUp(powers->A, whole, stream));
-  timedout         = *whole->timedout;
-  *whole->timedout = 0;
-  PetscCheck(
-    !timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
-    "A kernel of matrix powers timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident",
-    (double)IDRSGetTimeout());
+  PetscCall(IDRSCheckTimeout(whole->timedout, "matrix powers"));
   PetscCall(IDRSGetCSR(powers->A, &steps->A));
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));

@@ -1,6 +1,6 @@
-#include "rowlanes.h"
-#include <petscidrs/private/idrsproduct.h>
+#include "rowlanes.cuh"
 #include <petscidrs/private/idrspowers.h>
+#include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrsplace.h>
 #include <petscdevice_cuda.h>
 #include "../../sys/device/device.h"

@@ -1,13 +1,27 @@
 /*
-   A matvec by lanes that hold the whole matrix, each up to IDRS_ROW_ATONCE entries of a row in registers, see rowlanes.h. The lanes
-   of a row add up their parts. Lanes exchange entries of the vector as marked scalars, see wait.cuh, and also the sums of a row
+   A matvec by lanes that hold the whole matrix, each up to IDRS_ROW_ATONCE entries of a row in registers. The lanes of a row add up
+   their parts. Lanes exchange entries of the vector as marked scalars, see wait.cuh, and also the sums of a row
    that is too long for one warp. No PETSc call.
 */
 #pragma once
 
 #include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/wait.cuh"
-#include "rowlanes.h"
+
+/* Most entries of a row in one lane */
+#define IDRS_ROW_ATONCE 8
+
+/* Most warps of a row, because each lane of the first warp adds the sum of one further warp; and most entries of such a row */
+#define IDRS_ROW_WARPS   33
+#define IDRS_ROW_LONGEST (IDRS_ROW_WARPS * 32 * IDRS_ROW_ATONCE)
+
+/* Part `part` of a row that several lanes share; row -1: none. extra: sums of further warps of the rows before it */
+typedef struct {
+  int row, part, lanes, extra;
+} IDRSRowLane;
+
+PETSC_INTERN size_t         IDRSCountRowLanes(PetscInt, const PetscInt[], const PetscInt[], size_t *, PetscInt *);
+PETSC_INTERN PetscErrorCode IDRSUploadRowLanes(PetscInt, const PetscInt[], const PetscInt[], size_t, IDRSRowLane **);
 
 /* Waits for the entries of v_{j-1} in these columns, -1 for none. One warp */
 template <int count>

@@ -1,9 +1,27 @@
 /*
-   Thread block clusters, whose blocks write into each other's shared memory: compute capability 9.0 and later. No PETSc call.
+   Launches whose blocks are all resident at once, so they may wait for each other: cooperative ones, and thread block clusters,
+   whose blocks write into each other's shared memory: compute capability 9.0 and later. No PETSc call.
 */
 #pragma once
 
 #include "target.cuh"
+
+template <typename... Parameters>
+static inline cudaError_t IDRSLaunchCooperative(void (*kernel)(Parameters...), unsigned int blocks, unsigned int threads,
+                                                cudaStream_t stream, const Parameters &...arguments)
+{
+  cudaLaunchConfig_t  config    = {};
+  cudaLaunchAttribute attribute = {};
+
+  attribute.id              = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  config.gridDim            = blocks;
+  config.blockDim           = threads;
+  config.stream             = stream;
+  config.attrs              = &attribute;
+  config.numAttrs           = 1;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
 
 /* Largest number of blocks in a cluster; every such device supports 8 */
 #define IDRS_CLUSTER_BLOCKS 16
@@ -81,7 +99,7 @@ static inline cudaLaunchConfig_t IDRSClusterConfig(unsigned int clusters, unsign
 
 /*
    Returns the number of clusters of this size that are resident at once, if each block has all dynamic shared memory of a
-   multiprocessor, which is *shared bytes
+   multiprocessor, which is *shared bytes. Both are 0 if the device has no clusters of this size
 */
 template <typename... Parameters>
 static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int size, unsigned int threads, int *clusters,
@@ -91,9 +109,13 @@ static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int s
   cudaLaunchAttribute launch[2];
   cudaLaunchConfig_t  config;
   int                 device, most = 0;
-  cudaError_t         error = cudaGetDevice(&device);
+  bool                can;
+  cudaError_t         error = IDRSCanLaunchEarly((const void *)kernel, &can); /* on the same devices as clusters */
 
   *clusters = 0;
+  *shared   = 0;
+  if (error != cudaSuccess || !can) return error;
+  error = cudaGetDevice(&device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
   if (error == cudaSuccess) *shared = (size_t)most - attributes.sharedSizeBytes;
@@ -106,5 +128,6 @@ static cudaError_t IDRSGetClusters(void (*kernel)(Parameters...), unsigned int s
     (void)cudaGetLastError();
     *clusters = 0;
   }
+  if (!*clusters) *shared = 0;
   return error;
 }

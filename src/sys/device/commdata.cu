@@ -1,13 +1,13 @@
 #include "commdata.h"
 #include <petscidrs/private/idrscompat.h>
 
-#define IDRS_COMM_KINDS 2 /* of data: mailboxes and NCCL */
-
-/* The attribute, in the order of creation */
+/* The attribute: one entry for each kind of data */
 typedef struct {
-  int             count;
-  IDRSCommDestroy destroy[IDRS_COMM_KINDS];
-  void           *data[IDRS_COMM_KINDS];
+  int count;
+  struct {
+    IDRSCommDestroy destroy;
+    void           *data;
+  } kind[2];
 } IDRSCommData;
 
 static PetscMPIInt IDRSCommKeyval = MPI_KEYVAL_INVALID;
@@ -15,10 +15,10 @@ static PetscMPIInt IDRSCommKeyval = MPI_KEYVAL_INVALID;
 /* Called by MPI on all processes when the communicator is freed */
 static int MPIAPI IDRSCommDataFree(MPI_Comm comm, PetscMPIInt keyval, void *attribute, void *extra)
 {
-  IDRSCommData *all = (IDRSCommData *)attribute;
+  IDRSCommData *list = (IDRSCommData *)attribute;
 
-  while (all->count-- > 0) (*all->destroy[all->count])(comm, all->data[all->count]);
-  delete all;
+  for (int i = list->count - 1; i >= 0; i--) (*list->kind[i].destroy)(comm, list->kind[i].data);
+  delete list;
   return MPI_SUCCESS;
 }
 
@@ -33,14 +33,14 @@ static PetscErrorCode IDRSCommDataFinalize(void)
 /* IDRSCommDataFind - Sets the pointer `data` to the data of this kind, or to NULL */
 PetscErrorCode IDRSCommDataFind(MPI_Comm comm, IDRSCommDestroy destroy, void *data)
 {
-  IDRSCommData *all;
+  IDRSCommData *list;
   PetscMPIInt   found = 0;
 
   PetscFunctionBegin;
   *(void **)data = NULL;
-  if (IDRSCommKeyval != MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_get_attr(comm, IDRSCommKeyval, &all, &found));
-  for (int i = 0; found && i < all->count; i++) {
-    if (all->destroy[i] == destroy) *(void **)data = all->data[i];
+  if (IDRSCommKeyval != MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_get_attr(comm, IDRSCommKeyval, &list, &found));
+  for (int i = 0; found && i < list->count; i++) {
+    if (list->kind[i].destroy == destroy) *(void **)data = list->kind[i].data;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -48,7 +48,7 @@ PetscErrorCode IDRSCommDataFind(MPI_Comm comm, IDRSCommDestroy destroy, void *da
 /* IDRSCommDataAdd - Adds data of another kind, in the same order on all processes */
 PetscErrorCode IDRSCommDataAdd(MPI_Comm comm, IDRSCommDestroy destroy, void *data)
 {
-  IDRSCommData *all;
+  IDRSCommData *list;
   PetscMPIInt   found;
 
   PetscFunctionBegin;
@@ -56,12 +56,11 @@ PetscErrorCode IDRSCommDataAdd(MPI_Comm comm, IDRSCommDestroy destroy, void *dat
     PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, IDRSCommDataFree, &IDRSCommKeyval, NULL));
     PetscCall(PetscRegisterFinalize(IDRSCommDataFinalize));
   }
-  PetscCallMPI(MPI_Comm_get_attr(comm, IDRSCommKeyval, &all, &found));
+  PetscCallMPI(MPI_Comm_get_attr(comm, IDRSCommKeyval, &list, &found));
   if (!found) {
-    all = new IDRSCommData();
-    PetscCallMPI(MPI_Comm_set_attr(comm, IDRSCommKeyval, all));
+    list = new IDRSCommData();
+    PetscCallMPI(MPI_Comm_set_attr(comm, IDRSCommKeyval, list));
   }
-  all->destroy[all->count] = destroy;
-  all->data[all->count++]  = data;
+  list->kind[list->count++] = {destroy, data};
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -114,6 +114,21 @@ PetscErrorCode IDRSMalloc_CUDA(size_t bytes, void *memory, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Allocates device memory for at least `needed` numbers, or keeps the present memory, which has *count numbers, if it suffices */
+PetscErrorCode IDRSGrow_CUDA(size_t needed, size_t *count, PetscScalar **memory)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (needed <= *count) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, *memory));
+  *count = 0;
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, memory));
+  *count = needed;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Makes later work on `stream` wait for earlier work on `other` */
 static PetscErrorCode IDRSStreamWait_CUDA(cudaStream_t stream, cudaStream_t other)
 {
@@ -171,4 +186,17 @@ PetscReal IDRSGetTimeout(void)
 unsigned int IDRSGetPolls(void)
 {
   return (unsigned int)PetscMin(PetscMax(1.6e6 * (PetscLogDouble)IDRSTimeout, 1.0), 4294967295.0);
+}
+
+/* IDRSCheckTimeout - Reports an error once if the waits of a kernel have timed out, which has set *timedout in host memory */
+PetscErrorCode IDRSCheckTimeout(int *timedout, const char kernel[])
+{
+  const int is = *timedout;
+
+  PetscFunctionBegin;
+  *timedout = 0;
+  PetscCheck(!is, PETSC_COMM_SELF, PETSC_ERR_GPU,
+             "A %s kernel timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident", kernel,
+             (double)IDRSTimeout);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,6 +12,7 @@ PETSC_INTERN PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSDeviceGetSharers(MPI_Comm, PetscMPIInt *, PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSDeviceShared(MPI_Comm, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSMalloc_CUDA(size_t, void *, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSGrow_CUDA(size_t, size_t *, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSFindArrayRead_CUDA(Vec, const PetscScalar **);
@@ -19,6 +20,7 @@ PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
 PETSC_INTERN PetscErrorCode IDRSSetTimeout(PetscReal);
 PETSC_INTERN PetscReal      IDRSGetTimeout(void);
 PETSC_INTERN unsigned int   IDRSGetPolls(void);
+PETSC_INTERN PetscErrorCode IDRSCheckTimeout(int *, const char[]);
 
 static inline PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
 {

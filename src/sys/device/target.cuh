@@ -234,12 +234,6 @@ static __device__ __forceinline__ bool IDRSWarpAll(bool mine)
   return __all_sync(IDRS_ALL_LANES, mine);
 }
 
-/* Returns one bit per lane: set if the condition holds in that lane */
-static __device__ __forceinline__ unsigned int IDRSWarpBallot(bool mine)
-{
-  return __ballot_sync(IDRS_ALL_LANES, mine);
-}
-
 /*
    Returns 0, which the compiler assumes to depend on i. If a loop over i adds it to an index into shared memory, the compiler does
    not hoist the load out of the loop. The loaded value then needs no register between its uses, so more threads are resident.

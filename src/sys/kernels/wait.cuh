@@ -117,13 +117,17 @@ static __device__ __forceinline__ PetscScalar IDRSMessagesScalar(const IDRSBlock
 #endif
 }
 
+/* The bits of a real; their type and their constraint in PTX */
 #if PetscDefined(USE_REAL_SINGLE)
 typedef unsigned int IDRSBits;
-  #define IDRS_ABSENT 0xffffffffu
+  #define IDRS_PTX_BITS     ".u32"
+  #define IDRS_PTX_REGISTER "r"
 #else
 typedef unsigned long long IDRSBits;
-  #define IDRS_ABSENT 0xffffffffffffffffull
+  #define IDRS_PTX_BITS     ".u64"
+  #define IDRS_PTX_REGISTER "l"
 #endif
+#define IDRS_ABSENT (~(IDRSBits)0)
 
 /*
    A NaN is replaced by another NaN than the mark before it is stored. A real is stored and loaded in one access, so a value other
@@ -162,11 +166,8 @@ static __device__ __forceinline__ void IDRSMarkedClear(IDRSMarked *marked)
 */
 static __device__ __forceinline__ void IDRSMarkedClearRelease(IDRSMarked *marked)
 {
-#if PetscDefined(USE_REAL_SINGLE)
-  asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(&marked->part[0]), "r"(IDRS_ABSENT) : "memory");
-#else
-  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(&marked->part[0]), "l"(IDRS_ABSENT) : "memory");
-#endif
+  asm volatile("st.release.gpu.global" IDRS_PTX_BITS " [%0], %1;" ::"l"(&marked->part[0]), IDRS_PTX_REGISTER(IDRS_ABSENT)
+               : "memory");
 }
 
 static __device__ __forceinline__ void IDRSMarkedStore(IDRSMarked *marked, PetscScalar x)
@@ -174,32 +175,10 @@ static __device__ __forceinline__ void IDRSMarkedStore(IDRSMarked *marked, Petsc
   const PetscReal real[2] = {PetscRealPart(x), PetscImaginaryPart(x)};
 
 #pragma unroll
-  for (int k = 0; k < IDRS_PARTS; k++) {
-#if PetscDefined(USE_REAL_SINGLE)
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(&marked->part[k]), "r"(IDRSRealBits(real[k])) : "memory");
-#else
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(&marked->part[k]), "l"(IDRSRealBits(real[k])) : "memory");
-#endif
-  }
-}
-
-/* Loads a marked scalar if `ask` is set, with a predicated load instead of a branch, so that several loads are in flight at once */
-static __device__ __forceinline__ void IDRSMarkedLoadIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
-{
-#pragma unroll
-  for (int k = 0; k < IDRS_PARTS; k++) {
-#if PetscDefined(USE_REAL_SINGLE)
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed.gpu.global.u32 %0, [%1];\n\t}"
-                 : "+r"(marked->part[k])
-                 : "l"(&from->part[k]), "r"((unsigned int)ask)
+  for (int k = 0; k < IDRS_PARTS; k++)
+    asm volatile("st.relaxed.gpu.global" IDRS_PTX_BITS " [%0], %1;" ::"l"(&marked->part[k]),
+                 IDRS_PTX_REGISTER(IDRSRealBits(real[k]))
                  : "memory");
-#else
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed.gpu.global.u64 %0, [%1];\n\t}"
-                 : "+l"(marked->part[k])
-                 : "l"(&from->part[k]), "r"((unsigned int)ask)
-                 : "memory");
-#endif
-  }
 }
 
 static __device__ __forceinline__ bool IDRSMarkedIsThere(const IDRSMarked &marked)
@@ -220,11 +199,20 @@ static __device__ __forceinline__ PetscScalar IDRSMarkedValue(const IDRSMarked &
 #endif
 }
 
-/* Marked scalars in global memory */
+/* A load with this suffix if operand 2 is not zero: predicated instead of a branch, so that several loads are in flight at once */
+#define IDRS_PTX_LOAD_IF(suffix) \
+  "{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p ld.relaxed." suffix IDRS_PTX_BITS " %0, [%1];\n\t}"
+
+/* Marked scalars in global memory. LoadIf() loads a scalar if `ask` is set */
 struct IDRSMarkedInGlobal {
   static __device__ __forceinline__ void LoadIf(bool ask, const IDRSMarked *from, IDRSMarked *marked)
   {
-    IDRSMarkedLoadIf(ask, from, marked);
+#pragma unroll
+    for (int k = 0; k < IDRS_PARTS; k++)
+      asm volatile(IDRS_PTX_LOAD_IF("gpu.global")
+                   : "+" IDRS_PTX_REGISTER(marked->part[k])
+                   : "l"(&from->part[k]), "r"((unsigned int)ask)
+                   : "memory");
   }
 };
 

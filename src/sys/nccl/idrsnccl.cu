@@ -19,12 +19,6 @@ typedef struct {
     #define IDRS_NCCL_REAL ncclDouble
   #endif
 
-/*
-   A reference to PETSc's inner communicator of PETSC_COMM_WORLD, once it has an NCCL communicator. Without it PETSc would free the
-   inner communicator with the last PETSc object on it
-*/
-static MPI_Comm IDRSNCCLWorld = MPI_COMM_NULL;
-
 /* Called on all processes when the communicator is freed */
 static void IDRSNCCLFree(MPI_Comm comm, void *data)
 {
@@ -33,13 +27,6 @@ static void IDRSNCCLFree(MPI_Comm comm, void *data)
   if (nccl->comm) (void)ncclCommDestroy(nccl->comm); /* completes its work on the stream */
   (void)cudaStreamDestroy(nccl->stream);
   delete nccl;
-}
-
-static PetscErrorCode IDRSNCCLFinalize(void)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscCommDestroy(&IDRSNCCLWorld));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Returns the data of the communicator. It is an error if NCCL does not connect these processes */
@@ -98,7 +85,7 @@ static PetscErrorCode IDRSNCCLInit_Private(MPI_Comm comm, IDRSNCCL *nccl)
 PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
 {
   IDRSNCCL   *nccl;
-  PetscMPIInt failed, relation;
+  PetscMPIInt failed;
   PetscBool   shared = PETSC_FALSE;
   int         lowest, highest;
 
@@ -123,14 +110,6 @@ PetscErrorCode IDRSNCCLConnect(MPI_Comm comm, const char *why[])
   PetscCall(IDRSNCCLAbort_Private(nccl));
   PetscCall(IDRSNCCLInit_Private(comm, nccl));
   if (!nccl->comm) *why = "NCCL finds no way between the GPUs; the environment variable NCCL_DEBUG=INFO makes it say why";
-  else if (IDRSNCCLWorld == MPI_COMM_NULL) {
-    PetscCallMPI(MPI_Comm_compare(comm, PETSC_COMM_WORLD, &relation));
-    if (relation == MPI_CONGRUENT) { /* only then do all processes of PETSC_COMM_WORLD call this */
-      PetscCall(PetscCommDuplicate(PETSC_COMM_WORLD, &IDRSNCCLWorld, NULL));
-      if (IDRSNCCLWorld != comm) PetscCall(PetscCommDestroy(&IDRSNCCLWorld));
-      else PetscCall(PetscRegisterFinalize(IDRSNCCLFinalize));
-    }
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

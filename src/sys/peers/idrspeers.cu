@@ -26,23 +26,15 @@
 #define IDRS_SHARES      64
 #define IDRS_SHARE_BYTES ((size_t)1 << 21)
 
-/* Outcomes of mapping memory; the largest one of all processes counts */
-enum {
-  IDRS_PEERS_MAPPED,
-  IDRS_PEERS_NO_MEMORY, /* at this time */
-  IDRS_PEERS_CANNOT
-};
-
 typedef struct {
   PetscMPIInt    rank, size;
   size_t         room;                     /* messages of an exchange in the mailbox of a process */
   const char    *why;                      /* these processes can no longer be connected, or NULL; the same on all */
   void          *mailbox[IDRS_MAX_PEERS];  /* of each process, as mapped here, or NULL */
   IDRSPeers     *peers;                    /* the same for kernels */
-  int           *givenup;                  /* pinned */
+  int           *givenup;                  /* pinned; 1: an exchange has failed, processes may have different exchange numbers */
   uint32_t       exchanges[IDRS_CHANNELS]; /* number of the last one in each channel */
   uint64_t       taken;                    /* channels that solvers of this process use, one bit each */
-  PetscBool      isBroken;                 /* an exchange has failed: processes may have different exchange numbers */
   PetscBool      shared;                   /* some of these processes are on the same device */
   IDRSPeersShare share[IDRS_SHARES];       /* in the same order on all processes */
   PetscInt       shares;
@@ -79,6 +71,7 @@ static void IDRSPeersFree(MPI_Comm comm, void *data)
 {
   IDRSMailboxes *boxes   = (IDRSMailboxes *)data;
   const double   began   = MPI_Wtime();
+  const bool     broken  = boxes->givenup && *boxes->givenup;
   int            arrived = 0;
   MPI_Request    request;
 
@@ -91,28 +84,18 @@ static void IDRSPeersFree(MPI_Comm comm, void *data)
   }
   if (boxes->shared && boxes->mailbox[boxes->rank]) IDRSPeersSharing--;
   for (PetscInt i = 0; i < boxes->shares; i++) {
-    if (arrived && !boxes->isBroken) (void)cudaFree(boxes->share[i]->memory[boxes->rank]);
+    if (arrived && !broken) (void)cudaFree(boxes->share[i]->memory[boxes->rank]);
     delete boxes->share[i];
   }
-  if (arrived && !boxes->isBroken) (void)cudaFree(boxes->mailbox[boxes->rank]);
+  if (arrived && !broken) (void)cudaFree(boxes->mailbox[boxes->rank]);
   (void)cudaFree(boxes->peers);
   (void)cudaFreeHost(boxes->givenup);
   delete boxes;
 }
 
-/* Returns the outcome of a call that maps memory, or that prepares this */
-static PetscMPIInt IDRSPeersOutcome(cudaError_t error)
-{
-  (void)cudaGetLastError();
-  return error == cudaSuccess ? IDRS_PEERS_MAPPED : (error == cudaErrorMemoryAllocation ? IDRS_PEERS_NO_MEMORY : IDRS_PEERS_CANNOT);
-}
-
-/*
-   Allocates memory of zeros and maps the memory of the other processes, on all processes or on none. All processes get the same
-   outcome
-*/
+/* Allocates memory of zeros and maps the memory of the other processes, on all processes or, with failed = 1, on none */
 static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *boxes, size_t bytes, void *memory[],
-                                           PetscMPIInt *outcome)
+                                           PetscMPIInt *failed)
 {
   const PetscMPIInt   rank = boxes->rank;
   cudaIpcMemHandle_t *handles;
@@ -121,24 +104,25 @@ static PetscErrorCode IDRSPeersMap_Private(MPI_Comm comm, const IDRSMailboxes *b
   PetscFunctionBegin;
   PetscCall(PetscCalloc1(boxes->size, &handles));
   PetscCall(IDRSStream_CUDA(&stream));
-  *outcome = IDRSPeersOutcome(cudaMalloc(&memory[rank], bytes));
-  if (*outcome == IDRS_PEERS_MAPPED) {
+  *failed = cudaMalloc(&memory[rank], bytes) != cudaSuccess ? 1 : 0;
+  if (!*failed) {
     PetscCallCUDA(cudaMemsetAsync(memory[rank], 0, bytes, stream));
     PetscCallCUDA(cudaStreamSynchronize(stream));
-    *outcome = IDRSPeersOutcome(cudaIpcGetMemHandle(&handles[rank], memory[rank]));
+    *failed = cudaIpcGetMemHandle(&handles[rank], memory[rank]) != cudaSuccess ? 1 : 0;
   } else memory[rank] = NULL;
-  IDRSCallAllreduce(MPI_IN_PLACE, outcome, 1, MPI_INT, MPI_MAX, comm);
-  if (*outcome == IDRS_PEERS_MAPPED) {
+  IDRSCallAllreduce(MPI_IN_PLACE, failed, 1, MPI_INT, MPI_MAX, comm);
+  if (!*failed) {
     PetscCallMPI(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, handles, (PetscMPIInt)sizeof(*handles), MPI_BYTE, comm));
-    for (PetscMPIInt p = 0; p < boxes->size && *outcome == IDRS_PEERS_MAPPED; p++) {
+    for (PetscMPIInt p = 0; p < boxes->size && !*failed; p++) {
       if (p == rank) continue;
-      *outcome = IDRSPeersOutcome(cudaIpcOpenMemHandle(&memory[p], handles[p], cudaIpcMemLazyEnablePeerAccess));
-      if (*outcome != IDRS_PEERS_MAPPED) memory[p] = NULL;
+      *failed = cudaIpcOpenMemHandle(&memory[p], handles[p], cudaIpcMemLazyEnablePeerAccess) != cudaSuccess ? 1 : 0;
+      if (*failed) memory[p] = NULL;
     }
-    IDRSCallAllreduce(MPI_IN_PLACE, outcome, 1, MPI_INT, MPI_MAX, comm);
+    IDRSCallAllreduce(MPI_IN_PLACE, failed, 1, MPI_INT, MPI_MAX, comm);
   }
+  (void)cudaGetLastError();
   PetscCall(PetscFree(handles));
-  if (*outcome != IDRS_PEERS_MAPPED) {
+  if (*failed) {
     IDRSPeersUnmap(boxes, memory);
     PetscCallMPI(MPI_Barrier(comm));
     PetscCallCUDA(cudaFree(memory[rank]));
@@ -177,10 +161,9 @@ static PetscErrorCode IDRSPeersCreate_Private(MPI_Comm comm, IDRSMailboxes **new
 
 /*
    IDRSPeersConnect - Connects the devices of an inner communicator of PETSc, and assigns a channel to a solver if *channel is -1;
-   channel may be NULL. If that fails, `why` is the reason. Collective, with the same result on all processes. If one of them had no
-   memory for mailboxes in the last call, they try again; if they cannot map memory of each other, or an exchange has failed on one
-   of them, they do not. If automatic, processes that share a device are not connected, because each would wait for kernels of the
-   others that cannot be resident
+   channel may be NULL. If that fails, `why` is the reason. Collective, with the same result on all processes. If they cannot map
+   memory of each other, or an exchange has failed on one of them, they do not try again. If automatic, processes that share a
+   device are not connected, because each would wait for kernels of the others that cannot be resident
 */
 PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *channel, const char *why[])
 {
@@ -188,24 +171,22 @@ PetscErrorCode IDRSPeersConnect(MPI_Comm comm, PetscBool automatic, PetscInt *ch
   IDRSPeers      peers = {};
   uint64_t       available;
   PetscMPIInt    states[2]; /* an exchange has failed; a process shares its device with others that it may wait for */
-  PetscMPIInt    outcome;
+  PetscMPIInt    failed;
 
   PetscFunctionBegin;
   PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
   if (!boxes) PetscCall(IDRSPeersCreate_Private(comm, &boxes));
   *why = boxes->why;
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  states[0] = boxes->isBroken ? 1 : 0;
+  states[0] = *boxes->givenup;
   states[1] = IDRSPeersShareDevice() ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
   if (states[0]) {
-    boxes->isBroken = PETSC_TRUE;
-    for (PetscInt i = 0; i < boxes->shares; i++) boxes->share[i]->isBroken = PETSC_TRUE;
+    *boxes->givenup = 1;
     *why = boxes->why = "an earlier exchange between these processes has failed";
   } else if (!boxes->mailbox[boxes->rank]) {
-    PetscCall(IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * boxes->room * sizeof(ulonglong2), boxes->mailbox, &outcome));
-    if (outcome == IDRS_PEERS_NO_MEMORY) *why = "a GPU has no memory for the mailboxes";
-    else if (outcome == IDRS_PEERS_CANNOT) *why = boxes->why = "the GPUs cannot map each other's memory";
+    PetscCall(IDRSPeersMap_Private(comm, boxes, 2 * IDRS_CHANNELS * boxes->room * sizeof(ulonglong2), boxes->mailbox, &failed));
+    if (failed) *why = boxes->why = "the GPUs cannot map each other's memory, or one has no memory left for mailboxes";
     else {
       peers.givenup = boxes->givenup;
       peers.rank    = boxes->rank;
@@ -235,7 +216,7 @@ static PetscErrorCode IDRSPeersGet_Private(MPI_Comm comm, IDRSMailboxes **boxes)
   PetscFunctionBegin;
   PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, boxes));
   PetscCheck(*boxes && (*boxes)->mailbox[(*boxes)->rank], PETSC_COMM_SELF, PETSC_ERR_ORDER, "No mailboxes connect these processes");
-  PetscCheck(!(*boxes)->isBroken, PETSC_COMM_SELF, PETSC_ERR_LIB, "An earlier exchange between these processes has failed");
+  PetscCheck(!*(*boxes)->givenup, PETSC_COMM_SELF, PETSC_ERR_LIB, "An earlier exchange between these processes has failed");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,7 +244,7 @@ PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare 
   IDRSMailboxes *boxes;
   IDRSPeersShare share  = NULL;
   uint64_t       usable = 0;
-  PetscMPIInt    outcome;
+  PetscMPIInt    failed;
   cudaStream_t   stream;
 
   PetscFunctionBegin;
@@ -286,8 +267,8 @@ PetscErrorCode IDRSPeersCreateShare(MPI_Comm comm, size_t bytes, IDRSPeersShare 
     share          = new _n_IDRSPeersShare();
     share->givenup = boxes->givenup;
     share->bytes   = (bytes / IDRS_SHARE_BYTES + 1) * IDRS_SHARE_BYTES;
-    PetscCall(IDRSPeersMap_Private(comm, boxes, share->bytes, share->memory, &outcome));
-    if (outcome == IDRS_PEERS_MAPPED) boxes->share[boxes->shares++] = share;
+    PetscCall(IDRSPeersMap_Private(comm, boxes, share->bytes, share->memory, &failed));
+    if (!failed) boxes->share[boxes->shares++] = share;
     else {
       delete share;
       share = NULL;
@@ -339,10 +320,7 @@ PetscErrorCode IDRSPeersFinish(MPI_Comm comm, PetscInt *channel, PetscBool faile
 
   PetscFunctionBegin;
   PetscCall(IDRSCommDataFind(comm, IDRSPeersFree, &boxes));
-  if (failed && boxes && boxes->givenup) {
-    boxes->isBroken                 = PETSC_TRUE;
-    *(volatile int *)boxes->givenup = 1;
-  }
+  if (failed && boxes && boxes->givenup) *(volatile int *)boxes->givenup = 1;
   if (*channel >= 0) boxes->taken &= ~((uint64_t)1 << *channel);
   *channel = -1;
   PetscFunctionReturn(PETSC_SUCCESS);

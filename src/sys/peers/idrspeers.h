@@ -16,7 +16,7 @@
 /* The mailboxes, in device memory */
 typedef struct {
   ulonglong2 *mailbox[IDRS_MAX_PEERS]; /* of each process */
-  const int  *givenup;                 /* on the host; nonzero: kernels must stop waiting */
+  const int  *givenup;                 /* on the host; nonzero: an exchange has failed, and kernels must stop waiting */
   int         rank, size;
 } IDRSPeers;
 
@@ -42,7 +42,6 @@ struct _n_IDRSPeersShare {
   const int *givenup;                /* as in IDRSPeers */
   uint32_t   exchanges;              /* number of the last one */
   PetscBool  taken;                  /* PETSC_FALSE: released */
-  PetscBool  isBroken;               /* an exchange has failed */
 };
 
 PETSC_INTERN bool           IDRSPeersShareDevice(void);

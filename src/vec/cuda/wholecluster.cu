@@ -355,14 +355,9 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
 */
 PetscErrorCode IDRSClusteredGetClusters_CUDA(IDRSWork work, unsigned int size, PetscInt *clusters, size_t *shared)
 {
-  int  most = 0;
-  bool can;
+  int most = 0;
 
   PetscFunctionBegin;
-  *clusters = 0;
-  *shared   = 0;
-  PetscCallCUDA(IDRSCanLaunchEarly((const void *)IDRSClusteredKernel<1>, &can)); /* as for clusters */
-  if (!can) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSDispatchWhole(work, [&](auto S, auto) {
     return IDRSGetClusters(IDRSClusteredKernel<S>, size, IDRS_CLUSTERED_THREADS, &most, shared);
   }));

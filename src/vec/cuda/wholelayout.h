@@ -4,7 +4,7 @@
 #pragma once
 
 #include "whole.cuh"
-#include "../../mat/powers/rowlanes.h"
+#include "../../mat/powers/rowlanes.cuh"
 
 /* Most threads of a block, which may have several rows each. With more threads there are too few registers per thread */
 #define IDRS_CLUSTERED_THREADS 384
@@ -36,7 +36,7 @@ typedef struct {
   uint16_t    *j;
 } IDRSClusteredMemory;
 
-/* The lanes of rows with a polynomial preconditioner, on the device, see rowlanes.h */
+/* The lanes of rows with a polynomial preconditioner, on the device, see rowlanes.cuh */
 typedef struct {
   unsigned int count;  /* 0: too few lanes, or a row is too long */
   size_t       places; /* per product: entries, and sums of further warps */

@@ -13,7 +13,7 @@
 #include "wholelayout.h"
 #include <petscidrs/private/idrsmatching.h>
 #include "../../mat/powers/rowlanes.cuh"
-#include "../../sys/device/cooperative.cuh"
+#include "../../sys/device/cluster.cuh"
 
 /* The u of a step, which is exchanged between blocks */
 struct IDRSWholeEntries {

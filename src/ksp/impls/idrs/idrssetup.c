@@ -293,7 +293,7 @@ PetscErrorCode KSPSetUp_IDRS(KSP ksp)
                  i, theirs->n, theirs->N, ours->n, ours->N);
     }
   }
-  PetscCall(IDRSProductCreate(&idrs->product));
+  PetscCall(PetscNew(&idrs->product));
   PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
   PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
   idrs->placed = PETSC_FALSE;

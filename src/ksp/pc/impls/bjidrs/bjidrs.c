@@ -9,7 +9,7 @@
 #include <petscidrs/private/idrsplace.h>
 #include <petscidrs/private/idrsstep.h>
 
-/* The source of blocks, for the view, if neither the user nor the matrix has set them */
+/* The source of blocks that neither the user nor the matrix has set, for the view */
 static const char BJIDRSPattern[] = "found in the pattern";
 
 /* Largest number of failed systems that PetscInfo() lists */
@@ -19,8 +19,6 @@ static const char BJIDRSPattern[] = "found in the pattern";
 static const BJIDRSOps *const BJIDRSBackEnds[] = {&BJIDRSBackEnds_Host,
 #if defined(PETSCIDRS_HAVE_CUDA)
                                                   &BJIDRSBackEnds_CUDA
-#else
-                                                  &BJIDRSBackEnds_Host
 #endif
 };
 
@@ -157,53 +155,36 @@ static PetscErrorCode BJIDRSFindInPattern(PC_BJIDRS *bjidrs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that the sizes are positive, and that their sum is n */
-static PetscErrorCode BJIDRSCheckSizes(PetscInt n, PetscInt nblocks, const PetscInt sizes[], const char who[])
-{
-  PetscInt rest = n;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < nblocks; i++) {
-    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "%s: size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", who, sizes[i], i);
-    PetscCheck(sizes[i] <= rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-               "%s: block %" PetscInt_FMT " has %" PetscInt_FMT " rows, and %" PetscInt_FMT " of the %" PetscInt_FMT
-               " rows of this process are left for it",
-               who, i, sizes[i], rest, n);
-    rest -= sizes[i];
-  }
-  PetscCheck(!rest, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-             "%s: the sizes of %" PetscInt_FMT " blocks sum up to %" PetscInt_FMT ", and this process has %" PetscInt_FMT " rows",
-             who, nblocks, n - rest, n);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-   Finds the first rows of the blocks of bjidrs->A: the sizes or the number of the user, else the variable block sizes of the
-   matrix, else the blocks in the pattern
+   Finds the first rows of the blocks of bjidrs->A: from the number of the user, else from the variable block sizes of the matrix,
+   else from the pattern
 */
 static PetscErrorCode BJIDRSFindSystems(PC pc)
 {
   PC_BJIDRS      *bjidrs   = (PC_BJIDRS *)pc->data;
   const PetscInt *variable = NULL;
-  PetscInt        n, nvariable = 0;
+  PetscInt        n, rest, nvariable = 0;
 
   PetscFunctionBegin;
   PetscCall(MatGetLocalSize(bjidrs->A, &n, NULL));
   PetscCall(MatGetVariableBlockSizes(pc->pmat, &nvariable, &variable));
-  if (bjidrs->sizes) {
-    PetscCall(BJIDRSCheckSizes(n, bjidrs->nasked, bjidrs->sizes, "PCBJIDRSSetLocalBlocks()"));
-    PetscCall(BJIDRSSetStarts(bjidrs, bjidrs->nasked, bjidrs->sizes, 0));
-    bjidrs->source = "of PCBJIDRSSetLocalBlocks()";
-  } else if (bjidrs->nasked) {
-    PetscCheck(n % bjidrs->nasked == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
-               "-%spc_bjidrs_blocks %" PetscInt_FMT ": blocks of the same size need a number that divides the %" PetscInt_FMT
-               " rows of this process; see PCBJIDRSSetLocalBlocks() for others",
+  if (bjidrs->nasked) {
+    PetscCheck(bjidrs->nasked > 0 && n % bjidrs->nasked == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
+               "-%spc_bjidrs_blocks %" PetscInt_FMT
+               ": blocks of the same size need a positive number that divides the %" PetscInt_FMT
+               " rows of this process; see MatSetVariableBlockSizes() for others",
                IDRSPrefix(pc), bjidrs->nasked, n);
     PetscCall(BJIDRSSetStarts(bjidrs, n ? bjidrs->nasked : 0, NULL, n / bjidrs->nasked));
     bjidrs->source = "of the same size, number set by the user";
   } else if (nvariable) {
-    PetscCall(BJIDRSCheckSizes(n, nvariable, variable, "MatSetVariableBlockSizes()"));
+    rest = n;
+    for (PetscInt i = 0; i < nvariable; i++) {
+      PetscCheck(variable[i] > 0 && variable[i] <= rest, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
+                 "MatSetVariableBlockSizes(): size %" PetscInt_FMT " of block %" PetscInt_FMT
+                 " must be positive, and at most %" PetscInt_FMT ", the number of rows that are left on this process",
+                 variable[i], i, rest);
+      rest -= variable[i];
+    }
     PetscCall(BJIDRSSetStarts(bjidrs, nvariable, variable, 0));
     bjidrs->source = "of MatSetVariableBlockSizes()";
     /* if the pattern has not changed, its blocks have not changed */
@@ -380,8 +361,6 @@ static PetscErrorCode PCMatApply_BJIDRS(PC pc, Mat X, Mat Y)
 static PetscErrorCode PCPostSolve_BJIDRS(PC pc, KSP ksp, Vec b, Vec x)
 {
   PetscFunctionBegin;
-  (void)b;
-  (void)x;
   PetscCall(IDRSPCEndFailure(pc, ksp, PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -434,16 +413,16 @@ static PetscErrorCode PCView_BJIDRS(PC pc, PetscViewer viewer)
 static PetscErrorCode PCSetFromOptions_BJIDRS(PC pc, IDRSOptionItems PetscOptionsObject)
 {
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
-  PetscInt   blocks;
-  PetscBool  set;
+  PetscInt   blocks = bjidrs->nasked;
   KSP        inner;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PC bjidrs options");
-  PetscCall(PetscOptionsInt("-pc_bjidrs_blocks", "Number of blocks of the same size on each process", "PCBJIDRSSetLocalBlocks",
-                            bjidrs->nasked, &blocks, &set));
-  if (set) PetscCall(PCBJIDRSSetLocalBlocks(pc, blocks, NULL));
+  PetscCall(
+    PetscOptionsInt("-pc_bjidrs_blocks", "Number of blocks of the same size on each process", "PCBJIDRS", blocks, &blocks, NULL));
   PetscOptionsHeadEnd();
+  if (blocks != bjidrs->nasked) pc->setupcalled = PETSC_FALSE; /* the next application looks for the blocks again */
+  bjidrs->nasked = blocks;
   PetscCall(PCBJIDRSGetKSP(pc, &inner));
   PetscCall(KSPSetFromOptions(inner));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -463,16 +442,6 @@ static PetscErrorCode PCReset_BJIDRS(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Composes the public functions with the preconditioner, or removes them */
-static PetscErrorCode BJIDRSCompose(PC pc, PetscBool compose)
-{
-  PetscFunctionBegin;
-  IDRSCompose(pc, compose, PCBJIDRSSetLocalBlocks);
-  IDRSCompose(pc, compose, PCBJIDRSGetKSP);
-  IDRSCompose(pc, compose, PCBJIDRSGetResults);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 {
   PC_BJIDRS *bjidrs = (PC_BJIDRS *)pc->data;
@@ -480,8 +449,8 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   PetscFunctionBegin;
   PetscCall(PCReset_BJIDRS(pc));
   PetscCall(KSPDestroy(&bjidrs->inner));
-  PetscCall(PetscFree(bjidrs->sizes));
-  PetscCall(BJIDRSCompose(pc, PETSC_FALSE));
+  IDRSCompose(pc, PETSC_FALSE, PCBJIDRSGetKSP);
+  IDRSCompose(pc, PETSC_FALSE, PCBJIDRSGetResults);
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -491,7 +460,7 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   block Jacobi preconditioner
 
   Options Database Keys:
-+ -pc_bjidrs_blocks n                       - number of blocks of the same size on each process, see `PCBJIDRSSetLocalBlocks()`
++ -pc_bjidrs_blocks n                       - number of blocks of the same size on each process, 0 for the default
 . -pc_bjidrs_ksp_rtol rtol                  - relative tolerance of each block (default 1e-5)
 . -pc_bjidrs_ksp_atol atol                  - absolute tolerance of each block (default 1e-50)
 . -pc_bjidrs_ksp_max_it n                   - largest number of iterations of each block (default 10000)
@@ -517,8 +486,9 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
 
   With `-ksp_type preonly` it solves many small systems that are the diagonal blocks of one matrix. With `-ksp_type idrs`, or
   another solver that supports a nonlinear preconditioner, such as `KSPFGMRES`, it is a block Jacobi preconditioner. Entries between
-  blocks are ignored. Blocks may have different sizes; `PCBJIDRSSetLocalBlocks()` describes how they are found. For blocks up to
-  some 32 rows dense factors are faster: `PCVPBJACOBI`, `PCPBJACOBI`.
+  blocks are ignored. By default the set-up finds the smallest blocks of consecutive rows without matrix entries between blocks;
+  `MatSetVariableBlockSizes()`, before the set-up, sets other blocks. For blocks up to some 32 rows dense factors are faster:
+  `PCVPBJACOBI`, `PCPBJACOBI`.
 
   A block counts as converged only if b - A x, computed from x, meets its tolerance. If it does not, or after a breakdown, the block
   starts again from the better x with the next seed. A solve depends only on its block and its right-hand side. `PCMatApply()`
@@ -547,7 +517,7 @@ static PetscErrorCode PCDestroy_BJIDRS(PC pc)
   scaling and views are not used.
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCBJACOBI`, `PCVPBJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`,
-          `PCBJIDRSSetLocalBlocks()`, `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
+          `MatSetVariableBlockSizes()`, `PCBJIDRSGetKSP()`, `PCBJIDRSGetResults()`
 M*/
 PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC pc)
 {
@@ -565,54 +535,8 @@ PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC pc)
   pc->ops->destroy        = PCDestroy_BJIDRS;
   pc->ops->setfromoptions = PCSetFromOptions_BJIDRS;
   pc->ops->view           = PCView_BJIDRS;
-  PetscCall(BJIDRSCompose(pc, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*@
-  PCBJIDRSSetLocalBlocks - Sets the diagonal blocks of this process that `PCBJIDRS` solves
-
-  Not Collective
-
-  Input Parameters:
-+ pc    - the preconditioner context
-. n     - number of blocks on this process; 0 with `sizes` `NULL` for the default
-- sizes - the number of rows of each block, or `NULL` for blocks of the same size
-
-  Options Database Key:
-. -pc_bjidrs_blocks n - number of blocks of the same size on each process
-
-  Level: intermediate
-
-  Note:
-  By default the blocks are set with `MatSetVariableBlockSizes()`, before the set-up. If they are not set, the set-up finds the
-  smallest blocks of consecutive rows without matrix entries between blocks. The set-up checks that the sum of the sizes is the
-  number of rows of this process, or that `n` divides this number.
-
-.seealso: [](ch_ksp), `PCBJIDRS`, `PCBJacobiSetLocalBlocks()`, `MatSetVariableBlockSizes()`
-@*/
-PetscErrorCode PCBJIDRSSetLocalBlocks(PC pc, PetscInt n, const PetscInt sizes[])
-{
-  PC_BJIDRS *bjidrs;
-  PetscInt  *copy = NULL;
-
-  PetscFunctionBegin;
-  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
-  IDRSTryData(pc, PCBJIDRS, bjidrs);
-  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-             "-%spc_bjidrs_blocks %" PetscInt_FMT ": the number of blocks must not be negative", IDRSPrefix(pc), n);
-  for (PetscInt i = 0; sizes && i < n; i++)
-    PetscCheck(sizes[i] > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE,
-               "PCBJIDRSSetLocalBlocks(): size %" PetscInt_FMT " of block %" PetscInt_FMT " must be positive", sizes[i], i);
-  if (sizes) {
-    PetscCall(PetscMalloc1(PetscMax(n, 1), &copy));
-    PetscCall(PetscArraycpy(copy, sizes, n));
-  }
-  PetscCall(PetscFree(bjidrs->sizes));
-  bjidrs->sizes  = copy;
-  bjidrs->nasked = n;
-  /* the next application looks for the blocks again */
-  pc->setupcalled = PETSC_FALSE;
+  IDRSCompose(pc, PETSC_TRUE, PCBJIDRSGetKSP);
+  IDRSCompose(pc, PETSC_TRUE, PCBJIDRSGetResults);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -694,7 +618,7 @@ PetscErrorCode PCBJIDRSGetKSP(PC pc, KSP *inner)
   The reasons are `KSP_CONVERGED_RTOL` and `KSP_CONVERGED_ATOL`, `KSP_CONVERGED_ITS` without a convergence test,
   `KSP_CONVERGED_HAPPY_BREAKDOWN`, `KSP_DIVERGED_ITS`, `KSP_DIVERGED_BREAKDOWN`, and `KSP_DIVERGED_NANORINF`.
 
-.seealso: [](ch_ksp), `PCBJIDRS`, `PCBJIDRSSetLocalBlocks()`, `KSPConvergedReason`
+.seealso: [](ch_ksp), `PCBJIDRS`, `KSPConvergedReason`
 @*/
 PetscErrorCode PCBJIDRSGetResults(PC pc, PetscInt *n, const KSPConvergedReason *reasons[], const PetscInt *its[],
                                   const PetscReal *norms[])

@@ -155,21 +155,6 @@ static BJIDRSKernelPointer BJIDRSGetKernel(PetscInt s)
   return BJIDRSKernel<0, MEMORY>;
 }
 
-/* Allocates GPU memory for at least `needed` entries, or keeps the present memory if it suffices */
-static PetscErrorCode BJIDRSGrow(size_t needed, size_t *count, PetscScalar **memory)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  if (needed <= *count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, *memory));
-  *count = 0;
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed, memory));
-  *count = needed;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode BJIDRSReset_CUDA(PC_BJIDRS *bjidrs)
 {
   BJIDRSDevice       device = bjidrs->device;
@@ -198,11 +183,12 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns, cud
   for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
     const PetscInt n = bjidrs->starts[i + 1] - bjidrs->starts[i];
 
-    PetscCheck(n <= BJIDRS_ROWS, PETSC_COMM_SELF, PETSC_ERR_SUP,
-               "Block %" PetscInt_FMT " of PCBJIDRS has %" PetscInt_FMT
-               " rows; on a GPU it may have %d. PCBJIDRSSetLocalBlocks() makes smaller ones, and a matrix of type aij is solved in "
-               "the memory of the host",
-               i, n, BJIDRS_ROWS);
+    PetscCheck(
+      n <= BJIDRS_ROWS, PETSC_COMM_SELF, PETSC_ERR_SUP,
+      "Block %" PetscInt_FMT " of PCBJIDRS has %" PetscInt_FMT
+      " rows; on a GPU it may have %d. MatSetVariableBlockSizes() sets smaller ones, and a matrix of type aij is solved in "
+      "the memory of the host",
+      i, n, BJIDRS_ROWS);
   }
   if (!bjidrs->device) PetscCall(PetscNew(&bjidrs->device));
   device = bjidrs->device;
@@ -220,7 +206,7 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns, cud
     PetscCallCUDA(cudaMallocHost(&device->results, (size_t)bjidrs->nsystems * sizeof(IDRSSystemResult)));
     device->nresults = bjidrs->nsystems;
   }
-  PetscCall(BJIDRSGrow((size_t)bjidrs->starts[bjidrs->nblocks] * columns, &device->ny, &device->y));
+  PetscCall(IDRSGrow_CUDA((size_t)bjidrs->starts[bjidrs->nblocks] * columns, &device->ny, &device->y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -279,7 +265,7 @@ static PetscErrorCode BJIDRSSolve_CUDA(PC pc, const IDRSSystemLimits *limits, co
   PetscCall(BJIDRSPlan(bjidrs, limits->s));
   blocks          = PetscMin(bjidrs->nsystems, device->blocks);
   systems.entries = (size_t)IDRS_SYSTEM_ENTRIES(limits->s) * bjidrs->largest;
-  if (!device->bytes) PetscCall(BJIDRSGrow((size_t)blocks * systems.entries, &device->nmemory, &device->memory));
+  if (!device->bytes) PetscCall(IDRSGrow_CUDA((size_t)blocks * systems.entries, &device->nmemory, &device->memory));
   PetscCall(IDRSGetCSR(bjidrs->A, &systems.A));
   if (bjidrs->inverse) PetscCall(VecCUDAGetArrayRead(bjidrs->inverse, &inverse));
   systems.inverse  = inverse;

@@ -15,24 +15,18 @@ typedef enum {
 
 static inline PetscInt IDRSTeamMember(IDRSTeam team)
 {
-  (void)team;
   return 0;
 }
 
 static inline PetscInt IDRSTeamMembers(IDRSTeam team)
 {
-  (void)team;
   return 1;
 }
 
-static inline void IDRSTeamSync(IDRSTeam team)
-{
-  (void)team;
-}
+static inline void IDRSTeamSync(IDRSTeam team) {}
 
 static inline void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, PetscScalar sums[])
 {
-  (void)team;
   for (PetscInt i = 0; i < count; i++) sums[i] = part[i];
 }
 

@@ -25,8 +25,7 @@ typedef struct _n_BJIDRSDevice *BJIDRSDevice;
 struct _n_PC_BJIDRS {
   KSP inner; /* has the options; never solves */
 
-  PetscInt  nasked; /* requested number of blocks of this process, or 0 */
-  PetscInt *sizes;  /* their sizes, or NULL for equal sizes */
+  PetscInt nasked; /* requested number of blocks of the same size on this process, or 0 */
 
   Mat          A;      /* the diagonal block of the matrix on this process */
   const char  *source; /* of the blocks, for the view */

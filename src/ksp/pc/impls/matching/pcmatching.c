@@ -265,8 +265,6 @@ static PetscErrorCode PCPostSolve_Matching(PC pc, KSP ksp, Vec b, Vec x)
   PC_Matching *data = (PC_Matching *)pc->data;
 
   PetscFunctionBegin;
-  (void)b;
-  (void)x;
   PetscCall(IDRSPCEndFailure(pc, ksp, data->failed));
   if (!data->failed) PetscCall(PCSetFailedReason(data->inner, PC_NOERROR));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -292,7 +290,6 @@ static PetscErrorCode PCView_Matching(PC pc, PetscViewer viewer)
 static PetscErrorCode PCSetFromOptions_Matching(PC pc, IDRSOptionItems PetscOptionsObject)
 {
   PetscFunctionBegin;
-  (void)PetscOptionsObject;
   PetscCall(PCMatchingCreateInner(pc));
   PetscCall(PCSetFromOptions(((PC_Matching *)pc->data)->inner));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -6,7 +6,7 @@
      end     buffer --unpack--> array   on the stream of the array, after the messages
 
    Between begin and end the stream of the array is free, for example for the product with the diagonal block, and the host does not
-   wait. If the items for each process are contiguous in the array, they are sent or received without pack and unpack.
+   wait.
 */
 #include <petsc/private/sfimpl.h>
 #include <petscdevice_cuda.h>
@@ -69,7 +69,6 @@ typedef struct {
   const PetscInt    *index;  /* places of the items in the array */
   PetscInt          *known;  /* index[] from which the following was computed */
   PetscInt           items;
-  PetscBool          direct; /* the items of each process are contiguous */
   PetscInt           places; /* number of different places in index[], and for SFUnpack(): */
   PetscInt          *place, *first, *item;
   PetscInt          *index_d, *place_d, *first_d, *item_d; /* the same on the device */
@@ -82,9 +81,8 @@ struct _n_SFExchange {
   const void  *rootdata, *leafdata; /* identify the scatter */
   PetscInt     bs;                  /* scalars per item */
   PetscScalar *rootbuffer, *leafbuffer;
-  PetscScalar *roothost, *leafhost; /* pinned buffers, allocated for arrays on the host */
-  IDRSMessage *rootmessages, *leafmessages;
-  PetscBool    received; /* the messages are received in place */
+  PetscScalar *roothost, *leafhost;         /* pinned buffers, allocated for arrays on the host */
+  IDRSMessage *rootmessages, *leafmessages; /* the items of each process in these buffers */
   PetscMemType to;
   cudaEvent_t  packed, arrived;
   SFExchange   next;
@@ -92,7 +90,6 @@ struct _n_SFExchange {
 
 typedef struct {
   struct _PetscSFOps basic;
-  PetscBool          agreed;  /* the processes have agreed on `active` */
   PetscBool          active;  /* scatters are between GPUs; else they use type basic */
   PetscBool          settled; /* `active` does not change any more */
   SFSide             roots, leaves;
@@ -138,13 +135,7 @@ static PetscErrorCode SFSideCreate_NCCL(SFSide *side)
   PetscInt      *sorted;
 
   PetscFunctionBegin;
-  side->items  = n;
-  side->direct = PETSC_TRUE;
-  for (IDRSRankCount p = 0; p < side->nranks; p++) {
-    for (PetscInt i = side->offset[p] + 1; i < side->offset[p + 1]; i++) {
-      if (side->index[i] != side->index[i - 1] + 1) side->direct = PETSC_FALSE;
-    }
-  }
+  side->items = n;
   PetscCall(PetscMalloc1(n, &sorted));
   PetscCall(PetscMalloc4(n, &side->known, n, &side->place, n + 1, &side->first, n, &side->item));
   for (PetscInt i = 0; i < n; i++) {
@@ -180,7 +171,10 @@ static PetscErrorCode SFSideDestroy_NCCL(SFSide *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets up the roots, and again if VecScatterRemap() has changed index[] in place, which also removes the graph of the scatter */
+/*
+   Sets up the roots, and again if VecScatterRemap(), which DMDA and DMSTAG call, has changed index[] in place. It also removes the
+   graph of the scatter
+*/
 static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
 {
   SFSide   *roots = &nccl->roots;
@@ -192,6 +186,20 @@ static PetscErrorCode SFRootsUpdate_NCCL(PetscSF sf, SF_NCCL *nccl)
     PetscCall(SFSideDestroy_NCCL(roots));
     PetscCall(PetscSFGetLeafRanks(sf, &roots->nranks, &roots->ranks, &roots->offset, &roots->index));
     PetscCall(SFSideCreate_NCCL(roots));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Allocates a buffer for the items of one side, bs scalars each, and the messages to or from each process */
+static PetscErrorCode SFBufferCreate_NCCL(const SFSide *side, PetscInt bs, PetscScalar **buffer, IDRSMessage **messages)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMalloc((void **)buffer, ((size_t)side->items * bs + 1) * sizeof(PetscScalar)));
+  PetscCall(PetscMalloc1(side->nranks, messages));
+  for (IDRSRankCount p = 0; p < side->nranks; p++) {
+    (*messages)[p].rank  = side->ranks[p];
+    (*messages)[p].bytes = (size_t)(side->offset[p + 1] - side->offset[p]) * bs * sizeof(PetscScalar);
+    (*messages)[p].data  = *buffer + (size_t)side->offset[p] * bs;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -208,9 +216,8 @@ static PetscErrorCode SFExchangeGet_NCCL(SF_NCCL *nccl, PetscInt bs, SFExchange 
     PetscCall(PetscNew(&exchange));
     exchange->next  = nccl->exchanges;
     nccl->exchanges = exchange;
-    PetscCallCUDA(cudaMalloc((void **)&exchange->rootbuffer, ((size_t)nccl->roots.items * bs + 1) * sizeof(PetscScalar)));
-    PetscCallCUDA(cudaMalloc((void **)&exchange->leafbuffer, ((size_t)nccl->leaves.items * bs + 1) * sizeof(PetscScalar)));
-    PetscCall(PetscMalloc2(nccl->roots.nranks, &exchange->rootmessages, nccl->leaves.nranks, &exchange->leafmessages));
+    PetscCall(SFBufferCreate_NCCL(&nccl->roots, bs, &exchange->rootbuffer, &exchange->rootmessages));
+    PetscCall(SFBufferCreate_NCCL(&nccl->leaves, bs, &exchange->leafbuffer, &exchange->leafmessages));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->packed, cudaEventDisableTiming));
     PetscCallCUDA(cudaEventCreateWithFlags(&exchange->arrived, cudaEventDisableTiming));
     exchange->bs = bs; /* the exchange is complete */
@@ -228,34 +235,6 @@ static PetscErrorCode SFExchangeFind_NCCL(SF_NCCL *nccl, const void *rootdata, c
   while (exchange && !(exchange->inuse && exchange->rootdata == rootdata && exchange->leafdata == leafdata))
     exchange = exchange->next;
   *found = exchange;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Discards a scatter that has begun with these arrays and not ended, for example after an error, so that the end of the next
-   scatter does not find it. Its buffers are reused after its messages have arrived. If both arrays are empty, there may be several
-   such scatters, and this process sends and receives nothing in them
-*/
-static PetscErrorCode SFExchangeAbandon_NCCL(SF_NCCL *nccl, const void *rootdata, const void *leafdata)
-{
-  SFExchange   exchange = NULL;
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  if (rootdata || leafdata) PetscCall(SFExchangeFind_NCCL(nccl, rootdata, leafdata, &exchange));
-  if (exchange) {
-    PetscCall(IDRSStream_CUDA(&stream));
-    PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
-    exchange->inuse = PETSC_FALSE;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Allocates pinned memory for a buffer of the device */
-static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
-{
-  PetscFunctionBegin;
-  if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, (n + 1) * sizeof(PetscScalar)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -287,15 +266,14 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
   if (!*bs) PetscFunctionReturn(PETSC_SUCCESS);
   if (!nccl->settled) {
     const char *why;
-    PetscMPIInt states[3]; /* on some process: an array on a device; no device; a device */
+    PetscMPIInt states[2]; /* on some process: an array on a device; no device */
     int         count = 0;
 
     PetscCallMPI(MPI_Comm_size(comm, &size));
     states[0] = size > 1 && (PetscMemTypeDevice(rootmtype) || PetscMemTypeDevice(leafmtype)) ? 1 : 0;
     states[1] = cudaGetDeviceCount(&count) != cudaSuccess || !count ? 1 : 0;
     if (states[1]) (void)cudaGetLastError();
-    states[2] = 1 - states[1];
-    IDRSCallAllreduce(MPI_IN_PLACE, states, 3, MPI_INT, MPI_MAX, comm);
+    IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
     if (states[0]) {
       PetscCheck(!states[1], comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: a process has no GPU");
       PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
@@ -305,72 +283,61 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
       PetscCall(
         PetscSFGetRootRanks(sf, &nccl->leaves.nranks, &nccl->leaves.ranks, &nccl->leaves.offset, &nccl->leaves.index, NULL));
       PetscCall(SFSideCreate_NCCL(&nccl->leaves));
+      PetscCall(PetscInfo(sf, "scatters are between GPUs\n"));
     }
-    if (nccl->active || !nccl->agreed)
-      PetscCall(PetscInfo(sf, nccl->active ? "scatters are between GPUs\n"
-                                           : "scatters use type basic: there is one process, or all arrays are on the host\n"));
-    nccl->agreed  = PETSC_TRUE;
-    nccl->settled = nccl->active || size == 1 || !states[2] ? PETSC_TRUE : PETSC_FALSE;
+    nccl->settled = nccl->active || size == 1 ? PETSC_TRUE : PETSC_FALSE;
   }
   if (nccl->active) PetscCall(SFRootsUpdate_NCCL(sf, nccl));
   else *bs = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sends one message to, or receives one from, each process; in the array or a buffer */
-static PetscErrorCode SFMessages_NCCL(const SFSide *side, PetscInt bs, PetscScalar *array, PetscScalar *buffer,
-                                      IDRSMessage *messages)
-{
-  PetscFunctionBegin;
-  for (IDRSRankCount p = 0; p < side->nranks; p++) {
-    const PetscInt first = side->offset[p], count = side->offset[p + 1] - first;
-
-    messages[p].rank  = side->ranks[p];
-    messages[p].bytes = (size_t)count * bs * sizeof(PetscScalar);
-    messages[p].data  = array ? array + (size_t)(count ? side->index[first] : 0) * bs : buffer + (size_t)first * bs;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode SFBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType frommtype, const void *fromdata,
                                    PetscMemType tomtype, void *todata, MPI_Op op, PetscBool reverse)
 {
-  const MPI_Comm     comm = PetscObjectComm((PetscObject)sf);
-  const PetscScalar *x    = (const PetscScalar *)fromdata;
+  const MPI_Comm     comm     = PetscObjectComm((PetscObject)sf);
+  const PetscScalar *x        = (const PetscScalar *)fromdata;
+  const void        *rootdata = reverse ? todata : fromdata, *leafdata = reverse ? fromdata : todata;
   SF_NCCL           *nccl;
   SFSide            *from, *to;
   size_t             n;
   PetscInt           bs;
   PetscScalar       *send, **host;
-  PetscBool          direct;
-  SFExchange         exchange;
-  IDRSMessage       *sends, *receives;
+  SFExchange         exchange = NULL;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(SFGet_NCCL(sf, &nccl));
   PetscCall(SFEligible_NCCL(sf, nccl, unit, op, frommtype, tomtype, &bs));
-  PetscCall(SFExchangeAbandon_NCCL(nccl, reverse ? todata : fromdata, reverse ? fromdata : todata));
+  /*
+     A scatter that has begun with these arrays and not ended, for example after an error, is discarded, so that the end of this
+     scatter does not find it. Its buffers are reused after its messages have arrived. If both arrays are empty, there may be
+     several such scatters, and this process sends and receives nothing in them
+  */
+  if (rootdata || leafdata) PetscCall(SFExchangeFind_NCCL(nccl, rootdata, leafdata, &exchange));
+  if (exchange) {
+    PetscCall(IDRSStream_CUDA(&stream));
+    PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
+    exchange->inuse = PETSC_FALSE;
+  }
   if (!bs) {
     PetscCall((*(reverse ? nccl->basic.ReduceBegin : nccl->basic.BcastBegin))(sf, unit, frommtype, fromdata, tomtype, todata, op));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  from   = reverse ? &nccl->leaves : &nccl->roots;
-  to     = reverse ? &nccl->roots : &nccl->leaves;
-  n      = (size_t)from->items * bs;
-  direct = from->direct;
+  from = reverse ? &nccl->leaves : &nccl->roots;
+  to   = reverse ? &nccl->roots : &nccl->leaves;
+  n    = (size_t)from->items * bs;
   PetscCall(SFExchangeGet_NCCL(nccl, bs, &exchange));
   PetscCall(IDRSStream_CUDA(&stream));
   send = reverse ? exchange->leafbuffer : exchange->rootbuffer;
   host = reverse ? &exchange->leafhost : &exchange->roothost;
   PetscCall(PetscLogEventBegin(PETSCSF_Pack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(frommtype)) {
-    direct = PETSC_FALSE;
-    PetscCall(SFHostBuffer_NCCL(n, host));
+    if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, (n + 1) * sizeof(PetscScalar)));
     PetscCall(IDRSNCCLWait(comm, stream)); /* the last messages from this buffer have been sent */
     for (size_t i = 0; i < n; i++) SFPack(i, bs, from->index, x, *host);
     PetscCallCUDA(cudaMemcpyAsync(send, *host, n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
-  } else if (!direct) {
+  } else if (n) {
     PetscCall(PetscLogGpuTimeBegin());
     SFPackKernel<<<(unsigned int)PetscMin((n + SF_THREADS - 1) / SF_THREADS, SF_BLOCKS), SF_THREADS, 0, stream>>>(from->items, bs,
                                                                                                                   from->index_d, x,
@@ -380,19 +347,11 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType f
   }
   PetscCallCUDA(cudaEventRecord(exchange->packed, stream));
   PetscCall(PetscLogEventEnd(PETSCSF_Pack, sf, 0, 0, 0));
-
-  /* if one place receives items of several processes, unpack adds them in a fixed order */
-  exchange->received = to->direct && to->places == to->items && PetscMemTypeDevice(tomtype) && op == MPI_REPLACE ? PETSC_TRUE
-                                                                                                                 : PETSC_FALSE;
-  sends              = reverse ? exchange->leafmessages : exchange->rootmessages;
-  receives           = reverse ? exchange->rootmessages : exchange->leafmessages;
-  PetscCall(SFMessages_NCCL(from, bs, direct ? (PetscScalar *)x : NULL, send, sends));
-  PetscCall(SFMessages_NCCL(to, bs, exchange->received ? (PetscScalar *)todata : NULL,
-                            reverse ? exchange->rootbuffer : exchange->leafbuffer, receives));
-  PetscCall(IDRSNCCLExchange(comm, exchange->packed, from->nranks, sends, to->nranks, receives, exchange->arrived));
+  PetscCall(IDRSNCCLExchange(comm, exchange->packed, from->nranks, reverse ? exchange->leafmessages : exchange->rootmessages,
+                             to->nranks, reverse ? exchange->rootmessages : exchange->leafmessages, exchange->arrived));
   exchange->inuse    = PETSC_TRUE;
-  exchange->rootdata = reverse ? todata : fromdata;
-  exchange->leafdata = reverse ? fromdata : todata;
+  exchange->rootdata = rootdata;
+  exchange->leafdata = leafdata;
   exchange->to       = tomtype;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -403,7 +362,7 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *from
   SF_NCCL        *nccl;
   SFExchange      exchange;
   SFSide         *to;
-  size_t          n, items;
+  size_t          n;
   PetscScalar    *received, **host, *x = (PetscScalar *)todata;
   cudaStream_t    stream;
 
@@ -416,18 +375,19 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *from
   }
   to       = reverse ? &nccl->roots : &nccl->leaves;
   n        = (size_t)to->places * exchange->bs;
-  items    = (size_t)to->items * exchange->bs;
   received = reverse ? exchange->rootbuffer : exchange->leafbuffer;
   host     = reverse ? &exchange->roothost : &exchange->leafhost;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
   PetscCall(PetscLogEventBegin(PETSCSF_Unpack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(exchange->to)) {
-    PetscCall(SFHostBuffer_NCCL(items, host));
-    PetscCallCUDA(cudaMemcpyAsync(*host, received, items * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+    const size_t bytes = (size_t)to->items * exchange->bs * sizeof(PetscScalar);
+
+    if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, PetscMax(bytes, 1)));
+    PetscCallCUDA(cudaMemcpyAsync(*host, received, bytes, cudaMemcpyDeviceToHost, stream));
     PetscCall(IDRSNCCLWait(PetscObjectComm((PetscObject)sf), stream));
     for (size_t i = 0; i < n; i++) SFUnpack(i, exchange->bs, to->place, to->first, to->item, add, *host, x);
-  } else if (!exchange->received && n) {
+  } else if (n) {
     PetscCall(PetscLogGpuTimeBegin());
     SFUnpackKernel<<<(unsigned int)PetscMin((n + SF_THREADS - 1) / SF_THREADS, SF_BLOCKS), SF_THREADS, 0, stream>>>(
       to->places, exchange->bs, to->place_d, to->first_d, to->item_d, add, received, x);
@@ -485,7 +445,8 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
 
     PetscCheck(!exchange->inuse, PetscObjectComm((PetscObject)sf), PETSC_ERR_ARG_WRONGSTATE,
                "A scatter has not been ended; call PetscSFBcastEnd() or PetscSFReduceEnd()");
-    PetscCall(PetscFree2(exchange->rootmessages, exchange->leafmessages));
+    PetscCall(PetscFree(exchange->rootmessages));
+    PetscCall(PetscFree(exchange->leafmessages));
     PetscCallCUDA(cudaFree(exchange->rootbuffer));
     PetscCallCUDA(cudaFree(exchange->leafbuffer));
     PetscCallCUDA(cudaFreeHost(exchange->roothost));
@@ -499,7 +460,7 @@ static PetscErrorCode PetscSFReset_NCCL(PetscSF sf)
     PetscCall(SFSideDestroy_NCCL(&nccl->roots));
     PetscCall(SFSideDestroy_NCCL(&nccl->leaves));
   }
-  nccl->active = nccl->agreed = nccl->settled = PETSC_FALSE;
+  nccl->active = nccl->settled = PETSC_FALSE;
   PetscCall((*nccl->basic.Reset)(sf));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -529,9 +490,7 @@ static PetscErrorCode PetscSFView_NCCL(PetscSF sf, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
   if (isascii)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  scatters of scalars: %s\n",
-                                     nccl->active   ? "from GPU to GPU"
-                                     : nccl->agreed ? "type basic, because there is one process, or all arrays were on the host"
-                                                    : "none yet"));
+                                     nccl->active ? "from GPU to GPU" : "as in type basic: no array was on a GPU, or one process"));
   PetscCall((*nccl->basic.View)(sf, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -362,7 +362,7 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, PetscInt width, KSPIDRSImplem
   Problem problem;
 
   PetscFunctionBegin;
-  for (PetscInt stored = 0; stored < 2; stored++) {
+  for (PetscInt stored = 0; stored < (back == KSP_IDRS_VEC ? 2 : 1); stored++) {
     PetscCall(ProblemCreate(s, n, width, (PetscBool)stored, back, &problem));
     for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(ways); i++) {
       if (!ways[i].device || problem.work[0]->queue->depth) PetscCall(TestCycle(&problem, &ways[i]));

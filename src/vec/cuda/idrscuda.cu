@@ -108,14 +108,6 @@ static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
   PetscLogDouble     lacking[2] = {0, 0};
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; work->P && j < s; j++) {
-    PetscBool same;
-
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)work->P[j], &same, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG,
-               "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", j,
-               ((PetscObject)work->P[j])->type_name);
-  }
   PetscCall(PetscNew(&cuda));
   work->data    = cuda;
   cuda->channel = -1;

@@ -2,7 +2,7 @@
    project: P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and the r^H r of the last
    update or advance. It writes the sums to the memory of the host, or does the algebra of the step.
 
-   One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors.
+   One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y.
    If x = A u is not computed yet, a product of src/mat computes it and the same sums in one kernel.
 */
 #include "idrscudaimpl.cuh"
@@ -17,7 +17,7 @@ typedef struct {
 } IDRSProjected;
 
 /* For at most S shadow vectors, with a y or without */
-template <int S, int W, int N, bool Y, bool HASHED>
+template <int S, int W, int N, bool Y>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSProjectKernel(IDRSOverlap<true, true> overlap, size_t n, IDRSShadow<S> P,
                     const __grid_constant__ IDRSMembers<N, IDRSProjected> columns)
@@ -34,10 +34,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
     if (Y) yi = IDRSLoad<W>(mine.y, i, n);
     /* P^H x, x^H x, and with y P^H y, x^H y, y^H y */
-    IDRSDotsAdd<S, W, Y, HASHED>(dots, P, i, n, xi, yi);
+    IDRSDotsAdd<S, W, Y>(dots, P, i, xi, yi);
   }
   /* sums over all blocks, then the algebra of the step if the device has it */
-  IDRSProjectEnd<S, Y, HASHED>(dots, P, mine.out, mine.algebra);
+  IDRSProjectEnd<S, Y>(dots, P, mine.out, mine.algebra);
 }
 
 /* Launches projections of vectors that have been computed, for several columns */
@@ -52,11 +52,13 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
     packed     = packed && IDRSAligned(projections[i].x) && IDRSAligned(projections[i].y);
   }
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, auto HASHED, const auto &shadow) {
+  PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, const auto &shadow) {
     constexpr int W      = 2 * IDRS_PACK; /* larger packs, because few vectors are read */
     auto          launch = [&](auto width, auto N) {
-      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>, IDRSProjectKernel<S, width, 1, Y, HASHED>>(
-        cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns));
+      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y>, IDRSProjectKernel<S, width, 1, Y>>(cuda, width, count,
+                                                                                                          projections[0].stream,
+                                                                                                          (size_t)projections[0].n, shadow,
+                                                                                                          IDRSGetMembers<N>(count, columns));
     };
     auto members = [&](auto N) {
       if (packed) launch(IDRSInt<W>(), N);
@@ -164,23 +166,17 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
 */
 PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *group, const IDRSAlgebra algebra[], PetscScalar *const sums[])
 {
-  const IDRSWork     first = group->work[0];
-  const bool         fused = algebra[0].step.matvec;
-  IDRSProjection     projections[IDRS_MAX_WIDTH];
-  const PetscScalar *P[IDRS_CUDA_MAX_S];
-  cudaStream_t       stream;
+  const bool     fused = algebra[0].step.matvec;
+  IDRSProjection projections[IDRS_MAX_WIDTH];
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCheck(!fused || group->count == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A projection computes A u of one column only");
-  for (PetscInt j = 0; first->P && j < first->s; j++) PetscCall(IDRSGetArrayRead_CUDA(first->P[j], &P[j]));
-  for (PetscInt i = 0; i < group->count; i++) {
+  for (PetscInt i = 0; i < group->count; i++)
     PetscCall(IDRSProjectionGet_CUDA(group->work[i], &algebra[i], fused, sums[i], stream, &projections[i]));
-    if (first->P) projections[i].P = P;
-  }
   PetscCall(IDRSProjectParts_CUDA(group, fused, projections));
   for (PetscInt i = group->count - 1; i >= 0; i--) PetscCall(IDRSProjectionRestore_CUDA(group->work[i], &projections[i]));
-  for (PetscInt j = 0; first->P && j < first->s; j++) PetscCall(VecRestoreArrayReadAndMemType(first->P[j], &P[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

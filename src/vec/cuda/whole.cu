@@ -115,7 +115,6 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
   if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "more than 16 shadow vectors are not supported";
-  else if (!work->hashed) *why = "explicit shadow vectors are not supported";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
   else if (work->polynomial && work->polynomial->powers.k > IDRS_WHOLE_PRODUCTS)
     *why = "an application of PCPOLY has more than 32 products";

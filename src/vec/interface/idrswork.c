@@ -38,8 +38,8 @@ PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *passes, const IDRSPassO
    cannot run; with auto, the first of the list that runs on all processes, and in *slower the reason why those before it do not.
    On some processes vectors may be bound to the host
 */
-static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes,
-                                             const char *slower[])
+static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, PetscBool explicit, KSPIDRSImplementation implementation,
+                                             const IDRSPassOps **passes, const char *slower[])
 {
   const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
   const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
@@ -61,7 +61,8 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
     PetscCall(PetscStrcmp(IDRSPassList[i]->name, KSPIDRSImplementations[implementation], &named));
     if (!automatic && !named) continue;
     built = PETSC_TRUE;
-    PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
+    if (explicit && IDRSPassList[i]->device) why = "explicit shadow vectors need back end vec";
+    else PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
     if (why) *slower = why;
     else *passes = IDRSPassList[i];
   }
@@ -103,7 +104,14 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
     PetscCall(PetscCalloc1(s, &work->P));
     for (PetscInt i = 0; i < s; i++) {
       PetscReal norm;
+      IDRSPlace place;
+      PetscBool same = PETSC_TRUE;
 
+      PetscCall(IDRSVecWhere(like, &place));
+      if (place != IDRS_PLACE_HOST) PetscCall(PetscObjectTypeCompare((PetscObject)P[i], ((PetscObject)like)->type_name, &same));
+      PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG,
+                 "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", i,
+                 ((PetscObject)P[i])->type_name);
       PetscCall(PetscObjectReference((PetscObject)P[i]));
       work->P[i] = P[i];
       PetscCall(VecNorm(P[i], NORM_2, &norm));
@@ -137,7 +145,7 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
   IDRSGroup          group = {.count = count};
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &slower));
+  PetscCall(IDRSWorkChoose_Private(like, s, (PetscBool)(P != NULL), implementation, &passes, &slower));
   if (slower) PetscCall(PetscInfo(like, "Back end %s is used; faster back ends do not run: %s\n", passes->name, slower));
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(PetscNew(&works[i]));

@@ -5,7 +5,7 @@ several processes. Skipped unless a GPU is requested.\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
   -rows n1,n2,...        - numbers of rows of the small matrices\n\n";
 
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include "patterns.h"
 
 /* Bound on the error of a sum, relative to the sum of the moduli of its terms: each thread adds few rows one after the other */
@@ -212,7 +212,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool ch
   PetscCall(IDRSWorkSetVecs(work, single[0], single[1], single[2], single[3]));
   PetscCall(IDRSWorkStart(work, PETSC_TRUE, NULL));
   PetscCall(IDRSProductCreate(&product));
-  PetscCall(IDRSWorkSetProduct(work, product));
+  work->product = product;
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
     PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));

@@ -50,7 +50,7 @@ static PetscErrorCode SideCreate(PetscInt m, PetscInt s, KSPIDRSImplementation b
   PetscCall(IDRSProductCreate(&side->product));
   if (side->work->passes->device) {
     PetscCall(IDRSProductSetMat(side->product, side->A, PETSC_FALSE, KSP_IDRS_PRODUCT_CSR, NULL));
-    PetscCall(IDRSWorkSetProduct(side->work, side->product));
+    side->work->product = side->product;
   }
   PetscCall(IDRSWorkConnect(IDRSGroupOfOne(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);

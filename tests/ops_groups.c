@@ -179,7 +179,7 @@ static PetscErrorCode Cycle(const Problem *problem, Team *team, Fate fate[])
     else PetscCall(IDRSAdvance(&team->group, steps));
     if (early && k > 0) PetscCall(Collect(way, team, fate));
   }
-  while (early && team->group.count && IDRSQueueInFlight(team->group.work[0])) PetscCall(Collect(way, team, fate));
+  while (early && team->group.count && team->group.work[0]->inflight) PetscCall(Collect(way, team, fate));
   PetscCall(IDRSQueueEnd(&team->group));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -633,8 +633,8 @@ static PetscErrorCode CheckStop(Check *check, Problem *problem, Side *side, Call
     PetscCall(ExpectCall(check, untouched, problem, side, call, "changed by a device that has stopped, step", later, 0.0, 0.0));
   }
   PetscCall(IDRSQueueCollect(work, outcome));
-  PetscCall(ExpectCall(check, (PetscBool)(IDRSQueueInFlight(work) == 0), problem, side, call, "in flight after a stop", 0,
-                       IDRSQueueInFlight(work), 0.0));
+  PetscCall(ExpectCall(check, (PetscBool)(work->inflight == 0), problem, side, call, "in flight after a stop", 0,
+                       work->inflight, 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

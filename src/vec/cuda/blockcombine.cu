@@ -120,12 +120,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 2)
 
 PetscErrorCode IDRSBlockArray_CUDA(Vec vec, PetscScalar **array)
 {
-  PetscScalar *a;
-
   PetscFunctionBegin;
-  PetscCall(IDRSGetArray_CUDA(vec, VecGetArrayAndMemType, &a));
-  *array = a;
-  PetscCall(VecRestoreArrayAndMemType(vec, &a));
+  PetscCall(IDRSFindArray_CUDA(vec, IDRS_CHANGE, array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -273,14 +269,13 @@ static PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt coun
     scaled = scaled || sums[i].scaled > 0;
     PetscCall(IDRSBlockTouch_CUDA(&sums[i]));
   }
-  PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
+  PetscCall(IDRSFindArrayRead_CUDA(scaled ? work->diagonal : NULL, &diagonal));
   for (PetscInt first = 0; first < count; first += some) {
     some = cached ? PetscMin(count - first, IDRS_BLOCK_SUMS) : 1;
     if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, &prepared, diagonal, stream));
     else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, &prepared, diagonal, stream));
     else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, &prepared, diagonal, stream));
   }
-  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -602,7 +602,7 @@ PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, PetscInt count, const IDRSBl
   for (PetscInt i = 0; i < count; i++) nsums += IDRSBlockDotsCount(&tasks[i]);
   if (!nsums) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSBlockProjectLaunch_CUDA(work, count, tasks));
-  PetscCall(IDRSWaitNumber_CUDA(work, memory->arrived, memory->sequence));
+  PetscCall(IDRSWait_CUDA(work, memory->arrived, memory->sequence));
   memory->operandsused = 0; /* all copies before the sums have ended */
   PetscCall(PetscArraycpy(sums, memory->hostsums, nsums));
   PetscFunctionReturn(PETSC_SUCCESS);

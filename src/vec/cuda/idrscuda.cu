@@ -1,13 +1,19 @@
 /*
-   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the panels, the buffers and the arrays of
-   vectors. Each pass has its own file, and the queues that do the algebra on the device are in idrsqueue.cu.
+   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the panels and the buffers, and the waits of the
+   host for results of kernels. The queues that do the algebra on the device are in idrsqueue.cu.
 
    Scalars. With the queue of the host the sums of a projection are written to pinned memory, where the host waits for them. The
    host does the algebra, and passes the coefficients as kernel arguments. Between begin and end of a queue on the device the
    scalars are in the memory of the device: the projection, or the algebra kernel after it, does the algebra, and the other kernels
    read their coefficients there. The next update or advance copies the result of a projection to pinned memory, where the host
    collects it later.
+
+   Synchronization. All kernels are on PETSc's stream. A kernel that is launched early waits for the kernels before it, see
+   launch.cuh. A kernel writes sums or a result for the host, then executes a fence, and then writes the number of the projection.
+   The host polls this number, and reads the results after an acquire fence. Numbers only increase, and at most IDRS_MAX_IN_FLIGHT
+   results are outstanding.
 */
+#include <atomic>
 #include "idrscudaimpl.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
@@ -96,7 +102,7 @@ static PetscErrorCode IDRSVecsFree_CUDA(void **memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
+static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
 {
   const PetscInt     s = work->s;
   IDRS_CUDA         *cuda;
@@ -143,14 +149,7 @@ static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_CUDA(const IDRSGroup *group, Vec like)
-{
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSCreateWork_CUDA(group->work[i], like));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
+static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
 {
   const PetscBool    failed = (PetscBool)(work->failed && work->queue != &IDRSQueue_Host); /* the device may still compute sums */
   IDRS_CUDA         *cuda   = (IDRS_CUDA *)work->data;
@@ -186,10 +185,95 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_CUDA(const IDRSGroup *group)
+/* Kernels read a column through its panel. If the host has written the column, it is copied to the device first */
+PetscErrorCode IDRSColumnRead_CUDA(Vec column)
+{
+  const PetscScalar *array;
+
+  PetscFunctionBegin;
+  if (column->offloadmask == PETSC_OFFLOAD_CPU) PetscCall(IDRSFindArrayRead_CUDA(column, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
 {
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSDestroyWork_CUDA(group->work[i]));
+  for (PetscInt j = 0; j < work->s; j++) {
+    PetscCall(IDRSColumnRead_CUDA(work->G[j]));
+    PetscCall(IDRSColumnRead_CUDA(work->U[j]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSCheckOthers_CUDA - Called while the host waits for results that may depend on other processes, with the seconds so far;
+   reports an error after the timeout, or if a process has failed
+*/
+PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
+{
+  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
+
+  PetscFunctionBegin;
+  if (work->size > 1) PetscCall(IDRSProgressMPI(work->comm));
+  if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersCheck(work->comm, seconds));
+  else if (work->queue == &IDRSQueue_NCCL && seconds > IDRSGetTimeout()) {
+    /* sums may be queued after messages of a preconditioner, and NCCL cannot end before these */
+    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, PETSC_TRUE));
+  }
+  PetscCall(IDRSNCCLCheck(work->comm, seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSWait_CUDA - Waits for the number of a projection, which is written after its sums or its result. The end of the kernel
+   would be visible much later
+*/
+PetscErrorCode IDRSWait_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
+{
+  PetscLogDouble began = 0;
+  PetscBool      idle;
+  cudaStream_t   stream;
+
+  PetscFunctionBegin;
+  for (unsigned int polls = 1; *(const volatile uint64_t *)arrived < sequence; polls++) {
+    if (polls % 65536 == 0) { /* if a kernel has failed, the number never arrives */
+      if (began == 0) began = MPI_Wtime();
+      PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
+      PetscCall(IDRSStream_CUDA(&stream));
+      PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
+      PetscCheck(!idle || *(const volatile uint64_t *)arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU,
+                 "A projection kernel of KSPIDRS failed: its sums did not arrive");
+    }
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A column of the hashed shadow space, stored: see idrsshadow.h */
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSHashedKernel(uint64_t key, uint64_t rstart, PetscInt column, size_t n, PetscScalar *v)
+{
+  const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(column / 2));
+
+  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>())
+    v[i] = (PetscReal)IDRSShadowColumnInteger(IDRSShadowRowState(key, rstart + i), multiplier, column % 2) *
+           (PetscReal)IDRS_SHADOW_UNIT;
+}
+
+static PetscErrorCode IDRSVecSetHashed_CUDA(Vec v, uint64_t key, PetscInt column)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetOwnershipRange(v, &begin, &end));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSFindArray_CUDA(v, IDRS_WRITE, &array));
+  if (begin < end)
+    IDRSHashedKernel<<<(unsigned int)PetscMin((end - begin + IDRS_THREADS - 1) / IDRS_THREADS, 65535), IDRS_THREADS, 0, stream>>>(
+      key, (uint64_t)begin, column, (size_t)(end - begin), array);
+  PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -199,7 +283,6 @@ const IDRSDeviceOps IDRSDevice_CUDA = {IDRSGetFreeMemory_CUDA, IDRSStreamJoin_CU
 // clang-format off
 const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
-  PetscDesignatedInitializer(composed, PETSC_FALSE),
   PetscDesignatedInitializer(device, &IDRSDevice_CUDA),
   PetscDesignatedInitializer(queue, {&IDRSQueue_CUDA, &IDRSQueue_NCCL, &IDRSQueue_Peer}),
   PetscDesignatedInitializer(runs, IDRSRuns_CUDA),

@@ -7,7 +7,7 @@
 #include <petsc/private/vecimpl.h>
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include "../../sys/device/device.h"
 #include "../../sys/kernels/project.cuh"
 #include "passes.cuh"
@@ -118,7 +118,6 @@ PETSC_INTERN PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *, const PetscIn
 PETSC_INTERN PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode IDRSVecGram_CUDA(PetscInt, Vec[], PetscScalar[]);
-PETSC_INTERN PetscErrorCode IDRSVecSetHashed_CUDA(Vec, uint64_t, PetscInt);
 
 PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
@@ -131,10 +130,7 @@ PETSC_INTERN const IDRSWholeOps IDRSWhole_CUDA;
 PETSC_INTERN PetscErrorCode     IDRSWholeDestroy_CUDA(IDRSWhole *);
 PETSC_INTERN PetscErrorCode     IDRSGetShared_CUDA(IDRSWork, IDRSShared **);
 PETSC_INTERN PetscErrorCode     IDRSSharedDestroy_CUDA(IDRSShared **);
-PETSC_INTERN PetscErrorCode     IDRSWait_CUDA(IDRSWork, uint64_t);
-PETSC_INTERN PetscErrorCode     IDRSWaitNumber_CUDA(IDRSWork, const uint64_t *, uint64_t);
+PETSC_INTERN PetscErrorCode     IDRSWait_CUDA(IDRSWork, const uint64_t *, uint64_t);
 PETSC_INTERN PetscErrorCode     IDRSCheckOthers_CUDA(IDRSWork, PetscLogDouble);
-PETSC_INTERN PetscErrorCode     IDRSGetDiagonal_CUDA(IDRSWork, bool, const PetscScalar **);
-PETSC_INTERN PetscErrorCode     IDRSRestoreDiagonal_CUDA(IDRSWork, const PetscScalar **);
 PETSC_INTERN PetscErrorCode     IDRSColumnsRead_CUDA(IDRSWork);
 PETSC_INTERN PetscErrorCode     IDRSColumnRead_CUDA(Vec);

@@ -32,13 +32,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   else IDRSAlgebraEnd<S, false>(algebra, s, storage);
 }
 
-static PetscErrorCode IDRSQueueRuns_CUDA(const IDRSGroup *group, PetscBool automatic, const char *why[])
-{
-  PetscFunctionBegin;
-  *why = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode IDRSQueueRuns_NCCL(const IDRSGroup *group, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
@@ -236,7 +229,7 @@ static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step,
   const IDRSResult *result   = cuda->hostresults + sequence % IDRS_MAX_IN_FLIGHT;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWait_CUDA(work, sequence));
+  PetscCall(IDRSWait_CUDA(work, cuda->arrived, sequence));
   *rnorm   = result->rnorm;
   *stopped = result->stopped ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -271,11 +264,8 @@ static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
 const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
-  PetscDesignatedInitializer(runs, IDRSQueueRuns_CUDA),
-  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
-  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
   PetscDesignatedInitializer(whole, &IDRSWhole_CUDA),
@@ -285,10 +275,8 @@ const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(name, "nccl"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
   PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
-  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
-  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };
@@ -300,7 +288,6 @@ const IDRSQueueOps IDRSQueue_Peer = {
   PetscDesignatedInitializer(halo, IDRSQueueHalo_Peer),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
-  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };

@@ -72,12 +72,6 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns PETSC_TRUE if x is a column of G */
-static bool IDRSReadsColumn(IDRSWork work, const IDRSStep *step)
-{
-  return step->k != IDRS_RESIDUAL && step->k < work->s;
-}
-
 /*
    Gets the arrays of a projection; fused: it also computes x. sums: destination of the sums. Columns of G are read through the
    panel
@@ -103,31 +97,16 @@ static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *a
   if (fused) {
     /* x = A u in the same kernel */
     projection->operand = IDRSStepOperand(work, &algebra->step);
-    PetscCall(IDRSGetArrayRead_CUDA(projection->operand, &projection->u));
-    PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection->x));
-  } else if (IDRSReadsColumn(work, &algebra->step)) {
+    PetscCall(IDRSFindArrayRead_CUDA(projection->operand, &projection->u));
+    PetscCall(IDRSFindArray_CUDA(x, IDRS_WRITE, &projection->x));
+  } else if (algebra->step.k != IDRS_RESIDUAL && algebra->step.k < work->s) {
     PetscCall(IDRSColumnRead_CUDA(x));
     projection->x = cuda->panels.G + algebra->step.k * cuda->panels.ld;
-  } else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)&projection->x));
-  if (y) PetscCall(IDRSGetArrayRead_CUDA(y, &projection->y));
+  } else PetscCall(IDRSFindArray_CUDA(x, IDRS_READ, &projection->x));
+  PetscCall(IDRSFindArrayRead_CUDA(y, &projection->y));
   projection->out.sums     = sums;
   projection->out.arrived  = cuda->arrived;
   projection->out.sequence = ++cuda->sequence;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSProjectionRestore_CUDA(IDRSWork work, IDRSProjection *projection)
-{
-  Vec x, y;
-
-  PetscFunctionBegin;
-  IDRSStepVecs(work, &projection->algebra.step, &x, &y);
-  if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &projection->y));
-  if (projection->operand) {
-    PetscCall(VecRestoreArrayWriteAndMemType(x, &projection->x));
-    PetscCall(VecRestoreArrayReadAndMemType(projection->operand, &projection->u));
-  } else if (!IDRSReadsColumn(work, &projection->algebra.step))
-    PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,7 +155,6 @@ PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *group, const IDRSAlgebra 
   for (PetscInt i = 0; i < group->count; i++)
     PetscCall(IDRSProjectionGet_CUDA(group->work[i], &algebra[i], fused, sums[i], stream, &projections[i]));
   PetscCall(IDRSProjectParts_CUDA(group, fused, projections));
-  for (PetscInt i = group->count - 1; i >= 0; i--) PetscCall(IDRSProjectionRestore_CUDA(group->work[i], &projections[i]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -193,9 +171,10 @@ PetscErrorCode IDRSProject_CUDA(const IDRSGroup *group, const IDRSStep *step)
   }
   PetscCall(IDRSProjectLaunch_CUDA(group, algebra, sums));
   for (PetscInt i = 0; i < group->count; i++) {
-    const IDRSWork work = group->work[i];
+    const IDRSWork   work = group->work[i];
+    const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
 
-    PetscCall(IDRSWait_CUDA(work, ((IDRS_CUDA *)work->data)->sequence));
+    PetscCall(IDRSWait_CUDA(work, cuda->arrived, cuda->sequence));
     PetscCall(PetscArraycpy(work->scalars.sums, sums[i], IDRS_SUMS(work->s, IDRSStepHasY(step, work->s))));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,7 +1,7 @@
 /*
    Creation and destruction of an IDRSWork, the choice of the back ends, and the functions that the solver calls
 */
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
 const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "peer", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_",
@@ -61,8 +61,9 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, PetscBool exp
     PetscCall(PetscStrcmp(IDRSPassList[i]->name, KSPIDRSImplementations[implementation], &named));
     if (!automatic && !named) continue;
     built = PETSC_TRUE;
+    why   = NULL;
     if (explicit && IDRSPassList[i]->device) why = "explicit shadow vectors need back end vec";
-    else PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
+    else if (IDRSPassList[i]->runs) PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
     if (why) *slower = why;
     else *passes = IDRSPassList[i];
   }
@@ -133,7 +134,7 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
 .  s              - number of columns
 .  P              - s explicit shadow vectors, referenced here, or NULL for the hashed shadow space of seed 0
 .  implementation - the requested back end
--  count          - number of works, which must be destroyed together
+-  count          - number of works
 
    Output Parameter:
 .  works - the panels with their back end; free with IDRSWorkDestroy()
@@ -142,51 +143,38 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
 {
   const IDRSPassOps *passes;
   const char        *slower;
-  IDRSGroup          group = {.count = count};
 
   PetscFunctionBegin;
   PetscCall(IDRSWorkChoose_Private(like, s, (PetscBool)(P != NULL), implementation, &passes, &slower));
   if (slower) PetscCall(PetscInfo(like, "Back end %s is used; faster back ends do not run: %s\n", passes->name, slower));
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(PetscNew(&works[i]));
-    group.work[i]    = works[i];
     works[i]->comm   = MPI_COMM_NULL;
     works[i]->passes = passes;
     works[i]->slower = slower;
   }
-  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
-  PetscCall((*passes->create)(&group, like));
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
+    PetscCall((*passes->create)(works[i], like));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Destroys works that were created together; after an error some, or parts of them, may be NULL */
+/* Destroys works; after an error some, or parts of them, may be NULL */
 PetscErrorCode IDRSWorkDestroy(PetscInt count, IDRSWork works[])
 {
-  IDRSGroup group = {0};
-
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
-    if (works[i]) group.work[group.count++] = works[i];
-    works[i] = NULL;
-  }
-  if (!group.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*group.work[0]->passes->destroy)(&group));
-  for (PetscInt i = 0; i < group.count; i++) {
-    IDRSWork work = group.work[i];
+    IDRSWork work = works[i];
 
+    works[i] = NULL;
+    if (!work) continue;
+    PetscCall((*work->passes->destroy)(work));
     PetscCall(IDRSColumnsDestroy(work->s, &work->P));
     PetscCall(PetscFree(work->storage));
     if (work->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&work->comm));
     PetscCall(PetscFree(work));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Notes that a solve has ended with an error on all processes: missing sums will not arrive */
-PetscErrorCode IDRSWorkSetFailed(IDRSWork work)
-{
-  PetscFunctionBegin;
-  work->failed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -198,30 +186,6 @@ PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
   work->z = z;
   work->v = v;
   work->t = t;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets the product that projections compute A u with, or that a kernel with many steps reads; NULL if neither is possible */
-PetscErrorCode IDRSWorkSetProduct(IDRSWork work, IDRSProduct product)
-{
-  PetscFunctionBegin;
-  work->product = product;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSWorkGetColumns(IDRSWork work, Vec *G[], Vec *U[])
-{
-  PetscFunctionBegin;
-  *G = work->G;
-  *U = work->U;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns the scalars on the host, which are out of date while IDRSQueueOnDevice() */
-PetscErrorCode IDRSWorkGetScalars(IDRSWork work, IDRSScalars **scalars)
-{
-  PetscFunctionBegin;
-  *scalars = &work->scalars;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -275,12 +239,13 @@ static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt 
 
   PetscFunctionBegin;
   if (first->size > 1) {
-    PetscCall((*queue->halo)(group, automatic, &why));
+    if (queue->halo) PetscCall((*queue->halo)(group, automatic, &why));
+    else why = "the halo of the product is exchanged by its scatter";
     /* reductions between devices are not faster if the halo goes through the hosts */
     connection->throughhost = needshalo ? why : NULL;
     if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
+  if (queue->runs) PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
   if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
   connection->queue = queue;
   connection->halo  = (PetscBool)(first->size > 1 && !why);
@@ -338,14 +303,6 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
              "-ksp_idrs_communication %s does not work here: %s; use auto or mpi", KSPIDRSCommunications[communication],
              connection.throughhost);
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSWorkSetPolynomial - Sets the polynomial preconditioner that kernels with many steps apply, until the next call; NULL for none
-*/
-void IDRSWorkSetPolynomial(IDRSWork work, const IDRSPolynomial *polynomial)
-{
-  work->polynomial = polynomial;
 }
 
 /*

@@ -1,6 +1,6 @@
 /* Back end "vec" of block IDR(s), by Vec calls. Columns of the shadow space are computed where they are used */
 #include <petsc/private/vecimpl.h>
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 #include "blockvec.h"
 

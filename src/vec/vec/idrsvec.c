@@ -4,7 +4,7 @@
    hash. For other types, and with explicit shadow vectors, P is stored
 */
 #include <petsc/private/vecimpl.h>
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrspassloops.h>
 #include "blockvec.h"
@@ -17,13 +17,6 @@ typedef struct {
   PetscScalar *scaled, *dots; /* s, s + 2 */
   Vec         *vecs;          /* s + 2 */
 } IDRS_Vec;
-
-static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
-{
-  PetscFunctionBegin;
-  *why = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Returns PETSC_TRUE if the entries of vectors like this one are in an array in host memory */
 static PetscErrorCode IDRSIsHostArray(Vec like, PetscBool *array)
@@ -39,44 +32,37 @@ static PetscErrorCode IDRSIsHostArray(Vec like, PetscBool *array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_Vec(const IDRSGroup *group, Vec like)
+static PetscErrorCode IDRSCreate_Vec(IDRSWork work, Vec like)
 {
-  PetscBool array = PETSC_FALSE;
+  PetscBool array    = PETSC_FALSE;
+  Vec     **panels[] = {&work->G, &work->U, &work->P};
+  IDRS_Vec *data;
 
   PetscFunctionBegin;
   PetscCall(IDRSIsHostArray(like, &array));
-  for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork  work = group->work[i];
-    IDRS_Vec *data;
-    Vec     **panels[] = {&work->G, &work->U, &work->P};
+  PetscCall(PetscNew(&data));
+  work->data = data;
+  PetscCall(PetscMalloc3(work->s, &data->scaled, work->s + 2, &data->dots, work->s + 2, &data->vecs));
+  for (PetscInt j = 0; j < (array || !work->hashed ? 2 : 3); j++) {
+    Vec *columns;
 
-    PetscCall(PetscNew(&data));
-    work->data = data;
-    PetscCall(PetscMalloc3(work->s, &data->scaled, work->s + 2, &data->dots, work->s + 2, &data->vecs));
-    for (PetscInt j = 0; j < (array || !work->hashed ? 2 : 3); j++) {
-      Vec *columns;
-
-      PetscCall(VecDuplicateVecs(like, work->s, &columns));
-      *panels[j] = columns; /* only once it is complete */
-    }
-    if (work->hashed && work->P) PetscCall(IDRSShadowFill(work, work->P));
+    PetscCall(VecDuplicateVecs(like, work->s, &columns));
+    *panels[j] = columns; /* only once it is complete */
   }
+  if (work->hashed && work->P) PetscCall(IDRSShadowFill(work, work->P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_Vec(const IDRSGroup *group)
+static PetscErrorCode IDRSDestroy_Vec(IDRSWork work)
 {
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork  work = group->work[i];
-    IDRS_Vec *data = (IDRS_Vec *)work->data;
+  IDRS_Vec *data = (IDRS_Vec *)work->data;
 
-    if (work->G) PetscCall(VecDestroyVecs(work->s, &work->G));
-    if (work->U) PetscCall(VecDestroyVecs(work->s, &work->U));
-    if (work->hashed && work->P) PetscCall(VecDestroyVecs(work->s, &work->P));
-    if (data) PetscCall(PetscFree3(data->scaled, data->dots, data->vecs));
-    PetscCall(PetscFree(work->data));
-  }
+  PetscFunctionBegin;
+  if (work->G) PetscCall(VecDestroyVecs(work->s, &work->G));
+  if (work->U) PetscCall(VecDestroyVecs(work->s, &work->U));
+  if (work->hashed && work->P) PetscCall(VecDestroyVecs(work->s, &work->P));
+  if (data) PetscCall(PetscFree3(data->scaled, data->dots, data->vecs));
+  PetscCall(PetscFree(work->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -258,7 +244,7 @@ static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
   static PetscErrorCode pass##_Vec(const IDRSGroup *group, const IDRSStep *step) \
   { \
     PetscFunctionBegin; \
-    PetscCall(IDRSEachWork(group, step, pass##Work_Vec)); \
+    for (PetscInt i = 0; i < group->count; i++) PetscCall(pass##Work_Vec(group->work[i], step)); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 IDRS_GROUP_PASS(IDRSCombine)
@@ -268,9 +254,6 @@ IDRS_GROUP_PASS(IDRSAdvance)
 
 const IDRSPassOps IDRSPasses_Vec = {
   .name         = "vec",
-  .device       = NULL,
-  .queue        = {&IDRSQueue_Host, &IDRSQueue_Host, &IDRSQueue_Host},
-  .runs         = IDRSRuns_Vec,
   .create       = IDRSCreate_Vec,
   .destroy      = IDRSDestroy_Vec,
   .combine      = IDRSCombine_Vec,

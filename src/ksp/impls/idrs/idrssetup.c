@@ -140,8 +140,9 @@ static PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, 
   col->v    = vecs[2];
   col->t    = vecs[3];
   PetscCall(IDRSWorkSetVecs(work, col->r, col->z, col->v, col->t));
-  PetscCall(IDRSWorkGetColumns(work, &col->G, &col->U));
-  PetscCall(IDRSWorkGetScalars(work, &col->scalars));
+  col->G       = work->G;
+  col->U       = work->U;
+  col->scalars = &work->scalars;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -305,7 +306,7 @@ PetscErrorCode KSPReset_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
-    if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
+    if (idrs->slot[i].work) idrs->slot[i].work->failed = PETSC_TRUE;
   }
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
@@ -491,9 +492,9 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
     col->trust  = KSPIDRSFreshTrust();
     col->scale  = 1.0;
     PetscCall(PetscMemzero(&col->rec, sizeof(col->rec)));
-    PetscCall(IDRSWorkSetProduct(col->work, idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product));
+    col->work->product = idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product;
     PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
-    IDRSWorkSetPolynomial(col->work, idrs->polynomial);
+    col->work->polynomial = idrs->polynomial;
     group.work[i] = col->work;
   }
   PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));

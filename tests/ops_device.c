@@ -294,7 +294,7 @@ static PetscErrorCode TestSteps(PetscInt m, PetscInt s, KSPIDRSImplementation ba
   PetscFunctionBeginUser;
   PetscCall(ReferenceCreate(m, s, &reference));
   PetscCall(SideCreate(m, s, back, &side));
-  if (way == WAY_AHEAD && !side.work->queue->depth) why = "the host has the queue";
+  if (way == WAY_AHEAD && !side.work->queue) why = "the host has the queue";
   if (way == WAY_WHOLE) PetscCall(IDRSQueueWholeRuns(side.work, PETSC_FALSE, &why));
   for (PetscInt i = 0; !why && i < 4 * (s + 1); i++) {
     const PetscBool diagonal = (PetscBool)(i % 2), start = (PetscBool)(i / 2 % 2);

@@ -633,8 +633,8 @@ static PetscErrorCode CheckStop(Check *check, Problem *problem, Side *side, Call
     PetscCall(ExpectCall(check, untouched, problem, side, call, "changed by a device that has stopped, step", later, 0.0, 0.0));
   }
   PetscCall(IDRSQueueCollect(work, outcome));
-  PetscCall(ExpectCall(check, (PetscBool)(work->inflight == 0), problem, side, call, "in flight after a stop", 0,
-                       work->inflight, 0.0));
+  PetscCall(
+    ExpectCall(check, (PetscBool)(work->inflight == 0), problem, side, call, "in flight after a stop", 0, work->inflight, 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -871,7 +871,7 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
       PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE, PETSC_FALSE));
       PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE, PETSC_TRUE));
       side[l].work->diagonal = NULL;
-      if (side[l].work->queue->depth && side[l].work->size == 1) {
+      if (side[l].work->queue && side[l].work->size == 1) {
         PetscCall(TestOnDevice(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE));
         PetscCall(TestOnDevice(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE));
       }

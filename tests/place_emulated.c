@@ -125,6 +125,14 @@ static PetscErrorCode Advance(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode QueueConnect(const IDRSGroup *group, PetscBool automatic, PetscBool *halo, const char *why[])
+{
+  PetscFunctionBeginUser;
+  *halo = PETSC_FALSE;
+  *why  = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From now on the scalars of the host are invalid */
 static PetscErrorCode QueueBegin(const IDRSGroup *group)
 {
@@ -192,6 +200,7 @@ static PetscErrorCode QueueEnd(const IDRSGroup *group)
 static const IDRSQueueOps queue = {
   .name    = "emulated",
   .depth   = 2,
+  .connect = QueueConnect,
   .begin   = QueueBegin,
   .launch  = QueueLaunch,
   .collect = QueueCollect,

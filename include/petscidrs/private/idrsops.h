@@ -165,29 +165,26 @@ typedef struct {
 } IDRSWholeOps;
 
 /*
-   Back ends of the queue, which reduce the sums of projections and do the algebra. The steps of a group have the same k and matvec
+   Queues on a device, which reduce the sums of projections and do the algebra. The steps of a group have the same k and matvec.
+   Without such a queue the host does both
 */
 typedef struct {
   const char *name;
-  PetscInt    depth; /* projections in flight that the host does not wait for; 0 for queues of the host only */
+  PetscInt    depth; /* projections in flight that the host does not wait for */
   /*
-     sets the string to NULL, or to the reason why it cannot run between these processes, or is not an automatic choice. NULL: it
-     always runs. Collective, at the beginning of every solve
+     sets the string to NULL, or to the reason why it cannot run between these processes, or is not an automatic choice; and
+     PETSC_TRUE if the halo of the product also goes from device to device. Collective, at the beginning of every solve
   */
-  PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]);
-  /* the same for the halo exchange of the product from device to device; NULL: the product exchanges it by its scatter */
-  PetscErrorCode (*halo)(const IDRSGroup *, PetscBool, const char *[]);
-  PetscErrorCode (*begin)(const IDRSGroup *); /* with a depth: copies the scalars to the memory of the algebra */
-  /* launches the projections and the algebra */
+  PetscErrorCode (*connect)(const IDRSGroup *, PetscBool automatic, PetscBool *halo, const char *[]);
+  PetscErrorCode (*begin)(const IDRSGroup *); /* copies the scalars to the memory of the algebra */
+  /* launches the projections, the reduction of their sums over all processes, and the algebra */
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
-  /* reduces their sums over all processes; NULL: the launch has done so */
-  PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);
   /*
-     with a depth: returns ||r|| of the oldest projection in flight, and PETSC_TRUE if the host must continue. The update or advance
-     after a projection may bring its result, so that the host collects a projection after it has launched this pass
+     returns ||r|| of the oldest projection in flight, and PETSC_TRUE if the host must continue. The update or advance after a
+     projection may bring its result, so that the host collects a projection after it has launched this pass
   */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *);
-  /* with a depth: copies the scalars to the host, after all earlier launches */
+  /* copies the scalars to the host, after all earlier launches */
   PetscErrorCode (*end)(const IDRSGroup *);
   const IDRSWholeOps *whole; /* NULL: each step is launched */
 } IDRSQueueOps;
@@ -248,7 +245,7 @@ typedef struct {
   const IDRSDeviceOps *device;
   /* on a device: for one process, and for each kind of reductions between devices */
   const IDRSQueueOps *queue[IDRS_QUEUES];
-  /* sets the string to NULL, or to the reason why it cannot run on such vectors. NULL: it runs on all */
+  /* sets the string to NULL, or to the reason why it cannot run on such vectors */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]);
   /* creates the panels, with a Vec for each column */
   PetscErrorCode (*create)(IDRSWork, Vec);
@@ -261,16 +258,14 @@ typedef struct {
   PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
-  /* outside of steps, with vectors in the memory of the works: IDRSAddIterate(), IDRSResidual(); on a device also v_i^H v_i over the
-     rows of this process */
+  /* outside of steps, with vectors in the memory of the works: IDRSAddIterate(), IDRSResidual(), IDRSNorms() */
   PetscErrorCode (*additerate)(const IDRSGroup *, const PetscInt[], Vec[]);
   PetscErrorCode (*residual)(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
-  PetscErrorCode (*squares)(const IDRSGroup *, Vec[], PetscReal[]);
+  PetscErrorCode (*norms)(const IDRSGroup *, Vec[], PetscReal[]);
   /*
      operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work`. Coefficients are
      on the host
   */
-  PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column, on a device */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
   /* sums of this process, task by task */
   PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
@@ -297,8 +292,7 @@ typedef struct {
 /* Room for projections in flight: more than the depth of any queue */
 #define IDRS_MAX_IN_FLIGHT 8
 
-PETSC_INTERN const IDRSPassOps  IDRSPasses_Vec;
-PETSC_INTERN const IDRSQueueOps IDRSQueue_Host;
+PETSC_INTERN const IDRSPassOps IDRSPasses_Vec;
 /* if PETSCIDRS_HAVE_CUDA is true */
 PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;
 PETSC_INTERN const IDRSQueueOps  IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer;
@@ -307,7 +301,7 @@ PETSC_INTERN const IDRSDeviceOps IDRSDevice_CUDA;
 struct _n_IDRSWork {
   PetscScalar         dots[IDRS_DOTS]; /* first, as C and CUDA do not agree on how a complex number is aligned inside a struct */
   const IDRSPassOps  *passes;
-  const IDRSQueueOps *queue;
+  const IDRSQueueOps *queue;                /* NULL: the host has the queue */
   const char         *slower, *throughhost; /* as in IDRSWorkInfo */
   PetscBool           halo;                 /* as in IDRSWorkInfo */
   void               *data;                 /* data of the back end */
@@ -416,7 +410,9 @@ PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
 PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
+PETSC_INTERN PetscErrorCode IDRSVecMDotLocal(Vec, PetscInt, const Vec[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);
 PETSC_INTERN PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *, const PetscInt[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSResidual_Vec(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSNorms_Vec(const IDRSGroup *, Vec[], PetscReal[]);

@@ -54,11 +54,10 @@ static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k
   }
   if constexpr (N == 1) fromhost->c = c[0];
   else {
-    IDRSShared *shared;
+    void *coefficients = ((IDRS_CUDA *)group->work[0]->data)->coefficients;
 
-    PetscCall(IDRSGetShared_CUDA(group->work[0], &shared));
-    PetscCallCUDA(cudaMemcpyAsync(shared->coefficients, c, (size_t)group->count * sizeof(*c), cudaMemcpyHostToDevice, stream));
-    fromhost->c = (const IDRSCoefficients<S> *)shared->coefficients;
+    PetscCallCUDA(cudaMemcpyAsync(coefficients, c, (size_t)group->count * sizeof(*c), cudaMemcpyHostToDevice, stream));
+    fromhost->c = (const IDRSCoefficients<S> *)coefficients;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

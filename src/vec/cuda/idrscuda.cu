@@ -1,19 +1,13 @@
 /*
-   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the panels and the buffers, and the waits of the
-   host for results of kernels. The queues that do the algebra on the device are in idrsqueue.cu.
+   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the panels and the buffers, access.cu the
+   waits of the host. The queues that do the algebra on the device are in idrsqueue.cu.
 
    Scalars. With the queue of the host the sums of a projection are written to pinned memory, where the host waits for them. The
    host does the algebra, and passes the coefficients as kernel arguments. Between begin and end of a queue on the device the
    scalars are in the memory of the device: the projection, or the algebra kernel after it, does the algebra, and the other kernels
    read their coefficients there. The next update or advance copies the result of a projection to pinned memory, where the host
    collects it later.
-
-   Synchronization. All kernels are on PETSc's stream. A kernel that is launched early waits for the kernels before it, see
-   launch.cuh. A kernel writes sums or a result for the host, then executes a fence, and then writes the number of the projection.
-   The host polls this number, and reads the results after an acquire fence. Numbers only increase, and at most IDRS_MAX_IN_FLIGHT
-   results are outstanding.
 */
-#include <atomic>
 #include "idrscudaimpl.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
@@ -42,18 +36,15 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 */
 static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, PetscScalar **panel, PetscLogDouble lacking[])
 {
-  const cudaError_t error = cudaMalloc((void **)panel, PetscMax(bytes, 1));
+  const char *why = NULL;
 
   PetscFunctionBegin;
-  if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    *panel     = NULL;
+  PetscCall(IDRSMalloc_CUDA(bytes, panel, &why));
+  if (*panel) PetscCallCUDA(cudaMemsetAsync(*panel, 0, bytes, stream));
+  else {
     lacking[0] = (PetscLogDouble)bytes;
     PetscCall(IDRSGetFreeMemory_CUDA(&lacking[1]));
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCallCUDA(error);
-  PetscCallCUDA(cudaMemsetAsync(*panel, 0, bytes, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -133,7 +124,8 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
   cuda->partials.second = cuda->partials.messages + IDRS_MESSAGES * blocks;
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks, &cuda->partials.rr));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_STORAGE(s), &cuda->storage));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s, 1), &cuda->localsums));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_MAX_WIDTH, &cuda->coefficients));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * IDRS_MAX_WIDTH * IDRS_SUMS(s, 1), &cuda->localsums));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s, 1), &cuda->hostsums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_STORAGE(s), &cuda->hoststorage));
@@ -151,7 +143,7 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
 
 static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
 {
-  const PetscBool    failed = (PetscBool)(work->failed && work->queue != &IDRSQueue_Host); /* the device may still compute sums */
+  const PetscBool    failed = (PetscBool)(work->failed && work->queue); /* the device may still compute sums */
   IDRS_CUDA         *cuda   = (IDRS_CUDA *)work->data;
   PetscDeviceContext dctx;
   cudaStream_t       stream;
@@ -168,12 +160,12 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
-    PetscCall(IDRSSharedDestroy_CUDA(&cuda->shared));
     PetscCall(IDRSBlockDestroy_CUDA(&cuda->block));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.rr));
     PetscCall(PetscDeviceFree(dctx, cuda->storage));
+    PetscCall(PetscDeviceFree(dctx, cuda->coefficients));
     PetscCall(PetscDeviceFree(dctx, cuda->localsums));
     PetscCall(PetscDeviceFree(dctx, cuda->result));
     PetscCall(PetscDeviceFree(dctx, cuda->hostsums));
@@ -182,70 +174,6 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
     PetscCall(PetscDeviceFree(dctx, cuda->arrived));
   }
   PetscCall(PetscFree(work->data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Kernels read a column through its panel. If the host has written the column, it is copied to the device first */
-PetscErrorCode IDRSColumnRead_CUDA(Vec column)
-{
-  const PetscScalar *array;
-
-  PetscFunctionBegin;
-  if (column->offloadmask == PETSC_OFFLOAD_CPU) PetscCall(IDRSFindArrayRead_CUDA(column, &array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
-{
-  PetscFunctionBegin;
-  for (PetscInt j = 0; j < work->s; j++) {
-    PetscCall(IDRSColumnRead_CUDA(work->G[j]));
-    PetscCall(IDRSColumnRead_CUDA(work->U[j]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSCheckOthers_CUDA - Called while the host waits for results that may depend on other processes, with the seconds so far;
-   reports an error after the timeout, or if a process has failed
-*/
-PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
-{
-  IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
-
-  PetscFunctionBegin;
-  if (work->size > 1) PetscCall(IDRSProgressMPI(work->comm));
-  if (work->queue == &IDRSQueue_Peer) PetscCall(IDRSPeersCheck(work->comm, seconds));
-  else if (work->queue == &IDRSQueue_NCCL && seconds > IDRSGetTimeout()) {
-    /* sums may be queued after messages of a preconditioner, and NCCL cannot end before these */
-    PetscCall(IDRSPeersFinish(work->comm, &cuda->channel, PETSC_TRUE));
-  }
-  PetscCall(IDRSNCCLCheck(work->comm, seconds));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   IDRSWait_CUDA - Waits for the number of a projection, which is written after its sums or its result. The end of the kernel
-   would be visible much later
-*/
-PetscErrorCode IDRSWait_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
-{
-  PetscLogDouble began = 0;
-  PetscBool      idle;
-  cudaStream_t   stream;
-
-  PetscFunctionBegin;
-  for (unsigned int polls = 1; *(const volatile uint64_t *)arrived < sequence; polls++) {
-    if (polls % 65536 == 0) { /* if a kernel has failed, the number never arrives */
-      if (began == 0) began = MPI_Wtime();
-      PetscCall(IDRSCheckOthers_CUDA(work, MPI_Wtime() - began));
-      PetscCall(IDRSStream_CUDA(&stream));
-      PetscCall(IDRSStreamIdle_CUDA(stream, &idle));
-      PetscCheck(!idle || *(const volatile uint64_t *)arrived >= sequence, PETSC_COMM_SELF, PETSC_ERR_GPU,
-                 "A projection kernel of KSPIDRS failed: its sums did not arrive");
-    }
-  }
-  std::atomic_thread_fence(std::memory_order_acquire);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -294,8 +222,7 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(advance, IDRSAdvance_CUDA),
   PetscDesignatedInitializer(additerate, IDRSAddIterate_CUDA),
   PetscDesignatedInitializer(residual, IDRSResidual_CUDA),
-  PetscDesignatedInitializer(squares, IDRSLocalSquares_CUDA),
-  PetscDesignatedInitializer(blockarray, IDRSBlockArray_CUDA),
+  PetscDesignatedInitializer(norms, IDRSNorms_CUDA),
   PetscDesignatedInitializer(blockcombine, IDRSBlockCombine_CUDA),
   PetscDesignatedInitializer(blockproject, IDRSBlockProject_CUDA),
 };

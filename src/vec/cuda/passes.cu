@@ -39,41 +39,6 @@ PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *group, const IDRSAccess acce
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   IDRSGetShared_CUDA - Returns the memory for a group whose first work this is. It is allocated on demand, because most works are
-   never the first of several
-*/
-PetscErrorCode IDRSGetShared_CUDA(IDRSWork work, IDRSShared **shared)
-{
-  IDRS_CUDA         *cuda = (IDRS_CUDA *)work->data;
-  const PetscInt     sums = IDRS_MAX_WIDTH * IDRS_SUMS(work->s, 1);
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  if (!cuda->shared) {
-    PetscCall(PetscNew(&cuda->shared));
-    PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_MAX_WIDTH, &cuda->shared->coefficients));
-    PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * sums, &cuda->shared->localsums));
-    cuda->shared->sums = cuda->shared->localsums + sums;
-  }
-  *shared = cuda->shared;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSSharedDestroy_CUDA(IDRSShared **shared)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  if (!*shared) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, (*shared)->coefficients));
-  PetscCall(PetscDeviceFree(dctx, (*shared)->localsums));
-  PetscCall(PetscFree(*shared));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 template <int S, int W, int N>
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSCombineKernel(IDRSOverlap<false, false> overlap, const __grid_constant__ IDRSMembers<N, IDRSColumn> columns,

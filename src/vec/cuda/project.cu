@@ -53,20 +53,14 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
   }
   PetscCall(PetscLogGpuTimeBegin());
   PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, const auto &shadow) {
-    constexpr int W      = 2 * IDRS_PACK; /* larger packs, because few vectors are read */
-    auto          launch = [&](auto width, auto N) {
-      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y>, IDRSProjectKernel<S, width, 1, Y>>(cuda, width, count,
-                                                                                                          projections[0].stream,
-                                                                                                          (size_t)projections[0].n, shadow,
-                                                                                                          IDRSGetMembers<N>(count, columns));
-    };
-    auto members = [&](auto N) {
-      if (packed) launch(IDRSInt<W>(), N);
-      else launch(IDRSInt<1>(), N);
-    };
+    /* larger packs, because few vectors are read */
+    IDRSDispatchRows<2 * IDRS_PACK>(packed, count, [&](auto width, auto N) {
+      constexpr auto kernel = IDRSProjectKernel<S, width, N, Y>;
+      constexpr auto alone  = IDRSProjectKernel<S, width, 1, Y>;
 
-    if (count == 1) members(IDRSInt<1>());
-    else members(IDRSInt<IDRS_MAX_WIDTH>());
+      (void)IDRSLaunchRows<kernel, alone>(cuda, width, count, projections[0].stream, cuda->panels.n, shadow,
+                                          IDRSGetMembers<N>(count, columns));
+    });
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);

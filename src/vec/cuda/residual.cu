@@ -75,19 +75,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* Calls launch with the width of packs, PACK entries or one, and the number of columns of a kernel as types */
-template <int PACK, typename L>
-static void IDRSDispatchRows(bool packed, PetscInt count, L &&launch)
-{
-  auto members = [&](auto N) {
-    if (packed) launch(IDRSInt<PACK>(), N);
-    else launch(IDRSInt<1>(), N);
-  };
-
-  if (count == 1) members(IDRSInt<1>());
-  else members(IDRSInt<IDRS_MAX_WIDTH>());
-}
-
 /* b may be y or copy, and t may be y */
 PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *group, Vec b[], Vec t[], Vec y[], Vec copy[])
 {
@@ -154,8 +141,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   *(volatile uint64_t *)mine.arrived = mine.sequence;
 }
 
-/* The host waits */
-PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *group, Vec v[], PetscReal squares[])
+/* The host waits. VecNorm() computes norms whose squares overflow */
+PetscErrorCode IDRSNorms_CUDA(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
   const IDRS_CUDA *first  = (const IDRS_CUDA *)group->work[0]->data;
   const PetscInt   count  = group->count;
@@ -183,8 +170,14 @@ PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *group, Vec v[], PetscReal 
   PetscCall(PetscLogGpuTimeEnd());
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(IDRSWait_CUDA(group->work[i], columns[i].arrived, columns[i].sequence));
-    squares[i] = *columns[i].square;
+    norms[i] = *columns[i].square;
     PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)group->work[i]->n));
+  }
+  if (group->work[0]->size > 1)
+    IDRSCallAllreduce(MPI_IN_PLACE, norms, (PetscMPIInt)count, MPIU_REAL, MPIU_SUM, group->work[0]->comm);
+  for (PetscInt i = 0; i < count; i++) {
+    norms[i] = PetscSqrtReal(norms[i]);
+    if (PetscIsInfReal(norms[i])) PetscCall(VecNorm(v[i], NORM_2, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -233,6 +233,28 @@ PetscErrorCode IDRSVecsDestroy(PetscInt count, Vec *vecs[], void **memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   IDRSVecMDotLocal - Computes x^H y_j of this process if the type of the vectors can. Other types sum over all processes; then only
+   the first process has the inner products, and the others have zeros. Those of VECNEST are such sums, although it has the method
+*/
+PetscErrorCode IDRSVecMDotLocal(Vec x, PetscInt n, const Vec y[], PetscScalar values[])
+{
+  PetscMPIInt rank;
+  PetscBool   nest;
+
+  PetscFunctionBegin;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
+  if (x->ops->mdot_local && !nest) {
+    PetscUseTypeMethod(x, mdot_local, n, y, values);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecMDot(x, n, y, values));
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)x), &rank));
+  if (rank) PetscCall(PetscArrayzero(values, n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSVecGram - Computes W[i + j n] = k_i^H k_j for i <= j < n, in one reduction if the vectors support it. Collective */
 PetscErrorCode IDRSVecGram(PetscInt n, Vec K[], PetscScalar W[])
 {

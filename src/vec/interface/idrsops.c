@@ -217,10 +217,18 @@ PetscErrorCode IDRSStreamJoin(IDRSWork work)
 /* IDRSBlockVecSet - Sets a column of blocks, whose array must not move while the column is used */
 PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
 {
+  PetscScalar *array;
+  PetscMemType type;
+
   PetscFunctionBegin;
   column->vec   = vec;
   column->array = NULL;
-  if (work->passes->device) PetscCall((*work->passes->blockarray)(vec, &column->array));
+  if (!work->passes->device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetArrayAndMemType(vec, &array, &type));
+  PetscCheck(PetscMemTypeDevice(type), work->comm, PETSC_ERR_ARG_WRONGSTATE,
+             "A work vector of KSPIDRS is not in the memory of the GPU any more");
+  column->array = array;
+  PetscCall(VecRestoreArrayAndMemType(vec, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

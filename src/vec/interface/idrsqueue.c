@@ -6,12 +6,11 @@
    Without bounds: launch -> sums -> reduction; collect; continue -> algebra, on the host
 */
 #include <petsc/private/vecimpl.h>
-#include "../vec/blockvec.h"
 #include <petsc/private/matimpl.h>
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
-static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
+static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSStep steps[])
 {
   uint32_t        taken = 0;
   IDRSGroup       same;
@@ -58,14 +57,7 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSQueueOps IDRSQueue_Host = {
-  .name   = "host",
-  .depth  = 0,
-  .launch = IDRSQueueLaunch_Host,
-  .reduce = IDRSQueueReduce_Host,
-};
-
-/* Prepares works for projections: the scalars are copied to the memory of the queue */
+/* Prepares works for projections: the scalars are copied to the memory of the queue, unless it is NULL */
 static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDRSStep steps[], const IDRSQueueOps *queue)
 {
   IDRSGroup begin = {.count = 0};
@@ -75,10 +67,10 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
     IDRSWork work = group->work[i];
 
     PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "Too many projections in flight");
-    PetscCheck(queue->depth || !work->ondevice, work->comm, PETSC_ERR_ORDER,
+    PetscCheck(queue || !work->ondevice, work->comm, PETSC_ERR_ORDER,
                "A projection needs bounds while the scalars are on the device");
     PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "The work has no product");
-    if (queue->depth && !work->ondevice) begin.work[begin.count++] = work;
+    if (queue && !work->ondevice) begin.work[begin.count++] = work;
   }
   if (begin.count) PetscCall((*queue->begin)(&begin));
   for (PetscInt i = 0; i < begin.count; i++) begin.work[i]->ondevice = PETSC_TRUE;
@@ -92,7 +84,7 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
 PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
   IDRSWork            first = group->work[0];
-  const IDRSQueueOps *queue = bounds ? first->queue : &IDRSQueue_Host;
+  const IDRSQueueOps *queue = bounds ? first->queue : NULL;
 
   PetscFunctionBegin;
   PetscCall(IDRSQueuePrepare_Private(group, steps, queue));
@@ -103,7 +95,8 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
     PetscCall(IDRSPassCount(group->work[i], IDRS_PROJECT, (steps[i].matvec ? 0 : 1) + (y ? 1 : 0),
                             y ? 4 * first->s + 6 : 2 * first->s + 2));
   }
-  PetscCall((*queue->launch)(group, steps, bounds));
+  if (queue) PetscCall((*queue->launch)(group, steps, bounds));
+  else PetscCall(IDRSQueueLaunch_Host(group, steps));
   for (PetscInt i = 0; i < group->count; i++) {
     IDRSWork work = group->work[i];
 
@@ -111,7 +104,7 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
     work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = steps[i];
   }
   PetscCall(IDRSPassEnd(first, IDRS_PROJECT));
-  if (queue->reduce) PetscCall((*queue->reduce)(group, steps));
+  if (!queue) PetscCall(IDRSQueueReduce_Host(group, steps));
   first->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -161,7 +154,7 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 {
   PetscFunctionBegin;
   *why = NULL;
-  if (!work->queue->whole) *why = "the scalars are not on one GPU";
+  if (!work->queue || !work->queue->whole) *why = "the scalars are not on one GPU";
   else if (!work->product) *why = "MatMult() computes the matvecs";
   else PetscCall((*work->queue->whole->runs)(work, automatic, why));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -195,8 +188,8 @@ PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, ID
     IDRSWholeTask *task = &tasks[i];
     IDRSPlace      place;
 
-    PetscCheck(!task->work->ondevice && task->work->queue->whole && task->work->product, task->work->comm, PETSC_ERR_ORDER,
-               "The device does not support many steps in one kernel here");
+    PetscCheck(!task->work->ondevice && task->work->queue && task->work->queue->whole && task->work->product, task->work->comm,
+               PETSC_ERR_ORDER, "The device does not support many steps in one kernel here");
     task->outcome.stopped = PETSC_TRUE;
     if (!task->x) continue;
     PetscCall(IDRSVecWhere(task->x, &place));

@@ -100,24 +100,21 @@ PetscErrorCode IDRSResidual_Vec(const IDRSGroup *group, Vec b[], Vec t[], Vec y[
 */
 PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
-  const PetscBool    split = (PetscBool)(group->count > 1 && group->work[0]->size > 1 && v[0]->ops->norm_local);
   const IDRSPassOps *passes;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscObjectStateIncrease((PetscObject)v[i]));
   /* the same on all processes, because the vectors belong to the solver */
   PetscCall(IDRSBackEndFor_Private(group, v, &passes));
-  if (passes->device) {
-    PetscCall((*passes->squares)(group, v, norms));
-    if (group->work[0]->size > 1)
-      IDRSCallAllreduce(MPI_IN_PLACE, norms, (PetscMPIInt)group->count, MPIU_REAL, MPIU_SUM, group->work[0]->comm);
-    for (PetscInt i = 0; i < group->count; i++) {
-      norms[i] = PetscSqrtReal(norms[i]);
-      /* the square has overflowed: VecNorm() scales */
-      if (PetscIsInfReal(norms[i])) PetscCall(VecNorm(v[i], NORM_2, &norms[i]));
-    }
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  PetscCall((*passes->norms)(group, v, norms));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSNorms_Vec(const IDRSGroup *group, Vec v[], PetscReal norms[])
+{
+  const PetscBool split = (PetscBool)(group->count > 1 && group->work[0]->size > 1 && v[0]->ops->norm_local);
+
+  PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) {
     if (split) PetscCall(VecNormBegin(v[i], NORM_2, &norms[i]));
     else PetscCall(VecNorm(v[i], NORM_2, &norms[i]));

@@ -61,9 +61,8 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, PetscBool exp
     PetscCall(PetscStrcmp(IDRSPassList[i]->name, KSPIDRSImplementations[implementation], &named));
     if (!automatic && !named) continue;
     built = PETSC_TRUE;
-    why   = NULL;
     if (explicit && IDRSPassList[i]->device) why = "explicit shadow vectors need back end vec";
-    else if (IDRSPassList[i]->runs) PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
+    else PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
     if (why) *slower = why;
     else *passes = IDRSPassList[i];
   }
@@ -94,7 +93,6 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
   PetscCall(VecGetOwnershipRange(like, &work->rstart, NULL));
   work->s      = s;
   work->hashed = P ? PETSC_FALSE : PETSC_TRUE;
-  work->queue  = &IDRSQueue_Host;
 
   PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* the sums are last, followed by the deferred dots */
   IDRSScalarsSetPointers(&work->scalars, s, work->storage);
@@ -196,8 +194,8 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->slower      = work->slower;
   info->throughhost = work->throughhost;
   info->device      = (PetscBool)(work->passes->device != NULL);
-  info->queue       = work->queue->name;
-  info->depth       = work->queue->depth;
+  info->queue       = work->queue ? work->queue->name : "host";
+  info->depth       = work->queue ? work->queue->depth : 0;
   info->halo        = work->halo;
   info->whole       = work->whole;
   info->n           = work->n;
@@ -219,52 +217,6 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The queue of works whose passes are made together, and whether it exchanges the halo of their product */
-typedef struct {
-  const IDRSQueueOps *queue;
-  const char         *throughhost;
-  PetscBool           halo;
-} IDRSConnection;
-
-/*
-   Chooses a queue on the device if it runs; otherwise throughhost is the reason why not. With needshalo it must also exchange the
-   halo of the product
-*/
-static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt where, PetscBool automatic, PetscBool needshalo,
-                                               IDRSConnection *connection)
-{
-  const IDRSWork      first = group->work[0];
-  const IDRSQueueOps *queue = first->passes->queue[where];
-  const char         *why   = NULL;
-
-  PetscFunctionBegin;
-  if (first->size > 1) {
-    if (queue->halo) PetscCall((*queue->halo)(group, automatic, &why));
-    else why = "the halo of the product is exchanged by its scatter";
-    /* reductions between devices are not faster if the halo goes through the hosts */
-    connection->throughhost = needshalo ? why : NULL;
-    if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (queue->runs) PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
-  if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
-  connection->queue = queue;
-  connection->halo  = (PetscBool)(first->size > 1 && !why);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Chooses a queue for several processes with their own devices: mapped memory if it can be used for all communication; NCCL if the
-   scatters use it
-*/
-static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *group, PetscBool scatters, IDRSConnection *connection)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
-  if (connection->throughhost && scatters)
-    PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE, connection));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    IDRSWorkConnect - Chooses the queue: on the device if the passes run there and, with several processes, if reductions are between
    devices
@@ -279,29 +231,40 @@ static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *grou
 */
 PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const IDRSWork  first      = group->work[0];
-  const PetscBool asked      = (PetscBool)(communication >= KSP_IDRS_COMMUNICATION_NCCL);
-  IDRSConnection  connection = {.queue = &IDRSQueue_Host};
+  const IDRSWork  first     = group->work[0];
+  const PetscBool asked     = (PetscBool)(first->size > 1 && communication >= KSP_IDRS_COMMUNICATION_NCCL),
+                  automatic = (PetscBool)(first->size > 1 && !asked);
+  const IDRSQueueOps *queue = NULL;
+  const char         *why   = NULL; /* why the host has the queue */
+  PetscBool           halo  = PETSC_FALSE;
+  PetscInt            candidates[2], count = 0;
 
   PetscFunctionBegin;
   if (first->size == 1) {
-    if (first->passes->device) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE, &connection));
+    if (first->passes->device) candidates[count++] = IDRS_QUEUE_ONE;
   } else if (communication == KSP_IDRS_COMMUNICATION_MPI)
-    connection.throughhost = "reductions go through the hosts, because of -ksp_idrs_communication mpi";
-  else if (!first->passes->device) connection.throughhost = "the vectors are not on GPUs";
-  else if (asked)
-    PetscCall(IDRSWorkTryQueue_Private(group, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL,
-                                       PETSC_FALSE, PETSC_FALSE, &connection));
-  else PetscCall(IDRSWorkConnectAutomatically_Private(group, scatters, &connection));
-  for (PetscInt i = 0; i < group->count; i++) {
-    group->work[i]->queue       = connection.queue;
-    group->work[i]->throughhost = connection.throughhost;
-    group->work[i]->halo        = connection.halo;
+    why = "reductions go through the hosts, because of -ksp_idrs_communication mpi";
+  else if (!first->passes->device) why = "the vectors are not on GPUs";
+  else if (asked) candidates[count++] = communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL;
+  else { /* mapped memory if it can be used for all communication; NCCL if the scatters use it */
+    candidates[count++] = IDRS_QUEUE_PEER;
+    if (scatters) candidates[count++] = IDRS_QUEUE_NCCL;
   }
-  if (first->product) first->product->halo = (PetscBool)(connection.halo && group->count > 1);
-  PetscCheck(first->size == 1 || !asked || !connection.throughhost, first->comm, PETSC_ERR_SUP,
-             "-ksp_idrs_communication %s does not work here: %s; use auto or mpi", KSPIDRSCommunications[communication],
-             connection.throughhost);
+  for (PetscInt i = 0; i < count && !queue; i++) {
+    const IDRSQueueOps *candidate = first->passes->queue[candidates[i]];
+
+    PetscCall((*candidate->connect)(group, automatic, &halo, &why));
+    if (!why) queue = candidate;
+  }
+  halo = (PetscBool)(halo && queue);
+  for (PetscInt i = 0; i < group->count; i++) {
+    group->work[i]->queue       = queue;
+    group->work[i]->throughhost = why;
+    group->work[i]->halo        = halo;
+  }
+  if (first->product) first->product->halo = (PetscBool)(halo && group->count > 1);
+  PetscCheck(!asked || !why, first->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s does not work here: %s; use auto or mpi",
+             KSPIDRSCommunications[communication], why);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -251,14 +251,6 @@ static PetscErrorCode SFExchangeAbandon_NCCL(SF_NCCL *nccl, const void *rootdata
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates pinned memory for a buffer of the device */
-static PetscErrorCode SFHostBuffer_NCCL(size_t n, PetscScalar **host)
-{
-  PetscFunctionBegin;
-  if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, (n + 1) * sizeof(PetscScalar)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Returns the scalars per unit if a scatter of such units is between GPUs, else 0. The result is the same on all processes. In each
    such scatter the processes agree whether any array is on a device, until one is; if an array is on the host later, it is copied
@@ -366,7 +358,7 @@ static PetscErrorCode SFBegin_NCCL(PetscSF sf, MPI_Datatype unit, PetscMemType f
   PetscCall(PetscLogEventBegin(PETSCSF_Pack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(frommtype)) {
     direct = PETSC_FALSE;
-    PetscCall(SFHostBuffer_NCCL(n, host));
+    if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, (n + 1) * sizeof(PetscScalar)));
     PetscCall(IDRSNCCLWait(comm, stream)); /* the last messages from this buffer have been sent */
     for (size_t i = 0; i < n; i++) SFPack(i, bs, from->index, x, *host);
     PetscCallCUDA(cudaMemcpyAsync(send, *host, n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
@@ -423,7 +415,7 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *from
   PetscCallCUDA(cudaStreamWaitEvent(stream, exchange->arrived, 0));
   PetscCall(PetscLogEventBegin(PETSCSF_Unpack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(exchange->to)) {
-    PetscCall(SFHostBuffer_NCCL(items, host));
+    if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, (items + 1) * sizeof(PetscScalar)));
     PetscCallCUDA(cudaMemcpyAsync(*host, received, items * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
     PetscCall(IDRSNCCLWait(PetscObjectComm((PetscObject)sf), stream));
     for (size_t i = 0; i < n; i++) SFUnpack(i, exchange->bs, to->place, to->first, to->item, add, *host, x);

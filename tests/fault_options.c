@@ -138,11 +138,12 @@ static PetscErrorCode TestCommunication(void)
 /* Shadow vectors that are too short, and a shadow size that differs from their number */
 static PetscErrorCode TestShadowVecs(void)
 {
-  PetscInt n;
-  char     text[32];
-  Mat      A;
-  Vec      b, like, *P;
-  KSP      ksp;
+  PetscInt  n;
+  char      text[32];
+  Mat       A;
+  Vec       b, like, *P;
+  KSP       ksp;
+  PetscBool device;
 
   PetscFunctionBeginUser;
   PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
@@ -161,6 +162,12 @@ static PetscErrorCode TestShadowVecs(void)
     if (length < n) CheckRefused(KSPSetUp(ksp), "KSPIDRSSetShadowVecs", text);
   }
   PetscCall(SolveConverged("with shadow vectors of the right size", ksp, b));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
+  if (device) {
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_CUDA));
+    CheckRefused(KSPSetUp(ksp), "explicit shadow vectors", "vec");
+    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_AUTO));
+  }
   CheckRefused(KSPIDRSSetShadowSize(ksp, 7), "-ksp_idrs_s", "7");
   CheckRefused(KSPIDRSSetShadowVecs(ksp, -1, NULL), "KSPIDRSSetShadowVecs", "-1");
   PetscCall(KSPIDRSSetShadowVecs(ksp, 0, NULL));

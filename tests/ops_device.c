@@ -50,7 +50,7 @@ static PetscErrorCode SideCreate(PetscInt m, PetscInt s, KSPIDRSImplementation b
   PetscCall(PetscNew(&side->product));
   if (side->work->passes->device) {
     PetscCall(IDRSProductSetMat(side->product, side->A, PETSC_FALSE, KSP_IDRS_PRODUCT_CSR, NULL));
-    PetscCall(IDRSWorkSetProduct(side->work, side->product));
+    side->work->product = side->product;
   }
   PetscCall(IDRSWorkConnect(IDRSGroupOfOne(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -294,7 +294,7 @@ static PetscErrorCode TestSteps(PetscInt m, PetscInt s, KSPIDRSImplementation ba
   PetscFunctionBeginUser;
   PetscCall(ReferenceCreate(m, s, &reference));
   PetscCall(SideCreate(m, s, back, &side));
-  if (way == WAY_AHEAD && !side.work->queue->depth) why = "the host has the queue";
+  if (way == WAY_AHEAD && !side.work->queue) why = "the host has the queue";
   if (way == WAY_WHOLE) PetscCall(IDRSQueueWholeRuns(side.work, PETSC_FALSE, &why));
   for (PetscInt i = 0; !why && i < 4 * (s + 1); i++) {
     const PetscBool diagonal = (PetscBool)(i % 2), start = (PetscBool)(i / 2 % 2);

@@ -1,7 +1,7 @@
 static char help[] = "The hashed shadow space of KSPIDRS: its values, and its use in the back ends.\n\
   -implementation <vec> - the back end\n\n";
 
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include "harness.h"
 #include "hash.h"
 

@@ -3,7 +3,7 @@ whose numbers the host cannot see, and which does nothing after a stop. Solves a
 lockstep, for every end of a solve, with superfluous stops, and after errors.\n\n";
 
 #include <petsc/private/vecimpl.h>
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include "columns.h"
 
 #define RESULTS 8
@@ -37,31 +37,26 @@ static Device *GetDevice(IDRSWork work)
 }
 
 /* On a device works begin with zeros, which a superfluous matvec may read */
-static PetscErrorCode Create(const IDRSGroup *group, Vec like)
+static PetscErrorCode Create(IDRSWork work, Vec like)
 {
-  PetscFunctionBeginUser;
-  PetscCall((*host->create)(group, like));
-  for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork work   = group->work[i];
-    Device  *device = GetDevice(NULL);
+  Device *device = GetDevice(NULL);
 
-    *device = (Device){.work = work, .projections = i};
-    PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device->storage));
-    for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
-  }
+  PetscFunctionBeginUser;
+  PetscCall((*host->create)(work, like));
+  *device = (Device){.work = work, .projections = device - devices};
+  PetscCall(PetscCalloc1(IDRS_STORAGE(work->s), &device->storage));
+  for (PetscInt j = 0; j < work->s; j++) PetscCall(VecSet(work->U[j], 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Destroy(const IDRSGroup *group)
+static PetscErrorCode Destroy(IDRSWork work)
 {
-  PetscFunctionBeginUser;
-  for (PetscInt i = 0; i < group->count; i++) {
-    Device *device = GetDevice(group->work[i]);
+  Device *device = GetDevice(work);
 
-    PetscCall(PetscFree(device->storage));
-    device->work = NULL;
-  }
-  PetscCall((*host->destroy)(group));
+  PetscFunctionBeginUser;
+  PetscCall(PetscFree(device->storage));
+  device->work = NULL;
+  PetscCall((*host->destroy)(work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -130,24 +125,11 @@ static PetscErrorCode Advance(const IDRSGroup *group, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode QueueRuns(const IDRSGroup *group, PetscBool automatic, const char *why[])
+static PetscErrorCode QueueConnect(const IDRSGroup *group, PetscBool automatic, PetscBool *halo, const char *why[])
 {
   PetscFunctionBeginUser;
-  *why = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The launch has computed the sums already */
-static PetscErrorCode QueueReduce(const IDRSGroup *group, const IDRSStep steps[])
-{
-  PetscFunctionBeginUser;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode QueueHalo(const IDRSGroup *group, PetscBool automatic, const char *why[])
-{
-  PetscFunctionBeginUser;
-  *why = "the product has its scatter";
+  *halo = PETSC_FALSE;
+  *why  = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -218,11 +200,9 @@ static PetscErrorCode QueueEnd(const IDRSGroup *group)
 static const IDRSQueueOps queue = {
   .name    = "emulated",
   .depth   = 2,
-  .runs    = QueueRuns,
-  .halo    = QueueHalo,
+  .connect = QueueConnect,
   .begin   = QueueBegin,
   .launch  = QueueLaunch,
-  .reduce  = QueueReduce,
   .collect = QueueCollect,
   .end     = QueueEnd,
 };

@@ -2,7 +2,7 @@ static char help[] = "Recycling: solves that begin with the panels of the previo
 P^H G for any end of the previous solve; solves converge after any change; the guard bounds their costs.\n\
   -f <file> - a matrix on which recycling pays\n\n";
 
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include "columns.h"
 #include "hash.h"
 #include "../tutorials/matrixmarket.h"
@@ -59,7 +59,7 @@ static PetscErrorCode LookAndCombine(const IDRSGroup *group, const IDRSStep *ste
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < group->count && seen.A; i++) {
     /* once M is on a device, the one of the host is outdated */
-    if (step->k == group->work[i]->s && step->start && !IDRSQueueOnDevice(group->work[i])) PetscCall(LookAtPanels(group->work[i]));
+    if (step->k == group->work[i]->s && step->start && !group->work[i]->ondevice) PetscCall(LookAtPanels(group->work[i]));
   }
   PetscCall((*original->combine)(group, step));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,7 +1,7 @@
 /* Numbers, vectors and options for the tests of works and their passes */
 #pragma once
 
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petsc/private/petscimpl.h>
 #include "harness.h"
 #include "hash.h"

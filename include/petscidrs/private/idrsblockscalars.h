@@ -21,9 +21,8 @@
   for (int j = 0; j < (columns); j++) \
     for (int i = 0; i < (rows); i++)
 
-/* The length of the array that has all numbers: those of the recurrence, then scratch */
-#define IDRS_BLOCK_SCRATCH(m)    (4 * (m) * (m) + (IDRS_MAX_WIDTH + 1) * (m) + IDRS_MAX_WIDTH)
-#define IDRS_BLOCK_STORAGE(s, m) ((2 * (s) * (s) + 5 * (s) + 2) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1 + IDRS_BLOCK_SCRATCH(m))
+/* The length of the array that has all numbers */
+#define IDRS_BLOCK_STORAGE(s, m) ((2 * (s) * (s) + 5 * (s) + 2) * (m) * (m) + IDRS_MAX_WIDTH * (m) + 1)
 
 /* A smaller remainder of a column of P^H R, relative to the square of its norm, is rounding error */
 #define IDRS_BLOCK_NOISE (450 * PETSC_MACHINE_EPSILON)
@@ -32,10 +31,9 @@ typedef struct {
   int          s, m, q;
   PetscScalar *M, *alpha, *inverse, *f, *beta, *identity;
   PetscScalar *S;     /* m x IDRS_MAX_WIDTH: r_j = R S_j */
-  PetscScalar *omega; /* one number; a pointer, as C and CUDA do not agree on how a complex number is aligned inside a struct */
+  PetscScalar *omega; /* one number */
   PetscScalar *c, *T;
   PetscScalar *d; /* q x m: P^H G_k, or f T, overwritten by the computation */
-  PetscScalar *scratch;
 } IDRSBlockScalars;
 
 /* The bounds within which a recurrence continues */
@@ -77,10 +75,9 @@ static inline void IDRSBlockScalarsSetPointers(IDRSBlockScalars *block, PetscInt
   block->c        = block->omega + 1;
   block->d        = block->c + q * m;
   block->T        = block->d + q * m;
-  block->scratch  = block->T + m * m;
 }
 
-/* Begins a recurrence, on the host: G = U = 0, M = I, omega = 1 */
+/* Begins a recurrence: G = U = 0, M = I, omega = 1 */
 static inline void IDRSBlockScalarsReset(IDRSBlockScalars *block)
 {
   const PetscInt s = block->s, m = block->m, q = block->q;
@@ -92,75 +89,53 @@ static inline void IDRSBlockScalarsReset(IDRSBlockScalars *block)
   *block->omega = 1.0;
 }
 
-/* Returns an entry of A B, the product of a row of A and a column of B, both of length `inner` */
-static inline PetscScalar IDRSBlockScalarsDot(int inner, const PetscScalar *a, int lda, const PetscScalar *b)
-{
-  PetscScalar even = 0.0, odd = 0.0;
-  int         l = 0;
-
-  for (; l + 1 < inner; l += 2) {
-    even += a[l * lda] * b[l];
-    odd += a[(l + 1) * lda] * b[l + 1];
-  }
-  if (l < inner) even += a[l * lda] * b[l];
-  return even + odd;
-}
-
 /* Computes C = A B, or C -= A B */
 static inline void IDRSBlockScalarsMultiply(PetscBool subtract, int rows, int columns, int inner, const PetscScalar *A, int lda,
                                             const PetscScalar *B, int ldb, PetscScalar *C, int ldc)
 {
   IDRS_FOR_ENTRIES(i, j, rows, columns)
   {
-    const PetscScalar sum = IDRSBlockScalarsDot(inner, A + i, lda, B + j * ldb);
+    PetscScalar sum[2] = {0.0, 0.0}; /* over even and odd l */
 
-    C[i + j * ldc] = subtract ? C[i + j * ldc] - sum : sum;
+    for (int l = 0; l < inner; l++) sum[l % 2] += A[i + l * lda] * B[l + j * ldb];
+    sum[0] += sum[1];
+    C[i + j * ldc] = subtract ? C[i + j * ldc] - sum[0] : sum[0];
   }
 }
 
 /*
-   Computes inverse_k = M_kk^{-1} by Gauss-Jordan elimination with row pivoting. Each step reads one half of the scratch array and
-   writes the other. Returns PETSC_FALSE if a pivot is rounding error of numbers of this size, or NaN
+   Computes inverse_k = M_kk^{-1} by Gauss-Jordan elimination with row pivoting. Returns PETSC_FALSE if a pivot is rounding error of
+   numbers of this size, or NaN
 */
 static inline PetscBool IDRSBlockScalarsInvert(const IDRSBlockScalars *block, int k, PetscReal size)
 {
-  const int          m    = block->m;
-  const PetscScalar *M    = block->M + k * m + k * m * block->q;
-  PetscScalar       *from = block->scratch, *to = from + 2 * m * m;
-  PetscBool          regular = PETSC_TRUE;
+  const int   m = block->m;
+  PetscScalar M[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH], *inverse = block->inverse + k * m * m;
+  PetscBool   regular = PETSC_TRUE;
 
   IDRS_FOR_ENTRIES(i, j, m, m)
   {
-    from[i + j * m]         = M[i + j * block->q];
-    from[i + j * m + m * m] = i == j ? 1.0 : 0.0;
+    M[i + j * m]       = block->M[k * m + i + (k * m + j) * block->q];
+    inverse[i + j * m] = i == j ? 1.0 : 0.0;
   }
   for (int p = 0; p < m; p++) {
-    const PetscScalar *column = from + p * m;
-    int                r      = p;
-    PetscReal          most   = PetscAbsScalar(column[p]);
-    PetscScalar       *swap   = from, inverse;
+    PetscScalar column[IDRS_MAX_WIDTH];
+    int         r = p;
 
     for (int i = p + 1; i < m; i++) {
-      const PetscReal other = PetscAbsScalar(column[i]);
-
-      if (other > most) {
-        most = other;
-        r    = i;
-      }
+      if (PetscAbsScalar(M[i + p * m]) > PetscAbsScalar(M[r + p * m])) r = i;
     }
-    if (!IDRSIsPivot(most, size)) regular = PETSC_FALSE;
-    inverse = (PetscScalar)1.0 / column[r];
-    IDRS_FOR_ENTRIES(i, j, m, 2 * m)
-    {
-      const PetscScalar pivot = from[r + j * m] * inverse;
-      const int         row   = i == r ? p : i;
+    if (!IDRSIsPivot(PetscAbsScalar(M[r + p * m]), size)) regular = PETSC_FALSE;
+    for (int i = 0; i < m; i++) column[i] = M[(i == p ? r : i == r ? p : i) + p * m];
+    /* exchanges rows p and r of M and of the inverse, and eliminates column p */
+    for (int j = 0; j < 2 * m; j++) {
+      PetscScalar      *x     = j < m ? M + j * m : inverse + (j - m) * m;
+      const PetscScalar pivot = x[r] * ((PetscScalar)1.0 / column[p]);
 
-      to[i + j * m] = i == p ? pivot : from[row + j * m] - column[row] * pivot;
+      x[r] = x[p];
+      for (int i = 0; i < m; i++) x[i] = i == p ? pivot : x[i] - column[i] * pivot;
     }
-    from = to;
-    to   = swap;
   }
-  IDRS_FOR_ENTRIES(i, j, m, m) block->inverse[i + j * m + k * m * m] = from[i + j * m + m * m];
   return regular;
 }
 
@@ -177,59 +152,57 @@ static inline void IDRSBlockScalarsOrthogonalize(const IDRSBlockScalars *block, 
 {
   const int          m = block->m, q = block->q, rows = q - k * m;
   const PetscScalar *F = block->f + k * m;
-  PetscScalar       *W = block->scratch, *C = W + m * m, *nextW = C + m * m, *nextC = nextW + m * m;
-  PetscReal          all = 0.0;
+  PetscScalar       *T = block->T, W[IDRS_MAX_WIDTH * IDRS_MAX_WIDTH];
+  PetscReal          d[IDRS_MAX_WIDTH], all = 0.0;
 
   IDRS_FOR_ENTRIES(i, j, m, m)
   {
-    PetscScalar sum = 0.0;
-
-    for (int l = 0; l < rows; l++) sum += PetscConj(F[l + i * q]) * F[l + j * q];
-    nextW[i + j * m] = sum;
+    W[i + j * m] = 0.0;
+    for (int l = 0; l < rows; l++) W[i + j * m] += PetscConj(F[l + i * q]) * F[l + j * q];
   }
-  for (int j = 0; j < m; j++) all += PetscRealPart(nextW[j + j * m]);
-  IDRS_FOR_ENTRIES(i, j, m, m)
-  {
-    const PetscReal si = PetscRealPart(nextW[i + i * m]), sj = PetscRealPart(nextW[j + j * m]),
-                    di = si > 0.0 ? 1 / PetscSqrtReal(si) : (PetscReal)1.0, dj = sj > 0.0 ? 1 / PetscSqrtReal(sj) : (PetscReal)1.0;
+  for (int j = 0; j < m; j++) {
+    const PetscReal square = PetscRealPart(W[j + j * m]);
 
-    W[i + j * m] = nextW[i + j * m] * (di * dj);
-    C[i + j * m] = i == j ? di : (PetscReal)0.0;
+    all += square;
+    d[j] = square > 0.0 ? 1 / PetscSqrtReal(square) : (PetscReal)1.0;
   }
   if (!(all > 0.0 && all < PETSC_MAX_REAL)) { /* nothing to orthogonalize; the sums of the step show the reason */
-    IDRS_FOR_ENTRIES(i, j, m, m) block->T[i + j * m] = i == j ? 1.0 : 0.0;
+    IDRS_FOR_ENTRIES(i, j, m, m) T[i + j * m] = i == j ? 1.0 : 0.0;
     return;
   }
+  IDRS_FOR_ENTRIES(i, j, m, m)
+  {
+    W[i + j * m] *= d[i] * d[j];
+    T[i + j * m] = i == j ? d[i] : (PetscReal)0.0;
+  }
   for (int p = 0; p < m; p++) {
-    PetscScalar *swapW = W, *swapC = C;
-    PetscReal    most  = -1.0, root;
-    int          pivot = 0;
+    PetscScalar row[IDRS_MAX_WIDTH];
+    PetscReal   most  = -1.0, root;
+    int         pivot = 0;
 
     for (int j = 0; j < m; j++) {
-      const PetscReal left = PetscRealPart(W[j + j * m]);
-
-      if (left > most) {
-        most  = left;
+      if (PetscRealPart(W[j + j * m]) > most) {
+        most  = PetscRealPart(W[j + j * m]);
         pivot = j;
       }
     }
     root = 1 / PetscSqrtReal(most > IDRS_BLOCK_NOISE ? most : IDRS_BLOCK_NOISE);
-    IDRS_FOR_ENTRIES(i, j, m, m)
-    {
-      const PetscBool   taken = PetscRealPart(W[j + j * m]) < 0.0 ? PETSC_TRUE : PETSC_FALSE;
-      const PetscScalar part = W[pivot + j * m] * (root * root), w = W[i + j * m], c = C[i + j * m], cp = C[i + pivot * m];
-      PetscScalar       left = taken ? w : w - PetscConj(W[pivot + i * m]) * part;
+    for (int j = 0; j < m; j++) row[j] = W[pivot + j * m];
+    for (int j = 0; j < m; j++) {
+      const PetscScalar part = row[j] * (root * root);
 
-      if (i == j && !taken && PetscRealPart(left) < 0.0) left = 0.0;
-      nextW[i + j * m] = j == pivot ? (PetscScalar)(i == j ? -1.0 : 0.0) : left;
-      nextC[i + j * m] = j == pivot ? c * root : (taken ? c : c - cp * part);
+      if (j == pivot || PetscRealPart(W[j + j * m]) < 0.0) continue;
+      for (int i = 0; i < m; i++) {
+        W[i + j * m] -= PetscConj(row[i]) * part;
+        T[i + j * m] -= T[i + pivot * m] * part;
+      }
+      if (PetscRealPart(W[j + j * m]) < 0.0) W[j + j * m] = 0.0;
     }
-    W     = nextW;
-    C     = nextC;
-    nextW = swapW;
-    nextC = swapC;
+    for (int i = 0; i < m; i++) {
+      W[i + pivot * m] = i == pivot ? -1.0 : 0.0;
+      T[i + pivot * m] *= root;
+    }
   }
-  IDRS_FOR_ENTRIES(i, j, m, m) block->T[i + j * m] = C[i + j * m];
 }
 
 /* Computes T and c for the direction of step k */
@@ -241,9 +214,8 @@ static inline void IDRSBlockScalarsDirection(const IDRSBlockScalars *block, int 
   IDRSBlockScalarsMultiply(PETSC_FALSE, q - k * m, m, m, block->f + k * m, q, block->T, m, block->d + k * m, q);
   for (int i = k; i < block->s; i++) {
     IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + i * m * m, m, block->d + i * m, q, block->c + i * m, q);
-    if (i + 1 < block->s)
-      IDRSBlockScalarsMultiply(PETSC_TRUE, q - (i + 1) * m, m, m, block->M + (i + 1) * m + i * m * q, q, block->c + i * m, q,
-                               block->d + (i + 1) * m, q);
+    IDRSBlockScalarsMultiply(PETSC_TRUE, q - (i + 1) * m, m, m, block->M + (i + 1) * m + i * m * q, q, block->c + i * m, q,
+                             block->d + (i + 1) * m, q);
   }
 }
 
@@ -261,14 +233,10 @@ static inline PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *block, in
   PetscScalar *alpha = block->alpha + k * m * q, *Mk = block->M + k * m * q, *d = block->d;
   PetscReal    size = 0.0;
 
-  IDRS_FOR_ENTRIES(i, j, q, m) d[i + j * q] = sums[i + j * q];
-  for (int j = 0; j < m; j++) {
-    PetscReal largest = 0.0;
-
-    for (int i = 0; i < q; i++) largest = PetscMax(largest, PetscAbsScalar(sums[i + j * q]));
-    block->scratch[j] = largest;
+  for (int i = 0; i < q * m; i++) {
+    d[i] = sums[i];
+    size = PetscMax(size, PetscAbsScalar(sums[i]));
   }
-  for (int j = 0; j < m; j++) size = PetscMax(size, PetscRealPart(block->scratch[j]));
   for (int i = 0; i < k; i++) {
     IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + i * m * m, m, d + i * m, q, alpha + i * m, q);
     IDRSBlockScalarsMultiply(PETSC_TRUE, q - (i + 1) * m, m, m, block->M + (i + 1) * m + i * m * q, q, alpha + i * m, q,
@@ -277,9 +245,8 @@ static inline PetscBool IDRSBlockScalarsColumn(const IDRSBlockScalars *block, in
   IDRS_FOR_ENTRIES(i, j, q - k * m, m) Mk[i + k * m + j * q] = d[i + k * m + j * q];
   if (!IDRSBlockScalarsInvert(block, k, size)) return PETSC_FALSE; /* f is unchanged */
   IDRSBlockScalarsMultiply(PETSC_FALSE, m, m, m, block->inverse + k * m * m, m, block->f + k * m, q, block->beta + k * m, q);
-  if (k + 1 < block->s)
-    IDRSBlockScalarsMultiply(PETSC_TRUE, q - (k + 1) * m, m, m, Mk + (k + 1) * m, q, block->beta + k * m, q, block->f + (k + 1) * m,
-                             q);
+  IDRSBlockScalarsMultiply(PETSC_TRUE, q - (k + 1) * m, m, m, Mk + (k + 1) * m, q, block->beta + k * m, q, block->f + (k + 1) * m,
+                           q);
   return PETSC_TRUE;
 }
 
@@ -313,30 +280,28 @@ static inline IDRSVerdict IDRSBlockScalarsOmega(const IDRSBlockScalars *block, P
 static inline void IDRSBlockScalarsNorms(const IDRSBlockScalars *block, int k, int count, const PetscScalar sums[],
                                          IDRSBlockNorms *norms)
 {
-  const int m = block->m, omega = k == block->s ? 1 : 0, ld = (1 + omega) * m, nsums = (int)IDRSBlockSumCount(block->s, m, k);
+  const int          m = block->m, omega = k == block->s ? 1 : 0, ld = (1 + omega) * m;
   const PetscScalar *gram   = sums + block->q * ld + omega * (m * ld + m);
-  PetscScalar       *terms  = block->scratch;
   PetscReal          square = 0.0;
-  int                wrong  = 0;
 
-  IDRS_FOR_ENTRIES(l, j, m, count)
-  {
-    const PetscScalar *S   = block->S + j * m;
-    PetscScalar        row = 0.0;
-
-    for (int i = 0; i < m; i++) row += PetscConj(S[i]) * gram[i + l * ld];
-    terms[l + j * m] = row * S[l];
+  norms->finite = PETSC_TRUE;
+  for (PetscInt e = 0; e < IDRSBlockSumCount(block->s, m, k); e++) {
+    if (!IDRSIsFinite(sums[e])) norms->finite = PETSC_FALSE;
   }
-  for (int e = 0; e < nsums; e++) wrong |= !IDRSIsFinite(sums[e]);
-  for (int i = 0; i < m; i++) square += PetscRealPart(gram[i + i * ld]);
   for (int j = 0; j < count; j++) {
-    PetscReal sum = 0.0;
+    const PetscScalar *S   = block->S + j * m;
+    PetscReal          sum = 0.0;
 
-    for (int l = 0; l < m; l++) sum += PetscRealPart(terms[l + j * m]);
+    for (int l = 0; l < m; l++) {
+      PetscScalar row = 0.0;
+
+      for (int i = 0; i < m; i++) row += PetscConj(S[i]) * gram[i + l * ld];
+      sum += PetscRealPart(row * S[l]);
+    }
     norms->norms[j] = PetscSqrtReal(sum < 0.0 ? (PetscReal)0.0 : sum);
   }
-  norms->rnorm  = PetscSqrtReal(square);
-  norms->finite = wrong ? PETSC_FALSE : PETSC_TRUE;
+  for (int i = 0; i < m; i++) square += PetscRealPart(gram[i + i * ld]);
+  norms->rnorm = PetscSqrtReal(square);
 }
 
 /* Computes the coefficients of step k from its sums; *rnorm is the Frobenius norm of R after an omega step */

@@ -58,12 +58,10 @@ typedef PetscInt IDRSRankCount;
     do { \
       if (flag) PetscCall(VecSetInf(v)); \
     } while (0)
-  #define IDRSStoreDefaultDivtol(ksp, tolerance) (void)0
 #else
 typedef PetscMPIInt IDRSRankCount;
-  #define IDRSCallAllreduce(...)                 PetscCallMPI(MPIU_Allreduce(__VA_ARGS__))
-  #define IDRSVecFlag(v, flag)                   PetscCall(VecFlag(v, flag))
-  #define IDRSStoreDefaultDivtol(ksp, tolerance) (ksp)->default_divtol = (tolerance)
+  #define IDRSCallAllreduce(...) PetscCallMPI(MPIU_Allreduce(__VA_ARGS__))
+  #define IDRSVecFlag(v, flag)   PetscCall(VecFlag(v, flag))
 #endif
 
 /*
@@ -181,7 +179,9 @@ static inline PetscErrorCode IDRSSetDefaultDivtol(KSP ksp, PetscReal from, Petsc
 {
   PetscFunctionBegin;
   if (ksp->divtol == from) ksp->divtol = to;
-  IDRSStoreDefaultDivtol(ksp, to);
+#if PETSC_VERSION_GE(3, 22, 0)
+  ksp->default_divtol = to;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -7,12 +7,6 @@
 #include <petscsys.h>
 #include <petscidrs/private/idrsshadow.h>
 
-/* Returns the place of a lane of a slot in an array of all slots, which may have more than 2^31 places */
-static inline size_t IDRSSlotPlace(PetscInt slot, PetscInt lanes, PetscInt lane)
-{
-  return (size_t)slot * lanes + lane;
-}
-
 /*
    Returns PETSC_TRUE if PetscInt can count the messages of a halo that arrive on this process, and if MPI can count the numbers
    that this process sends and receives to set up the halo

@@ -1,4 +1,7 @@
-/* Loops over rows, for passes that process rows in chunks. No PETSc call: compiled for host and device. */
+/*
+   Loops over m consecutive rows, for back end vec and the systems of idrssystem.h. Arrays begin with the first row. No PETSc call:
+   compiled for host and device.
+*/
 #pragma once
 
 #include <petscidrs/private/idrsscalars.h>
@@ -103,12 +106,30 @@ IDRS_INLINE void IDRSLoopShadowDots(PetscInt m, const uint32_t *z0, const uint32
   *odd += IDRS_SCALAR(o0, o1);
 }
 
-/* Returns x^H y */
-IDRS_INLINE PetscScalar IDRSLoopDot(PetscInt m, const PetscScalar *x, const PetscScalar *y)
+/* Adds P^H x and P^H y of these rows, in units of P. z0 and z1 are the state of the hashed space in these rows */
+IDRS_INLINE void IDRSLoopAddShadowSums(PetscInt m, PetscInt s, const uint32_t *z0, const uint32_t *z1, const PetscScalar *x,
+                                       const PetscScalar *y, PetscBool withy, PetscScalar sums[])
+{
+  PetscScalar *Px = sums + IDRS_SUM_PX(s), *Py = sums + IDRS_SUM_PY(s), unused = 0.0;
+
+  for (PetscInt j = 0; j < s; j += 2) {
+    const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(j / 2));
+
+    IDRSLoopShadowDots(m, z0, z1, multiplier, x, Px + j, j + 1 < s ? Px + j + 1 : &unused);
+    if (withy) IDRSLoopShadowDots(m, z0, z1, multiplier, y, Py + j, j + 1 < s ? Py + j + 1 : &unused);
+  }
+}
+
+/* Adds x^H x, y^H y and x^H y of these rows */
+IDRS_INLINE void IDRSLoopAddSquares(PetscInt m, PetscInt s, const PetscScalar *x, const PetscScalar *y, PetscBool withy,
+                                    PetscScalar sums[])
 {
   const PetscReal *xparts = (const PetscReal *)x, *yparts = (const PetscReal *)y;
   PetscReal        re = 0.0, im = 0.0;
 
+  sums[IDRS_SUM_XX(s)] += IDRSLoopSquare(m, x);
+  if (!withy) return;
+  sums[IDRS_SUM_YY(s)] += IDRSLoopSquare(m, y);
 #pragma omp simd reduction(+ : re, im)
   for (PetscInt i = 0; i < IDRS_PARTS * m; i += IDRS_PARTS) {
     re += xparts[i] * yparts[i];
@@ -117,5 +138,14 @@ IDRS_INLINE PetscScalar IDRSLoopDot(PetscInt m, const PetscScalar *x, const Pets
       im += xparts[i] * yparts[i + 1] - xparts[i + 1] * yparts[i];
     }
   }
-  return IDRS_SCALAR(re, im);
+  sums[IDRS_SUM_XY(s)] += IDRS_SCALAR(re, im);
+}
+
+/* Multiplies P^H x and P^H y of all rows by the unit of P */
+IDRS_INLINE void IDRSLoopScaleSums(PetscInt s, PetscBool withy, PetscScalar sums[])
+{
+  for (PetscInt j = 0; j < s; j++) {
+    sums[IDRS_SUM_PX(s) + j] *= (PetscReal)IDRS_SHADOW_UNIT;
+    if (withy) sums[IDRS_SUM_PY(s) + j] *= (PetscReal)IDRS_SHADOW_UNIT;
+  }
 }

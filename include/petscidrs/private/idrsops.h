@@ -165,26 +165,23 @@ typedef struct {
 } IDRSWholeOps;
 
 /*
-   Back ends of the queue, which reduce the sums of projections and do the algebra. The steps of a group have the same k and matvec
+   Queues on a device, which reduce the sums of projections and do the algebra. The steps of a group have the same k and matvec.
+   Without such a queue the host does both
 */
 typedef struct {
   const char *name;
-  PetscInt    depth; /* projections in flight that the host does not wait for; 0 for queues of the host only */
+  PetscInt    depth; /* projections in flight that the host does not wait for */
   /*
-     sets the string to NULL, or to the reason why it cannot run between these processes, or is not an automatic choice. Collective,
-     at the beginning of every solve
+     sets the string to NULL, or to the reason why it cannot run between these processes, or is not an automatic choice; and
+     PETSC_TRUE if the halo of the product also goes from device to device. Collective, at the beginning of every solve
   */
-  PetscErrorCode (*runs)(const IDRSGroup *, PetscBool, const char *[]);
-  /* the same for the halo exchange of the product from device to device; collective */
-  PetscErrorCode (*halo)(const IDRSGroup *, PetscBool, const char *[]);
+  PetscErrorCode (*connect)(const IDRSGroup *, PetscBool automatic, PetscBool *halo, const char *[]);
   PetscErrorCode (*begin)(const IDRSGroup *); /* copies the scalars to the memory of the algebra */
-  /* launches the projections and the algebra */
+  /* launches the projections, the reduction of their sums over all processes, and the algebra */
   PetscErrorCode (*launch)(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
-  /* reduces their sums over all processes, unless the launch has done so */
-  PetscErrorCode (*reduce)(const IDRSGroup *, const IDRSStep[]);
   /*
-     returns ||r|| of the oldest projection in flight, and PETSC_TRUE if the host must continue. With a depth the update or advance
-     after a projection may bring its result, so that the host collects a projection after it has launched this pass
+     returns ||r|| of the oldest projection in flight, and PETSC_TRUE if the host must continue. The update or advance after a
+     projection may bring its result, so that the host collects a projection after it has launched this pass
   */
   PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *);
   /* copies the scalars to the host, after all earlier launches */
@@ -246,13 +243,13 @@ typedef struct {
      there until then
   */
   const IDRSDeviceOps *device;
-  /* for one process, and for each kind of reductions between devices */
+  /* on a device: for one process, and for each kind of reductions between devices */
   const IDRSQueueOps *queue[IDRS_QUEUES];
   /* sets the string to NULL, or to the reason why it cannot run on such vectors */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]);
-  /* creates the panels, with a Vec for each column; `destroy` gets the same group */
-  PetscErrorCode (*create)(const IDRSGroup *, Vec);
-  PetscErrorCode (*destroy)(const IDRSGroup *); /* projections may still be in flight after an error */
+  /* creates the panels, with a Vec for each column */
+  PetscErrorCode (*create)(IDRSWork, Vec);
+  PetscErrorCode (*destroy)(IDRSWork); /* projections may still be in flight after an error */
   /*
      All works of the group make this step, which may differ in `unreported`. Their scalars are in the same memory, and in
      projections they have the same shadow space
@@ -261,16 +258,14 @@ typedef struct {
   PetscErrorCode (*project)(const IDRSGroup *, const IDRSStep *); /* sums of this process */
   PetscErrorCode (*update)(const IDRSGroup *, const IDRSStep *);
   PetscErrorCode (*advance)(const IDRSGroup *, const IDRSStep *);
-  /* outside of steps, with vectors in the memory of the works: IDRSAddIterate(), IDRSResidual(); on a device also v_i^H v_i over the
-     rows of this process */
+  /* outside of steps, with vectors in the memory of the works: IDRSAddIterate(), IDRSResidual(), IDRSNorms() */
   PetscErrorCode (*additerate)(const IDRSGroup *, const PetscInt[], Vec[]);
   PetscErrorCode (*residual)(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
-  PetscErrorCode (*squares)(const IDRSGroup *, Vec[], PetscReal[]);
+  PetscErrorCode (*norms)(const IDRSGroup *, Vec[], PetscReal[]);
   /*
      operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work`. Coefficients are
      on the host
   */
-  PetscErrorCode (*blockarray)(Vec, PetscScalar **); /* the array of a column, on a device */
   PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
   /* sums of this process, task by task */
   PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
@@ -294,18 +289,80 @@ typedef struct {
   const char    *whole;                /* the memory of vectors and matrix in a kernel with many steps, or NULL */
 } IDRSWorkInfo;
 
+/* Room for projections in flight: more than the depth of any queue */
+#define IDRS_MAX_IN_FLIGHT 8
+
+PETSC_INTERN const IDRSPassOps IDRSPasses_Vec;
+/* if PETSCIDRS_HAVE_CUDA is true */
+PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;
+PETSC_INTERN const IDRSQueueOps  IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer;
+PETSC_INTERN const IDRSDeviceOps IDRSDevice_CUDA;
+
+struct _n_IDRSWork {
+  PetscScalar         dots[IDRS_DOTS]; /* first, as C and CUDA do not agree on how a complex number is aligned inside a struct */
+  const IDRSPassOps  *passes;
+  const IDRSQueueOps *queue;                /* NULL: the host has the queue */
+  const char         *slower, *throughhost; /* as in IDRSWorkInfo */
+  PetscBool           halo;                 /* as in IDRSWorkInfo */
+  void               *data;                 /* data of the back end */
+
+  MPI_Comm              comm;
+  PetscMPIInt           size;
+  PetscInt              s, n, rstart;   /* columns, local rows, global index of the first */
+  Vec                  *G, *U;          /* columns of the panels */
+  Vec                   r, z, v, t;     /* of the solver */
+  IDRSProduct           product;        /* of the solver, if projections compute x = A u, else NULL */
+  PetscBool             preconditioned; /* p is v, else r itself */
+  Vec                   diagonal;       /* of B^{-1}, if the passes apply it, else NULL */
+  const IDRSPolynomial *polynomial;     /* B^{-1}, if kernels with many steps apply it, else NULL */
+  /* stored shadow vectors: explicit ones, or hashed ones if the back end needs them in memory */
+  Vec      *P;
+  PetscBool hashed; /* the shadow space is hashed; P is NULL or has its entries */
+  uint64_t  seed;
+
+  IDRSScalars  scalars;
+  PetscScalar *storage;                   /* of scalars */
+  PetscBool    ondevice;                  /* the scalars, of the block if there is one, are on the device only */
+  IDRSStep     steps[IDRS_MAX_IN_FLIGHT]; /* of the projections in flight */
+  PetscInt     oldest, inflight;          /* of these */
+  PetscBool    failed;                    /* a solve has ended with an error: do not wait for sums in flight */
+  /* dots[] are the parts of this process, to be reduced with the next sums; else they are over all processes */
+  PetscBool deferred;
+
+  PetscLogDouble reductions; /* over processes */
+  IDRSTraffic    traffic[IDRS_PASSES];
+  const char    *whole; /* as in IDRSWorkInfo */
+};
+
+/* Returns x and y of the projection of a step */
+static inline void IDRSStepVecs(IDRSWork work, const IDRSStep *step, Vec *x, Vec *y)
+{
+  const PetscBool omega = (PetscBool)(step->k == work->s);
+
+  *x = step->k == IDRS_RESIDUAL ? work->r : (omega ? work->t : work->G[step->k]);
+  *y = IDRSStepHasY(step, work->s) ? work->r : NULL;
+}
+
+/* Returns u of the matvec of a step */
+static inline Vec IDRSStepOperand(IDRSWork work, const IDRSStep *step)
+{
+  return step->k < work->s ? work->U[step->k] : (work->preconditioned ? work->v : work->r);
+}
+
+/* Returns the index of ||r||^2 in the sums, also for a projection of r without a step */
+static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSStep *step)
+{
+  if (step->k == IDRS_RESIDUAL) return IDRS_SUM_XX(scalars->s);
+  return IDRSNormSum(scalars->s, IDRSStepHasY(step, scalars->s), step->unreported);
+}
+
 PETSC_EXTERN PetscErrorCode IDRSWorkCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, PetscInt, IDRSWork[]);
 PETSC_EXTERN PetscErrorCode IDRSWorkDestroy(PetscInt, IDRSWork[]);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetVecs(IDRSWork, Vec r, Vec z, Vec v, Vec t);
-PETSC_EXTERN PetscErrorCode IDRSWorkGetColumns(IDRSWork, Vec *G[], Vec *U[]);
-PETSC_EXTERN PetscErrorCode IDRSWorkGetScalars(IDRSWork, IDRSScalars **);
 PETSC_EXTERN PetscErrorCode IDRSWorkGetInfo(IDRSWork, IDRSWorkInfo *);
 PETSC_EXTERN PetscErrorCode IDRSWorkSetSeed(IDRSWork, uint64_t);
-PETSC_EXTERN PetscErrorCode IDRSWorkSetProduct(IDRSWork, IDRSProduct);
 PETSC_EXTERN PetscErrorCode IDRSWorkConnect(const IDRSGroup *, KSPIDRSCommunication, PetscBool);
 PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool, Vec);
-PETSC_INTERN void           IDRSWorkSetPolynomial(IDRSWork, const IDRSPolynomial *);
-PETSC_EXTERN PetscErrorCode IDRSWorkSetFailed(IDRSWork);
 
 PETSC_EXTERN PetscErrorCode IDRSCombine(const IDRSGroup *, const IDRSStep[]);
 PETSC_EXTERN PetscErrorCode IDRSUpdate(const IDRSGroup *, const IDRSStep[]);
@@ -329,8 +386,6 @@ PETSC_EXTERN PetscErrorCode IDRSQueueEnd(const IDRSGroup *);
 PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, PetscBool, const char *[]);
 PETSC_EXTERN PetscErrorCode IDRSQueueWholeFits(IDRSWork, PetscInt, PetscInt *);
 PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, PetscInt, PetscInt, IDRSWholeTask[]);
-PETSC_EXTERN PetscInt       IDRSQueueInFlight(IDRSWork);
-PETSC_EXTERN PetscBool      IDRSQueueOnDevice(IDRSWork);
 
 PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSPassNames[];
@@ -342,3 +397,22 @@ PETSC_EXTERN PetscErrorCode    IDRSVecSetHashed(Vec, uint64_t, PetscInt);
 PETSC_INTERN PetscErrorCode    IDRSVecsCreate(Vec, PetscInt, Vec *[], void **);
 PETSC_INTERN PetscErrorCode    IDRSVecsDestroy(PetscInt, Vec *[], void **);
 PETSC_INTERN PetscErrorCode    IDRSVecGram(PetscInt, Vec[], PetscScalar[]);
+
+/* Between the files of src/vec */
+PETSC_EXTERN PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *, const IDRSPassOps **);
+
+PETSC_INTERN PetscLogEvent IDRS_Reduce;
+PETSC_INTERN PetscBool IDRSGroupNext(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
+PETSC_INTERN PetscErrorCode IDRSSum(MPI_Comm, PetscInt, PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
+PETSC_INTERN PetscErrorCode IDRSPassCount(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
+PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
+PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
+PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
+PETSC_INTERN PetscErrorCode IDRSVecMDotLocal(Vec, PetscInt, const Vec[], PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
+PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);
+PETSC_INTERN PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *, const PetscInt[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSResidual_Vec(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
+PETSC_INTERN PetscErrorCode IDRSNorms_Vec(const IDRSGroup *, Vec[], PetscReal[]);

@@ -30,7 +30,7 @@ typedef struct {
   PetscBool start;        /* in the start of the recurrence, which ends with its omega step */
   PetscBool unreported;   /* r^H r belongs to an iteration that has not been reported */
   PetscBool wantv, wantu; /* compute v; compute U_k, or U_{k+1} in update, U_0 in advance */
-  /* the projection computes its x as A u first, with the product of IDRSWorkSetProduct(): G_k = A U_k, or t = A p */
+  /* the projection computes its x as A u first, with the product of the work: G_k = A U_k, or t = A p */
   PetscBool matvec;
 } IDRSStep;
 

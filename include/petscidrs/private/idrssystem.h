@@ -31,7 +31,7 @@
 */
 #pragma once
 
-#include <petscidrs/private/idrspassloops.h>
+#include <petscidrs/private/idrsloops.h>
 #include <petscidrs/private/idrssystemlimits.h>
 
 /* If the norm of b is smaller, b is scaled, once or twice, because squares of residuals would lose digits or underflow */
@@ -135,20 +135,25 @@ IDRS_TEAM_FUNCTION PetscScalar IDRSSystemRow(const IDRSSystemMatrix *A, PetscInt
 */
 IDRS_TEAM_FUNCTION void IDRSSystemDirection(const IDRSSystem *system, PetscInt s, PetscInt k, PetscBool start, PetscScalar u[])
 {
-  const PetscScalar *inverse = system->A.inverse;
-  const PetscInt     n       = system->A.n;
+  const IDRSScalars *scalars = &system->scalars;
+  const PetscInt     n = system->A.n, low = start ? 0 : k, high = start ? k : s;
   PetscScalar        v[IDRS_TEAM_ROWS];
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
-    PetscScalar *r = system->r + b;
+    PetscScalar *r = system->r + b, *ub = u + b;
 
-    IDRSLoopCombineV(m, &system->scalars, k, start, system->G + b, n, r, v);
+    /* v = r - G(:,0:k) c in the start, v = r - G(:,k:s) c after it */
+    for (PetscInt i = 0; i < m; i++) v[i] = r[i];
+    IDRSLoopAdd(m, v, -1.0, high - low, scalars->c + low, system->G + low * n + b, n);
     for (PetscInt i = 0; start && k == s && i < m; i++) r[i] = v[i];
-    if (inverse) IDRSLoopScale(m, inverse + system->A.first + b, v, v);
+    for (PetscInt i = 0; system->A.inverse && i < m; i++) v[i] = system->A.inverse[system->A.first + b + i] * v[i];
     if (start || k == s) {
-      for (PetscInt i = 0; i < m; i++) u[b + i] = v[i];
-    } else IDRSLoopCombineU(m, &system->scalars, k, system->U + b, n, v);
+      for (PetscInt i = 0; i < m; i++) ub[i] = v[i];
+    } else {
+      for (PetscInt i = 0; i < m; i++) ub[i] = scalars->omega[0] * v[i] + scalars->c[k] * ub[i];
+      IDRSLoopAdd(m, ub, 1.0, s - k - 1, scalars->c + k + 1, system->U + (k + 1) * n + b, n);
+    }
   }
 }
 
@@ -230,12 +235,20 @@ IDRS_TEAM_FUNCTION void IDRSSystemContinue(IDRSSystem *system, PetscInt s, const
 /* Updates G_k, U_k and r after step k. Returns the part of r^H r of this member */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemUpdate(const IDRSSystem *system, PetscInt k, PetscBool start)
 {
-  const PetscInt n  = system->A.n;
-  PetscReal      rr = 0.0;
+  const IDRSScalars *scalars = &system->scalars;
+  const PetscInt     n       = system->A.n;
+  PetscReal          rr      = 0.0;
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
-    rr += IDRSLoopUpdate(m, &system->scalars, k, start, system->G + b, system->U + b, n, system->r + b);
+    PetscScalar *G = system->G + b, *U = system->U + b, *r = system->r + b;
+
+    /* r -= beta_k G_k, with the new G_k except in the start */
+    if (start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, G + k * n, n);
+    IDRSLoopAdd(m, G + k * n, -1.0, k, scalars->alpha, G, n); /* G_k -= G(:,0:k) alpha */
+    IDRSLoopAdd(m, U + k * n, -1.0, k, scalars->alpha, U, n); /* U_k -= U(:,0:k) alpha */
+    if (!start) IDRSLoopAdd(m, r, -1.0, 1, scalars->beta + k, G + k * n, n);
+    rr += IDRSLoopSquare(m, r);
   }
   return rr;
 }
@@ -243,12 +256,17 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemUpdate(const IDRSSystem *system, PetscInt
 /* Updates y and r after an omega step, with v = B^{-1}r. Returns the part of r^H r of this member */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemAdvance(const IDRSSystem *system)
 {
-  const PetscInt n  = system->A.n;
-  PetscReal      rr = 0.0;
+  const IDRSScalars *scalars = &system->scalars;
+  const PetscInt     n       = system->A.n;
+  PetscReal          rr      = 0.0;
 
   IDRS_FOR_MY_ROWS(b, m, system)
   {
-    rr += IDRSLoopAdvance(m, &system->scalars, system->U + b, n, system->v + b, system->t + b, system->y + b, system->r + b);
+    /* y += omega v + U beta, r -= omega t */
+    IDRSLoopAdd(m, system->y + b, 1.0, 1, scalars->omega, system->v + b, n);
+    IDRSLoopAdd(m, system->y + b, 1.0, scalars->s, scalars->beta, system->U + b, n);
+    IDRSLoopAdd(m, system->r + b, -1.0, 1, scalars->omega, system->t + b, n);
+    rr += IDRSLoopSquare(m, system->r + b);
   }
   return rr;
 }
@@ -352,18 +370,6 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
   return outcome;
 }
 
-/* Sets x = y = v and r = t, where t = b - A v, for the next recurrence */
-IDRS_TEAM_FUNCTION void IDRSSystemAccept(const IDRSSystem *system)
-{
-  IDRS_FOR_MY_ROWS(b, m, system)
-  {
-    for (PetscInt i = b; i < b + m; i++) {
-      system->x[i] = system->y[i] = system->v[i];
-      system->r[i]                = system->t[i];
-    }
-  }
-}
-
 /* Verifies the iterate of a recurrence, and keeps the better of x and this iterate. Returns ||b - A x|| */
 IDRS_TEAM_FUNCTION PetscReal IDRSSystemVerify(IDRSSystem *system, const IDRSSystemOutcome *outcome, PetscReal before,
                                               IDRSSystemResult *result)
@@ -386,7 +392,14 @@ IDRS_TEAM_FUNCTION PetscReal IDRSSystemVerify(IDRSSystem *system, const IDRSSyst
     norm = IDRSSystemTrueResidual(system, 0);
     result->products++;
   }
-  IDRSSystemAccept(system);
+  /* x = y = v and r = t = b - A v, for the next recurrence */
+  IDRS_FOR_MY_ROWS(b, m, system)
+  {
+    for (PetscInt i = b; i < b + m; i++) {
+      system->x[i] = system->y[i] = system->v[i];
+      system->r[i]                = system->t[i];
+    }
+  }
   return norm;
 }
 

@@ -28,7 +28,7 @@ typedef struct {
   size_t         bytes;
 } IDRSProductCSR;
 
-template <int S, bool Y, bool HASHED>
+template <int S, bool Y>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSCSRKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, int lanes, IDRSBoundary boundary, IDRSShadow<S> P, const PetscScalar *u,
                 PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
@@ -51,9 +51,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     xi.v[0] = IDRSRowSum<atonce>(A, u, (IDRSIndex)row, lanes);
     IDRSStore<1>(x, i, n, xi);
     /* the second kernel adds rows with entries outside the diagonal block */
-    if (!boundary.places || !(boundary.places[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
+    if (!boundary.places || !(boundary.places[row / IDRS_WARP] >> lane & 1)) IDRSDotsAdd<S, 1, Y>(dots, P, i, xi, yi);
   }
-  if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
+  if (!stopped) IDRSProjectEnd<S, Y>(dots, P, out, algebra);
 }
 
 /*
@@ -161,14 +161,12 @@ static PetscErrorCode IDRSProductProject_CSR(IDRSProduct product, const IDRSProj
   const size_t          enough = ((size_t)csr->A.n + IDRS_THREADS - 1) / IDRS_THREADS;
 
   PetscFunctionBegin;
-  PetscCall(IDRSLaunchMatvec(product->offdiagonal, projection,
-                             [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
-                               return IDRSLaunchResident<IDRSCSRKernel<S, Y, HASHED>>(projection->multiprocessors, enough, 0,
-                                                                                      !csr->once, projection->stream, csr->A,
-                                                                                      csr->lanes, boundary, shadow, projection->u,
-                                                                                      projection->x, projection->y, projection->out,
-                                                                                      projection->algebra);
-                             }));
+  PetscCall(
+    IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, const auto &shadow, const IDRSBoundary &boundary) {
+      return IDRSLaunchResident<IDRSCSRKernel<S, Y>>(projection->multiprocessors, enough, 0, !csr->once, projection->stream, csr->A,
+                                                     csr->lanes, boundary, shadow, projection->u, projection->x, projection->y,
+                                                     projection->out, projection->algebra);
+    }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -9,9 +9,9 @@
    Completes x and the sums. One thread per row, because most rows have few entries here. ghosts: an array, or messages. Reads A,
    and u, x and y in these rows; writes x
 */
-template <int S, bool Y, bool HASHED, typename Ghosts>
+template <int S, bool Y, typename Ghosts>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
-  IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, size_t n, IDRSShadow<S> P, Ghosts ghosts,
+  IDRSOffDiagonalKernel(IDRSOverlap<true, true> overlap, IDRSCSR A, const PetscInt *rows, IDRSShadow<S> P, Ghosts ghosts,
                         PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   IDRSDots<S, Y> dots;
@@ -29,9 +29,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     xi.v[0] = x[i] + IDRSRowPart<4>(A, ghosts, (IDRSIndex)k, 0, 1);
     x[i]    = xi.v[0];
     /* the inner products that the first kernel has left out */
-    IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, i, n, xi, yi);
+    IDRSDotsAdd<S, 1, Y>(dots, P, i, xi, yi);
   }
-  if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
+  if (!stopped) IDRSProjectEnd<S, Y>(dots, P, out, algebra);
 }
 
 /* Sets the bits of 32 rows, one warp per word */
@@ -146,12 +146,11 @@ static PetscErrorCode IDRSOffDiagonalLaunch(IDRSOffDiagonal off, const IDRSProje
 
   PetscFunctionBegin;
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, HASHED, Ghosts>>(projection->multiprocessors, PetscMin(enough, most), 0,
-                                                                          true, projection->stream, off->some.A,
-                                                                          (const PetscInt *)off->some.rows, (size_t)off->n, shadow,
-                                                                          ghosts, projection->x, projection->y, out,
-                                                                          projection->algebra);
+  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, const auto &shadow) {
+    (void)IDRSLaunchResident<IDRSOffDiagonalKernel<S, Y, Ghosts>>(projection->multiprocessors, PetscMin(enough, most), 0, true,
+                                                                  projection->stream, off->some.A, (const PetscInt *)off->some.rows,
+                                                                  shadow, ghosts, projection->x, projection->y, out,
+                                                                  projection->algebra);
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);

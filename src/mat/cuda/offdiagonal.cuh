@@ -37,7 +37,7 @@ PETSC_INTERN PetscErrorCode IDRSOffDiagonalBegin(IDRSOffDiagonal, Vec, bool, IDR
 PETSC_INTERN PetscErrorCode IDRSOffDiagonalEnd(IDRSOffDiagonal, const IDRSProjection *, unsigned int);
 
 /*
-   Launches a matvec with its projection, for all products. launch() is called with S, Y, HASHED, the shadow vectors and the
+   Launches a matvec with its projection, for all products. launch() is called with S, Y, the shadow space and the
    boundary. It launches the first kernel, which overlaps with the halo exchange, and returns the number of its blocks
 */
 template <typename L>
@@ -49,9 +49,8 @@ static PetscErrorCode IDRSLaunchMatvec(IDRSOffDiagonal off, const IDRSProjection
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalBegin(off, projection->operand, projection->halo, &boundary));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(*projection, [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    blocks = launch(S, Y, HASHED, shadow, boundary);
-  }));
+  PetscCallCUDA(
+    IDRSDispatchProjection(*projection, [&](auto S, auto Y, const auto &shadow) { blocks = launch(S, Y, shadow, boundary); }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(IDRSOffDiagonalEnd(off, projection, blocks));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -88,7 +88,7 @@ static PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool cha
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-template <int S, bool Y, bool HASHED>
+template <int S, bool Y>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSBoundary boundary, IDRSShadow<S> P,
                    const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
@@ -123,7 +123,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
       xi.v[0] = row < A.n ? sum : (PetscScalar)0.0;
       IDRSStore<1>(x, row, A.n, xi);
-      if (finished) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
+      if (finished) IDRSDotsAdd<S, 1, Y>(dots, P, row, xi, yi);
     }
   }
   for (uint32_t k = IDRSFirstLongRow(); k < A.longrows.n; k += gridDim.x * IDRS_WARPS) {
@@ -136,9 +136,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
     yi  = IDRSZero<1>();
     if (Y) yi = IDRSLoad<1>(y, row, A.n);
     IDRSStore<1>(x, row, A.n, xi);
-    if (!boundary.i || boundary.i[row + 1] == boundary.i[row]) IDRSDotsAdd<S, 1, Y, HASHED>(dots, P, row, A.n, xi, yi);
+    if (!boundary.i || boundary.i[row + 1] == boundary.i[row]) IDRSDotsAdd<S, 1, Y>(dots, P, row, xi, yi);
   }
-  if (!stopped) IDRSProjectEnd<S, Y, HASHED>(dots, P, out, algebra);
+  if (!stopped) IDRSProjectEnd<S, Y>(dots, P, out, algebra);
 }
 
 static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSProjection *projection)
@@ -146,12 +146,12 @@ static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSP
   const IDRSSlicedCopy *copy = (const IDRSSlicedCopy *)product->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSLaunchMatvec(
-    product->offdiagonal, projection, [&](auto S, auto Y, auto HASHED, const auto &shadow, const IDRSBoundary &boundary) {
-      return IDRSLaunchResident<IDRSSlicedKernel<S, Y, HASHED>>(projection->multiprocessors, IDRSSlicedBlocks(copy->A),
-                                                                IDRSProductRing::bytes, !copy->once, projection->stream, copy->A,
-                                                                copy->once, boundary, shadow, projection->u, projection->x,
-                                                                projection->y, projection->out, projection->algebra);
+  PetscCall(
+    IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, const auto &shadow, const IDRSBoundary &boundary) {
+      return IDRSLaunchResident<IDRSSlicedKernel<S, Y>>(projection->multiprocessors, IDRSSlicedBlocks(copy->A),
+                                                        IDRSProductRing::bytes, !copy->once, projection->stream, copy->A,
+                                                        copy->once, boundary, shadow, projection->u, projection->x, projection->y,
+                                                        projection->out, projection->algebra);
     }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

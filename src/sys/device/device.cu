@@ -86,17 +86,23 @@ PetscErrorCode IDRSGetArrayRead_CUDA(Vec x, const PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns the device array of a vector for reading, or NULL if there is no vector */
-PetscErrorCode IDRSFindArrayRead_CUDA(Vec x, const PetscScalar **array)
+/*
+   IDRSFindArray_CUDA - Returns the address of the device array of a vector for a kernel with this access, or NULL if there is no
+   vector or no access. The array is restored before the launch, because its address does not change
+*/
+PetscErrorCode IDRSFindArray_CUDA(Vec x, IDRSAccess access, PetscScalar **array)
 {
-  const PetscScalar *got;
+  PetscScalar *got;
 
   PetscFunctionBegin;
   *array = NULL;
-  if (!x) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSGetArrayRead_CUDA(x, &got));
+  if (!x || access == IDRS_NOTHING) PetscFunctionReturn(PETSC_SUCCESS);
+  if (access == IDRS_READ) PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)&got));
+  else PetscCall(IDRSGetArray_CUDA(x, access == IDRS_WRITE ? VecGetArrayWriteAndMemType : VecGetArrayAndMemType, &got));
   *array = got;
-  PetscCall(VecRestoreArrayReadAndMemType(x, &got));
+  if (access == IDRS_READ) PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&got));
+  else if (access == IDRS_WRITE) PetscCall(VecRestoreArrayWriteAndMemType(x, &got));
+  else PetscCall(VecRestoreArrayAndMemType(x, &got));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -8,6 +8,14 @@
 #include <petscdevice_cuda.h>
 #include <petscvec.h>
 
+/* The access of a kernel to the array of a vector */
+typedef enum {
+  IDRS_NOTHING,
+  IDRS_READ,
+  IDRS_WRITE,
+  IDRS_CHANGE
+} IDRSAccess;
+
 PETSC_INTERN PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSDeviceGetSharers(MPI_Comm, PetscMPIInt *, PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSDeviceShared(MPI_Comm, PetscBool *);
@@ -15,12 +23,17 @@ PETSC_INTERN PetscErrorCode IDRSMalloc_CUDA(size_t, void *, const char *[]);
 PETSC_INTERN PetscErrorCode IDRSGrow_CUDA(size_t, size_t *, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
-PETSC_INTERN PetscErrorCode IDRSFindArrayRead_CUDA(Vec, const PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSFindArray_CUDA(Vec, IDRSAccess, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
 PETSC_INTERN PetscErrorCode IDRSSetTimeout(PetscReal);
 PETSC_INTERN PetscReal      IDRSGetTimeout(void);
 PETSC_INTERN unsigned int   IDRSGetPolls(void);
 PETSC_INTERN PetscErrorCode IDRSCheckTimeout(int *, const char[]);
+
+static inline PetscErrorCode IDRSFindArrayRead_CUDA(Vec x, const PetscScalar **array)
+{
+  return IDRSFindArray_CUDA(x, IDRS_READ, (PetscScalar **)array);
+}
 
 static inline PetscErrorCode IDRSStream_CUDA(cudaStream_t *stream)
 {

@@ -38,14 +38,12 @@ static __device__ __forceinline__ void IDRSPair(const IDRSShadowRow &row, uint32
 #endif
 
 /*
-   Columns first ... first + S - 1 of the s shadow vectors. `a` has the arrays of explicit ones; hashed ones are computed from the
-   key and the global row
+   Columns first ... first + S - 1 of the s shadow vectors, which are computed from the key and the global row
 */
 template <int S>
 struct IDRSShadow {
-  int                s, first;
-  uint64_t           key, rstart;
-  const PetscScalar *a[S];
+  int      s, first;
+  uint64_t key, rstart;
 
   __device__ __forceinline__ int Columns() const { return s - first < S ? s - first : S; }
 };
@@ -70,37 +68,25 @@ static __device__ __forceinline__ void IDRSDotsClear(IDRSDots<S, Y, RR> &sums)
   for (int j = 0; j < IDRSDots<S, Y, RR>::squares; j++) sums.square[j] = 0.0;
 }
 
-/* Adds the products of rows [i, i+W) of n, where y is zero without a y */
-template <int S, int W, bool Y, bool HASHED, bool RR>
-static __device__ __forceinline__ void IDRSDotsAdd(IDRSDots<S, Y, RR> &sums, const IDRSShadow<S> &P, size_t i, size_t n,
-                                                   const IDRSPack<W> &x, const IDRSPack<W> &y)
+/* Adds the products of rows [i, i+W), where y is zero without a y */
+template <int S, int W, bool Y, bool RR>
+static __device__ __forceinline__ void IDRSDotsAdd(IDRSDots<S, Y, RR> &sums, const IDRSShadow<S> &P, size_t i, const IDRSPack<W> &x,
+                                                   const IDRSPack<W> &y)
 {
 #pragma unroll
   for (int l = 0; l < W; l++) {
-    if (HASHED) {
-      const IDRSShadowRow row = IDRSShadowRowState(P.key, P.rstart + i + l);
+    const IDRSShadowRow row = IDRSShadowRowState(P.key, P.rstart + i + l);
 
 #pragma unroll
-      for (int j = 0; j < S; j += 2) {
-        PetscReal even, odd;
+    for (int j = 0; j < S; j += 2) {
+      PetscReal even, odd;
 
-        IDRSPair(row, IDRSShadowMultiplier((uint32_t)(((S < IDRS_COLUMNS_AT_ONCE ? 0 : P.first) + j) / 2)), &even, &odd);
-        sums.dot[j] += even * x.v[l];
-        if (Y) sums.dot[S + j] += even * y.v[l];
-        if (j + 1 < S) {
-          sums.dot[j + 1] += odd * x.v[l];
-          if (Y) sums.dot[S + j + 1] += odd * y.v[l];
-        }
-      }
-    } else {
-#pragma unroll
-      for (int j = 0; j < S; j++) {
-        if (j < P.Columns() && i + l < n) {
-          const PetscScalar p = PetscConj(P.a[j][i + l]);
-
-          sums.dot[j] += p * x.v[l];
-          if (Y) sums.dot[S + j] += p * y.v[l];
-        }
+      IDRSPair(row, IDRSShadowMultiplier((uint32_t)(((S < IDRS_COLUMNS_AT_ONCE ? 0 : P.first) + j) / 2)), &even, &odd);
+      sums.dot[j] += even * x.v[l];
+      if (Y) sums.dot[S + j] += even * y.v[l];
+      if (j + 1 < S) {
+        sums.dot[j + 1] += odd * x.v[l];
+        if (Y) sums.dot[S + j + 1] += odd * y.v[l];
       }
     }
     if (Y) sums.dot[2 * S] += PetscConj(x.v[l]) * y.v[l];

@@ -146,18 +146,18 @@ static __device__ __forceinline__ int IDRSSumPlace(const IDRSShadow<S> &P, int i
   return place * IDRS_PARTS + (i < dots ? i % IDRS_PARTS : 0);
 }
 
-/* Returns the unit of a sum: sums with the hashed shadow space are in units of its fields */
-template <int S, bool Y, bool HASHED>
+/* Returns the unit of a sum: sums with the shadow space are in units of its fields */
+template <int S, bool Y>
 static __device__ __forceinline__ PetscReal IDRSSumScale(int i)
 {
-  return HASHED && i < (Y ? 2 : 1) * S * IDRS_PARTS ? (PetscReal)IDRS_FIELD_SCALE : (PetscReal)1.0;
+  return i < (Y ? 2 : 1) * S * IDRS_PARTS ? (PetscReal)IDRS_FIELD_SCALE : (PetscReal)1.0;
 }
 
 /*
    Called by all threads of a block. Computes the sums over all blocks in the layout of idrsscalars.h. yisr: y is the r of the last
    pass, so r^H r is y^H y. A group of lanes computes the sum of one real number
 */
-template <int S, bool Y, bool HASHED, bool RR, typename Wait>
+template <int S, bool Y, bool RR, typename Wait>
 static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partials, const IDRSShadow<S> &P, bool yisr,
                                                      PetscScalar *sums, Wait &wait)
 {
@@ -177,7 +177,7 @@ static __device__ __forceinline__ void IDRSDotsTotal(const IDRSPartials &partial
     /* the sums over the rows of an earlier kernel */
     if (partials.earlier)
       total += IDRSMessagesSum<lanes>(partials.second + (size_t)i * partials.earlier, partials.launch, partials.earlier, wait);
-    total *= IDRSSumScale<S, Y, HASHED>(i);
+    total *= IDRSSumScale<S, Y>(i);
     if (!mine || place < 0) continue;
     if (i < dots) ((PetscReal *)sums)[place] = total;
     else sums[place / IDRS_PARTS] = total;

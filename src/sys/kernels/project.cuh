@@ -121,19 +121,18 @@ typedef struct {
 
 /* One launch of a projection, for at most IDRS_COLUMNS_AT_ONCE columns of the shadow space from `first` on */
 struct _n_IDRSProjection {
-  int                       multiprocessors;
-  cudaStream_t              stream;
-  PetscInt                  n, s, first;
-  uint64_t                  key, rstart; /* of the hashed shadow space */
-  const PetscScalar *const *P;           /* the arrays of explicit shadow vectors, else NULL */
-  Vec                       operand;     /* u if the kernel computes x = A u, or NULL */
-  bool                      halo;        /* as in IDRSWorkInfo */
-  const PetscScalar        *u;
-  PetscScalar              *x;
-  const PetscScalar        *y;
-  bool                      both; /* there is a y, whose array is NULL if this process has no rows */
-  IDRSSums                  out;
-  IDRSAlgebra               algebra;
+  int                multiprocessors;
+  cudaStream_t       stream;
+  PetscInt           n, s, first;
+  uint64_t           key, rstart; /* of the shadow space */
+  Vec                operand;     /* u if the kernel computes x = A u, or NULL */
+  bool               halo;        /* as in IDRSWorkInfo */
+  const PetscScalar *u;
+  PetscScalar       *x;
+  const PetscScalar *y;
+  bool               both; /* there is a y, whose array is NULL if this process has no rows */
+  IDRSSums           out;
+  IDRSAlgebra        algebra;
 };
 
 /*
@@ -169,7 +168,7 @@ static __device__ __forceinline__ bool IDRSProjectBegin(const IDRSShadow<S> &P, 
    Called by all threads after the rows. The first block adds up the sums of all blocks, and does the algebra if algebra.storage is
    set
 */
-template <int S, bool Y, bool HASHED>
+template <int S, bool Y>
 static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, const IDRSShadow<S> &P, const IDRSSums &out,
                                                       const IDRSAlgebra &algebra)
 {
@@ -183,7 +182,7 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
     sums    = storage + IDRS_STORAGE_SUMS(P.s);
   }
   /* only in the first block */
-  IDRSDotsTotal<S, Y, HASHED, false>(out.partials, P, yisr, sums, wait);
+  IDRSDotsTotal<S, Y, false>(out.partials, P, yisr, sums, wait);
   if (algebra.result) {
     if (algebra.storage && out.sequence && IDRSPeersAdd(algebra.exchange, IDRS_SUMS(P.s, Y), sums))
       IDRSAlgebraEnd<S, Y>(algebra, P.s, storage);
@@ -195,27 +194,16 @@ static __device__ __forceinline__ void IDRSProjectEnd(IDRSDots<S, Y> &dots, cons
   if (threadIdx.x == 0 && out.sequence) *(volatile uint64_t *)out.arrived = out.sequence;
 }
 
-/*
-   Calls launch with S, Y and HASHED of a kernel as types, and with its shadow vectors. All numbers of explicit shadow vectors share
-   one kernel, because few solves have them
-*/
+/* Calls launch with S and Y of a kernel as types, and with its shadow vectors */
 template <typename L>
 static cudaError_t IDRSDispatchProjection(const IDRSProjection &projection, L &&launch)
 {
-  const auto dispatch = [&](auto S, auto HASHED) {
-    IDRSShadow<S> shadow = {(int)projection.s, (int)projection.first, projection.key, projection.rstart, {}};
-
-    for (PetscInt j = 0; projection.P && j < S && projection.first + j < projection.s; j++)
-      shadow.a[j] = projection.P[projection.first + j];
-    if (projection.both) launch(S, std::true_type(), HASHED, shadow);
-    else launch(S, std::false_type(), HASHED, shadow);
-  };
-
-  if (projection.P) {
-    dispatch(IDRSInt<IDRS_COLUMNS_AT_ONCE>(), std::false_type());
-    return cudaGetLastError();
-  }
   return IDRSDispatch(PetscMin(projection.s, IDRS_COLUMNS_AT_ONCE), false, [&](auto S, auto) {
-    if constexpr (S > 0) dispatch(S, std::true_type());
+    if constexpr (S > 0) {
+      const IDRSShadow<S> shadow = {(int)projection.s, (int)projection.first, projection.key, projection.rstart};
+
+      if (projection.both) launch(S, std::true_type(), shadow);
+      else launch(S, std::false_type(), shadow);
+    }
   });
 }

@@ -1,5 +1,5 @@
 /*
-   The arrays that the kernels of a work read, and the waits of the host for results of kernels.
+   The columns of panels that kernels read, and the waits of the host for results of kernels.
 
    Synchronization. All kernels are on PETSc's stream. A kernel that is launched early waits for the kernels before it, see
    launch.cuh. A kernel writes sums or a result for the host, then executes a fence, and then writes the number of the projection.
@@ -8,24 +8,7 @@
 */
 #include <atomic>
 #include "idrscudaimpl.cuh"
-#include "../../sys/device/device.h"
 #include "../../sys/nccl/idrsnccl.h"
-
-/* Gets the diagonal of B^{-1} if the pass applies it, else NULL */
-PetscErrorCode IDRSGetDiagonal_CUDA(IDRSWork work, bool applies, const PetscScalar **array)
-{
-  PetscFunctionBegin;
-  *array = NULL;
-  if (applies && work->diagonal) PetscCall(IDRSGetArrayRead_CUDA(work->diagonal, array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSRestoreDiagonal_CUDA(IDRSWork work, const PetscScalar **array)
-{
-  PetscFunctionBegin;
-  if (*array) PetscCall(VecRestoreArrayReadAndMemType(work->diagonal, array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Kernels read a column through its panel. If the host has written the column, it is copied to the device first */
 PetscErrorCode IDRSColumnRead_CUDA(Vec column)
@@ -33,10 +16,7 @@ PetscErrorCode IDRSColumnRead_CUDA(Vec column)
   const PetscScalar *array;
 
   PetscFunctionBegin;
-  if (column->offloadmask == PETSC_OFFLOAD_CPU) {
-    PetscCall(IDRSGetArrayRead_CUDA(column, &array));
-    PetscCall(VecRestoreArrayReadAndMemType(column, &array));
-  }
+  if (column->offloadmask == PETSC_OFFLOAD_CPU) PetscCall(IDRSFindArrayRead_CUDA(column, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,10 +50,10 @@ PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
 }
 
 /*
-   IDRSWaitNumber_CUDA - Waits for the number of a projection, which is written after its sums or its result. The end of the kernel
+   IDRSWait_CUDA - Waits for the number of a projection, which is written after its sums or its result. The end of the kernel
    would be visible much later
 */
-PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
+PetscErrorCode IDRSWait_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
 {
   PetscLogDouble began = 0;
   PetscBool      idle;
@@ -91,12 +71,5 @@ PetscErrorCode IDRSWaitNumber_CUDA(IDRSWork work, const uint64_t *arrived, uint6
     }
   }
   std::atomic_thread_fence(std::memory_order_acquire);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSWait_CUDA(IDRSWork work, uint64_t sequence)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSWaitNumber_CUDA(work, ((const IDRS_CUDA *)work->data)->arrived, sequence));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -118,17 +118,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS, 2)
   for (int l = 0; l < chain.count; l++) IDRSBlockMake<M, W>(i, n, chain.sum[l], diagonal);
 }
 
-PetscErrorCode IDRSBlockArray_CUDA(Vec vec, PetscScalar **array)
-{
-  PetscScalar *a;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSGetArray_CUDA(vec, VecGetArrayAndMemType, &a));
-  *array = a;
-  PetscCall(VecRestoreArrayAndMemType(vec, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *memory)
 {
   PetscDeviceContext dctx;
@@ -139,7 +128,6 @@ PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *memory)
   PetscCall(PetscDeviceFree(dctx, memory->hostoperands));
   PetscCall(PetscDeviceFree(dctx, memory->partials));
   PetscCall(PetscDeviceFree(dctx, memory->sums));
-  PetscCall(PetscDeviceFree(dctx, memory->hostsums));
   PetscCall(PetscDeviceFree(dctx, memory->done));
   PetscCall(PetscDeviceFree(dctx, memory->arrived));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -175,61 +163,47 @@ PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Prepares the columns of a sum for reading and writing */
-static PetscErrorCode IDRSBlockTouch_CUDA(const IDRSBlockAxpy *sum)
-{
-  PetscFunctionBegin;
-  for (PetscInt l = 0; l < sum->nx; l++) PetscCall(IDRSColumnRead_CUDA(sum->x[l].vec));
-  for (PetscInt j = 0; j < sum->ny; j++) {
-    if (sum->add) PetscCall(IDRSColumnRead_CUDA(sum->y[j].vec));
-    PetscCall(IDRSColumnWritten(sum->y[j].vec));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns a sum as an argument of the kernel, with operands on the device; *packed: all arrays can be accessed in packs */
-static IDRSChainSum IDRSBlockGetSum(const IDRSBlockAxpy *sum, bool diagonal, const PetscScalar *const *X, const PetscScalar *C,
-                                    bool *packed)
-{
-  IDRSChainSum to = {};
-
-  to.X      = X;
-  to.C      = C;
-  to.nx     = (int)sum->nx;
-  to.ny     = (int)sum->ny;
-  to.scaled = diagonal ? (int)sum->scaled : 0;
-  to.add    = sum->add;
-  for (PetscInt j = 0; j < sum->ny; j++) {
-    to.y[j] = sum->y[j].array;
-    *packed = *packed && IDRSAligned(to.y[j]);
-  }
-  for (PetscInt l = 0; l < sum->nx; l++) *packed = *packed && IDRSAligned(sum->x[l].array);
-  return to;
-}
-
-/* Launches sums whose operands are on the device, with M coefficients for each pointer, and moves on to the next operands */
+/*
+   Launches sums, whose pointers X and coefficients C are on the device, with M coefficients for each pointer. If the columns of a
+   sum fit in the L2 cache, one launch computes all sums, and later sums find their operands in the cache. If not, each sum has its
+   own launch: with 4 096 000 rows, s = 4, a matvec and column took 473 us in one launch, 261 us with one per sum
+*/
 template <int M>
 static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[],
-                                                  IDRSBlockPrepared *prepared, const PetscScalar *diagonal, cudaStream_t stream)
+                                                  const PetscScalar *const *X, const PetscScalar *C, const PetscScalar *diagonal,
+                                                  cudaStream_t stream)
 {
-  const size_t n      = (size_t)work->n;
-  IDRSChain    chain  = {};
-  bool         packed = IDRSAligned(diagonal) && IDRSPacked((IDRS_CUDA *)work->data);
+  const size_t n = (size_t)work->n;
+  int          device, cache;
+  PetscInt     most;
 
   PetscFunctionBegin;
-  chain.count = (int)count;
-  for (PetscInt i = 0; i < count; i++) {
-    chain.sum[i] = IDRSBlockGetSum(&sums[i], diagonal != nullptr, prepared->X, prepared->C, &packed);
-    prepared->X += sums[i].nx;
-    prepared->C += sums[i].nx * M;
-  }
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
+  most = n * (size_t)sums[0].ny * sizeof(PetscScalar) <= (size_t)cache ? IDRS_BLOCK_SUMS : 1;
   PetscCall(PetscLogGpuTimeBegin());
-  if (n) {
-    auto launch = [&](auto W) {
+  for (PetscInt first = 0; n && first < count; first += most) {
+    IDRSChain chain  = {};
+    bool      packed = IDRSAligned(diagonal) && IDRSPacked((IDRS_CUDA *)work->data);
+    auto      launch = [&](auto W) {
       IDRSBlockCombineKernel<M, W>
         <<<(unsigned int)((n + IDRS_THREADS * W - 1) / (IDRS_THREADS * W)), IDRS_THREADS, 0, stream>>>(n, diagonal, chain);
     };
 
+    chain.count = (int)PetscMin(count - first, most);
+    for (int i = 0; i < chain.count; i++) {
+      const IDRSBlockAxpy &sum = sums[first + i];
+      IDRSChainSum        &to  = chain.sum[i];
+
+      to = {X, C, {}, (int)sum.nx, (int)sum.ny, diagonal ? (int)sum.scaled : 0, (bool)sum.add};
+      X += sum.nx;
+      C += sum.nx * M;
+      for (PetscInt j = 0; j < sum.ny; j++) {
+        to.y[j] = sum.y[j].array;
+        packed  = packed && IDRSAligned(to.y[j]);
+      }
+      for (PetscInt l = 0; l < sum.nx; l++) packed = packed && IDRSAligned(sum.x[l].array);
+    }
     if (packed) launch(IDRSInt<IDRS_PACK>());
     else launch(IDRSInt<1>());
     PetscCallCUDA(cudaGetLastError());
@@ -238,84 +212,51 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns true if the columns of Y of a sum fit in the L2 cache */
-static PetscErrorCode IDRSBlockIsCached(IDRSWork work, const IDRSBlockAxpy *sum, bool *cached)
-{
-  int device, bytes;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, device));
-  *cached = (size_t)work->n * (size_t)sum->ny * sizeof(PetscScalar) <= (size_t)bytes;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Computes sums whose operands are on the device
-
-   If the columns of a sum fit in the L2 cache, one launch computes all sums, and later sums find their operands in the cache. If
-   not, each sum has its own launch: with 4 096 000 rows, s = 4, a matvec and column took 473 us in one launch, 261 us with one per
-   sum
-*/
-static PetscErrorCode IDRSBlockCombinePrepared_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[],
-                                                    IDRSBlockPrepared prepared)
-{
-  const PetscInt     width = prepared.width;
-  PetscInt           some;
-  bool               cached, scaled = false;
-  const PetscScalar *diagonal;
-  cudaStream_t       stream;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSBlockIsCached(work, sums, &cached));
-  for (PetscInt i = 0; i < count; i++) {
-    scaled = scaled || sums[i].scaled > 0;
-    PetscCall(IDRSBlockTouch_CUDA(&sums[i]));
-  }
-  PetscCall(IDRSGetDiagonal_CUDA(work, scaled, &diagonal));
-  for (PetscInt first = 0; first < count; first += some) {
-    some = cached ? PetscMin(count - first, IDRS_BLOCK_SUMS) : 1;
-    if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, some, sums + first, &prepared, diagonal, stream));
-    else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, some, sums + first, &prepared, diagonal, stream));
-    else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, some, sums + first, &prepared, diagonal, stream));
-  }
-  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
 {
-  size_t              nx = 0, bytes, begin, l = 0;
-  PetscInt            width = 0;
-  char               *host, *device;
-  const PetscScalar **x;
-  PetscScalar        *c;
-  cudaStream_t        stream;
+  size_t                    nx = 0, bytes, begin, l = 0;
+  PetscInt                  ny     = 0, width;
+  bool                      scaled = false;
+  char                     *host, *device;
+  const PetscScalar       **x, *C, *diagonal;
+  const PetscScalar *const *X;
+  PetscScalar              *c;
+  cudaStream_t              stream;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
     nx += (size_t)sums[i].nx;
-    width = PetscMax(width, IDRSBlockWidth(sums[i].ny));
+    ny     = PetscMax(ny, sums[i].ny);
+    scaled = scaled || sums[i].scaled > 0;
   }
+  width = ny <= 4 ? 4 : (ny <= 8 ? 8 : 16);
   begin = (nx * sizeof(*x) + 15) / 16 * 16; /* offset of the coefficients */
   bytes = begin + (nx * (size_t)width * sizeof(*c) + 15) / 16 * 16;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSBlockGetOperands_CUDA((IDRS_CUDA *)work->data, bytes, stream, &host, &device));
   x = (const PetscScalar **)host;
   c = (PetscScalar *)(host + begin);
+  X = (const PetscScalar *const *)device;
+  C = (const PetscScalar *)(device + begin);
   for (PetscInt i = 0; i < count; i++) {
     const IDRSBlockAxpy *sum = &sums[i];
 
     for (PetscInt k = 0; k < sum->nx; k++, l++) {
+      PetscCall(IDRSColumnRead_CUDA(sum->x[k].vec));
       x[l] = sum->x[k].array;
       for (PetscInt j = 0; j < width; j++)
         c[l * (size_t)width + (size_t)j] = j < sum->ny ? sum->C[k + j * sum->ld] : (PetscScalar)0.0;
     }
+    for (PetscInt j = 0; j < sum->ny; j++) {
+      if (sum->add) PetscCall(IDRSColumnRead_CUDA(sum->y[j].vec));
+      PetscCall(IDRSColumnWritten(sum->y[j].vec));
+    }
   }
   /* one copy for the pointers and coefficients of all sums */
   if (bytes) PetscCallCUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream));
-  PetscCall(IDRSBlockCombinePrepared_CUDA(work, count, sums,
-                                          {width, (const PetscScalar *const *)device, (const PetscScalar *)(device + begin)}));
+  PetscCall(IDRSFindArrayRead_CUDA(scaled ? work->diagonal : NULL, &diagonal));
+  if (width == 4) PetscCall(IDRSBlockCombineLaunch_CUDA<4>(work, count, sums, X, C, diagonal, stream));
+  else if (width == 8) PetscCall(IDRSBlockCombineLaunch_CUDA<8>(work, count, sums, X, C, diagonal, stream));
+  else PetscCall(IDRSBlockCombineLaunch_CUDA<16>(work, count, sums, X, C, diagonal, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

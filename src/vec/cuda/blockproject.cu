@@ -8,7 +8,7 @@
    of P is computed from the hash once, where it is used.
 
    The sums of warps are added in a fixed order. A second kernel adds the sums of thread blocks, and writes them to the memory of
-   the device, for kernels that follow in the stream, and to the memory of the host.
+   the host.
 */
 #include <petscidrs/private/idrsshadow.h>
 #include "idrscudaimpl.cuh"
@@ -27,8 +27,7 @@
 #define IDRS_DOTS_TASKS    64 /* of a launch, at most, because they are arguments of the kernel */
 /* of a launch whose pointers are arguments, too; more pointers are in the memory of the device */
 #define IDRS_DOTS_COLUMNS 128
-#define IDRS_PARTS_OF     (PetscDefined(USE_COMPLEX) ? 2 : 1) /* real numbers per scalar */
-#define IDRS_PARTIALS     (1 << 22)                           /* most sums of thread blocks */
+#define IDRS_PARTIALS     (1 << 22) /* most sums of thread blocks */
 
 typedef struct {
   int  rows, nw, nx;
@@ -131,24 +130,11 @@ static __device__ __forceinline__ void IDRSDotsMultiply(double (*c)[4], const do
 #pragma unroll
   for (int l = 0; l < 4; l++) part[l] = (double)PetscRealPart(b[l]);
   IDRSMatrixMultiplyAdd(c[0], a, part);
-  if (IDRS_PARTS_OF == 2) {
+  if (IDRS_PARTS == 2) {
 #pragma unroll
     for (int l = 0; l < 4; l++) part[l] = (double)PetscImaginaryPart(b[l]);
-    IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], a, part);
+    IDRSMatrixMultiplyAdd(c[IDRS_PARTS - 1], a, part);
   }
-}
-
-/* c += (-i a)^T b for a real a, which is the imaginary part of the left side */
-static __device__ __forceinline__ void IDRSDotsMultiplyImaginary(double (*c)[4], const double a[8], const PetscScalar b[4])
-{
-  double part[4];
-
-#pragma unroll
-  for (int l = 0; l < 4; l++) part[l] = (double)PetscImaginaryPart(b[l]);
-  IDRSMatrixMultiplyAdd(c[0], a, part);
-#pragma unroll
-  for (int l = 0; l < 4; l++) part[l] = -(double)PetscRealPart(b[l]);
-  IDRSMatrixMultiplyAdd(c[IDRS_PARTS_OF - 1], a, part);
 }
 
 /*
@@ -188,7 +174,7 @@ static __device__ __forceinline__ IDRSDotsWarp<B> IDRSDotsGetWarp(const IDRSDots
 /* Multiplies a strip of P by all tiles of X, on the steps of a slab that belong to this warp */
 template <int B>
 static __device__ __forceinline__ void IDRSDotsShadowSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab,
-                                                          const uint2 *states, double c[B][IDRS_PARTS_OF][4])
+                                                          const uint2 *states, double c[B][IDRS_PARTS][4])
 {
 #pragma unroll 2
   for (int step = mine.turn; step < steps; step += mine.turns) {
@@ -209,7 +195,7 @@ static __device__ __forceinline__ void IDRSDotsShadowSlab(const IDRSDotsWarp<B> 
 /* The same for a strip of W */
 template <int B>
 static __device__ __forceinline__ void IDRSDotsExplicitSlab(const IDRSDotsWarp<B> &mine, int steps, const char *slab,
-                                                            double c[B][IDRS_PARTS_OF][4])
+                                                            double c[B][IDRS_PARTS][4])
 {
 #pragma unroll 2
   for (int step = mine.turn; step < steps; step += mine.turns) {
@@ -230,14 +216,19 @@ static __device__ __forceinline__ void IDRSDotsExplicitSlab(const IDRSDotsWarp<B
 
       IDRSDotsLoad((const PetscScalar *)(rows + mine.right[b]), right);
       IDRSDotsMultiply(c[b], a, right);
-      if (IDRS_PARTS_OF == 2) IDRSDotsMultiplyImaginary(c[b], imaginary, right);
+      if constexpr (IDRS_PARTS == 2) {
+        /* the imaginary part of the left side: c += imaginary^T (-i right) */
+#pragma unroll
+        for (int l = 0; l < 4; l++) right[l] = IDRS_SCALAR(PetscImaginaryPart(right[l]), -PetscRealPart(right[l]));
+        IDRSDotsMultiply(c[b], imaginary, right);
+      }
     }
   }
 }
 
 /* Adds the sums of the warps that share a strip to total, one warp after another: 16 sums of a strip for each column of X */
 template <int B>
-static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &mine, const double c[B][IDRS_PARTS_OF][4],
+static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &mine, const double c[B][IDRS_PARTS][4],
                                                         double *total)
 {
   const int lane = (int)threadIdx.x % IDRS_WARP;
@@ -248,12 +239,12 @@ static __device__ __forceinline__ void IDRSDotsAddWarps(const IDRSDotsWarp<B> &m
 #pragma unroll
     for (int b = 0; b < B; b++) {
 #pragma unroll
-      for (int part = 0; part < IDRS_PARTS_OF; part++) {
+      for (int part = 0; part < IDRS_PARTS; part++) {
 #pragma unroll
         for (int l = 0; l < 4; l++) {
           const int row    = mine.shadow ? lane / 4 * 2 + l / 2 : lane / 4 + l / 2 * (IDRS_STRIP / 2),
                     column = b * IDRS_TILE + lane % 4 * 2 + l % 2;
-          double *to       = total + ((mine.slot * B * IDRS_TILE + column) * IDRS_STRIP + row) * IDRS_PARTS_OF + part;
+          double *to       = total + ((mine.slot * B * IDRS_TILE + column) * IDRS_STRIP + row) * IDRS_PARTS + part;
 
           *to = turn ? *to + c[b][part][l] : c[b][part][l];
         }
@@ -271,23 +262,23 @@ template <int B>
 static __device__ __forceinline__ void IDRSDotsStore(const IDRSDotsArguments &dots, const IDRSDotsTask &task, int firststrip,
                                                      int strips, const double *total)
 {
-  double   *to      = dots.partials + ((size_t)blockIdx.x * (size_t)dots.sums + (size_t)task.sum) * IDRS_PARTS_OF;
+  double   *to      = dots.partials + ((size_t)blockIdx.x * (size_t)dots.sums + (size_t)task.sum) * IDRS_PARTS;
   const int shadows = IDRSDotsStrips(task.rows);
 
   for (int i = (int)threadIdx.x; i < strips * B * IDRS_TILE * IDRS_STRIP; i += (int)blockDim.x) {
     const int  strip = firststrip + i / (B * IDRS_TILE * IDRS_STRIP), column = i / IDRS_STRIP % (B * IDRS_TILE);
     const bool shadow = strip < shadows;
     const int  row    = (shadow ? strip : strip - shadows) * IDRS_STRIP + i % IDRS_STRIP;
-    double    *at     = to + (shadow ? 0 : task.rows * task.nx) * IDRS_PARTS_OF;
+    double    *at     = to + (shadow ? 0 : task.rows * task.nx) * IDRS_PARTS;
 
     if (column >= task.nx || row >= (shadow ? task.rows : task.nw) || (!shadow && task.hermitian && row > column)) continue;
-    for (int part = 0; part < IDRS_PARTS_OF; part++) {
-      const double sum = total[i * IDRS_PARTS_OF + part];
+    for (int part = 0; part < IDRS_PARTS; part++) {
+      const double sum = total[i * IDRS_PARTS + part];
 
-      if (shadow) at[(row + column * task.rows) * IDRS_PARTS_OF + part] = 32.0 * sum;
+      if (shadow) at[(row + column * task.rows) * IDRS_PARTS + part] = 32.0 * sum;
       else {
-        at[(row + column * task.nw) * IDRS_PARTS_OF + part] = part && task.hermitian && row == column ? 0.0 : sum;
-        if (task.hermitian && row < column) at[(column + row * task.nw) * IDRS_PARTS_OF + part] = part ? -sum : sum;
+        at[(row + column * task.nw) * IDRS_PARTS + part] = part && task.hermitian && row == column ? 0.0 : sum;
+        if (task.hermitian && row < column) at[(column + row * task.nw) * IDRS_PARTS + part] = part ? -sum : sum;
       }
     }
   }
@@ -295,7 +286,7 @@ static __device__ __forceinline__ void IDRSDotsStore(const IDRSDotsArguments &do
 
 /* B: tiles of X, W: entries per copy */
 template <int B, int W>
-static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PARTS_OF <= 4 ? IDRS_DOTS_RESIDENT : 1)
+static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PARTS <= 4 ? IDRS_DOTS_RESIDENT : 1)
   IDRSBlockProjectKernel(const __grid_constant__ IDRSDotsArguments dots)
 {
   extern __shared__ ulonglong2 memory[];
@@ -306,7 +297,7 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
   uint2              *states  = (uint2 *)memory; /* for two slabs */
   const PetscScalar **columns = (const PetscScalar **)(states + 2 * dots.slab);
   char  *slabs = (char *)memory + (2 * (size_t)dots.slab * sizeof(uint2) + (size_t)task.columns * sizeof(*columns) + 15) / 16 * 16;
-  double c[B][IDRS_PARTS_OF][4] = {};
+  double c[B][IDRS_PARTS][4] = {};
   size_t first = (size_t)blockIdx.x * (size_t)dots.slab, next = first;
   IDRSDotsWarp<B> mine;
 
@@ -348,10 +339,10 @@ static __global__ void __launch_bounds__(IDRS_WARP *IDRS_DOTS_WARPS, B *IDRS_PAR
   IDRSDotsStore<B>(dots, task, firststrip, strips, (double *)memory);
 }
 
-/* Adds the sums of thread blocks, 32 sums per block. If hostsums is not NULL, the last block writes the number for the host */
+/* Adds the sums of thread blocks, 32 sums per block. The last block writes the number for the host */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   IDRSBlockTotalKernel(IDRSOverlap<true, true> overlap, int count, unsigned int blocks, const double *partials, PetscReal *sums,
-                       PetscReal *hostsums, unsigned int *done, uint64_t *arrived, uint64_t sequence)
+                       unsigned int *done, uint64_t *arrived, uint64_t sequence)
 {
   __shared__ double part[IDRS_WARPS][IDRS_WARP];
   const int warp = (int)threadIdx.x / IDRS_WARP, lane = (int)threadIdx.x % IDRS_WARP, i = (int)blockIdx.x * IDRS_WARP + lane;
@@ -367,9 +358,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   if (i < count) {
     for (int l = 1; l < IDRS_WARPS; l++) sum += part[l][lane];
     sums[i] = (PetscReal)sum;
-    if (hostsums) hostsums[i] = (PetscReal)sum;
   }
-  if (!hostsums) return;
   __threadfence_system();
   __syncwarp();
   if (lane == 0 && atomicAdd(done, 1u) + 1 == gridDim.x) {
@@ -444,12 +433,12 @@ static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, Pets
     most        = PetscMax(most, share);
   }
   plan->shared = PetscMax(IDRSDotsShared(plan->slab, columns),
-                          (size_t)(most * plan->tiles * IDRS_TILE * IDRS_STRIP * IDRS_PARTS_OF) * sizeof(double));
-  resident     = plan->tiles * IDRS_PARTS_OF <= 4 ? PetscMin((size_t)all / (plan->shared + 1024), (size_t)IDRS_DOTS_RESIDENT) : 1;
+                          (size_t)(most * plan->tiles * IDRS_TILE * IDRS_STRIP * IDRS_PARTS) * sizeof(double));
+  resident     = plan->tiles * IDRS_PARTS <= 4 ? PetscMin((size_t)all / (plan->shared + 1024), (size_t)IDRS_DOTS_RESIDENT) : 1;
   slabs        = (n + (size_t)plan->slab - 1) / (size_t)plan->slab;
   plan->blocks = (unsigned int)
     PetscMax(PetscMin(PetscMin(resident * (size_t)cuda->multiprocessors / (size_t)(plan->tasks * plan->shares), slabs),
-                      IDRS_PARTIALS / (size_t)(plan->sums * IDRS_PARTS_OF)),
+                      IDRS_PARTIALS / (size_t)(plan->sums * IDRS_PARTS)),
              (size_t)1);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -457,7 +446,7 @@ static PetscErrorCode IDRSDotsGetPlan_CUDA(const IDRS_CUDA *cuda, size_t n, Pets
 /* Allocates memory for the sums of thread blocks, and for the final sums */
 static PetscErrorCode IDRSDotsGetMemory_CUDA(IDRSBlockMemory *memory, const IDRSDotsPlan *plan)
 {
-  const size_t       partials = (size_t)plan->sums * IDRS_PARTS_OF * plan->blocks, sums = (size_t)plan->sums;
+  const size_t       partials = (size_t)plan->sums * IDRS_PARTS * plan->blocks, sums = (size_t)plan->sums;
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
@@ -471,9 +460,7 @@ static PetscErrorCode IDRSDotsGetMemory_CUDA(IDRSBlockMemory *memory, const IDRS
   if (sums > memory->sumcount) {
     memory->sumcount = 0;
     PetscCall(PetscDeviceFree(dctx, memory->sums));
-    PetscCall(PetscDeviceFree(dctx, memory->hostsums));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, sums, &memory->sums));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, sums, &memory->hostsums));
+    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, sums, &memory->sums));
     memory->sumcount = sums;
   }
   if (!memory->arrived) {
@@ -504,29 +491,25 @@ static PetscErrorCode IDRSDotsGetColumns_CUDA(PetscInt count, const IDRSBlockDot
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-template <int B, int W>
-static PetscErrorCode IDRSDotsLaunch_CUDA(const IDRSDotsPlan *plan, int count, const IDRSDotsArguments &dots, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  /* more than 48 KiB of shared memory must be requested on each device that a process uses */
-  if (plan->shared > 49152)
-    PetscCallCUDA(
-      cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
-  IDRSBlockProjectKernel<B, W><<<dim3(plan->blocks, (unsigned int)count, (unsigned int)plan->shares),
-                                 (unsigned int)(plan->warps * IDRS_WARP), plan->shared, stream>>>(dots);
-  PetscCallCUDA(cudaGetLastError());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Launches as many tasks at a time as the arguments of a kernel can hold */
-static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], const IDRSDotsPlan *plan,
-                                             IDRSDotsArguments *dots, cudaStream_t stream)
+static PetscErrorCode IDRSDotsLaunch_CUDA(PetscInt count, const IDRSBlockDots tasks[], const IDRSDotsPlan *plan,
+                                          IDRSDotsArguments *dots, cudaStream_t stream)
 {
   int column = 0, sum = 0;
 
   PetscFunctionBegin;
   for (PetscInt first = 0; first < count; first += plan->tasks) {
-    const PetscInt some = PetscMin(count - first, plan->tasks);
+    const PetscInt some   = PetscMin(count - first, plan->tasks);
+    auto           launch = [&](auto B, auto W) {
+      /* more than 48 KiB of shared memory must be requested on each device that a process uses */
+      if (plan->shared > 49152)
+        PetscCallCUDA(
+          cudaFuncSetAttribute(IDRSBlockProjectKernel<B, W>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)plan->shared));
+      IDRSBlockProjectKernel<B, W><<<dim3(plan->blocks, (unsigned int)some, (unsigned int)plan->shares),
+                                               (unsigned int)(plan->warps * IDRS_WARP), plan->shared, stream>>>(*dots);
+      return PETSC_SUCCESS;
+    };
+    auto packed = [&](auto B) { return plan->packed ? launch(B, IDRSInt<IDRS_PACK>()) : launch(B, IDRSInt<1>()); };
 
     for (PetscInt i = 0; i < some; i++) {
       IDRSDotsTask *task = &dots->task[i];
@@ -537,20 +520,16 @@ static PetscErrorCode IDRSDotsLaunchAll_CUDA(IDRSWork work, PetscInt count, cons
       column += task->columns;
       sum += (int)IDRSBlockDotsCount(&tasks[first + i]);
     }
-    auto launch = [&](auto B) {
-      return plan->packed ? IDRSDotsLaunch_CUDA<B, IDRS_PACK>(plan, (int)some, *dots, stream)
-                          : IDRSDotsLaunch_CUDA<B, 1>(plan, (int)some, *dots, stream);
-    };
-
-    if (plan->tiles == 1) PetscCall(launch(IDRSInt<1>()));
-    else if (plan->tiles == 2) PetscCall(launch(IDRSInt<2>()));
-    else PetscCall(launch(IDRSInt<4>()));
+    if (plan->tiles == 1) PetscCall(packed(IDRSInt<1>()));
+    else if (plan->tiles == 2) PetscCall(packed(IDRSInt<2>()));
+    else PetscCall(packed(IDRSInt<4>()));
+    PetscCallCUDA(cudaGetLastError());
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Launches the projections of tasks, whose sums are written to the host */
-static PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[])
+/* The host waits for the sums */
+PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
   const size_t        n      = (size_t)work->n;
   IDRS_CUDA          *cuda   = (IDRS_CUDA *)work->data;
@@ -561,9 +540,12 @@ static PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count,
   char               *host    = NULL, *device;
   size_t              bytes;
   int                 parts;
+  PetscInt            nsums = 0;
   cudaStream_t        stream;
 
   PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) nsums += IDRSBlockDotsCount(&tasks[i]);
+  if (!nsums) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSDotsGetPlan_CUDA(cuda, n, count, tasks, &plan));
   PetscCall(IDRSDotsGetMemory_CUDA(memory, &plan));
@@ -582,28 +564,16 @@ static PetscErrorCode IDRSBlockProjectLaunch_CUDA(IDRSWork work, PetscInt count,
   dots.partials = memory->partials;
   dots.sums     = plan.sums;
   dots.slab     = plan.slab;
-  parts         = plan.sums * IDRS_PARTS_OF;
+  parts         = plan.sums * IDRS_PARTS;
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(IDRSDotsLaunchAll_CUDA(work, count, tasks, &plan, &dots, stream));
+  PetscCall(IDRSDotsLaunch_CUDA(count, tasks, &plan, &dots, stream));
   IDRSLaunch<IDRSBlockTotalKernel>(dim3((unsigned int)(parts + IDRS_WARP - 1) / IDRS_WARP), stream, parts, plan.blocks,
-                                   (const double *)memory->partials, (PetscReal *)memory->sums, (PetscReal *)memory->hostsums,
-                                   memory->done, memory->arrived, ++memory->sequence);
+                                   (const double *)memory->partials, (PetscReal *)memory->sums, memory->done, memory->arrived,
+                                   ++memory->sequence);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
-{
-  IDRSBlockMemory *memory = &((IDRS_CUDA *)work->data)->block;
-  PetscInt         nsums  = 0;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < count; i++) nsums += IDRSBlockDotsCount(&tasks[i]);
-  if (!nsums) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSBlockProjectLaunch_CUDA(work, count, tasks));
-  PetscCall(IDRSWaitNumber_CUDA(work, memory->arrived, memory->sequence));
+  PetscCall(IDRSWait_CUDA(work, memory->arrived, memory->sequence));
   memory->operandsused = 0; /* all copies before the sums have ended */
-  PetscCall(PetscArraycpy(sums, memory->hostsums, nsums));
+  PetscCall(PetscArraycpy(sums, memory->sums, nsums));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

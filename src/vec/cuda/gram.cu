@@ -118,14 +118,13 @@ PetscErrorCode IDRSVecGram_CUDA(PetscInt n, Vec v[], PetscScalar W[])
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)pairs * chunks * blocks * IDRS_GRAM_SUMS, &partials));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, (size_t)(n * n), &sums));
-  for (PetscInt i = 0; i < n; i++) PetscCall(IDRSGetArrayRead_CUDA(v[i], &K.a[i]));
+  for (PetscInt i = 0; i < n; i++) PetscCall(IDRSFindArrayRead_CUDA(v[i], &K.a[i]));
   IDRSGramKernel<<<dim3((pairs + IDRS_GRAM_WARPS - 1) / IDRS_GRAM_WARPS, blocks), IDRS_GRAM_WARPS * IDRS_WARP, 0, stream>>>(
     K, (int)pairs, (int)chunks, chunk, partials);
   PetscCallCUDA(cudaGetLastError());
   IDRSGramTotalKernel<<<(pairs * IDRS_GRAM_SUMS + IDRS_THREADS - 1) / IDRS_THREADS, IDRS_THREADS, 0, stream>>>(
     K.count, (int)pairs, (int)(chunks * blocks), partials, sums);
   PetscCallCUDA(cudaGetLastError());
-  for (PetscInt i = 0; i < n; i++) PetscCall(VecRestoreArrayReadAndMemType(v[i], &K.a[i]));
   PetscCallCUDA(cudaMemcpyAsync(W, sums, (size_t)(n * n) * sizeof(*W), cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscDeviceFree(dctx, sums));

@@ -1,5 +1,5 @@
 /*
-   Combine, update and advance for the columns of a group that have the same step: one launch for all of them
+   Operands and launches of passes for the columns of a group that have the same step: one launch for all of them
 */
 #pragma once
 
@@ -14,14 +14,6 @@ enum {
   IDRS_D,
   IDRS_OPERANDS
 };
-
-/* The access of a pass to a vector */
-typedef enum {
-  IDRS_NOTHING,
-  IDRS_READ,
-  IDRS_WRITE,
-  IDRS_CHANGE
-} IDRSAccess;
 
 /* The operands of a pass: the panels of a column, its vectors, NULL if the pass does not use them, and the partial sums of r^H r */
 typedef struct {
@@ -47,7 +39,6 @@ struct IDRSHostCoefficients<S, 1> {
 };
 
 PETSC_INTERN PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *, const IDRSAccess[], bool, IDRSColumn[]);
-PETSC_INTERN PetscErrorCode IDRSColumnsRestore_CUDA(const IDRSGroup *, const IDRSAccess[], IDRSColumn[]);
 
 /* Gets the coefficients for update of step k, or with k = -1 for the other passes, unless they are on the device */
 template <int S, int N>
@@ -63,11 +54,10 @@ static PetscErrorCode IDRSGetHostCoefficients(const IDRSGroup *group, PetscInt k
   }
   if constexpr (N == 1) fromhost->c = c[0];
   else {
-    IDRSShared *shared;
+    void *coefficients = ((IDRS_CUDA *)group->work[0]->data)->coefficients;
 
-    PetscCall(IDRSGetShared_CUDA(group->work[0], &shared));
-    PetscCallCUDA(cudaMemcpyAsync(shared->coefficients, c, (size_t)group->count * sizeof(*c), cudaMemcpyHostToDevice, stream));
-    fromhost->c = (const IDRSCoefficients<S> *)shared->coefficients;
+    PetscCallCUDA(cudaMemcpyAsync(coefficients, c, (size_t)group->count * sizeof(*c), cudaMemcpyHostToDevice, stream));
+    fromhost->c = (const IDRSCoefficients<S> *)coefficients;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

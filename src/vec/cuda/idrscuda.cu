@@ -1,6 +1,6 @@
 /*
-   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the panels, the buffers and the arrays of
-   vectors. Each pass has its own file, and the queues that do the algebra on the device are in idrsqueue.cu.
+   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the panels and the buffers, access.cu the
+   waits of the host. The queues that do the algebra on the device are in idrsqueue.cu.
 
    Scalars. With the queue of the host the sums of a projection are written to pinned memory, where the host waits for them. The
    host does the algebra, and passes the coefficients as kernel arguments. Between begin and end of a queue on the device the
@@ -36,18 +36,15 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 */
 static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, PetscScalar **panel, PetscLogDouble lacking[])
 {
-  const cudaError_t error = cudaMalloc((void **)panel, PetscMax(bytes, 1));
+  const char *why = NULL;
 
   PetscFunctionBegin;
-  if (error == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    *panel     = NULL;
+  PetscCall(IDRSMalloc_CUDA(bytes, panel, &why));
+  if (*panel) PetscCallCUDA(cudaMemsetAsync(*panel, 0, bytes, stream));
+  else {
     lacking[0] = (PetscLogDouble)bytes;
     PetscCall(IDRSGetFreeMemory_CUDA(&lacking[1]));
-    PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCallCUDA(error);
-  PetscCallCUDA(cudaMemsetAsync(*panel, 0, bytes, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,7 +93,7 @@ static PetscErrorCode IDRSVecsFree_CUDA(void **memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
+static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
 {
   const PetscInt     s = work->s;
   IDRS_CUDA         *cuda;
@@ -108,14 +105,6 @@ static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
   PetscLogDouble     lacking[2] = {0, 0};
 
   PetscFunctionBegin;
-  for (PetscInt j = 0; work->P && j < s; j++) {
-    PetscBool same;
-
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)work->P[j], &same, VECSEQCUDA, VECMPICUDA, ""));
-    PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG,
-               "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", j,
-               ((PetscObject)work->P[j])->type_name);
-  }
   PetscCall(PetscNew(&cuda));
   work->data    = cuda;
   cuda->channel = -1;
@@ -135,7 +124,8 @@ static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
   cuda->partials.second = cuda->partials.messages + IDRS_MESSAGES * blocks;
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, blocks, &cuda->partials.rr));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_STORAGE(s), &cuda->storage));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_SUMS(s, 1), &cuda->localsums));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, IDRS_MAX_WIDTH, &cuda->coefficients));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * IDRS_MAX_WIDTH * IDRS_SUMS(s, 1), &cuda->localsums));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &cuda->result));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_SUMS(s, 1), &cuda->hostsums));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_HOST, IDRS_STORAGE(s), &cuda->hoststorage));
@@ -151,16 +141,9 @@ static PetscErrorCode IDRSCreateWork_CUDA(IDRSWork work, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_CUDA(const IDRSGroup *group, Vec like)
+static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
 {
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSCreateWork_CUDA(group->work[i], like));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
-{
-  const PetscBool    failed = (PetscBool)(work->failed && work->queue != &IDRSQueue_Host); /* the device may still compute sums */
+  const PetscBool    failed = (PetscBool)(work->failed && work->queue); /* the device may still compute sums */
   IDRS_CUDA         *cuda   = (IDRS_CUDA *)work->data;
   PetscDeviceContext dctx;
   cudaStream_t       stream;
@@ -177,12 +160,12 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
     PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
-    PetscCall(IDRSSharedDestroy_CUDA(&cuda->shared));
     PetscCall(IDRSBlockDestroy_CUDA(&cuda->block));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.rr));
     PetscCall(PetscDeviceFree(dctx, cuda->storage));
+    PetscCall(PetscDeviceFree(dctx, cuda->coefficients));
     PetscCall(PetscDeviceFree(dctx, cuda->localsums));
     PetscCall(PetscDeviceFree(dctx, cuda->result));
     PetscCall(PetscDeviceFree(dctx, cuda->hostsums));
@@ -194,10 +177,31 @@ static PetscErrorCode IDRSDestroyWork_CUDA(IDRSWork work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_CUDA(const IDRSGroup *group)
+/* A column of the hashed shadow space, stored: see idrsshadow.h */
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  IDRSHashedKernel(uint64_t key, uint64_t rstart, PetscInt column, size_t n, PetscScalar *v)
 {
+  const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(column / 2));
+
+  for (size_t i = IDRSFirstRow<1>(); i < n; i += IDRSRowStride<1>())
+    v[i] = (PetscReal)IDRSShadowColumnInteger(IDRSShadowRowState(key, rstart + i), multiplier, column % 2) *
+           (PetscReal)IDRS_SHADOW_UNIT;
+}
+
+static PetscErrorCode IDRSVecSetHashed_CUDA(Vec v, uint64_t key, PetscInt column)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+  cudaStream_t stream;
+
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSDestroyWork_CUDA(group->work[i]));
+  PetscCall(VecGetOwnershipRange(v, &begin, &end));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSFindArray_CUDA(v, IDRS_WRITE, &array));
+  if (begin < end)
+    IDRSHashedKernel<<<(unsigned int)PetscMin((end - begin + IDRS_THREADS - 1) / IDRS_THREADS, 65535), IDRS_THREADS, 0, stream>>>(
+      key, (uint64_t)begin, column, (size_t)(end - begin), array);
+  PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -218,8 +222,7 @@ const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(advance, IDRSAdvance_CUDA),
   PetscDesignatedInitializer(additerate, IDRSAddIterate_CUDA),
   PetscDesignatedInitializer(residual, IDRSResidual_CUDA),
-  PetscDesignatedInitializer(squares, IDRSLocalSquares_CUDA),
-  PetscDesignatedInitializer(blockarray, IDRSBlockArray_CUDA),
+  PetscDesignatedInitializer(norms, IDRSNorms_CUDA),
   PetscDesignatedInitializer(blockcombine, IDRSBlockCombine_CUDA),
   PetscDesignatedInitializer(blockproject, IDRSBlockProject_CUDA),
 };

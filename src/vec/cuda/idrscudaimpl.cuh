@@ -7,19 +7,12 @@
 #include <petsc/private/vecimpl.h>
 #include <petscdevice_cuda.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include "../../sys/device/device.h"
 #include "../../sys/kernels/project.cuh"
 #include "passes.cuh"
 
 typedef struct _n_IDRSWhole *IDRSWhole;
-
-/* Device memory for the columns of a group; the first work of the group owns it */
-typedef struct {
-  IDRSCoefficients<0> *coefficients; /* from the host, of all columns */
-  PetscScalar         *localsums;    /* of this process, one column after another */
-  PetscScalar         *sums;         /* of all processes */
-} IDRSShared;
 
 /* Memory for the operations of block IDR(s), allocated on demand */
 typedef struct {
@@ -28,9 +21,9 @@ typedef struct {
      PetscDeviceMalloc() aligns for the type
   */
   ulonglong2  *operands;
-  ulonglong2  *hostoperands;    /* pinned: copy of the operands */
-  double      *partials;        /* on the device: sums of thread blocks */
-  PetscScalar *sums, *hostsums; /* on the device; pinned */
+  ulonglong2  *hostoperands; /* pinned: copy of the operands */
+  double      *partials;     /* on the device: sums of thread blocks */
+  PetscScalar *sums;         /* pinned */
   /* on the device: thread blocks that have stored their sums, zero between projections */
   unsigned int *done;
   uint64_t     *arrived;                                            /* pinned: the last projection whose sums have arrived */
@@ -38,20 +31,19 @@ typedef struct {
   size_t        operandbytes, operandsused, partialcount, sumcount; /* operandsused: since the host last synchronized the stream */
 } IDRSBlockMemory;
 
-/* Operands of sums on the device: the pointers of all sums, one sum after another, and `width` coefficients for each pointer */
 typedef struct {
-  PetscInt                  width;
-  const PetscScalar *const *X;
-  const PetscScalar        *C;
-} IDRSBlockPrepared;
+  IDRSPanels   panels;
+  int          multiprocessors;
+  IDRSPartials partials;
+  PetscScalar *storage; /* of IDRSScalars */
+  IDRSResult  *result;  /* of the last projection before which the device had not stopped */
+  /*
+     of all columns of a group whose first work this is: coefficients from the host; sums of this process before the reduction, one
+     column after another, and then the sums of all processes
+  */
+  IDRSCoefficients<0> *coefficients;
+  PetscScalar         *localsums;
 
-typedef struct {
-  IDRSPanels      panels;
-  int             multiprocessors;
-  IDRSPartials    partials;
-  PetscScalar    *storage;     /* of IDRSScalars */
-  IDRSResult     *result;      /* of the last projection before which the device had not stopped */
-  PetscScalar    *localsums;   /* of this process, before the reduction */
   PetscScalar    *hostsums;    /* pinned */
   PetscScalar    *hoststorage; /* pinned: copy of storage */
   IDRSResult     *hostresults; /* pinned: the result of projection i at i % IDRS_MAX_IN_FLIGHT */
@@ -59,15 +51,8 @@ typedef struct {
   uint64_t        sequence;    /* of the last projection launched */
   PetscInt        channel;     /* of the mailboxes between the devices of processes, or -1 */
   IDRSWhole       whole;       /* for many steps in one kernel; NULL until it is used */
-  IDRSShared     *shared;      /* NULL until this is the first work of a group that needs it */
   IDRSBlockMemory block;
 } IDRS_CUDA;
-
-/* Returns the number of coefficients per column of X, for sums with this many columns of Y */
-static inline PetscInt IDRSBlockWidth(PetscInt ny)
-{
-  return ny <= 4 ? 4 : (ny <= 8 ? 8 : 16);
-}
 
 /*
    Launches a kernel for all rows in packs of width, with separate blocks for each column, and returns the number of blocks per
@@ -94,6 +79,19 @@ static inline bool IDRSPacked(const IDRS_CUDA *cuda)
   return cuda->panels.n >= (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors);
 }
 
+/* Calls launch with the width of packs, PACK entries or one, and the number of columns of a kernel as types */
+template <int PACK, typename L>
+static void IDRSDispatchRows(bool packed, PetscInt count, L &&launch)
+{
+  auto members = [&](auto N) {
+    if (packed) launch(IDRSInt<PACK>(), N);
+    else launch(IDRSInt<1>(), N);
+  };
+
+  if (count == 1) members(IDRSInt<1>());
+  else members(IDRSInt<IDRS_MAX_WIDTH>());
+}
+
 /* Increases the number of the launch whose blocks post messages. It is never 0, which is the initial value of the memory */
 static inline void IDRSCountLaunch(IDRSPartials *partials)
 {
@@ -116,11 +114,9 @@ PETSC_INTERN PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *, const IDRSStep *)
 PETSC_INTERN PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *, const IDRSStep *);
 PETSC_INTERN PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *, const PetscInt[], Vec[]);
 PETSC_INTERN PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
-PETSC_INTERN PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *, Vec[], PetscReal[]);
+PETSC_INTERN PetscErrorCode IDRSNorms_CUDA(const IDRSGroup *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode IDRSVecGram_CUDA(PetscInt, Vec[], PetscScalar[]);
-PETSC_INTERN PetscErrorCode IDRSVecSetHashed_CUDA(Vec, uint64_t, PetscInt);
 
-PETSC_INTERN PetscErrorCode IDRSBlockArray_CUDA(Vec, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, cudaStream_t, char **, char **);
 PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
@@ -129,12 +125,7 @@ PETSC_INTERN PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *);
 PETSC_INTERN PetscErrorCode     IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
 PETSC_INTERN const IDRSWholeOps IDRSWhole_CUDA;
 PETSC_INTERN PetscErrorCode     IDRSWholeDestroy_CUDA(IDRSWhole *);
-PETSC_INTERN PetscErrorCode     IDRSGetShared_CUDA(IDRSWork, IDRSShared **);
-PETSC_INTERN PetscErrorCode     IDRSSharedDestroy_CUDA(IDRSShared **);
-PETSC_INTERN PetscErrorCode     IDRSWait_CUDA(IDRSWork, uint64_t);
-PETSC_INTERN PetscErrorCode     IDRSWaitNumber_CUDA(IDRSWork, const uint64_t *, uint64_t);
+PETSC_INTERN PetscErrorCode     IDRSWait_CUDA(IDRSWork, const uint64_t *, uint64_t);
 PETSC_INTERN PetscErrorCode     IDRSCheckOthers_CUDA(IDRSWork, PetscLogDouble);
-PETSC_INTERN PetscErrorCode     IDRSGetDiagonal_CUDA(IDRSWork, bool, const PetscScalar **);
-PETSC_INTERN PetscErrorCode     IDRSRestoreDiagonal_CUDA(IDRSWork, const PetscScalar **);
 PETSC_INTERN PetscErrorCode     IDRSColumnsRead_CUDA(IDRSWork);
 PETSC_INTERN PetscErrorCode     IDRSColumnRead_CUDA(Vec);

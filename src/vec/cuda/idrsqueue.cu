@@ -32,40 +32,37 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   else IDRSAlgebraEnd<S, false>(algebra, s, storage);
 }
 
-static PetscErrorCode IDRSQueueRuns_CUDA(const IDRSGroup *group, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSQueueConnect_CUDA(const IDRSGroup *group, PetscBool automatic, PetscBool *halo, const char *why[])
 {
   PetscFunctionBegin;
-  *why = NULL;
+  *halo = PETSC_FALSE;
+  *why  = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_NCCL(const IDRSGroup *group, PetscBool automatic, const char *why[])
+/* The product exchanges the halo by its scatter */
+static PetscErrorCode IDRSQueueConnect_NCCL(const IDRSGroup *group, PetscBool automatic, PetscBool *halo, const char *why[])
 {
   PetscFunctionBegin;
+  *halo = PETSC_FALSE;
   PetscCall(IDRSNCCLConnect(group->work[0]->comm, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueRuns_Peer(const IDRSGroup *group, PetscBool automatic, const char *why[])
-{
-  PetscFunctionBegin;
-  *why = NULL;
-  for (PetscInt i = 0; i < group->count && !*why; i++)
-    PetscCall(IDRSPeersConnect(group->work[i]->comm, automatic, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSQueueHalo_Peer(const IDRSGroup *group, PetscBool automatic, const char *why[])
+static PetscErrorCode IDRSQueueConnect_Peer(const IDRSGroup *group, PetscBool automatic, PetscBool *halo, const char *why[])
 {
   const IDRSWork first = group->work[0];
-  PetscBool      halo  = PETSC_FALSE;
 
   PetscFunctionBegin;
+  *halo = PETSC_FALSE;
   PetscCall(IDRSPeersConnect(first->comm, automatic, NULL, why));
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSOffDiagonalConnect(first->product ? first->product->offdiagonal : NULL, first->comm,
-                                   group->count > 1 ? IDRS_MAX_WIDTH : 1, &halo));
-  if (!halo) *why = "the halo exchange of matvecs goes through the hosts";
+  if (!*why)
+    PetscCall(IDRSOffDiagonalConnect(first->product ? first->product->offdiagonal : NULL, first->comm,
+                                     group->count > 1 ? IDRS_MAX_WIDTH : 1, halo));
+  /* reductions between devices are not faster if the halo goes through the hosts */
+  if (!*why && automatic && !*halo) *why = "the halo exchange of matvecs goes through the hosts";
+  for (PetscInt i = 0; i < group->count && !*why; i++)
+    PetscCall(IDRSPeersConnect(group->work[i]->comm, automatic, &((IDRS_CUDA *)group->work[i]->data)->channel, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -196,21 +193,12 @@ static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSSte
   const PetscInt s = first->s, count = group->count;
   IDRSAlgebra    project[IDRS_MAX_WIDTH];
   IDRSReduced    reduced[IDRS_MAX_WIDTH];
-  PetscScalar   *sums[IDRS_MAX_WIDTH], *local, *global;
+  PetscScalar   *sums[IDRS_MAX_WIDTH], *global, *local = ((const IDRS_CUDA *)first->data)->localsums;
   PetscInt       length = 0;
   cudaStream_t   stream;
 
   PetscFunctionBegin;
-  if (count == 1) {
-    local  = ((const IDRS_CUDA *)first->data)->localsums;
-    global = ((const IDRS_CUDA *)first->data)->storage + IDRS_STORAGE_SUMS(s);
-  } else {
-    IDRSShared *shared;
-
-    PetscCall(IDRSGetShared_CUDA(first, &shared));
-    local  = shared->localsums;
-    global = shared->sums;
-  }
+  global = count == 1 ? ((const IDRS_CUDA *)first->data)->storage + IDRS_STORAGE_SUMS(s) : local + IDRS_MAX_WIDTH * IDRS_SUMS(s, 1);
   for (PetscInt i = 0; i < count; i++) {
     reduced[i] = {IDRSGetAlgebra(group->work[i], &steps[i], &bounds[i]), global + length};
     project[i] = reduced[i].algebra;
@@ -236,7 +224,7 @@ static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step,
   const IDRSResult *result   = cuda->hostresults + sequence % IDRS_MAX_IN_FLIGHT;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWait_CUDA(work, sequence));
+  PetscCall(IDRSWait_CUDA(work, cuda->arrived, sequence));
   *rnorm   = result->rnorm;
   *stopped = result->stopped ? PETSC_TRUE : PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -271,11 +259,9 @@ static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
 const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
-  PetscDesignatedInitializer(runs, IDRSQueueRuns_CUDA),
-  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
+  PetscDesignatedInitializer(connect, IDRSQueueConnect_CUDA),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
-  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
   PetscDesignatedInitializer(whole, &IDRSWhole_CUDA),
@@ -284,11 +270,9 @@ const IDRSQueueOps IDRSQueue_CUDA = {
 const IDRSQueueOps IDRSQueue_NCCL = {
   PetscDesignatedInitializer(name, "nccl"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
-  PetscDesignatedInitializer(runs, IDRSQueueRuns_NCCL),
-  PetscDesignatedInitializer(halo, IDRSQueueNoHalo),
+  PetscDesignatedInitializer(connect, IDRSQueueConnect_NCCL),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_NCCL),
-  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };
@@ -296,11 +280,9 @@ const IDRSQueueOps IDRSQueue_NCCL = {
 const IDRSQueueOps IDRSQueue_Peer = {
   PetscDesignatedInitializer(name, "peer"),
   PetscDesignatedInitializer(depth, IDRS_CUDA_DEPTH),
-  PetscDesignatedInitializer(runs, IDRSQueueRuns_Peer),
-  PetscDesignatedInitializer(halo, IDRSQueueHalo_Peer),
+  PetscDesignatedInitializer(connect, IDRSQueueConnect_Peer),
   PetscDesignatedInitializer(begin, IDRSQueueBegin_CUDA),
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
-  PetscDesignatedInitializer(reduce, IDRSQueueReduced),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
 };

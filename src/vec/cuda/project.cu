@@ -2,7 +2,7 @@
    project: P^H x, x^H x and, with a y, P^H y, x^H y, y^H y. The first block adds the sums of all blocks, and the r^H r of the last
    update or advance. It writes the sums to the memory of the host, or does the algebra of the step.
 
-   One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y, and explicit shadow vectors.
+   One thread owns a pack of rows and up to S columns of the shadow space: see dots.cuh. Reads x and y.
    If x = A u is not computed yet, a product of src/mat computes it and the same sums in one kernel.
 */
 #include "idrscudaimpl.cuh"
@@ -17,7 +17,7 @@ typedef struct {
 } IDRSProjected;
 
 /* For at most S shadow vectors, with a y or without */
-template <int S, int W, int N, bool Y, bool HASHED>
+template <int S, int W, int N, bool Y>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
   IDRSProjectKernel(IDRSOverlap<true, true> overlap, size_t n, IDRSShadow<S> P,
                     const __grid_constant__ IDRSMembers<N, IDRSProjected> columns)
@@ -34,10 +34,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
 
     if (Y) yi = IDRSLoad<W>(mine.y, i, n);
     /* P^H x, x^H x, and with y P^H y, x^H y, y^H y */
-    IDRSDotsAdd<S, W, Y, HASHED>(dots, P, i, n, xi, yi);
+    IDRSDotsAdd<S, W, Y>(dots, P, i, xi, yi);
   }
   /* sums over all blocks, then the algebra of the step if the device has it */
-  IDRSProjectEnd<S, Y, HASHED>(dots, P, mine.out, mine.algebra);
+  IDRSProjectEnd<S, Y>(dots, P, mine.out, mine.algebra);
 }
 
 /* Launches projections of vectors that have been computed, for several columns */
@@ -52,28 +52,18 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
     packed     = packed && IDRSAligned(projections[i].x) && IDRSAligned(projections[i].y);
   }
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, auto HASHED, const auto &shadow) {
-    constexpr int W      = 2 * IDRS_PACK; /* larger packs, because few vectors are read */
-    auto          launch = [&](auto width, auto N) {
-      (void)IDRSLaunchRows<IDRSProjectKernel<S, width, N, Y, HASHED>, IDRSProjectKernel<S, width, 1, Y, HASHED>>(
-        cuda, width, count, projections[0].stream, (size_t)projections[0].n, shadow, IDRSGetMembers<N>(count, columns));
-    };
-    auto members = [&](auto N) {
-      if (packed) launch(IDRSInt<W>(), N);
-      else launch(IDRSInt<1>(), N);
-    };
+  PetscCallCUDA(IDRSDispatchProjection(projections[0], [&](auto S, auto Y, const auto &shadow) {
+    /* larger packs, because few vectors are read */
+    IDRSDispatchRows<2 * IDRS_PACK>(packed, count, [&](auto width, auto N) {
+      constexpr auto kernel = IDRSProjectKernel<S, width, N, Y>;
+      constexpr auto alone  = IDRSProjectKernel<S, width, 1, Y>;
 
-    if (count == 1) members(IDRSInt<1>());
-    else members(IDRSInt<IDRS_MAX_WIDTH>());
+      (void)IDRSLaunchRows<kernel, alone>(cuda, width, count, projections[0].stream, cuda->panels.n, shadow,
+                                          IDRSGetMembers<N>(count, columns));
+    });
   }));
   PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns PETSC_TRUE if x is a column of G */
-static bool IDRSReadsColumn(IDRSWork work, const IDRSStep *step)
-{
-  return step->k != IDRS_RESIDUAL && step->k < work->s;
 }
 
 /*
@@ -101,31 +91,16 @@ static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *a
   if (fused) {
     /* x = A u in the same kernel */
     projection->operand = IDRSStepOperand(work, &algebra->step);
-    PetscCall(IDRSGetArrayRead_CUDA(projection->operand, &projection->u));
-    PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, &projection->x));
-  } else if (IDRSReadsColumn(work, &algebra->step)) {
+    PetscCall(IDRSFindArrayRead_CUDA(projection->operand, &projection->u));
+    PetscCall(IDRSFindArray_CUDA(x, IDRS_WRITE, &projection->x));
+  } else if (algebra->step.k != IDRS_RESIDUAL && algebra->step.k < work->s) {
     PetscCall(IDRSColumnRead_CUDA(x));
     projection->x = cuda->panels.G + algebra->step.k * cuda->panels.ld;
-  } else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)&projection->x));
-  if (y) PetscCall(IDRSGetArrayRead_CUDA(y, &projection->y));
+  } else PetscCall(IDRSFindArray_CUDA(x, IDRS_READ, &projection->x));
+  PetscCall(IDRSFindArrayRead_CUDA(y, &projection->y));
   projection->out.sums     = sums;
   projection->out.arrived  = cuda->arrived;
   projection->out.sequence = ++cuda->sequence;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSProjectionRestore_CUDA(IDRSWork work, IDRSProjection *projection)
-{
-  Vec x, y;
-
-  PetscFunctionBegin;
-  IDRSStepVecs(work, &projection->algebra.step, &x, &y);
-  if (y) PetscCall(VecRestoreArrayReadAndMemType(y, &projection->y));
-  if (projection->operand) {
-    PetscCall(VecRestoreArrayWriteAndMemType(x, &projection->x));
-    PetscCall(VecRestoreArrayReadAndMemType(projection->operand, &projection->u));
-  } else if (!IDRSReadsColumn(work, &projection->algebra.step))
-    PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&projection->x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -164,23 +139,16 @@ static PetscErrorCode IDRSProjectParts_CUDA(const IDRSGroup *group, bool fused, 
 */
 PetscErrorCode IDRSProjectLaunch_CUDA(const IDRSGroup *group, const IDRSAlgebra algebra[], PetscScalar *const sums[])
 {
-  const IDRSWork     first = group->work[0];
-  const bool         fused = algebra[0].step.matvec;
-  IDRSProjection     projections[IDRS_MAX_WIDTH];
-  const PetscScalar *P[IDRS_CUDA_MAX_S];
-  cudaStream_t       stream;
+  const bool     fused = algebra[0].step.matvec;
+  IDRSProjection projections[IDRS_MAX_WIDTH];
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCheck(!fused || group->count == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A projection computes A u of one column only");
-  for (PetscInt j = 0; first->P && j < first->s; j++) PetscCall(IDRSGetArrayRead_CUDA(first->P[j], &P[j]));
-  for (PetscInt i = 0; i < group->count; i++) {
+  for (PetscInt i = 0; i < group->count; i++)
     PetscCall(IDRSProjectionGet_CUDA(group->work[i], &algebra[i], fused, sums[i], stream, &projections[i]));
-    if (first->P) projections[i].P = P;
-  }
   PetscCall(IDRSProjectParts_CUDA(group, fused, projections));
-  for (PetscInt i = group->count - 1; i >= 0; i--) PetscCall(IDRSProjectionRestore_CUDA(group->work[i], &projections[i]));
-  for (PetscInt j = 0; first->P && j < first->s; j++) PetscCall(VecRestoreArrayReadAndMemType(first->P[j], &P[j]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -197,9 +165,10 @@ PetscErrorCode IDRSProject_CUDA(const IDRSGroup *group, const IDRSStep *step)
   }
   PetscCall(IDRSProjectLaunch_CUDA(group, algebra, sums));
   for (PetscInt i = 0; i < group->count; i++) {
-    const IDRSWork work = group->work[i];
+    const IDRSWork   work = group->work[i];
+    const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
 
-    PetscCall(IDRSWait_CUDA(work, ((IDRS_CUDA *)work->data)->sequence));
+    PetscCall(IDRSWait_CUDA(work, cuda->arrived, cuda->sequence));
     PetscCall(PetscArraycpy(work->scalars.sums, sums[i], IDRS_SUMS(work->s, IDRSStepHasY(step, work->s))));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -33,14 +33,12 @@ PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *group, const PetscInt count[
 {
   const IDRSAccess access[IDRS_OPERANDS] = {IDRS_NOTHING, IDRS_READ, IDRS_NOTHING, IDRS_NOTHING, IDRS_NOTHING};
   IDRSColumn       columns[IDRS_MAX_WIDTH];
-  PetscScalar     *array[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, false, columns));
   for (PetscInt i = 0; i < group->count; i++) {
-    PetscCall(IDRSGetArray_CUDA(x[i], VecGetArrayAndMemType, &array[i]));
-    columns[i].x[IDRS_R] = array[i];
-    columns[i].panels.s  = (int)count[i];
+    PetscCall(IDRSFindArray_CUDA(x[i], IDRS_CHANGE, &columns[i].x[IDRS_R]));
+    columns[i].panels.s = (int)count[i];
   }
   PetscCall(IDRSLaunchColumns(group, IDRS_COLUMNS_AT_ONCE + 1, -1, columns,
                               [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
@@ -48,11 +46,8 @@ PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *group, const PetscInt count[
                                   (void)IDRSLaunchRows<IDRSAddIterateKernel<W, N>, IDRSAddIterateKernel<W, 1>>(
                                     (const IDRS_CUDA *)group->work[0]->data, W, group->count, stream, members, fromhost);
                               }));
-  for (PetscInt i = group->count - 1; i >= 0; i--) {
-    PetscCall(VecRestoreArrayAndMemType(x[i], &array[i]));
+  for (PetscInt i = 0; i < group->count; i++)
     PetscCall(PetscLogGpuFlops((1.0 + 2.0 * (PetscLogDouble)count[i]) * (PetscLogDouble)group->work[i]->n));
-  }
-  PetscCall(IDRSColumnsRestore_CUDA(group, access, columns));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,38 +75,6 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   }
 }
 
-/* Calls launch with the width of packs, PACK entries or one, and the number of columns of a kernel as types */
-template <int PACK, typename L>
-static void IDRSDispatchRows(bool packed, PetscInt count, L &&launch)
-{
-  auto members = [&](auto N) {
-    if (packed) launch(IDRSInt<PACK>(), N);
-    else launch(IDRSInt<1>(), N);
-  };
-
-  if (count == 1) members(IDRSInt<1>());
-  else members(IDRSInt<IDRS_MAX_WIDTH>());
-}
-
-/*
-   Returns the array of a vector that a kernel reads or writes. The array is restored before the launch, because its address does
-   not change
-*/
-static PetscErrorCode IDRSLookUp(Vec x, bool writes, PetscScalar **array)
-{
-  PetscScalar *given;
-
-  PetscFunctionBegin;
-  *array = NULL;
-  if (!x) PetscFunctionReturn(PETSC_SUCCESS);
-  if (writes) PetscCall(IDRSGetArray_CUDA(x, VecGetArrayWriteAndMemType, array));
-  else PetscCall(IDRSGetArrayRead_CUDA(x, (const PetscScalar **)array));
-  given = *array;
-  if (writes) PetscCall(VecRestoreArrayWriteAndMemType(x, &given));
-  else PetscCall(VecRestoreArrayReadAndMemType(x, (const PetscScalar **)&given));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* b may be y or copy, and t may be y */
 PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *group, Vec b[], Vec t[], Vec y[], Vec copy[])
 {
@@ -126,11 +89,11 @@ PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *group, Vec b[], Vec t[], Vec y
   for (PetscInt i = 0; i < count; i++) {
     IDRSDifference *mine = &columns[i];
 
-    PetscCall(IDRSLookUp(b[i], false, (PetscScalar **)&mine->b));
-    PetscCall(IDRSLookUp(t ? t[i] : NULL, false, (PetscScalar **)&mine->t));
-    PetscCall(IDRSLookUp(y[i], true, &mine->y));
-    PetscCall(IDRSLookUp(copy ? copy[i] : NULL, true, &mine->copy));
-    PetscCall(IDRSLookUp(group->work[i]->z, true, &mine->z));
+    PetscCall(IDRSFindArrayRead_CUDA(b[i], &mine->b));
+    PetscCall(IDRSFindArrayRead_CUDA(t ? t[i] : NULL, &mine->t));
+    PetscCall(IDRSFindArray_CUDA(y[i], IDRS_WRITE, &mine->y));
+    PetscCall(IDRSFindArray_CUDA(copy ? copy[i] : NULL, IDRS_WRITE, &mine->copy));
+    PetscCall(IDRSFindArray_CUDA(group->work[i]->z, IDRS_WRITE, &mine->z));
     packed = packed && IDRSAligned(mine->b) && IDRSAligned(mine->t) && IDRSAligned(mine->y) && IDRSAligned(mine->copy) &&
              IDRSAligned(mine->z);
     if (t) PetscCall(PetscLogGpuFlops((PetscLogDouble)group->work[i]->n));
@@ -178,8 +141,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   *(volatile uint64_t *)mine.arrived = mine.sequence;
 }
 
-/* The host waits */
-PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *group, Vec v[], PetscReal squares[])
+/* The host waits. VecNorm() computes norms whose squares overflow */
+PetscErrorCode IDRSNorms_CUDA(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
   const IDRS_CUDA *first  = (const IDRS_CUDA *)group->work[0]->data;
   const PetscInt   count  = group->count;
@@ -195,7 +158,7 @@ PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *group, Vec v[], PetscReal 
     IDRSCountLaunch(&cuda->partials);
     columns[i] = {NULL,          cuda->partials.messages, cuda->partials.launch, (PetscReal *)cuda->hostsums,
                   cuda->arrived, ++cuda->sequence};
-    PetscCall(IDRSGetArrayRead_CUDA(v[i], &columns[i].v));
+    PetscCall(IDRSFindArrayRead_CUDA(v[i], &columns[i].v));
     packed = packed && IDRSAligned(columns[i].v);
   }
   PetscCall(PetscLogGpuTimeBegin());
@@ -206,10 +169,15 @@ PetscErrorCode IDRSLocalSquares_CUDA(const IDRSGroup *group, Vec v[], PetscReal 
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   for (PetscInt i = 0; i < count; i++) {
-    PetscCall(VecRestoreArrayReadAndMemType(v[i], &columns[i].v));
-    PetscCall(IDRSWait_CUDA(group->work[i], columns[i].sequence));
-    squares[i] = *columns[i].square;
+    PetscCall(IDRSWait_CUDA(group->work[i], columns[i].arrived, columns[i].sequence));
+    norms[i] = *columns[i].square;
     PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)group->work[i]->n));
+  }
+  if (group->work[0]->size > 1)
+    IDRSCallAllreduce(MPI_IN_PLACE, norms, (PetscMPIInt)count, MPIU_REAL, MPIU_SUM, group->work[0]->comm);
+  for (PetscInt i = 0; i < count; i++) {
+    norms[i] = PetscSqrtReal(norms[i]);
+    if (PetscIsInfReal(norms[i])) PetscCall(VecNorm(v[i], NORM_2, &norms[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -115,7 +115,6 @@ static PetscErrorCode IDRSWholeRuns(IDRSWork work, PetscBool automatic, const ch
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device));
   if (work->s > IDRS_COLUMNS_AT_ONCE) *why = "more than 16 shadow vectors are not supported";
-  else if (!work->hashed) *why = "explicit shadow vectors are not supported";
   else if (!cooperative) *why = "the GPU cannot run all blocks of a kernel at once";
   else if (work->polynomial && work->polynomial->powers.k > IDRS_WHOLE_PRODUCTS)
     *why = "an application of PCPOLY has more than 32 products";
@@ -146,13 +145,12 @@ static PetscErrorCode IDRSWholeFits(IDRSWork work, PetscInt asked, PetscInt *sol
 static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWholeLayout *layout, cudaStream_t stream,
                                         IDRSWholeSteps *steps)
 {
-  IDRSWork           work     = task->work;
-  IDRS_CUDA         *cuda     = (IDRS_CUDA *)work->data;
-  const int          count    = task->x && task->anchor ? 6 : 4;
-  const Vec          vecs[]   = {work->r, work->z, work->v, work->t, task->x, task->anchor};
-  PetscScalar      **arrays[] = {&steps->r, &steps->z, &steps->v, &steps->t, &steps->x, &steps->anchor}, *array;
-  const PetscScalar *diagonal;
-  Mat                block = NULL;
+  IDRSWork      work     = task->work;
+  IDRS_CUDA    *cuda     = (IDRS_CUDA *)work->data;
+  const int     count    = task->x && task->anchor ? 6 : 4;
+  const Vec     vecs[]   = {work->r, work->z, work->v, work->t, task->x, task->anchor};
+  PetscScalar **arrays[] = {&steps->r, &steps->z, &steps->v, &steps->t, &steps->x, &steps->anchor};
+  Mat           block    = NULL;
 
   PetscFunctionBegin;
   PetscCall(IDRSWholeGetMemory(work, layout));
@@ -180,14 +178,8 @@ static PetscErrorCode IDRSWholeGetSteps(const IDRSWholeTask *task, const IDRSWho
   steps->partials.launch++;
   PetscCall(IDRSRowsGetBlocks(work->product->A, &block, NULL, NULL));
   PetscCall(IDRSGetCSR(block, &steps->A));
-  for (int i = 0; i < count; i++) {
-    PetscCall(IDRSGetArray_CUDA(vecs[i], VecGetArrayAndMemType, &array));
-    *arrays[i] = array;
-    PetscCall(VecRestoreArrayAndMemType(vecs[i], &array));
-  }
-  PetscCall(IDRSGetDiagonal_CUDA(work, true, &diagonal));
-  steps->diagonal = diagonal;
-  PetscCall(IDRSRestoreDiagonal_CUDA(work, &diagonal));
+  for (int i = 0; i < count; i++) PetscCall(IDRSFindArray_CUDA(vecs[i], IDRS_CHANGE, arrays[i]));
+  PetscCall(IDRSFindArrayRead_CUDA(work->diagonal, &steps->diagonal));
   for (PetscInt j = 0; j < work->s; j++) {
     PetscCall(IDRSColumnWritten(work->G[j]));
     PetscCall(IDRSColumnWritten(work->U[j]));
@@ -249,7 +241,7 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
   IDRSStep        &step   = task->outcome.step;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWait_CUDA(task->work, cuda->sequence));
+  PetscCall(IDRSWait_CUDA(task->work, cuda->arrived, cuda->sequence));
   PetscCheck(
     !result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
     "A kernel of KSPIDRS timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident; "

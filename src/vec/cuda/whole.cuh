@@ -139,7 +139,7 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
 
     IDRSStore<1>(x, i, n, xi);
     /* P^H x, x^H x, and with y = r also P^H r, x^H r, r^H r */
-    IDRSDotsAdd<S, 1, Y, true>(dots, P, i, n, xi, Y ? IDRSLoad<1>(steps.r, i, n) : IDRSZero<1>());
+    IDRSDotsAdd<S, 1, Y>(dots, P, i, xi, Y ? IDRSLoad<1>(steps.r, i, n) : IDRSZero<1>());
   }
   return blocks.template PostSums<S, Y>(dots);
 }
@@ -304,7 +304,7 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
     IDRSStore<1>(steps.x, i, n, x);
     IDRSStore<1>(steps.z, i, n, IDRSZero<1>());
     /* P^H r, r^H r */
-    IDRSDotsAdd<S, 1, false, true>(dots, P, i, n, r, IDRSZero<1>());
+    IDRSDotsAdd<S, 1, false>(dots, P, i, r, IDRSZero<1>());
   }
   *rr = dots.square[0];
 }
@@ -473,7 +473,7 @@ static PetscErrorCode IDRSDispatchWhole(IDRSWork work, L &&launch)
 
   PetscFunctionBegin;
   PetscCallCUDA(IDRSDispatch(work->s, false, [&](auto S, auto) {
-    if constexpr (S > 0) error = launch(S, IDRSShadow<S>{(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart, {}});
+    if constexpr (S > 0) error = launch(S, IDRSShadow<S>{(int)work->s, 0, IDRSShadowKey(work->seed), (uint64_t)work->rstart});
   }));
   PetscCallCUDA(error);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -251,7 +251,7 @@ struct IDRSClusteredBlocks {
         for (int l = 0; l < IDRS_LOADS_AT_ONCE; l++)
           total += first + l < cluster.count ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
       }
-      total *= y ? IDRSSumScale<S, true, true>(i) : IDRSSumScale<S, false, true>(i);
+      total *= y ? IDRSSumScale<S, true>(i) : IDRSSumScale<S, false>(i);
       if (begin + (int)threadIdx.x < count && place >= 0) ((PetscReal *)sums)[place] = total;
     }
     IDRS_SYNC_WARP();

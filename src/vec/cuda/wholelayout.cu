@@ -221,7 +221,8 @@ PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayo
   PetscErrorCode   ierr;
 
   PetscFunctionBegin;
-  PetscCall(IDRSRowsGetBlocks(work->product->A, &mat[0], NULL, NULL)); /* on one process a parallel matrix has only its diagonal block */
+  PetscCall(
+    IDRSRowsGetBlocks(work->product->A, &mat[0], NULL, NULL)); /* on one process a parallel matrix has only its diagonal block */
   for (int m = 0; m < 2; m++) {
     if (mat[m]) PetscCall(PetscObjectGetId((PetscObject)mat[m], &id[m]));
     if (mat[m]) PetscCall(MatGetNonzeroState(mat[m], &pattern[m]));

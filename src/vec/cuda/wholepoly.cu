@@ -144,8 +144,8 @@ struct IDRSPolyBlocks {
   template <int S>
   __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums)
   {
-    if (y) IDRSDotsTotal<S, true, true, true>(Partials(), P, false, sums, *u.wait);
-    else IDRSDotsTotal<S, false, true, true>(Partials(), P, false, sums, *u.wait);
+    if (y) IDRSDotsTotal<S, true, true>(Partials(), P, false, sums, *u.wait);
+    else IDRSDotsTotal<S, false, true>(Partials(), P, false, sums, *u.wait);
     return __syncthreads_or(!u.wait->left);
   }
 

@@ -1,8 +1,8 @@
 /*
-   The passes of IDR(s) as the solver calls them: checks, logging, and the back end. The vectors that a pass reads and writes are
-   stated here once, for the log and for the tests.
+   The passes of IDR(s), and the operations of block IDR(s), as the solver calls them: checks, logging, and the back end. The
+   vectors that a pass reads and writes are stated here once, for the log and for the tests.
 */
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
 const char *const    IDRSPassNames[] = {"combine", "project", "update", "advance", "whole"};
@@ -61,14 +61,6 @@ PetscBool IDRSGroupNext(const IDRSGroup *group, const IDRSStep steps[], PetscBoo
   return first ? PETSC_TRUE : PETSC_FALSE;
 }
 
-/* IDRSEachWork - Runs a pass for one work after another */
-PetscErrorCode IDRSEachWork(const IDRSGroup *group, const IDRSStep *step, PetscErrorCode (*pass)(IDRSWork, const IDRSStep *))
-{
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) PetscCall((*pass)(group->work[i], step));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The calls and the time of a pass belong to the first work of its group */
 PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
 {
@@ -100,66 +92,6 @@ PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Returns the vectors that a combine with this many columns reads and writes in addition to r, v or t, or to the operands of the
-   update or advance before it
-*/
-static PetscInt IDRSCombineVectors_Private(IDRSWork work, const IDRSStep *step, PetscInt columns)
-{
-  return step->wantv || step->wantu ? (step->wantv && step->wantu ? 2 : 1) * columns + 1 + (step->wantv && work->diagonal ? 1 : 0)
-                                    : 0;
-}
-
-static PetscInt IDRSCombineFlops_Private(IDRSWork work, const IDRSStep *step, PetscInt columns)
-{
-  return (step->wantv ? 2 * columns + (work->diagonal ? 1 : 0) : 0) + (step->wantu ? 2 * columns + 1 : 0);
-}
-
-/* Differences between the passes: the checks of a step, the vectors that it reads and writes, and the back end */
-typedef struct {
-  IDRSPass pass;
-  PetscErrorCode (*check)(IDRSWork, const IDRSStep *);
-  void (*count)(IDRSWork, const IDRSStep *, PetscInt *vectors, PetscInt *flops);
-} IDRSPassRules;
-
-/* Runs a pass for the works of a group, in one call for works that have the same step */
-static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep steps[], const IDRSPassRules *rules)
-{
-  uint32_t        taken = 0;
-  IDRSGroup       same;
-  const IDRSStep *step;
-
-  PetscFunctionBegin;
-  while (IDRSGroupNext(group, steps, PETSC_FALSE, &taken, &same, &step)) {
-    IDRSWork           first  = same.work[0];
-    const IDRSPassOps *passes = first->passes;
-
-    PetscCall((*rules->check)(first, step));
-    PetscCall(IDRSPassBegin(first, rules->pass));
-    switch (rules->pass) {
-    case IDRS_COMBINE:
-      PetscCall((*passes->combine)(&same, step));
-      break;
-    case IDRS_UPDATE:
-      PetscCall((*passes->update)(&same, step));
-      break;
-    case IDRS_ADVANCE:
-      PetscCall((*passes->advance)(&same, step));
-      break;
-    default:
-      SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "IDRSPass_Private() does not know pass %s", IDRSPassNames[rules->pass]);
-    }
-    for (PetscInt i = 0; i < same.count; i++) {
-      PetscInt vectors, flops;
-
-      (*rules->count)(same.work[i], step, &vectors, &flops);
-      PetscCall(IDRSPassCount(same.work[i], rules->pass, vectors, flops));
-    }
-    PetscCall(IDRSPassEnd(first, rules->pass));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* IDRSSum - Computes sums over all processes, in place */
 PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
 {
@@ -173,92 +105,101 @@ PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCheckCombine_Private(IDRSWork work, const IDRSStep *step)
+/*
+   Checks the step of a pass. After update and advance a preconditioner may have to be applied between v and U. v for the omega step
+   is p if the passes apply the preconditioner
+*/
+static PetscErrorCode IDRSCheckStep_Private(IDRSWork work, IDRSPass pass, const IDRSStep *step)
 {
+  const PetscInt s = work->s, k = pass == IDRS_COMBINE ? step->k : IDRSNextK(step->k, s);
+
   PetscFunctionBegin;
-  PetscCheck(0 <= step->k && step->k <= work->s, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT,
-             step->k, work->s);
-  PetscCheck((step->wantv || step->wantu) && !(step->k == work->s && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE,
-             "A combine must compute v or U, and in the omega step only v");
+  if (pass == IDRS_COMBINE)
+    PetscCheck((step->wantv || step->wantu) && !(k == s && step->wantu), work->comm, PETSC_ERR_ARG_OUTOFRANGE,
+               "A combine must compute v or U, and in the omega step only v");
+  else
+    PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
+               "This pass cannot form the next U, because the preconditioner must first be applied to v");
+  PetscCheck((0 <= k && k < s) || (k == s && (pass == IDRS_COMBINE || (work->diagonal && !step->wantu && !step->start))) ||
+               (pass != IDRS_COMBINE && !step->wantv),
+             work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, k, s);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void IDRSCountCombine_Private(IDRSWork work, const IDRSStep *step, PetscInt *vectors, PetscInt *flops)
+/* Counts the vectors that a pass reads and writes, and its flops per row */
+static PetscErrorCode IDRSCountStep_Private(IDRSWork work, IDRSPass pass, const IDRSStep *step)
 {
-  const PetscBool omega = (PetscBool)(step->k == work->s);
-  /* r is not preconditioned */
-  const PetscInt columns = omega ? work->s : work->s - step->k, diagonal = omega && work->diagonal ? 1 : 0;
+  const PetscInt  s = work->s, k = step->k, d = work->diagonal ? 1 : 0;
+  const PetscBool start = (PetscBool)(pass == IDRS_UPDATE && step->start), omega = (PetscBool)(pass == IDRS_COMBINE && k == s);
+  PetscInt        columns, vectors = 0, flops = 0; /* columns of the combine */
 
-  /* r, and the columns of G and U */
-  *vectors = 1 + IDRSCombineVectors_Private(work, step, columns) - diagonal;
-  *flops   = IDRSCombineFlops_Private(work, step, columns) - diagonal;
+  PetscFunctionBegin;
+  columns = pass == IDRS_UPDATE ? (start ? 0 : s - (k + 1)) : (pass == IDRS_COMBINE && !omega ? s - k : s);
+  /* combine: G and U, the diagonal, and the result, in addition to r, v or t */
+  if (step->wantv || step->wantu) vectors = (step->wantv && step->wantu ? 2 : 1) * columns + 1 + (step->wantv ? d : 0);
+  if (step->wantv) flops += 2 * columns + d;
+  if (step->wantu) flops += 2 * columns + 1;
+  if (pass == IDRS_COMBINE) {
+    /* r, which is not preconditioned in the omega step */
+    vectors += 1 - (omega ? d : 0);
+    flops -= omega ? d : 0;
+  } else if (pass == IDRS_UPDATE) {
+    /* G(:,0:k+1), U(:,0:k+1), r read; G_k, U_k, r written; for k = 0 G_0 and r */
+    vectors += k ? 2 * (k + 1) + 4 : 3;
+    if (start) flops = step->wantv ? 2 * (k + 1) + d : 0;
+    flops += 4 * k + 4;
+  } else {
+    /* U, z, t, r read; z, r written; p if it is not r. The combine uses the U and the diagonal that have been read for z */
+    vectors += s + (work->preconditioned ? 6 : 5) - (step->wantu ? s : 0) - (step->wantv ? d : 0);
+    flops += 2 * s + 6 + d;
+  }
+  PetscCall(IDRSPassCount(work, pass, vectors, flops));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Runs a pass for the works of a group, in one call for works that have the same step */
+static PetscErrorCode IDRSPass_Private(const IDRSGroup *group, const IDRSStep steps[], IDRSPass pass)
+{
+  uint32_t        taken = 0;
+  IDRSGroup       same;
+  const IDRSStep *step;
+
+  PetscFunctionBegin;
+  while (IDRSGroupNext(group, steps, PETSC_FALSE, &taken, &same, &step)) {
+    const IDRSPassOps *passes = same.work[0]->passes;
+
+    PetscCall(IDRSCheckStep_Private(same.work[0], pass, step));
+    PetscCall(IDRSPassBegin(same.work[0], pass));
+    if (pass == IDRS_COMBINE) PetscCall((*passes->combine)(&same, step));
+    else if (pass == IDRS_UPDATE) PetscCall((*passes->update)(&same, step));
+    else PetscCall((*passes->advance)(&same, step));
+    for (PetscInt i = 0; i < same.count; i++) PetscCall(IDRSCountStep_Private(same.work[i], pass, step));
+    PetscCall(IDRSPassEnd(same.work[0], pass));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* IDRSCombine - Computes v and U_k as idrsops.h states; in the omega step r, which it reads and writes */
 PetscErrorCode IDRSCombine(const IDRSGroup *group, const IDRSStep steps[])
 {
-  static const IDRSPassRules rules = {IDRS_COMBINE, IDRSCheckCombine_Private, IDRSCountCombine_Private};
-
   PetscFunctionBegin;
-  PetscCall(IDRSPass_Private(group, steps, &rules));
+  PetscCall(IDRSPass_Private(group, steps, IDRS_COMBINE));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   After update and advance a preconditioner may have to be applied between v and U. v for the omega step is p if the passes apply
-   the preconditioner
-*/
-static PetscErrorCode IDRSCheckNext_Private(IDRSWork work, const IDRSStep *step)
-{
-  const PetscInt next = IDRSNextK(step->k, work->s);
-
-  PetscFunctionBegin;
-  PetscCheck(step->wantv || !step->wantu, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
-             "This pass cannot form the next U, because the preconditioner must first be applied to v");
-  PetscCheck(!step->wantv || (0 <= next && next < work->s) || (next == work->s && work->diagonal && !step->wantu && !step->start),
-             work->comm, PETSC_ERR_ARG_OUTOFRANGE, "Step %" PetscInt_FMT " of %" PetscInt_FMT, next, work->s);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static void IDRSCountUpdate_Private(IDRSWork work, const IDRSStep *step, PetscInt *vectors, PetscInt *flops)
-{
-  const PetscInt k = step->k, columns = step->start ? 0 : work->s - (k + 1);
-
-  /* G(:,0:k+1), U(:,0:k+1), r read; G_k, U_k, r written; for k = 0 G_0 and r */
-  *vectors = (k ? 2 * (k + 1) + 4 : 3) + IDRSCombineVectors_Private(work, step, columns);
-  *flops   = 4 * k + 4 +
-           (step->start ? (step->wantv ? 2 * (k + 1) + (work->diagonal ? 1 : 0) : 0)
-                        : IDRSCombineFlops_Private(work, step, columns));
 }
 
 /* IDRSUpdate - Runs update of step k, and combine of step k+1; in the start r changes before G_k is made orthogonal */
 PetscErrorCode IDRSUpdate(const IDRSGroup *group, const IDRSStep steps[])
 {
-  static const IDRSPassRules rules = {IDRS_UPDATE, IDRSCheckNext_Private, IDRSCountUpdate_Private};
-
   PetscFunctionBegin;
-  PetscCall(IDRSPass_Private(group, steps, &rules));
+  PetscCall(IDRSPass_Private(group, steps, IDRS_UPDATE));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The combine uses columns of U and the diagonal that have already been read for z */
-static void IDRSCountAdvance_Private(IDRSWork work, const IDRSStep *step, PetscInt *vectors, PetscInt *flops)
-{
-  const PetscInt s = work->s;
-
-  /* U, z, t, r read; z, r written; p if it is not r */
-  *vectors = s + (work->preconditioned ? 6 : 5) + IDRSCombineVectors_Private(work, step, s) - (step->wantu ? s : 0) -
-             (step->wantv && work->diagonal ? 1 : 0);
-  *flops = 2 * s + (work->diagonal ? 7 : 6) + IDRSCombineFlops_Private(work, step, s);
 }
 
 /* IDRSAdvance - Runs advance of the omega step, k = s, and combine of step 0 */
 PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
 {
-  static const IDRSPassRules rules = {IDRS_ADVANCE, IDRSCheckNext_Private, IDRSCountAdvance_Private};
-
   PetscFunctionBegin;
-  PetscCall(IDRSPass_Private(group, steps, &rules));
+  PetscCall(IDRSPass_Private(group, steps, IDRS_ADVANCE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -270,5 +211,83 @@ PetscErrorCode IDRSStreamJoin(IDRSWork work)
 {
   PetscFunctionBegin;
   if (work->passes->device) PetscCall((*work->passes->device->join)());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* IDRSBlockVecSet - Sets a column of blocks, whose array must not move while the column is used */
+PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
+{
+  PetscScalar *array;
+  PetscMemType type;
+
+  PetscFunctionBegin;
+  column->vec   = vec;
+  column->array = NULL;
+  if (!work->passes->device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetArrayAndMemType(vec, &array, &type));
+  PetscCheck(PetscMemTypeDevice(type), work->comm, PETSC_ERR_ARG_WRONGSTATE,
+             "A work vector of KSPIDRS is not in the memory of the GPU any more");
+  column->array = array;
+  PetscCall(VecRestoreArrayAndMemType(vec, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSBlockCombine - Block DAXPY, for a sequence of sums: each sum uses the results of the sums before it. The CUDA back end
+   computes all sums on some rows before it continues with the next rows, so that vectors of several sums stay in a cache. The
+   traffic of such a vector is counted once per sum
+*/
+PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+{
+  PetscInt vectors = 0, flops = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++)
+    PetscCheck(sums[i].ny <= IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE, "%" PetscInt_FMT " columns exceed the limit %d",
+               sums[i].ny, IDRS_MAX_WIDTH);
+  PetscCall(IDRSPassBegin(work, IDRS_COMBINE));
+  for (PetscInt i = 0; i < count; i++) {
+    const IDRSBlockAxpy *sum      = &sums[i];
+    const PetscInt       diagonal = work->diagonal && sum->scaled ? 1 : 0;
+
+    vectors += sum->nx + (sum->add ? 2 : 1) * sum->ny + diagonal;
+    flops += (2 * sum->nx + diagonal) * sum->ny;
+  }
+  PetscCall(IDRSPassCount(work, IDRS_COMBINE, vectors, flops));
+  PetscCall((*work->passes->blockcombine)(work, count, sums));
+  PetscCall(IDRSPassEnd(work, IDRS_COMBINE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   IDRSBlockProject - Block DOT, many tasks in one reduction over all processes
+
+   Input Parameters:
++  work  - the work, with the seed of the shadow space
+.  count - the number of tasks
+-  tasks - the tasks
+
+   Output Parameter:
+.  sums - P^H X, then W^H X, for one task after another
+*/
+PetscErrorCode IDRSBlockProject(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
+{
+  PetscInt nsums = 0, vectors = 0;
+
+  PetscFunctionBegin;
+  PetscCheck(work->hashed, work->comm, PETSC_ERR_PLIB, "Block IDR(s) does not support explicit shadow vectors");
+  for (PetscInt i = 0; i < count; i++)
+    PetscCheck(tasks[i].nw <= 2 * IDRS_MAX_WIDTH && tasks[i].nx <= 2 * IDRS_MAX_WIDTH, work->comm, PETSC_ERR_ARG_OUTOFRANGE,
+               "%" PetscInt_FMT " or %" PetscInt_FMT " columns exceed the limit %d", tasks[i].nw, tasks[i].nx, 2 * IDRS_MAX_WIDTH);
+  PetscCall(IDRSPassBegin(work, IDRS_PROJECT));
+  for (PetscInt i = 0; i < count; i++) {
+    nsums += IDRSBlockDotsCount(&tasks[i]);
+    vectors += tasks[i].nx + (IDRSBlockDotsHermitian(&tasks[i]) ? 0 : tasks[i].nw);
+  }
+  PetscCall(IDRSPassCount(work, IDRS_PROJECT, vectors, 2 * nsums));
+  PetscCall((*work->passes->blockproject)(work, count, tasks, sums));
+  PetscCall(IDRSPassEnd(work, IDRS_PROJECT));
+  PetscCall(IDRSSum(work->comm, nsums, sums));
+  work->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,53 +6,11 @@
    Without bounds: launch -> sums -> reduction; collect; continue -> algebra, on the host
 */
 #include <petsc/private/vecimpl.h>
-#include "../vec/blockvec.h"
 #include <petsc/private/matimpl.h>
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
-PetscInt IDRSQueueInFlight(IDRSWork work)
-{
-  return work->inflight;
-}
-
-/* Returns PETSC_TRUE if the scalars are on the device */
-PetscBool IDRSQueueOnDevice(IDRSWork work)
-{
-  return work->ondevice;
-}
-
-/* A queue of the host always runs */
-static PetscErrorCode IDRSQueueRuns_Host(const IDRSGroup *group, PetscBool automatic, const char *why[])
-{
-  PetscFunctionBegin;
-  *why = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSQueueNoHalo - For queues that use the scatter of the product */
-PetscErrorCode IDRSQueueNoHalo(const IDRSGroup *group, PetscBool automatic, const char *why[])
-{
-  PetscFunctionBegin;
-  *why = "the halo of the product is exchanged by its scatter";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* IDRSQueueReduced - For queues whose launch also does the reduction over processes */
-PetscErrorCode IDRSQueueReduced(const IDRSGroup *group, const IDRSStep steps[])
-{
-  PetscFunctionBegin;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The scalars are on the host, so begin and end copy nothing */
-static PetscErrorCode IDRSQueueStay_Host(const IDRSGroup *group)
-{
-  PetscFunctionBegin;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
+static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSStep steps[])
 {
   uint32_t        taken = 0;
   IDRSGroup       same;
@@ -99,34 +57,8 @@ static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueCollect_Host(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
-{
-  PetscFunctionBegin;
-  *rnorm   = 0.0;
-  *stopped = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-const IDRSQueueOps IDRSQueue_Host = {
-  .name    = "host",
-  .depth   = 0,
-  .runs    = IDRSQueueRuns_Host,
-  .halo    = IDRSQueueNoHalo,
-  .begin   = IDRSQueueStay_Host,
-  .launch  = IDRSQueueLaunch_Host,
-  .reduce  = IDRSQueueReduce_Host,
-  .collect = IDRSQueueCollect_Host,
-  .end     = IDRSQueueStay_Host,
-};
-
-/* Returns the queue of a work on its device, or on the host */
-static const IDRSQueueOps *IDRSQueueOf(IDRSWork work, PetscBool device)
-{
-  return device ? work->queue : &IDRSQueue_Host;
-}
-
-/* Prepares works for projections: if `device` is true, the scalars are copied there, unless the queue is on the host */
-static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDRSStep steps[], PetscBool device)
+/* Prepares works for projections: the scalars are copied to the memory of the queue, unless it is NULL */
+static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDRSStep steps[], const IDRSQueueOps *queue)
 {
   IDRSGroup begin = {.count = 0};
 
@@ -135,23 +67,13 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
     IDRSWork work = group->work[i];
 
     PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "Too many projections in flight");
-    PetscCheck(device || !work->ondevice, work->comm, PETSC_ERR_ORDER,
+    PetscCheck(queue || !work->ondevice, work->comm, PETSC_ERR_ORDER,
                "A projection needs bounds while the scalars are on the device");
-    PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "IDRSWorkSetProduct() has not been called");
-    if (IDRSQueueOf(work, device)->depth && !work->ondevice) begin.work[begin.count++] = work;
+    PetscCheck(!steps[i].matvec || work->product, work->comm, PETSC_ERR_ORDER, "The work has no product");
+    if (queue && !work->ondevice) begin.work[begin.count++] = work;
   }
-  if (begin.count) PetscCall((*IDRSQueueOf(begin.work[0], device)->begin)(&begin));
+  if (begin.count) PetscCall((*queue->begin)(&begin));
   for (PetscInt i = 0; i < begin.count; i++) begin.work[i]->ondevice = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Counts the traffic and flops of a projection */
-static PetscErrorCode IDRSQueueCount_Private(IDRSWork work, const IDRSStep *step)
-{
-  const PetscBool y = IDRSStepHasY(step, work->s);
-
-  PetscFunctionBegin;
-  PetscCall(IDRSPassCount(work, IDRS_PROJECT, (step->matvec ? 0 : 1) + (y ? 1 : 0), y ? 4 * work->s + 6 : 2 * work->s + 2));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -161,15 +83,20 @@ static PetscErrorCode IDRSQueueCount_Private(IDRSWork work, const IDRSStep *step
 */
 PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  const PetscBool     device = (PetscBool)(bounds != NULL);
-  IDRSWork            first  = group->work[0];
-  const IDRSQueueOps *queue  = IDRSQueueOf(first, device);
+  IDRSWork            first = group->work[0];
+  const IDRSQueueOps *queue = bounds ? first->queue : NULL;
 
   PetscFunctionBegin;
-  PetscCall(IDRSQueuePrepare_Private(group, steps, device));
+  PetscCall(IDRSQueuePrepare_Private(group, steps, queue));
   PetscCall(IDRSPassBegin(first, IDRS_PROJECT));
-  for (PetscInt i = 0; i < group->count; i++) PetscCall(IDRSQueueCount_Private(group->work[i], &steps[i]));
-  PetscCall((*queue->launch)(group, steps, bounds));
+  for (PetscInt i = 0; i < group->count; i++) {
+    const PetscBool y = IDRSStepHasY(&steps[i], first->s);
+
+    PetscCall(IDRSPassCount(group->work[i], IDRS_PROJECT, (steps[i].matvec ? 0 : 1) + (y ? 1 : 0),
+                            y ? 4 * first->s + 6 : 2 * first->s + 2));
+  }
+  if (queue) PetscCall((*queue->launch)(group, steps, bounds));
+  else PetscCall(IDRSQueueLaunch_Host(group, steps));
   for (PetscInt i = 0; i < group->count; i++) {
     IDRSWork work = group->work[i];
 
@@ -177,7 +104,7 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
     work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = steps[i];
   }
   PetscCall(IDRSPassEnd(first, IDRS_PROJECT));
-  PetscCall((*queue->reduce)(group, steps));
+  if (!queue) PetscCall(IDRSQueueReduce_Host(group, steps));
   first->reductions++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -199,14 +126,14 @@ static void IDRSQueueSetOutcome(IDRSWork work, IDRSOutcome *outcome)
 */
 PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
 {
-  PetscBool stopped;
+  PetscBool stopped = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCheck(work->inflight > 0, work->comm, PETSC_ERR_ORDER, "No projection is in flight");
   outcome->step    = work->steps[work->oldest];
   outcome->stopped = work->ondevice;
   outcome->verdict = IDRS_CONTINUES;
-  PetscCall((*IDRSQueueOf(work, work->ondevice)->collect)(work, &outcome->step, &outcome->rnorm, &stopped));
+  if (work->ondevice) PetscCall((*work->queue->collect)(work, &outcome->step, &outcome->rnorm, &stopped));
   /* the oldest result has been collected */
   work->oldest = (work->oldest + 1) % IDRS_MAX_IN_FLIGHT;
   work->inflight--;
@@ -227,7 +154,7 @@ PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char
 {
   PetscFunctionBegin;
   *why = NULL;
-  if (!work->queue->whole) *why = "the scalars are not on one GPU";
+  if (!work->queue || !work->queue->whole) *why = "the scalars are not on one GPU";
   else if (!work->product) *why = "MatMult() computes the matvecs";
   else PetscCall((*work->queue->whole->runs)(work, automatic, why));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -241,21 +168,6 @@ PetscErrorCode IDRSQueueWholeFits(IDRSWork work, PetscInt asked, PetscInt *solve
 {
   PetscFunctionBegin;
   PetscCall((*work->queue->whole->fits)(work, asked, solves));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Updates the counts after the steps of a task that a device has made */
-static PetscErrorCode IDRSQueueWholeCount(IDRSWholeTask *task)
-{
-  IDRSWork       work    = task->work;
-  const PetscInt matvecs = task->report.matvecs;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSLogCalls(MAT_Mult, matvecs)); /* their time is part of event IDRSWhole */
-  work->product->matvecs += matvecs;
-  work->reductions += (PetscLogDouble)matvecs;
-  PetscCall(PetscLogGpuFlops(work->product->flops * (PetscLogDouble)matvecs));
-  IDRSQueueSetOutcome(work, &task->outcome);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -276,8 +188,8 @@ PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, ID
     IDRSWholeTask *task = &tasks[i];
     IDRSPlace      place;
 
-    PetscCheck(!task->work->ondevice && task->work->queue->whole && task->work->product, task->work->comm, PETSC_ERR_ORDER,
-               "The device does not support many steps in one kernel here");
+    PetscCheck(!task->work->ondevice && task->work->queue && task->work->queue->whole && task->work->product, task->work->comm,
+               PETSC_ERR_ORDER, "The device does not support many steps in one kernel here");
     task->outcome.stopped = PETSC_TRUE;
     if (!task->x) continue;
     PetscCall(IDRSVecWhere(task->x, &place));
@@ -286,7 +198,16 @@ PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, ID
   PetscCall(IDRSPassBegin(first, IDRS_WHOLE));
   PetscCall((*first->queue->whole->run)(first, asked, count, tasks));
   PetscCall(IDRSPassEnd(first, IDRS_WHOLE));
-  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSQueueWholeCount(&tasks[i]));
+  for (PetscInt i = 0; i < count; i++) {
+    IDRSWork       work    = tasks[i].work;
+    const PetscInt matvecs = tasks[i].report.matvecs;
+
+    PetscCall(IDRSLogCalls(MAT_Mult, matvecs)); /* their time is part of event IDRSWhole */
+    work->product->matvecs += matvecs;
+    work->reductions += (PetscLogDouble)matvecs;
+    PetscCall(PetscLogGpuFlops(work->product->flops * (PetscLogDouble)matvecs));
+    IDRSQueueSetOutcome(work, &tasks[i].outcome);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -315,7 +236,7 @@ PetscErrorCode IDRSQueueEnd(const IDRSGroup *group)
   for (PetscInt i = 0; i < group->count; i++) {
     if (group->work[i]->ondevice) there.work[there.count++] = group->work[i];
   }
-  if (there.count) PetscCall((*IDRSQueueOf(there.work[0], PETSC_TRUE)->end)(&there));
+  if (there.count) PetscCall((*there.work[0]->queue->end)(&there));
   for (PetscInt i = 0; i < group->count; i++) {
     group->work[i]->ondevice = PETSC_FALSE;
     group->work[i]->inflight = 0;

@@ -4,7 +4,7 @@
    calls, and norms have one reduction over processes
 */
 #include <petsc/private/vecimpl.h>
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
 /*
@@ -93,24 +93,6 @@ PetscErrorCode IDRSResidual_Vec(const IDRSGroup *group, Vec b[], Vec t[], Vec y[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes norms from sums of squares on the devices of all processes; VecNorm() computes those whose squares overflow */
-static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[], PetscReal norms[])
-{
-  const IDRSWork first = group->work[0];
-  PetscMPIInt    count;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMPIIntCast(group->count, &count));
-  PetscCall((*first->passes->squares)(group, v, norms));
-  if (first->size > 1) IDRSCallAllreduce(MPI_IN_PLACE, norms, count, MPIU_REAL, MPIU_SUM, first->comm);
-  for (PetscInt i = 0; i < group->count; i++) {
-    norms[i] = PetscSqrtReal(norms[i]);
-    /* the square has overflowed: VecNorm() scales */
-    if (PetscIsInfReal(norms[i])) PetscCall(VecNorm(v[i], NORM_2, &norms[i]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    IDRSNorms - Computes ||v_i|| for vectors like those of the works, in one reduction if the vectors support it; collective. A norm
    that PETSc has stored with a vector is not used: it may belong to a vector that was copied to this one before a failed
@@ -118,17 +100,21 @@ static PetscErrorCode IDRSNormsOnDevices_Private(const IDRSGroup *group, Vec v[]
 */
 PetscErrorCode IDRSNorms(const IDRSGroup *group, Vec v[], PetscReal norms[])
 {
-  const PetscBool    split = (PetscBool)(group->count > 1 && group->work[0]->size > 1 && v[0]->ops->norm_local);
   const IDRSPassOps *passes;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) PetscCall(PetscObjectStateIncrease((PetscObject)v[i]));
   /* the same on all processes, because the vectors belong to the solver */
   PetscCall(IDRSBackEndFor_Private(group, v, &passes));
-  if (passes->device) {
-    PetscCall(IDRSNormsOnDevices_Private(group, v, norms));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  PetscCall((*passes->norms)(group, v, norms));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode IDRSNorms_Vec(const IDRSGroup *group, Vec v[], PetscReal norms[])
+{
+  const PetscBool split = (PetscBool)(group->count > 1 && group->work[0]->size > 1 && v[0]->ops->norm_local);
+
+  PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) {
     if (split) PetscCall(VecNormBegin(v[i], NORM_2, &norms[i]));
     else PetscCall(VecNorm(v[i], NORM_2, &norms[i]));

@@ -1,7 +1,7 @@
 /*
    Creation and destruction of an IDRSWork, the choice of the back ends, and the functions that the solver calls
 */
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
 const char *const KSPIDRSCommunications[]  = {"auto", "mpi", "nccl", "peer", "KSPIDRSCommunication", "KSP_IDRS_COMMUNICATION_",
@@ -38,8 +38,8 @@ PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *passes, const IDRSPassO
    cannot run; with auto, the first of the list that runs on all processes, and in *slower the reason why those before it do not.
    On some processes vectors may be bound to the host
 */
-static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplementation implementation, const IDRSPassOps **passes,
-                                             const char *slower[])
+static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, PetscBool explicit, KSPIDRSImplementation implementation,
+                                             const IDRSPassOps **passes, const char *slower[])
 {
   const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
   const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
@@ -61,7 +61,8 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, KSPIDRSImplem
     PetscCall(PetscStrcmp(IDRSPassList[i]->name, KSPIDRSImplementations[implementation], &named));
     if (!automatic && !named) continue;
     built = PETSC_TRUE;
-    PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
+    if (explicit && IDRSPassList[i]->device) why = "explicit shadow vectors need back end vec";
+    else PetscCall((*IDRSPassList[i]->runs)(like, s, &why));
     if (why) *slower = why;
     else *passes = IDRSPassList[i];
   }
@@ -92,7 +93,6 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
   PetscCall(VecGetOwnershipRange(like, &work->rstart, NULL));
   work->s      = s;
   work->hashed = P ? PETSC_FALSE : PETSC_TRUE;
-  work->queue  = &IDRSQueue_Host;
 
   PetscCall(PetscCalloc1(IDRS_STORAGE(s) + IDRS_DOTS, &work->storage)); /* the sums are last, followed by the deferred dots */
   IDRSScalarsSetPointers(&work->scalars, s, work->storage);
@@ -103,7 +103,14 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
     PetscCall(PetscCalloc1(s, &work->P));
     for (PetscInt i = 0; i < s; i++) {
       PetscReal norm;
+      IDRSPlace place;
+      PetscBool same = PETSC_TRUE;
 
+      PetscCall(IDRSVecWhere(like, &place));
+      if (place != IDRS_PLACE_HOST) PetscCall(PetscObjectTypeCompare((PetscObject)P[i], ((PetscObject)like)->type_name, &same));
+      PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG,
+                 "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", i,
+                 ((PetscObject)P[i])->type_name);
       PetscCall(PetscObjectReference((PetscObject)P[i]));
       work->P[i] = P[i];
       PetscCall(VecNorm(P[i], NORM_2, &norm));
@@ -125,7 +132,7 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
 .  s              - number of columns
 .  P              - s explicit shadow vectors, referenced here, or NULL for the hashed shadow space of seed 0
 .  implementation - the requested back end
--  count          - number of works, which must be destroyed together
+-  count          - number of works
 
    Output Parameter:
 .  works - the panels with their back end; free with IDRSWorkDestroy()
@@ -134,51 +141,38 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
 {
   const IDRSPassOps *passes;
   const char        *slower;
-  IDRSGroup          group = {.count = count};
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkChoose_Private(like, s, implementation, &passes, &slower));
+  PetscCall(IDRSWorkChoose_Private(like, s, (PetscBool)(P != NULL), implementation, &passes, &slower));
   if (slower) PetscCall(PetscInfo(like, "Back end %s is used; faster back ends do not run: %s\n", passes->name, slower));
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(PetscNew(&works[i]));
-    group.work[i]    = works[i];
     works[i]->comm   = MPI_COMM_NULL;
     works[i]->passes = passes;
     works[i]->slower = slower;
   }
-  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
-  PetscCall((*passes->create)(&group, like));
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
+    PetscCall((*passes->create)(works[i], like));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Destroys works that were created together; after an error some, or parts of them, may be NULL */
+/* Destroys works; after an error some, or parts of them, may be NULL */
 PetscErrorCode IDRSWorkDestroy(PetscInt count, IDRSWork works[])
 {
-  IDRSGroup group = {0};
-
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
-    if (works[i]) group.work[group.count++] = works[i];
-    works[i] = NULL;
-  }
-  if (!group.count) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*group.work[0]->passes->destroy)(&group));
-  for (PetscInt i = 0; i < group.count; i++) {
-    IDRSWork work = group.work[i];
+    IDRSWork work = works[i];
 
+    works[i] = NULL;
+    if (!work) continue;
+    PetscCall((*work->passes->destroy)(work));
     PetscCall(IDRSColumnsDestroy(work->s, &work->P));
     PetscCall(PetscFree(work->storage));
     if (work->comm != MPI_COMM_NULL) PetscCall(PetscCommDestroy(&work->comm));
     PetscCall(PetscFree(work));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Notes that a solve has ended with an error on all processes: missing sums will not arrive */
-PetscErrorCode IDRSWorkSetFailed(IDRSWork work)
-{
-  PetscFunctionBegin;
-  work->failed = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -193,30 +187,6 @@ PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the product that projections compute A u with, or that a kernel with many steps reads; NULL if neither is possible */
-PetscErrorCode IDRSWorkSetProduct(IDRSWork work, IDRSProduct product)
-{
-  PetscFunctionBegin;
-  work->product = product;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode IDRSWorkGetColumns(IDRSWork work, Vec *G[], Vec *U[])
-{
-  PetscFunctionBegin;
-  *G = work->G;
-  *U = work->U;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Returns the scalars on the host, which are out of date while IDRSQueueOnDevice() */
-PetscErrorCode IDRSWorkGetScalars(IDRSWork work, IDRSScalars **scalars)
-{
-  PetscFunctionBegin;
-  *scalars = &work->scalars;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
 {
   PetscFunctionBegin;
@@ -224,8 +194,8 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->slower      = work->slower;
   info->throughhost = work->throughhost;
   info->device      = (PetscBool)(work->passes->device != NULL);
-  info->queue       = work->queue->name;
-  info->depth       = work->queue->depth;
+  info->queue       = work->queue ? work->queue->name : "host";
+  info->depth       = work->queue ? work->queue->depth : 0;
   info->halo        = work->halo;
   info->whole       = work->whole;
   info->n           = work->n;
@@ -247,51 +217,6 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The queue of works whose passes are made together, and whether it exchanges the halo of their product */
-typedef struct {
-  const IDRSQueueOps *queue;
-  const char         *throughhost;
-  PetscBool           halo;
-} IDRSConnection;
-
-/*
-   Chooses a queue on the device if it runs; otherwise throughhost is the reason why not. With needshalo it must also exchange the
-   halo of the product
-*/
-static PetscErrorCode IDRSWorkTryQueue_Private(const IDRSGroup *group, PetscInt where, PetscBool automatic, PetscBool needshalo,
-                                               IDRSConnection *connection)
-{
-  const IDRSWork      first = group->work[0];
-  const IDRSQueueOps *queue = first->passes->queue[where];
-  const char         *why   = NULL;
-
-  PetscFunctionBegin;
-  if (first->size > 1) {
-    PetscCall((*queue->halo)(group, automatic, &why));
-    /* reductions between devices are not faster if the halo goes through the hosts */
-    connection->throughhost = needshalo ? why : NULL;
-    if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall((*queue->runs)(group, automatic, &connection->throughhost));
-  if (connection->throughhost) PetscFunctionReturn(PETSC_SUCCESS);
-  connection->queue = queue;
-  connection->halo  = (PetscBool)(first->size > 1 && !why);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-   Chooses a queue for several processes with their own devices: mapped memory if it can be used for all communication; NCCL if the
-   scatters use it
-*/
-static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *group, PetscBool scatters, IDRSConnection *connection)
-{
-  PetscFunctionBegin;
-  PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_PEER, PETSC_TRUE, PETSC_TRUE, connection));
-  if (connection->throughhost && scatters)
-    PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_NCCL, PETSC_TRUE, PETSC_FALSE, connection));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    IDRSWorkConnect - Chooses the queue: on the device if the passes run there and, with several processes, if reductions are between
    devices
@@ -306,38 +231,41 @@ static PetscErrorCode IDRSWorkConnectAutomatically_Private(const IDRSGroup *grou
 */
 PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const IDRSWork  first      = group->work[0];
-  const PetscBool asked      = (PetscBool)(communication >= KSP_IDRS_COMMUNICATION_NCCL);
-  IDRSConnection  connection = {.queue = &IDRSQueue_Host};
+  const IDRSWork  first     = group->work[0];
+  const PetscBool asked     = (PetscBool)(first->size > 1 && communication >= KSP_IDRS_COMMUNICATION_NCCL),
+                  automatic = (PetscBool)(first->size > 1 && !asked);
+  const IDRSQueueOps *queue = NULL;
+  const char         *why   = NULL; /* why the host has the queue */
+  PetscBool           halo  = PETSC_FALSE;
+  PetscInt            candidates[2], count = 0;
 
   PetscFunctionBegin;
   if (first->size == 1) {
-    if (first->passes->device) PetscCall(IDRSWorkTryQueue_Private(group, IDRS_QUEUE_ONE, PETSC_FALSE, PETSC_FALSE, &connection));
+    if (first->passes->device) candidates[count++] = IDRS_QUEUE_ONE;
   } else if (communication == KSP_IDRS_COMMUNICATION_MPI)
-    connection.throughhost = "reductions go through the hosts, because of -ksp_idrs_communication mpi";
-  else if (!first->passes->device) connection.throughhost = "the vectors are not on GPUs";
-  else if (asked)
-    PetscCall(IDRSWorkTryQueue_Private(group, communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL,
-                                       PETSC_FALSE, PETSC_FALSE, &connection));
-  else PetscCall(IDRSWorkConnectAutomatically_Private(group, scatters, &connection));
-  for (PetscInt i = 0; i < group->count; i++) {
-    group->work[i]->queue       = connection.queue;
-    group->work[i]->throughhost = connection.throughhost;
-    group->work[i]->halo        = connection.halo;
+    why = "reductions go through the hosts, because of -ksp_idrs_communication mpi";
+  else if (!first->passes->device) why = "the vectors are not on GPUs";
+  else if (asked) candidates[count++] = communication == KSP_IDRS_COMMUNICATION_PEER ? IDRS_QUEUE_PEER : IDRS_QUEUE_NCCL;
+  else { /* mapped memory if it can be used for all communication; NCCL if the scatters use it */
+    candidates[count++] = IDRS_QUEUE_PEER;
+    if (scatters) candidates[count++] = IDRS_QUEUE_NCCL;
   }
-  if (first->product) first->product->halo = (PetscBool)(connection.halo && group->count > 1);
-  PetscCheck(first->size == 1 || !asked || !connection.throughhost, first->comm, PETSC_ERR_SUP,
-             "-ksp_idrs_communication %s does not work here: %s; use auto or mpi", KSPIDRSCommunications[communication],
-             connection.throughhost);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  for (PetscInt i = 0; i < count && !queue; i++) {
+    const IDRSQueueOps *candidate = first->passes->queue[candidates[i]];
 
-/*
-   IDRSWorkSetPolynomial - Sets the polynomial preconditioner that kernels with many steps apply, until the next call; NULL for none
-*/
-void IDRSWorkSetPolynomial(IDRSWork work, const IDRSPolynomial *polynomial)
-{
-  work->polynomial = polynomial;
+    PetscCall((*candidate->connect)(group, automatic, &halo, &why));
+    if (!why) queue = candidate;
+  }
+  halo = (PetscBool)(halo && queue);
+  for (PetscInt i = 0; i < group->count; i++) {
+    group->work[i]->queue       = queue;
+    group->work[i]->throughhost = why;
+    group->work[i]->halo        = halo;
+  }
+  if (first->product) first->product->halo = (PetscBool)(halo && group->count > 1);
+  PetscCheck(!asked || !why, first->comm, PETSC_ERR_SUP, "-ksp_idrs_communication %s does not work here: %s; use auto or mpi",
+             KSPIDRSCommunications[communication], why);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*

@@ -4,10 +4,9 @@
    hash. For other types, and with explicit shadow vectors, P is stored
 */
 #include <petsc/private/vecimpl.h>
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrspassloops.h>
-#include "blockvec.h"
+#include <petscidrs/private/idrsloops.h>
 
 /* Rows of a chunk that stays in the first-level cache: 8 kB of doubles */
 #define IDRS_CHUNK 1024
@@ -39,44 +38,37 @@ static PetscErrorCode IDRSIsHostArray(Vec like, PetscBool *array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_Vec(const IDRSGroup *group, Vec like)
+static PetscErrorCode IDRSCreate_Vec(IDRSWork work, Vec like)
 {
-  PetscBool array = PETSC_FALSE;
+  PetscBool array    = PETSC_FALSE;
+  Vec     **panels[] = {&work->G, &work->U, &work->P};
+  IDRS_Vec *data;
 
   PetscFunctionBegin;
   PetscCall(IDRSIsHostArray(like, &array));
-  for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork  work = group->work[i];
-    IDRS_Vec *data;
-    Vec     **panels[] = {&work->G, &work->U, &work->P};
+  PetscCall(PetscNew(&data));
+  work->data = data;
+  PetscCall(PetscMalloc3(work->s, &data->scaled, work->s + 2, &data->dots, work->s + 2, &data->vecs));
+  for (PetscInt j = 0; j < (array || !work->hashed ? 2 : 3); j++) {
+    Vec *columns;
 
-    PetscCall(PetscNew(&data));
-    work->data = data;
-    PetscCall(PetscMalloc3(work->s, &data->scaled, work->s + 2, &data->dots, work->s + 2, &data->vecs));
-    for (PetscInt j = 0; j < (array || !work->hashed ? 2 : 3); j++) {
-      Vec *columns;
-
-      PetscCall(VecDuplicateVecs(like, work->s, &columns));
-      *panels[j] = columns; /* only once it is complete */
-    }
-    if (work->hashed && work->P) PetscCall(IDRSShadowFill(work, work->P));
+    PetscCall(VecDuplicateVecs(like, work->s, &columns));
+    *panels[j] = columns; /* only once it is complete */
   }
+  if (work->hashed && work->P) PetscCall(IDRSShadowFill(work, work->P));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_Vec(const IDRSGroup *group)
+static PetscErrorCode IDRSDestroy_Vec(IDRSWork work)
 {
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork  work = group->work[i];
-    IDRS_Vec *data = (IDRS_Vec *)work->data;
+  IDRS_Vec *data = (IDRS_Vec *)work->data;
 
-    if (work->G) PetscCall(VecDestroyVecs(work->s, &work->G));
-    if (work->U) PetscCall(VecDestroyVecs(work->s, &work->U));
-    if (work->hashed && work->P) PetscCall(VecDestroyVecs(work->s, &work->P));
-    if (data) PetscCall(PetscFree3(data->scaled, data->dots, data->vecs));
-    PetscCall(PetscFree(work->data));
-  }
+  PetscFunctionBegin;
+  if (work->G) PetscCall(VecDestroyVecs(work->s, &work->G));
+  if (work->U) PetscCall(VecDestroyVecs(work->s, &work->U));
+  if (work->hashed && work->P) PetscCall(VecDestroyVecs(work->s, &work->P));
+  if (data) PetscCall(PetscFree3(data->scaled, data->dots, data->vecs));
+  PetscCall(PetscFree(work->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,28 +146,6 @@ IDRS_VECTORISED static void IDRSProjectLoop(IDRSWork work, const PetscScalar *x,
   }
   if (both) sums[IDRS_SUM_RR(s)] = sums[IDRS_SUM_YY(s)];
   IDRSLoopScaleSums(s, both, sums);
-}
-
-/*
-   IDRSVecMDotLocal - Computes x^H y_j of this process if the type of the vectors can. Other types sum over all processes; then only
-   the first process has the inner products, and the others have zeros. Those of VECNEST are such sums, although it has the method
-*/
-PetscErrorCode IDRSVecMDotLocal(Vec x, PetscInt n, const Vec y[], PetscScalar values[])
-{
-  PetscMPIInt rank;
-  PetscBool   nest;
-
-  PetscFunctionBegin;
-  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest));
-  if (x->ops->mdot_local && !nest) {
-    PetscUseTypeMethod(x, mdot_local, n, y, values);
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(VecMDot(x, n, y, values));
-  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)x), &rank));
-  if (rank) PetscCall(PetscArrayzero(values, n));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Computes the sums of a projection with stored shadow vectors: x^H (P, x), then r^H r or r^H (P, x, r) */
@@ -258,7 +228,7 @@ static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
   static PetscErrorCode pass##_Vec(const IDRSGroup *group, const IDRSStep *step) \
   { \
     PetscFunctionBegin; \
-    PetscCall(IDRSEachWork(group, step, pass##Work_Vec)); \
+    for (PetscInt i = 0; i < group->count; i++) PetscCall(pass##Work_Vec(group->work[i], step)); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 IDRS_GROUP_PASS(IDRSCombine)
@@ -266,10 +236,102 @@ IDRS_GROUP_PASS(IDRSProject)
 IDRS_GROUP_PASS(IDRSUpdate)
 IDRS_GROUP_PASS(IDRSAdvance)
 
+/* Block IDR(s). Columns of the shadow space are computed where they are used */
+
+/* Copies columns to an array of Vec */
+static void IDRSBlockList(PetscInt count, const IDRSBlockVec columns[], Vec list[])
+{
+  for (PetscInt i = 0; i < count; i++) list[i] = columns[i].vec;
+}
+
+/* Computes the columns of Y in other vectors first, because they may be among the columns of X */
+static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWork work, const IDRSBlockAxpy *sum, Vec x[], Vec y[])
+{
+  const PetscInt scaled = sum->scaled;
+
+  PetscFunctionBegin;
+  for (PetscInt j = 0; j < sum->ny; j++) {
+    const PetscScalar *c = sum->C + j * sum->ld;
+
+    PetscCall(IDRSVecZero(y[j]));
+    PetscCall(VecMAXPY(y[j], scaled, (PetscScalar *)c, x));
+    if (scaled && work->diagonal) PetscCall(VecPointwiseMult(y[j], y[j], work->diagonal));
+    if (sum->add) PetscCall(VecAXPY(y[j], 1.0, sum->y[j].vec));
+    PetscCall(VecMAXPY(y[j], sum->nx - scaled, (PetscScalar *)c + scaled, x + scaled));
+  }
+  for (PetscInt j = 0; j < sum->ny; j++) PetscCall(VecCopy(y[j], sum->y[j].vec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockCombineOne_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
+{
+  PetscErrorCode made, ierr;
+  Vec           *x, *y;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(sum->nx, &x));
+  IDRSBlockList(sum->nx, sum->x, x);
+  made = VecDuplicateVecs(work->r, sum->ny, &y);
+  ierr = made ? made : IDRSBlockAxpy_Vec(work, sum, x, y);
+  PetscCall(PetscFree(x));
+  if (!made) PetscCall(VecDestroyVecs(sum->ny, &y));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) PetscCall(IDRSBlockCombineOne_Vec(work, &sums[i]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes the sums of a task. p and row are overwritten */
+static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p,
+                                        PetscScalar row[], PetscScalar sums[])
+{
+  PetscScalar *products = sums + dots->rows * dots->nx;
+
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < dots->rows; i++) {
+    PetscCall(IDRSVecSetHashed(p, work->seed, i));
+    PetscCall(IDRSVecMDotLocal(p, dots->nx, x, row)); /* x^H p, and p is real */
+    for (PetscInt j = 0; j < dots->nx; j++) sums[i + j * dots->rows] = PetscConj(row[j]);
+  }
+  for (PetscInt j = 0; j < dots->nx; j++) PetscCall(IDRSVecMDotLocal(x[j], dots->nw, w, products + j * dots->nw));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockProjectOne_Vec(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
+{
+  PetscErrorCode made, ierr;
+  PetscScalar   *row;
+  Vec           *w, *x, p;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(dots->nw, &w, dots->nx, &x, dots->nx, &row));
+  IDRSBlockList(dots->nw, dots->w, w);
+  IDRSBlockList(dots->nx, dots->x, x);
+  made = VecDuplicate(work->r, &p);
+  ierr = made ? made : IDRSBlockDots_Vec(work, dots, w, x, p, row, sums);
+  PetscCall(PetscFree3(w, x, row));
+  if (!made) PetscCall(VecDestroy(&p));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < count; i++) {
+    PetscCall(IDRSBlockProjectOne_Vec(work, &tasks[i], sums));
+    sums += IDRSBlockDotsCount(&tasks[i]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 const IDRSPassOps IDRSPasses_Vec = {
   .name         = "vec",
-  .device       = NULL,
-  .queue        = {&IDRSQueue_Host, &IDRSQueue_Host, &IDRSQueue_Host},
   .runs         = IDRSRuns_Vec,
   .create       = IDRSCreate_Vec,
   .destroy      = IDRSDestroy_Vec,
@@ -279,6 +341,7 @@ const IDRSPassOps IDRSPasses_Vec = {
   .advance      = IDRSAdvance_Vec,
   .additerate   = IDRSAddIterate_Vec,
   .residual     = IDRSResidual_Vec,
+  .norms        = IDRSNorms_Vec,
   .blockcombine = IDRSBlockCombine_Vec,
   .blockproject = IDRSBlockProject_Vec,
 };

@@ -287,7 +287,7 @@ PetscErrorCode KSPIDRSEnd_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscBool       ondevice[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++) ondevice[i] = IDRSQueueOnDevice(cols->column[i]->work);
+  for (PetscInt i = 0; i < cols->count; i++) ondevice[i] = cols->column[i]->work->ondevice;
   PetscCall(IDRSQueueEnd(&group));
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn   *col = cols->column[i];

@@ -62,7 +62,7 @@ static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *co
   const PetscInt     s = ((KSP_IDRS *)ksp->data)->set.s, k = col->rec.step.k;
 
   PetscFunctionBegin;
-  PetscAssert(!IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The scalars are on the device");
+  PetscAssert(!col->work->ondevice, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "The scalars are on the device");
   /* p = B^{-1}r, t = A p */
   if (k == s) PetscCall(KSPIDRSPCApplyMult_Private(ksp, 1.0, col->r, PETSC_FALSE, col->v, col->t));
   /* U_k = B^{-1}v, G_k = A U_k */
@@ -244,7 +244,7 @@ PetscErrorCode KSPIDRSScalars_Private(KSP ksp, const KSPIDRSColumns *cols, KSPID
     KSPIDRSRecurrence *rec     = &col->rec;
     const IDRSScalars *scalars = col->scalars;
     const PetscInt     k       = rec->step.k;
-    const PetscBool    recurs = (PetscBool)(rec->status == KSPIDRS_RECURS), host = (PetscBool)!IDRSQueueOnDevice(col->work);
+    const PetscBool    recurs = (PetscBool)(rec->status == KSPIDRS_RECURS), host = (PetscBool)!col->work->ondevice;
     PetscReal          rr      = 0.0;
     PetscBool          due     = PETSC_FALSE;
     IDRSVerdict        verdict = IDRS_CONTINUES;
@@ -297,7 +297,7 @@ PetscErrorCode KSPIDRSNextStep_Private(KSP ksp, KSPIDRSPass *pass)
     KSPIDRSRecurrence *rec  = &col->rec;
     const PetscInt     k    = rec->step.k;
     const IDRSStep    *step = &pass->step[i];
-    const PetscBool    host = (PetscBool)!IDRSQueueOnDevice(col->work), omega = (PetscBool)(k == s);
+    const PetscBool    host = (PetscBool)!col->work->ondevice, omega = (PetscBool)(k == s);
     PetscBool          now = PETSC_FALSE;
     /* on the host ||r||^2 = rr may be known from the sums of the step, with enough digits; rr may be negative if it is not */
     const PetscBool known = (PetscBool)(host && (omega || rec->step.start) && IDRSScalarsIsSharp(col->scalars, pass->rr[i]) &&

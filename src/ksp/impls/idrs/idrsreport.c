@@ -109,7 +109,7 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionBegin;
   if (!rep->reason && rep->its >= ksp->max_it) rep->reason = KSP_DIVERGED_ITS;
   PetscCall(KSPIDRSMonitor_Private(ksp, col));
-  if (!rep->reason && col->rec.status == KSPIDRS_RECURS && !IDRSQueueOnDevice(col->work) &&
+  if (!rep->reason && col->rec.status == KSPIDRS_RECURS && !col->work->ondevice &&
       !IDRSIsWithin(trust->rnorm, -1.0, KSPIDRSGrowthLimit(idrs, idrs->d ? rep->rnorm : trust->anchornorm))) {
     PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": ||r|| has grown to %g\n", rep->its, (double)trust->rnorm));
     col->rec.status = KSPIDRS_GROWTH;
@@ -190,7 +190,7 @@ PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, PetscInt 
   IDRSOutcome        outcome;
 
   PetscFunctionBegin;
-  while (KSPIDRSContinues(col) && IDRSQueueInFlight(col->work) > inflight) {
+  while (KSPIDRSContinues(col) && col->work->inflight > inflight) {
     PetscCall(IDRSQueueCollect(col->work, &outcome));
     outcome.rnorm /= col->scale;
     if (outcome.stopped) {
@@ -219,7 +219,7 @@ PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscInt *k, KSPIDRSColumns *cols
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 
-    PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, IDRSQueueOnDevice(col->work) ? idrs->depth : 0, NULL));
+    PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, col->work->ondevice ? idrs->depth : 0, NULL));
     if (KSPIDRSContinues(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.step.k == *k))
       cols->column[left++] = col;
   }

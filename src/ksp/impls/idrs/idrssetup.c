@@ -89,8 +89,9 @@ static PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, 
   col->v    = vecs[2];
   col->t    = vecs[3];
   PetscCall(IDRSWorkSetVecs(work, col->r, col->z, col->v, col->t));
-  PetscCall(IDRSWorkGetColumns(work, &col->G, &col->U));
-  PetscCall(IDRSWorkGetScalars(work, &col->scalars));
+  col->G       = work->G;
+  col->U       = work->U;
+  col->scalars = &work->scalars;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,7 +247,7 @@ PetscErrorCode KSPReset_IDRS(KSP ksp)
 
   PetscFunctionBegin;
   for (PetscInt i = 0; idrs->state != KSPIDRS_IDLE && i < idrs->slots; i++) {
-    if (idrs->slot[i].work) PetscCall(IDRSWorkSetFailed(idrs->slot[i].work));
+    if (idrs->slot[i].work) idrs->slot[i].work->failed = PETSC_TRUE;
   }
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
@@ -463,10 +464,10 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
     col->p      = KSPIDRSIsPreconditioned(idrs) || idrs->diagonal ? col->v : col->r;
     col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
     KSPIDRSResetColumn(col);
-    PetscCall(IDRSWorkSetProduct(col->work, idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product));
+    col->work->product = idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product;
     PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
-    IDRSWorkSetPolynomial(col->work, idrs->polynomial);
-    group.work[i] = col->work;
+    col->work->polynomial = idrs->polynomial;
+    group.work[i]         = col->work;
   }
   idrs->scatters = PETSC_FALSE;
 #if defined(PETSCIDRS_HAVE_CUDA)

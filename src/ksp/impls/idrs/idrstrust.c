@@ -51,7 +51,7 @@ PetscErrorCode KSPBuildSolution_IDRS(KSP ksp, Vec v, Vec *V)
   const KSPIDRSColumn *col  = idrs->current;
 
   PetscFunctionBegin;
-  PetscCheck(idrs->state == KSPIDRS_IDLE || !IDRSQueueOnDevice(col->work), PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
+  PetscCheck(idrs->state == KSPIDRS_IDLE || !col->work->ondevice, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "The solution cannot be asked for in the middle of an iteration of KSPIDRS on a GPU: do so in a monitor, or in a "
              "convergence test");
   if (!v) {
@@ -414,7 +414,7 @@ static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
               "%" PetscInt_FMT " columns in step %" PetscInt_FMT, rec->columns, rec->step.k);
   PetscAssert(rec->stage != KSPIDRS_HAVE_R || rec->step.k == col->scalars->s, PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "A stage of an omega step in step %" PetscInt_FMT, rec->step.k);
-  PetscAssert(!IDRSQueueOnDevice(col->work) || rec->status == KSPIDRS_RECURS, PETSC_COMM_SELF, PETSC_ERR_PLIB,
+  PetscAssert(!col->work->ondevice || rec->status == KSPIDRS_RECURS, PETSC_COMM_SELF, PETSC_ERR_PLIB,
               "The scalars are on the device while the host decides");
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,27 +8,15 @@
 #define IDRS_TEAM_ROWS     256
 #define IDRS_TEAM_ENTRIES  1
 
+#define IDRSTeamMember(team)  0
+#define IDRSTeamMembers(team) 1
+#define IDRSTeamSync(team)    (void)(team)
+#define IDRSTeamSum(team, part, count, sums) \
+  do { \
+    for (PetscInt i = 0; i < (count); i++) (sums)[i] = (part)[i]; \
+  } while (0)
 typedef PetscInt IDRSTeamIndex;
-typedef enum {
-  BJIDRS_ONE
-} IDRSTeam;
-
-static inline PetscInt IDRSTeamMember(IDRSTeam team)
-{
-  return 0;
-}
-
-static inline PetscInt IDRSTeamMembers(IDRSTeam team)
-{
-  return 1;
-}
-
-static inline void IDRSTeamSync(IDRSTeam team) {}
-
-static inline void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt count, PetscScalar sums[])
-{
-  for (PetscInt i = 0; i < count; i++) sums[i] = part[i];
-}
+typedef int      IDRSTeam;
 
 #include <petscidrs/private/idrssystem.h>
 
@@ -56,7 +44,6 @@ static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSSystemLimits *limits, co
     for (PetscInt i = 0; i < bjidrs->nblocks; i++) {
       const PetscInt first = bjidrs->starts[i], n = bjidrs->starts[i + 1] - first, k = j * bjidrs->nblocks + i;
       IDRSSystem     system = {
-            .team   = BJIDRS_ONE,
             .A      = {.first = first, .n = n, .i = rows.i, .j = rows.j, .a = rows.a, .inverse = inverse},
             .limits = limits,
             .b      = arrays->b + (size_t)j * arrays->ldb + first,

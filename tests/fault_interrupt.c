@@ -194,7 +194,6 @@ static PetscErrorCode TestCalls(void)
       PetscCall(Interrupt(sides[i], S, which, b, x, &expected, solution));
   }
   PetscCall(DestroyAll(&solution, &b, &x, &S, &A));
-  PetscCall(Verdict("an error in a call"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -228,7 +227,6 @@ static PetscErrorCode TestSome(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (ComparesProcesses(size)) {
     PetscCall(Skip(COMPARES_PROCESSES));
-    PetscCall(Verdict("an error on one process"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(TestedSystemCreate(&A, &S, &b, &x));
@@ -261,20 +259,10 @@ static PetscErrorCode TestSome(void)
     PetscCall(KSPDestroy(&ksp[i]));
   }
   PetscCall(DestroyAll(&b, &x, &S, &A));
-  PetscCall(Verdict("an error on one process"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestCalls());
-  PetscCall(TestSome());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestCalls, "an error in a call"}, {TestSome, "an error on one process"})
 
 /*TEST
 

@@ -171,6 +171,7 @@ static PetscErrorCode TestSystems(void)
   PetscMPIInt    size;
 
   PetscFunctionBeginUser;
+  EndAfter(250);
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
     const System *system = &systems[i];
@@ -245,21 +246,10 @@ static PetscErrorCode TestZeroDiagonal(void)
       PetscCall(DestroyAll(&b, &A));
     }
   }
-  PetscCall(Verdict("zero diagonals"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  EndAfter(250);
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestSystems());
-  PetscCall(TestZeroDiagonal());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSystems, NULL}, {TestZeroDiagonal, "zero diagonals"})
 
 /*TEST
 

@@ -347,7 +347,6 @@ static PetscErrorCode TestStructures(void)
     PetscCall(ComplainIf(wrong || (structure < SHARING && p->rank != n), "%s: rank %" INT ", %" INT " rows are in another column",
                          structures[structure], p->rank, wrong));
   }
-  PetscCall(Verdict("structures"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -554,7 +553,6 @@ static PetscErrorCode TestMats(void)
       }
     }
   }
-  PetscCall(Verdict("permuted and scaled matrices"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -611,7 +609,6 @@ static PetscErrorCode TestClipped(void)
     PetscCall(IDRSMatchingDestroy(&matching));
   }
   PetscCall(ComplainIf(!clipped || clipped == 72, "%" INT " of 72 matrices have scalings that a number cannot hold", clipped));
-  PetscCall(Verdict("entries of any size"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -661,7 +658,6 @@ static PetscErrorCode TestNotFinite(void)
       PetscCall(MatDestroy(&A));
     }
   }
-  PetscCall(Verdict("infinite entries and NaN"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -686,7 +682,6 @@ static PetscErrorCode TestBadInput(void)
     }
     PetscCall(MatDestroy(&S));
   }
-  PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -804,7 +799,6 @@ static PetscErrorCode TestUpdate(void)
       PetscCall(MatDestroy(&A));
     }
   }
-  PetscCall(Verdict("new values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -836,7 +830,6 @@ static PetscErrorCode TestUpdateLimits(void)
     PetscCall(IDRSMatchingDestroy(&matching));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(Verdict("the limit for new values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -869,26 +862,12 @@ static PetscErrorCode TestLimited(void)
   }
   PetscCall(IDRSMatchingDestroy(&matching));
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("limited computations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestReferences());
-  PetscCall(TestStructures());
-  PetscCall(TestMats());
-  PetscCall(TestClipped());
-  PetscCall(TestNotFinite());
-  PetscCall(TestBadInput());
-  PetscCall(TestUpdate());
-  PetscCall(TestUpdateLimits());
-  PetscCall(TestLimited());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestReferences, NULL}, {TestStructures, "structures"}, {TestMats, "permuted and scaled matrices"},
+          {TestClipped, "entries of any size"}, {TestNotFinite, "infinite entries and NaN"}, {TestBadInput, "bad input"},
+          {TestUpdate, "new values"}, {TestUpdateLimits, "the limit for new values"}, {TestLimited, "limited computations"})
 
 /*TEST
 

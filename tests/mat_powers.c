@@ -251,7 +251,6 @@ static PetscErrorCode TestSteps(void)
     for (Kind kind = KIND_AIJ; kind < KINDS; kind++) PetscCall(MatDestroy(&M[kind]));
     for (PetscInt d = 0; d < 2; d++) PetscCall(DeviceDestroy("steps and sums", &devices[d]));
   }
-  PetscCall(Verdict("steps and sums"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -297,7 +296,6 @@ static PetscErrorCode TestOneProcess(void)
   PetscCall(VecDestroyVecs(k, &v));
   PetscCall(DestroyAll(&inverse, &x, &S, &A));
   PetscCall(DeviceDestroy("vectors that one process has written to", &device));
-  PetscCall(Verdict("vectors that one process has written to"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -381,7 +379,6 @@ static PetscErrorCode TestBases(void)
   PetscCall(ComplainIf(gamma[0] != 1.0 || theta[0] != 0.5 || theta[1] != 0.5, "two equal shifts"));
   PetscCall(VecDestroyVecs(k, &v));
   PetscCall(DestroyAll(&values, &x, &A));
-  PetscCall(Verdict("bases"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -428,21 +425,11 @@ static PetscErrorCode TestBadInput(void)
   CheckRefused(MatPowersSetChebyshev(2, 0.0, 0.0, 0.0, out, out, out), "b =", "0");
   CheckRefused(MatPowersSetChebyshev(2, NAN, 1.0, 1.0, out, out, out), "center", "nan");
   PetscCall(DestroyAll(&z, &L, &R, &y, &x, &values, &A));
-  PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestSteps());
-  PetscCall(TestOneProcess());
-  PetscCall(TestBases());
-  PetscCall(TestBadInput());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSteps, "steps and sums"}, {TestOneProcess, "vectors that one process has written to"}, {TestBases, "bases"},
+          {TestBadInput, "bad input"})
 
 /*TEST
 

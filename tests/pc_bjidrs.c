@@ -268,7 +268,6 @@ static PetscErrorCode TestSolved(void)
     }
     PetscCall(BatchDestroy(&batch));
   }
-  PetscCall(Verdict("all blocks are solved"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -302,7 +301,6 @@ static PetscErrorCode TestSmallDiagonal(void)
                          (double)expected));
     PetscCall(BatchDestroy(&batch));
   }
-  PetscCall(Verdict("small diagonal entries"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -321,7 +319,6 @@ static PetscErrorCode TestLarge(void)
     PetscCall(CheckSolve(many ? "many blocks" : "large blocks", &batch, rtol));
     PetscCall(BatchDestroy(&batch));
   }
-  PetscCall(Verdict("large blocks and many blocks"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -352,7 +349,6 @@ static PetscErrorCode TestBackEnds(void)
     PetscCall(DestroyAll(&x, &b));
     PetscCall(BatchDestroy(&batch));
   }
-  PetscCall(Verdict("back ends"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -384,7 +380,6 @@ static PetscErrorCode TestSources(void)
   }
   PetscCall(BatchDestroy(&same));
   PetscCall(BatchDestroy(&coupled));
-  PetscCall(Verdict("where the blocks come from"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -459,7 +454,6 @@ static PetscErrorCode TestBad(void)
     PetscCall(BatchDestroy(&batch));
   }
   PetscCall(BatchDestroy(&good));
-  PetscCall(Verdict("bad blocks among good ones"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -518,7 +512,6 @@ static PetscErrorCode TestSameRecurrence(void)
   }
   PetscCall(DestroyAll(&x, &b));
   PetscCall(BatchDestroy(&batch));
-  PetscCall(Verdict("the recurrence of KSPIDRS"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -578,7 +571,6 @@ static PetscErrorCode TestColumns(void)
   }
   PetscCall(DestroyAll(&ksp, &Y, &X, &B, &y));
   PetscCall(BatchDestroy(&batch));
-  PetscCall(Verdict("several right-hand sides"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -623,7 +615,6 @@ static PetscErrorCode TestPreconditioner(void)
   }
   PetscCall(OptionsPop(&options));
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("as a preconditioner"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -685,7 +676,6 @@ static PetscErrorCode TestTolerances(void)
   }
   PetscCall(VecDestroy(&b));
   PetscCall(BatchDestroy(&batch));
-  PetscCall(Verdict("tolerances and limits"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -718,7 +708,6 @@ static PetscErrorCode TestChanges(void)
   PetscCall(PCBJIDRSGetResults(batch.pc, &n, NULL, NULL, NULL));
   PetscCall(ComplainIf(n != batch.n - (batch.n >= 2 ? 1 : 0), "another pattern: %" INT " blocks", n));
   PetscCall(BatchDestroy(&batch));
-  PetscCall(Verdict("changes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -756,7 +745,6 @@ static PetscErrorCode TestAfterFailure(void)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(BatchDestroy(&batch));
-  PetscCall(Verdict("solves after a failure"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -818,7 +806,6 @@ static PetscErrorCode TestRestarts(void)
                          "s = %" INT ": %" INT " of 100 blocks fail with restarts, %" INT " without", s, failed[1], failed[0]));
     PetscCall(BatchDestroy(&batch));
   }
-  PetscCall(Verdict("restarts"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -865,7 +852,6 @@ static PetscErrorCode TestOptions(void)
   }
   PetscCall(VecDestroy(&y));
   PetscCall(BatchDestroy(&batch));
-  PetscCall(Verdict("options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -944,32 +930,15 @@ static PetscErrorCode TestBadInput(void)
   CheckRefused(PCSetUp(pc), "pc_type", "dense");
   PetscCall(DestroyAll(&pc, &other));
   PetscCall(BatchDestroy(&batch));
-  PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestSolved());
-  PetscCall(TestSmallDiagonal());
-  PetscCall(TestLarge());
-  PetscCall(TestBackEnds());
-  PetscCall(TestSources());
-  PetscCall(TestBad());
-  PetscCall(TestSameRecurrence());
-  PetscCall(TestColumns());
-  PetscCall(TestPreconditioner());
-  PetscCall(TestTolerances());
-  PetscCall(TestChanges());
-  PetscCall(TestAfterFailure());
-  PetscCall(TestRestarts());
-  PetscCall(TestOptions());
-  PetscCall(TestBadInput());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSolved, "all blocks are solved"}, {TestSmallDiagonal, "small diagonal entries"},
+          {TestLarge, "large blocks and many blocks"}, {TestBackEnds, "back ends"}, {TestSources, "where the blocks come from"},
+          {TestBad, "bad blocks among good ones"}, {TestSameRecurrence, "the recurrence of KSPIDRS"},
+          {TestColumns, "several right-hand sides"}, {TestPreconditioner, "as a preconditioner"},
+          {TestTolerances, "tolerances and limits"}, {TestChanges, "changes"}, {TestAfterFailure, "solves after a failure"},
+          {TestRestarts, "restarts"}, {TestOptions, "options"}, {TestBadInput, "bad input"})
 
 /*TEST
 

@@ -152,7 +152,6 @@ static PetscErrorCode TestSolvers(void)
       PetscCall(DestroyAll(&theirs, &ours, &b, &A));
     }
   }
-  PetscCall(Verdict("preconditioners"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,7 +220,6 @@ static PetscErrorCode TestDiagonal(void)
     }
   }
   rtol = tolerance;
-  PetscCall(Verdict("nonzeros along the diagonal"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,20 +254,10 @@ static PetscErrorCode TestFailure(void)
                        (int)reasons[0], (int)reasons[1]));
   PetscCall(ComplainIf(failures[0] != failures[1], "zero pivot: PC fails by %d, with PETSc's package %d", (int)failures[0],
                        (int)failures[1]));
-  PetscCall(Verdict("zero pivot"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestSolvers());
-  PetscCall(TestDiagonal());
-  PetscCall(TestFailure());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSolvers, "preconditioners"}, {TestDiagonal, "nonzeros along the diagonal"}, {TestFailure, "zero pivot"})
 
 /*TEST
 

@@ -228,7 +228,6 @@ static PetscErrorCode TestReference(void)
       PetscCall(DestroyAll(&pc, &z, &y, &x, &A));
     }
   }
-  PetscCall(Verdict("by hand"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -284,7 +283,6 @@ static PetscErrorCode TestColumns(void)
     PetscCall(PCDestroy(&pc));
   }
   PetscCall(DestroyAll(&y, &x, &b, &A));
-  PetscCall(Verdict("several columns"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -325,7 +323,6 @@ static PetscErrorCode TestOtherVectors(void)
     }
     PetscCall(DestroyAll(&Y, &X, &pc, &xother, &bother, &x, &b, &A));
   }
-  PetscCall(Verdict("vectors of another type"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -406,7 +403,6 @@ static PetscErrorCode TestNewValues(void)
     }
     PetscCall(DestroyAll(&pc, &b, &A));
   }
-  PetscCall(Verdict("new values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -442,7 +438,6 @@ static PetscErrorCode TestPattern(void)
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(CheckFresh("after PCReset()", pc, type, A, b));
   PetscCall(DestroyAll(&pc, &shell, &bother, &other, &b, &A));
-  PetscCall(Verdict("another pattern"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -480,7 +475,6 @@ static PetscErrorCode TestReuse(void)
     PetscCall(CheckFresh("no longer reused", pc, PLAIN, A, b));
     PetscCall(DestroyAll(&pc, &y, &x, &b, &A));
   }
-  PetscCall(Verdict("reuse"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -513,7 +507,6 @@ static PetscErrorCode TestBlocks(void)
     PetscCall(CheckFresh(apart ? "apart" : "together", pc, PCPBJACOBI, A, b));
     PetscCall(DestroyAll(&pc, &x, &b, &A));
   }
-  PetscCall(Verdict("block sizes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -572,7 +565,6 @@ static PetscErrorCode TestSolvers(void)
                          (double)start));
   }
   PetscCall(DestroyAll(&ksp, &X, &B, &x, &bnear, &b, &near, &A));
-  PetscCall(Verdict("solvers"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -599,7 +591,6 @@ static PetscErrorCode TestSmall(void)
     PetscCall(CheckViewLines(what, (PetscObject)pc));
     PetscCall(DestroyAll(&Y, &X, &pc, &x, &b, &A));
   }
-  PetscCall(Verdict("few rows"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -697,7 +688,6 @@ static PetscErrorCode TestOptions(void)
   }
   PetscCall(OptionsPop(&options));
   PetscCall(DestroyAll(&ksp, &x, &b, &A));
-  PetscCall(Verdict("options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -785,7 +775,6 @@ static PetscErrorCode TestEmptyPlaces(void)
     }
     PetscCall(DestroyAll(&x, &b, &A));
   }
-  PetscCall(Verdict("places of the diagonal without an entry"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -904,9 +893,7 @@ static PetscErrorCode TestFailures(void)
         if (failure != OUTSIDE || Processes() > 1) PetscCall(CheckFailure(solvers[k], (Failure)failure, (PetscBool)late));
       }
     }
-    if (failure == OUTSIDE) PetscCall(Verdict("entries that are not finite"));
   }
-  PetscCall(Verdict("failures inside"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -944,7 +931,6 @@ static PetscErrorCode TestEqualRows(void)
     } else PetscCall(CheckSolved("good values", ksp, A, b, x));
   }
   PetscCall(DestroyAll(&ksp, &x, &b, &A));
-  PetscCall(Verdict("equal rows"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1010,7 +996,6 @@ static PetscErrorCode TestToldFailure(void)
       PetscCall(DestroyAll(&ksp, &X, &B, &x, &b, &A));
     }
   }
-  PetscCall(Verdict("failures told by a reason"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1071,33 +1056,14 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(PCSetType(inner, PCJACOBI));
   PetscCall(CheckFresh("after an error inside", pc, PCJACOBI, A, b));
   PetscCall(DestroyAll(&pc, &x, &b, &A));
-  PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(KSPIDRSRegister());
-  PetscCall(TestReference());
-  PetscCall(TestColumns());
-  PetscCall(TestOtherVectors());
-  PetscCall(TestNewValues());
-  PetscCall(TestPattern());
-  PetscCall(TestReuse());
-  PetscCall(TestBlocks());
-  PetscCall(TestSolvers());
-  PetscCall(TestSmall());
-  PetscCall(TestEmptyPlaces());
-  PetscCall(TestOptions());
-  PetscCall(TestFailures());
-  PetscCall(TestEqualRows());
-  PetscCall(TestToldFailure());
-  PetscCall(TestBadInput());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestReference, "by hand"}, {TestColumns, "several columns"}, {TestOtherVectors, "vectors of another type"},
+          {TestNewValues, "new values"}, {TestPattern, "another pattern"}, {TestReuse, "reuse"}, {TestBlocks, "block sizes"},
+          {TestSolvers, "solvers"}, {TestSmall, "few rows"}, {TestEmptyPlaces, "places of the diagonal without an entry"},
+          {TestOptions, "options"}, {TestFailures, "failures inside"}, {TestEqualRows, "equal rows"},
+          {TestToldFailure, "failures told by a reason"}, {TestBadInput, "bad input"})
 
 /*TEST
 

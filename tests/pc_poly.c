@@ -73,6 +73,7 @@ static PetscErrorCode TestSolvers(void)
   const PetscReal   peclets[] = {0.3, 1.5};
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   for (size_t ip = 0; ip < PETSC_STATIC_ARRAY_LENGTH(peclets); ip++) {
     Problem problem;
 
@@ -110,7 +111,6 @@ static PetscErrorCode TestSolvers(void)
     }
     PetscCall(ProblemDestroy(&problem));
   }
-  PetscCall(Verdict("solvers"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,7 +140,6 @@ static PetscErrorCode TestConvection(void)
     }
   }
   PetscCall(ProblemDestroy(&problem));
-  PetscCall(Verdict("convection"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -216,7 +215,6 @@ static PetscErrorCode TestOperators(void)
   PetscCall(MatDestroy(&T));
   PetscCall(MatDestroy(&C));
   PetscCall(ProblemDestroy(&problem));
-  PetscCall(Verdict("operators"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -317,7 +315,6 @@ static PetscErrorCode TestChanges(void)
   PetscCall(VecDestroy(&d));
   PetscCall(ProblemDestroy(&other));
   PetscCall(ProblemDestroy(&problem));
-  PetscCall(Verdict("changes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -410,7 +407,6 @@ static PetscErrorCode TestSpecial(void)
       PetscCall(ProblemDestroy(&problem));
     }
   }
-  PetscCall(Verdict("special systems"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -478,7 +474,6 @@ static PetscErrorCode TestSmallDiagonal(void)
     }
   }
   rtol = tolerance;
-  PetscCall(Verdict("small diagonal entries"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -517,7 +512,6 @@ static PetscErrorCode TestSmallNest(void)
   }
   PetscCall(
     ComplainIf(its[1] > its[0] + 2, "nest: %" PetscInt_FMT " iterations, and %" PetscInt_FMT " with zeros", its[1], its[0]));
-  PetscCall(Verdict("small diagonal entries of a nest"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -593,7 +587,6 @@ static PetscErrorCode TestFailures(void)
     PetscCall(MatDestroy(&A));
   }
   PetscCall(ProblemDestroy(&problem));
-  PetscCall(Verdict("failures"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -710,7 +703,6 @@ static PetscErrorCode TestAccuracy(void)
       }
     }
   }
-  PetscCall(Verdict("accuracy"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -831,7 +823,6 @@ static PetscErrorCode TestSingular(void)
       PetscCall(ProblemDestroy(&problem));
     }
   }
-  PetscCall(Verdict("singular systems"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -895,7 +886,6 @@ static PetscErrorCode TestVectors(void)
   PetscCall(CheckSolve("no scaling, no diagonal", &problem));
   PetscCall(MatDestroy(&S));
   PetscCall(ProblemDestroy(&problem));
-  PetscCall(Verdict("vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -943,7 +933,6 @@ static PetscErrorCode TestValues(void)
   PetscCall(PCPolySetRoots(pc, 1, re, NULL));
   PetscCall(CheckSettings("after the options", pc, "  degree 1, roots user, seed 5, kept when the matrix changes"));
   PetscCall(PCDestroy(&pc));
-  PetscCall(Verdict("values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -975,33 +964,13 @@ static PetscErrorCode TestView(void)
     PetscCall(PCDestroy(&pc));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(Verdict("view"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(KSPIDRSRegister());
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestSolvers());
-  PetscCall(TestConvection());
-  PetscCall(TestOperators());
-  PetscCall(TestChanges());
-  PetscCall(TestSpecial());
-  PetscCall(TestSmallDiagonal());
-  PetscCall(TestSmallNest());
-  PetscCall(TestFailures());
-  PetscCall(TestAccuracy());
-  PetscCall(TestSingular());
-  PetscCall(TestVectors());
-  PetscCall(TestValues());
-  PetscCall(TestView());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSolvers, "solvers"}, {TestConvection, "convection"}, {TestOperators, "operators"}, {TestChanges, "changes"},
+          {TestSpecial, "special systems"}, {TestSmallDiagonal, "small diagonal entries"},
+          {TestSmallNest, "small diagonal entries of a nest"}, {TestFailures, "failures"}, {TestAccuracy, "accuracy"},
+          {TestSingular, "singular systems"}, {TestVectors, "vectors"}, {TestValues, "values"}, {TestView, "view"})
 
 /*TEST
 

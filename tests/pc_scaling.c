@@ -129,6 +129,7 @@ static PetscErrorCode TestByHand(void)
   const PetscReal tolerance = PetscSqrtReal(PETSC_MACHINE_EPSILON);
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   for (PetscInt d = 0; d < 3; d++) {
     const PetscInt degrees[] = {1, 2, 11};
 
@@ -168,7 +169,6 @@ static PetscErrorCode TestByHand(void)
       PetscCall(DestroyAll(&pc, &x, &A));
     }
   }
-  PetscCall(Verdict("by hand"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -236,7 +236,6 @@ static PetscErrorCode TestSystems(void)
     }
   }
   PetscCall(DestroyAll(&column, &b, &x, &A, &B, &X));
-  PetscCall(Verdict("systems"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,7 +273,6 @@ static PetscErrorCode TestChoice(void)
       PetscCall(DestroyAll(&pc, &A));
     }
   }
-  PetscCall(Verdict("choice"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,7 +334,6 @@ static PetscErrorCode TestNewValues(void)
   PetscCall(PCPolyGetRoots(pc, &n, &re, NULL));
   PetscCall(ComplainIf(!n || re[0] != first, "the roots are not kept"));
   PetscCall(DestroyAll(&pc, &A, &other, &plain));
-  PetscCall(Verdict("new values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -373,7 +370,6 @@ static PetscErrorCode TestChoiceKept(void)
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(CheckUsed("roots that are given", pc, DIAGONAL));
   PetscCall(DestroyAll(&pc, &A));
-  PetscCall(Verdict("choice kept"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -412,7 +408,6 @@ static PetscErrorCode TestSingular(void)
     if (!failed) PetscCall(CheckFinite("rows of zeros", pc, A));
     PetscCall(DestroyAll(&pc, &A));
   }
-  PetscCall(Verdict("singular"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -470,27 +465,11 @@ static PetscErrorCode TestBadInput(void)
     }
     PetscCall(DestroyAll(&pc, &A));
   }
-  PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(KSPIDRSRegister());
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestByHand());
-  PetscCall(TestSystems());
-  PetscCall(TestChoice());
-  PetscCall(TestNewValues());
-  PetscCall(TestChoiceKept());
-  PetscCall(TestSingular());
-  PetscCall(TestBadInput());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestByHand, "by hand"}, {TestSystems, "systems"}, {TestChoice, "choice"}, {TestNewValues, "new values"},
+          {TestChoiceKept, "choice kept"}, {TestSingular, "singular"}, {TestBadInput, "bad input"})
 
 /*TEST
 

@@ -51,6 +51,7 @@ static PetscErrorCode TestProducts(void)
   Vec               b, x;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(GridSystemCreate(30, 0.4, &A, &b, &x));
   PetscCall(LastProduct(A, &last));
   for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
@@ -66,7 +67,6 @@ static PetscErrorCode TestProducts(void)
     }
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("products"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -112,7 +112,6 @@ static PetscErrorCode TestChanges(void)
     PetscCall(Solve("after another type", product, ksp, A, b, x));
     PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
-  PetscCall(Verdict("changes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,7 +141,6 @@ static PetscErrorCode TestOthers(void)
   PetscCall(KSPSetOperators(ksp, S, S));
   PetscCall(Solve("the shell again", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
   PetscCall(DestroyAll(&ksp, &S, &x, &b, &A));
-  PetscCall(Verdict("other operators"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -165,7 +163,6 @@ static PetscErrorCode TestRefused(void)
     PetscCall(Solve("after an error", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
   }
   PetscCall(DestroyAll(&ksp, &S, &x, &b, &A));
-  PetscCall(Verdict("products that cannot run"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -230,24 +227,11 @@ static PetscErrorCode TestJacobi(void)
   }
   PetscCall(PetscFree(history));
   PetscCall(DestroyAll(&ones, &diagonal, &x, &b, &A));
-  PetscCall(Verdict("jacobi"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestProducts());
-  PetscCall(TestChanges());
-  PetscCall(TestOthers());
-  PetscCall(TestRefused());
-  PetscCall(TestJacobi());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestProducts, "products"}, {TestChanges, "changes"}, {TestOthers, "other operators"},
+          {TestRefused, "products that cannot run"}, {TestJacobi, "jacobi"})
 
 /*TEST
 

@@ -261,6 +261,6 @@ RUN_TESTS({TestOptions, "options of every KSP"}, {TestSkipPC, "options of the pr
   test:
     suffix: 1
     nsize: {{1 2}}
-     requires: double
+    requires: double
 
 TEST*/

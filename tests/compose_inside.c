@@ -5,11 +5,6 @@ one by one, output, and KSPIDRS inside other solvers.\n\n";
 
 #define COLUMNS 6
 
-static PetscErrorCode Monitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
-{
-  return PETSC_SUCCESS;
-}
-
 static PetscErrorCode ConvergedAtTen(KSP ksp, PetscInt its, PetscReal norm, KSPConvergedReason *reason, void *ctx)
 {
   *reason = its >= 10 ? KSP_CONVERGED_ITS : KSP_CONVERGED_ITERATING;
@@ -86,7 +81,7 @@ static PetscErrorCode TestApart(Mat A)
     if (limited) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 12));
     if (i == WIDTH) PetscCall(KSPIDRSSetWidth_Private(ksp, 1));
     if (i == SMOOTHING) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
-    if (i == MONITOR) PetscCall(KSPMonitorSet(ksp, Monitor, NULL, NULL));
+    if (i == MONITOR) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
     if (i == TEST) PetscCall(KSPSetConvergenceTest(ksp, ConvergedAtTen, NULL, NULL));
     if (i == KNOLL) PetscCall(KSPSetInitialGuessKnoll(ksp, PETSC_TRUE));
     if (i == BEFORE) PetscCall(KSPSetPreSolve(ksp, Before, &before));

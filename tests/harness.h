@@ -103,9 +103,7 @@ static inline PetscErrorCode CheckVerdict(Check *check)
   if (check->skipped && !counts[1]) {
     if (!rank) PetscCall(TellSkipped(check));
   } else if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", check->name));
-  else
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " comparisons wrong\n", check->name,
-                          counts[1], counts[0]));
+  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" INT " of %" INT " comparisons wrong\n", check->name, counts[1], counts[0]));
   check->made = check->wrong = 0;
   check->skipped             = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -272,6 +270,19 @@ static inline PetscErrorCode VecAssemble(Vec x)
   PetscFunctionBeginUser;
   PetscCall(VecAssemblyBegin(x));
   PetscCall(VecAssemblyEnd(x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gathers all entries of a vector on all processes */
+static inline PetscErrorCode GatherCreate(Vec u, Vec *all)
+{
+  VecScatter scatter;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterCreateToAll(u, &scatter, all));
+  PetscCall(VecScatterBegin(scatter, u, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, u, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterDestroy(&scatter));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -30,19 +30,6 @@ static void SequenceFill(PetscInt k, Sequence *sequence)
   }
 }
 
-/* Gathers all entries of a vector on all processes */
-static PetscErrorCode GatherCreate(Vec v, Vec *all)
-{
-  VecScatter scatter;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecScatterCreateToAll(v, &scatter, all));
-  PetscCall(VecScatterBegin(scatter, v, *all, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(scatter, v, *all, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterDestroy(&scatter));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Checks step j with the vectors computed before it: |v_j - exact| is within the rounding errors of this step */
 static PetscErrorCode CheckStep(const char what[], Mat A, Vec inverse, const Sequence *sequence, PetscInt j, Vec before, Vec last,
                                 Vec next)
@@ -82,8 +69,7 @@ static PetscErrorCode CheckStep(const char what[], Mat A, Vec inverse, const Seq
     if (!(WideAbs((Wide)n[i - rstart] - exact) <= bound)) wrong++;
     PetscCall(MatRestoreRow(A, i, &count, &columns, &values));
   }
-  PetscCall(ComplainIf(wrong, "%s, step %" PetscInt_FMT ": %" PetscInt_FMT " entries are off by more than their rounding errors",
-                       what, j, wrong));
+  PetscCall(ComplainIf(wrong, "%s, step %" INT ": %" INT " entries are off by more than their rounding errors", what, j, wrong));
   if (inverse) PetscCall(VecRestoreArrayRead(inverse, &d));
   PetscCall(VecRestoreArrayRead(next, &n));
   PetscCall(VecRestoreArrayRead(before, &b));
@@ -113,7 +99,7 @@ static PetscErrorCode CheckSum(const char what[], PetscInt k, const Sequence *se
     }
     if (!(WideAbs((Wide)sum[i] - exact) <= (long double)(4.0 * (PetscReal)(k + 2) * PETSC_MACHINE_EPSILON) * size)) wrong++;
   }
-  PetscCall(ComplainIf(wrong, "%s, k = %" PetscInt_FMT ": %" PetscInt_FMT " entries of the sum are wrong", what, k, wrong));
+  PetscCall(ComplainIf(wrong, "%s, k = %" INT ": %" INT " entries of the sum are wrong", what, k, wrong));
   if (b) PetscCall(VecRestoreArrayRead(b, &base));
   PetscCall(VecRestoreArrayRead(y, &sum));
   for (PetscInt j = k; j >= 0; j--) PetscCall(VecRestoreArrayRead(j ? v[j - 1] : x, &array[j]));
@@ -139,13 +125,12 @@ static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, 
     PetscCall((*IDRSPowers_Stream.sum)(powers, x, &(IDRSPowersSum){.c = sequence->c, .adds = (PetscBool)adds, .y = y, .z = z}));
     PetscCall(CheckSum(what, k, sequence, x, v, adds ? b : NULL, y));
     PetscCall(VecEqual(y, given, &same));
-    PetscCall(ComplainIf(!adds && !same, "%s, k = %" PetscInt_FMT ": another sum with its product", what, k));
+    PetscCall(ComplainIf(!adds && !same, "%s, k = %" INT ": another sum with its product", what, k));
     PetscCall(MatMult(powers->A, y, product));
     PetscCall(VecAXPY(z, -1.0, product));
     PetscCall(VecNorm(z, NORM_INFINITY, &difference));
-    PetscCall(ComplainIf(!(difference <= 0.0),
-                         "%s, k = %" PetscInt_FMT ": the product with the sum differs from that of MatMult() by %g", what, k,
-                         (double)difference));
+    PetscCall(ComplainIf(!(difference <= 0.0), "%s, k = %" INT ": the product with the sum differs from that of MatMult() by %g",
+                         what, k, (double)difference));
   }
   PetscCall(DestroyAll(&product, &z, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -222,7 +207,7 @@ static PetscErrorCode TestSteps(void)
           PetscCall(MatPowersSum(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, vk));
           PetscCall(CheckSum(what, k, &sequence, x, v, NULL, y));
           PetscCall(VecEqual(vk, k ? v[k - 1] : x, &same));
-          PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": another last vector with the sum", what, k));
+          PetscCall(ComplainIf(!same, "%s, k = %" INT ": another last vector with the sum", what, k));
           if ((kind == KIND_LEAST || kind == KIND_STREAM) && ranks == 1) {
             const IDRSPowers powers = {.ops     = &IDRSPowers_Stream,
                                        .A       = M[kind],
@@ -237,10 +222,10 @@ static PetscErrorCode TestSteps(void)
           PetscCall(VecCopy(y, vk));
           PetscCall(MatPowersSum(M[kind], D, x, k, sequence.gamma, sequence.theta, sequence.mu, sequence.c, y, NULL));
           PetscCall(VecEqual(y, vk, &same));
-          PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": another sum without the last vector", what, k));
+          PetscCall(ComplainIf(!same, "%s, k = %" INT ": another sum without the last vector", what, k));
           if (kind == KIND_STREAM) { /* with any memory */
             PetscCall(VecEqual(y, last, &same));
-            PetscCall(ComplainIf(!same, "%s, k = %" PetscInt_FMT ": other bits than with less memory", what, k));
+            PetscCall(ComplainIf(!same, "%s, k = %" INT ": other bits than with less memory", what, k));
           }
           PetscCall(VecCopy(y, last));
         }

@@ -42,7 +42,7 @@ static PetscErrorCode CheckSum(Vec a, PetscInt j, Vec b, PetscScalar sum, const 
   IDRSCallAllreduce(MPI_IN_PLACE, parts, 3, MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD);
   PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(sum) - parts[0]) <= SUM_BOUND * parts[2]) ||
                          !(fabsl((long double)PetscImaginaryPart(sum) - parts[1]) <= SUM_BOUND * parts[2]),
-                       "%s: %s %" PetscInt_FMT ": %.17g, not %.17Lg", what, name, j, (double)PetscRealPart(sum), parts[0]));
+                       "%s: %s %" INT ": %.17g, not %.17Lg", what, name, j, (double)PetscRealPart(sum), parts[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,11 +100,11 @@ static PetscErrorCode TestSteps(IDRSWork work, Vec P[], Mat A, const char what[]
     PetscBool same = PETSC_TRUE;
     Vec       x, y;
 
-    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, s = %" PetscInt_FMT "%s, k = %" PetscInt_FMT "%s", what, s,
-                            P ? ", explicit" : "", steps[i].k, steps[i].start ? ", start" : ""));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, s = %" INT "%s, k = %" INT "%s", what, s, P ? ", explicit" : "", steps[i].k,
+                            steps[i].start ? ", start" : ""));
     IDRSStepVecs(work, &steps[i], &x, &y);
-    PetscCall(Fill(u, 7 + i));
-    PetscCall(Fill(work->r, 20 + i));
+    PetscCall(VecSetNumbers(u, 7 + i, PETSC_TRUE));
+    PetscCall(VecSetNumbers(work->r, 20 + i, PETSC_TRUE));
     PetscCall(Project(work, &steps[i], x));
     PetscCall(CheckProduct(A, u, x, name));
     PetscCall(CheckSums(work, P, x, y, work->scalars.sums, name));
@@ -142,8 +142,8 @@ static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char
 
   PetscFunctionBeginUser;
   for (PetscInt j = 0; j < 3; j++) PetscCall(VecDuplicate(work->r, &Y[j]));
-  PetscCall(Fill(work->U[0], 5));
-  PetscCall(Fill(work->r, 6));
+  PetscCall(VecSetNumbers(work->U[0], 5, PETSC_TRUE));
+  PetscCall(VecSetNumbers(work->r, 6, PETSC_TRUE));
   PetscCall(Project(work, &step, work->G[0]));
   PetscCall(IDRSProductApplyColumns(product, 3, (Vec[]){work->r, work->U[0], work->r}, Y));
   PetscCall(VecEqual(work->G[0], Y[1], &same));
@@ -170,7 +170,7 @@ static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSPro
 
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(work->r, &first));
-  PetscCall(Fill(work->U[0], 3));
+  PetscCall(VecSetNumbers(work->U[0], 3, PETSC_TRUE));
   PetscCall(Project(work, &step, work->G[0]));
   PetscCall(VecCopy(work->G[0], first));
   for (PetscInt back = 0; back < 2; back++) {
@@ -210,7 +210,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   for (PetscInt i = 0; i < 4; i++) PetscCall(MatCreateVecs(A, &single[i], NULL));
   if (given) {
     PetscCall(VecDuplicateVecs(single[0], s, &P));
-    for (PetscInt j = 0; j < s; j++) PetscCall(Fill(P[j], 100 + (uint64_t)j));
+    for (PetscInt j = 0; j < s; j++) PetscCall(VecSetNumbers(P[j], 100 + j, PETSC_TRUE));
   }
   PetscCall(IDRSWorkCreate(single[0], s, P, KSP_IDRS_CUDA, 1, &work));
   PetscCall(IDRSWorkSetVecs(work, single[0], single[1], single[2], single[3]));
@@ -218,7 +218,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
   PetscCall(IDRSProductCreate(&product));
   PetscCall(IDRSWorkSetProduct(work, product));
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" INT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
     PetscCall(TestSteps(work, P, A, what));
     PetscCall(TestColumns(work, product, what));

@@ -104,11 +104,10 @@ static PetscErrorCode CheckPlan(const Rows *rows, size_t bytes, PetscInt levels)
     const size_t           size  = chunk->entries * (sizeof(PetscScalar) + 4) + 4 * (size_t)(chunk->rows + 1);
 
     PetscCall(ComplainIf(chunk->row != row || (chunk->rows > 1 && size > bytes),
-                         "%s: chunk %" PetscInt_FMT " of %g bytes begins with row %" PetscInt_FMT, rows->name, c, (double)size,
-                         chunk->row));
+                         "%s: chunk %" INT " of %g bytes begins with row %" INT, rows->name, c, (double)size, chunk->row));
     row += chunk->rows;
   }
-  PetscCall(ComplainIf(row != rows->n, "%s: chunks of %" PetscInt_FMT " rows", rows->name, row));
+  PetscCall(ComplainIf(row != rows->n, "%s: chunks of %" INT " rows", rows->name, row));
   PetscCall(IDRSStreamFit(pattern, 0, levels, &layout));
   least = IDRSStreamLayoutBytes(&layout);
   all   = pattern->bytes + (size_t)(levels - 1) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
@@ -126,8 +125,8 @@ static PetscErrorCode CheckPlan(const Rows *rows, size_t bytes, PetscInt levels)
     before = layout;
   }
   PetscCall(ComplainIf(pattern->nchunks && (layout.levels != levels || layout.residents != pattern->nchunks || layout.slots),
-                       "%s: %" PetscInt_FMT " levels, %" PetscInt_FMT " chunks of %" PetscInt_FMT " where all fits", rows->name,
-                       layout.levels, layout.residents, pattern->nchunks));
+                       "%s: %" INT " levels, %" INT " chunks of %" INT " where all fits", rows->name, layout.levels,
+                       layout.residents, pattern->nchunks));
   PetscCall(IDRSStreamPatternDestroy(&pattern));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -158,13 +157,13 @@ static PetscErrorCode TestWidths(void)
     }
     PetscCall(IDRSStreamPatternCreate(1, 3 * n, i, j, 1000, &pattern));
     PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k],
-                         "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", n, pattern->chunks[0].width));
+                         "%" INT " differences: columns of %" INT " bytes", n, pattern->chunks[0].width));
     PetscCall(DeviceCreate(RANDOM, 10000000, &device));
     PetscCall(IDRSStreamCreate(pattern, a, 10000000, &deviceops, &device, &stream));
     PetscCall(IDRSStreamReserve(stream, 1, &levels));
     PetscCall(IDRSStreamPass(stream, &(IDRSStreamSequence){.product = PETSC_TRUE, .levels = 1, .x = x, .v = {&y}}));
     PetscCall(DeviceSettle(&device));
-    PetscCall(ComplainIf(y != exact, "%" PetscInt_FMT " differences: the product is wrong", n));
+    PetscCall(ComplainIf(y != exact, "%" INT " differences: the product is wrong", n));
     PetscCall(IDRSStreamDestroy(&stream));
     PetscCall(DeviceDestroy("a product", &device));
     PetscCall(PetscFree3(j, a, x));
@@ -195,8 +194,7 @@ static PetscErrorCode TestWindow(void)
     PetscCall(IDRSStreamPatternDestroy(&pattern));
   }
   PetscCall(ComplainIf(live[1] != live[0] || live[2] != live[0] || live[0] >= rows.n,
-                       "%" PetscInt_FMT ", %" PetscInt_FMT " and %" PetscInt_FMT " rows live for 3, 12 and 24 levels", live[0],
-                       live[1], live[2]));
+                       "%" INT ", %" INT " and %" INT " rows live for 3, 12 and 24 levels", live[0], live[1], live[2]));
   PetscCall(PetscFree3(rows.i, rows.j, rows.a));
   PetscCall(Verdict("the window"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -348,17 +346,17 @@ static PetscErrorCode TestPasses(const Rows *rows)
           if (again == 1) PetscCall(IDRSStreamSetValues(stream, values));
           wrong = Differences(rows->n, results.y, whole.y);
           for (PetscInt j = again == 1 ? 1 : LEVELS - 1; j <= LEVELS; j++) wrong += Differences(rows->n, results.v[j], whole.v[j]);
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT,
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" INT,
                                   rows->name, (double)bytes[ib], (double)limit, (int)manner, again));
-          PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " numbers are wrong", what, wrong));
+          PetscCall(ComplainIf(wrong, "%s: %" INT " numbers are wrong", what, wrong));
           PetscCall(CheckBits(what, rows->n, &results, &first, &known));
         }
         passes = (LEVELS + stream->layout.levels - 1) / stream->layout.levels;
         PetscCall(ComplainIf(stream->counts.passes != 3 * passes, "%s: %d passes", rows->name, (int)stream->counts.passes));
         PetscCall(ComplainIf(stream->counts.sends !=
                                3 * passes * (pattern->nchunks - stream->layout.residents) + 2 * stream->layout.residents,
-                             "%s: %d chunks sent, of %" PetscInt_FMT " with %" PetscInt_FMT " resident, %" PetscInt_FMT " passes",
-                             rows->name, (int)stream->counts.sends, pattern->nchunks, stream->layout.residents, passes));
+                             "%s: %d chunks sent, of %" INT " with %" INT " resident, %" INT " passes", rows->name,
+                             (int)stream->counts.sends, pattern->nchunks, stream->layout.residents, passes));
         PetscCall(ComplainIf(device.most > limit, "%s: %g bytes of the device's memory instead of %g", rows->name,
                              (double)device.most, (double)limit));
         PetscCall(IDRSStreamDestroy(&stream));

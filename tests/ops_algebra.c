@@ -37,7 +37,7 @@ static void Begin(PetscReal cosine, Both *both)
 /* Sets sums of step k without a pattern. G_0 to G_s-1 are far from parallel, and |t^H r| <= |t| |r| */
 static void SetSums(Both *both, PetscInt k)
 {
-  const PetscReal xx = 2 + HashedReal(900, (uint64_t)k), yy = 2 + HashedReal(901, (uint64_t)k);
+  const PetscReal xx = 2 + PetscRealPart(Number(900, (uint64_t)k)), yy = 2 + PetscRealPart(Number(901, (uint64_t)k));
 
   for (PetscInt i = 0; i < IDRS_SUMS(SHADOWS, 1); i++) both->sums[i] = Number(1 + k, i);
   if (k < SHADOWS) both->sums[IDRS_SUM_PX(SHADOWS) + k] += 3.0;

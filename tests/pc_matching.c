@@ -2,7 +2,7 @@ static char help[] = "PCMATCHING: the preconditioner compared with one that is m
 applications, several columns, new values, patterns and blocks, solvers on both sides,\n\
 prefixes, failures and bad input.\n\n";
 
-#include "systems.h"
+#include "columns.h"
 #include "matched.h"
 
 /*
@@ -171,23 +171,6 @@ static PetscErrorCode MatchingCreate(Mat A, const char type[], PC *pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks ||x - y|| <= tolerance ||y|| */
-static PetscErrorCode CheckEqual(const char what[], Vec x, Vec y, PetscReal tolerance)
-{
-  PetscReal norm, error;
-  Vec       d;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(y, &d));
-  PetscCall(VecCopy(x, d));
-  PetscCall(VecAXPY(d, -1.0, y));
-  PetscCall(VecNorm(d, NORM_2, &error));
-  PetscCall(VecNorm(y, NORM_2, &norm));
-  PetscCall(ComplainIf(!(error <= tolerance * norm), "%s: a difference of %g, the norm is %g", what, (double)error, (double)norm));
-  PetscCall(VecDestroy(&d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Returns the tolerance for results that are equal up to rounding */
 static PetscReal Rounding(const char type[])
 {
@@ -222,26 +205,12 @@ static PetscErrorCode TestReference(void)
         PetscCall(ReferenceApply(&reference, (PetscBool)transpose, x, z));
         if (transpose) PetscCall(PCApplyTranspose(pc, x, y));
         else PetscCall(PCApply(pc, x, y));
-        PetscCall(CheckEqual(what, y, z, Rounding(types[t])));
+        PetscCall(CheckClose(what, y, z, Rounding(types[t])));
       }
       PetscCall(ReferenceDestroy(&reference));
       PetscCall(DestroyAll(&pc, &z, &y, &x, &A));
     }
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Creates a dense matrix with the rows of b and so many columns, which are all b */
-static PetscErrorCode DenseCreate(Vec b, PetscInt columns, Mat *B)
-{
-  PetscInt n, N;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetLocalSize(b, &n));
-  PetscCall(VecGetSize(b, &N));
-  PetscCall(MatCreateDense(PETSC_COMM_WORLD, n, PETSC_DECIDE, N, columns, NULL, B));
-  for (PetscInt j = 0; j < columns; j++) PetscCall(ColumnSet(*B, j, b));
-  PetscCall(MatAssemble(*B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -264,19 +233,14 @@ static PetscErrorCode TestColumns(void)
       Mat  B, X;
       char what[128];
 
-      PetscCall(DenseCreate(b, numbers[k], &B));
-      PetscCall(DenseCreate(b, numbers[k], &X));
-      for (PetscInt j = 0; j < numbers[k]; j++) {
-        PetscCall(VecSetGeneral(b, 0.2 + 0.1 * j + k));
-        PetscCall(ColumnSet(B, j, b));
-      }
+      PetscCall(BlocksCreate(A, numbers[k], BLOCK_RANDOM, &B, &X));
       PetscCall(PCMatApply(pc, B, X));
       for (PetscInt j = 0; j < numbers[k]; j++) {
         PetscCall(ColumnGet(B, j, b));
         PetscCall(PCApply(pc, b, x));
         PetscCall(ColumnGet(X, j, y));
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s: column %" INT " of %" INT, type, j, numbers[k]));
-        PetscCall(CheckEqual(what, y, x, Rounding(type)));
+        PetscCall(CheckClose(what, y, x, Rounding(type)));
       }
       PetscCall(DestroyAll(&X, &B));
     }
@@ -306,7 +270,7 @@ static PetscErrorCode TestOtherVectors(void)
 
       PetscCall((*apply)(pc, b, x));
       PetscCall((*apply)(pc, bother, xother));
-      PetscCall(CheckEqual("both vectors", xother, x, 0.0));
+      PetscCall(CheckClose("both vectors", xother, x, 0.0));
     }
     PetscCall(PCApply(pc, b, x));
     PetscCall(MatCreate(PETSC_COMM_WORLD, &X));
@@ -319,7 +283,7 @@ static PetscErrorCode TestOtherVectors(void)
     if (PETSC_VERSION_LT(3, 26, 0)) {
       PetscCall(PCMatApply(pc, X, Y));
       PetscCall(ColumnGet(Y, 2, xother));
-      PetscCall(CheckEqual("columns", xother, x, 0.0));
+      PetscCall(CheckClose("columns", xother, x, 0.0));
     }
     PetscCall(DestroyAll(&Y, &X, &pc, &xother, &bother, &x, &b, &A));
   }
@@ -351,7 +315,7 @@ static PetscErrorCode CheckFresh(const char what[], PC pc, const char type[], Ma
   PetscCall(MatchingCreate(A, type, &fresh));
   PetscCall(PCApply(fresh, b, x));
   PetscCall(PCApply(pc, b, y));
-  PetscCall(CheckEqual(what, y, x, tolerance));
+  PetscCall(CheckClose(what, y, x, tolerance));
   PetscCall(DestroyAll(&fresh, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -468,7 +432,7 @@ static PetscErrorCode TestReuse(void)
     PetscCall(MatAssemble(A));
     PetscCall(PCSetOperators(pc, A, A));
     PetscCall(PCApply(pc, b, y));
-    PetscCall(CheckEqual("reused", y, x, 0.0));
+    PetscCall(CheckClose("reused", y, x, 0.0));
     PetscCall(PCSetReusePreconditioner(inside ? inner : pc, PETSC_FALSE));
     PetscCall(MatScale(A, 2.0));
     PetscCall(PCSetOperators(pc, A, A));
@@ -549,21 +513,9 @@ static PetscErrorCode TestSolvers(void)
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  PetscCall(DenseCreate(b, 4, &B));
-  PetscCall(DenseCreate(b, 4, &X));
-  for (PetscInt j = 0; j < 4; j++) {
-    PetscCall(VecSetGeneral(b, 0.2 + 0.1 * j));
-    PetscCall(ColumnSet(B, j, b));
-  }
+  PetscCall(BlocksCreate(A, 4, BLOCK_RANDOM, &B, &X));
   PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  for (PetscInt j = 0; j < 4; j++) {
-    PetscCall(ColumnGet(B, j, b));
-    PetscCall(ColumnGet(X, j, x));
-    PetscCall(ResidualNorm(A, b, x, &norm, &start));
-    PetscCall(ComplainIf(!(norm <= 1.01 * rtol * start), "column %" INT ": the norm of b - A x is %g of %g", j, (double)norm,
-                         (double)start));
-  }
+  PetscCall(SolveAllColumns("columns", ksp, A, B, X, PETSC_TRUE));
   PetscCall(DestroyAll(&ksp, &X, &B, &x, &bnear, &b, &near, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -584,8 +536,7 @@ static PetscErrorCode TestSmall(void)
     PetscCall(CheckFresh(what, pc, PLAIN, A, b));
     PetscCall(MatScale(A, 3.0));
     PetscCall(CheckFresh(what, pc, PLAIN, A, b));
-    PetscCall(DenseCreate(b, 2, &X));
-    PetscCall(DenseCreate(b, 2, &Y));
+    PetscCall(BlocksCreate(A, 2, BLOCK_RANDOM, &X, &Y));
     PetscCall(PCMatApply(pc, X, Y));
     PetscCall(PCApplyTranspose(pc, b, x));
     PetscCall(CheckViewLines(what, (PetscObject)pc));
@@ -804,13 +755,13 @@ static PetscErrorCode CheckNotFinite(const char what[], PC pc, PetscInt row, Vec
 {
   PetscInt  lines;
   PetscReal number = -1.0;
-  Mat       X, Y;
+  Mat       A, X, Y;
 
   PetscFunctionBeginUser;
   PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, &number, &lines));
   PetscCall(ComplainIf(lines != 1 || number != row, "%s: row %g in %" INT " lines of the view", what, (double)number, lines));
-  PetscCall(DenseCreate(b, 2, &X));
-  PetscCall(DenseCreate(b, 2, &Y));
+  PetscCall(PCGetOperators(pc, &A, NULL));
+  PetscCall(BlocksCreate(A, 2, BLOCK_RANDOM, &X, &Y));
   for (PetscInt k = 0; k < 3; k++) {
     if (k == 0) PetscCall(PCApply(pc, b, x));
     else if (k == 1) PetscCall(PCApplyTranspose(pc, b, x));
@@ -973,8 +924,7 @@ static PetscErrorCode TestToldFailure(void)
       PC                       pc, inner;
 
       PetscCall(SystemCreate(&solved, 60, &A, &b, &x));
-      PetscCall(DenseCreate(b, 3, &B));
-      PetscCall(DenseCreate(b, 3, &X));
+      PetscCall(BlocksCreate(A, 3, BLOCK_RANDOM, &B, &X));
       PetscCall(SolverCreate(A, 4, PCMATCHING, &ksp));
       PetscCall(KSPSetType(ksp, solvers[is]));
       PetscCall(KSPGetPC(ksp, &pc));

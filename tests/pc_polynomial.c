@@ -89,7 +89,7 @@ static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, PC *pc)
   PetscCall(PCSetType(*pc, PCPOLY));
   PetscCall(PCSetOperators(*pc, A, A));
   PetscCall(PCPolySetDegree(*pc, degree));
-  PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, seed));
+  PetscCall(PetscSNPrintf(number, sizeof(number), "%" INT, seed));
   PetscCall(PolyOption(*pc, "seed", number));
   PetscCall(PolyOption(*pc, "precision", "double"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -126,7 +126,7 @@ static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal
   PetscCall(PCPolyGetDegree(pc, NULL, &used));
   PetscCall(ViewNumbers((PetscObject)pc, "residual of the random start vector: ", 1, &residuals[0], &lines));
   PetscCall(ViewNumbers((PetscObject)pc, ", predicted ", 1, &residuals[1], &lines));
-  PetscCall(ComplainIf(used != degree, "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " is used", what, degree, used));
+  PetscCall(ComplainIf(used != degree, "%s, degree %" INT ": %" INT " is used", what, degree, used));
   PetscCall(VecDuplicateVecs(v, 3, &w));
   PetscCall(VecPointwiseMult(w[0], diagonal, v));
   PetscCall(PCApply(pc, w[0], w[1]));
@@ -145,12 +145,11 @@ static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal
   PetscCall(VecNorm(v, NORM_2, &vnorm));
   rnorm /= vnorm;
   PetscCall(ComplainIf(!(PetscAbsReal(residuals[0] - rnorm) <= tolerance) || !(PetscAbsReal(residuals[1] - rnorm) <= tolerance),
-                       "%s, degree %" PetscInt_FMT ": residual %g computed, %g predicted, GMRES has %g", what, used,
-                       (double)residuals[0], (double)residuals[1], (double)rnorm));
+                       "%s, degree %" INT ": residual %g computed, %g predicted, GMRES has %g", what, used, (double)residuals[0],
+                       (double)residuals[1], (double)rnorm));
   PetscCall(Difference(w[1], w[2], &difference));
   PetscCall(ComplainIf(!(difference <= (PETSC_MACHINE_EPSILON > 1e-10 ? 1e-3 : 1e-5)),
-                       "%s, degree %" PetscInt_FMT ": p(A)v and the iterate of GMRES differ by %g", what, used,
-                       (double)difference));
+                       "%s, degree %" INT ": p(A)v and the iterate of GMRES differ by %g", what, used, (double)difference));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroyVecs(3, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -175,8 +174,7 @@ static PetscErrorCode CompareFactors(const char what[], PC pc, Mat A, Vec diagon
   PetscCall(Difference(w[0], w[2], &difference));
   PetscCall(PCPolyGetRoots(pc, &n, NULL, NULL));
   PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)),
-                       "%s, %" PetscInt_FMT " roots: 1 - z p(z) and the product of the factors differ by %g", what, n,
-                       (double)difference));
+                       "%s, %" INT " roots: 1 - z p(z) and the product of the factors differ by %g", what, n, (double)difference));
   PetscCall(VecDestroyVecs(3, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -203,7 +201,7 @@ static PetscErrorCode TestGMRES(void)
         char what[64];
 
         if (PETSC_MACHINE_EPSILON > 1e-10 && degrees[id] > 4) continue; /* single precision resolves no larger space */
-        PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, seed %" PetscInt_FMT, (double)peclets[ip], seed));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, seed %" INT, (double)peclets[ip], seed));
         PetscCall(PolyCreate(A, degrees[id], seed, &pc));
         PetscCall(CompareGMRES(what, pc, A, diagonal, v, degrees[id]));
         PetscCall(CompareFactors(what, pc, A, diagonal, b));
@@ -212,7 +210,6 @@ static PetscErrorCode TestGMRES(void)
     }
     PetscCall(DestroyAll(&diagonal, &v, &b, &A));
   }
-  PetscCall(Verdict("GMRES"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -236,12 +233,11 @@ static PetscErrorCode TestUserRoots(void)
     PetscCall(PCPolySetRoots(pc, degree, re, im));
     PetscCall(PCSetUp(pc));
     PetscCall(PCPolyGetRoots(pc, &n, NULL, NULL));
-    PetscCall(ComplainIf(n != degree, "degree %" PetscInt_FMT ": %" PetscInt_FMT " roots", degree, n));
+    PetscCall(ComplainIf(n != degree, "degree %" INT ": %" INT " roots", degree, n));
     PetscCall(CompareFactors("roots of the user", pc, A, diagonal, v));
     PetscCall(PCDestroy(&pc));
   }
   PetscCall(DestroyAll(&diagonal, &v, &A));
-  PetscCall(Verdict("roots of the user"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -267,14 +263,13 @@ static PetscErrorCode TestTranspose(void)
     PetscCall(VecTDot(x, w[2], &right));
     PetscCall(VecNorm(w[1], NORM_2, &norm));
     PetscCall(ComplainIf(!(PetscAbsScalar(left - right) <= 1e4 * PETSC_MACHINE_EPSILON * norm * 30.0),
-                         "degree %" PetscInt_FMT ": y^T B^{-1}x and x^T B^{-T}y differ by %g", degrees[id],
+                         "degree %" INT ": y^T B^{-1}x and x^T B^{-T}y differ by %g", degrees[id],
                          (double)PetscAbsScalar(left - right)));
     PetscCall(PCDestroy(&pc));
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroyVecs(3, &w));
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -341,7 +336,6 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PetscInt precisio
                   rounding = PetscMax(units[precision], PETSC_MACHINE_EPSILON);
   const PetscScalar *all, *mine, *diagonal;
   PetscInt           begin, end;
-  VecScatter         scatter;
   Vec                w, d, everything;
 
   PetscFunctionBeginUser;
@@ -366,9 +360,7 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PetscInt precisio
     PetscCall(VecRestoreArray(d, &array));
   }
   PetscCall(VecPointwiseDivide(w, x, d));
-  PetscCall(VecScatterCreateToAll(w, &scatter, &everything));
-  PetscCall(VecScatterBegin(scatter, w, everything, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(scatter, w, everything, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(GatherCreate(w, &everything));
   PetscCall(VecGetArrayRead(everything, &all));
   PetscCall(VecGetArrayRead(y, &mine));
   PetscCall(VecGetArrayRead(d, &diagonal));
@@ -389,13 +381,13 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PetscInt precisio
     error = PetscAbsScalar((PetscScalar)(sum - (Wide)mine[row - begin]));
     bound = (rounding + (count + 16) * PETSC_MACHINE_EPSILON) * size / (root * root) +
             16 * PETSC_MACHINE_EPSILON * PetscAbsScalar(all[row]) * 2.0 / root;
-    PetscCall(ComplainIf(!(error <= 1.5 * bound), "%s, row %" PetscInt_FMT " of %" PetscInt_FMT " entries: error %g, bound %g",
-                         what, row, count, (double)error, (double)bound));
+    PetscCall(ComplainIf(!(error <= 1.5 * bound), "%s, row %" INT " of %" INT " entries: error %g, bound %g", what, row, count,
+                         (double)error, (double)bound));
   }
   PetscCall(VecRestoreArrayRead(everything, &all));
   PetscCall(VecRestoreArrayRead(y, &mine));
   PetscCall(VecRestoreArrayRead(d, &diagonal));
-  PetscCall(DestroyAll(&scatter, &everything, &w, &d));
+  PetscCall(DestroyAll(&everything, &w, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -495,13 +487,12 @@ static PetscErrorCode TestOverflow(void)
     PetscCall(VecSetGeneral(x, 0.2));
     PetscCall(PolyCreateRoots(A, 0, &pc));
     PetscCall(GetCopy(pc, &copies, &seen, &whole));
-    PetscCall(ComplainIf(cuda && (!copies || seen == 2), "%" PetscInt_FMT " copies, values %s", copies, precisions[seen]));
+    PetscCall(ComplainIf(cuda && (!copies || seen == 2), "%" INT " copies, values %s", copies, precisions[seen]));
     PetscCall(PCApply(pc, x, y));
     PetscCall(CompareProduct("overflow", A, seen, x, y));
     PetscCall(PowersMayBeWhole(PETSC_TRUE));
     PetscCall(DestroyAll(&pc, &x, &y, &A));
   } else PetscCall(Skip("single precision has no number as small as that"));
-  PetscCall(Verdict("overflow"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -525,35 +516,29 @@ static PetscErrorCode TestProcesses(void)
       PetscCall(MatDestroy(&A));
     }
     PetscCall(ComplainIf(n[0] != n[1] || (n[0] != 6 && PETSC_MACHINE_EPSILON < 1e-10),
-                         "layout %d: %" PetscInt_FMT " roots, and %" PetscInt_FMT " on one process", (int)layout, n[0], n[1]));
+                         "layout %d: %" INT " roots, and %" INT " on one process", (int)layout, n[0], n[1]));
     for (PetscInt i = 0; i < n[0]; i++) {
       const PetscReal difference = PetscAbsReal(re[0][i] - re[1][i]) + PetscAbsReal(im[0][i] - im[1][i]);
 
       PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)),
-                           "layout %d: root %" PetscInt_FMT " is %g + %gi, and %g + %gi on one process", (int)layout, i,
-                           (double)re[0][i], (double)im[0][i], (double)re[1][i], (double)im[1][i]));
+                           "layout %d: root %" INT " is %g + %gi, and %g + %gi on one process", (int)layout, i, (double)re[0][i],
+                           (double)im[0][i], (double)re[1][i], (double)im[1][i]));
     }
     for (PetscInt i = 0; i < 2; i++) PetscCall(PCDestroy(&pc[i]));
   }
-  PetscCall(Verdict("processes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
+static PetscErrorCode TestCopies(void)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(KSPIDRSRegister());
-  PetscCall(TestGMRES());
-  PetscCall(TestUserRoots());
-  PetscCall(TestTranspose());
   PetscCall(TestCopy(PETSC_FALSE));
   PetscCall(TestCopy(PETSC_TRUE));
-  PetscCall(TestOverflow());
-  PetscCall(TestProcesses());
-  PetscCall(PetscFinalize());
-  return 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+RUN_TESTS({TestGMRES, "GMRES"}, {TestUserRoots, "roots of the user"}, {TestTranspose, "transpose"}, {TestCopies, NULL},
+          {TestOverflow, "overflow"}, {TestProcesses, "processes"})
 
 /*TEST
 

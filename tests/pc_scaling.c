@@ -85,7 +85,7 @@ static PetscErrorCode CheckUsed(const char what[], PC pc, const char text[])
   PetscFunctionBeginUser;
   PetscCall(PCSetUp(pc));
   PetscCall(ViewNumbers((PetscObject)pc, text, 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != 1, "%s: %" PetscInt_FMT " lines with \"%s\"", what, lines, text));
+  PetscCall(ComplainIf(lines != 1, "%s: %" INT " lines with \"%s\"", what, lines, text));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -105,19 +105,6 @@ static PetscErrorCode CheckFinite(const char what[], PC pc, Mat A)
   PetscCall(VecNorm(v[1], NORM_2, &norm));
   PetscCall(ComplainIf(PetscIsInfOrNanReal(norm), "%s: norm %g", what, (double)norm));
   PetscCall(VecDestroyVecs(2, &v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Checks that |x - y| is small, relative to |y| */
-static PetscErrorCode CheckEqual(const char what[], Vec x, Vec y, PetscReal tolerance)
-{
-  PetscReal error, norm;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecNorm(y, NORM_INFINITY, &norm));
-  PetscCall(VecAXPY(x, -1.0, y));
-  PetscCall(VecNorm(x, NORM_INFINITY, &error));
-  PetscCall(ComplainIf(!(error <= tolerance * norm) || !(norm > 0.0), "%s: error %g of %g", what, (double)error, (double)norm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -149,13 +136,13 @@ static PetscErrorCode TestByHand(void)
       PetscCall(MatCreateVecs(A, &x, NULL));
       PetscCall(VecDuplicateVecs(x, 3, &v));
       PetscCall(VecSetGeneral(x, 0.7));
-      PetscCall(PetscSNPrintf(what, sizeof(what), "degree %" PetscInt_FMT "%s", degrees[d], streamed ? ", streamed" : ""));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "degree %" INT "%s", degrees[d], streamed ? ", streamed" : ""));
       PetscCall(PCApply(pc, x, v[0]));
       PetscCall(ReferenceApply(&hand, PETSC_FALSE, x, v[1]));
-      PetscCall(CheckEqual(what, v[0], v[1], tolerance));
+      PetscCall(CheckClose(what, v[0], v[1], tolerance));
       PetscCall(PCApplyTranspose(pc, x, v[0]));
       PetscCall(ReferenceApply(&hand, PETSC_TRUE, x, v[2]));
-      PetscCall(CheckEqual(what, v[0], v[2], tolerance));
+      PetscCall(CheckClose(what, v[0], v[2], tolerance));
       /* v^T B^{-1} x = x^T B^{-T} v */
       PetscCall(PCApply(pc, x, v[0]));
       PetscCall(PCApplyTranspose(pc, v[2], v[1]));
@@ -221,8 +208,8 @@ static PetscErrorCode TestSystems(void)
           PetscCall(ColumnGet(X, j, x));
           PetscCall(ColumnGet(B, j, column));
           PetscCall(ResidualNorm(A, column, x, &rnorm, &bnorm));
-          PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s, column %" PetscInt_FMT ": residual %g of %g", what, j,
-                               (double)rnorm, (double)bnorm));
+          PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s, column %" INT ": residual %g of %g", what, j, (double)rnorm,
+                               (double)bnorm));
         }
       }
       PetscCall(PolyOption(pc, "scaling", "diagonal"));
@@ -287,7 +274,7 @@ static PetscErrorCode CheckFresh(const char what[], PC pc, Mat A, PetscReal tole
   PetscCall(GeneralVecs(A, 3, &v));
   PetscCall(PCApply(pc, v[0], v[1]));
   PetscCall(PCApply(fresh, v[0], v[2]));
-  PetscCall(CheckEqual(what, v[1], v[2], tolerance));
+  PetscCall(CheckClose(what, v[1], v[2], tolerance));
   PetscCall(VecDestroyVecs(3, &v));
   PetscCall(PCDestroy(&fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -400,11 +387,10 @@ static PetscErrorCode TestSingular(void)
     PetscCall(PolyCreate(A, 4, "matching", &pc));
     PetscCall(PCSetUp(pc));
     PetscCall(ViewNumbers((PetscObject)pc, "structurally singular: rank ", 1, number, &lines));
-    PetscCall(ComplainIf(lines != 1 || number[0] != (PetscReal)(ROWS - deficits[i]), "%" PetscInt_FMT " rows of zeros: rank %g",
-                         deficits[i], (double)number[0]));
+    PetscCall(ComplainIf(lines != 1 || number[0] != (PetscReal)(ROWS - deficits[i]), "%" INT " rows of zeros: rank %g", deficits[i],
+                         (double)number[0]));
     PetscCall(PCGetFailedReason(pc, &failed));
-    PetscCall(
-      ComplainIf((i == 2) != (failed != PC_NOERROR), "%" PetscInt_FMT " rows of zeros: reason %d", deficits[i], (int)failed));
+    PetscCall(ComplainIf((i == 2) != (failed != PC_NOERROR), "%" INT " rows of zeros: reason %d", deficits[i], (int)failed));
     if (!failed) PetscCall(CheckFinite("rows of zeros", pc, A));
     PetscCall(DestroyAll(&pc, &A));
   }
@@ -460,7 +446,7 @@ static PetscErrorCode TestBadInput(void)
       PetscCall(GeneralVecs(A, 2, &v));
       PetscCall(PCApply(pc, v[0], v[1]));
       PetscCall(VecScale(v[0], -0.5));
-      PetscCall(CheckEqual("one row", v[1], v[0], 100 * PETSC_MACHINE_EPSILON));
+      PetscCall(CheckClose("one row", v[1], v[0], 100 * PETSC_MACHINE_EPSILON));
       PetscCall(VecDestroyVecs(2, &v));
     }
     PetscCall(DestroyAll(&pc, &A));

@@ -133,7 +133,6 @@ static PetscErrorCode TestHistories(void)
   PetscCall(MatCreateVecs(A, &b, NULL));
   PetscCall(VecSetGeneral(b, 0.7));
   PetscCall(CompareHistories(POLY, A, b));
-  PetscCall(Verdict("histories"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,7 +167,6 @@ static PetscErrorCode TestLimits(void)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("limits"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -204,7 +202,6 @@ static PetscErrorCode TestSizes(void)
     PetscCall(DestroyAll(&ksp, &x, &b, &B));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(Verdict("sizes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -254,7 +251,6 @@ static PetscErrorCode TestRefused(void)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("what cannot run"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -291,7 +287,6 @@ static PetscErrorCode TestUpdates(void)
                  "s = %" INT ": %" INT " updates step by step, %" INT " in one kernel", s, updates[0], updates[1]));
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("updates"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,7 +331,6 @@ static PetscErrorCode TestSteps(void)
     }
     PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
-  PetscCall(Verdict("steps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -349,12 +343,13 @@ static PetscErrorCode TestMany(void)
   KSP            ksp[PETSC_STATIC_ARRAY_LENGTH(edges)];
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, edges[i], 0.4, LAYOUT_EVEN, &A[i], &b[i]));
     PetscCall(VecDuplicate(b[i], &first[i]));
+    PetscCall(PetscObjectTypeCompare((PetscObject)A[i], MATSEQAIJCUSPARSE, &gpu));
     PetscCall(SolverCreateRun(A[i], sizes[i], &methods[i], KSP_IDRS_RUN_AUTO, &ksp[i]));
-    PetscCall(KSPSolve(ksp[i], b[i], first[i]));
-    PetscCall(CheckSolved("the first of many solves", ksp[i], A[i], b[i], first[i]));
+    PetscCall(SolveSystem("the first of many solves", ksp[i], A[i], b[i], first[i]));
   }
   for (PetscInt solve = 0; solve < 24; solve++) {
     const size_t i = (size_t)solve % PETSC_STATIC_ARRAY_LENGTH(edges);
@@ -367,31 +362,11 @@ static PetscErrorCode TestMany(void)
     PetscCall(VecDestroy(&x));
   }
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) PetscCall(DestroyAll(&ksp[i], &first[i], &b[i], &A[i]));
-  PetscCall(Verdict("many solves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  Mat A;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
-  PetscCall(ImplementationFromOptions());
-  PetscCall(MatCreateEntries(Identity, 1, PETSC_FALSE, &A));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &gpu));
-  PetscCall(MatDestroy(&A));
-  PetscCall(TestMany());
-  PetscCall(TestHistories());
-  PetscCall(TestLimits());
-  PetscCall(TestSizes());
-  PetscCall(TestUpdates());
-  PetscCall(TestSteps());
-  PetscCall(TestRefused());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestMany, "many solves"}, {TestHistories, "histories"}, {TestLimits, "limits"}, {TestSizes, "sizes"},
+          {TestUpdates, "updates"}, {TestSteps, "steps"}, {TestRefused, "what cannot run"})
 
 /*TEST
 

@@ -332,14 +332,6 @@ static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Reset(Solver *solver, const System *system)
-{
-  PetscFunctionBeginUser;
-  PetscCall(KSPReset(solver->ksp));
-  PetscCall(KSPSetOperators(solver->ksp, system->A, system->A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
 {
   const char *const types[] = {PCNONE, PCJACOBI, PCSHELL, PCPOLY, PCSOR, PCBJACOBI, PCILU};
@@ -435,7 +427,7 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4)) PetscCall(SetEnd(solver));
   if (all || Once(6)) {
     /* the side needs a matching norm, and a new set-up */
-    PetscCall(Reset(solver, system));
+    PetscCall(ResetWith(solver->ksp, system->A));
     PetscCall(KSPSetPCSide(solver->ksp, sides[Pick(3)]));
     PetscCall(KSPSetNormType(solver->ksp, Once(4) ? KSP_NORM_NONE : KSP_NORM_DEFAULT));
   }
@@ -629,7 +621,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (device || (poly && reset)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDuplicate(x, &y));
-  if (reset) PetscCall(Reset(solver, system));
+  if (reset) PetscCall(ResetWith(solver->ksp, system->A));
   PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));
   GetSetting(solver->ksp, recycle, &recycle);
   PetscCall(SameBits(x, y, &same));
@@ -716,7 +708,7 @@ static PetscErrorCode Run(void)
     char           text[256];
 
     if (i) PetscCall(Change(solver, &system, x, PETSC_FALSE));
-    if (Once(8)) PetscCall(Reset(solver, &system));
+    if (Once(8)) PetscCall(ResetWith(solver->ksp, system.A));
     if (Once(8)) PetscCall(MatScale(system.A, 1.5));
     PetscCall(VecsSet(&system, b, x0));
     transpose = (PetscBool)(solver->transposable && !system.space && Once(5));

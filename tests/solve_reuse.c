@@ -357,11 +357,6 @@ typedef struct {
   PetscInt solves;
 } Other;
 
-static PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
-{
-  return PETSC_SUCCESS;
-}
-
 static PetscErrorCode OtherMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   Other *other = (Other *)ctx;

@@ -416,6 +416,12 @@ static inline PetscErrorCode SolverCreateLimited(Mat A, PetscInt s, PCSide side,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* With a monitor the host of a GPU works in lockstep */
+static inline PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  return PETSC_SUCCESS;
+}
+
 /* A case of a test that varies the shadow size, the side and the preconditioner */
 typedef struct {
   PetscInt    s;
@@ -449,6 +455,23 @@ static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm,
   PetscCall(VecNorm(r, NORM_2, rnorm));
   PetscCall(VecNorm(b, NORM_2, bnorm));
   PetscCall(VecDestroy(&r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Checks ||x - y|| <= tolerance ||y|| */
+static inline PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal tolerance)
+{
+  PetscReal norm, error;
+  Vec       d;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(y, &d));
+  PetscCall(VecCopy(x, d));
+  PetscCall(VecAXPY(d, -1.0, y));
+  PetscCall(VecNorm(d, NORM_2, &error));
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  PetscCall(ComplainIf(!(error <= tolerance * norm), "%s: a difference of %g, the norm is %g", what, (double)error, (double)norm));
+  PetscCall(VecDestroy(&d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

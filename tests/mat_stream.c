@@ -25,42 +25,23 @@ typedef enum {
 static const char *const kinds[] = {"no rows", "grid", "gaps", "dense row and column", "far columns"};
 static const PetscInt    sizes[] = {0, 1152, 700, 900, 600};
 
-static PetscBool HasEntry(Kind kind, PetscInt n, PetscInt row, PetscInt column)
+static PetscScalar KindEntry(Kind kind, PetscInt i, PetscInt j, PetscInt n)
 {
-  const PetscInt d = PetscAbsInt(column - row);
+  const PetscInt d     = PetscAbsInt(j - i);
+  PetscBool      entry = PETSC_FALSE;
 
   if (kind == GRID)
-    return (PetscBool)(d == 0 || (d == 1 && PetscMax(row, column) % 12) || (d == 12 && PetscMax(row, column) / 12 % 12) ||
-                       d == 144);
-  if (kind == GAPS) return (PetscBool)(row % 7 == 3 && row < n - 90 && (column == row || column == n - 1 - row));
-  if (kind == DENSE) return (PetscBool)(d <= 1 || row == n / 3 || column == n / 2);
-  return (PetscBool)(Bits(7, (uint64_t)(row * n + column)) % 97 < 2);
+    entry = (PetscBool)(d == 0 || (d == 1 && PetscMax(i, j) % 12) || (d == 12 && PetscMax(i, j) / 12 % 12) || d == 144);
+  if (kind == GAPS) entry = (PetscBool)(i % 7 == 3 && i < n - 90 && (j == i || j == n - 1 - i));
+  if (kind == DENSE) entry = (PetscBool)(d <= 1 || i == n / 3 || j == n / 2);
+  if (kind == FAR) entry = (PetscBool)(Bits(7, (uint64_t)(i * n + j)) % 97 < 2);
+  return entry ? Number(3, (uint64_t)(i * n + j)) : (PetscScalar)0.0;
 }
 
-static PetscErrorCode RowsGenerate(Kind kind, Rows *rows)
+/* Copies the rows of a matrix that is generated, or of a real one */
+static PetscErrorCode RowsCreate(PetscInt kind, const char directory[], Rows *rows)
 {
-  const PetscInt n     = sizes[kind];
-  PetscInt       count = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscStrncpy(rows->name, kinds[kind], sizeof(rows->name)));
-  rows->n = n;
-  PetscCall(PetscMalloc3(n + 1, &rows->i, 20 * n, &rows->j, 20 * n, &rows->a));
-  rows->i[0] = 0;
-  for (PetscInt row = 0; row < n; row++) {
-    for (PetscInt column = 0; column < n; column++) {
-      if (!HasEntry(kind, n, row, column)) continue;
-      rows->j[count] = column;
-      rows->a[count] = Number(3, (uint64_t)count);
-      count++;
-    }
-    rows->i[row + 1] = count;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *rows)
-{
+  const char *const  names[] = {"add32", "memplus", "orsreg_1", "stommel4"};
   char               file[PETSC_MAX_PATH_LEN];
   Mat                A;
   const PetscInt    *i, *j;
@@ -69,11 +50,23 @@ static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *
   PetscBool          done;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscStrncpy(rows->name, name, sizeof(rows->name)));
-  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, name));
-  PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
-  PetscCall(MatNorm(A, NORM_INFINITY, &norm));
-  PetscCall(MatScale(A, 1.0 / norm)); /* in single precision powers of A would overflow */
+  PetscCall(PetscStrncpy(rows->name, kind < KINDS ? kinds[kind] : names[kind - KINDS], sizeof(rows->name)));
+  if (kind < KINDS) {
+    PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, sizes[kind], sizes[kind], sizes[kind], NULL, &A));
+    for (PetscInt row = 0; row < sizes[kind]; row++) {
+      for (PetscInt column = 0; column < sizes[kind]; column++) {
+        const PetscScalar value = KindEntry((Kind)kind, row, column, sizes[kind]);
+
+        if (value != (PetscScalar)0.0) PetscCall(MatSetValue(A, row, column, value, INSERT_VALUES));
+      }
+    }
+    PetscCall(MatAssemble(A));
+  } else {
+    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, rows->name));
+    PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
+    PetscCall(MatNorm(A, NORM_INFINITY, &norm));
+    PetscCall(MatScale(A, 1.0 / norm)); /* in single precision powers of A would overflow */
+  }
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PetscCall(PetscMalloc3(rows->n + 1, &rows->i, i[rows->n], &rows->j, i[rows->n], &rows->a));
@@ -182,7 +175,7 @@ static PetscErrorCode TestWindow(void)
   PetscInt live[3];
 
   PetscFunctionBeginUser;
-  PetscCall(RowsGenerate(GRID, &rows));
+  PetscCall(RowsCreate(GRID, NULL, &rows));
   for (PetscInt k = 0; k < 3; k++) {
     IDRSStreamPattern  pattern;
     IDRSStreamSchedule schedule;
@@ -373,17 +366,15 @@ static PetscErrorCode TestPasses(const Rows *rows)
 
 int main(int argc, char **argv)
 {
-  const char *const names[]                       = {"add32", "memplus", "orsreg_1", "stommel4"};
-  char              directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
+  char directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
-  for (PetscInt kind = 0; kind < KINDS + (PetscInt)PETSC_STATIC_ARRAY_LENGTH(names); kind++) {
+  for (PetscInt kind = 0; kind < KINDS + 4; kind++) {
     Rows rows;
 
-    if (kind < KINDS) PetscCall(RowsGenerate((Kind)kind, &rows));
-    else PetscCall(RowsRead(directory, names[kind - KINDS], &rows));
+    PetscCall(RowsCreate(kind, directory, &rows));
     for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
       PetscCall(CheckPlan(&rows, 3000, levels));
       PetscCall(CheckPlan(&rows, 100000, levels));

@@ -115,35 +115,6 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Transposed solves in turn with others, and operators that support only MatMult() */
-static PetscErrorCode TestOthers(void)
-{
-  Mat A, S, T;
-  Vec b, x;
-  KSP ksp;
-
-  PetscFunctionBeginUser;
-  PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
-  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &T));
-  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-  for (PetscInt turn = 0; turn < 3; turn++) {
-    PetscCall(Solve("by turns", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-    PetscCall(KSPSolveTranspose(ksp, b, x));
-    PetscCall(CheckSolved("transposed", ksp, T, b, x));
-  }
-  PetscCall(DestroyAll(&ksp, &T));
-
-  PetscCall(ShellCreate(A, PassMult, A, &S));
-  PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
-  PetscCall(Solve("shell", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(Solve("the matrix in its place", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-  PetscCall(KSPSetOperators(ksp, S, S));
-  PetscCall(Solve("the shell again", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-  PetscCall(DestroyAll(&ksp, &S, &x, &b, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A requested product that cannot run is an error that names it, and the solver can be used with another setting */
 static PetscErrorCode TestRefused(void)
 {
@@ -230,8 +201,7 @@ static PetscErrorCode TestJacobi(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestProducts, "products"}, {TestChanges, "changes"}, {TestOthers, "other operators"},
-          {TestRefused, "products that cannot run"}, {TestJacobi, "jacobi"})
+RUN_TESTS({TestProducts, "products"}, {TestChanges, "changes"}, {TestRefused, "products that cannot run"}, {TestJacobi, "jacobi"})
 
 /*TEST
 

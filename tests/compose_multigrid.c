@@ -335,8 +335,7 @@ static PetscErrorCode SolvePattern(Pattern pattern, PetscInt aggressive, const c
     PetscCall(PetscStrcmp(type, PCGAMGPATTERN, &same));
     PetscCall(ComplainIf(!same, "the type of PCGAMG is %s", type));
   }
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved(patterns[pattern], ksp, A, b, x));
+  PetscCall(SolveSystem(patterns[pattern], ksp, A, b, x));
   PetscCall(KSPGetIterationNumber(ksp, its));
   PetscCall(PCMGGetLevels(pc, levels));
   *coarse = 0;
@@ -348,8 +347,7 @@ static PetscErrorCode SolvePattern(Pattern pattern, PetscInt aggressive, const c
   PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, said));
   PetscCall(MatScale(A, 2.0));
   PetscCall(KSPSetFromOptions(ksp)); /* sets the type of PCGAMG once more */
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("other values", ksp, A, b, x));
+  PetscCall(SolveSystem("other values", ksp, A, b, x));
   PetscCall(OptionsPop(&database));
   PetscCall(DestroyAll(&ksp, &b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -411,8 +409,7 @@ static PetscErrorCode TestMethod(void)
   PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 100));
   PetscCall(OptionsPush("-pc_type gamg" SMOOTHER, &database));
   PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckSolved("multigrid without another method", ksp, A, b, x));
+  PetscCall(SolveSystem("multigrid without another method", ksp, A, b, x));
   PetscCall(OptionsPop(&database));
   PetscCall(DestroyAll(&ksp, &b, &x, &A));
   PetscCall(Verdict(KSPRICHARDSON));
@@ -437,8 +434,7 @@ static PetscErrorCode TestGrids(Convected *convected, const char type[], PetscIn
       PetscCall(KSPGetOperators(ksp, &A, NULL));
       PetscCall(MatCreateVecs(A, &x, &b));
       PetscCall(VecSetGeneral(b, 1.0));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(CheckSolved(grids[ig].name, ksp, A, b, x));
+      PetscCall(SolveSystem(grids[ig].name, ksp, A, b, x));
       PetscCall(KSPGetIterationNumber(ksp, &its[level]));
       PetscCall(ComplainIf(100 * its[level] > grids[ig].growth * its[0] + 100,
                            "%s, %s, %s: %" INT " iterations with 17 points, %" INT " with %d", type, convected->name,

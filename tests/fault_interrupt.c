@@ -245,8 +245,7 @@ static PetscErrorCode TestSome(void)
   PetscCall(ComplainIf(failures != 1, "%d processes with an error", (int)failures));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPReset(ksp[0]));
-  PetscCall(KSPSetOperators(ksp[0], S, S));
+  PetscCall(ResetWith(ksp[0], S));
   for (PetscInt i = 1; i >= 0; i--) {
     PetscCall(KSPMonitorCancel(ksp[i]));
     PetscCall(KSPMonitorSet(ksp[i], LastMonitor, &never, NULL));

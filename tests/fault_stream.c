@@ -52,8 +52,7 @@ static PetscErrorCode StreamCreate(MatType type, Mat *A)
     for (PetscInt j = PetscMax(i - 1, 0); j <= PetscMin(i + 1, N - 1); j++)
       PetscCall(MatSetValue(*A, i, j, 1.0 / (PetscReal)(2 + i % 5 + j % 3), INSERT_VALUES));
   }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -107,8 +106,7 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
   }
   PetscCall(Unlock(x));
   PetscCall(Unlock(y));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemble(A));
   PetscCall(VecSet(x, 1.0));
   PetscCall(Multiply(A, powers, x, z));
   PetscCall(Multiply(B, powers, x, y));
@@ -119,9 +117,7 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
                        (double)norm, (double)size));
   PetscCall(MatDestroy(&A));
   PetscCall(ComplainIf(registered, "%s: %" INT " pieces of memory are registered after the matrix is gone", what, registered));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&x));
+  PetscCall(DestroyAll(&z, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

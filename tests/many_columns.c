@@ -483,8 +483,7 @@ static PetscErrorCode TestSideBySide(Mat small)
       PetscCall(SolveAllColumns(cases[i].view, ksp, A, B, X, PETSC_TRUE));
       if (gpu) PetscCall(CheckView(ksp, cases[i].view, 1));
     }
-    PetscCall(DestroyAll(&ksp, &B, &X));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &B, &X, &A));
   }
   PetscCall(Verdict("columns side by side"));
   PetscFunctionReturn(PETSC_SUCCESS);

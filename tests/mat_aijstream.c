@@ -548,8 +548,7 @@ static PetscErrorCode TestShare(void)
   PetscMPIInt ranks, rank;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(RankAndSize(&rank, &ranks));
   PetscCall(StreamFill(&device, 0.0, 3, &A));
   device.available = 30000 - 1000 * (size_t)rank;
   PetscCall(MatCreateVecs(A, &x, &y));
@@ -623,8 +622,7 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt each, PetscInt las
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s from the %s", type, side == PC_LEFT ? "left" : "right"));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &y));
+  PetscCall(DuplicateAll(b, &x, &y));
   for (PetscInt run = 0; run < 3; run++) {
     PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
     PetscCall(KSPSetOperators(ksp, run < 2 ? A : B, run < 2 ? A : B));

@@ -212,8 +212,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", given, sizeof(given), &set));
   if (set) type = given;
   PetscCall(PetscStrcmp(type, MATAIJCUSPARSE, &device));

@@ -456,9 +456,7 @@ static PetscErrorCode CheckScale(const char what[], IDRSMatching matching)
   PetscInt           wrong = 0;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(matching->left, &x));
-  PetscCall(VecDuplicate(matching->left, &y));
-  PetscCall(VecDuplicate(matching->left, &z));
+  PetscCall(DuplicateAll(matching->left, &x, &y, &z));
   PetscCall(VecSet(x, 1.0));
   PetscCall(IDRSMatchingScale(matching, matching->row, matching->permuted, x, y));
   PetscCall(VecGetArrayRead(matching->left, &l));
@@ -764,8 +762,7 @@ static PetscErrorCode TestUpdate(void)
   PetscMPIInt       rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(RankAndSize(&rank, &size));
   for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(chosen); k++) {
       const Choice   choice = {(Layout)layout, 50, 0.15, chosen[k], PETSC_TRUE, 1.0, 6000 + layout};

@@ -51,9 +51,7 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
   PetscCall(KSPGetOperators(ours, &A, NULL));
   PetscCall(KSPGetPC(ours, &mine));
   PetscCall(KSPGetPC(theirs, &other));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &y));
-  PetscCall(VecDuplicate(b, &z));
+  PetscCall(DuplicateAll(b, &x, &y, &z));
   PetscCall(PCApplyTranspose(mine, b, x));
   PetscCall(PCApplyTranspose(other, b, y));
   PetscCall(CheckClose(what, x, y, 1e4 * PETSC_MACHINE_EPSILON));

@@ -192,8 +192,7 @@ static PetscErrorCode TestReference(void)
       if (!Runs(types[t])) continue;
       PetscCall(LayoutSize(PETSC_COMM_WORLD, (Layout)layout, 90, &n));
       PetscCall(HiddenCreate(&usual, t % 2 ? MATAIJ : MATAIJSTREAM, n, 90, &A, &x));
-      PetscCall(VecDuplicate(x, &y));
-      PetscCall(VecDuplicate(x, &z));
+      PetscCall(DuplicateAll(x, &y, &z));
       PetscCall(ReferenceCreate(A, &reference));
       PetscCall(InnerSet(reference.inner, types[t]));
       PetscCall(PCSetUp(reference.inner));
@@ -310,8 +309,7 @@ static PetscErrorCode CheckFresh(const char what[], PC pc, const char type[], Ma
   Vec       x, y;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &y));
+  PetscCall(DuplicateAll(b, &x, &y));
   PetscCall(MatchingCreate(A, type, &fresh));
   PetscCall(PCApply(fresh, b, x));
   PetscCall(PCApply(pc, b, y));
@@ -632,8 +630,7 @@ static PetscErrorCode TestOptions(void)
     /* another type after a solve */
     PetscCall(PCMatchingGetPC(pc, &inner));
     PetscCall(PCSetType(inner, PCJACOBI));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckSolved("another type", ksp, A, b, x));
+    PetscCall(SolveSystem("another type", ksp, A, b, x));
     PetscCall(CheckFresh("another type", pc, PCJACOBI, A, b));
     PetscCall(KSPDestroy(&ksp));
   }
@@ -715,8 +712,7 @@ static PetscErrorCode TestEmptyPlaces(void)
       PetscCall(
         ComplainIf(lines != 1 || number != (empty ? 0 : N - 1), "%s: rank %g in %" INT " lines", what, (double)number, lines));
       if (!l) {
-        PetscCall(KSPReset(ksp));
-        PetscCall(KSPSetOperators(ksp, A, A));
+        PetscCall(ResetWith(ksp, A));
         PetscCall(KSPSetErrorIfNotConverged(ksp, PETSC_TRUE));
         Try(ierr, KSPSetUp(ksp));
         PetscCall(CheckError(ierr, what, "-matching_pc_type sor", "structurally singular, rank"));

@@ -292,8 +292,7 @@ static PetscErrorCode TestChanges(void)
   PetscCall(SetPoly(&problem, 5));
   PetscCall(CheckSolve("another type, and back", &problem));
   /* another size, after a reset */
-  PetscCall(KSPReset(problem.ksp));
-  PetscCall(KSPSetOperators(problem.ksp, other.A, other.A));
+  PetscCall(ResetWith(problem.ksp, other.A));
   PetscCall(SolveConverged("another size", problem.ksp, other.b));
   PetscCall(VecDestroy(&d));
   PetscCall(ProblemDestroy(&other));
@@ -628,8 +627,7 @@ static PetscErrorCode ApplicationError(Mat A, Vec x, PetscInt degree, PetscInt s
   PetscCall(VecNorm(y, NORM_2, error));
   PetscCall(VecNorm(x, NORM_2, &norm));
   *error /= norm;
-  PetscCall(PCDestroy(&pc));
-  PetscCall(DestroyAll(&b, &y));
+  PetscCall(DestroyAll(&pc, &b, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -191,8 +191,7 @@ static PetscErrorCode TestGMRES(void)
     Vec b, v, diagonal;
 
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, 24, peclets[ip], LAYOUT_UNEVEN, &A, &b));
-    PetscCall(VecDuplicate(b, &v));
-    PetscCall(VecDuplicate(b, &diagonal));
+    PetscCall(DuplicateAll(b, &v, &diagonal));
     PetscCall(MatGetDiagonal(A, diagonal));
     for (PetscInt seed = 0; seed < 3; seed++) {
       PetscCall(StartVector(seed, v));
@@ -339,8 +338,7 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PetscInt precisio
   Vec                w, d, everything;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(x, &d));
-  PetscCall(VecDuplicate(x, &w));
+  PetscCall(DuplicateAll(x, &d, &w));
   PetscCall(MatGetDiagonal(A, d));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   {

@@ -417,8 +417,7 @@ static PetscErrorCode TestBadInput(void)
   CheckRefused(PolyOption(pc, "scaling", "9"), "-my_pc_poly_scaling", "9");
   PetscCall(PolyOption(pc, "scaling", "auto"));
   PetscCall(CheckUsed("a shell", pc, NONE));
-  PetscCall(PCDestroy(&pc));
-  PetscCall(MatDestroy(&S));
+  PetscCall(DestroyAll(&pc, &S));
   /* NaN: a set-up that fails, and then one that succeeds */
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &S));
   PetscCall(MatSetOption(S, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));

@@ -195,8 +195,7 @@ static PetscErrorCode TestBlocks(void)
         PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)block));
         for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(counts); i++) PetscCall(SolveBlockAndCheck(what, N, counts[i], ksp, b, x));
         PetscCall(SolveBlockAndCheck(what, N, 5, ksp, unused[1], unused[0]));
-        PetscCall(DestroyAll(&ksp, &unused[0], &unused[1], &other));
-        PetscCall(DestroyAll(&A, &b, &x));
+        PetscCall(DestroyAll(&ksp, &unused[0], &unused[1], &other, &A, &b, &x));
       }
     }
   }

@@ -153,8 +153,7 @@ static PetscErrorCode TestThreads(Mat A)
     }
     PetscCall(Solve(&inner)); /* the inner solve has ended */
     PetscCall(CheckPair("afterwards", A, &outer, &inner, alone, 1, PETSC_TRUE));
-    PetscCall(DestroyAll(&outer.ksp, &outer.b, &outer.x));
-    PetscCall(DestroyAll(&inner.ksp, &inner.b, &inner.x));
+    PetscCall(DestroyAll(&outer.ksp, &outer.b, &outer.x, &inner.ksp, &inner.b, &inner.x));
   }
   PetscCall(Verdict("solves in two threads"));
   PetscFunctionReturn(PETSC_SUCCESS);

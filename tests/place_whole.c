@@ -199,8 +199,7 @@ static PetscErrorCode TestSizes(void)
     PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
     PetscCall(KSPSetOperators(ksp, B, B));
     PetscCall(SolveSystem("another matrix", ksp, B, b, x));
-    PetscCall(DestroyAll(&ksp, &x, &b, &B));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &x, &b, &B, &A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

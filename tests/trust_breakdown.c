@@ -622,8 +622,7 @@ static PetscErrorCode TestEndOfStart(void)
       PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm) || !(rnorm <= 1.01 * rtol * bnorm) || its < 1 || its > 2 * values + 2,
                            "%" INT " eigenvalues, s = %" INT ": %" INT " iterations, norm %g, and %g of b - A x", values, sizes[is],
                            its, (double)rnorm, (double)norm));
-      PetscCall(KSPDestroy(&ksp));
-      PetscCall(DestroyAll(&b, &x, &A));
+      PetscCall(DestroyAll(&ksp, &b, &x, &A));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -691,8 +690,7 @@ static PetscErrorCode TestRunaway(void)
                                   (sizes[is] > 1 && limits[i] == 10000 && (reason != KSP_DIVERGED_BREAKDOWN || its > 5000))),
                      "system %" INT ", s = %" INT ": %s after %" INT " iterations", test, sizes[is], KSPConvergedReasons[reason],
                      its));
-        PetscCall(KSPDestroy(&ksp));
-        PetscCall(DestroyAll(&b, &x, &A));
+        PetscCall(DestroyAll(&ksp, &b, &x, &A));
       }
     }
   }

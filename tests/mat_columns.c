@@ -204,7 +204,7 @@ static PetscErrorCode TestVecs(void)
 
 int main(int argc, char **argv)
 {
-  PetscInt       rows[16] = {0, 1, 31, 33, 1000}, count = 16, sizes = 5, factor = 1;
+  PetscInt       rows[16] = {0, 1, 31, 33, 1000}, sizes = 5, factor = 1;
   const PetscInt large[PATTERNS] = {100000, 5001, 20001, 5001, 5001, 50001, 9000};
   char           given[64];
   PetscBool      set;
@@ -217,8 +217,7 @@ int main(int argc, char **argv)
   if (set) type = given;
   PetscCall(PetscStrcmp(type, MATAIJCUSPARSE, &device));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-large", &factor, NULL));
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-rows", rows, &count, &set));
-  if (set) sizes = count;
+  PetscCall(ListFromOptions("-rows", 16, rows, &sizes));
   for (Pattern pattern = GRID; pattern < PATTERNS; pattern = (Pattern)(pattern + 1)) {
     for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_AUTO; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
       if (kind != KSP_IDRS_PRODUCT_AUTO && (!device || kind == KSP_IDRS_PRODUCT_MAT)) continue;

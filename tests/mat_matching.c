@@ -447,39 +447,6 @@ static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscIn
 /* Rounding errors of entries that are scaled with exponentials of logarithms up to 700 */
 #define ROUNDING (PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON))
 
-/* Checks that P Dr 1 has the scalings of the rows in their new order, and that Dr P^T is the transpose of P Dr */
-static PetscErrorCode CheckScale(const char what[], IDRSMatching matching)
-{
-  Vec                x, y, z;
-  PetscScalar        one, other;
-  const PetscScalar *l, *moved;
-  PetscInt           wrong = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(DuplicateAll(matching->left, &x, &y, &z));
-  PetscCall(VecSet(x, 1.0));
-  PetscCall(IDRSMatchingScale(matching, matching->row, matching->permuted, x, y));
-  PetscCall(VecGetArrayRead(matching->left, &l));
-  PetscCall(VecGetArrayRead(y, &moved));
-  for (PetscInt i = 0; i < matching->n; i++) wrong += moved[matching->column[i]] != l[i];
-  PetscCall(VecRestoreArrayRead(y, &moved));
-  PetscCall(VecRestoreArrayRead(matching->left, &l));
-  PetscCall(ComplainIf(wrong, "%s: %" INT " entries of P Dr 1 are wrong", what, wrong));
-  /* (P Dr x, z) = (x, Dr P^T z) without conjugation, in place */
-  PetscCall(VecSetGeneral(x, 0.7));
-  PetscCall(VecPointwiseDivide(x, x, matching->left)); /* so that Dr x has moderate size */
-  PetscCall(VecCopy(x, y));
-  PetscCall(IDRSMatchingScale(matching, matching->row, matching->permuted, y, y));
-  PetscCall(VecSetGeneral(z, 1.3));
-  PetscCall(VecTDot(y, z, &one));
-  PetscCall(IDRSMatchingScale(matching, matching->column, matching->left, z, z));
-  PetscCall(VecTDot(x, z, &other));
-  PetscCall(
-    ComplainIf(!(PetscAbsScalar(one - other) <= 1e4 * PETSC_MACHINE_EPSILON), "%s: Dr P^T is not the transpose of P Dr", what));
-  PetscCall(DestroyAll(&x, &y, &z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Checks the matching of A, and A~, by their certificate: if diagonal blocks have no entry above 1 and matched entries of modulus 1,
    no matching has a larger product
@@ -522,7 +489,6 @@ static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
   PetscCall(ComplainIf(!(most <= 1.0 + ROUNDING) || !(off <= ROUNDING) || ones != kuhn,
                        "%s: entries up to 1%+g, %" INT " diagonal entries of modulus 1%+g", what, (double)(most - 1.0), ones,
                        (double)off));
-  PetscCall(CheckScale(what, matching));
   PetscCall(DestroyAll(&B, &m.rows, &m.left, &m.right));
   PetscCall(IDRSMatchingDestroy(&matching));
   PetscFunctionReturn(PETSC_SUCCESS);

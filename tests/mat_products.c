@@ -233,9 +233,9 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool gi
 
 int main(int argc, char **argv)
 {
-  PetscInt       columns[16] = {1, 2, 4, 5, 8, 16, 17}, rows[16] = {0, 1, 31, 32, 33, 1000, 1025}, spaces = 7, sizes = 7, count;
-  const PetscInt large[PATTERNS] = {70001, 20001, 20001, 20001, 200001, 100001, 27000};
-  KSPIDRSImplementation passes   = KSP_IDRS_VEC;
+  PetscInt              columns[16] = {1, 2, 4, 5, 8, 16, 17}, rows[16] = {0, 1, 31, 32, 33, 1000, 1025}, spaces = 7, sizes = 7;
+  const PetscInt        large[PATTERNS] = {70001, 20001, 20001, 20001, 200001, 100001, 27000};
+  KSPIDRSImplementation passes          = KSP_IDRS_VEC;
   PetscBool             set;
   PetscMPIInt           rank, size;
 
@@ -244,12 +244,9 @@ int main(int argc, char **argv)
   PetscCall(RankAndSize(&rank, &size));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&passes, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-communication", KSPIDRSCommunications, (PetscEnum *)&communication, NULL));
-  count = 16;
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &count, &set));
-  if (set) spaces = count;
-  count = 16;
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-rows", rows, &count, &set));
-  if (set) sizes = count;
+  PetscCall(ListFromOptions("-columns", 16, columns, &spaces));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-rows", &set));
+  PetscCall(ListFromOptions("-rows", 16, rows, &sizes));
   for (Pattern pattern = GRID; pattern < PATTERNS; pattern = (Pattern)(pattern + 1)) {
     if (passes != KSP_IDRS_CUDA) PetscCall(SkipWithoutGPU());
     else {

@@ -252,7 +252,7 @@ static PetscErrorCode TestColumns(void)
 /* On one process a MATSEQAIJ has vectors of type VECSEQ. Vectors of type VECMPI represent vectors in another memory */
 static PetscErrorCode TestOtherVectors(void)
 {
-  Mat A, X, Y;
+  Mat A;
   Vec b, x, bother, xother;
   PC  pc;
 
@@ -271,20 +271,7 @@ static PetscErrorCode TestOtherVectors(void)
       PetscCall((*apply)(pc, bother, xother));
       PetscCall(CheckClose("both vectors", xother, x, 0.0));
     }
-    PetscCall(PCApply(pc, b, x));
-    PetscCall(MatCreate(PETSC_COMM_WORLD, &X));
-    PetscCall(MatSetSizes(X, 90, 3, 90, 3));
-    PetscCall(MatSetType(X, MATMPIDENSE)); /* its columns are of type VECMPI before PETSc 3.26 */
-    PetscCall(MatSetUp(X));
-    for (PetscInt j = 0; j < 3; j++) PetscCall(ColumnSet(X, j, bother));
-    PetscCall(MatAssemble(X));
-    PetscCall(MatDuplicate(X, MAT_COPY_VALUES, &Y));
-    if (PETSC_VERSION_LT(3, 26, 0)) {
-      PetscCall(PCMatApply(pc, X, Y));
-      PetscCall(ColumnGet(Y, 2, xother));
-      PetscCall(CheckClose("columns", xother, x, 0.0));
-    }
-    PetscCall(DestroyAll(&Y, &X, &pc, &xother, &bother, &x, &b, &A));
+    PetscCall(DestroyAll(&pc, &xother, &bother, &x, &b, &A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

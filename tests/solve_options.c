@@ -115,37 +115,6 @@ static PetscErrorCode TestOptions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solver that must not set the options of its preconditioner does not set them */
-static PetscErrorCode TestSkipPC(void)
-{
-  const KSPType types[] = {KSPGMRES, KSPIDRS};
-  PetscBool     jacobi;
-  Mat           A;
-  KSP           ksp;
-  PC            pc;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(PetscOptionsSetValue(NULL, "-contract_pc_type", PCNONE));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
-    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-    PetscCall(KSPSetOptionsPrefix(ksp, "contract_"));
-    PetscCall(KSPSetOperators(ksp, A, A));
-    PetscCall(KSPSetType(ksp, types[i]));
-    PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetType(pc, PCJACOBI));
-    PetscCall(KSPSetSkipPCSetFromOptions(ksp, PETSC_TRUE));
-    PetscCall(KSPSetFromOptions(ksp));
-    PetscCall(KSPSetUp(ksp));
-    PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
-    PetscCall(ComplainIf(!jacobi, "%s: the preconditioner has taken its options", types[i]));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(PetscOptionsClearValue(NULL, "-contract_pc_type"));
-  PetscCall(MatDestroy(&A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define MAX_LINES 500
 
 /* Monitors print the history, and the true norms; the monitor of singular values has none to print, which is no error */
@@ -252,8 +221,7 @@ static PetscErrorCode TestViews(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestOptions, "options of every KSP"}, {TestSkipPC, "options of the preconditioner"},
-          {TestMonitors, "monitors of the options"}, {TestViews, "views of the options"})
+RUN_TESTS({TestOptions, "options of every KSP"}, {TestMonitors, "monitors of the options"}, {TestViews, "views of the options"})
 
 /*TEST
 

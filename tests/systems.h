@@ -330,23 +330,6 @@ static inline PetscErrorCode PassMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same with a count */
-typedef struct {
-  Mat      A;
-  PetscInt matvecs;
-} Counted;
-
-static inline PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
-{
-  void *ctx;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  ((Counted *)ctx)->matvecs++;
-  PetscCall(MatMult(((Counted *)ctx)->A, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Sets the option -pc_poly_NAME of a preconditioner */
 static inline PetscErrorCode PolyOption(PC pc, const char name[], const char value[])
 {
@@ -363,7 +346,7 @@ static inline PetscErrorCode PolyOption(PC pc, const char name[], const char val
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matvec of a shell that fails once, after so many products */
+/* Matvec of a shell that counts its products, and fails once, after so many of them */
 typedef struct {
   Mat      A;
   PetscInt made, failat;

@@ -243,10 +243,10 @@ static PetscErrorCode TestReason(Mat A, Vec b, Vec x, Vec P[])
   PetscCall(KSPSetType(ksp, KSPIDRS));
   PetscCall(KSPSetOperators(ksp, B, B));
   PetscCall(KSPSolve(ksp, c, y));
-  PetscCall(ViewNumbers((PetscObject)ksp, "implementation host", 0, NULL, &host));
+  PetscCall(ViewNumbers((PetscObject)ksp, "implementation vec", 0, NULL, &host));
   PetscCall(ViewNumbers((PetscObject)ksp, key, 0, NULL, &reasons));
   PetscCall(
-    ComplainIf(host != 1 || reasons != 1, "%" INT " lines with implementation host, %" INT " with the reason", host, reasons));
+    ComplainIf(host != 1 || reasons != 1, "%" INT " lines with implementation vec, %" INT " with the reason", host, reasons));
   PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
   PetscCall(KSPSolve(ksp, c, y));
   PetscCall(ViewNumbers((PetscObject)ksp, "no faster one", 0, NULL, &reasons));

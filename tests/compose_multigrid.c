@@ -280,10 +280,7 @@ static PetscErrorCode PatternCreate(Pattern pattern, Mat *A)
     }
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSetUp(*A));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, PETSC_DECIDE, n, 5, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
     PetscCall(MatSetValue(*A, i, i, i || pattern == PATTERN_ONE ? 2.0 : 3.0 * n, INSERT_VALUES));

@@ -171,11 +171,7 @@ static PetscErrorCode FieldsCreate(PetscBool saddle, Mat *A, IS fields[])
   PetscInt       begin, end, first;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSetUp(*A));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, PETSC_DECIDE, n, 5, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt row = begin; row < end; row++) {
     const PetscInt i = row / 2, field = row % 2;

@@ -273,6 +273,20 @@ static inline PetscErrorCode VecAssemble(Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Creates a square matrix of the type of the options, with room for so many entries in each row, or more */
+static inline PetscErrorCode MatCreateRows(MPI_Comm comm, PetscInt n, PetscInt N, PetscInt entries, Mat *A)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, n, n, N, N));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, entries, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, entries, NULL, entries, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Gathers all entries of a vector on all processes */
 static inline PetscErrorCode GatherCreate(Vec u, Vec *all)
 {

@@ -371,13 +371,7 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCall(LayoutSize(comm, choice->layout, N, &n));
   PetscCall(PetscSplitOwnership(comm, &n, &N));
-  PetscCall(MatCreate(comm, A));
-  PetscCall(MatSetSizes(*A, n, n, N, N));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, 4, NULL));
-  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatCreateRows(comm, n, N, n, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   seed = (uint64_t)choice->sequence * 1000003 + (uint64_t)rank * 104729;
   RandomPermutation(n, permutation);
@@ -399,12 +393,7 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
 static PetscErrorCode MatCreateLocal(PetscInt n, PetscInt width, Mat *A)
 {
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSeqAIJSetPreallocation(*A, width, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, width, NULL, 0, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, n, PETSC_DETERMINE, width, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -76,12 +76,7 @@ static PetscErrorCode BatchCreate(PetscInt all, const PetscInt sizes[], PetscInt
     batch->starts[i + 1] = batch->starts[i] + batch->sizes[i];
   }
   batch->rows = batch->starts[batch->n];
-  PetscCall(MatCreate(PETSC_COMM_WORLD, &batch->A));
-  PetscCall(MatSetSizes(batch->A, batch->rows, batch->rows, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(batch->A, MATAIJ));
-  PetscCall(MatSetFromOptions(batch->A));
-  PetscCall(MatSeqAIJSetPreallocation(batch->A, 7, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(batch->A, 7, NULL, 2, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, batch->rows, PETSC_DETERMINE, 7, &batch->A));
   PetscCall(MatGetOwnershipRange(batch->A, &batch->rstart, NULL));
   PetscCall(MatGetSize(batch->A, &N, NULL));
   for (PetscInt k = 0; k < batch->n; k++) {

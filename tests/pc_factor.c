@@ -150,12 +150,7 @@ static PetscErrorCode ShiftCreate(Mat *A)
   PetscInt       begin;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 3, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, 3, NULL, 0, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, m, PETSC_DETERMINE, 3, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, NULL));
   for (PetscInt i = 0; i < m; i++) {
     PetscCall(MatSetValue(*A, begin + i, begin + i, i < m / 2 ? 0.0 : 2.0 + 0.1 * (PetscReal)i, INSERT_VALUES));

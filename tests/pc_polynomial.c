@@ -297,13 +297,7 @@ static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
   PetscInt begin, end;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, pattern->n, pattern->n));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSeqAIJSetPreallocation(*A, pattern->longest + 1, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, pattern->longest + 1, NULL, pattern->longest, NULL));
-  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, PETSC_DECIDE, pattern->n, pattern->longest + 1, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt row = begin; row < end; row++) {
     const PetscBool dense = (PetscBool)(pattern->dense && row % 500 == 250);

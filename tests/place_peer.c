@@ -225,10 +225,7 @@ static PetscErrorCode TestLeave(Vec like)
   PetscCall(DuplicateAll(like, &b, &x));
   PetscCall(VecSetGeneral(b, 1.0));
   PetscCall(VecGetLocalSize(b, &n));
-  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
-  PetscCall(MatSetSizes(A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(MatSetUp(A));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, n, PETSC_DETERMINE, 5, &A));
   PetscCall(MatGetOwnershipRange(A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
     PetscCall(MatSetValue(A, i, i, 3.0 + (PetscReal)(i % 5), INSERT_VALUES));

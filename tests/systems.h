@@ -74,16 +74,11 @@ static inline PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, PetscBoo
   PetscInt begin, end;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
   /*
      without it, MatSetValues() of PETSc 3.26 for complex MATMPIAIJCUSPARSE assumes that the value is aligned to 16 bytes, and may
      crash
   */
-  PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, n, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, PETSC_DECIDE, n, n, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
     for (PetscInt j = 0; j < n; j++) {
@@ -205,11 +200,7 @@ static inline PetscErrorCode GridCreate(MPI_Comm comm, Layout layout, PetscInt m
   diagonal += 0.3 * PETSC_i;
 #endif
   PetscCall(LayoutSize(comm, layout, m * m, &n));
-  PetscCall(MatCreate(comm, A));
-  PetscCall(MatSetSizes(*A, n, n, m * m, m * m));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSetUp(*A));
+  PetscCall(MatCreateRows(comm, n, m * m, 5, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt row = begin; row < end; row++) {
     const PetscInt i = row % m, j = row / m;

@@ -185,12 +185,7 @@ static PetscErrorCode SolvePC(PetscBool among, Problem *problem)
 
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < n; i++) good[i] = General(i, 100);
-  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
-  PetscCall(MatSetSizes(A, n * blocks, n * blocks, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(A, MATAIJ));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(MatSeqAIJSetPreallocation(A, n, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(A, n, NULL, 0, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, n * blocks, PETSC_DETERMINE, n, &A));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecGetArrayWrite(b, &array));

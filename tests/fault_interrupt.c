@@ -3,8 +3,6 @@ convergence test: the next solve, on several processes after KSPReset(), has the
 
 #include "systems.h"
 
-#define MAX_NORMS 101
-
 /* Number of calls from the solver so far, and number of the call that fails */
 static PetscInt calls, failing;
 
@@ -86,7 +84,7 @@ static PetscErrorCode TestedSolverCreate(PCSide side, Mat S, KSP *ksp)
   PetscCall(SolverCreateSide(S, 3, side, PCSHELL, ksp));
   PetscCall(KSPIDRSSetUpdateTolerance(*ksp, 0.3));
   PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 100));
-  PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_NORMS, PETSC_TRUE));
+  PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_HISTORY, PETSC_TRUE));
   /* on the left PETSc's convergence test would precondition b, and leak a vector after the error */
   PetscCall(KSPSetInitialGuessNonzero(*ksp, (PetscBool)(side == PC_RIGHT)));
   PetscCall(KSPMonitorSet(*ksp, Monitor, NULL, NULL));
@@ -97,36 +95,22 @@ static PetscErrorCode TestedSolverCreate(PCSide side, Mat S, KSP *ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Results of a solve, except x */
-typedef struct {
-  KSPConvergedReason reason;
-  PetscInt           its, products, reductions, updates, restarts, entries;
-  PetscReal          rnorm, history[MAX_NORMS];
-} Outcome;
-
 /* Solves while call number `which` fails, counted from 1; 0 for none */
 static PetscErrorCode Solve(KSP ksp, PetscInt which, Vec b, Vec x, Outcome *outcome, PetscErrorCode *ierr)
 {
-  const PetscReal *history;
-  PetscReal        norm;
+  PetscReal norm;
 
   PetscFunctionBeginUser;
   /* PETSc scales a cached norm with the vector, which may round differently: the norm is cached in all solves */
   PetscCall(VecNorm(b, NORM_2, &norm));
   PetscCall(VecSet(x, 0.7));
-  PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
   calls   = 0;
   failing = which;
   PetscCall(Listen());
   *ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
   failing = 0;
-  PetscCall(KSPGetConvergedReason(ksp, &outcome->reason));
-  PetscCall(KSPGetIterationNumber(ksp, &outcome->its));
-  PetscCall(KSPGetResidualNorm(ksp, &outcome->rnorm));
-  PetscCall(KSPIDRSGetCounts(ksp, &outcome->products, &outcome->reductions, &outcome->updates, &outcome->restarts));
-  PetscCall(KSPGetResidualHistory(ksp, &history, &outcome->entries));
-  PetscCall(PetscArraycpy(outcome->history, history, outcome->entries));
+  PetscCall(GetOutcome(ksp, outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

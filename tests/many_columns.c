@@ -12,7 +12,7 @@ own system, and with KSPSolve().\n\n";
 static PetscErrorCode TestHistories(Mat A)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
-  static History    alone;
+  static Outcome    alone;
 
   PetscFunctionBeginUser;
   for (size_t is = 0; is < SIZES; is++) {

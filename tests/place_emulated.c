@@ -268,14 +268,13 @@ typedef struct {
 } Setting;
 
 typedef struct {
-  KSPConvergedReason reason;
-  PetscInt           its, products, stops;
-  PetscReal          norm;
-  History            history;
-} Outcome;
+  Outcome   outcome;
+  PetscInt  stops;
+  PetscReal norm; /* of b - A x */
+} Result;
 
 static const PetscReal updates[] = {0.0, 1e-3, 0.3}, rtols[] = {1e-4, 1e-9};
-static Outcome         lockstep, ahead;
+static Result          lockstep, ahead;
 
 /* A monitor keeps the host in lockstep */
 static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitored, Mat shell, Mat A, KSP *ksp)
@@ -296,7 +295,7 @@ static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitor
 }
 
 static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt every, PetscInt failat, Failing *op, Mat shell, Vec b,
-                            Outcome *out)
+                            Result *out)
 {
   KSP ksp;
   Vec x;
@@ -315,10 +314,7 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt ev
     stops = 0;
   }
   PetscCall(VecSet(x, 0.0));
-  PetscCall(SolveHistory(ksp, b, x, &out->history));
-  PetscCall(KSPGetConvergedReason(ksp, &out->reason));
-  PetscCall(KSPGetIterationNumber(ksp, &out->its));
-  PetscCall(KSPIDRSGetCounts(ksp, &out->products, NULL, NULL, NULL));
+  PetscCall(SolveHistory(ksp, b, x, &out->outcome));
   PetscCall(SolverNorm(ksp, b, x, &out->norm));
   out->stops = stops;
   PetscCall(DestroyAll(&x, &ksp));
@@ -328,20 +324,20 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt ev
 /* Compares iterations and reason, up to rounding, and checks that the solution has the norm that was reported last */
 static PetscErrorCode Compare(const char what[], const Setting *set)
 {
-  const PetscReal *norms = ahead.history.norms, *expected = lockstep.history.norms, last = norms[ahead.history.length - 1];
-  const PetscInt   length    = PetscMin(20, PetscMin(ahead.history.length, lockstep.history.length));
+  const PetscReal *norms = ahead.outcome.norms, *expected = lockstep.outcome.norms, last = norms[ahead.outcome.length - 1];
+  const PetscInt   length    = PetscMin(20, PetscMin(ahead.outcome.length, lockstep.outcome.length));
   const PetscReal  reference = set->norm == NORM_OFF ? lockstep.norm : last;
   char             text[256];
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s, s %d, max_it %d, update %g, rtol %g, pc %d, norm %d", what, (int)set->s,
                           (int)set->max_it, (double)updates[set->update], (double)rtols[set->rtol], (int)set->pc, (int)set->norm));
-  PetscCall(
-    ComplainIf(ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5),
-               "%s: %s after %d, in lockstep %s after %d", text, KSPConvergedReasons[ahead.reason], (int)ahead.its,
-               KSPConvergedReasons[lockstep.reason], (int)lockstep.its));
-  PetscCall(ComplainIf(ahead.history.length != ahead.its + 1 || lockstep.history.length != lockstep.its + 1,
-                       "%s: %d norms for %d iterations", text, (int)ahead.history.length, (int)ahead.its));
+  PetscCall(ComplainIf(ahead.outcome.reason != lockstep.outcome.reason || PetscAbsInt(ahead.outcome.its - lockstep.outcome.its) >
+                                                                            (ahead.outcome.its < 40 ? 0 : lockstep.outcome.its / 5),
+                       "%s: %s after %d, in lockstep %s after %d", text, KSPConvergedReasons[ahead.outcome.reason],
+                       (int)ahead.outcome.its, KSPConvergedReasons[lockstep.outcome.reason], (int)lockstep.outcome.its));
+  PetscCall(ComplainIf(ahead.outcome.length != ahead.outcome.its + 1 || lockstep.outcome.length != lockstep.outcome.its + 1,
+                       "%s: %d norms for %d iterations", text, (int)ahead.outcome.length, (int)ahead.outcome.its));
   for (PetscInt i = 0; i < length; i++) {
     if (!(PetscAbsReal(norms[i] - expected[i]) <= 1e-6 * expected[i])) {
       PetscCall(Complain("%s: norm %d is %g, in lockstep %g", text, (int)i, (double)norms[i], (double)expected[i]));
@@ -350,9 +346,10 @@ static PetscErrorCode Compare(const char what[], const Setting *set)
   }
   PetscCall(ComplainIf(!(PetscAbsReal(ahead.norm - reference) <= 1e-6 * reference + (set->norm == NORM_OFF ? 0 : 1e-13) * norms[0]),
                        "%s: the norm of b - A x is %g, reported, or in lockstep, %g", text, (double)ahead.norm, (double)reference));
-  PetscCall(ComplainIf(ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops,
-                       "%s: %d products and %d stops, in lockstep %d", text, (int)ahead.products, (int)ahead.stops,
-                       (int)lockstep.products));
+  PetscCall(
+    ComplainIf(ahead.outcome.its == lockstep.outcome.its && ahead.outcome.products > lockstep.outcome.products + 3 * ahead.stops,
+               "%s: %d products and %d stops, in lockstep %d", text, (int)ahead.outcome.products, (int)ahead.stops,
+               (int)lockstep.outcome.products));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -60,7 +60,7 @@ static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI};
   const PetscInt    sizes[]   = {1, 2, 4, 8, 16, 17, 40};
-  History          *history;
+  Outcome          *history;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(3, &history));

@@ -158,7 +158,7 @@ static PetscErrorCode TestJacobi(void)
   PetscInt           begin, end;
   Mat                A;
   Vec                b, x, ones, diagonal;
-  History           *history;
+  Outcome           *history;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(2, &history));

@@ -60,7 +60,7 @@ static PetscErrorCode CompareHistories(PetscInt npc, Mat A, Vec b)
   const PetscInt sizes[] = {1, 3, 8, 16};
   PetscBool      varies;
   Vec            x, again;
-  History       *history;
+  Outcome       *history;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(3, &history));

@@ -16,7 +16,6 @@ The harness implies -malloc_dump, by which leaks are found. A finding is printed
 #define MAX_COLUMNS 20
 #define MAX_N       200
 #define MAX_S       20
-#define MAX_HISTORY 1000
 
 /* Seconds after which a run counts as hanging */
 #define DEADLINE 120
@@ -453,32 +452,16 @@ static PetscErrorCode RandomSolverCreate(Solver *solver, const System *system, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Results of a solve, and their checks */
-typedef struct {
-  KSPConvergedReason reason;
-  PetscInt           its, reports, entries, products;
-  PetscReal          rnorm, history[MAX_HISTORY];
-} Outcome;
-
 static PetscErrorCode Solve(Solver *solver, PetscBool transpose, Vec b, Vec x0, Vec x, Outcome *outcome, PetscErrorCode *ierr)
 {
-  const PetscReal *history;
-
   PetscFunctionBeginUser;
   solver->applications = 0;
   solver->reports      = 0;
   PetscCall(VecCopy(x0, x));
-  PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
   PetscCall(Listen());
   *ierr = transpose ? KSPSolveTranspose(solver->ksp, b, x) : KSPSolve(solver->ksp, b, x);
   PetscCall(Heard());
-  PetscCall(KSPGetConvergedReason(solver->ksp, &outcome->reason));
-  PetscCall(KSPGetIterationNumber(solver->ksp, &outcome->its));
-  PetscCall(KSPGetResidualNorm(solver->ksp, &outcome->rnorm));
-  PetscCall(KSPGetResidualHistory(solver->ksp, &history, &outcome->entries));
-  PetscCall(PetscArraycpy(outcome->history, history, outcome->entries));
-  PetscCall(KSPIDRSGetCounts(solver->ksp, &outcome->products, NULL, NULL, NULL));
-  outcome->reports = solver->reports;
+  PetscCall(GetOutcome(solver->ksp, outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -566,9 +549,9 @@ static PetscErrorCode CheckSolve(Solver *solver, const System *system, PetscBool
   if (reasons[0] != -reasons[1]) PetscCall(Finding("different reasons"));
   if (!outcome->reason) PetscCall(Finding("no reason"));
   if (outcome->its < 0 || outcome->its > solver->max_it) PetscCall(Finding("too many iterations"));
-  if (outcome->entries > outcome->its + 1 || (number && outcome->entries != outcome->its + 1))
+  if (outcome->length > outcome->its + 1 || (number && outcome->length != outcome->its + 1))
     PetscCall(Finding("history is not that of the iterations"));
-  if (outcome->reports && outcome->reports != outcome->entries) PetscCall(Finding("monitor has not seen what the history has"));
+  if (solver->reports && solver->reports != outcome->length) PetscCall(Finding("monitor has not seen what the history has"));
   if (number && outcome->products < outcome->its) PetscCall(Finding("more iterations than products"));
   PetscCall(VecNorm(x, NORM_INFINITY, &norm));
   PetscCall(Ordinary(system, b, x0, &ordinary));

@@ -67,7 +67,7 @@ static PetscErrorCode WatchSolver(const char what[], KSP ksp, Vec b, Watch *watc
 static PetscErrorCode TestMonitors(void)
 {
   const PetscReal tolerances[] = {1e-3, 0.0, 0.7};
-  static History  history;
+  static Outcome  history;
   Watch           watch;
   Mat             A;
   Vec             b, x;

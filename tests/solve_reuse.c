@@ -255,7 +255,7 @@ static PetscErrorCode TestReason(Mat A, Vec b, Vec x, Vec P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CheckSame(const char what[], const History *first, const History *second)
+static PetscErrorCode CheckSame(const char what[], const Outcome *first, const Outcome *second)
 {
   PetscBool same;
 
@@ -288,7 +288,7 @@ static PetscErrorCode Set(const Settings *set, KSP ksp)
 /* Checks that a used solver has the history of a new one with these settings, bit by bit */
 static PetscErrorCode CheckAsNew(const char what[], const Settings *set, KSP used, Mat A, Vec b)
 {
-  History *history;
+  Outcome *history;
   KSP      ksp;
   Vec      x;
 
@@ -388,7 +388,7 @@ static PetscErrorCode CheckOptions(KSP ksp)
 static PetscErrorCode TestTwo(Mat A, Vec b, Vec x, Vec P[])
 {
   const char *prefixes[] = {"first_", "second_"};
-  History    *expected, *found;
+  Outcome    *expected, *found;
   PetscInt    s;
   Other       other;
   Mat         C;

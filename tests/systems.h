@@ -545,21 +545,36 @@ static inline PetscErrorCode SolveConverged(const char what[], KSP ksp, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with the norms of all its iterations */
+/* Results of a solve except x, and the norms of all its iterations if the solver has a history */
 #define MAX_HISTORY 1000
 typedef struct {
-  PetscInt  length;
-  PetscReal norms[MAX_HISTORY];
-} History;
+  KSPConvergedReason reason;
+  PetscInt           its, products, reductions, updates, restarts, length;
+  PetscReal          rnorm, norms[MAX_HISTORY];
+} Outcome;
 
-static inline PetscErrorCode SolveHistory(KSP ksp, Vec b, Vec x, History *history)
+static inline PetscErrorCode GetOutcome(KSP ksp, Outcome *outcome)
 {
   const PetscReal *norms;
+  PetscBool        idrs;
 
+  PetscFunctionBeginUser;
+  PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
+  PetscCall(KSPGetConvergedReason(ksp, &outcome->reason));
+  PetscCall(KSPGetIterationNumber(ksp, &outcome->its));
+  PetscCall(KSPGetResidualNorm(ksp, &outcome->rnorm));
+  PetscCall(KSPGetResidualHistory(ksp, &norms, &outcome->length));
+  PetscCall(PetscArraycpy(outcome->norms, norms, outcome->length));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPIDRS, &idrs));
+  if (idrs) PetscCall(KSPIDRSGetCounts(ksp, &outcome->products, &outcome->reductions, &outcome->updates, &outcome->restarts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SolveHistory(KSP ksp, Vec b, Vec x, Outcome *outcome)
+{
   PetscFunctionBeginUser;
   PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPGetResidualHistory(ksp, &norms, &history->length));
-  PetscCall(PetscArraycpy(history->norms, norms, history->length));
+  PetscCall(GetOutcome(ksp, outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -284,26 +284,10 @@ static PetscErrorCode TestOneProcess(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a diagonal matrix, whose powers are polynomials of its entries */
-static PetscErrorCode DiagonalCreate(PetscInt n, PetscReal low, PetscReal high, Mat *A, Vec *x, Vec *values)
+/* A diagonal matrix, whose powers are polynomials of its entries */
+static PetscScalar Diagonal(PetscInt i, PetscInt j, PetscInt n)
 {
-  PetscInt rstart, rend;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecCreate(PETSC_COMM_WORLD, x));
-  PetscCall(VecSetSizes(*x, PETSC_DECIDE, n));
-  PetscCall(VecSetFromOptions(*x));
-  PetscCall(VecDuplicate(*x, values));
-  PetscCall(VecGetOwnershipRange(*x, &rstart, &rend));
-  for (PetscInt i = rstart; i < rend; i++)
-    PetscCall(VecSetValue(*values, i, low + (high - low) * (PetscReal)i / (PetscReal)(n - 1), INSERT_VALUES));
-  PetscCall(VecAssemble(*values));
-  PetscCall(VecSet(*x, 1.0));
-  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, rend - rstart, rend - rstart, n, n, 1, NULL, 0, NULL, A));
-  for (PetscInt i = rstart; i < rend; i++) PetscCall(MatSetValue(*A, i, i, 0.0, INSERT_VALUES));
-  PetscCall(MatAssemble(*A));
-  PetscCall(MatDiagonalSet(*A, *values, INSERT_VALUES));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return i == j ? -1.0 + 4.0 * (PetscReal)i / (PetscReal)(n - 1) : 0.0;
 }
 
 /* Compares powers, products of differences, and cosines with their formulas */
@@ -316,7 +300,8 @@ static PetscErrorCode TestBases(void)
   Vec             x, values, *v;
 
   PetscFunctionBeginUser;
-  PetscCall(DiagonalCreate(n, -1.0, 3.0, &A, &x, &values));
+  PetscCall(SystemCreateEntries(Diagonal, n, RHS_ONES, &A, &x, &values));
+  PetscCall(MatGetDiagonal(A, values));
   PetscCall(VecDuplicateVecs(x, k, &v));
   for (PetscInt basis = 0; basis < 4; basis++) {
     const char *const  names[] = {"monomial", "Newton", "Chebyshev, an interval", "Chebyshev, an ellipse"};
@@ -377,7 +362,7 @@ static PetscErrorCode TestBadInput(void)
 
   PetscFunctionBeginUser;
   PetscCall(RankAndSize(&rank, &ranks));
-  PetscCall(DiagonalCreate(9, 1.0, 2.0, &A, &x, &values));
+  PetscCall(SystemCreateEntries(Diagonal, 9, RHS_ONES, &A, &x, &values));
   PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, rank ? 0 : 9, 9, 9, NULL, &L));
   PetscCall(VecDuplicate(x, &y));
   PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 9, 8, NULL, &R));

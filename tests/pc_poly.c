@@ -606,7 +606,6 @@ static PetscScalar RepeatedBlocks(PetscInt i, PetscInt j, PetscInt n)
 /* Returns the error of an application of the preconditioner to A x, relative to ||x|| */
 static PetscErrorCode ApplicationError(Mat A, Vec x, PetscInt degree, PetscInt seed, const char scaling[], PetscReal *error)
 {
-  char      number[16];
   PetscReal norm;
   Vec       b, y;
   PC        pc;
@@ -614,14 +613,7 @@ static PetscErrorCode ApplicationError(Mat A, Vec x, PetscInt degree, PetscInt s
   PetscFunctionBeginUser;
   PetscCall(MatCreateVecs(A, &y, &b));
   PetscCall(MatMult(A, x, b));
-  PetscCall(PCCreate(PETSC_COMM_WORLD, &pc));
-  PetscCall(PCSetType(pc, PCPOLY));
-  PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PetscSNPrintf(number, sizeof(number), "%" INT, seed));
-  PetscCall(PolyOption(pc, "seed", number));
-  PetscCall(PolyOption(pc, "scaling", scaling));
-  PetscCall(PolyOption(pc, "precision", "double"));
-  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(PolyCreate(A, degree, seed, scaling, &pc));
   PetscCall(PCApply(pc, b, y));
   PetscCall(VecAXPY(y, -1.0, x));
   PetscCall(VecNorm(y, NORM_2, error));

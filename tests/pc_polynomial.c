@@ -79,22 +79,6 @@ static PetscErrorCode Difference(Vec x, Vec y, PetscReal *difference)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates PCPOLY without rounded values, since references do not round the matrix */
-static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, PC *pc)
-{
-  char number[16];
-
-  PetscFunctionBeginUser;
-  PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
-  PetscCall(PCSetType(*pc, PCPOLY));
-  PetscCall(PCSetOperators(*pc, A, A));
-  PetscCall(PCPolySetDegree(*pc, degree));
-  PetscCall(PetscSNPrintf(number, sizeof(number), "%" INT, seed));
-  PetscCall(PolyOption(*pc, "seed", number));
-  PetscCall(PolyOption(*pc, "precision", "double"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Precisions of the values of the copy */
 static const char *const precisions[] = {"half", "single", "double"};
 
@@ -104,7 +88,7 @@ static PetscErrorCode PolyCreateRoots(Mat A, PetscInt precision, PC *pc)
   const PetscReal roots[] = {1.25, 1.25};
 
   PetscFunctionBeginUser;
-  PetscCall(PolyCreate(A, 2, 0, pc));
+  PetscCall(PolyCreate(A, 2, 0, "auto", pc));
   PetscCall(PCPolySetRoots(*pc, 2, roots, NULL));
   PetscCall(PolyOption(*pc, "precision", precisions[precision]));
   PetscCall(PCSetUp(*pc));
@@ -201,7 +185,7 @@ static PetscErrorCode TestGMRES(void)
 
         if (PETSC_MACHINE_EPSILON > 1e-10 && degrees[id] > 4) continue; /* single precision resolves no larger space */
         PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, seed %" INT, (double)peclets[ip], seed));
-        PetscCall(PolyCreate(A, degrees[id], seed, &pc));
+        PetscCall(PolyCreate(A, degrees[id], seed, "auto", &pc));
         PetscCall(CompareGMRES(what, pc, A, diagonal, v, degrees[id]));
         PetscCall(CompareFactors(what, pc, A, diagonal, b));
         PetscCall(PCDestroy(&pc));
@@ -228,7 +212,7 @@ static PetscErrorCode TestUserRoots(void)
     PC       pc;
 
     if (degree == 3 || degree == 6) continue; /* half a pair is last */
-    PetscCall(PolyCreate(A, degree, 0, &pc));
+    PetscCall(PolyCreate(A, degree, 0, "auto", &pc));
     PetscCall(PCPolySetRoots(pc, degree, re, im));
     PetscCall(PCSetUp(pc));
     PetscCall(PCPolyGetRoots(pc, &n, NULL, NULL));
@@ -255,7 +239,7 @@ static PetscErrorCode TestTranspose(void)
     PetscReal   norm;
     PC          pc;
 
-    PetscCall(PolyCreate(A, degrees[id], 1, &pc));
+    PetscCall(PolyCreate(A, degrees[id], 1, "auto", &pc));
     PetscCall(PCApply(pc, x, w[1]));
     PetscCall(PCApplyTranspose(pc, w[0], w[2]));
     PetscCall(VecTDot(w[1], w[0], &left));
@@ -502,7 +486,7 @@ static PetscErrorCode TestProcesses(void)
       Mat A;
 
       PetscCall(GridCreate(comms[i], layout, 18, 0.5, 0.2, &A));
-      PetscCall(PolyCreate(A, 6, 3, &pc[i]));
+      PetscCall(PolyCreate(A, 6, 3, "auto", &pc[i]));
       PetscCall(PCSetUp(pc[i]));
       PetscCall(PCPolyGetRoots(pc[i], &n[i], &re[i], &im[i]));
       PetscCall(MatDestroy(&A));

@@ -45,25 +45,6 @@ static PetscScalar Windy(PetscInt i, PetscInt j, PetscInt n)
   return 0.0;
 }
 
-static PetscErrorCode PolySet(PC pc, PetscInt degree, const char scaling[])
-{
-  PetscFunctionBeginUser;
-  PetscCall(PCSetType(pc, PCPOLY));
-  PetscCall(PCPolySetDegree(pc, degree));
-  PetscCall(PolyOption(pc, "scaling", scaling));
-  PetscCall(PolyOption(pc, "precision", "double"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PolyCreate(Mat A, PetscInt degree, const char scaling[], PC *pc)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
-  PetscCall(PolySet(*pc, degree, scaling));
-  PetscCall(PCSetOperators(*pc, A, A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Creates vectors for products with A, the first one with general entries */
 static PetscErrorCode GeneralVecs(Mat A, PetscInt n, Vec *v[])
 {
@@ -130,9 +111,9 @@ static PetscErrorCode TestByHand(void)
 
       PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
       PetscCall(ReferenceCreate(A, &hand));
-      PetscCall(PolySet(hand.inner, degrees[d], "diagonal"));
+      PetscCall(PolySet(hand.inner, degrees[d], 0, "diagonal"));
       if (streamed) PetscCall(MatConvert(A, MATAIJSTREAM, MAT_INPLACE_MATRIX, &A));
-      PetscCall(PolyCreate(A, degrees[d], "matching", &pc));
+      PetscCall(PolyCreate(A, degrees[d], 0, "matching", &pc));
       PetscCall(MatCreateVecs(A, &x, NULL));
       PetscCall(VecDuplicateVecs(x, 3, &v));
       PetscCall(VecSetGeneral(x, 0.7));
@@ -252,7 +233,7 @@ static PetscErrorCode TestChoice(void)
       PC        pc;
 
       PetscCall(MatCreateEntries(systems[i].entry, ROWS, PETSC_FALSE, &A));
-      PetscCall(PolyCreate(A, 8, settings[asked], &pc));
+      PetscCall(PolyCreate(A, 8, 0, settings[asked], &pc));
       PetscCall(CheckUsed(systems[i].name, pc, texts[asked]));
       PetscCall(CheckViewLines(systems[i].name, (PetscObject)pc));
       PetscCall(ViewNumbers((PetscObject)pc, "matching: ", 1, number, &lines));
@@ -270,7 +251,7 @@ static PetscErrorCode CheckFresh(const char what[], PC pc, Mat A, PetscReal tole
   PC   fresh;
 
   PetscFunctionBeginUser;
-  PetscCall(PolyCreate(A, 6, "matching", &fresh));
+  PetscCall(PolyCreate(A, 6, 0, "matching", &fresh));
   PetscCall(GeneralVecs(A, 3, &v));
   PetscCall(PCApply(pc, v[0], v[1]));
   PetscCall(PCApply(fresh, v[0], v[2]));
@@ -294,7 +275,7 @@ static PetscErrorCode TestNewValues(void)
   PetscCall(MatCreateEntries(Paired, ROWS, PETSC_FALSE, &A));
   PetscCall(MatCreateEntries(PairedOther, ROWS, PETSC_FALSE, &other));
   PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &plain));
-  PetscCall(PolyCreate(A, 6, "matching", &pc));
+  PetscCall(PolyCreate(A, 6, 0, "matching", &pc));
   PetscCall(CheckFresh("first", pc, A, tolerance));
   PetscCall(MatCopy(other, A, SAME_NONZERO_PATTERN));
   PetscCall(PCSetOperators(pc, A, A));
@@ -339,7 +320,7 @@ static PetscErrorCode TestChoiceKept(void)
   PetscCall(MatGetOwnershipRange(S, &begin, &end));
   for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(S, i, i, 1e12, INSERT_VALUES));
   PetscCall(MatAssemble(S));
-  PetscCall(PolyCreate(S, 8, "auto", &pc));
+  PetscCall(PolyCreate(S, 8, 0, "auto", &pc));
   PetscCall(CheckUsed("a dominant diagonal", pc, DIAGONAL));
   PetscCall(MatCopy(A, S, SAME_NONZERO_PATTERN));
   PetscCall(PCSetOperators(pc, S, S));
@@ -384,7 +365,7 @@ static PetscErrorCode TestSingular(void)
       if (row >= begin && row < end) rows[count++] = row;
     }
     PetscCall(MatZeroRows(A, count, rows, 0.0, NULL, NULL));
-    PetscCall(PolyCreate(A, 4, "matching", &pc));
+    PetscCall(PolyCreate(A, 4, 0, "matching", &pc));
     PetscCall(PCSetUp(pc));
     PetscCall(ViewNumbers((PetscObject)pc, "structurally singular: rank ", 1, number, &lines));
     PetscCall(ComplainIf(lines != 1 || number[0] != (PetscReal)(ROWS - deficits[i]), "%" INT " rows of zeros: rank %g", deficits[i],
@@ -411,7 +392,7 @@ static PetscErrorCode TestBadInput(void)
   PetscFunctionBeginUser;
   PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
   PetscCall(ShellCreate(A, PassMult, A, &S));
-  PetscCall(PolyCreate(S, 4, "matching", &pc));
+  PetscCall(PolyCreate(S, 4, 0, "matching", &pc));
   PetscCall(PCSetOptionsPrefix(pc, "my_"));
   CheckRefused(PCSetUp(pc), "-my_pc_poly_scaling matching", MATSHELL);
   CheckRefused(PolyOption(pc, "scaling", "9"), "-my_pc_poly_scaling", "9");
@@ -423,7 +404,7 @@ static PetscErrorCode TestBadInput(void)
   PetscCall(MatSetOption(S, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
   PetscCall(MatSetValue(S, 17, 16, 1.0 / zero - 1.0 / zero, INSERT_VALUES));
   PetscCall(MatAssemble(S));
-  PetscCall(PolyCreate(S, 4, "matching", &pc));
+  PetscCall(PolyCreate(S, 4, 0, "matching", &pc));
   PetscCall(PCSetUp(pc));
   PetscCall(PCGetFailedReason(pc, &failed));
   PetscCall(ViewNumbers((PetscObject)pc, "no matching: row ", 1, number, &lines));
@@ -439,7 +420,7 @@ static PetscErrorCode TestBadInput(void)
   for (PetscInt n = 0; n < 2; n++) {
     PetscCall(MatCreateEntries(Identity, n, PETSC_FALSE, &A));
     PetscCall(MatScale(A, -2.0));
-    PetscCall(PolyCreate(A, 4, "matching", &pc));
+    PetscCall(PolyCreate(A, 4, 0, "matching", &pc));
     PetscCall(PCSetUp(pc));
     if (n) {
       PetscCall(GeneralVecs(A, 2, &v));

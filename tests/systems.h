@@ -337,6 +337,30 @@ static inline PetscErrorCode PolyOption(PC pc, const char name[], const char val
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sets PCPOLY without rounded values, since references do not round the matrix */
+static inline PetscErrorCode PolySet(PC pc, PetscInt degree, PetscInt seed, const char scaling[])
+{
+  char number[16];
+
+  PetscFunctionBeginUser;
+  PetscCall(PCSetType(pc, PCPOLY));
+  PetscCall(PCPolySetDegree(pc, degree));
+  PetscCall(PetscSNPrintf(number, sizeof(number), "%" INT, seed));
+  PetscCall(PolyOption(pc, "seed", number));
+  PetscCall(PolyOption(pc, "scaling", scaling));
+  PetscCall(PolyOption(pc, "precision", "double"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, const char scaling[], PC *pc)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
+  PetscCall(PolySet(*pc, degree, seed, scaling));
+  PetscCall(PCSetOperators(*pc, A, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Matvec of a shell that counts its products, and fails once, after so many of them */
 typedef struct {
   Mat      A;

@@ -72,7 +72,6 @@ static PetscErrorCode Multiply(Mat A, PetscBool powers, Vec x, Vec y)
 static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, PetscBool *happened)
 {
   PetscErrorCode ierr;
-  PetscReal      norm, size;
   char           what[128];
   Vec            x, y, z;
   Mat            A;
@@ -110,11 +109,7 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
   PetscCall(VecSet(x, 1.0));
   PetscCall(Multiply(A, powers, x, z));
   PetscCall(Multiply(B, powers, x, y));
-  PetscCall(VecNorm(y, NORM_INFINITY, &size));
-  PetscCall(VecAXPY(z, -1.0, y));
-  PetscCall(VecNorm(z, NORM_INFINITY, &norm));
-  PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * size), "%s: afterwards the result differs by %g of %g", what,
-                       (double)norm, (double)size));
+  PetscCall(CheckClose(what, z, y, 100 * PETSC_MACHINE_EPSILON));
   PetscCall(MatDestroy(&A));
   PetscCall(ComplainIf(registered, "%s: %" INT " pieces of memory are registered after the matrix is gone", what, registered));
   PetscCall(DestroyAll(&z, &y, &x));

@@ -2,9 +2,8 @@ static char help[] = "Recycling: solves that begin with the panels of the previo
 P^H G for any end of the previous solve; solves converge after any change; the guard bounds their costs.\n\
   -f <file> - a matrix on which recycling pays\n\n";
 
-#include <petscidrs/private/idrsworkimpl.h>
 #include "columns.h"
-#include "hash.h"
+#include "works.h"
 #include "../tutorials/matrixmarket.h"
 
 /* A back end that checks the panels before r = r - G c */
@@ -68,12 +67,12 @@ static PetscErrorCode LookAndCombine(const IDRSGroup *group, const IDRSStep *ste
 /* Sets whether the panels of works that are created from now on are checked */
 static PetscErrorCode Look(Mat A)
 {
-  PetscEnum passes = (PetscEnum)(implementation == KSP_IDRS_AUTO ? KSP_IDRS_VEC : implementation);
+  KSPIDRSImplementation back = implementation;
 
   PetscFunctionBeginUser;
   if (!original) {
-    PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, &passes, NULL));
-    probe.name = KSPIDRSImplementations[passes];
+    if (back == KSP_IDRS_AUTO) PetscCall(BackEndFromOptions(&back));
+    probe.name = KSPIDRSImplementations[back];
     PetscCall(IDRSWorkRegisterPasses(&probe, &original));
     probe         = *original;
     probe.combine = LookAndCombine;
@@ -537,6 +536,17 @@ static PetscErrorCode TestDecisions(void)
     if (!i) PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&ksp, &C, &c, &y));
+  /* without norms */
+  PetscCall(GridSystemCreate(16, 0.8, &C, &c, &y));
+  for (int i = 0; i < 2; i++) {
+    PetscCall(SolverCreateLimited(C, 4, PC_RIGHT, KSP_NORM_NONE, 120, PCJACOBI, &ksp));
+    PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
+    PetscCall(KSPIDRSSetRecycle(ksp, i ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS));
+    for (PetscInt j = 0; j < 3; j++) PetscCall(SolveSystem("without norms", ksp, C, c, y));
+    PetscCall(CheckRecycled("without norms", ksp, 1 - i, i));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(DestroyAll(&C, &c, &y));
   /* only the first process gets the array of a shadow vector, so the state grows only there */
   PetscCall(DuplicateAll(b, &P[0], &P[1], &P[2], &P[3]));
   for (PetscInt i = 0; i < 4; i++) PetscCall(VecSetGeneral(P[i], 0.7 + 0.2 * i));
@@ -796,32 +806,11 @@ static PetscErrorCode TestGuard(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solvers without norms recycle too if they are told to */
-static PetscErrorCode TestNoNorms(void)
-{
-  Mat A;
-  Vec b, x;
-  KSP ksp;
-
-  PetscFunctionBeginUser;
-  PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
-  for (int i = 0; i < 2; i++) {
-    PetscCall(SolverCreateLimited(A, 4, PC_RIGHT, KSP_NORM_NONE, 120, PCJACOBI, &ksp));
-    PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
-    PetscCall(KSPIDRSSetRecycle(ksp, i ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS));
-    for (PetscInt j = 0; j < 3; j++) PetscCall(SolveSystem("without norms", ksp, A, b, x));
-    PetscCall(CheckRecycled("without norms", ksp, 1 - i, i));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(DestroyAll(&b, &x, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges, "changes between solves"},
           {TestDrop, "panels that are dropped"}, {TestLimits, "limits of growth"}, {TestDecisions, "decisions before a solve"},
           {TestKeys, "shadow spaces and sizes"}, {TestEnds, "ends of solves"}, {TestErrors, "errors in a solve"},
           {TestTransposes, "transposes in turn"}, {TestColumns, "several right-hand sides"}, {TestRow, "300 solves in a row"},
-          {TestGuard, "the guard"}, {TestNoNorms, "no norms"})
+          {TestGuard, "the guard"})
 
 /*TEST
 

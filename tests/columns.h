@@ -150,17 +150,6 @@ static inline PetscErrorCode CheckColumn(const char what[], Mat A, Mat B, Mat X,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the number of lines of the view with this key */
-static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expected)
-{
-  PetscInt lines;
-
-  PetscFunctionBeginUser;
-  PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != expected, "%" INT " lines of the view have the text \"%s\", not %" INT, lines, text, expected));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Solves for all kinds of right-hand sides and numbers of columns, with these preconditioners, with all sides and widths, with
    block recurrences or not, and checks that every column is solved

@@ -452,6 +452,19 @@ static inline PetscErrorCode FormatNumbers(PetscObject object, PetscViewerFormat
 #define ViewNumbers(object, ...)   FormatNumbers(object, PETSC_VIEWER_DEFAULT, __VA_ARGS__)
 #define DetailNumbers(object, ...) FormatNumbers(object, PETSC_VIEWER_ASCII_INFO_DETAIL, __VA_ARGS__)
 
+/* Checks the number of lines with this key in the view of an object */
+static inline PetscErrorCode CheckObjectView(PetscObject object, const char key[], PetscInt expected)
+{
+  PetscInt lines;
+
+  PetscFunctionBeginUser;
+  PetscCall(ViewNumbers(object, key, 0, NULL, &lines));
+  PetscCall(ComplainIf(lines != expected, "%" INT " lines of the view of %s have the text \"%s\", not %" INT, lines,
+                       object->type_name, key, expected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#define CheckView(object, ...) CheckObjectView((PetscObject)(object), __VA_ARGS__)
+
 /* Checks that the view of an object has no trailing blanks, and that inside other views each of its lines is indented once */
 static inline PetscErrorCode CheckViewLines(const char what[], PetscObject object)
 {

@@ -512,7 +512,7 @@ static PetscErrorCode TestFailures(void)
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
     KSPConvergedReason reason;
     PCFailedReason     failed;
-    PetscInt           used, lines;
+    PetscInt           used;
     Mat                A;
 
     PetscCall(MatCreateEntries(systems[i].entry, 30, PETSC_FALSE, &A));
@@ -531,11 +531,7 @@ static PetscErrorCode TestFailures(void)
     PetscCall(PCGetFailedReason(problem.pc, &failed));
     PetscCall(PCPolyGetDegree(problem.pc, NULL, &used));
     PetscCall(CheckViewLines(systems[i].name, (PetscObject)problem.pc));
-    for (PetscInt l = 0; l < 3; l++) {
-      PetscCall(ViewNumbers((PetscObject)problem.pc, texts[l], 0, NULL, &lines));
-      PetscCall(ComplainIf(lines != (systems[i].fails == (l == 2) ? 1 : 0), "%s: %" INT " lines with \"%s\"", systems[i].name,
-                           lines, texts[l]));
-    }
+    for (PetscInt l = 0; l < 3; l++) PetscCall(CheckView(problem.pc, texts[l], systems[i].fails == (l == 2) ? 1 : 0));
     PetscCall(ComplainIf((systems[i].fails ? reason != KSP_DIVERGED_PC_FAILED : reason >= 0) || systems[i].fails != !!failed ||
                            systems[i].fails != !used,
                          "%s: %s, degree %" INT, systems[i].name, KSPConvergedReasons[reason], used));
@@ -853,17 +849,6 @@ static PetscErrorCode TestVectors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the line of the view with the settings */
-static PetscErrorCode CheckSettings(const char what[], PC pc, const char line[])
-{
-  PetscInt lines;
-
-  PetscFunctionBeginUser;
-  PetscCall(ViewNumbers((PetscObject)pc, line, 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != 1, "%s: the view has not the line %s", what, line));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Refused values: the error names the value and the setting, and the old value stays */
 static PetscErrorCode TestValues(void)
 {
@@ -882,7 +867,7 @@ static PetscErrorCode TestValues(void)
   PetscCall(PCPolySetDegree(pc, -7));
   CheckRefused(PCPolyGetDegree(pc, NULL, &used), "PCPolyGetDegree", PCPOLY);
   PetscCall(PCSetType(pc, PCPOLY));
-  PetscCall(CheckSettings("the defaults", pc, "  degree 8, roots gmres, seed 0"));
+  PetscCall(CheckView(pc, "  degree 8, roots gmres, seed 0", 1));
   for (PetscInt i = 0; i < 4; i++) CheckRefused(PCPolySetDegree(pc, degree[i]), "-my_pc_poly_degree", texts[i]);
   CheckRefused(PCPolySetRoots(pc, 129, re, im), "PCPolySetRoots", "129");
   CheckRefused(PolyOption(pc, "seed", "-7"), "-my_pc_poly_seed", "-7");
@@ -892,10 +877,10 @@ static PetscErrorCode TestValues(void)
   CheckRefused(PCPolySetRoots(pc, 2, nan, NULL), "PCPolySetRoots", "root 1");
   CheckRefused(PCPolySetRoots(pc, 3, NULL, NULL), "PCPolySetRoots", "3");
   if (!PetscDefined(USE_COMPLEX)) CheckRefused(PCPolySetRoots(pc, 3, re, im), "PCPolySetRoots", "root 1");
-  PetscCall(CheckSettings("after errors", pc, "  degree 8, roots gmres, seed 0"));
+  PetscCall(CheckView(pc, "  degree 8, roots gmres, seed 0", 1));
   PetscCall(PolyOption(pc, "degree", "12 -my_pc_poly_seed 5 -my_pc_poly_reuse true"));
   PetscCall(PCPolySetRoots(pc, 1, re, NULL));
-  PetscCall(CheckSettings("after the options", pc, "  degree 1, roots user, seed 5, kept when the matrix changes"));
+  PetscCall(CheckView(pc, "  degree 1, roots user, seed 5, kept when the matrix changes", 1));
   PetscCall(PCDestroy(&pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -38,17 +38,6 @@ static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const Method *method, K
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the number of lines of the view with this key */
-static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], PetscInt expected)
-{
-  PetscInt lines;
-
-  PetscFunctionBeginUser;
-  PetscCall(ViewNumbers((PetscObject)ksp, key, 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != expected, "%s: %" INT " lines of the view with \"%s\", not %" INT, what, lines, key, expected));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define KERNELS "matvecs ... kernels, where"
 
 /*
@@ -274,7 +263,7 @@ static PetscErrorCode TestUpdates(void)
       if (PetscDefined(USE_REAL_SINGLE)) PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.1));
       PetscCall(SolveSystem(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
-      PetscCall(CheckLines("updates", ksp, KERNELS, whole && gpu ? 1 : 0));
+      PetscCall(CheckView(ksp, KERNELS, whole && gpu ? 1 : 0));
       PetscCall(ViewNumbers((PetscObject)ksp, "matvecs ... operations in ", 1, &kernels, &lines));
       PetscCall(ComplainIf(lines && !(kernels < updates[whole] + restarts[whole] + 1),
                            "s = %" INT ": %g kernels with %" INT " updates", s, (double)kernels, updates[whole]));
@@ -320,13 +309,13 @@ static PetscErrorCode TestSteps(void)
     PetscCall(SolverCreateRun(A, 4, &methods[JACOBI], KSP_IDRS_RUN_AUTO, &ksp));
     PetscCall(KSPSetTolerances(ksp, i ? 1e-1 : rtol, 0.0, 1e30, 400));
     PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckLines("steps", ksp, KERNELS, 0));
+    PetscCall(CheckView(ksp, KERNELS, 0));
     PetscCall(ViewNumbers((PetscObject)ksp, lines[i], 0, NULL, &told)); /* the line on the product may also mention the row */
     PetscCall(ComplainIf(gpu && !told, "no line of the view has \"%s\"", lines[i]));
     if (!i && gpu) {
       PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_WHOLE));
       PetscCall(SolveSystem("a long row in one kernel", ksp, A, b, x));
-      PetscCall(CheckLines("a long row", ksp, KERNELS, 1));
+      PetscCall(CheckView(ksp, KERNELS, 1));
     }
     PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }

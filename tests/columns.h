@@ -34,12 +34,16 @@ static inline PetscErrorCode BlockColumn(BlockKind kind, PetscInt j, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a block with this number of columns for this matrix, in the memory of its vectors */
-static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
+/*
+   Creates a block with this number of columns for this matrix, in the memory of its vectors. The leading dimension exceeds the number
+   of rows by `more`; all numbers are `between`
+*/
+static inline PetscErrorCode BlockCreateApart(Mat A, PetscInt columns, PetscInt more, PetscScalar between, Mat *B)
 {
-  PetscInt  n;
-  PetscBool cuda;
-  VecType   type;
+  PetscScalar *array;
+  PetscInt     n, ld;
+  PetscBool    cuda;
+  VecType      type;
 
   PetscFunctionBeginUser;
   PetscCall(MatGetLocalSize(A, &n, NULL));
@@ -48,9 +52,20 @@ static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
   PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, columns));
   PetscCall(MatSetType(*B, cuda ? MATDENSECUDA : MATDENSE));
+  if (more) PetscCall(MatDenseSetLDA(*B, n + more));
   PetscCall(MatSetUp(*B));
-  PetscCall(MatZeroEntries(*B));
+  PetscCall(MatDenseGetLDA(*B, &ld));
+  PetscCall(MatDenseGetArrayWrite(*B, &array));
+  for (PetscInt i = 0; n && i < ld * columns; i++) array[i] = between;
+  PetscCall(MatDenseRestoreArrayWrite(*B, &array));
   PetscCall(MatAssemble(*B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
+{
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreateApart(A, columns, 0, 0.0, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

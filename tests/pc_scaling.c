@@ -2,6 +2,7 @@ static char help[] = "PCPOLY with scaling by a matching: compared with the polyn
 transposed, with several columns; systems that need it; the automatic choice; new values; singular\n\
 matrices; bad input.\n\n";
 
+#include "columns.h"
 #include "matched.h"
 
 #define ROWS 120
@@ -99,12 +100,11 @@ static PetscErrorCode TestByHand(void)
     const PetscInt degrees[] = {1, 2, 11};
 
     for (PetscInt streamed = 0; streamed < 2; streamed++) {
-      char        what[64];
-      PetscScalar dots[2];
-      Mat         A;
-      Vec         x, *v; /* B^{-1}x, by hand, B^{-T}x by hand */
-      PC          pc;
-      Reference   hand;
+      char      what[64];
+      Mat       A;
+      Vec       x, *v; /* B^{-1}x, by hand, B^{-T}x by hand */
+      PC        pc;
+      Reference hand;
 
       PetscCall(MatCreateEntries(Swapped, ROWS, PETSC_FALSE, &A));
       PetscCall(ReferenceCreate(A, &hand));
@@ -121,14 +121,6 @@ static PetscErrorCode TestByHand(void)
       PetscCall(PCApplyTranspose(pc, x, v[0]));
       PetscCall(ReferenceApply(&hand, PETSC_TRUE, x, v[2]));
       PetscCall(CheckClose(what, v[0], v[2], tolerance));
-      /* v^T B^{-1} x = x^T B^{-T} v */
-      PetscCall(PCApply(pc, x, v[0]));
-      PetscCall(PCApplyTranspose(pc, v[2], v[1]));
-      PetscCall(VecTDot(v[2], v[0], &dots[0]));
-      PetscCall(VecTDot(x, v[1], &dots[1]));
-      PetscCall(ComplainIf(!(PetscAbsScalar(dots[0] - dots[1]) <= tolerance * PetscAbsScalar(dots[0])),
-                           "%s: the transposed application is not that of the transpose: %g, %g", what,
-                           (double)PetscAbsScalar(dots[0]), (double)PetscAbsScalar(dots[1])));
       PetscCall(ReferenceDestroy(&hand));
       PetscCall(VecDestroyVecs(3, &v));
       PetscCall(DestroyAll(&pc, &x, &A));
@@ -158,10 +150,11 @@ static PetscErrorCode TestSystems(void)
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   for (size_t t = 0; t < PETSC_STATIC_ARRAY_LENGTH(types); t++) {
     for (PetscInt side = 0; side < 2; side++) {
-      char               what[64];
-      KSPConvergedReason reason;
-      KSP                ksp;
-      PC                 pc;
+      char                      what[64];
+      const KSPConvergedReason *reasons;
+      KSPConvergedReason        reason;
+      KSP                       ksp;
+      PC                        pc;
 
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s", types[t], PCSides[sides[side]]));
       PetscCall(SolverCreate(A, 4, PCNONE, &ksp));
@@ -180,15 +173,8 @@ static PetscErrorCode TestSystems(void)
       }
       if (t == 0 && side == 0) {
         PetscCall(KSPMatSolve(ksp, B, X));
-        for (PetscInt j = 0; j < columns; j++) {
-          PetscReal rnorm, bnorm;
-
-          PetscCall(ColumnGet(X, j, x));
-          PetscCall(ColumnGet(B, j, column));
-          PetscCall(ResidualNorm(A, column, x, &rnorm, &bnorm));
-          PetscCall(ComplainIf(!(rnorm <= 1.01 * rtol * bnorm), "%s, column %" INT ": residual %g of %g", what, j, (double)rnorm,
-                               (double)bnorm));
-        }
+        PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
+        for (PetscInt j = 0; j < columns; j++) PetscCall(CheckColumn(what, A, B, X, j, reasons[j]));
       }
       PetscCall(PolyOption(pc, "scaling", "diagonal"));
       PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 60));

@@ -423,20 +423,14 @@ static PetscErrorCode TestDirections(void)
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, turn %" INT, transposed ? "transpose" : "matrix", variant.what, turn));
       PetscCall(VariantCreate(matrices[transposed], l, &variant, &fresh));
       for (PetscInt own = 0; own < 2; own++) {
-        KSP                solver = own ? fresh : ksp;
-        KSPConvergedReason reason;
-        PetscReal          norm, reference;
+        KSP solver = own ? fresh : ksp;
 
         PetscCall(WatchSolver(what, solver, matrices[transposed], b, &watch[own]));
         PetscCall(VecSetGeneral(x, 2.0));
         PetscCall(KSPSetInitialGuessNonzero(solver, turn / 2 ? PETSC_TRUE : PETSC_FALSE));
         if (transposed && !own) PetscCall(KSPSolveTranspose(solver, b, x));
         else PetscCall(KSPSolve(solver, b, x));
-        PetscCall(KSPGetConvergedReason(solver, &reason));
-        PetscCall(OperatorNorm(solver, matrices[transposed], b, x, &norm));
-        PetscCall(OperatorNorm(solver, matrices[transposed], b, NULL, &reference));
-        PetscCall(ComplainIf(!(reason > 0) || !(norm <= 1.01 * rtol * reference), "%s: %s, the norm of b - A x is %g of %g", what,
-                             KSPConvergedReasons[reason], (double)norm, (double)reference));
+        PetscCall(CheckConvergedFor(what, solver, matrices[transposed], b, x));
         PetscCall(KSPGetIterationNumber(solver, &its[own]));
       }
       PetscCall(ComplainIf(PetscAbsInt(its[0] - its[1]) > 2 + its[1] / 5,

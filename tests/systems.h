@@ -526,8 +526,8 @@ static inline PetscErrorCode SolveSystem(const char what[], KSP ksp, Mat A, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the same in the norm that the solver reports */
-static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, Vec x)
+/* Checks the same in the norm that the solver reports, for the solved matrix A */
+static inline PetscErrorCode CheckConvergedFor(const char what[], KSP ksp, Mat A, Vec b, Vec x)
 {
   KSPConvergedReason reason;
   PetscReal          norm, reported, reference;
@@ -535,13 +535,23 @@ static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, V
   PetscFunctionBeginUser;
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetResidualNorm(ksp, &reported));
-  PetscCall(SolverNorm(ksp, b, x, &norm));
-  PetscCall(SolverNorm(ksp, b, NULL, &reference));
+  PetscCall(OperatorNorm(ksp, A, b, x, &norm));
+  PetscCall(OperatorNorm(ksp, A, b, NULL, &reference));
   PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
   PetscCall(
     ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference),
                        "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, Vec x)
+{
+  Mat A;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(CheckConvergedFor(what, ksp, A, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -322,6 +322,8 @@ static PetscErrorCode TestAIJ(void)
   Vec               x, b;
   PetscBool         same;
   PetscReal         norm, size;
+  IS                rows;
+  MatFactorInfo     info;
 
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", type, sizeof(type), NULL));
@@ -380,19 +382,7 @@ static PetscErrorCode TestAIJ(void)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&x, &b, &A, &B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A matrix that is factored in place has other arrays, and is a MATSEQAIJ */
-static PetscErrorCode TestInPlace(void)
-{
-  Mat           A, B;
-  Vec           x, b;
-  IS            rows;
-  MatFactorInfo info;
-  PetscReal     norm, size;
-
-  PetscFunctionBeginUser;
+  /* a matrix that is factored in place has other arrays, and is a MATSEQAIJ */
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
   PetscCall(MatSetSizes(A, N, N, N, N));
   PetscCall(MatSetType(A, MATSEQAIJSTREAM));
@@ -687,9 +677,9 @@ static PetscErrorCode TestPasses(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestAIJ, "a MATAIJ"}, {TestInPlace, "a factor in place"}, {TestChanges, "operations that change a matrix"},
-          {TestSettings, "settings"}, {TestErrors, "errors of the device"}, {TestShare, "processes on one device"},
-          {TestBound, "bound to the CPU"}, {TestPasses, "passes of solvers"})
+RUN_TESTS({TestAIJ, "a MATAIJ"}, {TestChanges, "operations that change a matrix"}, {TestSettings, "settings"},
+          {TestErrors, "errors of the device"}, {TestShare, "processes on one device"}, {TestBound, "bound to the CPU"},
+          {TestPasses, "passes of solvers"})
 
 /*TEST
 

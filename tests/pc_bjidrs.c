@@ -227,22 +227,37 @@ static PetscErrorCode OnGPU(const Batch *batch, PetscBool *gpu)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All sizes, numbers of shadow vectors and seeds, with and without Jacobi and coupling */
+/*
+   All sizes, numbers of shadow vectors and seeds, with and without Jacobi and coupling; blocks too large for the shared memory of a
+   GPU beside small ones, and very many small ones
+*/
 static PetscErrorCode TestSolved(void)
 {
+  const PetscInt large[] = {3000, 1, 64, 2600}, small[] = {1, 2, 3};
+  const struct {
+    PetscInt        all, period;
+    const PetscInt *sizes;
+    PetscReal       coupling;
+  } batches[] = {
+    {3 * MIXED, MIXED, mixed, 0.0},
+    {3 * MIXED, MIXED, mixed, 0.5},
+    {4,         4,     large, 0.0},
+    {20000,     3,     small, 0.0}
+  };
+
   PetscFunctionBeginUser;
-  for (PetscInt coupled = 0; coupled < 2; coupled++) {
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(batches); i++) {
     Batch batch;
 
-    PetscCall(BatchCreate(3 * MIXED, mixed, MIXED, coupled ? 0.5 : 0.0, -1, GOOD, &batch));
-    for (size_t l = 0; l < SIZES * 2; l++) {
+    PetscCall(BatchCreate(batches[i].all, batches[i].sizes, batches[i].period, batches[i].coupling, -1, GOOD, &batch));
+    for (size_t l = 0; l < SIZES * 2; l += i < 2 ? 1 : 2) {
       const PetscInt    s  = sizes[l / 2];
       const char *const pc = l % 2 ? PCJACOBI : PCNONE;
       char              what[128];
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s%s", s, pc, coupled ? ", coupled" : ""));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "batch %d, s = %" INT ", %s", (int)i, s, pc));
       PetscCall(SolverSet(batch.A, s, (PetscInt)l, pc, rtol, 3000, &batch.pc));
-      if (coupled) PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, batch.sizes));
+      if (batches[i].coupling > 0.0) PetscCall(PCBJIDRSSetLocalBlocks(batch.pc, batch.n, batch.sizes));
       PetscCall(CheckSolve(what, &batch, rtol));
     }
     PetscCall(BatchDestroy(&batch));
@@ -278,24 +293,6 @@ static PetscErrorCode TestSmallDiagonal(void)
     PetscCall(ViewNumbers((PetscObject)batch.pc, " times it): ", 1, number, &lines));
     PetscCall(ComplainIf(number[0] != expected, "%s: %g rows scaled by their largest entry instead of %g", what, (double)number[0],
                          (double)expected));
-    PetscCall(BatchDestroy(&batch));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Blocks too large for the shared memory of a GPU beside small ones, and very many small ones */
-static PetscErrorCode TestLarge(void)
-{
-  const PetscInt large[] = {3000, 1, 64, 2600}, small[] = {1, 2, 3};
-
-  PetscFunctionBeginUser;
-  for (size_t is = 0; is < SIZES + 1; is++) {
-    const PetscBool many = (PetscBool)(is == SIZES);
-    Batch           batch;
-
-    PetscCall(BatchCreate(many ? 20000 : 4, many ? small : large, many ? 3 : 4, 0.0, -1, GOOD, &batch));
-    PetscCall(SolverSet(batch.A, many ? 4 : sizes[is], 1, PCNONE, rtol, 3000, &batch.pc));
-    PetscCall(CheckSolve(many ? "many blocks" : "large blocks", &batch, rtol));
     PetscCall(BatchDestroy(&batch));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -911,12 +908,12 @@ static PetscErrorCode TestBadInput(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestSolved, "all blocks are solved"}, {TestSmallDiagonal, "small diagonal entries"},
-          {TestLarge, "large blocks and many blocks"}, {TestBackEnds, "back ends"}, {TestSources, "where the blocks come from"},
-          {TestBad, "bad blocks among good ones"}, {TestSameRecurrence, "the recurrence of KSPIDRS"},
-          {TestColumns, "several right-hand sides"}, {TestPreconditioner, "as a preconditioner"},
-          {TestTolerances, "tolerances and limits"}, {TestChanges, "changes"}, {TestAfterFailure, "solves after a failure"},
-          {TestRestarts, "restarts"}, {TestOptions, "options"}, {TestBadInput, "bad input"})
+RUN_TESTS({TestSolved, "all blocks are solved"}, {TestSmallDiagonal, "small diagonal entries"}, {TestBackEnds, "back ends"},
+          {TestSources, "where the blocks come from"}, {TestBad, "bad blocks among good ones"},
+          {TestSameRecurrence, "the recurrence of KSPIDRS"}, {TestColumns, "several right-hand sides"},
+          {TestPreconditioner, "as a preconditioner"}, {TestTolerances, "tolerances and limits"}, {TestChanges, "changes"},
+          {TestAfterFailure, "solves after a failure"}, {TestRestarts, "restarts"}, {TestOptions, "options"},
+          {TestBadInput, "bad input"})
 
 /*TEST
 

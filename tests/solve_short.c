@@ -2,6 +2,7 @@ static char help[] = "KSPIDRS stopped after a few iterations: solves that contin
 smoothers do; no iteration or one; norms, and counts of products and reductions, of the first iterations and\n\
 of limited solves.\n\n";
 
+#include "hash.h"
 #include "systems.h"
 
 /* A relative tolerance that no solve meets */
@@ -79,29 +80,16 @@ static PetscErrorCode TestMany(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Returns numbers without a pattern, in (-1,1) */
-static PetscReal Number(PetscInt i, PetscInt j)
-{
-  const PetscReal x = PetscSinReal((PetscReal)(12.9898 * (i + 1) + 78.233 * (j + 1))) * 43.7585;
-
-  return 2.0 * (x - PetscFloorReal(x)) - 1.0;
-}
-
-/* Returns complex numbers if scalars are complex */
 static PetscScalar Random(PetscInt i, PetscInt j, PetscInt n)
 {
-#if PetscDefined(USE_COMPLEX)
-  return PetscCMPLX(Number(i, j), Number(i + n, j));
-#else
-  return Number(i, j);
-#endif
+  return Number((uint64_t)i, (uint64_t)j);
 }
 
 /* All eigenvalues are imaginary, and r is orthogonal to A r if numbers are real */
 static PetscScalar RandomSkew(PetscInt i, PetscInt j, PetscInt n)
 {
   if (i == j) return 0.0;
-  return i < j ? Number(i, j) : -Number(j, i);
+  return i < j ? PetscRealPart(Random(i, j, n)) : -PetscRealPart(Random(j, i, n));
 }
 
 /* Hermitian, with eigenvalues on both sides of zero */

@@ -570,16 +570,12 @@ static PetscErrorCode TestExtremeColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The last call of a monitor */
-typedef struct {
-  PetscInt  its;
-  PetscReal rnorm;
-} Told;
-
+/* Keeps the last call of a monitor in an outcome */
 static PetscErrorCode Tell(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
 {
   PetscFunctionBeginUser;
-  *(Told *)ctx = (Told){its, rnorm};
+  ((Outcome *)ctx)->its   = its;
+  ((Outcome *)ctx)->rnorm = rnorm;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -597,32 +593,27 @@ static PetscErrorCode TestEndOfStart(void)
   PetscFunctionBeginUser;
   for (values = 1; values <= 6; values++) {
     for (size_t is = 0; is < SIZES; is++) {
-      const PetscReal   *history;
-      PetscReal          rnorm, norm, bnorm;
-      PetscInt           its, length;
-      KSPConvergedReason reason;
-      Told               told = {-1, -1.0};
-      Mat                A;
-      Vec                b, x;
-      KSP                ksp;
+      PetscReal norm, bnorm;
+      Outcome   told, found;
+      Mat       A;
+      Vec       b, x;
+      KSP       ksp;
 
       PetscCall(SystemCreateEntries(FewValues, 36, values % 2 ? RHS_ONES : RHS_GENERAL, &A, &b, &x));
       PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
       PetscCall(KSPMonitorSet(ksp, Tell, &told, NULL));
-      PetscCall(KSPSetResidualHistory(ksp, NULL, 100, PETSC_TRUE));
       PetscCall(VecSet(x, 0.0));
-      PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(KSPGetConvergedReason(ksp, &reason));
-      PetscCall(KSPGetIterationNumber(ksp, &its));
-      PetscCall(KSPGetResidualNorm(ksp, &rnorm));
-      PetscCall(KSPGetResidualHistory(ksp, &history, &length));
+      PetscCall(SolveHistory(ksp, b, x, &found));
       PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-      PetscCall(ComplainIf(reason <= 0 || told.its != its || told.rnorm != rnorm || length != its + 1 || history[its] != rnorm,
+      PetscCall(ComplainIf(found.reason <= 0 || told.its != found.its || told.rnorm != found.rnorm ||
+                             found.length != found.its + 1 || found.norms[found.its] != found.rnorm,
                            "%" INT " eigenvalues, s = %" INT ": %s, iteration %" INT " and norm %g, monitored %" INT " and %g",
-                           values, sizes[is], KSPConvergedReasons[reason], its, (double)rnorm, told.its, (double)told.rnorm));
-      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm) || !(rnorm <= 1.01 * rtol * bnorm) || its < 1 || its > 2 * values + 2,
+                           values, sizes[is], KSPConvergedReasons[found.reason], found.its, (double)found.rnorm, told.its,
+                           (double)told.rnorm));
+      PetscCall(ComplainIf(!(norm <= 1.01 * rtol * bnorm) || !(found.rnorm <= 1.01 * rtol * bnorm) || found.its < 1 ||
+                             found.its > 2 * values + 2,
                            "%" INT " eigenvalues, s = %" INT ": %" INT " iterations, norm %g, and %g of b - A x", values, sizes[is],
-                           its, (double)rnorm, (double)norm));
+                           found.its, (double)found.rnorm, (double)norm));
       PetscCall(DestroyAll(&ksp, &b, &x, &A));
     }
   }

@@ -220,6 +220,23 @@ static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], 
     PetscCall(CheckError(refused, #call, name, value)); \
   } while (0)
 
+/* Checks ||x - y|| <= tolerance ||y|| */
+static inline PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal tolerance)
+{
+  PetscReal norm, error;
+  Vec       d;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(y, &d));
+  PetscCall(VecCopy(x, d));
+  PetscCall(VecAXPY(d, -1.0, y));
+  PetscCall(VecNorm(d, NORM_2, &error));
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  PetscCall(ComplainIf(!(error <= tolerance * norm), "%s: a difference of %g, the norm is %g", what, (double)error, (double)norm));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Destroys objects of any kinds, in this order */
 #define DestroyAll(...) DestroyObjects((void *[]){__VA_ARGS__, NULL})
 

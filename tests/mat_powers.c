@@ -115,7 +115,6 @@ static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, 
 {
   const PetscInt k = powers->k;
   Vec            y, z, product;
-  PetscReal      difference;
   PetscBool      same;
 
   PetscFunctionBeginUser;
@@ -127,10 +126,7 @@ static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, 
     PetscCall(VecEqual(y, given, &same));
     PetscCall(ComplainIf(!adds && !same, "%s, k = %" INT ": another sum with its product", what, k));
     PetscCall(MatMult(powers->A, y, product));
-    PetscCall(VecAXPY(z, -1.0, product));
-    PetscCall(VecNorm(z, NORM_INFINITY, &difference));
-    PetscCall(ComplainIf(!(difference <= 0.0), "%s, k = %" INT ": the product with the sum differs from that of MatMult() by %g",
-                         what, k, (double)difference));
+    PetscCall(CheckClose(what, z, product, 0.0));
   }
   PetscCall(DestroyAll(&product, &z, &y));
   PetscFunctionReturn(PETSC_SUCCESS);

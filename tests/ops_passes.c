@@ -69,19 +69,10 @@ static PetscLogDouble Vectors(IDRSWork work)
   return vectors;
 }
 
-/* Returns the index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
-static inline PetscInt InG(const Problem *problem, PetscInt j)
-{
-  return j;
-}
-static inline PetscInt InU(const Problem *problem, PetscInt j)
-{
-  return problem->s + j;
-}
-static inline PetscInt Single(const Problem *problem, PetscInt single)
-{
-  return 2 * problem->s + single;
-}
+/* The index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
+#define InG(problem, j)         (j)
+#define InU(problem, j)         ((problem)->s + (j))
+#define Single(problem, single) (2 * (problem)->s + (single))
 
 /* Declares the vectors of a combine of columns k:s, as in idrsops.h */
 static void DeclareCombine(Problem *problem, Call call, PetscInt k)

@@ -190,9 +190,7 @@ static PetscErrorCode TestOperators(Mat A, Vec b, Vec x, Vec P[])
     PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
     PetscCall(SolveSystem("preconditioner kept", ksp, B, b, x));
     PetscCall(PCApply(pc, b, now));
-    PetscCall(VecAXPY(now, -1.0, kept));
-    PetscCall(VecNorm(now, NORM_2, &norm));
-    PetscCall(ComplainIf(!(norm == 0.0), "s = %" INT ": the preconditioner was not kept", sizes[is]));
+    PetscCall(CheckClose("preconditioner kept", now, kept, 0.0));
     PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
     PetscCall(SolveSystem("preconditioner made again", ksp, B, b, x));
     PetscCall(PCApply(pc, b, now));

@@ -456,23 +456,6 @@ static inline PetscErrorCode ResidualNorm(Mat A, Vec b, Vec x, PetscReal *rnorm,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks ||x - y|| <= tolerance ||y|| */
-static inline PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal tolerance)
-{
-  PetscReal norm, error;
-  Vec       d;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(y, &d));
-  PetscCall(VecCopy(x, d));
-  PetscCall(VecAXPY(d, -1.0, y));
-  PetscCall(VecNorm(d, NORM_2, &error));
-  PetscCall(VecNorm(y, NORM_2, &norm));
-  PetscCall(ComplainIf(!(error <= tolerance * norm), "%s: a difference of %g, the norm is %g", what, (double)error, (double)norm));
-  PetscCall(VecDestroy(&d));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Computes the norm of b - A x, or of b without an x, in which this solver works: preconditioned on the left */
 static inline PetscErrorCode OperatorNorm(KSP ksp, Mat A, Vec b, Vec x, PetscReal *norm)
 {

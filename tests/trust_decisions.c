@@ -83,16 +83,15 @@ static PetscErrorCode Spread(const PetscScalar all[], Vec x)
 /* Copies the entries of all processes to an array */
 static PetscErrorCode Gather(Vec x, PetscInt n, PetscScalar all[])
 {
-  PetscInt           begin, end;
   const PetscScalar *array;
+  Vec                y;
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetOwnershipRange(x, &begin, &end));
-  PetscCall(PetscArrayzero(all, n));
-  PetscCall(VecGetArrayRead(x, &array));
-  PetscCall(PetscArraycpy(all + begin, array, end - begin));
-  PetscCall(VecRestoreArrayRead(x, &array));
-  IDRSCallAllreduce(MPI_IN_PLACE, all, (PetscMPIInt)n, MPIU_SCALAR, MPIU_SUM, PETSC_COMM_WORLD);
+  PetscCall(GatherCreate(x, &y));
+  PetscCall(VecGetArrayRead(y, &array));
+  PetscCall(PetscArraycpy(all, array, n));
+  PetscCall(VecRestoreArrayRead(y, &array));
+  PetscCall(VecDestroy(&y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -2,6 +2,7 @@ static char help[] = "PCBJIDRS: every block that is reported as converged is com
 sizes and from every source, bad blocks among good ones, several right-hand sides, use as a\n\
 preconditioner, and bad input.\n\n";
 
+#include "hash.h"
 #include "systems.h"
 
 /* Numbers of rows of the blocks on all processes, in turn */
@@ -13,15 +14,6 @@ typedef enum {
   SINGULAR,
   NOT_A_NUMBER
 } Kind;
-
-/* Returns a number in (-1,1) that does not depend on the number of processes */
-static PetscScalar Noise(PetscInt seed, PetscInt i, PetscInt j)
-{
-  const PetscReal re = PetscSinReal((PetscReal)(1 + seed % 97) * 12.9898 + (PetscReal)(i % 1009) * 78.233 +
-                                    (PetscReal)(j % 1013) * 37.719);
-
-  return PetscDefined(USE_COMPLEX) ? PetscCMPLX(re, PetscCosReal(3 * re)) : (PetscScalar)re;
-}
 
 /* Computes row i of a block of n rows: convection and diffusion on a grid whose lines have 12 points, and some noise */
 static PetscInt BlockRow(PetscInt seed, PetscInt n, Kind kind, PetscInt i, PetscInt columns[], PetscScalar values[])
@@ -36,7 +28,8 @@ static PetscInt BlockRow(PetscInt seed, PetscInt n, Kind kind, PetscInt i, Petsc
 
     if (j < 0 || j >= n) continue;
     columns[count]  = j;
-    values[count++] = (l == 0 ? 4.2 : (offset[l] < 0 ? -1.0 - wind : -1.0 + wind)) + 0.1 * Noise(seed, i, j);
+    values[count++] = (l == 0 ? 4.2 : (offset[l] < 0 ? -1.0 - wind : -1.0 + wind)) +
+                      0.1 * Number((uint64_t)seed, (uint64_t)(1000 * i + j));
   }
   if (kind == NOT_A_NUMBER && i == n / 2) values[0] = NAN;
   return count;

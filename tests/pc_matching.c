@@ -57,15 +57,10 @@ static PetscMPIInt Rank(void)
   return rank;
 }
 
-static PetscBool Is(const char a[], const char b[])
-{
-  return (PetscBool)!strcmp(a, b);
-}
-
 /* Returns PETSC_TRUE if PETSc has an inner preconditioner of this type on so many processes */
 static PetscBool Runs(const char type[])
 {
-  return (PetscBool)(Processes() == 1 || !Is(type, PCILU));
+  return (PetscBool)(Processes() == 1 || strcmp(type, PCILU));
 }
 
 /* Returns the row of A, on this process, for row i of T */
@@ -154,7 +149,7 @@ static PetscErrorCode InnerSet(PC inner, const char type[])
 {
   PetscFunctionBeginUser;
   PetscCall(PCSetType(inner, type));
-  if (Is(type, PCPOLY)) PetscCall(PolyOption(inner, "precision", "double"));
+  if (!strcmp(type, PCPOLY)) PetscCall(PolyOption(inner, "precision", "double"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -174,7 +169,7 @@ static PetscErrorCode MatchingCreate(Mat A, const char type[], PC *pc)
 /* Returns the tolerance for results that are equal up to rounding */
 static PetscReal Rounding(const char type[])
 {
-  return (Is(type, PCPOLY) ? 1e6 : 1e4) * PETSC_MACHINE_EPSILON;
+  return (!strcmp(type, PCPOLY) ? 1e6 : 1e4) * PETSC_MACHINE_EPSILON;
 }
 
 /* The application agrees with the reference, for all layouts and types of matrices, also transposed if PETSc can do that */
@@ -197,7 +192,7 @@ static PetscErrorCode TestReference(void)
       PetscCall(InnerSet(reference.inner, types[t]));
       PetscCall(PCSetUp(reference.inner));
       PetscCall(MatchingCreate(A, types[t], &pc));
-      for (PetscInt transpose = 0; transpose < (Is(types[t], PCSOR) ? 1 : 2); transpose++) {
+      for (PetscInt transpose = 0; transpose < (!strcmp(types[t], PCSOR) ? 1 : 2); transpose++) {
         char what[128];
 
         PetscCall(PetscSNPrintf(what, sizeof(what), "%s, layout %" INT "%s", types[t], layout, transpose ? ", transposed" : ""));

@@ -21,16 +21,6 @@ static PetscErrorCode LastProduct(Mat A, KSPIDRSProduct *last)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the product as an option does */
-static PetscErrorCode SetProduct(KSP ksp, KSPIDRSProduct product)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_product", KSPIDRSProducts[product]));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(PetscOptionsClearValue(NULL, "-ksp_idrs_product"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Solve(const char what[], KSPIDRSProduct product, KSP ksp, Mat A, Vec b, Vec x)
 {
   char name[256];
@@ -60,7 +50,7 @@ static PetscErrorCode TestProducts(void)
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
       for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
-        PetscCall(SetProduct(ksp, product));
+        PetscCall(KSPIDRSSetProduct_Private(ksp, product));
         PetscCall(Solve(pctypes[ipc], product, ksp, A, b, x));
       }
       PetscCall(KSPDestroy(&ksp));
@@ -85,7 +75,7 @@ static PetscErrorCode TestChanges(void)
     PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
     PetscCall(LastProduct(A, &last));
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-    PetscCall(SetProduct(ksp, product));
+    PetscCall(KSPIDRSSetProduct_Private(ksp, product));
     PetscCall(Solve("first", product, ksp, A, b, x));
     PetscCall(MatGetOwnershipRange(A, &begin, &end));
     for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 50.0 + i % 3, INSERT_VALUES));
@@ -106,7 +96,7 @@ static PetscErrorCode TestChanges(void)
       PetscCall(KSPSetOperators(ksp, A, A));
       PetscCall(MatDestroy(&C));
     }
-    PetscCall(SetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
+    PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_AUTO));
     PetscCall(Solve("before another type", product, ksp, A, b, x));
     PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
     PetscCall(Solve("after another type", product, ksp, A, b, x));
@@ -127,10 +117,10 @@ static PetscErrorCode TestRefused(void)
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
   for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
-    PetscCall(SetProduct(ksp, product));
+    PetscCall(KSPIDRSSetProduct_Private(ksp, product));
     CheckRefused(KSPSolve(ksp, b, x), "-ksp_idrs_product", KSPIDRSProducts[product]);
     PetscCall(Unlock(b));
-    PetscCall(SetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
+    PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_AUTO));
     PetscCall(Solve("after an error", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
   }
   PetscCall(DestroyAll(&ksp, &S, &x, &b, &A));
@@ -173,7 +163,7 @@ static PetscErrorCode TestJacobi(void)
       PC  pc;
 
       PetscCall(SolverCreate(A, 4, shell ? PCSHELL : PCJACOBI, &ksp));
-      PetscCall(SetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
+      PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_MAT));
       PetscCall(KSPGetPC(ksp, &pc));
       if (shell) {
         PetscCall(PCShellSetApply(pc, ApplyDiagonal));

@@ -122,12 +122,17 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestThreads(Mat A)
+int main(int argc, char **argv)
 {
   Solver outer, inner, alone[2];
   Start  never = {NULL, -1, PETSC_FALSE, PETSC_SUCCESS};
+  Mat    A;
 
   PetscFunctionBeginUser;
+  PETSC_MPI_THREAD_REQUIRED = MPI_THREAD_SERIALIZED; /* one thread at a time calls MPI */
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(ImplementationFromOptions());
+  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
   for (size_t is = 0; is < SIZES; is++) {
     PetscCall(SystemCreate(A, 1.0, sizes[is], &outer));
     PetscCall(SystemCreate(A, 2.0, sizes[is], &inner));
@@ -146,19 +151,6 @@ static PetscErrorCode TestThreads(Mat A)
     PetscCall(DestroyAll(&outer.ksp, &outer.b, &outer.x, &inner.ksp, &inner.b, &inner.x));
   }
   PetscCall(Verdict("solves in two threads"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-int main(int argc, char **argv)
-{
-  Mat A;
-
-  PetscFunctionBeginUser;
-  PETSC_MPI_THREAD_REQUIRED = MPI_THREAD_SERIALIZED; /* one thread at a time calls MPI */
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
-  PetscCall(TestThreads(A));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

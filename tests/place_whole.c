@@ -196,24 +196,6 @@ static PetscErrorCode TestSizes(void)
 /* Settings that the persistent kernel does not support, with the reason in the error on a GPU; without a GPU the reason differs */
 static const char *const reasons[] = {"PCJACOBI", "16 shadow vectors", "PCJACOBI", "MatMult()", "more than 32 products"};
 
-static PetscErrorCode RefusedCreate(size_t which, Mat A, KSP *ksp)
-{
-  PC pc;
-
-  PetscFunctionBeginUser;
-  PetscCall(SolverCreateRun(A, which == 1 ? 17 : 4,
-                            &methods[which == 2   ? JACOBI
-                                     : which == 4 ? POLY
-                                                  : 0],
-                            KSP_IDRS_RUN_WHOLE, ksp));
-  PetscCall(KSPGetPC(*ksp, &pc));
-  if (which == 0) PetscCall(PCSetType(pc, PCSOR));
-  if (which == 2) PetscCall(KSPSetPCSide(*ksp, PC_LEFT));
-  if (which == 3) PetscCall(KSPIDRSSetProduct_Private(*ksp, KSP_IDRS_PRODUCT_MAT));
-  if (which == 4) PetscCall(PCPolySetDegree(pc, 40));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    Settings that cannot run in one kernel are errors that name the option and the reason, and the solver can be used with another
    setting
@@ -224,11 +206,17 @@ static PetscErrorCode TestRefused(void)
   Mat            A;
   Vec            b, x;
   KSP            ksp;
+  PC             pc;
 
   PetscFunctionBeginUser;
   PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(reasons); i++) {
-    PetscCall(RefusedCreate(i, A, &ksp));
+    PetscCall(SolverCreateRun(A, i == 1 ? 17 : 4, &methods[i == 2 ? JACOBI : i == 4 ? POLY : 0], KSP_IDRS_RUN_WHOLE, &ksp));
+    PetscCall(KSPGetPC(ksp, &pc));
+    if (i == 0) PetscCall(PCSetType(pc, PCSOR));
+    if (i == 2) PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+    if (i == 3) PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_MAT));
+    if (i == 4) PetscCall(PCPolySetDegree(pc, 40));
     Try(ierr, KSPSolve(ksp, b, x));
     PetscCall(Unlock(b));
     PetscCall(CheckError(ierr, "one kernel where it cannot run", "-ksp_idrs_run", gpu ? reasons[i] : ""));

@@ -364,29 +364,16 @@ static PetscErrorCode OtherMonitor(KSP ksp, PetscInt its, PetscReal rnorm, void 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the options of the second of the solvers below */
-static PetscErrorCode CheckOptions(KSP ksp)
-{
-  const KSPIDRSSettings *set;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPIDRSGetSettings_Private(ksp, &set));
-  PetscCall(ComplainIf(set->seed != 3 || !(set->cosine == 0.25) || !(set->updatetol == (PetscReal)0.1) || set->maxrestarts != 5 ||
-                         set->width != 6 || !set->block,
-                       "options: seed %" INT ", cosine %g, update tolerance %g, %" INT " restarts, width %" INT "%s", set->seed,
-                       (double)set->cosine, (double)set->updatetol, set->maxrestarts, set->width, set->block ? ", block" : ""));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Two solvers with prefixes and options of their own, one of which solves in a monitor of the other */
 static PetscErrorCode TestTwo(Mat A, Vec b, Vec x, Vec P[])
 {
-  const char *prefixes[] = {"first_", "second_"};
-  Outcome    *expected, *found;
-  PetscInt    s;
-  Other       other;
-  Mat         C;
-  KSP         ksp[2];
+  const char            *prefixes[] = {"first_", "second_"};
+  const KSPIDRSSettings *set;
+  Outcome               *expected, *found;
+  PetscInt               s;
+  Other                  other;
+  Mat                    C;
+  KSP                    ksp[2];
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc2(1, &expected, 1, &found));
@@ -402,7 +389,11 @@ static PetscErrorCode TestTwo(Mat A, Vec b, Vec x, Vec P[])
     PetscCall(KSPIDRSGetShadowSize(ksp[i], &s));
     PetscCall(ComplainIf(s != (i ? 8 : 2), "-%sksp_idrs_s: s = %" INT, prefixes[i], s));
   }
-  PetscCall(CheckOptions(ksp[1]));
+  PetscCall(KSPIDRSGetSettings_Private(ksp[1], &set));
+  PetscCall(ComplainIf(set->seed != 3 || !(set->cosine == 0.25) || !(set->updatetol == (PetscReal)0.1) || set->maxrestarts != 5 ||
+                         set->width != 6 || !set->block,
+                       "options: seed %" INT ", cosine %g, update tolerance %g, %" INT " restarts, width %" INT "%s", set->seed,
+                       (double)set->cosine, (double)set->updatetol, set->maxrestarts, set->width, set->block ? ", block" : ""));
   /* on a GPU both solves run in lockstep then, with the same rounding */
   PetscCall(KSPMonitorSet(ksp[0], QuietMonitor, NULL, NULL));
   PetscCall(SolveHistory(ksp[0], b, x, expected));

@@ -35,8 +35,8 @@ static inline PetscErrorCode BlockColumn(BlockKind kind, PetscInt j, Vec b)
 }
 
 /*
-   Creates a block with this number of columns for this matrix, in the memory of its vectors. The leading dimension exceeds the number
-   of rows by `more`; all numbers are `between`
+   Creates a block with this number of columns for this matrix, in the memory of its vectors. The leading dimension exceeds the
+   number of rows by `more`; all numbers are `between`
 */
 static inline PetscErrorCode BlockCreateApart(Mat A, PetscInt columns, PetscInt more, PetscScalar between, Mat *B)
 {

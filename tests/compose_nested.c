@@ -92,8 +92,8 @@ static PetscErrorCode TestNest(const Nest *nest, Mat A, Vec b, Vec x, IS fields[
 #define BLOCKS "-ksp_type fgmres -pc_type bjacobi -sub_ksp_type idrs -sub_ksp_rtol 0.01 "
 
 /*
-   Solvers of parts of a matrix. The domains are ranges of rows: with the default, PTScotch, Debian's PETSc with 64-bit integers ends
-   with an error
+   Solvers of parts of a matrix. The domains are ranges of rows: with the default, PTScotch, Debian's PETSc with 64-bit integers
+   ends with an error
 */
 static PetscErrorCode TestParts(void)
 {

@@ -352,8 +352,8 @@ static inline PetscErrorCode Unlock(Vec x)
 }
 
 /*
-   True if PETSc compares the arguments and reductions of all processes, with debugging: then an error on one process, or vectors that
-   are bound to the CPU on one process, would end the others with an error of PETSc
+   True if PETSc compares the arguments and reductions of all processes, with debugging: then an error on one process, or vectors
+   that are bound to the CPU on one process, would end the others with an error of PETSc
 */
 static inline PetscBool ComparesProcesses(PetscMPIInt size)
 {

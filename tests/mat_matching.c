@@ -137,7 +137,7 @@ static void ProblemRow(Problem *p)
   p->i[p->n + 1] = p->i[p->n];
 }
 
-/* Sets random entries, and the entries of the permutation unless it is NULL; up to 64 rows, of which some, and some columns, have no entries */
+/* Sets random entries, and the entries of the permutation unless it is NULL. Some rows, and some columns, have no entries */
 static void ProblemRandom(Problem *p, PetscInt n, PetscReal density, Kind kind, const PetscInt permutation[], PetscReal missing)
 {
   PetscReal scale[200] = {0.0}, rowscale;
@@ -437,8 +437,8 @@ static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscIn
 #define ROUNDING (PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON))
 
 /*
-   Checks the matching of A, and A~, by their certificate: if diagonal blocks have no entry above 1 and matched entries of modulus 1,
-   no matching has a larger product
+   Checks the matching of A, and A~, by their certificate: if diagonal blocks have no entry above 1 and matched entries of modulus
+   1, no matching has a larger product
 */
 static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
 {

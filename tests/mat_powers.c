@@ -107,8 +107,8 @@ static PetscErrorCode CheckSum(const char what[], PetscInt k, const Sequence *se
 }
 
 /*
-   Checks the sum of a streamed matrix on one process, also added to b, and the product with it, as PCPOLY computes them. The product
-   has the bits of MatMult(), and the sum without b the bits of `given`
+   Checks the sum of a streamed matrix on one process, also added to b, and the product with it, as PCPOLY computes them. The
+   product has the bits of MatMult(), and the sum without b the bits of `given`
 */
 static PetscErrorCode CheckSumMult(const char what[], const IDRSPowers *powers, const Sequence *sequence, Vec x, Vec v[], Vec b,
                                    Vec given)

@@ -70,8 +70,8 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
 }
 
 /*
-   Checks that solves converge, in about as many iterations as with PETSc's package. larger: allowed norm of b - A x, relative to the
-   tolerance
+   Checks that solves converge, in about as many iterations as with PETSc's package. larger: allowed norm of b - A x, relative to
+   the tolerance
 */
 static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b, PetscReal larger)
 {
@@ -246,6 +246,6 @@ RUN_TESTS({TestSolvers, "preconditioners"}, {TestDiagonal, "nonzeros along the d
   test:
     suffix: 1
     nsize: {{1 2}}
-    filter: grep -vE "function name: (MatCUSPARSESetFormat|MatCUSPARSESetUseCPUSolve|MatProductSetFromOptions_seqaijcusparse_(seqaijcusparse|seqdense|seqdensecuda)|MatSeqAIJCopySubArray)_C$"
-
+    filter: grep -vE "function name:
+(MatCUSPARSESetFormat|MatCUSPARSESetUseCPUSolve|MatProductSetFromOptions_seqaijcusparse_(seqaijcusparse|seqdense|seqdensecuda)|MatSeqAIJCopySubArray)_C$" 
 TEST*/

@@ -484,8 +484,8 @@ static PetscErrorCode TestSmallNest(void)
 }
 
 /*
-   Matrices without a polynomial: the preconditioner fails, its view states the reason, and then a good matrix is solved. A nilpotent
-   matrix has polynomials, but no solution
+   Matrices without a polynomial: the preconditioner fails, its view states the reason, and then a good matrix is solved. A
+   nilpotent matrix has polynomials, but no solution
 */
 static PetscErrorCode TestFailures(void)
 {

@@ -34,12 +34,16 @@ static inline PetscErrorCode BlockColumn(BlockKind kind, PetscInt j, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a block with this number of columns for this matrix, in the memory of its vectors */
-static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
+/*
+   Creates a block with this number of columns for this matrix, in the memory of its vectors. The leading dimension exceeds the
+   number of rows by `more`; all numbers are `between`
+*/
+static inline PetscErrorCode BlockCreateApart(Mat A, PetscInt columns, PetscInt more, PetscScalar between, Mat *B)
 {
-  PetscInt  n;
-  PetscBool cuda;
-  VecType   type;
+  PetscScalar *array;
+  PetscInt     n, ld;
+  PetscBool    cuda;
+  VecType      type;
 
   PetscFunctionBeginUser;
   PetscCall(MatGetLocalSize(A, &n, NULL));
@@ -48,9 +52,20 @@ static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
   PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, columns));
   PetscCall(MatSetType(*B, cuda ? MATDENSECUDA : MATDENSE));
+  if (more) PetscCall(MatDenseSetLDA(*B, n + more));
   PetscCall(MatSetUp(*B));
-  PetscCall(MatZeroEntries(*B));
+  PetscCall(MatDenseGetLDA(*B, &ld));
+  PetscCall(MatDenseGetArrayWrite(*B, &array));
+  for (PetscInt i = 0; n && i < ld * columns; i++) array[i] = between;
+  PetscCall(MatDenseRestoreArrayWrite(*B, &array));
   PetscCall(MatAssemble(*B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode BlockCreate(Mat A, PetscInt columns, Mat *B)
+{
+  PetscFunctionBeginUser;
+  PetscCall(BlockCreateApart(A, columns, 0, 0.0, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -147,17 +162,6 @@ static inline PetscErrorCode CheckColumn(const char what[], Mat A, Mat B, Mat X,
   PetscCall(ComplainIf(reason <= 0 || !(rnorm <= 1.01 * rtol * bnorm), "%s, column %" INT ": %s, the norm of b - A x is %g of %g",
                        what, j, KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
   PetscCall(DestroyAll(&b, &x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Checks the number of lines of the view with this key */
-static inline PetscErrorCode CheckView(KSP ksp, const char text[], PetscInt expected)
-{
-  PetscInt lines;
-
-  PetscFunctionBeginUser;
-  PetscCall(ViewNumbers((PetscObject)ksp, text, 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != expected, "%" INT " lines of the view have the text \"%s\", not %" INT, lines, text, expected));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -5,11 +5,6 @@ one by one, output, and KSPIDRS inside other solvers.\n\n";
 
 #define COLUMNS 6
 
-static PetscErrorCode Monitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
-{
-  return PETSC_SUCCESS;
-}
-
 static PetscErrorCode ConvergedAtTen(KSP ksp, PetscInt its, PetscReal norm, KSPConvergedReason *reason, void *ctx)
 {
   *reason = its >= 10 ? KSP_CONVERGED_ITS : KSP_CONVERGED_ITERATING;
@@ -47,7 +42,7 @@ static PetscErrorCode CheckIterationsView(KSP ksp)
    If a feature needs the iterate of one right-hand side, columns are solved one by one with the same bits as KSPSolve(), and the
    view states the reason
 */
-static PetscErrorCode TestApart(Mat A)
+static PetscErrorCode TestApart(void)
 {
   enum {
     TOGETHER,
@@ -71,8 +66,10 @@ static PetscErrorCode TestApart(Mat A)
   PetscInt          before    = 0;
   Vec               b, x, y;
   Mat               B, X;
+  Mat               A;
 
   PetscFunctionBeginUser;
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 10, 0.8, 0.4, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(x, &y));
   PetscCall(BlockCreate(A, COLUMNS, &B));
@@ -86,7 +83,7 @@ static PetscErrorCode TestApart(Mat A)
     if (limited) PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 12));
     if (i == WIDTH) PetscCall(KSPIDRSSetWidth_Private(ksp, 1));
     if (i == SMOOTHING) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
-    if (i == MONITOR) PetscCall(KSPMonitorSet(ksp, Monitor, NULL, NULL));
+    if (i == MONITOR) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
     if (i == TEST) PetscCall(KSPSetConvergenceTest(ksp, ConvergedAtTen, NULL, NULL));
     if (i == KNOLL) PetscCall(KSPSetInitialGuessKnoll(ksp, PETSC_TRUE));
     if (i == BEFORE) PetscCall(KSPSetPreSolve(ksp, Before, &before));
@@ -109,7 +106,7 @@ static PetscErrorCode TestApart(Mat A)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&b, &x, &y, &B, &X));
-  PetscCall(Verdict("one by one where that is needed"));
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -144,24 +141,19 @@ static PetscErrorCode TestNullSpace(void)
     PetscCall(KSPMatSolve(ksp, B, X));
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, &reasons, NULL, NULL));
     for (PetscInt j = 0; j < COLUMNS; j++) {
-      const PetscBool converged = (PetscBool)(reasons[j] > 0);
-      PetscReal       norm, distance;
+      char what[64];
 
       PetscCall(ColumnGet(B, j, b));
       PetscCall(ColumnGet(X, j, y));
       PetscCall(KSPSolve(ksp, b, x));
-      PetscCall(VecNorm(x, NORM_2, &norm));
-      PetscCall(VecAXPY(y, -1.0, x));
-      PetscCall(VecNorm(y, NORM_2, &distance));
-      PetscCall(ComplainIf(!converged || !(distance <= 1e5 * rtol * norm),
-                           "%s, %s, column %" INT ": %s, and %g from the solution of KSPSolve()", pctypes[i / 2],
-                           PCSides[i % 2 ? PC_LEFT : PC_RIGHT], j, converged ? "converged" : "not converged",
-                           (double)(distance / norm)));
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s, case %d, column %" INT ": %s", pctypes[i / 2], (int)i, j,
+                              KSPConvergedReasons[reasons[j]]));
+      PetscCall(ComplainIf(reasons[j] <= 0, "%s", what));
+      PetscCall(CheckClose(what, y, x, 1e5 * rtol)); /* the solution of KSPSolve() */
     }
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&b, &x, &y, &B, &X, &A));
-  PetscCall(Verdict("null spaces"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -224,7 +216,7 @@ typedef struct {
 } Inside;
 
 /* idrs as the solver of a block, of levels and of PCKSP, which call its KSPMatSolve() */
-static PetscErrorCode TestInside(Mat A)
+static PetscErrorCode TestInside(void)
 {
   const char *const outer[]  = {KSPIDRS, KSPPREONLY};
   const Inside      inside[] = {
@@ -237,8 +229,10 @@ static PetscErrorCode TestInside(Mat A)
     {"-pc_type ksp -ksp_ksp_type idrs -ksp_ksp_rtol " INNER_RTOL " -ksp_pc_type bjacobi", PETSC_FALSE, NULL, NULL}
     /* clang-format on */
   };
+  Mat A;
 
   PetscFunctionBeginUser;
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 10, 0.8, 0.4, &A));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(outer); i++) {
     for (size_t o = 0; o < PETSC_STATIC_ARRAY_LENGTH(inside); o++) {
       Vec b, x;
@@ -279,7 +273,7 @@ static PetscErrorCode TestInside(Mat A)
       PetscCall(PetscOptionsClear(NULL));
     }
   }
-  PetscCall(Verdict("inside of other solvers"));
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -294,7 +288,7 @@ static PetscErrorCode TestInside(Mat A)
    KSPMatSolve() prints its final messages once, for any number of right-hand sides, also if they are solved one by one. With a
    short monitor they are still solved at the same time
 */
-static PetscErrorCode TestPrinted(Mat A)
+static PetscErrorCode TestPrinted(void)
 {
   static const struct {
     PetscInt    columns, lines;
@@ -308,8 +302,10 @@ static PetscErrorCode TestPrinted(Mat A)
     {COLUMNS, 1, "-p_ksp_idrs_block -p_ksp_monitor_true_residual ascii:monitor.txt",
      "one by one ... block recurrence: ... monitor"                                                                           },
   };
+  Mat A;
 
   PetscFunctionBeginUser;
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 10, 0.8, 0.4, &A));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(cases); i++) {
     PetscInt     lines;
     Mat          B, X;
@@ -338,26 +334,12 @@ static PetscErrorCode TestPrinted(Mat A)
                          cases[i].columns, cases[i].options, lines));
     PetscCall(DestroyAll(&B, &X));
   }
-  PetscCall(Verdict("printed once"));
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  Mat A;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 10, 0.8, 0.4, &A));
-  PetscCall(TestApart(A));
-  PetscCall(TestNullSpace());
-  PetscCall(TestInside(A));
-  PetscCall(TestPrinted(A));
-  PetscCall(MatDestroy(&A));
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestApart, "one by one where that is needed"}, {TestNullSpace, "null spaces"}, {TestInside, "inside of other solvers"},
+          {TestPrinted, "printed once"})
 
 /*TEST
 

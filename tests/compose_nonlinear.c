@@ -24,22 +24,6 @@ static PetscErrorCode FormFunction(DMDALocalInfo *info, PetscScalar **u, PetscSc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that the view reports inexact products for a Jacobian by differences */
-static PetscErrorCode CheckView(const char what[], KSP ksp)
-{
-  PetscInt  lines;
-  PetscBool differences;
-  Mat       A;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPGetOperators(ksp, &A, NULL));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
-  PetscCall(ViewNumbers((PetscObject)ksp, "inexact", 0, NULL, &lines));
-  PetscCall(
-    ComplainIf(lines != (differences ? 1 : 0), "%s: %" INT " lines of the view say that the operator is inexact", what, lines));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A way to compute the Jacobian and to solve */
 typedef struct {
   const char *name, *options;
@@ -54,7 +38,9 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   PetscOptions        options;
   DM                  da;
   SNES                snes;
+  PetscBool           differences;
   KSP                 ksp;
+  Mat                 A;
   Vec                 x, f;
 
   PetscFunctionBeginUser;
@@ -64,9 +50,7 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   PetscCall(DMSetUp(da));
   PetscCall(
     DMDASNESSetFunctionLocal(da, INSERT_VALUES, (PetscErrorCode(*)(DMDALocalInfo *, void *, void *, void *))FormFunction, NULL));
-  PetscCall(PetscOptionsCreate(&options));
-  PetscCall(PetscOptionsPush(options));
-  PetscCall(PetscOptionsInsertString(options, way->options));
+  PetscCall(OptionsPush(way->options, &options));
   PetscCall(SNESCreate(PETSC_COMM_WORLD, &snes));
   PetscCall(SNESSetDM(snes, da));
   PetscCall(SNESSetTolerances(snes, 0.0, rtol, 0.0, 50, 10000));
@@ -91,10 +75,12 @@ static PetscErrorCode SolveAndCheck(const Way *way, PetscInt s)
   PetscCall(
     ComplainIf(!(norm <= first), "%s, s = %" INT ": the norm has become %g, it was %g", way->name, s, (double)norm, (double)first));
   PetscCall(ComplainIf(linear > 800, "%s, s = %" INT ": %" INT " linear iterations", way->name, s, linear));
-  PetscCall(CheckView(way->name, ksp));
+  /* the view reports inexact products for a Jacobian by differences */
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMFFD, &differences));
+  PetscCall(CheckView(ksp, "inexact", differences ? 1 : 0));
   PetscCall(SNESDestroy(&snes));
-  PetscCall(PetscOptionsPop());
-  PetscCall(PetscOptionsDestroy(&options));
+  PetscCall(OptionsPop(&options));
   PetscCall(DestroyAll(&x, &f, &da));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,18 +1,52 @@
-static char help[] = "Matvecs that KSPIDRS needs for a true residual of 1e-8 on real matrices: the median over the seeds is\n\
-within 5 % of the counts of an independent study of the same method, and every run that converges has the\n\
-residual that it reports.\n\n";
+static char
+  help[] = "Matvecs that KSPIDRS needs for a true residual of 1e-8 on real matrices, with one right-hand side and with block\n\
+recurrences: the median over the seeds is within 5 or 10 % of the counts of an independent study of the same method.\n\
+If blocks do not help, it is not much above the count of single recurrences. Every solve has the residual that it\n\
+reports.\n\
+  -matrices <directory> - where they are\n\n";
 
 #include "../tutorials/matrixmarket.h"
-#include "systems.h"
+#include "columns.h"
+#include "hash.h"
+
+static PetscErrorCode FileOf(const char name[], const char part[], char file[PETSC_MAX_PATH_LEN])
+{
+  char directory[PETSC_MAX_PATH_LEN] = ".";
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
+  PetscCall(PetscSNPrintf(file, PETSC_MAX_PATH_LEN, "%s/%s%s.mtx.gz", directory, name, part));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Loads the matrix of a file, or K + i omega C - omega^2 M at 4 Hz from the files of wedge4 */
+static PetscErrorCode Load(const char name[], Mat *A)
+{
+  const char *const parts[] = {"_K", "_C", "_M"};
+  const PetscScalar omega = 8.0 * PETSC_PI, factors[] = {1.0, PetscSqrtScalar(-1.0) * omega, -omega * omega};
+  char              file[PETSC_MAX_PATH_LEN];
+  PetscBool         wedge;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscStrcmp(name, "wedge4", &wedge));
+  for (PetscInt i = 0; i < (wedge ? 3 : 1); i++) {
+    Mat part;
+
+    PetscCall(FileOf(name, wedge ? parts[i] : "", file));
+    PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, i ? &part : A));
+    if (!i) continue;
+    PetscCall(MatAXPY(*A, factors[i], part, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&part));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 #define SEEDS 149
 
-typedef struct {
+static const struct {
   const char *matrix, *rhs, *pc;
   PetscInt    expected[3]; /* for s = 4, 8, 16 */
-} Problem;
-
-static const Problem problems[] = {
+} singles[] = {
   {"jpwh_991", NULL,         PCNONE,   {69, 67, 65}   },
   {"add32",    NULL,         PCJACOBI, {78, 73, 69}   },
   {"sherman1", NULL,         PCJACOBI, {288, 270, 264}},
@@ -20,87 +54,163 @@ static const Problem problems[] = {
   {"stommel4", "stommel4_b", PCJACOBI, {541, 503, 483}}
 };
 
-static PetscErrorCode Load(const Problem *problem, Mat *A, Vec *b)
-{
-  char directory[PETSC_MAX_PATH_LEN], file[PETSC_MAX_PATH_LEN];
-  Vec  ones;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
-  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, problem->matrix));
-  PetscCall(MatLoadMatrixMarket(PETSC_COMM_WORLD, file, A));
-  PetscCall(MatCreateVecs(*A, &ones, b));
-  if (problem->rhs) {
-    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, problem->rhs));
-    PetscCall(VecLoadMatrixMarket(*b, file, 0));
-  } else {
-    PetscCall(VecSet(ones, 1.0));
-    PetscCall(MatMult(*A, ones, *b));
-  }
-  PetscCall(VecDestroy(&ones));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes the median of the products over the seeds; wrong counts the runs that report convergence without it */
-static PetscErrorCode Median(KSP ksp, Mat A, Vec b, PetscInt *median, PetscInt *wrong, PetscInt *failed)
-{
-  Vec       x;
-  PetscInt  products[SEEDS];
-  PetscReal bnorm, rnorm;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(b, &x));
-  *wrong = *failed = 0;
-  for (PetscInt seed = 0; seed < SEEDS; seed++) {
-    KSPConvergedReason reason;
-
-    PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
-    PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(KSPGetConvergedReason(ksp, &reason));
-    PetscCall(KSPIDRSGetCounts(ksp, &products[seed], NULL, NULL, NULL));
-    PetscCall(ResidualNorm(A, b, x, &rnorm, &bnorm));
-    if (reason < 0) (*failed)++;
-    else if (!(rnorm <= 1.01e-8 * bnorm)) (*wrong)++;
-  }
-  PetscCall(PetscSortInt(SEEDS, products));
-  *median = products[SEEDS / 2];
-  PetscCall(VecDestroy(&x));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-int main(int argc, char **argv)
+/* Single recurrences: the median of the products over the seeds */
+static PetscErrorCode TestSingle(void)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(problems); i++) {
-    const Problem *problem = &problems[i];
-    Mat            A;
-    Vec            b;
-    KSP            ksp;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(singles); i++) {
+    Mat A;
+    Vec b, x;
+    KSP ksp;
 
-    PetscCall(Load(problem, &A, &b));
-    PetscCall(SolverCreate(A, 4, problem->pc, &ksp));
-    PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, 10000));
+    PetscCall(Load(singles[i].matrix, &A));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSet(x, 1.0));
+    PetscCall(MatMult(A, x, b));
+    if (singles[i].rhs) {
+      char file[PETSC_MAX_PATH_LEN];
+
+      PetscCall(FileOf(singles[i].rhs, "", file));
+      PetscCall(VecLoadMatrixMarket(b, file, 0));
+    }
+    PetscCall(SolverCreate(A, 4, singles[i].pc, &ksp));
+    PetscCall(KSPSetTolerances(ksp, rtol, PETSC_DEFAULT, PETSC_DEFAULT, 10000));
     PetscCall(KSPSetFromOptions(ksp));
     for (PetscInt k = 0; k < 3; k++) {
-      const PetscInt s = 4 << k, expected = problem->expected[k];
+      const PetscInt s = 4 << k, expected = singles[i].expected[k];
       /* rounding moves the end of a short solve within its cycle of s + 1 products */
       const PetscReal bound = PetscMax(1.05 * expected, expected + (s + 1) / 2);
-      PetscInt        median, wrong, failed;
+      PetscInt        products[SEEDS];
 
       PetscCall(KSPIDRSSetShadowSize(ksp, s));
-      PetscCall(Median(ksp, A, b, &median, &wrong, &failed));
-      PetscCall(ComplainIf(!(median <= bound) || wrong || failed,
-                           "%s s=%" INT ": median %" INT " products, expected %" INT ", %" INT " runs with a wrong residual, %" INT
-                           " not converged",
-                           problem->matrix, s, median, expected, wrong, failed));
+      for (PetscInt seed = 0; seed < SEEDS; seed++) {
+        PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+        PetscCall(SolveSystem(singles[i].matrix, ksp, A, b, x));
+        PetscCall(KSPIDRSGetCounts(ksp, &products[seed], NULL, NULL, NULL));
+      }
+      PetscCall(PetscSortInt(SEEDS, products));
+      PetscCall(ComplainIf(!(products[SEEDS / 2] <= bound), "%s, s = %" INT ": median %" INT " products, expected %" INT,
+                           singles[i].matrix, s, products[SEEDS / 2], expected));
     }
-    PetscCall(Verdict(problem->matrix));
-    PetscCall(DestroyAll(&ksp, &b, &A));
+    PetscCall(Verdict(singles[i].matrix));
+    PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
-  PetscCall(PetscFinalize());
-  return 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+#define SHADOW    4
+#define MAX_SEEDS 15
+#define WIDTHS    2
+
+static const PetscInt widths[WIDTHS] = {8, 16};
+
+typedef struct {
+  const char *matrix, *pc;
+  /*
+     counts of the study by number of columns; it used complex scalars for complex matrices only. 0: compare with single recurrences
+  */
+  PetscInt  seeds, expected[WIDTHS];
+  PetscBool imaginary; /* the matrix is complex */
+  PetscReal most;      /* bound relative to expected */
+} Problem;
+
+static const Problem problems[] = {
+  {"jpwh_991", PCNONE,   3,         {47, 40},   PETSC_FALSE, 1.1},
+  {"sherman1", PCJACOBI, 3,         {113, 64},  PETSC_FALSE, 1.1},
+  {"sherman1", PCILU,    3,         {30, 22},   PETSC_FALSE, 1.1},
+  {"stommel4", PCJACOBI, 3,         {167, 115}, PETSC_FALSE, 1.1},
+  {"stommel4", PCILU,    3,         {29, 25},   PETSC_FALSE, 1.1},
+  {"orsreg_1", PCILU,    MAX_SEEDS, {54, 37},   PETSC_FALSE, 1.1},
+  {"wedge4",   PCJACOBI, 7,         {154, 114}, PETSC_TRUE,  1.1},
+  {"add32",    PCJACOBI, MAX_SEEDS, {0, 0},     PETSC_FALSE, 1.1},
+  {"orsreg_1", PCJACOBI, 3,         {0, 0},     PETSC_FALSE, 1.3}
+};
+
+/* Fills B with random columns */
+static PetscErrorCode SetRandom(Mat A, PetscInt seed, Mat B)
+{
+  PetscInt begin, end, columns;
+  Vec      b;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecGetOwnershipRange(b, &begin, &end));
+  PetscCall(MatGetSize(B, NULL, &columns));
+  for (PetscInt j = 0; j < columns; j++) {
+    for (PetscInt i = begin; i < end; i++)
+      PetscCall(VecSetValue(b, i, (PetscReal)Shadow((uint64_t)(1000 + seed), (uint64_t)i, j) / 65536, INSERT_VALUES));
+    PetscCall(VecAssemble(b));
+    PetscCall(ColumnSet(B, j, b));
+  }
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes the matvecs per column, as the median over the seeds */
+static PetscErrorCode Median(KSP ksp, Mat A, PetscInt seeds, PetscInt columns, PetscBool block, PetscReal *median)
+{
+  PetscReal matvecs[MAX_SEEDS];
+  Mat       B, X;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPIDRSSetBlock(ksp, block));
+  PetscCall(BlockCreate(A, columns, &B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  for (PetscInt seed = 0; seed < seeds; seed++) {
+    PetscInt count;
+
+    PetscCall(KSPIDRSSetShadowSeed(ksp, seed));
+    PetscCall(SetRandom(A, seed, B));
+    PetscCall(SolveAllColumns(block ? "block" : "a recurrence each", ksp, A, B, X, PETSC_TRUE));
+    PetscCall(KSPIDRSGetCounts(ksp, &count, NULL, NULL, NULL));
+    matvecs[seed] = (PetscReal)count / (PetscReal)columns;
+  }
+  PetscCall(PetscSortReal(seeds, matvecs));
+  *median = matvecs[seeds / 2];
+  PetscCall(DestroyAll(&B, &X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Block recurrences */
+static PetscErrorCode TestBlocks(void)
+{
+  PetscFunctionBeginUser;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(problems); i++) {
+    const Problem *problem = &problems[i];
+    PetscBool      device;
+    Mat            A;
+    KSP            ksp;
+
+    if (problem->expected[0] && problem->imaginary != PetscDefined(USE_COMPLEX)) continue;
+    PetscCall(Load(problem->matrix, &A));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &device, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+    PetscCall(SolverCreate(A, SHADOW, problem->pc, &ksp));
+    PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 10000));
+    PetscCall(KSPSetFromOptions(ksp));
+    for (PetscInt j = 0; j < WIDTHS; j++) {
+      PetscReal expected = (PetscReal)problem->expected[j], bound, block;
+
+      if (problem->expected[j]) {
+        /*
+           in addition to the recurrence: the verification, and the superfluous matvecs of a device at the end of each of its
+           recurrences, since the host launches a matvec before it reads the norms
+        */
+        bound = problem->most * expected + 1 + (device ? 3 : 0);
+      } else {
+        PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_FALSE, &expected));
+        /* all columns of a block end in one step, and single recurrences in any step */
+        bound = PetscMax(problem->most * expected, expected + 2 * (SHADOW + 1));
+      }
+      PetscCall(Median(ksp, A, problem->seeds, widths[j], PETSC_TRUE, &block));
+      PetscCall(ComplainIf(!(block <= bound), "%s, %s, %" INT " columns: %g matvecs each, expected %g", problem->matrix,
+                           problem->pc, widths[j], (double)block, (double)expected));
+    }
+    PetscCall(DestroyAll(&ksp, &A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+RUN_TESTS({TestSingle, NULL}, {TestBlocks, "matvecs of block recurrences"})
 
 /*TEST
 

@@ -311,7 +311,7 @@ static PetscErrorCode Test(const System *system, Method method, PetscInt *enlarg
   PetscCall(PetscMalloc3(n * method.s, &P, 1, &expected, 1, &nearby));
   for (PetscInt j = 0; j < method.s; j++) {
     for (PetscInt i = 0; i < n; i++)
-      P[i + j * n] = method.seed < 0 ? Number(1000 + j, i)
+      P[i + j * n] = method.seed < 0 ? Number(2000 + j, i)
                                      : (PetscScalar)((PetscReal)Shadow((uint64_t)method.seed, (uint64_t)i, j) / 65536);
   }
   PetscCall(SolveTextbook(system, method, P, 0, expected));

@@ -84,7 +84,6 @@ static PetscErrorCode Solve(KSP ksp, Vec b, Vec x, PetscInt columns)
   PetscErrorCode ierr;
   PetscInt       n;
   Mat            B, X;
-  Vec            column;
 
   PetscFunctionBeginUser;
   if (columns == 1) {
@@ -93,17 +92,11 @@ static PetscErrorCode Solve(KSP ksp, Vec b, Vec x, PetscInt columns)
   }
   PetscCall(VecGetSize(b, &n));
   PetscCall(MatCreateDenseCUDA(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, n, columns, NULL, &B));
-  for (PetscInt j = 0; j < columns; j++) {
-    PetscCall(MatDenseGetColumnVecWrite(B, j, &column));
-    PetscCall(VecCopy(b, column));
-    PetscCall(MatDenseRestoreColumnVecWrite(B, j, &column));
-  }
+  for (PetscInt j = 0; j < columns; j++) PetscCall(ColumnSet(B, j, b));
   PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
   ierr = KSPMatSolve(ksp, B, X);
   if (!ierr) {
-    PetscCall(MatDenseGetColumnVecRead(X, columns - 1, &column));
-    PetscCall(VecCopy(column, x));
-    PetscCall(MatDenseRestoreColumnVecRead(X, columns - 1, &column));
+    PetscCall(ColumnGet(X, columns - 1, x));
     PetscCall(DestroyAll(&B, &X));
   } /* otherwise a column of them may be in use */
   PetscFunctionReturn(ierr);

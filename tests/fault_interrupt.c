@@ -3,8 +3,6 @@ convergence test: the next solve, on several processes after KSPReset(), has the
 
 #include "systems.h"
 
-#define MAX_NORMS 101
-
 /* Number of calls from the solver so far, and number of the call that fails */
 static PetscInt calls, failing;
 
@@ -86,7 +84,7 @@ static PetscErrorCode TestedSolverCreate(PCSide side, Mat S, KSP *ksp)
   PetscCall(SolverCreateSide(S, 3, side, PCSHELL, ksp));
   PetscCall(KSPIDRSSetUpdateTolerance(*ksp, 0.3));
   PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 100));
-  PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_NORMS, PETSC_TRUE));
+  PetscCall(KSPSetResidualHistory(*ksp, NULL, MAX_HISTORY, PETSC_TRUE));
   /* on the left PETSc's convergence test would precondition b, and leak a vector after the error */
   PetscCall(KSPSetInitialGuessNonzero(*ksp, (PetscBool)(side == PC_RIGHT)));
   PetscCall(KSPMonitorSet(*ksp, Monitor, NULL, NULL));
@@ -97,36 +95,22 @@ static PetscErrorCode TestedSolverCreate(PCSide side, Mat S, KSP *ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Results of a solve, except x */
-typedef struct {
-  KSPConvergedReason reason;
-  PetscInt           its, products, reductions, updates, restarts, entries;
-  PetscReal          rnorm, history[MAX_NORMS];
-} Outcome;
-
 /* Solves while call number `which` fails, counted from 1; 0 for none */
 static PetscErrorCode Solve(KSP ksp, PetscInt which, Vec b, Vec x, Outcome *outcome, PetscErrorCode *ierr)
 {
-  const PetscReal *history;
-  PetscReal        norm;
+  PetscReal norm;
 
   PetscFunctionBeginUser;
   /* PETSc scales a cached norm with the vector, which may round differently: the norm is cached in all solves */
   PetscCall(VecNorm(b, NORM_2, &norm));
   PetscCall(VecSet(x, 0.7));
-  PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
   calls   = 0;
   failing = which;
   PetscCall(Listen());
   *ierr = KSPSolve(ksp, b, x);
   PetscCall(Heard());
   failing = 0;
-  PetscCall(KSPGetConvergedReason(ksp, &outcome->reason));
-  PetscCall(KSPGetIterationNumber(ksp, &outcome->its));
-  PetscCall(KSPGetResidualNorm(ksp, &outcome->rnorm));
-  PetscCall(KSPIDRSGetCounts(ksp, &outcome->products, &outcome->reductions, &outcome->updates, &outcome->restarts));
-  PetscCall(KSPGetResidualHistory(ksp, &history, &outcome->entries));
-  PetscCall(PetscArraycpy(outcome->history, history, outcome->entries));
+  PetscCall(GetOutcome(ksp, outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,7 +178,6 @@ static PetscErrorCode TestCalls(void)
       PetscCall(Interrupt(sides[i], S, which, b, x, &expected, solution));
   }
   PetscCall(DestroyAll(&solution, &b, &x, &S, &A));
-  PetscCall(Verdict("an error in a call"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -228,7 +211,6 @@ static PetscErrorCode TestSome(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (ComparesProcesses(size)) {
     PetscCall(Skip(COMPARES_PROCESSES));
-    PetscCall(Verdict("an error on one process"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(TestedSystemCreate(&A, &S, &b, &x));
@@ -247,8 +229,7 @@ static PetscErrorCode TestSome(void)
   PetscCall(ComplainIf(failures != 1, "%d processes with an error", (int)failures));
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));
-  PetscCall(KSPReset(ksp[0]));
-  PetscCall(KSPSetOperators(ksp[0], S, S));
+  PetscCall(ResetWith(ksp[0], S));
   for (PetscInt i = 1; i >= 0; i--) {
     PetscCall(KSPMonitorCancel(ksp[i]));
     PetscCall(KSPMonitorSet(ksp[i], LastMonitor, &never, NULL));
@@ -261,20 +242,10 @@ static PetscErrorCode TestSome(void)
     PetscCall(KSPDestroy(&ksp[i]));
   }
   PetscCall(DestroyAll(&b, &x, &S, &A));
-  PetscCall(Verdict("an error on one process"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestCalls());
-  PetscCall(TestSome());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestCalls, "an error in a call"}, {TestSome, "an error on one process"})
 
 /*TEST
 

@@ -153,6 +153,7 @@ static PetscErrorCode TestNotANumber(void)
   PetscMPIInt size;
 
   PetscFunctionBeginUser;
+  EndAfter(250);
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (PetscInt where = 0; where < 2; where++) {
     for (PetscInt i = 0; i < (ComparesProcesses(size) ? 2 : 4); i++) {
@@ -262,22 +263,10 @@ static PetscErrorCode TestFailedBlocks(void)
     PetscCall(OptionsPop(&options));
     PetscCall(DestroyAll(&A, &b, &x));
   }
-  PetscCall(Verdict("a preconditioner that fails on one process"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  EndAfter(250);
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestNotANumber());
-  PetscCall(TestFaults());
-  PetscCall(TestFailedBlocks());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestNotANumber, NULL}, {TestFaults, NULL}, {TestFailedBlocks, "a preconditioner that fails on one process"})
 
 /*TEST
 

@@ -41,6 +41,7 @@ static PetscErrorCode TestOptions(void)
   PetscBool      device;
 
   PetscFunctionBeginUser;
+  EndAfter(250);
   PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump"));
   PetscCall(SystemCreateEntries(Tridiagonal, 30, RHS_GENERAL, &A, &b, NULL));
   PetscCall(SolverCreate(A, 3, PCJACOBI, &ksp));
@@ -68,7 +69,6 @@ static PetscErrorCode TestOptions(void)
     PetscCall(PetscOptionsClearValue(NULL, options[i].name));
   }
   PetscCall(DestroyAll(&ksp, &b, &A));
-  PetscCall(Verdict("wrong options"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -100,7 +100,6 @@ static PetscErrorCode TestMatrix(void)
   }
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("wrong options of a matrix"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -131,7 +130,6 @@ static PetscErrorCode TestCommunication(void)
   PetscCall(SolveConverged("after NCCL was asked for", ksp, b));
   PetscCall(PetscOptionsClearValue(NULL, "-ksp_idrs_communication"));
   PetscCall(DestroyAll(&ksp, &b, &x, &A));
-  PetscCall(Verdict("communication"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -174,7 +172,6 @@ static PetscErrorCode TestShadowVecs(void)
   PetscCall(KSPIDRSSetShadowSize(ksp, 7));
   PetscCall(SolveConverged("without shadow vectors", ksp, b));
   PetscCall(DestroyAll(&ksp, &b, &A));
-  PetscCall(Verdict("wrong shadow vectors"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -196,23 +193,11 @@ static PetscErrorCode TestUnsupported(void)
     PetscCall(SolveConverged("after a side or norm that is not supported", ksp, b));
   }
   PetscCall(DestroyAll(&ksp, &b, &A));
-  PetscCall(Verdict("sides and norms that are not supported"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  EndAfter(250);
-  PetscCall(TestOptions());
-  PetscCall(TestMatrix());
-  PetscCall(TestCommunication());
-  PetscCall(TestShadowVecs());
-  PetscCall(TestUnsupported());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestOptions, "wrong options"}, {TestMatrix, "wrong options of a matrix"}, {TestCommunication, "communication"},
+          {TestShadowVecs, "wrong shadow vectors"}, {TestUnsupported, "sides and norms that are not supported"})
 
 /*TEST
 

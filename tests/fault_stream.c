@@ -72,14 +72,12 @@ static PetscErrorCode Multiply(Mat A, PetscBool powers, Vec x, Vec y)
 static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, PetscBool *happened)
 {
   PetscErrorCode ierr;
-  PetscReal      norm, size;
   char           what[128];
   Vec            x, y, z;
   Mat            A;
 
   PetscFunctionBeginUser;
-  PetscCall(
-    PetscSNPrintf(what, sizeof(what), "%s %" PetscInt_FMT " in %s", calls[call], n, powers ? "MatPowersSum()" : "MatMult()"));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s %" INT " in %s", calls[call], n, powers ? "MatPowersSum()" : "MatMult()"));
   PetscCall(StreamCreate(MATAIJSTREAM, &A));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecDuplicate(y, &z));
@@ -98,7 +96,7 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
                          ierr != PETSC_ERR_SYS,
                        "%s: error code %d, \"%s\"", what, (int)ierr, message));
   PetscCall(ComplainIf(!*happened && ierr, "%s: has not failed, but \"%s\"", what, message));
-  PetscCall(ComplainIf(*happened && registered, "%s: %" PetscInt_FMT " pieces of memory are registered", what, registered));
+  PetscCall(ComplainIf(*happened && registered, "%s: %" INT " pieces of memory are registered", what, registered));
   if (*happened && call == CALL_REGISTER) { /* the option in the message avoids the error */
     PetscCall(CheckError(ierr, what, "-mat_stream_pageable", "ulimit -l"));
     PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_pageable"));
@@ -111,14 +109,9 @@ static PetscErrorCode Fail(Mat B, PetscBool powers, Call call, PetscInt n, Petsc
   PetscCall(VecSet(x, 1.0));
   PetscCall(Multiply(A, powers, x, z));
   PetscCall(Multiply(B, powers, x, y));
-  PetscCall(VecNorm(y, NORM_INFINITY, &size));
-  PetscCall(VecAXPY(z, -1.0, y));
-  PetscCall(VecNorm(z, NORM_INFINITY, &norm));
-  PetscCall(ComplainIf(!(norm <= 100 * PETSC_MACHINE_EPSILON * size), "%s: afterwards the result differs by %g of %g", what,
-                       (double)norm, (double)size));
+  PetscCall(CheckClose(what, z, y, 100 * PETSC_MACHINE_EPSILON));
   PetscCall(MatDestroy(&A));
-  PetscCall(
-    ComplainIf(registered, "%s: %" PetscInt_FMT " pieces of memory are registered after the matrix is gone", what, registered));
+  PetscCall(ComplainIf(registered, "%s: %" INT " pieces of memory are registered after the matrix is gone", what, registered));
   PetscCall(DestroyAll(&z, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

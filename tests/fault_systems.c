@@ -1,4 +1,5 @@
-static char help[] = "KSPIDRS on singular, indefinite and badly scaled systems: every solve ends with a true reason.\n\n";
+static char help[] = "KSPIDRS on singular, indefinite and badly scaled systems: every solve ends with a true reason.\n\
+Null spaces that PETSc attaches to a matrix, of the matrix and of its transpose.\n\n";
 
 #include "systems.h"
 
@@ -13,15 +14,9 @@ static PetscScalar Zero(PetscInt i, PetscInt j, PetscInt n)
 }
 
 /* The Laplacian of a line with free ends: the constants are its null space, and the null space of its transpose */
-static PetscScalar Neumann(PetscInt i, PetscInt j, PetscInt n)
+static PetscScalar FreeLine(PetscInt i, PetscInt j, PetscInt n)
 {
   return i == j ? (i == 0 || i == n - 1 ? 1.0 : 2.0) : (PetscAbsInt(i - j) == 1 ? -1.0 : 0.0);
-}
-
-/* Convection and diffusion around a circle: the same null spaces, not symmetric */
-static PetscScalar Circle(PetscInt i, PetscInt j, PetscInt n)
-{
-  return i == j ? 2.0 : (j == (i + 1) % n ? -1.8 : (i == (j + 1) % n ? -0.2 : 0.0));
 }
 
 typedef enum {
@@ -29,12 +24,6 @@ typedef enum {
   GUESS_GENERAL,
   GUESS_EXACT /* with RHS_CONSISTENT */
 } Guess;
-
-typedef enum {
-  SPACE_NONE,
-  SPACE_RIGHT, /* the constants are attached as null space */
-  SPACE_BOTH   /* also as null space of the transpose: KSPSolve() makes the right-hand side consistent */
-} Space;
 
 /* Required end of a solve without a limit */
 typedef enum {
@@ -49,73 +38,22 @@ typedef struct {
   PetscInt    n;
   RHS         rhs;
   Guess       guess;
-  Space       space;
   const char *pc;
-  End         right, left;
+  End         end;
 } System;
 
 static const System systems[] = {
   /* clang-format off */
-  {"b = 0", Tridiagonal, 12, RHS_ZERO, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
-  {"b = 0, x0 != 0", Tridiagonal, 12, RHS_ZERO, GUESS_GENERAL, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
-  {"exact x0", Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
-  {"0 by 0", Tridiagonal, 0, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_CONVERGED, END_CONVERGED},
-  {"exact preconditioner", Tridiagonal, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCLU, END_CONVERGED, END_CONVERGED},
-  {"singular LU", Neumann, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCLU, END_DIVERGED, END_DIVERGED},
-  {"consistent, null space, jacobi",
-   Neumann, 12, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"consistent circle, null space", Circle, 13, RHS_CONSISTENT, GUESS_GENERAL, SPACE_RIGHT, PCJACOBI, END_CONVERGED, END_CONVERGED},
-  {"inconsistent", Neumann, 12, RHS_GENERAL, GUESS_ZERO, SPACE_NONE, PCNONE, END_DIVERGED, END_DIVERGED},
-  {"inconsistent, x0 != 0, jacobi", Neumann, 12, RHS_GENERAL, GUESS_GENERAL, SPACE_NONE, PCJACOBI, END_DIVERGED, END_DIVERGED},
-  {"inconsistent, null space", Neumann, 12, RHS_GENERAL, GUESS_ZERO, SPACE_RIGHT, PCNONE, END_DIVERGED, END_CONVERGED},
-  {"inconsistent circle, null spaces", Circle, 13, RHS_GENERAL, GUESS_GENERAL, SPACE_BOTH, PCNONE, END_CONVERGED, END_CONVERGED},
+  {"b = 0", Tridiagonal, 12, RHS_ZERO, GUESS_ZERO, PCNONE, END_CONVERGED},
+  {"b = 0, x0 != 0", Tridiagonal, 12, RHS_ZERO, GUESS_GENERAL, PCNONE, END_CONVERGED},
+  {"exact x0", Tridiagonal, 12, RHS_CONSISTENT, GUESS_EXACT, PCNONE, END_CONVERGED},
+  {"0 by 0", Tridiagonal, 0, RHS_GENERAL, GUESS_ZERO, PCNONE, END_CONVERGED},
+  {"exact preconditioner", Tridiagonal, 12, RHS_GENERAL, GUESS_ZERO, PCLU, END_CONVERGED},
+  {"singular LU", FreeLine, 12, RHS_GENERAL, GUESS_ZERO, PCLU, END_DIVERGED},
+  {"inconsistent", FreeLine, 12, RHS_GENERAL, GUESS_ZERO, PCNONE, END_DIVERGED},
+  {"inconsistent, x0 != 0, jacobi", FreeLine, 12, RHS_GENERAL, GUESS_GENERAL, PCJACOBI, END_DIVERGED},
   /* clang-format on */
 };
-
-static PetscErrorCode SystemCreate(const System *system, Mat *A, Vec *b, Vec *x0)
-{
-  PetscFunctionBeginUser;
-  PetscCall(SystemCreateEntries(system->entry, system->n, system->rhs, A, b, x0));
-  if (system->space != SPACE_NONE) {
-    MatNullSpace constants;
-
-    PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &constants));
-    PetscCall(MatSetNullSpace(*A, constants));
-    if (system->space == SPACE_BOTH) PetscCall(MatSetTransposeNullSpace(*A, constants));
-    PetscCall(MatNullSpaceDestroy(&constants));
-  }
-  if (system->guess == GUESS_GENERAL) PetscCall(VecSetGeneral(*x0, 2.0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Computes the norm of b - A x, or of b without an x, that the solver tests: without the null spaces, preconditioned on the left */
-static PetscErrorCode Measure(KSP ksp, Mat A, Vec b, Vec x, PetscReal *norm)
-{
-  MatNullSpace space, transposed;
-  PCSide       side;
-  PC           pc;
-  Vec          r, w;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(KSPGetPCSide(ksp, &side));
-  PetscCall(MatGetNullSpace(A, &space));
-  PetscCall(MatGetTransposeNullSpace(A, &transposed));
-  PetscCall(DuplicateAll(b, &r, &w));
-  PetscCall(VecCopy(b, r));
-  if (transposed) PetscCall(MatNullSpaceRemove(transposed, r));
-  if (x) {
-    PetscCall(MatMult(A, x, w));
-    PetscCall(VecAXPY(r, -1.0, w));
-  }
-  if (side == PC_LEFT) {
-    PetscCall(PCApply(pc, r, w));
-    if (space) PetscCall(MatNullSpaceRemove(space, w));
-  }
-  PetscCall(VecNorm(side == PC_LEFT ? w : r, NORM_2, norm));
-  PetscCall(DestroyAll(&r, &w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Solves, and checks that the reason is true */
 static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Vec x0, End end)
@@ -152,9 +90,9 @@ static PetscErrorCode SolveAndCheck(KSP ksp, const char name[], Mat A, Vec b, Ve
   PetscCall(ComplainIf(reason == KSP_CONVERGED_ITERATING, "%s: no reason", what));
   PetscCall(ComplainIf(its < 0 || its > max_it, "%s: too many iterations", what));
   if (reason > 0) {
-    PetscCall(Measure(ksp, A, b, x, &true_norm));
-    PetscCall(Measure(ksp, A, b, NULL, &reference));
-    if (x0 && reference == 0.0) PetscCall(Measure(ksp, A, b, x0, &reference));
+    PetscCall(OperatorNorm(ksp, A, b, x, &true_norm));
+    PetscCall(OperatorNorm(ksp, A, b, NULL, &reference));
+    if (x0 && reference == 0.0) PetscCall(OperatorNorm(ksp, A, b, x0, &reference));
     PetscCall(ComplainIf(!(true_norm <= 1.01 * rtol * reference), "%s: converged, but the norm of b - A x is %g of %g", what,
                          (double)true_norm, (double)reference));
   }
@@ -171,6 +109,7 @@ static PetscErrorCode TestSystems(void)
   PetscMPIInt    size;
 
   PetscFunctionBeginUser;
+  EndAfter(250);
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(systems); i++) {
     const System *system = &systems[i];
@@ -179,12 +118,13 @@ static PetscErrorCode TestSystems(void)
     Vec           b, x0;
 
     PetscCall(PetscStrcmp(system->pc, PCLU, &lu));
-    PetscCall(SystemCreate(system, &A, &b, &x0));
+    PetscCall(SystemCreateEntries(system->entry, system->n, system->rhs, &A, &b, &x0));
+    if (system->guess == GUESS_GENERAL) PetscCall(VecSetGeneral(x0, 2.0));
     for (PetscInt l = 0; l < 4 * 2 * 2; l++) {
       const PetscInt    s    = 1 << l % 4;
       const PCSide      side = l / 4 % 2 ? PC_LEFT : PC_RIGHT;
       const KSPNormType norm = l / 8 ? KSP_NORM_NONE : KSP_NORM_DEFAULT;
-      const End         end  = side == PC_RIGHT ? system->right : system->left;
+      const End         end  = system->end;
 
       for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
         KSP ksp;
@@ -245,21 +185,142 @@ static PetscErrorCode TestZeroDiagonal(void)
       PetscCall(DestroyAll(&b, &A));
     }
   }
-  PetscCall(Verdict("zero diagonals"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
+#define ROWS (LINE * LINE)
+
+/* Returns scales of the rows, so that the null space of the transpose differs from the null space of the matrix */
+static PetscReal Scale(PetscInt i)
+{
+  return 1.0 + 0.1 * (i % 5);
+}
+
+/* Diffusion with free ends, with scaled rows */
+static PetscScalar Neumann(PetscInt i, PetscInt j, PetscInt n)
+{
+  PetscInt neighbours = 0;
+
+  if (i != j) return (PetscAbsInt(i - j) == LINE || (PetscAbsInt(i - j) == 1 && i / LINE == j / LINE)) ? -Scale(i) : 0.0;
+  if (i >= LINE) neighbours++;
+  if (i < n - LINE) neighbours++;
+  if (i % LINE) neighbours++;
+  if ((i + 1) % LINE) neighbours++;
+  return Scale(i) * (PetscReal)neighbours;
+}
+
+/* Convection and diffusion around two circles, with scaled rows */
+static PetscScalar Torus(PetscInt i, PetscInt j, PetscInt n)
+{
+  const PetscInt right = (i + 1) % LINE + i / LINE * LINE, left = (i + LINE - 1) % LINE + i / LINE * LINE;
+
+  if (i == j) return Scale(i) * 4.0;
+  if (j == right) return Scale(i) * -1.7;
+  if (j == left) return Scale(i) * -0.3;
+  if (j == (i + LINE) % n) return Scale(i) * -0.8;
+  return j == (i + n - LINE) % n ? Scale(i) * -1.2 : 0.0;
+}
+
+static const struct {
+  const char *name;
+  Entry      *entry;
+} singular[] = {
+  {"diffusion, scaled rows", Neumann},
+  {"torus, scaled rows",     Torus  }
+};
+
+/* Creates the null spaces of the matrix, which are the constants, and of its transpose */
+static PetscErrorCode SpacesCreate(Mat A, MatNullSpace *space, MatNullSpace *transposed)
+{
+  PetscInt     begin, end;
+  PetscScalar *array;
+  Vec          w;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, space));
+  PetscCall(MatCreateVecs(A, NULL, &w));
+  PetscCall(VecGetOwnershipRange(w, &begin, &end));
+  PetscCall(VecGetArrayWrite(w, &array));
+  for (PetscInt i = begin; i < end; i++) array[i - begin] = 1.0 / Scale(i);
+  PetscCall(VecRestoreArrayWrite(w, &array));
+  PetscCall(VecNormalize(w, NULL));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &w, transposed));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Ways to make the system consistent */
+typedef enum {
+  WAY_PRODUCT,   /* b = A times a vector */
+  WAY_REMOVED,   /* MatNullSpaceRemove() from b */
+  WAY_ATTACHED,  /* MatSetTransposeNullSpace(), b as it is */
+  WAY_TRANSPOSE, /* KSPSolveTranspose(), b as it is, with the null space of A attached */
+  WAY_NONE,      /* b as it is: there is no solution */
+  WAYS
+} Way;
+static const char *const ways[] = {"b in the range", "b projected", "null space of the transpose attached", "transpose",
+                                   "inconsistent"};
+
+/* The reason is true for the part of b in the range; on the left PETSc removes the null space from x */
+static PetscErrorCode TestSingular(void)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  EndAfter(250);
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestSystems());
-  PetscCall(TestZeroDiagonal());
-  PetscCall(PetscFinalize());
-  return 0;
+  for (size_t im = 0; im < PETSC_STATIC_ARRAY_LENGTH(singular); im++) {
+    Mat          A, T;
+    MatNullSpace space, transposed;
+    Vec          b, x;
+
+    PetscCall(MatCreateEntries(singular[im].entry, ROWS, PETSC_FALSE, &A));
+    PetscCall(MatCreateEntries(singular[im].entry, ROWS, PETSC_TRUE, &T));
+    PetscCall(SpacesCreate(A, &space, &transposed));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    for (Way way = WAY_PRODUCT; way < WAYS; way++) {
+      PetscCall(MatSetNullSpace(A, space));
+      PetscCall(MatSetTransposeNullSpace(A, way == WAY_ATTACHED ? transposed : NULL));
+      for (PetscInt i = 0; i < VARIANTS; i++) {
+        KSPConvergedReason reason;
+        PetscReal          norm, reference, part = 0.0, xnorm;
+        Mat                B = way == WAY_TRANSPOSE ? T : A;
+        Variant            variant;
+        KSP                ksp;
+
+        if (way == WAY_NONE && i / 4 % 2) continue; /* on the left PETSc removes the null space from B^{-1}r, too */
+        PetscCall(VecSetGeneral(b, 1.0));
+        if (way == WAY_PRODUCT) {
+          PetscCall(VecSetGeneral(x, 0.4));
+          PetscCall(MatMult(A, x, b));
+        } else if (way == WAY_REMOVED) PetscCall(MatNullSpaceRemove(transposed, b));
+        PetscCall(VariantCreate(A, i, &variant, &ksp));
+        if (way == WAY_TRANSPOSE) PetscCall(KSPSolveTranspose(ksp, b, x));
+        else PetscCall(KSPSolve(ksp, b, x));
+        PetscCall(KSPGetConvergedReason(ksp, &reason));
+
+        if (way == WAY_ATTACHED) PetscCall(MatNullSpaceRemove(transposed, b));
+        if (way == WAY_TRANSPOSE) PetscCall(MatNullSpaceRemove(space, b));
+        PetscCall(OperatorNorm(ksp, B, b, NULL, &reference));
+        PetscCall(OperatorNorm(ksp, B, b, x, &norm));
+        if (variant.side == PC_LEFT && way != WAY_TRANSPOSE) {
+          PetscScalar sum;
+
+          PetscCall(VecSum(x, &sum));
+          part = PetscAbsScalar(sum) / PetscSqrtReal(ROWS);
+        }
+        PetscCall(VecNorm(x, NORM_2, &xnorm));
+        PetscCall(KSPDestroy(&ksp));
+        PetscCall(ComplainIf((reason > 0) != (way != WAY_NONE) || (reason > 0 && !(norm <= 1.01 * rtol * reference)),
+                             "%s, %s, %s: %s, norm %g of %g", singular[im].name, ways[way], variant.what,
+                             KSPConvergedReasons[reason], (double)norm, (double)reference));
+        PetscCall(ComplainIf(!(part <= 1e5 * PETSC_MACHINE_EPSILON * xnorm), "%s, %s, %s: of x, %g, %g is in the null space",
+                             singular[im].name, ways[way], variant.what, (double)xnorm, (double)part));
+      }
+    }
+    PetscCall(DestroyAll(&space, &transposed, &b, &x, &A, &T));
+    PetscCall(Verdict(singular[im].name));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+RUN_TESTS({TestSystems, NULL}, {TestSingular, NULL}, {TestZeroDiagonal, "zero diagonals"})
 
 /*TEST
 

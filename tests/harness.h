@@ -103,9 +103,7 @@ static inline PetscErrorCode CheckVerdict(Check *check)
   if (check->skipped && !counts[1]) {
     if (!rank) PetscCall(TellSkipped(check));
   } else if (counts[0] && !counts[1]) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: as expected\n", check->name));
-  else
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" PetscInt_FMT " of %" PetscInt_FMT " comparisons wrong\n", check->name,
-                          counts[1], counts[0]));
+  else PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s: %" INT " of %" INT " comparisons wrong\n", check->name, counts[1], counts[0]));
   check->made = check->wrong = 0;
   check->skipped             = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -222,6 +220,23 @@ static inline PetscErrorCode CheckError(PetscErrorCode ierr, const char what[], 
     PetscCall(CheckError(refused, #call, name, value)); \
   } while (0)
 
+/* Checks ||x - y|| <= tolerance ||y|| */
+static inline PetscErrorCode CheckClose(const char what[], Vec x, Vec y, PetscReal tolerance)
+{
+  PetscReal norm, error;
+  Vec       d;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(y, &d));
+  PetscCall(VecCopy(x, d));
+  PetscCall(VecAXPY(d, -1.0, y));
+  PetscCall(VecNorm(d, NORM_2, &error));
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  PetscCall(ComplainIf(!(error <= tolerance * norm), "%s: a difference of %g, the norm is %g", what, (double)error, (double)norm));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Destroys objects of any kinds, in this order */
 #define DestroyAll(...) DestroyObjects((void *[]){__VA_ARGS__, NULL})
 
@@ -275,6 +290,33 @@ static inline PetscErrorCode VecAssemble(Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Creates a square matrix of the type of the options, with room for so many entries in each row, or more */
+static inline PetscErrorCode MatCreateRows(MPI_Comm comm, PetscInt n, PetscInt N, PetscInt entries, Mat *A)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, n, n, N, N));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, entries, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, entries, NULL, entries, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gathers all entries of a vector on all processes */
+static inline PetscErrorCode GatherCreate(Vec u, Vec *all)
+{
+  VecScatter scatter;
+
+  PetscFunctionBeginUser;
+  PetscCall(VecScatterCreateToAll(u, &scatter, all));
+  PetscCall(VecScatterBegin(scatter, u, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, u, *all, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Pushes an options database of its own; OptionsPop() removes it */
 static inline PetscErrorCode OptionsPush(const char text[], PetscOptions *options)
 {
@@ -310,8 +352,8 @@ static inline PetscErrorCode Unlock(Vec x)
 }
 
 /*
-   True if PETSc compares the arguments and reductions of all processes, with debugging: then an error on one process, or vectors that
-   are bound to the CPU on one process, would end the others with an error of PETSc
+   True if PETSc compares the arguments and reductions of all processes, with debugging: then an error on one process, or vectors
+   that are bound to the CPU on one process, would end the others with an error of PETSc
 */
 static inline PetscBool ComparesProcesses(PetscMPIInt size)
 {
@@ -426,6 +468,19 @@ static inline PetscErrorCode FormatNumbers(PetscObject object, PetscViewerFormat
 
 #define ViewNumbers(object, ...)   FormatNumbers(object, PETSC_VIEWER_DEFAULT, __VA_ARGS__)
 #define DetailNumbers(object, ...) FormatNumbers(object, PETSC_VIEWER_ASCII_INFO_DETAIL, __VA_ARGS__)
+
+/* Checks the number of lines with this key in the view of an object */
+static inline PetscErrorCode CheckObjectView(PetscObject object, const char key[], PetscInt expected)
+{
+  PetscInt lines;
+
+  PetscFunctionBeginUser;
+  PetscCall(ViewNumbers(object, key, 0, NULL, &lines));
+  PetscCall(ComplainIf(lines != expected, "%" INT " lines of the view of %s have the text \"%s\", not %" INT, lines,
+                       object->type_name, key, expected));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#define CheckView(object, ...) CheckObjectView((PetscObject)(object), __VA_ARGS__)
 
 /* Checks that the view of an object has no trailing blanks, and that inside other views each of its lines is indented once */
 static inline PetscErrorCode CheckViewLines(const char what[], PetscObject object)

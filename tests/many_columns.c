@@ -12,7 +12,7 @@ own system, and with KSPSolve().\n\n";
 static PetscErrorCode TestHistories(Mat A)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
-  static History    alone;
+  static Outcome    alone;
 
   PetscFunctionBeginUser;
   for (size_t is = 0; is < SIZES; is++) {
@@ -340,31 +340,6 @@ static PetscErrorCode TestTurns(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates a dense matrix whose leading dimension exceeds the number of rows; a number fills the gaps between columns */
-static PetscErrorCode BlockCreateApart(Mat A, PetscInt columns, PetscInt more, PetscScalar between, Mat *B)
-{
-  PetscScalar *array;
-  PetscInt     n;
-  MatType      type;
-  Mat          like;
-
-  PetscFunctionBeginUser;
-  PetscCall(BlockCreate(A, 1, &like));
-  PetscCall(MatGetType(like, &type));
-  PetscCall(MatGetLocalSize(like, &n, NULL));
-  PetscCall(MatCreate(PETSC_COMM_WORLD, B));
-  PetscCall(MatSetSizes(*B, n, PETSC_DECIDE, PETSC_DETERMINE, columns));
-  PetscCall(MatSetType(*B, type));
-  PetscCall(MatDenseSetLDA(*B, n + more));
-  PetscCall(MatSetUp(*B));
-  PetscCall(MatDenseGetArrayWrite(*B, &array));
-  for (PetscInt i = 0; i < (n + more) * columns; i++) array[i] = between;
-  PetscCall(MatDenseRestoreArrayWrite(*B, &array));
-  PetscCall(MatAssemble(*B));
-  PetscCall(MatDestroy(&like));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Dense matrices with any leading dimension. The gaps between columns do not change */
 static PetscErrorCode TestLeading(Mat A)
 {
@@ -482,8 +457,7 @@ static PetscErrorCode TestSideBySide(Mat small)
       PetscCall(SolveAllColumns(cases[i].view, ksp, A, B, X, PETSC_TRUE));
       if (gpu) PetscCall(CheckView(ksp, cases[i].view, 1));
     }
-    PetscCall(DestroyAll(&ksp, &B, &X));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &B, &X, &A));
   }
   PetscCall(Verdict("columns side by side"));
   PetscFunctionReturn(PETSC_SUCCESS);

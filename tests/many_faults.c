@@ -123,8 +123,7 @@ static PetscErrorCode TestErrors(Mat A)
       Try(ierr, KSPMatSolve(ksp, B, X));
       PetscCall(ComplainIf(ierr != PETSC_ERR_USER, "%s %" INT " failed%s: error %d", preconditioner ? "preconditioner" : "product",
                            failure, block ? ", block" : "", (int)ierr));
-      PetscCall(KSPReset(ksp));
-      PetscCall(KSPSetOperators(ksp, preconditioner ? A : S, preconditioner ? A : S));
+      PetscCall(ResetWith(ksp, preconditioner ? A : S));
       PetscCall(SolveAllColumns("after an error", ksp, A, B, X, PETSC_TRUE));
     }
   }

@@ -7,7 +7,7 @@ changes a matrix the product equals the product of a MATAIJ, and only memory tha
 
 #define N 60
 
-static PetscBool gpu = PETSC_FALSE;
+static PetscBool gpu;
 
 /* Creates a matrix on the emulated device; memory 0 is the default */
 static PetscErrorCode StreamCreate(Device *device, PetscReal memory, Mat *A)
@@ -62,20 +62,6 @@ static PetscErrorCode StreamDestroy(const char what[], Mat *A, Device *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that |x - y| is at most this number times the rounding error of y; overwrites x */
-static PetscErrorCode CheckClose(const char what[], PetscReal errors, Vec x, Vec y)
-{
-  PetscReal norm, size;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecNorm(y, NORM_INFINITY, &size));
-  PetscCall(VecAXPY(x, -1.0, y));
-  PetscCall(VecNorm(x, NORM_INFINITY, &norm));
-  PetscCall(ComplainIf(!(norm <= errors * PETSC_MACHINE_EPSILON * size), "%s: a difference of %g, of %g", what, (double)norm,
-                       (double)size));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Returns the number of passes over the matrix so far, on this process */
 static PetscErrorCode GetPasses(Mat A, PetscInt64 *passes)
 {
@@ -96,7 +82,6 @@ static PetscErrorCode CheckSame(const char what[], Mat A, Mat B, Device *device)
   const PetscScalar *a;
   IDRSStream         kept;
   PetscMPIInt        ranks;
-  char               text[128];
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
@@ -122,17 +107,14 @@ static PetscErrorCode CheckSame(const char what[], Mat A, Mat B, Device *device)
   PetscCall(ComplainIf(kept->limit != 5000 && kept->limit != 1000000, "%s: the settings are lost", what));
   PetscCall(VecAXPY(y, 1.0, w));
   PetscCall(MatMultAdd(B, x, w, z));
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%s, the product", what));
-  PetscCall(CheckClose(text, 100, y, z));
+  PetscCall(CheckClose(what, y, z, 100 * PETSC_MACHINE_EPSILON));
   PetscCall(MatMultAdd(A, x, w, z)); /* into another vector, and in place */
   PetscCall(MatMultAdd(A, x, w, w));
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%s, MatMultAdd() in place", what));
-  PetscCall(CheckClose(text, 0, w, z));
+  PetscCall(CheckClose(what, w, z, 0.0));
   PetscCall(MatMultTranspose(A, x, y));
   PetscCall(MatMultTranspose(B, x, z));
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%s, the product with the transpose", what));
-  PetscCall(CheckClose(text, 100, y, z));
-  PetscCall(ComplainIf(device->wrong, "%s: %" PetscInt_FMT " calls of the device are wrong", what, device->wrong));
+  PetscCall(CheckClose(what, y, z, 100 * PETSC_MACHINE_EPSILON));
+  PetscCall(ComplainIf(device->wrong, "%s: %" INT " calls of the device are wrong", what, device->wrong));
   device->wrong = 0;
   PetscCall(DestroyAll(&x, &y, &z, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -315,7 +297,6 @@ static PetscErrorCode TestChanges(void)
       }
     }
   }
-  PetscCall(Verdict("operations that change a matrix"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,12 +317,17 @@ static PetscErrorCode CheckEqual(const char what[], Mat A, Mat B, MatType sequen
 static PetscErrorCode TestAIJ(void)
 {
   const char *const packages[] = {PCLU, PCBJIDRS};
+  char              type[64]   = "";
   Mat               A, B, C;
   Vec               x, b;
   PetscBool         same;
   PetscReal         norm, size;
+  IS                rows;
+  MatFactorInfo     info;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", type, sizeof(type), NULL));
+  PetscCall(PetscStrcmp(type, VECCUDA, &gpu));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, N, N));
   PetscCall(MatSetType(A, MATAIJSTREAM));
@@ -396,20 +382,7 @@ static PetscErrorCode TestAIJ(void)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&x, &b, &A, &B));
-  PetscCall(Verdict("a MATAIJ"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A matrix that is factored in place has other arrays, and is a MATSEQAIJ */
-static PetscErrorCode TestInPlace(void)
-{
-  Mat           A, B;
-  Vec           x, b;
-  IS            rows;
-  MatFactorInfo info;
-  PetscReal     norm, size;
-
-  PetscFunctionBeginUser;
+  /* a matrix that is factored in place has other arrays, and is a MATSEQAIJ */
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
   PetscCall(MatSetSizes(A, N, N, N, N));
   PetscCall(MatSetType(A, MATSEQAIJSTREAM));
@@ -427,7 +400,6 @@ static PetscErrorCode TestInPlace(void)
   PetscCall(ResidualNorm(B, b, x, &norm, &size));
   PetscCall(ComplainIf(!(norm <= 1000 * PETSC_MACHINE_EPSILON), "factored in place: the residual is %g", (double)norm));
   PetscCall(DestroyAll(&rows, &x, &b, &A, &B));
-  PetscCall(Verdict("a factor in place"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -451,7 +423,7 @@ static PetscErrorCode TestSettings(void)
   PetscCall(VecSet(x, 1.0));
   for (PetscInt pass = 0; pass < 5; pass++) PetscCall(MatMult(A, x, y));
   PetscCall(DetailNumbers((PetscObject)A, "passes:", 1, &passes, &lines));
-  PetscCall(ComplainIf(lines != 1 || passes != 5.0, "the view has %g passes in %" PetscInt_FMT " lines", (double)passes, lines));
+  PetscCall(ComplainIf(lines != 1 || passes != 5.0, "the view has %g passes in %" INT " lines", (double)passes, lines));
   PetscCall(IDRSStreamMatGetStream(A, &stream));
   PetscCall(ComplainIf(IDRSStreamLayoutBytes(&stream->layout) > 5000 || device.most > 5000, "%g bytes of 5000",
                        (double)IDRSStreamLayoutBytes(&stream->layout)));
@@ -472,7 +444,7 @@ static PetscErrorCode TestSettings(void)
     other.waits = PETSC_TRUE;
     PetscCall(IDRSStreamMatSetDevice(B, &deviceops, &other));
     PetscCall(MatMult(B, x, z));
-    PetscCall(CheckClose("a copy", 0, z, y));
+    PetscCall(CheckClose("a copy", z, y, 0.0));
     PetscCall(IDRSStreamMatGetStream(B, &stream));
     PetscCall(ComplainIf(stream->limit != 5000 || stream->pattern->nchunks < 2, "a copy has other settings"));
     PetscCall(StreamDestroy("a copy", &B, &other));
@@ -482,7 +454,7 @@ static PetscErrorCode TestSettings(void)
     PetscCall(MatMultAdd(A, x, y, y));
     PetscCall(MatMult(A, x, z));
     PetscCall(VecScale(z, 2.0));
-    PetscCall(CheckClose("without a device", 100, y, z));
+    PetscCall(CheckClose("without a device", y, z, 100 * PETSC_MACHINE_EPSILON));
   }
   if (ranks == 1) { /* then the memory is too small */
     PetscCall(PetscOptionsInsertString(NULL, "-s_mat_stream_memory 6000"));
@@ -496,7 +468,6 @@ static PetscErrorCode TestSettings(void)
   }
   PetscCall(DestroyAll(&x, &y, &z));
   PetscCall(StreamDestroy("settings", &A, &device));
-  PetscCall(Verdict("settings"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -526,7 +497,7 @@ static PetscErrorCode TestErrors(void)
       Device         device;
       char           what[64];
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "%s after operation %" PetscInt_FMT " has failed",
+      PetscCall(PetscSNPrintf(what, sizeof(what), "%s after operation %" INT " has failed",
                               powers ? "MatPowersSum()" : "MatMultAdd()", failure));
       PetscCall(StreamFill(&device, 5000.0, 3, &A));
       PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
@@ -550,8 +521,7 @@ static PetscErrorCode TestErrors(void)
       total += happened;
     }
   }
-  PetscCall(ComplainIf(!gpu && total < 20, "only %" PetscInt_FMT " failures", total));
-  PetscCall(Verdict("errors of the device"));
+  PetscCall(ComplainIf(!gpu && total < 20, "only %" INT " failures", total));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -568,8 +538,7 @@ static PetscErrorCode TestShare(void)
   PetscMPIInt ranks, rank;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(RankAndSize(&rank, &ranks));
   PetscCall(StreamFill(&device, 0.0, 3, &A));
   device.available = 30000 - 1000 * (size_t)rank;
   PetscCall(MatCreateVecs(A, &x, &y));
@@ -583,7 +552,6 @@ static PetscErrorCode TestShare(void)
   }
   PetscCall(DestroyAll(&x, &y));
   PetscCall(StreamDestroy("in the end", &A, &device));
-  PetscCall(Verdict("processes on one device"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -617,7 +585,7 @@ static PetscErrorCode TestBound(void)
     PetscCall(MatMultAdd(A, x, y, y));
     PetscCall(MatMult(B, x, z));
     PetscCall(VecScale(z, 2.0));
-    PetscCall(CheckClose(matrix ? "matrix bound" : "vectors bound", 100, y, z));
+    PetscCall(CheckClose(matrix ? "matrix bound" : "vectors bound", y, z, 100 * PETSC_MACHINE_EPSILON));
     PetscCall(GetPasses(A, &passes));
     if (gpu)
       PetscCall(ComplainIf(passes - before != (vectors || matrix ? 0 : 2), "%s bound: %d passes", matrix ? "matrix" : "vectors",
@@ -627,7 +595,6 @@ static PetscErrorCode TestBound(void)
   }
   PetscCall(MatDestroy(&B));
   PetscCall(StreamDestroy("in the end", &A, &device));
-  PetscCall(Verdict("bound to the CPU"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -666,9 +633,9 @@ static PetscErrorCode CheckPasses(const char type[], PetscInt each, PetscInt las
     passes[run] = after - before;
     PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(ComplainIf(passes[1] - passes[0] != each * (its[1] - its[0]), "%s: %d passes in %" PetscInt_FMT " iterations", what,
+  PetscCall(ComplainIf(passes[1] - passes[0] != each * (its[1] - its[0]), "%s: %d passes in %" INT " iterations", what,
                        (int)(passes[1] - passes[0]), its[1] - its[0]));
-  PetscCall(CheckClose(what, 1.0 / PetscSqrtReal(PETSC_MACHINE_EPSILON), x, y));
+  PetscCall(CheckClose(what, x, y, PETSC_SQRT_MACHINE_EPSILON));
   PetscCall(DestroyAll(&x, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -687,7 +654,6 @@ static PetscErrorCode TestPasses(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
   if (ranks > 1) {
     PetscCall(Skip("on several processes each product is a pass"));
-    PetscCall(Verdict("passes of solvers"));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(StreamFill(&device, 100000.0, 2, &A));
@@ -708,30 +674,12 @@ static PetscErrorCode TestPasses(void)
   }
   PetscCall(DestroyAll(&b, &y, &B));
   PetscCall(StreamDestroy("in the end", &A, &device));
-  PetscCall(Verdict("passes of solvers"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  char type[64] = "";
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(KSPIDRSRegister());
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-vec_type", type, sizeof(type), NULL));
-  PetscCall(PetscStrcmp(type, "cuda", &gpu));
-  PetscCall(TestAIJ());
-  PetscCall(TestInPlace());
-  PetscCall(TestChanges());
-  PetscCall(TestSettings());
-  PetscCall(TestErrors());
-  PetscCall(TestShare());
-  PetscCall(TestBound());
-  PetscCall(TestPasses());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestAIJ, "a MATAIJ"}, {TestChanges, "operations that change a matrix"}, {TestSettings, "settings"},
+          {TestErrors, "errors of the device"}, {TestShare, "processes on one device"}, {TestBound, "bound to the CPU"},
+          {TestPasses, "passes of solvers"})
 
 /*TEST
 

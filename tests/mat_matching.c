@@ -137,7 +137,7 @@ static void ProblemRow(Problem *p)
   p->i[p->n + 1] = p->i[p->n];
 }
 
-/* Sets random entries, and the entries of the permutation unless it is NULL; up to 64 rows, of which some, and some columns, have no entries */
+/* Sets random entries, and the entries of the permutation unless it is NULL. Some rows, and some columns, have no entries */
 static void ProblemRandom(Problem *p, PetscInt n, PetscReal density, Kind kind, const PetscInt permutation[], PetscReal missing)
 {
   PetscReal scale[200] = {0.0}, rowscale;
@@ -347,7 +347,6 @@ static PetscErrorCode TestStructures(void)
     PetscCall(ComplainIf(wrong || (structure < SHARING && p->rank != n), "%s: rank %" INT ", %" INT " rows are in another column",
                          structures[structure], p->rank, wrong));
   }
-  PetscCall(Verdict("structures"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -372,13 +371,7 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCall(LayoutSize(comm, choice->layout, N, &n));
   PetscCall(PetscSplitOwnership(comm, &n, &N));
-  PetscCall(MatCreate(comm, A));
-  PetscCall(MatSetSizes(*A, n, n, N, N));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, 4, NULL));
-  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatCreateRows(comm, n, N, n, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   seed = (uint64_t)choice->sequence * 1000003 + (uint64_t)rank * 104729;
   RandomPermutation(n, permutation);
@@ -400,12 +393,7 @@ static PetscErrorCode MatCreateRandom(MPI_Comm comm, const Choice *choice, Mat *
 static PetscErrorCode MatCreateLocal(PetscInt n, PetscInt width, Mat *A)
 {
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, n, n, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSeqAIJSetPreallocation(*A, width, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, width, NULL, 0, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, n, PETSC_DETERMINE, width, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -449,8 +437,8 @@ static PetscErrorCode MeasureMat(Mat T, PetscReal *most, PetscReal *off, PetscIn
 #define ROUNDING (PetscMax(1e-11, 100 * PETSC_MACHINE_EPSILON))
 
 /*
-   Checks the matching of A, and A~, by their certificate: if diagonal blocks have no entry above 1 and matched entries of modulus 1,
-   no matching has a larger product
+   Checks the matching of A, and A~, by their certificate: if diagonal blocks have no entry above 1 and matched entries of modulus
+   1, no matching has a larger product
 */
 static PetscErrorCode CheckMat(const char what[], Mat A, PetscBool regular)
 {
@@ -518,7 +506,6 @@ static PetscErrorCode TestMats(void)
       }
     }
   }
-  PetscCall(Verdict("permuted and scaled matrices"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -575,7 +562,6 @@ static PetscErrorCode TestClipped(void)
     PetscCall(IDRSMatchingDestroy(&matching));
   }
   PetscCall(ComplainIf(!clipped || clipped == 72, "%" INT " of 72 matrices have scalings that a number cannot hold", clipped));
-  PetscCall(Verdict("entries of any size"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -625,7 +611,6 @@ static PetscErrorCode TestNotFinite(void)
       PetscCall(MatDestroy(&A));
     }
   }
-  PetscCall(Verdict("infinite entries and NaN"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -650,7 +635,6 @@ static PetscErrorCode TestBadInput(void)
     }
     PetscCall(MatDestroy(&S));
   }
-  PetscCall(Verdict("bad input"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -733,8 +717,7 @@ static PetscErrorCode TestUpdate(void)
   PetscMPIInt       rank, size;
 
   PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(RankAndSize(&rank, &size));
   for (PetscInt layout = 0; layout < LAYOUTS; layout++) {
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(chosen); k++) {
       const Choice   choice = {(Layout)layout, 50, 0.15, chosen[k], PETSC_TRUE, 1.0, 6000 + layout};
@@ -768,7 +751,6 @@ static PetscErrorCode TestUpdate(void)
       PetscCall(MatDestroy(&A));
     }
   }
-  PetscCall(Verdict("new values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -800,7 +782,6 @@ static PetscErrorCode TestUpdateLimits(void)
     PetscCall(IDRSMatchingDestroy(&matching));
     PetscCall(MatDestroy(&A));
   }
-  PetscCall(Verdict("the limit for new values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -828,26 +809,12 @@ static PetscErrorCode TestLimited(void)
   PetscCall(IDRSMatchingDestroy(&limited));
   PetscCall(IDRSMatchingDestroy(&matching));
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("limited computations"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestReferences());
-  PetscCall(TestStructures());
-  PetscCall(TestMats());
-  PetscCall(TestClipped());
-  PetscCall(TestNotFinite());
-  PetscCall(TestBadInput());
-  PetscCall(TestUpdate());
-  PetscCall(TestUpdateLimits());
-  PetscCall(TestLimited());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestReferences, NULL}, {TestStructures, "structures"}, {TestMats, "permuted and scaled matrices"},
+          {TestClipped, "entries of any size"}, {TestNotFinite, "infinite entries and NaN"}, {TestBadInput, "bad input"},
+          {TestUpdate, "new values"}, {TestUpdateLimits, "the limit for new values"}, {TestLimited, "limited computations"})
 
 /*TEST
 

@@ -42,7 +42,7 @@ static PetscErrorCode CheckSum(Vec a, PetscInt j, Vec b, PetscScalar sum, const 
   IDRSCallAllreduce(MPI_IN_PLACE, parts, 3, MPI_LONG_DOUBLE, MPI_SUM, PETSC_COMM_WORLD);
   PetscCall(ComplainIf(!(fabsl((long double)PetscRealPart(sum) - parts[0]) <= SUM_BOUND * parts[2]) ||
                          !(fabsl((long double)PetscImaginaryPart(sum) - parts[1]) <= SUM_BOUND * parts[2]),
-                       "%s: %s %" PetscInt_FMT ": %.17g, not %.17Lg", what, name, j, (double)PetscRealPart(sum), parts[0]));
+                       "%s: %s %" INT ": %.17g, not %.17Lg", what, name, j, (double)PetscRealPart(sum), parts[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -103,8 +103,8 @@ static PetscErrorCode TestSteps(IDRSWork work, Mat A, const char what[])
     PetscCall(PetscSNPrintf(name, sizeof(name), "%s, s = %" PetscInt_FMT ", k = %" PetscInt_FMT "%s", what, s, steps[i].k,
                             steps[i].start ? ", start" : ""));
     IDRSStepVecs(work, &steps[i], &x, &y);
-    PetscCall(Fill(u, 7 + i));
-    PetscCall(Fill(work->r, 20 + i));
+    PetscCall(VecSetNumbers(u, 7 + i, PETSC_TRUE));
+    PetscCall(VecSetNumbers(work->r, 20 + i, PETSC_TRUE));
     PetscCall(Project(work, &steps[i], x));
     PetscCall(CheckProduct(A, u, x, name));
     PetscCall(CheckSums(work, x, y, work->scalars.sums, name));
@@ -142,8 +142,8 @@ static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char
 
   PetscFunctionBeginUser;
   for (PetscInt j = 0; j < 3; j++) PetscCall(VecDuplicate(work->r, &Y[j]));
-  PetscCall(Fill(work->U[0], 5));
-  PetscCall(Fill(work->r, 6));
+  PetscCall(VecSetNumbers(work->U[0], 5, PETSC_TRUE));
+  PetscCall(VecSetNumbers(work->r, 6, PETSC_TRUE));
   PetscCall(Project(work, &step, work->G[0]));
   PetscCall(IDRSProductApplyColumns(product, 3, (Vec[]){work->r, work->U[0], work->r}, Y));
   PetscCall(VecEqual(work->G[0], Y[1], &same));
@@ -170,7 +170,7 @@ static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSPro
 
   PetscFunctionBeginUser;
   PetscCall(VecDuplicate(work->r, &first));
-  PetscCall(Fill(work->U[0], 3));
+  PetscCall(VecSetNumbers(work->U[0], 3, PETSC_TRUE));
   PetscCall(Project(work, &step, work->G[0]));
   PetscCall(VecCopy(work->G[0], first));
   for (PetscInt back = 0; back < 2; back++) {
@@ -186,8 +186,7 @@ static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSPro
     const PetscInt column = N - 2;
 
     PetscCall(MatSetValues(A, 1, &corner, 1, &column, &(PetscScalar){3.0}, INSERT_VALUES));
-    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemble(A));
     PetscCall(SetOperator(work, product, A, kind));
     PetscCall(Project(work, &step, work->G[0]));
     PetscCall(CheckProduct(A, work->U[0], work->G[0], what));
@@ -214,7 +213,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool ch
   PetscCall(PetscNew(&product));
   work->product = product;
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
-    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" PetscInt_FMT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s, %" INT " rows", KSPIDRSProducts[kind], patterns[pattern], n));
     PetscCall(SetOperator(work, product, A, kind));
     PetscCall(TestSteps(work, A, what));
     PetscCall(TestColumns(work, product, what));
@@ -229,24 +228,20 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool ch
 
 int main(int argc, char **argv)
 {
-  PetscInt       columns[16] = {1, 2, 4, 5, 8, 16, 17}, rows[16] = {0, 1, 31, 32, 33, 1000, 1025}, spaces = 7, sizes = 7, count;
-  const PetscInt large[PATTERNS] = {70001, 20001, 20001, 20001, 200001, 100001, 27000};
-  KSPIDRSImplementation passes   = KSP_IDRS_VEC;
+  PetscInt              columns[16] = {1, 2, 4, 5, 8, 16, 17}, rows[16] = {0, 1, 31, 32, 33, 1000, 1025}, spaces = 7, sizes = 7;
+  const PetscInt        large[PATTERNS] = {70001, 20001, 20001, 20001, 200001, 100001, 27000};
+  KSPIDRSImplementation passes          = KSP_IDRS_VEC;
   PetscBool             set;
   PetscMPIInt           rank, size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(RankAndSize(&rank, &size));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-implementation", KSPIDRSImplementations, (PetscEnum *)&passes, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-communication", KSPIDRSCommunications, (PetscEnum *)&communication, NULL));
-  count = 16;
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-columns", columns, &count, &set));
-  if (set) spaces = count;
-  count = 16;
-  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-rows", rows, &count, &set));
-  if (set) sizes = count;
+  PetscCall(ListFromOptions("-columns", 16, columns, &spaces));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-rows", &set));
+  PetscCall(ListFromOptions("-rows", 16, rows, &sizes));
   for (Pattern pattern = GRID; pattern < PATTERNS; pattern = (Pattern)(pattern + 1)) {
     if (passes != KSP_IDRS_CUDA) PetscCall(SkipWithoutGPU());
     else {

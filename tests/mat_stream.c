@@ -25,42 +25,23 @@ typedef enum {
 static const char *const kinds[] = {"no rows", "grid", "gaps", "dense row and column", "far columns"};
 static const PetscInt    sizes[] = {0, 1152, 700, 900, 600};
 
-static PetscBool HasEntry(Kind kind, PetscInt n, PetscInt row, PetscInt column)
+static PetscScalar KindEntry(Kind kind, PetscInt i, PetscInt j, PetscInt n)
 {
-  const PetscInt d = PetscAbsInt(column - row);
+  const PetscInt d     = PetscAbsInt(j - i);
+  PetscBool      entry = PETSC_FALSE;
 
   if (kind == GRID)
-    return (PetscBool)(d == 0 || (d == 1 && PetscMax(row, column) % 12) || (d == 12 && PetscMax(row, column) / 12 % 12) ||
-                       d == 144);
-  if (kind == GAPS) return (PetscBool)(row % 7 == 3 && row < n - 90 && (column == row || column == n - 1 - row));
-  if (kind == DENSE) return (PetscBool)(d <= 1 || row == n / 3 || column == n / 2);
-  return (PetscBool)(Bits(7, (uint64_t)(row * n + column)) % 97 < 2);
+    entry = (PetscBool)(d == 0 || (d == 1 && PetscMax(i, j) % 12) || (d == 12 && PetscMax(i, j) / 12 % 12) || d == 144);
+  if (kind == GAPS) entry = (PetscBool)(i % 7 == 3 && i < n - 90 && (j == i || j == n - 1 - i));
+  if (kind == DENSE) entry = (PetscBool)(d <= 1 || i == n / 3 || j == n / 2);
+  if (kind == FAR) entry = (PetscBool)(Bits(7, (uint64_t)(i * n + j)) % 97 < 2);
+  return entry ? Number(3, (uint64_t)(i * n + j)) : (PetscScalar)0.0;
 }
 
-static PetscErrorCode RowsGenerate(Kind kind, Rows *rows)
+/* Copies the rows of a matrix that is generated, or of a real one */
+static PetscErrorCode RowsCreate(PetscInt kind, const char directory[], Rows *rows)
 {
-  const PetscInt n     = sizes[kind];
-  PetscInt       count = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscStrncpy(rows->name, kinds[kind], sizeof(rows->name)));
-  rows->n = n;
-  PetscCall(PetscMalloc3(n + 1, &rows->i, 20 * n, &rows->j, 20 * n, &rows->a));
-  rows->i[0] = 0;
-  for (PetscInt row = 0; row < n; row++) {
-    for (PetscInt column = 0; column < n; column++) {
-      if (!HasEntry(kind, n, row, column)) continue;
-      rows->j[count] = column;
-      rows->a[count] = Number(3, (uint64_t)count);
-      count++;
-    }
-    rows->i[row + 1] = count;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *rows)
-{
+  const char *const  names[] = {"add32", "memplus", "orsreg_1", "stommel4"};
   char               file[PETSC_MAX_PATH_LEN];
   Mat                A;
   const PetscInt    *i, *j;
@@ -69,11 +50,23 @@ static PetscErrorCode RowsRead(const char directory[], const char name[], Rows *
   PetscBool          done;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscStrncpy(rows->name, name, sizeof(rows->name)));
-  PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, name));
-  PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
-  PetscCall(MatNorm(A, NORM_INFINITY, &norm));
-  PetscCall(MatScale(A, 1.0 / norm)); /* in single precision powers of A would overflow */
+  PetscCall(PetscStrncpy(rows->name, kind < KINDS ? kinds[kind] : names[kind - KINDS], sizeof(rows->name)));
+  if (kind < KINDS) {
+    PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, sizes[kind], sizes[kind], sizes[kind], NULL, &A));
+    for (PetscInt row = 0; row < sizes[kind]; row++) {
+      for (PetscInt column = 0; column < sizes[kind]; column++) {
+        const PetscScalar value = KindEntry((Kind)kind, row, column, sizes[kind]);
+
+        if (value != (PetscScalar)0.0) PetscCall(MatSetValue(A, row, column, value, INSERT_VALUES));
+      }
+    }
+    PetscCall(MatAssemble(A));
+  } else {
+    PetscCall(PetscSNPrintf(file, sizeof(file), "%s/%s.mtx.gz", directory, rows->name));
+    PetscCall(MatLoadMatrixMarket(PETSC_COMM_SELF, file, &A));
+    PetscCall(MatNorm(A, NORM_INFINITY, &norm));
+    PetscCall(MatScale(A, 1.0 / norm)); /* in single precision powers of A would overflow */
+  }
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &rows->n, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PetscCall(PetscMalloc3(rows->n + 1, &rows->i, i[rows->n], &rows->j, i[rows->n], &rows->a));
@@ -104,11 +97,10 @@ static PetscErrorCode CheckPlan(const Rows *rows, size_t bytes, PetscInt levels)
     const size_t           size  = chunk->entries * (sizeof(PetscScalar) + 4) + 4 * (size_t)(chunk->rows + 1);
 
     PetscCall(ComplainIf(chunk->row != row || (chunk->rows > 1 && size > bytes),
-                         "%s: chunk %" PetscInt_FMT " of %g bytes begins with row %" PetscInt_FMT, rows->name, c, (double)size,
-                         chunk->row));
+                         "%s: chunk %" INT " of %g bytes begins with row %" INT, rows->name, c, (double)size, chunk->row));
     row += chunk->rows;
   }
-  PetscCall(ComplainIf(row != rows->n, "%s: chunks of %" PetscInt_FMT " rows", rows->name, row));
+  PetscCall(ComplainIf(row != rows->n, "%s: chunks of %" INT " rows", rows->name, row));
   PetscCall(IDRSStreamFit(pattern, 0, levels, &layout));
   least = IDRSStreamLayoutBytes(&layout);
   all   = pattern->bytes + (size_t)(levels - 1) * IDRSStreamAlign((size_t)rows->n * sizeof(PetscScalar));
@@ -126,8 +118,8 @@ static PetscErrorCode CheckPlan(const Rows *rows, size_t bytes, PetscInt levels)
     before = layout;
   }
   PetscCall(ComplainIf(pattern->nchunks && (layout.levels != levels || layout.residents != pattern->nchunks || layout.slots),
-                       "%s: %" PetscInt_FMT " levels, %" PetscInt_FMT " chunks of %" PetscInt_FMT " where all fits", rows->name,
-                       layout.levels, layout.residents, pattern->nchunks));
+                       "%s: %" INT " levels, %" INT " chunks of %" INT " where all fits", rows->name, layout.levels,
+                       layout.residents, pattern->nchunks));
   PetscCall(IDRSStreamPatternDestroy(&pattern));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -158,13 +150,13 @@ static PetscErrorCode TestWidths(void)
     }
     PetscCall(IDRSStreamPatternCreate(1, 3 * n, i, j, 1000, &pattern));
     PetscCall(ComplainIf(pattern->nchunks != 1 || pattern->chunks[0].width != widths[k],
-                         "%" PetscInt_FMT " differences: columns of %" PetscInt_FMT " bytes", n, pattern->chunks[0].width));
+                         "%" INT " differences: columns of %" INT " bytes", n, pattern->chunks[0].width));
     PetscCall(DeviceCreate(RANDOM, 10000000, &device));
     PetscCall(IDRSStreamCreate(pattern, a, 10000000, &deviceops, &device, &stream));
     PetscCall(IDRSStreamReserve(stream, 1, &levels));
     PetscCall(IDRSStreamPass(stream, &(IDRSStreamSequence){.product = PETSC_TRUE, .levels = 1, .x = x, .v = {&y}}));
     PetscCall(DeviceSettle(&device));
-    PetscCall(ComplainIf(y != exact, "%" PetscInt_FMT " differences: the product is wrong", n));
+    PetscCall(ComplainIf(y != exact, "%" INT " differences: the product is wrong", n));
     PetscCall(IDRSStreamDestroy(&stream));
     PetscCall(DeviceDestroy("a product", &device));
     PetscCall(PetscFree3(j, a, x));
@@ -183,7 +175,7 @@ static PetscErrorCode TestWindow(void)
   PetscInt live[3];
 
   PetscFunctionBeginUser;
-  PetscCall(RowsGenerate(GRID, &rows));
+  PetscCall(RowsCreate(GRID, NULL, &rows));
   for (PetscInt k = 0; k < 3; k++) {
     IDRSStreamPattern  pattern;
     IDRSStreamSchedule schedule;
@@ -195,8 +187,7 @@ static PetscErrorCode TestWindow(void)
     PetscCall(IDRSStreamPatternDestroy(&pattern));
   }
   PetscCall(ComplainIf(live[1] != live[0] || live[2] != live[0] || live[0] >= rows.n,
-                       "%" PetscInt_FMT ", %" PetscInt_FMT " and %" PetscInt_FMT " rows live for 3, 12 and 24 levels", live[0],
-                       live[1], live[2]));
+                       "%" INT ", %" INT " and %" INT " rows live for 3, 12 and 24 levels", live[0], live[1], live[2]));
   PetscCall(PetscFree3(rows.i, rows.j, rows.a));
   PetscCall(Verdict("the window"));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -348,17 +339,17 @@ static PetscErrorCode TestPasses(const Rows *rows)
           if (again == 1) PetscCall(IDRSStreamSetValues(stream, values));
           wrong = Differences(rows->n, results.y, whole.y);
           for (PetscInt j = again == 1 ? 1 : LEVELS - 1; j <= LEVELS; j++) wrong += Differences(rows->n, results.v[j], whole.v[j]);
-          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" PetscInt_FMT,
+          PetscCall(PetscSNPrintf(what, sizeof(what), "%s, chunks of %g bytes, %g bytes of memory, manner %d, time %" INT,
                                   rows->name, (double)bytes[ib], (double)limit, (int)manner, again));
-          PetscCall(ComplainIf(wrong, "%s: %" PetscInt_FMT " numbers are wrong", what, wrong));
+          PetscCall(ComplainIf(wrong, "%s: %" INT " numbers are wrong", what, wrong));
           PetscCall(CheckBits(what, rows->n, &results, &first, &known));
         }
         passes = (LEVELS + stream->layout.levels - 1) / stream->layout.levels;
         PetscCall(ComplainIf(stream->counts.passes != 3 * passes, "%s: %d passes", rows->name, (int)stream->counts.passes));
         PetscCall(ComplainIf(stream->counts.sends !=
                                3 * passes * (pattern->nchunks - stream->layout.residents) + 2 * stream->layout.residents,
-                             "%s: %d chunks sent, of %" PetscInt_FMT " with %" PetscInt_FMT " resident, %" PetscInt_FMT " passes",
-                             rows->name, (int)stream->counts.sends, pattern->nchunks, stream->layout.residents, passes));
+                             "%s: %d chunks sent, of %" INT " with %" INT " resident, %" INT " passes", rows->name,
+                             (int)stream->counts.sends, pattern->nchunks, stream->layout.residents, passes));
         PetscCall(ComplainIf(device.most > limit, "%s: %g bytes of the device's memory instead of %g", rows->name,
                              (double)device.most, (double)limit));
         PetscCall(IDRSStreamDestroy(&stream));
@@ -375,17 +366,15 @@ static PetscErrorCode TestPasses(const Rows *rows)
 
 int main(int argc, char **argv)
 {
-  const char *const names[]                       = {"add32", "memplus", "orsreg_1", "stommel4"};
-  char              directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
+  char directory[PETSC_MAX_PATH_LEN] = "tutorials/matrices";
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-matrices", directory, sizeof(directory), NULL));
-  for (PetscInt kind = 0; kind < KINDS + (PetscInt)PETSC_STATIC_ARRAY_LENGTH(names); kind++) {
+  for (PetscInt kind = 0; kind < KINDS + 4; kind++) {
     Rows rows;
 
-    if (kind < KINDS) PetscCall(RowsGenerate((Kind)kind, &rows));
-    else PetscCall(RowsRead(directory, names[kind - KINDS], &rows));
+    PetscCall(RowsCreate(kind, directory, &rows));
     for (PetscInt levels = 1; levels <= 12; levels += levels < 3 ? 1 : 9) {
       PetscCall(CheckPlan(&rows, 3000, levels));
       PetscCall(CheckPlan(&rows, 100000, levels));

@@ -68,8 +68,7 @@ static inline PetscErrorCode ReferenceApply(const Reference *reference, PetscBoo
   Vec v, w;
 
   PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(x, &v));
-  PetscCall(VecDuplicate(x, &w));
+  PetscCall(DuplicateAll(x, &v, &w));
   if (transpose) {
     PetscCall(VecPointwiseMult(v, reference->right, x));
     PetscCall(PCApplyTranspose(reference->inner, v, w));

@@ -213,13 +213,6 @@ static PetscErrorCode CompareSums(const char what[], PetscInt count, PetscReal s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CompareNumbers(const char what[], PetscInt count, const PetscScalar expected[], const PetscScalar found[])
-{
-  PetscFunctionBeginUser;
-  PetscCall(CompareSums(what, count, 0.0, expected, found));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode CompareVecs(const char what[], PetscInt j, Vec expected, Vec found)
 {
   const PetscScalar *a, *b;
@@ -231,7 +224,7 @@ static PetscErrorCode CompareVecs(const char what[], PetscInt j, Vec expected, V
   PetscCall(VecGetLocalSize(expected, &n));
   PetscCall(VecGetArrayRead(expected, &a));
   PetscCall(VecGetArrayRead(found, &b));
-  PetscCall(CompareNumbers(name, n, a, b));
+  PetscCall(CompareSums(name, n, 0.0, a, b));
   PetscCall(VecRestoreArrayRead(found, &b));
   PetscCall(VecRestoreArrayRead(expected, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -245,18 +238,18 @@ static PetscErrorCode CompareScalars(const IDRSStep *step, const IDRSStep *next,
 
   PetscFunctionBeginUser;
   if (k < s) {
-    PetscCall(CompareNumbers("M", s - k, a->M + k + column * s, b->M + k + column * s));
-    PetscCall(CompareNumbers("alpha", k, a->alpha, b->alpha));
-    PetscCall(CompareNumbers("beta", k + 1 - beta, a->beta + beta, b->beta + beta));
-  } else PetscCall(CompareNumbers("omega", 1, a->omega, b->omega));
-  PetscCall(CompareNumbers("f", s - from, a->f + from, b->f + from));
-  PetscCall(CompareNumbers("c", directions, a->c + from, b->c + from));
-  PetscCall(CompareNumbers("P^H x of the next step", s, a->sums, b->sums));
-  PetscCall(CompareNumbers("x^H x of the next step", 1, a->sums + IDRS_SUM_XX(s), b->sums + IDRS_SUM_XX(s)));
+    PetscCall(CompareSums("M", s - k, 0.0, a->M + k + column * s, b->M + k + column * s));
+    PetscCall(CompareSums("alpha", k, 0.0, a->alpha, b->alpha));
+    PetscCall(CompareSums("beta", k + 1 - beta, 0.0, a->beta + beta, b->beta + beta));
+  } else PetscCall(CompareSums("omega", 1, 0.0, a->omega, b->omega));
+  PetscCall(CompareSums("f", s - from, 0.0, a->f + from, b->f + from));
+  PetscCall(CompareSums("c", directions, 0.0, a->c + from, b->c + from));
+  PetscCall(CompareSums("P^H x of the next step", s, 0.0, a->sums, b->sums));
+  PetscCall(CompareSums("x^H x of the next step", 1, 0.0, a->sums + IDRS_SUM_XX(s), b->sums + IDRS_SUM_XX(s)));
   if (IDRSStepHasY(next, s)) {
     PetscCall(CompareSums("P^H y of the next step", s, PetscSqrtReal(PetscAbsScalar(a->sums[IDRS_SUM_YY(s)])),
                           a->sums + IDRS_SUM_PY(s), b->sums + IDRS_SUM_PY(s)));
-    PetscCall(CompareNumbers("y^H y of the next step", 1, a->sums + IDRS_SUM_YY(s), b->sums + IDRS_SUM_YY(s)));
+    PetscCall(CompareSums("y^H y of the next step", 1, 0.0, a->sums + IDRS_SUM_YY(s), b->sums + IDRS_SUM_YY(s)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

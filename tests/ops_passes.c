@@ -69,19 +69,10 @@ static PetscLogDouble Vectors(IDRSWork work)
   return vectors;
 }
 
-/* Returns the index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
-static inline PetscInt InG(const Problem *problem, PetscInt j)
-{
-  return j;
-}
-static inline PetscInt InU(const Problem *problem, PetscInt j)
-{
-  return problem->s + j;
-}
-static inline PetscInt Single(const Problem *problem, PetscInt single)
-{
-  return 2 * problem->s + single;
-}
+/* The index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
+#define InG(problem, j)         (j)
+#define InU(problem, j)         ((problem)->s + (j))
+#define Single(problem, single) (2 * (problem)->s + (single))
 
 /* Declares the vectors of a combine of columns k:s, as in idrsops.h */
 static void DeclareCombine(Problem *problem, Call call, PetscInt k)
@@ -461,10 +452,11 @@ static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes one call, twice by each back end */
-static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, Side side[], Call call)
+/* Makes one call, twice */
+static PetscErrorCode TestCall(Check *check, Problem *problem, Side *side, Call call)
 {
   const PetscInt    s = problem->s, storage = s * (s + 4);
+  const IDRSWork    work     = side->work;
   PetscLogDouble    declared = 0, expected;
   PetscObjectState *states;
 
@@ -472,48 +464,43 @@ static PetscErrorCode TestCall(Check *check, Problem *problem, PetscInt sides, S
   PetscCall(PetscMalloc1(problem->count, &states));
   PetscCall(Declare(problem, call));
   for (PetscInt j = 0; j < problem->count; j++) declared += (problem->reads[j] ? 1 : 0) + (problem->writes[j] ? 1 : 0);
-  PetscCall(Reference(problem, &side[0], call));
-  for (PetscInt l = 0; l < sides; l++) {
-    IDRSWork work = side[l].work;
+  PetscCall(Reference(problem, side, call));
+  for (PetscInt run = 0; run < 2; run++) {
+    PetscLogDouble vectors, reductions, allreduces;
+    PetscBool      same;
 
-    for (PetscInt run = 0; run < 2; run++) {
-      PetscLogDouble vectors, reductions, allreduces;
-      PetscBool      same;
+    PetscCall(Load(problem, run, side));
+    for (PetscInt j = 0; j < problem->count; j++) PetscCall(PetscObjectStateGet((PetscObject)side->x[j], &states[j]));
+    vectors    = -Vectors(work);
+    reductions = -work->reductions;
+    allreduces = -Allreduces();
+    PetscCall(Apply(problem, side, call));
+    vectors += Vectors(work);
+    reductions += work->reductions;
+    allreduces += Allreduces();
 
-      PetscCall(Load(problem, run, &side[l]));
-      for (PetscInt j = 0; j < problem->count; j++) PetscCall(PetscObjectStateGet((PetscObject)side[l].x[j], &states[j]));
-      vectors    = -Vectors(work);
-      reductions = -work->reductions;
-      allreduces = -Allreduces();
-      PetscCall(Apply(problem, &side[l], call));
-      vectors += Vectors(work);
-      reductions += work->reductions;
-      allreduces += Allreduces();
-
-      PetscCall(CheckVectors(check, problem, &side[l], call, run, states));
-      if (call.operation == PROJECT) {
-        PetscCall(CheckSums(check, problem, &side[l], call, run, 0, s + 1, work->scalars.sums));
-        if (call.step.start || call.step.k == s)
-          PetscCall(CheckSums(check, problem, &side[l], call, run, s + 2, IDRS_SUMS(s, 1), work->scalars.sums));
-      }
-      expected = !work->passes->device ? 0 : declared;
-      PetscCall(
-        ExpectCall(check, (PetscBool)(vectors == expected), problem, &side[l], call, "vectors counted", 0, vectors, expected));
-      expected = call.operation == PROJECT ? 1 : 0;
-      PetscCall(ExpectCall(check, (PetscBool)(reductions == expected), problem, &side[l], call, "reductions counted", 0, reductions,
-                           expected));
-      if (work->size == 1 || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) expected = 0;
-      PetscCall(ExpectCall(check, (PetscBool)(allreduces == expected), problem, &side[l], call, "reductions made", 0, allreduces,
-                           expected));
-      PetscCall(PetscArraycmp(problem->storage, side[l].scalars->M, s * s, &same));
-      if (same) PetscCall(PetscArraycmp(problem->storage + s * s, side[l].scalars->f, s, &same));
-      if (same) PetscCall(PetscArraycmp(problem->storage + s * (s + 1), side[l].scalars->c, s, &same));
-      if (same) PetscCall(PetscArraycmp(problem->storage + s * (s + 2), side[l].scalars->alpha, s, &same));
-      if (same) PetscCall(PetscArraycmp(problem->storage + s * (s + 3), side[l].scalars->beta, s, &same));
-      if (same) same = (PetscBool)(problem->storage[storage] == side[l].scalars->omega[0]);
-      PetscCall(ExpectCall(check, same, problem, &side[l], call, "the small numbers were changed", 0, 0.0, 0.0));
-      if (call.operation == UPDATE || call.operation == ADVANCE) PetscCall(CheckNorm(check, problem, &side[l], call, run));
+    PetscCall(CheckVectors(check, problem, side, call, run, states));
+    if (call.operation == PROJECT) {
+      PetscCall(CheckSums(check, problem, side, call, run, 0, s + 1, work->scalars.sums));
+      if (call.step.start || call.step.k == s)
+        PetscCall(CheckSums(check, problem, side, call, run, s + 2, IDRS_SUMS(s, 1), work->scalars.sums));
     }
+    expected = !work->passes->device ? 0 : declared;
+    PetscCall(ExpectCall(check, (PetscBool)(vectors == expected), problem, side, call, "vectors counted", 0, vectors, expected));
+    expected = call.operation == PROJECT ? 1 : 0;
+    PetscCall(
+      ExpectCall(check, (PetscBool)(reductions == expected), problem, side, call, "reductions counted", 0, reductions, expected));
+    if (work->size == 1 || PetscDefined(USE_DEBUG) || !PetscDefined(USE_LOG)) expected = 0;
+    PetscCall(
+      ExpectCall(check, (PetscBool)(allreduces == expected), problem, side, call, "reductions made", 0, allreduces, expected));
+    PetscCall(PetscArraycmp(problem->storage, side->scalars->M, s * s, &same));
+    if (same) PetscCall(PetscArraycmp(problem->storage + s * s, side->scalars->f, s, &same));
+    if (same) PetscCall(PetscArraycmp(problem->storage + s * (s + 1), side->scalars->c, s, &same));
+    if (same) PetscCall(PetscArraycmp(problem->storage + s * (s + 2), side->scalars->alpha, s, &same));
+    if (same) PetscCall(PetscArraycmp(problem->storage + s * (s + 3), side->scalars->beta, s, &same));
+    if (same) same = (PetscBool)(problem->storage[storage] == side->scalars->omega[0]);
+    PetscCall(ExpectCall(check, same, problem, side, call, "the small numbers were changed", 0, 0.0, 0.0));
+    if (call.operation == UPDATE || call.operation == ADVANCE) PetscCall(CheckNorm(check, problem, side, call, run));
   }
   PetscCall(PetscFree(states));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -811,7 +798,7 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
 }
 
 /* Tests all calls of combine, update and advance that the solver could make; they do not depend on the shadow space */
-static PetscErrorCode TestPanels(Check check[], Problem *problem, PetscInt sides, Side side[])
+static PetscErrorCode TestPanels(Check check[], Problem *problem, Side *side)
 {
   const PetscInt s = problem->s;
   Call           call;
@@ -822,34 +809,34 @@ static PetscErrorCode TestPanels(Check check[], Problem *problem, PetscInt sides
     const PetscInt  k        = i / 2;
 
     if (k == s) {
-      PetscCall(TestCall(&check[COMBINE], problem, sides, side, MakeCall(COMBINE, s, 0, 0, diagonal)));
+      PetscCall(TestCall(&check[COMBINE], problem, side, MakeCall(COMBINE, s, 0, 0, diagonal)));
       for (PetscInt part = 0; part < 3; part++)
-        PetscCall(TestCall(&check[ADVANCE], problem, sides, side, MakeCall(ADVANCE, s, 0, part < 2 ? part : NOTHING, diagonal)));
+        PetscCall(TestCall(&check[ADVANCE], problem, side, MakeCall(ADVANCE, s, 0, part < 2 ? part : NOTHING, diagonal)));
       continue;
     }
     /* u without v follows a preconditioner, but no diagonal */
     for (PetscInt part = 0; part < (diagonal ? 2 : 3); part++)
-      PetscCall(TestCall(&check[COMBINE], problem, sides, side, MakeCall(COMBINE, k, 0, part, diagonal)));
+      PetscCall(TestCall(&check[COMBINE], problem, side, MakeCall(COMBINE, k, 0, part, diagonal)));
     for (PetscInt start = 0; start < 2; start++) {
-      if (!diagonal) PetscCall(TestCall(&check[UPDATE], problem, sides, side, MakeCall(UPDATE, k, start, NOTHING, diagonal)));
+      if (!diagonal) PetscCall(TestCall(&check[UPDATE], problem, side, MakeCall(UPDATE, k, start, NOTHING, diagonal)));
       /* with a diagonal also v for the omega step */
       for (PetscInt part = 0; part < (k + 1 < s ? 2 : (start || !diagonal ? 0 : 1)); part++)
-        PetscCall(TestCall(&check[UPDATE], problem, sides, side, MakeCall(UPDATE, k, start, part, diagonal)));
+        PetscCall(TestCall(&check[UPDATE], problem, side, MakeCall(UPDATE, k, start, part, diagonal)));
     }
   }
   for (PetscInt part = 0; part < 2; part++) {
     call                = MakeCall(ADVANCE, s, 0, part ? 0 : NOTHING, PETSC_FALSE);
     call.preconditioned = PETSC_TRUE;
-    PetscCall(TestCall(&check[ADVANCE], problem, sides, side, call));
+    PetscCall(TestCall(&check[ADVANCE], problem, side, call));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tests one s with n rows on this process; vec is the first side */
+/* Tests one s with n rows on this process */
 static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation implementation, Check check[])
 {
   Problem problem;
-  Side    side[2];
+  Side    side;
   Vec    *P;
 
   PetscFunctionBegin;
@@ -857,26 +844,22 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
   PetscCall(VecDuplicateVecs(problem.like, s, &P));
   for (PetscInt j = 0; j < s; j++) PetscCall(VecSetNumbers(P[j], 500 + j, PETSC_TRUE));
   for (PetscInt hashed = 1; hashed >= 0; hashed--) {
-    const PetscInt sides = hashed && implementation != KSP_IDRS_VEC ? 2 : 1; /* only vec has explicit shadow vectors */
-
-    PetscCall(SideCreate(&problem, KSP_IDRS_VEC, hashed ? NULL : P, &side[0]));
-    if (sides > 1) PetscCall(SideCreate(&problem, implementation, NULL, &side[1]));
+    if (!hashed && implementation != KSP_IDRS_VEC) continue; /* only vec has explicit shadow vectors */
+    PetscCall(SideCreate(&problem, implementation, hashed ? NULL : P, &side));
     for (PetscInt k = 0; k <= s; k++)
-      PetscCall(TestCall(&check[PROJECT], &problem, sides, side, MakeCall(PROJECT, k, 0, NOTHING, PETSC_FALSE)));
+      PetscCall(TestCall(&check[PROJECT], &problem, &side, MakeCall(PROJECT, k, 0, NOTHING, PETSC_FALSE)));
     for (PetscInt k = 0; k < s; k++)
-      PetscCall(TestCall(&check[PROJECT], &problem, sides, side, MakeCall(PROJECT, k, 1, NOTHING, PETSC_FALSE)));
-    if (hashed) PetscCall(TestPanels(check, &problem, sides, side));
-    for (PetscInt l = 0; l < sides; l++) {
-      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE, PETSC_FALSE));
-      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE, PETSC_FALSE));
-      PetscCall(TestCycle(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE, PETSC_TRUE));
-      side[l].work->diagonal = NULL;
-      if (side[l].work->queue && side[l].work->size == 1) {
-        PetscCall(TestOnDevice(&check[OPERATIONS], &problem, &side[l], PETSC_FALSE));
-        PetscCall(TestOnDevice(&check[OPERATIONS], &problem, &side[l], PETSC_TRUE));
-      }
-      PetscCall(SideDestroy(&problem, &side[l]));
+      PetscCall(TestCall(&check[PROJECT], &problem, &side, MakeCall(PROJECT, k, 1, NOTHING, PETSC_FALSE)));
+    if (hashed) PetscCall(TestPanels(check, &problem, &side));
+    PetscCall(TestCycle(&check[OPERATIONS], &problem, &side, PETSC_FALSE, PETSC_FALSE));
+    PetscCall(TestCycle(&check[OPERATIONS], &problem, &side, PETSC_TRUE, PETSC_FALSE));
+    PetscCall(TestCycle(&check[OPERATIONS], &problem, &side, PETSC_FALSE, PETSC_TRUE));
+    side.work->diagonal = NULL;
+    if (side.work->queue && side.work->size == 1) {
+      PetscCall(TestOnDevice(&check[OPERATIONS], &problem, &side, PETSC_FALSE));
+      PetscCall(TestOnDevice(&check[OPERATIONS], &problem, &side, PETSC_TRUE));
     }
+    PetscCall(SideDestroy(&problem, &side));
   }
   for (PetscInt j = 0; j < s; j++) {
     const PetscScalar *array;
@@ -909,8 +892,12 @@ int main(int argc, char **argv)
   PetscCall(ListFromOptions("-rows", MAX_LIST, rows, &sizes));
   for (PetscInt l = 0; l < spaces; l++) {
     /* A different number of rows on every process, so that each is empty once; then all are empty at once */
-    for (PetscInt i = 0; i < sizes; i++) PetscCall(Test(columns[l], rows[(i + rank) % sizes], back, check));
-    if (size > 1) PetscCall(Test(columns[l], 0, back, check));
+    for (PetscInt i = 0; i < sizes + (size > 1 ? 1 : 0); i++) {
+      const PetscInt n = i < sizes ? rows[(i + rank) % sizes] : 0;
+
+      PetscCall(Test(columns[l], n, KSP_IDRS_VEC, check));
+      if (back != KSP_IDRS_VEC) PetscCall(Test(columns[l], n, back, check));
+    }
   }
   for (PetscInt i = 0; i <= OPERATIONS; i++) PetscCall(CheckVerdict(&check[i]));
   PetscCall(PetscFinalize());

@@ -73,7 +73,7 @@ static PetscErrorCode TestValues(uint64_t seed)
 }
 
 /* Integers, so that a sum over rows is exact in any order */
-static PetscScalar Number(PetscInt which, PetscInt row)
+static PetscScalar Integer(PetscInt which, PetscInt row)
 {
   const PetscInt re = (7 * row + 3 + which) % 17 - 8;
 #if PetscDefined(USE_COMPLEX)
@@ -94,7 +94,7 @@ static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, co
     PetscScalar     sum       = 0.0;
     PetscReal       error;
 
-    for (PetscInt i = 0; i < ROWS; i++) sum += (PetscReal)Shadow(work->seed, (uint64_t)i, j) * Number(which, i);
+    for (PetscInt i = 0; i < ROWS; i++) sum += (PetscReal)Shadow(work->seed, (uint64_t)i, j) * Integer(which, i);
     sum /= (PetscReal)65536.0;
     error = PetscAbsScalar(sums[j] - sum);
     PetscCall(Expect(check, (PetscBool)(error <= tolerance),
@@ -146,7 +146,7 @@ static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
   PetscCall(VecGetOwnershipRange(*x, &begin, NULL));
   PetscCall(VecGetLocalSize(*x, &n));
   PetscCall(VecGetArrayWrite(*x, &array));
-  for (PetscInt i = 0; i < n; i++) array[i] = Number(which, begin + i);
+  for (PetscInt i = 0; i < n; i++) array[i] = Integer(which, begin + i);
   PetscCall(VecRestoreArrayWrite(*x, &array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

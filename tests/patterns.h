@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness.h"
+#include "hash.h"
 #include "wide.h"
 
 typedef enum {
@@ -15,31 +16,6 @@ typedef enum {
   PATTERNS
 } Pattern;
 static const char *const patterns[] = {"grid", "irregular", "gaps", "dense row", "far columns", "long rows", "blocks"};
-
-static inline uint64_t Bits(uint64_t j, uint64_t i)
-{
-  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u + j * 0xd1342543de82ef95u;
-
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-/*
-   Returns number i of sequence j, within [-1,1]. Its digits are so many that products of two are rounded: with fewer digits a fused
-   multiply-add would have the same result as separate operations
-*/
-static inline PetscScalar Number(uint64_t j, uint64_t i)
-{
-  const PetscReal unit = (PetscReal)(UINT64_C(1) << 52), re = (PetscReal)(Bits(j, i) >> 11) / unit - (PetscReal)1.0;
-#if PetscDefined(USE_COMPLEX)
-  const PetscReal im = (PetscReal)(Bits(j + 1000, i) >> 11) / unit - (PetscReal)1.0;
-
-  return PetscCMPLX(re, im);
-#else
-  return re;
-#endif
-}
 
 /* Computes the columns of a row; some may occur twice, or be outside */
 static inline PetscInt Columns(Pattern pattern, PetscInt N, PetscInt row, PetscInt columns[])
@@ -121,33 +97,6 @@ static inline PetscErrorCode PatternCreate(Pattern pattern, MatType type, PetscI
   }
   PetscCall(MatAssemble(*A));
   PetscCall(PetscFree3(columns, inside, outside));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sets entries without a pattern */
-static inline PetscErrorCode Fill(Vec x, uint64_t sequence)
-{
-  PetscInt     begin, end;
-  PetscScalar *array;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetOwnershipRange(x, &begin, &end));
-  PetscCall(VecGetArrayWrite(x, &array));
-  for (PetscInt i = begin; i < end; i++) array[i - begin] = Number(sequence, (uint64_t)i);
-  PetscCall(VecRestoreArrayWrite(x, &array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Gathers all entries of a vector on all processes */
-static inline PetscErrorCode GatherCreate(Vec u, Vec *all)
-{
-  VecScatter scatter;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecScatterCreateToAll(u, &scatter, all));
-  PetscCall(VecScatterBegin(scatter, u, *all, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(scatter, u, *all, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterDestroy(&scatter));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -39,19 +39,6 @@ static PetscErrorCode SolverWith(Mat A, const char type[], const char setup[], c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CheckClose(const char what[], const char how[], Vec x, Vec y)
-{
-  PetscReal error, size;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecNorm(y, NORM_2, &size));
-  PetscCall(VecAXPY(x, -1.0, y));
-  PetscCall(VecNorm(x, NORM_2, &error));
-  PetscCall(ComplainIf(!(error <= 1e4 * PETSC_MACHINE_EPSILON * size), "%s, %s: %g from PETSc's, of %g", what, how, (double)error,
-                       (double)size));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Checks that applications, transposed applications and applications to columns are PETSc's */
 static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP theirs, Vec b)
 {
@@ -64,29 +51,27 @@ static PetscErrorCode CompareApplications(const char what[], KSP ours, KSP their
   PetscCall(KSPGetOperators(ours, &A, NULL));
   PetscCall(KSPGetPC(ours, &mine));
   PetscCall(KSPGetPC(theirs, &other));
-  PetscCall(VecDuplicate(b, &x));
-  PetscCall(VecDuplicate(b, &y));
-  PetscCall(VecDuplicate(b, &z));
+  PetscCall(DuplicateAll(b, &x, &y, &z));
   PetscCall(PCApplyTranspose(mine, b, x));
   PetscCall(PCApplyTranspose(other, b, y));
-  PetscCall(CheckClose(what, "transposed", x, y));
+  PetscCall(CheckClose(what, x, y, 1e4 * PETSC_MACHINE_EPSILON));
   PetscCall(BlocksCreate(A, columns, BLOCK_RANDOM, &B, &X));
   PetscCall(PCMatApply(mine, B, X));
   for (PetscInt c = 0; c < columns; c++) {
     PetscCall(ColumnGet(B, c, z));
     PetscCall(PCApply(other, z, y));
     PetscCall(ColumnGet(X, c, x));
-    PetscCall(CheckClose(what, "columns", x, y));
+    PetscCall(CheckClose(what, x, y, 1e4 * PETSC_MACHINE_EPSILON));
   }
   PetscCall(PCApply(mine, z, x));
-  PetscCall(CheckClose(what, "a vector", x, y));
+  PetscCall(CheckClose(what, x, y, 1e4 * PETSC_MACHINE_EPSILON));
   PetscCall(DestroyAll(&X, &B, &z, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Checks that solves converge, in about as many iterations as with PETSc's package. larger: allowed norm of b - A x, relative to the
-   tolerance
+   Checks that solves converge, in about as many iterations as with PETSc's package. larger: allowed norm of b - A x, relative to
+   the tolerance
 */
 static PetscErrorCode CompareSolves(const char what[], KSP ours, KSP theirs, Vec b, PetscReal larger)
 {
@@ -152,7 +137,6 @@ static PetscErrorCode TestSolvers(void)
       PetscCall(DestroyAll(&theirs, &ours, &b, &A));
     }
   }
-  PetscCall(Verdict("preconditioners"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -166,12 +150,7 @@ static PetscErrorCode ShiftCreate(Mat *A)
   PetscInt       begin;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, m, m, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSeqAIJSetPreallocation(*A, 3, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, 3, NULL, 0, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, m, PETSC_DETERMINE, 3, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, NULL));
   for (PetscInt i = 0; i < m; i++) {
     PetscCall(MatSetValue(*A, begin + i, begin + i, i < m / 2 ? 0.0 : 2.0 + 0.1 * (PetscReal)i, INSERT_VALUES));
@@ -221,7 +200,6 @@ static PetscErrorCode TestDiagonal(void)
     }
   }
   rtol = tolerance;
-  PetscCall(Verdict("nonzeros along the diagonal"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -256,20 +234,10 @@ static PetscErrorCode TestFailure(void)
                        (int)reasons[0], (int)reasons[1]));
   PetscCall(ComplainIf(failures[0] != failures[1], "zero pivot: PC fails by %d, with PETSc's package %d", (int)failures[0],
                        (int)failures[1]));
-  PetscCall(Verdict("zero pivot"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(TestSolvers());
-  PetscCall(TestDiagonal());
-  PetscCall(TestFailure());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestSolvers, "preconditioners"}, {TestDiagonal, "nonzeros along the diagonal"}, {TestFailure, "zero pivot"})
 
 /*TEST
 
@@ -278,6 +246,6 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     nsize: {{1 2}}
-    filter: grep -vE "function name: (MatCUSPARSESetFormat|MatCUSPARSESetUseCPUSolve|MatProductSetFromOptions_seqaijcusparse_(seqaijcusparse|seqdense|seqdensecuda)|MatSeqAIJCopySubArray)_C$"
-
+    filter: grep -vE "function name:
+(MatCUSPARSESetFormat|MatCUSPARSESetUseCPUSolve|MatProductSetFromOptions_seqaijcusparse_(seqaijcusparse|seqdense|seqdensecuda)|MatSeqAIJCopySubArray)_C$" 
 TEST*/

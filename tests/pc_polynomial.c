@@ -79,22 +79,6 @@ static PetscErrorCode Difference(Vec x, Vec y, PetscReal *difference)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates PCPOLY without rounded values, since references do not round the matrix */
-static PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, PC *pc)
-{
-  char number[16];
-
-  PetscFunctionBeginUser;
-  PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
-  PetscCall(PCSetType(*pc, PCPOLY));
-  PetscCall(PCSetOperators(*pc, A, A));
-  PetscCall(PCPolySetDegree(*pc, degree));
-  PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, seed));
-  PetscCall(PolyOption(*pc, "seed", number));
-  PetscCall(PolyOption(*pc, "precision", "double"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Precisions of the values of the copy */
 static const char *const precisions[] = {"half", "single", "double"};
 
@@ -104,7 +88,7 @@ static PetscErrorCode PolyCreateRoots(Mat A, PetscInt precision, PC *pc)
   const PetscReal roots[] = {1.25, 1.25};
 
   PetscFunctionBeginUser;
-  PetscCall(PolyCreate(A, 2, 0, pc));
+  PetscCall(PolyCreate(A, 2, 0, "auto", pc));
   PetscCall(PCPolySetRoots(*pc, 2, roots, NULL));
   PetscCall(PolyOption(*pc, "precision", precisions[precision]));
   PetscCall(PCSetUp(*pc));
@@ -126,7 +110,7 @@ static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal
   PetscCall(PCPolyGetDegree(pc, NULL, &used));
   PetscCall(ViewNumbers((PetscObject)pc, "residual of the random start vector: ", 1, &residuals[0], &lines));
   PetscCall(ViewNumbers((PetscObject)pc, ", predicted ", 1, &residuals[1], &lines));
-  PetscCall(ComplainIf(used != degree, "%s, degree %" PetscInt_FMT ": %" PetscInt_FMT " is used", what, degree, used));
+  PetscCall(ComplainIf(used != degree, "%s, degree %" INT ": %" INT " is used", what, degree, used));
   PetscCall(VecDuplicateVecs(v, 3, &w));
   PetscCall(VecPointwiseMult(w[0], diagonal, v));
   PetscCall(PCApply(pc, w[0], w[1]));
@@ -145,12 +129,11 @@ static PetscErrorCode CompareGMRES(const char what[], PC pc, Mat A, Vec diagonal
   PetscCall(VecNorm(v, NORM_2, &vnorm));
   rnorm /= vnorm;
   PetscCall(ComplainIf(!(PetscAbsReal(residuals[0] - rnorm) <= tolerance) || !(PetscAbsReal(residuals[1] - rnorm) <= tolerance),
-                       "%s, degree %" PetscInt_FMT ": residual %g computed, %g predicted, GMRES has %g", what, used,
-                       (double)residuals[0], (double)residuals[1], (double)rnorm));
+                       "%s, degree %" INT ": residual %g computed, %g predicted, GMRES has %g", what, used, (double)residuals[0],
+                       (double)residuals[1], (double)rnorm));
   PetscCall(Difference(w[1], w[2], &difference));
   PetscCall(ComplainIf(!(difference <= (PETSC_MACHINE_EPSILON > 1e-10 ? 1e-3 : 1e-5)),
-                       "%s, degree %" PetscInt_FMT ": p(A)v and the iterate of GMRES differ by %g", what, used,
-                       (double)difference));
+                       "%s, degree %" INT ": p(A)v and the iterate of GMRES differ by %g", what, used, (double)difference));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroyVecs(3, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -175,8 +158,7 @@ static PetscErrorCode CompareFactors(const char what[], PC pc, Mat A, Vec diagon
   PetscCall(Difference(w[0], w[2], &difference));
   PetscCall(PCPolyGetRoots(pc, &n, NULL, NULL));
   PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)),
-                       "%s, %" PetscInt_FMT " roots: 1 - z p(z) and the product of the factors differ by %g", what, n,
-                       (double)difference));
+                       "%s, %" INT " roots: 1 - z p(z) and the product of the factors differ by %g", what, n, (double)difference));
   PetscCall(VecDestroyVecs(3, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -202,8 +184,8 @@ static PetscErrorCode TestGMRES(void)
         char what[64];
 
         if (PETSC_MACHINE_EPSILON > 1e-10 && degrees[id] > 4) continue; /* single precision resolves no larger space */
-        PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, seed %" PetscInt_FMT, (double)peclets[ip], seed));
-        PetscCall(PolyCreate(A, degrees[id], seed, &pc));
+        PetscCall(PetscSNPrintf(what, sizeof(what), "Peclet number %g, seed %" INT, (double)peclets[ip], seed));
+        PetscCall(PolyCreate(A, degrees[id], seed, "auto", &pc));
         PetscCall(CompareGMRES(what, pc, A, diagonal, v, degrees[id]));
         PetscCall(CompareFactors(what, pc, A, diagonal, b));
         PetscCall(PCDestroy(&pc));
@@ -211,7 +193,6 @@ static PetscErrorCode TestGMRES(void)
     }
     PetscCall(DestroyAll(&diagonal, &v, &b, &A));
   }
-  PetscCall(Verdict("GMRES"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -231,16 +212,15 @@ static PetscErrorCode TestUserRoots(void)
     PC       pc;
 
     if (degree == 3 || degree == 6) continue; /* half a pair is last */
-    PetscCall(PolyCreate(A, degree, 0, &pc));
+    PetscCall(PolyCreate(A, degree, 0, "auto", &pc));
     PetscCall(PCPolySetRoots(pc, degree, re, im));
     PetscCall(PCSetUp(pc));
     PetscCall(PCPolyGetRoots(pc, &n, NULL, NULL));
-    PetscCall(ComplainIf(n != degree, "degree %" PetscInt_FMT ": %" PetscInt_FMT " roots", degree, n));
+    PetscCall(ComplainIf(n != degree, "degree %" INT ": %" INT " roots", degree, n));
     PetscCall(CompareFactors("roots of the user", pc, A, diagonal, v));
     PetscCall(PCDestroy(&pc));
   }
   PetscCall(DestroyAll(&diagonal, &v, &A));
-  PetscCall(Verdict("roots of the user"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -259,21 +239,20 @@ static PetscErrorCode TestTranspose(void)
     PetscReal   norm;
     PC          pc;
 
-    PetscCall(PolyCreate(A, degrees[id], 1, &pc));
+    PetscCall(PolyCreate(A, degrees[id], 1, "auto", &pc));
     PetscCall(PCApply(pc, x, w[1]));
     PetscCall(PCApplyTranspose(pc, w[0], w[2]));
     PetscCall(VecTDot(w[1], w[0], &left));
     PetscCall(VecTDot(x, w[2], &right));
     PetscCall(VecNorm(w[1], NORM_2, &norm));
     PetscCall(ComplainIf(!(PetscAbsScalar(left - right) <= 1e4 * PETSC_MACHINE_EPSILON * norm * 30.0),
-                         "degree %" PetscInt_FMT ": y^T B^{-1}x and x^T B^{-T}y differ by %g", degrees[id],
+                         "degree %" INT ": y^T B^{-1}x and x^T B^{-T}y differ by %g", degrees[id],
                          (double)PetscAbsScalar(left - right)));
     PetscCall(PCDestroy(&pc));
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroyVecs(3, &w));
   PetscCall(MatDestroy(&A));
-  PetscCall(Verdict("transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -302,13 +281,7 @@ static PetscErrorCode MatCreatePattern(const Pattern *pattern, Mat *A)
   PetscInt begin, end;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, pattern->n, pattern->n));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSeqAIJSetPreallocation(*A, pattern->longest + 1, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, pattern->longest + 1, NULL, pattern->longest, NULL));
-  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, PETSC_DECIDE, pattern->n, pattern->longest + 1, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt row = begin; row < end; row++) {
     const PetscBool dense = (PetscBool)(pattern->dense && row % 500 == 250);
@@ -340,7 +313,6 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PetscInt precisio
                   rounding = PetscMax(units[precision], PETSC_MACHINE_EPSILON);
   const PetscScalar *all, *mine, *diagonal;
   PetscInt           begin, end;
-  VecScatter         scatter;
   Vec                w, d, everything;
 
   PetscFunctionBeginUser;
@@ -364,9 +336,7 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PetscInt precisio
     PetscCall(VecRestoreArray(d, &array));
   }
   PetscCall(VecPointwiseDivide(w, x, d));
-  PetscCall(VecScatterCreateToAll(w, &scatter, &everything));
-  PetscCall(VecScatterBegin(scatter, w, everything, INSERT_VALUES, SCATTER_FORWARD));
-  PetscCall(VecScatterEnd(scatter, w, everything, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(GatherCreate(w, &everything));
   PetscCall(VecGetArrayRead(everything, &all));
   PetscCall(VecGetArrayRead(y, &mine));
   PetscCall(VecGetArrayRead(d, &diagonal));
@@ -387,13 +357,13 @@ static PetscErrorCode CompareProduct(const char what[], Mat A, PetscInt precisio
     error = PetscAbsScalar((PetscScalar)(sum - (Wide)mine[row - begin]));
     bound = (rounding + (count + 16) * PETSC_MACHINE_EPSILON) * size / (root * root) +
             16 * PETSC_MACHINE_EPSILON * PetscAbsScalar(all[row]) * 2.0 / root;
-    PetscCall(ComplainIf(!(error <= 1.5 * bound), "%s, row %" PetscInt_FMT " of %" PetscInt_FMT " entries: error %g, bound %g",
-                         what, row, count, (double)error, (double)bound));
+    PetscCall(ComplainIf(!(error <= 1.5 * bound), "%s, row %" INT " of %" INT " entries: error %g, bound %g", what, row, count,
+                         (double)error, (double)bound));
   }
   PetscCall(VecRestoreArrayRead(everything, &all));
   PetscCall(VecRestoreArrayRead(y, &mine));
   PetscCall(VecRestoreArrayRead(d, &diagonal));
-  PetscCall(DestroyAll(&scatter, &everything, &w, &d));
+  PetscCall(DestroyAll(&everything, &w, &d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -493,13 +463,12 @@ static PetscErrorCode TestOverflow(void)
     PetscCall(VecSetGeneral(x, 0.2));
     PetscCall(PolyCreateRoots(A, 0, &pc));
     PetscCall(GetCopy(pc, &copies, &seen, &whole));
-    PetscCall(ComplainIf(cuda && (!copies || seen == 2), "%" PetscInt_FMT " copies, values %s", copies, precisions[seen]));
+    PetscCall(ComplainIf(cuda && (!copies || seen == 2), "%" INT " copies, values %s", copies, precisions[seen]));
     PetscCall(PCApply(pc, x, y));
     PetscCall(CompareProduct("overflow", A, seen, x, y));
     PetscCall(PowersMayBeWhole(PETSC_TRUE));
     PetscCall(DestroyAll(&pc, &x, &y, &A));
   } else PetscCall(Skip("single precision has no number as small as that"));
-  PetscCall(Verdict("overflow"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -517,41 +486,35 @@ static PetscErrorCode TestProcesses(void)
       Mat A;
 
       PetscCall(GridCreate(comms[i], layout, 18, 0.5, 0.2, &A));
-      PetscCall(PolyCreate(A, 6, 3, &pc[i]));
+      PetscCall(PolyCreate(A, 6, 3, "auto", &pc[i]));
       PetscCall(PCSetUp(pc[i]));
       PetscCall(PCPolyGetRoots(pc[i], &n[i], &re[i], &im[i]));
       PetscCall(MatDestroy(&A));
     }
     PetscCall(ComplainIf(n[0] != n[1] || (n[0] != 6 && PETSC_MACHINE_EPSILON < 1e-10),
-                         "layout %d: %" PetscInt_FMT " roots, and %" PetscInt_FMT " on one process", (int)layout, n[0], n[1]));
+                         "layout %d: %" INT " roots, and %" INT " on one process", (int)layout, n[0], n[1]));
     for (PetscInt i = 0; i < n[0]; i++) {
       const PetscReal difference = PetscAbsReal(re[0][i] - re[1][i]) + PetscAbsReal(im[0][i] - im[1][i]);
 
       PetscCall(ComplainIf(!(difference <= 100 * PetscSqrtReal(PETSC_MACHINE_EPSILON)),
-                           "layout %d: root %" PetscInt_FMT " is %g + %gi, and %g + %gi on one process", (int)layout, i,
-                           (double)re[0][i], (double)im[0][i], (double)re[1][i], (double)im[1][i]));
+                           "layout %d: root %" INT " is %g + %gi, and %g + %gi on one process", (int)layout, i, (double)re[0][i],
+                           (double)im[0][i], (double)re[1][i], (double)im[1][i]));
     }
     for (PetscInt i = 0; i < 2; i++) PetscCall(PCDestroy(&pc[i]));
   }
-  PetscCall(Verdict("processes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
+static PetscErrorCode TestCopies(void)
 {
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(KSPIDRSRegister());
-  PetscCall(TestGMRES());
-  PetscCall(TestUserRoots());
-  PetscCall(TestTranspose());
   PetscCall(TestCopy(PETSC_FALSE));
   PetscCall(TestCopy(PETSC_TRUE));
-  PetscCall(TestOverflow());
-  PetscCall(TestProcesses());
-  PetscCall(PetscFinalize());
-  return 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+RUN_TESTS({TestGMRES, "GMRES"}, {TestUserRoots, "roots of the user"}, {TestTranspose, "transpose"}, {TestCopies, NULL},
+          {TestOverflow, "overflow"}, {TestProcesses, "processes"})
 
 /*TEST
 

@@ -89,35 +89,6 @@ static PetscErrorCode SolveAndCheck(const char what[], PetscInt N, KSP ksp, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matrix and vectors in each memory, with and without a preconditioner */
-static PetscErrorCode TestPlaces(void)
-{
-  const PetscInt    N = 300, sizes[] = {1, 4};
-  const char *const pctypes[] = {PCNONE, PCJACOBI};
-
-  PetscFunctionBeginUser;
-  for (PetscInt place = 0; place < 4; place++) {
-    for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(sizes); is++) {
-      for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
-        char what[128];
-        Mat  A;
-        Vec  b, x;
-        KSP  ksp;
-
-        PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %s, vectors %s, s = %" INT ", %s",
-                                place % 2 ? "on the host" : "of the options", place / 2 ? "on the host" : "of the options",
-                                sizes[is], pctypes[ipc]));
-        PetscCall(PlacedSystemCreate(N, place % 2 ? PETSC_FALSE : PETSC_TRUE, place / 2 ? PETSC_FALSE : PETSC_TRUE, &A, &b, &x));
-        PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-        PetscCall(SolveAndCheck(what, N, ksp, b, x));
-        PetscCall(SolveAndCheck(what, N, ksp, b, x));
-        PetscCall(DestroyAll(&ksp, &A, &b, &x));
-      }
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Creates a dense matrix in the memory of these vectors */
 static PetscErrorCode BlockCreate(Vec b, PetscInt columns, Mat *B)
 {
@@ -168,7 +139,8 @@ static PetscErrorCode SolveBlockAndCheck(const char what[], PetscInt N, PetscInt
 }
 
 /*
-   Matrix, right-hand sides and solutions in each memory: two solves by each solver, and one more with blocks in the other memories
+   Matrix, right-hand sides and solutions in each memory: two solves with one and with several right-hand sides by each solver, and
+   one more with blocks in the other memories
 */
 static PetscErrorCode TestBlocks(void)
 {
@@ -193,10 +165,10 @@ static PetscErrorCode TestBlocks(void)
         PetscCall(SolverCreate(A, 4, pctypes[ipc], &ksp));
         PetscCall(KSPIDRSSetWidth_Private(ksp, 4));
         PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)block));
+        for (PetscInt solve = 0; !block && solve < 2; solve++) PetscCall(SolveAndCheck(what, N, ksp, b, x));
         for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(counts); i++) PetscCall(SolveBlockAndCheck(what, N, counts[i], ksp, b, x));
         PetscCall(SolveBlockAndCheck(what, N, 5, ksp, unused[1], unused[0]));
-        PetscCall(DestroyAll(&ksp, &unused[0], &unused[1], &other));
-        PetscCall(DestroyAll(&A, &b, &x));
+        PetscCall(DestroyAll(&ksp, &unused[0], &unused[1], &other, &A, &b, &x));
       }
     }
   }
@@ -436,7 +408,7 @@ static PetscErrorCode TestWidth(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestPlaces, "places"}, {TestBlocks, "places of blocks"}, {TestMoves, "moves"}, {TestMixed, NULL}, {TestMemory, "memory"},
+RUN_TESTS({TestBlocks, "places of blocks"}, {TestMoves, "moves"}, {TestMixed, NULL}, {TestMemory, "memory"},
           {TestWidth, "memory for right-hand sides"})
 
 /*TEST

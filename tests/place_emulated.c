@@ -236,28 +236,6 @@ static PetscErrorCode Emulate(PetscBool emulated)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An operator that fails once, after so many products */
-typedef struct {
-  Mat      A;
-  PetscInt failat, made;
-} Operator;
-
-static PetscErrorCode Product(Mat shell, Vec x, Vec y)
-{
-  Operator *op;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(shell, &op));
-  PetscCheck(++op->made != op->failat, PetscObjectComm((PetscObject)shell), PETSC_ERR_USER, "This product fails");
-  PetscCall(MatMult(op->A, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
-{
-  return PETSC_SUCCESS;
-}
-
 typedef enum {
   NORM_DEFAULT,
   NORM_SKIP,
@@ -270,14 +248,13 @@ typedef struct {
 } Setting;
 
 typedef struct {
-  KSPConvergedReason reason;
-  PetscInt           its, products, stops;
-  PetscReal          norm;
-  History            history;
-} Outcome;
+  Outcome   outcome;
+  PetscInt  stops;
+  PetscReal norm; /* of b - A x */
+} Result;
 
 static const PetscReal updates[] = {0.0, 1e-3, 0.3}, rtols[] = {1e-4, 1e-9};
-static Outcome         lockstep, ahead;
+static Result          lockstep, ahead;
 
 /* A monitor keeps the host in lockstep */
 static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitored, Mat shell, Mat A, KSP *ksp)
@@ -297,8 +274,8 @@ static PetscErrorCode EmulatedSolverCreate(const Setting *set, PetscBool monitor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt every, PetscInt failat, Operator *op, Mat shell,
-                            Vec b, Outcome *out)
+static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt every, PetscInt failat, Failing *op, Mat shell, Vec b,
+                            Result *out)
 {
   KSP ksp;
   Vec x;
@@ -317,10 +294,7 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt ev
     stops = 0;
   }
   PetscCall(VecSet(x, 0.0));
-  PetscCall(SolveHistory(ksp, b, x, &out->history));
-  PetscCall(KSPGetConvergedReason(ksp, &out->reason));
-  PetscCall(KSPGetIterationNumber(ksp, &out->its));
-  PetscCall(KSPIDRSGetCounts(ksp, &out->products, NULL, NULL, NULL));
+  PetscCall(SolveHistory(ksp, b, x, &out->outcome));
   PetscCall(SolverNorm(ksp, b, x, &out->norm));
   out->stops = stops;
   PetscCall(DestroyAll(&x, &ksp));
@@ -330,20 +304,20 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt ev
 /* Compares iterations and reason, up to rounding, and checks that the solution has the norm that was reported last */
 static PetscErrorCode Compare(const char what[], const Setting *set)
 {
-  const PetscReal *norms = ahead.history.norms, *expected = lockstep.history.norms, last = norms[ahead.history.length - 1];
-  const PetscInt   length    = PetscMin(20, PetscMin(ahead.history.length, lockstep.history.length));
+  const PetscReal *norms = ahead.outcome.norms, *expected = lockstep.outcome.norms, last = norms[ahead.outcome.length - 1];
+  const PetscInt   length    = PetscMin(20, PetscMin(ahead.outcome.length, lockstep.outcome.length));
   const PetscReal  reference = set->norm == NORM_OFF ? lockstep.norm : last;
   char             text[256];
 
   PetscFunctionBeginUser;
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s, s %d, max_it %d, update %g, rtol %g, pc %d, norm %d", what, (int)set->s,
                           (int)set->max_it, (double)updates[set->update], (double)rtols[set->rtol], (int)set->pc, (int)set->norm));
-  PetscCall(
-    ComplainIf(ahead.reason != lockstep.reason || PetscAbsInt(ahead.its - lockstep.its) > (ahead.its < 40 ? 0 : lockstep.its / 5),
-               "%s: %s after %d, in lockstep %s after %d", text, KSPConvergedReasons[ahead.reason], (int)ahead.its,
-               KSPConvergedReasons[lockstep.reason], (int)lockstep.its));
-  PetscCall(ComplainIf(ahead.history.length != ahead.its + 1 || lockstep.history.length != lockstep.its + 1,
-                       "%s: %d norms for %d iterations", text, (int)ahead.history.length, (int)ahead.its));
+  PetscCall(ComplainIf(ahead.outcome.reason != lockstep.outcome.reason || PetscAbsInt(ahead.outcome.its - lockstep.outcome.its) >
+                                                                            (ahead.outcome.its < 40 ? 0 : lockstep.outcome.its / 5),
+                       "%s: %s after %d, in lockstep %s after %d", text, KSPConvergedReasons[ahead.outcome.reason],
+                       (int)ahead.outcome.its, KSPConvergedReasons[lockstep.outcome.reason], (int)lockstep.outcome.its));
+  PetscCall(ComplainIf(ahead.outcome.length != ahead.outcome.its + 1 || lockstep.outcome.length != lockstep.outcome.its + 1,
+                       "%s: %d norms for %d iterations", text, (int)ahead.outcome.length, (int)ahead.outcome.its));
   for (PetscInt i = 0; i < length; i++) {
     if (!(PetscAbsReal(norms[i] - expected[i]) <= 1e-6 * expected[i])) {
       PetscCall(Complain("%s: norm %d is %g, in lockstep %g", text, (int)i, (double)norms[i], (double)expected[i]));
@@ -352,17 +326,36 @@ static PetscErrorCode Compare(const char what[], const Setting *set)
   }
   PetscCall(ComplainIf(!(PetscAbsReal(ahead.norm - reference) <= 1e-6 * reference + (set->norm == NORM_OFF ? 0 : 1e-13) * norms[0]),
                        "%s: the norm of b - A x is %g, reported, or in lockstep, %g", text, (double)ahead.norm, (double)reference));
-  PetscCall(ComplainIf(ahead.its == lockstep.its && ahead.products > lockstep.products + 3 * ahead.stops,
-                       "%s: %d products and %d stops, in lockstep %d", text, (int)ahead.products, (int)ahead.stops,
-                       (int)lockstep.products));
+  PetscCall(
+    ComplainIf(ahead.outcome.its == lockstep.outcome.its && ahead.outcome.products > lockstep.outcome.products + 3 * ahead.stops,
+               "%s: %d products and %d stops, in lockstep %d", text, (int)ahead.outcome.products, (int)ahead.stops,
+               (int)lockstep.outcome.products));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestAhead(Operator *op, Mat shell, Vec b)
+/* Creates a system on the host, because the device uses the back end vec; works are on the device from now on */
+static PetscErrorCode EmulatedSystemCreate(Mat *A, Vec *b)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_type"));
+  PetscCall(PetscOptionsClearValue(NULL, "-vec_type"));
+  PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, 20, 1.4, 1.0, A));
+  PetscCall(MatCreateVecs(*A, NULL, b));
+  PetscCall(VecSetGeneral(*b, 1.0));
+  PetscCall(Emulate(PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestAhead(void)
 {
   const PetscInt lengths[] = {1, 2, 4, 8, 20}, limits[] = {1, 2, 5, 9, 14, 500};
+  Failing        op = {NULL, 0, 0};
+  Mat            shell;
+  Vec            b;
 
   PetscFunctionBeginUser;
+  PetscCall(EmulatedSystemCreate(&op.A, &b));
+  PetscCall(ShellCreate(op.A, FailingMult, &op, &shell));
   for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(lengths); is++) {
     for (size_t il = 0; il < PETSC_STATIC_ARRAY_LENGTH(limits); il++) {
       for (PetscInt i = 0; i < 3 * 2 * 3 * 4; i++) {
@@ -370,117 +363,95 @@ static PetscErrorCode TestAhead(Operator *op, Mat shell, Vec b)
           .s = lengths[is], .max_it = limits[il], .update = i % 3, .rtol = i / 3 % 2, .pc = i / 6 % 3, .norm = i / 18};
 
         if (set.norm != NORM_DEFAULT && set.norm != NORM_CHECK_LATE && set.max_it > 100) continue;
-        PetscCall(Solve(&set, PETSC_TRUE, 0, 0, op, shell, b, &lockstep));
-        PetscCall(Solve(&set, PETSC_FALSE, 0, 0, op, shell, b, &ahead));
+        PetscCall(Solve(&set, PETSC_TRUE, 0, 0, &op, shell, b, &lockstep));
+        PetscCall(Solve(&set, PETSC_FALSE, 0, 0, &op, shell, b, &ahead));
         PetscCall(Compare("ahead", &set));
-        PetscCall(Solve(&set, PETSC_FALSE, 3, 0, op, shell, b, &ahead));
+        PetscCall(Solve(&set, PETSC_FALSE, 3, 0, &op, shell, b, &ahead));
         PetscCall(Compare("with stops", &set));
         if (set.max_it > 100 && set.norm == NORM_DEFAULT) {
-          PetscCall(Solve(&set, PETSC_FALSE, 0, 3 + (PetscInt)is * 4, op, shell, b, &ahead));
+          PetscCall(Solve(&set, PETSC_FALSE, 0, 3 + (PetscInt)is * 4, &op, shell, b, &ahead));
           PetscCall(Compare("after an error", &set));
         }
       }
     }
   }
-  PetscCall(Verdict("ahead"));
+  PetscCall(DestroyAll(&shell, &op.A, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static const PetscInt    shadow[]  = {1, 2, 4, 8};
+static const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
 
 #define COLUMNS 7
 
-static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt s, const char pctype[], PetscInt i, KSP *ksp)
+static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt i, PetscBool emulated, KSP *ksp)
 {
   PetscFunctionBeginUser;
-  PetscCall(SolverCreate(A, s, pctype, ksp));
+  PetscCall(Emulate(emulated));
+  PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], ksp));
   PetscCall(KSPIDRSSetImplementation_Private(*ksp, KSP_IDRS_VEC));
   PetscCall(KSPIDRSSetWidth_Private(*ksp, i % 2 ? 3 : 16));
+  if (emulated) PetscCall(KSPIDRSSetCommunication_Private(*ksp, KSP_IDRS_COMMUNICATION_NCCL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares many right-hand sides with lockstep: every column is solved, with the same iterations up to rounding */
-static PetscErrorCode CompareColumns(Mat A, Mat B, PetscInt s, const char pctype[], PetscInt i)
+/*
+   Compares many right-hand sides with lockstep: every column is solved, with the same iterations up to rounding. So is every column
+   that begins with the panels of the previous right-hand side in its slot
+*/
+static PetscErrorCode TestColumns(void)
 {
-  const PetscInt  every[] = {0, 5, 3};
-  const PetscInt *its;
-  PetscInt        expected[COLUMNS];
-  KSP             ksp;
-  Mat             X;
+  const PetscInt every[] = {0, 5, 3};
+  Mat            A, B, X;
+  Vec            b;
 
   PetscFunctionBeginUser;
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  PetscCall(Emulate(PETSC_FALSE));
-  PetscCall(ColumnsSolverCreate(A, s, pctype, i, &ksp));
-  PetscCall(KSPMatSolve(ksp, B, X));
-  PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-  PetscCall(PetscArraycpy(expected, its, COLUMNS));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(Emulate(PETSC_TRUE));
-  PetscCall(ColumnsSolverCreate(A, s, pctype, i, &ksp));
-  PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
-  stops = 0;
-  for (size_t stop = 0; stop < PETSC_STATIC_ARRAY_LENGTH(every); stop++) {
-    char what[128];
+  PetscCall(EmulatedSystemCreate(&A, &b));
+  PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
+  for (PetscInt i = 0; i < 4 * 3 * BLOCKS; i++) {
+    const PetscInt *its;
+    PetscInt        expected[COLUMNS];
+    KSP             ksp;
 
-    stopevery = every[stop];
+    PetscCall(BlockSet(A, (BlockKind)(i / 12), B));
+    PetscCall(ColumnsSolverCreate(A, i, PETSC_FALSE, &ksp));
     PetscCall(KSPMatSolve(ksp, B, X));
-    PetscCall(PetscSNPrintf(what, sizeof(what), "s = %d, %s, %s, case %d, stops %d", (int)s, pctype, BlockKinds[i / 2], (int)i,
-                            (int)stopevery));
-    PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
     PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
-    for (PetscInt j = 0; j < COLUMNS; j++)
-      PetscCall(ComplainIf(PetscAbsInt(its[j] - expected[j]) > 1 + expected[j] / 5, "%s, column %d: %d iterations, in lockstep %d",
-                           what, (int)j, (int)its[j], (int)expected[j]));
-  }
-  PetscCall(ComplainIf(!stops, "no device has stopped"));
-  PetscCall(DestroyAll(&ksp, &X));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+    PetscCall(PetscArraycpy(expected, its, COLUMNS));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(ColumnsSolverCreate(A, i, PETSC_TRUE, &ksp));
+    stops = 0;
+    for (PetscInt j = 0; j < 9; j++) {
+      char what[128];
 
-static PetscErrorCode TestColumns(Mat A)
-{
-  const PetscInt    shadow[]  = {1, 2, 4, 8};
-  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
-  Mat               B;
-
-  PetscFunctionBeginUser;
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  for (size_t is = 0; is < PETSC_STATIC_ARRAY_LENGTH(shadow); is++) {
-    for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
-      for (PetscInt i = 0; i < 2 * BLOCKS; i++) {
-        PetscCall(BlockSet(A, (BlockKind)(i / 2), B));
-        PetscCall(CompareColumns(A, B, shadow[is], pctypes[ipc], i));
-      }
+      stopevery = every[j % 3];
+      if (j == 3) PetscCall(KSPIDRSSetRecycle(ksp, i % 5 ? KSP_IDRS_RECYCLE_ALWAYS : KSP_IDRS_RECYCLE_AUTO));
+      if (j == 7) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if A had changed */
+      PetscCall(PetscSNPrintf(what, sizeof(what), "s = %" INT ", %s, %s, case %" INT ", solve %" INT, shadow[i % 4],
+                              pctypes[i / 4 % 3], BlockKinds[i / 12], i, j));
+      PetscCall(SolveAllColumns(what, ksp, A, B, X, PETSC_TRUE));
+      PetscCall(KSPIDRSGetColumnResults(ksp, NULL, NULL, &its, NULL));
+      for (PetscInt l = 0; j < 3 && l < COLUMNS; l++)
+        PetscCall(ComplainIf(PetscAbsInt(its[l] - expected[l]) > 1 + expected[l] / 5,
+                             "%s, column %" INT ": %" INT " iterations, in lockstep %" INT, what, l, its[l], expected[l]));
     }
+    PetscCall(ComplainIf(!stops, "no device has stopped"));
+    PetscCall(KSPDestroy(&ksp));
   }
-  PetscCall(MatDestroy(&B));
-  PetscCall(Verdict("many right-hand sides ahead"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Solves, and checks that the solver reports convergence and that x meets its tolerance */
-static PetscErrorCode SolveToNormOf(const char what[], KSP ksp, Vec b, Vec x)
-{
-  KSPConvergedReason reason;
-  PetscReal          tolerance, rnorm, bnorm;
-
-  PetscFunctionBeginUser;
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPGetConvergedReason(ksp, &reason));
-  PetscCall(KSPGetTolerances(ksp, &tolerance, NULL, NULL, NULL));
-  PetscCall(SolverNorm(ksp, b, x, &rnorm));
-  PetscCall(VecNorm(b, NORM_2, &bnorm));
-  PetscCall(ComplainIf(!(reason > 0) || !(rnorm <= 1.01 * tolerance * bnorm), "%s: %s, and the norm of b - A x is %g of %g", what,
-                       KSPConvergedReasons[reason], (double)rnorm, (double)bnorm));
+  PetscCall(DestroyAll(&B, &X, &A, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Solves that begin with the panels of the previous solve, which has ended in any step, with steps in flight or not */
-static PetscErrorCode TestRecycle(Mat A, Vec b)
+static PetscErrorCode TestRecycle(void)
 {
-  const PetscInt    shadow[]  = {1, 2, 4, 8};
-  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
+  const PetscReal usual = rtol;
+  Mat             A;
+  Vec             b, x;
 
   PetscFunctionBeginUser;
+  PetscCall(EmulatedSystemCreate(&A, &b));
+  PetscCall(VecDuplicate(b, &x));
   for (PetscInt i = 0; i < 4 * 3 * 3 * 2; i++) {
     const KSPIDRSRecycle recycle  = i / 36 ? KSP_IDRS_RECYCLE_AUTO : KSP_IDRS_RECYCLE_ALWAYS;
     PetscInt             total[2] = {0, 0};
@@ -489,107 +460,34 @@ static PetscErrorCode TestRecycle(Mat A, Vec b)
       char     what[128];
       PetscInt its;
       KSP      ksp;
-      Vec      x;
 
-      PetscCall(PetscSNPrintf(what, sizeof(what), "recycling %s, case %d, %s", KSPIDRSRecycles[recycle], (int)i,
+      PetscCall(PetscSNPrintf(what, sizeof(what), "recycling %s, case %" INT ", %s", KSPIDRSRecycles[recycle], i,
                               way ? "ahead" : "in lockstep"));
-      PetscCall(VecDuplicate(b, &x));
-      PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], &ksp));
-      PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
-      PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
+      PetscCall(ColumnsSolverCreate(A, i, PETSC_TRUE, &ksp));
       PetscCall(KSPIDRSSetRecycle(ksp, recycle));
       if (!way) PetscCall(KSPMonitorSet(ksp, QuietMonitor, NULL, NULL));
       stopevery = way && i / 12 % 3 ? 3 + 2 * (i / 12 % 3) : 0;
       for (PetscInt j = 0; j < 24; j++) {
         PetscCall(VecSetGeneral(b, 1.0 + 0.03 * (j % 12)));
-        PetscCall(KSPSetTolerances(ksp, rtol * PetscPowReal(1.6, (PetscReal)(j % 12)), 0.0, PETSC_DEFAULT, 1000));
+        rtol = usual * PetscPowReal(1.6, (PetscReal)(j % 12));
+        PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
         if (j >= 12 && i / 12 % 3 == 1) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if A had changed */
-        PetscCall(SolveToNormOf(what, ksp, b, x));
+        PetscCall(SolveSystem(what, ksp, A, b, x));
         PetscCall(KSPGetIterationNumber(ksp, &its));
         total[way] += its;
       }
-      PetscCall(DestroyAll(&ksp, &x));
+      PetscCall(KSPDestroy(&ksp));
     }
-    PetscCall(ComplainIf(PetscAbsInt(total[1] - total[0]) > total[0] / 5, "recycling %s, case %d: %d iterations, in lockstep %d",
-                         KSPIDRSRecycles[recycle], (int)i, (int)total[1], (int)total[0]));
+    PetscCall(ComplainIf(PetscAbsInt(total[1] - total[0]) > total[0] / 5,
+                         "recycling %s, case %" INT ": %" INT " iterations, in lockstep %" INT, KSPIDRSRecycles[recycle], i,
+                         total[1], total[0]));
   }
-  PetscCall(Verdict("recycling ahead"));
+  rtol = usual;
+  PetscCall(DestroyAll(&x, &A, &b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same for several right-hand sides, which begin with the panels of the previous ones in their slots */
-static PetscErrorCode TestRecycleColumns(Mat A)
-{
-  const PetscInt    shadow[] = {1, 2, 4, 8}, every[] = {0, 5, 3};
-  const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
-  Mat               B, X;
-
-  PetscFunctionBeginUser;
-  PetscCall(BlockCreate(A, COLUMNS, &B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  for (PetscInt i = 0; i < 4 * 3 * BLOCKS; i++) {
-    char what[128];
-    KSP  ksp;
-
-    PetscCall(BlockSet(A, (BlockKind)(i / 12), B));
-    PetscCall(SolverCreate(A, shadow[i % 4], pctypes[i / 4 % 3], &ksp));
-    PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
-    PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_NCCL));
-    PetscCall(KSPIDRSSetWidth_Private(ksp, i % 2 ? 3 : 16));
-    PetscCall(KSPIDRSSetRecycle(ksp, i % 5 ? KSP_IDRS_RECYCLE_ALWAYS : KSP_IDRS_RECYCLE_AUTO));
-    for (PetscInt j = 0; j < 6; j++) {
-      stopevery = every[j % 3];
-      if (j == 4) PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* as if A had changed */
-      PetscCall(KSPMatSolve(ksp, B, X));
-      PetscCall(PetscSNPrintf(what, sizeof(what), "recycling, %s, case %d, solve %d", BlockKinds[i / 12], (int)i, (int)j));
-      PetscCall(CheckBlock(what, ksp, A, B, X, PETSC_TRUE));
-    }
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(DestroyAll(&B, &X));
-  PetscCall(Verdict("many right-hand sides that recycle ahead"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Convection and diffusion on 20 x 20 points, row after row */
-static PetscScalar Flow(PetscInt i, PetscInt j, PetscInt n)
-{
-  const PetscInt m = 20;
-
-  if (i == j) return 4.1 + 0.2 * (i % 3);
-  if (j == i - m) return -1.5;
-  if (j == i + m) return -0.5;
-  if (j == i - 1 && i % m) return -1.7;
-  return j == i + 1 && j % m ? -0.3 : 0.0;
-}
-
-int main(int argc, char **argv)
-{
-  Operator op = {0};
-  PetscInt begin, end;
-  Mat      shell;
-  Vec      b;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  /* the device uses the back end host, so all data is on the host */
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_type"));
-  PetscCall(PetscOptionsClearValue(NULL, "-vec_type"));
-  PetscCall(MatCreateEntries(Flow, 400, PETSC_FALSE, &op.A));
-  PetscCall(MatCreateVecs(op.A, NULL, &b));
-  PetscCall(VecGetOwnershipRange(b, &begin, &end));
-  for (PetscInt i = begin; i < end; i++) PetscCall(VecSetValue(b, i, 1.0 + 0.3 * (i % 7), INSERT_VALUES));
-  PetscCall(VecAssemble(b));
-  PetscCall(ShellCreate(op.A, Product, &op, &shell));
-  PetscCall(Emulate(PETSC_TRUE));
-  PetscCall(TestAhead(&op, shell, b));
-  PetscCall(TestColumns(op.A));
-  PetscCall(TestRecycle(op.A, b));
-  PetscCall(TestRecycleColumns(op.A));
-  PetscCall(DestroyAll(&shell, &op.A, &b));
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestAhead, "ahead"}, {TestColumns, "many right-hand sides ahead"}, {TestRecycle, "recycling ahead"})
 
 /*TEST
 

@@ -21,16 +21,6 @@ static PetscErrorCode LastProduct(Mat A, KSPIDRSProduct *last)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the product as an option does */
-static PetscErrorCode SetProduct(KSP ksp, KSPIDRSProduct product)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_product", KSPIDRSProducts[product]));
-  PetscCall(KSPSetFromOptions(ksp));
-  PetscCall(PetscOptionsClearValue(NULL, "-ksp_idrs_product"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Solve(const char what[], KSPIDRSProduct product, KSP ksp, Mat A, Vec b, Vec x)
 {
   char name[256];
@@ -51,6 +41,7 @@ static PetscErrorCode TestProducts(void)
   Vec               b, x;
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   PetscCall(GridSystemCreate(30, 0.4, &A, &b, &x));
   PetscCall(LastProduct(A, &last));
   for (size_t ipc = 0; ipc < PETSC_STATIC_ARRAY_LENGTH(pctypes); ipc++) {
@@ -59,14 +50,13 @@ static PetscErrorCode TestProducts(void)
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
       for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_AUTO; product <= last; product = (KSPIDRSProduct)(product + 1)) {
-        PetscCall(SetProduct(ksp, product));
+        PetscCall(KSPIDRSSetProduct_Private(ksp, product));
         PetscCall(Solve(pctypes[ipc], product, ksp, A, b, x));
       }
       PetscCall(KSPDestroy(&ksp));
     }
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("products"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -85,7 +75,7 @@ static PetscErrorCode TestChanges(void)
     PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
     PetscCall(LastProduct(A, &last));
     PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-    PetscCall(SetProduct(ksp, product));
+    PetscCall(KSPIDRSSetProduct_Private(ksp, product));
     PetscCall(Solve("first", product, ksp, A, b, x));
     PetscCall(MatGetOwnershipRange(A, &begin, &end));
     for (PetscInt i = begin; i < end; i++) PetscCall(MatSetValue(A, i, i, 50.0 + i % 3, INSERT_VALUES));
@@ -106,43 +96,12 @@ static PetscErrorCode TestChanges(void)
       PetscCall(KSPSetOperators(ksp, A, A));
       PetscCall(MatDestroy(&C));
     }
-    PetscCall(SetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
+    PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_AUTO));
     PetscCall(Solve("before another type", product, ksp, A, b, x));
     PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
     PetscCall(Solve("after another type", product, ksp, A, b, x));
     PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
-  PetscCall(Verdict("changes"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Transposed solves in turn with others, and operators that support only MatMult() */
-static PetscErrorCode TestOthers(void)
-{
-  Mat A, S, T;
-  Vec b, x;
-  KSP ksp;
-
-  PetscFunctionBeginUser;
-  PetscCall(GridSystemCreate(20, 0.4, &A, &b, &x));
-  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &T));
-  PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-  for (PetscInt turn = 0; turn < 3; turn++) {
-    PetscCall(Solve("by turns", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-    PetscCall(KSPSolveTranspose(ksp, b, x));
-    PetscCall(CheckSolved("transposed", ksp, T, b, x));
-  }
-  PetscCall(DestroyAll(&ksp, &T));
-
-  PetscCall(ShellCreate(A, PassMult, A, &S));
-  PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
-  PetscCall(Solve("shell", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(Solve("the matrix in its place", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-  PetscCall(KSPSetOperators(ksp, S, S));
-  PetscCall(Solve("the shell again", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
-  PetscCall(DestroyAll(&ksp, &S, &x, &b, &A));
-  PetscCall(Verdict("other operators"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -158,14 +117,13 @@ static PetscErrorCode TestRefused(void)
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
   for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
-    PetscCall(SetProduct(ksp, product));
+    PetscCall(KSPIDRSSetProduct_Private(ksp, product));
     CheckRefused(KSPSolve(ksp, b, x), "-ksp_idrs_product", KSPIDRSProducts[product]);
     PetscCall(Unlock(b));
-    PetscCall(SetProduct(ksp, KSP_IDRS_PRODUCT_AUTO));
+    PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_AUTO));
     PetscCall(Solve("after an error", KSP_IDRS_PRODUCT_AUTO, ksp, A, b, x));
   }
   PetscCall(DestroyAll(&ksp, &S, &x, &b, &A));
-  PetscCall(Verdict("products that cannot run"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -190,7 +148,7 @@ static PetscErrorCode TestJacobi(void)
   PetscInt           begin, end;
   Mat                A;
   Vec                b, x, ones, diagonal;
-  History           *history;
+  Outcome           *history;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(2, &history));
@@ -205,7 +163,7 @@ static PetscErrorCode TestJacobi(void)
       PC  pc;
 
       PetscCall(SolverCreate(A, 4, shell ? PCSHELL : PCJACOBI, &ksp));
-      PetscCall(SetProduct(ksp, KSP_IDRS_PRODUCT_MAT));
+      PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_MAT));
       PetscCall(KSPGetPC(ksp, &pc));
       if (shell) {
         PetscCall(PCShellSetApply(pc, ApplyDiagonal));
@@ -230,24 +188,10 @@ static PetscErrorCode TestJacobi(void)
   }
   PetscCall(PetscFree(history));
   PetscCall(DestroyAll(&ones, &diagonal, &x, &b, &A));
-  PetscCall(Verdict("jacobi"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
-  PetscCall(ImplementationFromOptions());
-  PetscCall(TestProducts());
-  PetscCall(TestChanges());
-  PetscCall(TestOthers());
-  PetscCall(TestRefused());
-  PetscCall(TestJacobi());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestProducts, "products"}, {TestChanges, "changes"}, {TestRefused, "products that cannot run"}, {TestJacobi, "jacobi"})
 
 /*TEST
 

@@ -10,10 +10,9 @@ results as a separate solve.\n\n";
 
 /* A solver with its system, and the results of its last solve */
 typedef struct {
-  KSP       ksp;
-  Vec       b, x;
-  PetscInt  its, count;
-  PetscReal norms[1001];
+  KSP     ksp;
+  Vec     b, x;
+  Outcome outcome;
 } Solver;
 
 /* A solve inside another solve */
@@ -28,18 +27,8 @@ static PetscErrorCode SystemCreate(Mat A, PetscReal start, PetscInt s, Solver *s
 {
   PetscFunctionBeginUser;
   PetscCall(SolverCreate(A, s, PCJACOBI, &solver->ksp));
-  PetscCall(KSPSetResidualHistory(solver->ksp, solver->norms, PETSC_STATIC_ARRAY_LENGTH(solver->norms), PETSC_TRUE));
   PetscCall(MatCreateVecs(A, &solver->x, &solver->b));
   PetscCall(VecSetGeneral(solver->b, start));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Solve(Solver *solver)
-{
-  PetscFunctionBeginUser;
-  PetscCall(KSPSolve(solver->ksp, solver->b, solver->x));
-  PetscCall(KSPGetIterationNumber(solver->ksp, &solver->its));
-  PetscCall(KSPGetResidualHistory(solver->ksp, NULL, &solver->count));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -64,7 +53,7 @@ static void *Run(void *ctx)
   Start *start = (Start *)ctx;
 
   start->ierr = start->thread ? SetDevice(start->inner->x) : PETSC_SUCCESS;
-  if (!start->ierr) start->ierr = Solve(start->inner);
+  if (!start->ierr) start->ierr = SolveHistory(start->inner->ksp, start->inner->b, start->inner->x, &start->inner->outcome);
   return NULL;
 }
 
@@ -95,12 +84,13 @@ static PetscErrorCode Same(const Solver *solver, const Solver *alone, PetscBool 
   PetscFunctionBeginUser;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)solver->x, &host, VECSEQ, VECMPI, ""));
   if (host) {
-    *same = (PetscBool)(solver->its == alone->its && solver->count == alone->count);
-    if (*same) PetscCall(PetscArraycmp(solver->norms, alone->norms, solver->count, same));
+    *same = (PetscBool)(solver->outcome.its == alone->outcome.its && solver->outcome.length == alone->outcome.length);
+    if (*same) PetscCall(PetscArraycmp(solver->outcome.norms, alone->outcome.norms, solver->outcome.length, same));
   } else {
-    *same = (PetscBool)(solver->count > FIRST && alone->count > FIRST);
+    *same = (PetscBool)(solver->outcome.length > FIRST && alone->outcome.length > FIRST);
     for (PetscInt i = 0; *same && i < FIRST; i++)
-      *same = (PetscBool)(PetscAbsReal(solver->norms[i] - alone->norms[i]) <= 0.01 * rtol * alone->norms[0]);
+      *same = (PetscBool)(PetscAbsReal(solver->outcome.norms[i] - alone->outcome.norms[i]) <=
+                          0.01 * rtol * alone->outcome.norms[0]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -116,60 +106,51 @@ static PetscErrorCode CheckPair(const char what[], Mat A, Solver *outer, Solver 
   PetscBool same;
 
   PetscFunctionBeginUser;
-  inner->its = inner->count = 0;
+  inner->outcome.length = 0;
   PetscCall(KSPMonitorSet(outer->ksp, StartInner, &start, NULL));
-  PetscCall(Solve(outer));
+  PetscCall(SolveHistory(outer->ksp, outer->b, outer->x, &outer->outcome));
   PetscCall(KSPMonitorCancel(outer->ksp));
   PetscCall(CheckSolved(what, outer->ksp, A, outer->b, outer->x));
   PetscCall(CheckSolved(what, inner->ksp, A, inner->b, inner->x));
   PetscCall(Same(outer, &alone[0], &same));
   PetscCall(
     ComplainIf(!same, "%s, at iteration %" INT ": the outer solve is another than alone, with %" INT " iterations instead of %" INT,
-               what, at, outer->its, alone[0].its));
+               what, at, outer->outcome.its, alone[0].outcome.its));
   PetscCall(Same(inner, &alone[1], &same));
   PetscCall(ComplainIf(same != thread, "%s, at iteration %" INT ": the inner solve is %s alone, with %" INT " iterations", what, at,
-                       same ? "the same as" : "another than", inner->its));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode TestThreads(Mat A)
-{
-  Solver outer, inner, alone[2];
-  Start  never = {NULL, -1, PETSC_FALSE, PETSC_SUCCESS};
-
-  PetscFunctionBeginUser;
-  for (size_t is = 0; is < SIZES; is++) {
-    PetscCall(SystemCreate(A, 1.0, sizes[is], &outer));
-    PetscCall(SystemCreate(A, 2.0, sizes[is], &inner));
-    PetscCall(KSPMonitorSet(outer.ksp, StartInner, &never, NULL)); /* with a monitor a device waits for the host */
-    PetscCall(Solve(&outer));
-    PetscCall(KSPMonitorCancel(outer.ksp));
-    PetscCall(Solve(&inner));
-    alone[0] = outer;
-    alone[1] = inner;
-    for (PetscInt at = 0; at <= alone[0].its; at += 1 + at) {
-      PetscCall(CheckPair("in a thread", A, &outer, &inner, alone, at, PETSC_TRUE));
-      PetscCall(CheckPair("in the same thread", A, &outer, &inner, alone, at, PETSC_FALSE));
-    }
-    PetscCall(Solve(&inner)); /* the inner solve has ended */
-    PetscCall(CheckPair("afterwards", A, &outer, &inner, alone, 1, PETSC_TRUE));
-    PetscCall(DestroyAll(&outer.ksp, &outer.b, &outer.x));
-    PetscCall(DestroyAll(&inner.ksp, &inner.b, &inner.x));
-  }
-  PetscCall(Verdict("solves in two threads"));
+                       same ? "the same as" : "another than", inner->outcome.its));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  Mat A;
+  Solver outer, inner, alone[2];
+  Start  never = {NULL, -1, PETSC_FALSE, PETSC_SUCCESS};
+  Mat    A;
 
   PetscFunctionBeginUser;
   PETSC_MPI_THREAD_REQUIRED = MPI_THREAD_SERIALIZED; /* one thread at a time calls MPI */
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(ImplementationFromOptions());
   PetscCall(MatCreateEntries(Convection, ROWS, PETSC_FALSE, &A));
-  PetscCall(TestThreads(A));
+  for (size_t is = 0; is < SIZES; is++) {
+    PetscCall(SystemCreate(A, 1.0, sizes[is], &outer));
+    PetscCall(SystemCreate(A, 2.0, sizes[is], &inner));
+    PetscCall(KSPMonitorSet(outer.ksp, StartInner, &never, NULL)); /* with a monitor a device waits for the host */
+    PetscCall(SolveHistory(outer.ksp, outer.b, outer.x, &outer.outcome));
+    PetscCall(KSPMonitorCancel(outer.ksp));
+    PetscCall(SolveHistory(inner.ksp, inner.b, inner.x, &inner.outcome));
+    alone[0] = outer;
+    alone[1] = inner;
+    for (PetscInt at = 0; at <= alone[0].outcome.its; at += 1 + at) {
+      PetscCall(CheckPair("in a thread", A, &outer, &inner, alone, at, PETSC_TRUE));
+      PetscCall(CheckPair("in the same thread", A, &outer, &inner, alone, at, PETSC_FALSE));
+    }
+    PetscCall(SolveHistory(inner.ksp, inner.b, inner.x, &inner.outcome)); /* the inner solve has ended */
+    PetscCall(CheckPair("afterwards", A, &outer, &inner, alone, 1, PETSC_TRUE));
+    PetscCall(DestroyAll(&outer.ksp, &outer.b, &outer.x, &inner.ksp, &inner.b, &inner.x));
+  }
+  PetscCall(Verdict("solves in two threads"));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

@@ -38,17 +38,6 @@ static PetscErrorCode SolverCreateRun(Mat A, PetscInt s, const Method *method, K
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the number of lines of the view with this key */
-static PetscErrorCode CheckLines(const char what[], KSP ksp, const char key[], PetscInt expected)
-{
-  PetscInt lines;
-
-  PetscFunctionBeginUser;
-  PetscCall(ViewNumbers((PetscObject)ksp, key, 0, NULL, &lines));
-  PetscCall(ComplainIf(lines != expected, "%s: %" INT " lines of the view with \"%s\", not %" INT, what, lines, key, expected));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define KERNELS "matvecs ... kernels, where"
 
 /*
@@ -60,7 +49,7 @@ static PetscErrorCode CompareHistories(PetscInt npc, Mat A, Vec b)
   const PetscInt sizes[] = {1, 3, 8, 16};
   PetscBool      varies;
   Vec            x, again;
-  History       *history;
+  Outcome       *history;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(3, &history));
@@ -133,7 +122,6 @@ static PetscErrorCode TestHistories(void)
   PetscCall(MatCreateVecs(A, &b, NULL));
   PetscCall(VecSetGeneral(b, 0.7));
   PetscCall(CompareHistories(POLY, A, b));
-  PetscCall(Verdict("histories"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,7 +156,6 @@ static PetscErrorCode TestLimits(void)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("limits"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,10 +188,8 @@ static PetscErrorCode TestSizes(void)
     PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
     PetscCall(KSPSetOperators(ksp, B, B));
     PetscCall(SolveSystem("another matrix", ksp, B, b, x));
-    PetscCall(DestroyAll(&ksp, &x, &b, &B));
-    PetscCall(MatDestroy(&A));
+    PetscCall(DestroyAll(&ksp, &x, &b, &B, &A));
   }
-  PetscCall(Verdict("sizes"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,7 +227,6 @@ static PetscErrorCode TestRefused(void)
     PetscCall(KSPDestroy(&ksp));
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("what cannot run"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -267,7 +251,7 @@ static PetscErrorCode TestUpdates(void)
       if (PetscDefined(USE_REAL_SINGLE)) PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.1));
       PetscCall(SolveSystem(whole ? "whole" : "steps", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
-      PetscCall(CheckLines("updates", ksp, KERNELS, whole && gpu ? 1 : 0));
+      PetscCall(CheckView(ksp, KERNELS, whole && gpu ? 1 : 0));
       PetscCall(ViewNumbers((PetscObject)ksp, "matvecs ... operations in ", 1, &kernels, &lines));
       PetscCall(ComplainIf(lines && !(kernels < updates[whole] + restarts[whole] + 1),
                            "s = %" INT ": %g kernels with %" INT " updates", s, (double)kernels, updates[whole]));
@@ -279,7 +263,6 @@ static PetscErrorCode TestUpdates(void)
                  "s = %" INT ": %" INT " updates step by step, %" INT " in one kernel", s, updates[0], updates[1]));
   }
   PetscCall(DestroyAll(&x, &b, &A));
-  PetscCall(Verdict("updates"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -314,17 +297,16 @@ static PetscErrorCode TestSteps(void)
     PetscCall(SolverCreateRun(A, 4, &methods[JACOBI], KSP_IDRS_RUN_AUTO, &ksp));
     PetscCall(KSPSetTolerances(ksp, i ? 1e-1 : rtol, 0.0, 1e30, 400));
     PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckLines("steps", ksp, KERNELS, 0));
+    PetscCall(CheckView(ksp, KERNELS, 0));
     PetscCall(ViewNumbers((PetscObject)ksp, lines[i], 0, NULL, &told)); /* the line on the product may also mention the row */
     PetscCall(ComplainIf(gpu && !told, "no line of the view has \"%s\"", lines[i]));
     if (!i && gpu) {
       PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_WHOLE));
       PetscCall(SolveSystem("a long row in one kernel", ksp, A, b, x));
-      PetscCall(CheckLines("a long row", ksp, KERNELS, 1));
+      PetscCall(CheckView(ksp, KERNELS, 1));
     }
     PetscCall(DestroyAll(&ksp, &x, &b, &A));
   }
-  PetscCall(Verdict("steps"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -337,12 +319,13 @@ static PetscErrorCode TestMany(void)
   KSP            ksp[PETSC_STATIC_ARRAY_LENGTH(edges)];
 
   PetscFunctionBeginUser;
+  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) {
     PetscCall(SystemCreateGrid(PETSC_COMM_WORLD, edges[i], 0.4, LAYOUT_EVEN, &A[i], &b[i]));
     PetscCall(VecDuplicate(b[i], &first[i]));
+    PetscCall(PetscObjectTypeCompare((PetscObject)A[i], MATSEQAIJCUSPARSE, &gpu));
     PetscCall(SolverCreateRun(A[i], sizes[i], &methods[i], KSP_IDRS_RUN_AUTO, &ksp[i]));
-    PetscCall(KSPSolve(ksp[i], b[i], first[i]));
-    PetscCall(CheckSolved("the first of many solves", ksp[i], A[i], b[i], first[i]));
+    PetscCall(SolveSystem("the first of many solves", ksp[i], A[i], b[i], first[i]));
   }
   for (PetscInt solve = 0; solve < 24; solve++) {
     const size_t i = (size_t)solve % PETSC_STATIC_ARRAY_LENGTH(edges);
@@ -355,31 +338,11 @@ static PetscErrorCode TestMany(void)
     PetscCall(VecDestroy(&x));
   }
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(edges); i++) PetscCall(DestroyAll(&ksp[i], &first[i], &b[i], &A[i]));
-  PetscCall(Verdict("many solves"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-int main(int argc, char **argv)
-{
-  Mat A;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsClearValue(NULL, "-malloc_dump")); /* PETSc leaks memory after an error */
-  PetscCall(ImplementationFromOptions());
-  PetscCall(MatCreateEntries(Identity, 1, PETSC_FALSE, &A));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &gpu));
-  PetscCall(MatDestroy(&A));
-  PetscCall(TestMany());
-  PetscCall(TestHistories());
-  PetscCall(TestLimits());
-  PetscCall(TestSizes());
-  PetscCall(TestUpdates());
-  PetscCall(TestSteps());
-  PetscCall(TestRefused());
-  PetscCall(PetscFinalize());
-  return 0;
-}
+RUN_TESTS({TestMany, "many solves"}, {TestHistories, "histories"}, {TestLimits, "limits"}, {TestSizes, "sizes"},
+          {TestUpdates, "updates"}, {TestSteps, "steps"}, {TestRefused, "what cannot run"})
 
 /*TEST
 

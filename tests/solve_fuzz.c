@@ -16,7 +16,6 @@ The harness implies -malloc_dump, by which leaks are found. A finding is printed
 #define MAX_COLUMNS 20
 #define MAX_N       200
 #define MAX_S       20
-#define MAX_HISTORY 1000
 
 /* Seconds after which a run counts as hanging */
 #define DEADLINE 120
@@ -332,14 +331,6 @@ static PetscErrorCode Look(KSP ksp, PetscInt its, PetscReal rnorm, void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Reset(Solver *solver, const System *system)
-{
-  PetscFunctionBeginUser;
-  PetscCall(KSPReset(solver->ksp));
-  PetscCall(KSPSetOperators(solver->ksp, system->A, system->A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode SetPreconditioner(Solver *solver, const System *system)
 {
   const char *const types[] = {PCNONE, PCJACOBI, PCSHELL, PCPOLY, PCSOR, PCBJACOBI, PCILU};
@@ -435,7 +426,7 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4)) PetscCall(SetEnd(solver));
   if (all || Once(6)) {
     /* the side needs a matching norm, and a new set-up */
-    PetscCall(Reset(solver, system));
+    PetscCall(ResetWith(solver->ksp, system->A));
     PetscCall(KSPSetPCSide(solver->ksp, sides[Pick(3)]));
     PetscCall(KSPSetNormType(solver->ksp, Once(4) ? KSP_NORM_NONE : KSP_NORM_DEFAULT));
   }
@@ -461,32 +452,16 @@ static PetscErrorCode RandomSolverCreate(Solver *solver, const System *system, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Results of a solve, and their checks */
-typedef struct {
-  KSPConvergedReason reason;
-  PetscInt           its, reports, entries, products;
-  PetscReal          rnorm, history[MAX_HISTORY];
-} Outcome;
-
 static PetscErrorCode Solve(Solver *solver, PetscBool transpose, Vec b, Vec x0, Vec x, Outcome *outcome, PetscErrorCode *ierr)
 {
-  const PetscReal *history;
-
   PetscFunctionBeginUser;
   solver->applications = 0;
   solver->reports      = 0;
   PetscCall(VecCopy(x0, x));
-  PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
   PetscCall(Listen());
   *ierr = transpose ? KSPSolveTranspose(solver->ksp, b, x) : KSPSolve(solver->ksp, b, x);
   PetscCall(Heard());
-  PetscCall(KSPGetConvergedReason(solver->ksp, &outcome->reason));
-  PetscCall(KSPGetIterationNumber(solver->ksp, &outcome->its));
-  PetscCall(KSPGetResidualNorm(solver->ksp, &outcome->rnorm));
-  PetscCall(KSPGetResidualHistory(solver->ksp, &history, &outcome->entries));
-  PetscCall(PetscArraycpy(outcome->history, history, outcome->entries));
-  PetscCall(KSPIDRSGetCounts(solver->ksp, &outcome->products, NULL, NULL, NULL));
-  outcome->reports = solver->reports;
+  PetscCall(GetOutcome(solver->ksp, outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -574,9 +549,9 @@ static PetscErrorCode CheckSolve(Solver *solver, const System *system, PetscBool
   if (reasons[0] != -reasons[1]) PetscCall(Finding("different reasons"));
   if (!outcome->reason) PetscCall(Finding("no reason"));
   if (outcome->its < 0 || outcome->its > solver->max_it) PetscCall(Finding("too many iterations"));
-  if (outcome->entries > outcome->its + 1 || (number && outcome->entries != outcome->its + 1))
+  if (outcome->length > outcome->its + 1 || (number && outcome->length != outcome->its + 1))
     PetscCall(Finding("history is not that of the iterations"));
-  if (outcome->reports && outcome->reports != outcome->entries) PetscCall(Finding("monitor has not seen what the history has"));
+  if (solver->reports && solver->reports != outcome->length) PetscCall(Finding("monitor has not seen what the history has"));
   if (number && outcome->products < outcome->its) PetscCall(Finding("more iterations than products"));
   PetscCall(VecNorm(x, NORM_INFINITY, &norm));
   PetscCall(Ordinary(system, b, x0, &ordinary));
@@ -629,7 +604,7 @@ static PetscErrorCode CheckAgain(Solver *solver, const System *system, PetscBool
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (device || (poly && reset)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecDuplicate(x, &y));
-  if (reset) PetscCall(Reset(solver, system));
+  if (reset) PetscCall(ResetWith(solver->ksp, system->A));
   PetscCall(Solve(solver, transpose, b, x0, y, &second, &ierr));
   GetSetting(solver->ksp, recycle, &recycle);
   PetscCall(SameBits(x, y, &same));
@@ -716,7 +691,7 @@ static PetscErrorCode Run(void)
     char           text[256];
 
     if (i) PetscCall(Change(solver, &system, x, PETSC_FALSE));
-    if (Once(8)) PetscCall(Reset(solver, &system));
+    if (Once(8)) PetscCall(ResetWith(solver->ksp, system.A));
     if (Once(8)) PetscCall(MatScale(system.A, 1.5));
     PetscCall(VecsSet(&system, b, x0));
     transpose = (PetscBool)(solver->transposable && !system.space && Once(5));

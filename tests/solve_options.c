@@ -5,13 +5,6 @@ tests; monitors and views.\n\n";
 
 #define ROWS (LINE * LINE)
 
-/* Results of a solve */
-typedef struct {
-  KSPConvergedReason reason;
-  PetscInt           its, entries;
-  PetscReal          rnorm, first;
-} Outcome;
-
 /* Options of every KSP; its: there are as many iterations as with gmres */
 static const struct {
   const char *option, *value;
@@ -40,10 +33,9 @@ static const struct {
 
 static PetscErrorCode SolveWithOption(KSPType type, Mat A, Vec b, Vec x, size_t which, PetscBool guess, Outcome *outcome)
 {
-  const char      *option = options[which].option;
-  const PetscReal *history;
-  KSP              ksp;
-  PC               pc;
+  const char *option = options[which].option;
+  KSP         ksp;
+  PC          pc;
 
   PetscFunctionBeginUser;
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
@@ -58,14 +50,8 @@ static PetscErrorCode SolveWithOption(KSPType type, Mat A, Vec b, Vec x, size_t 
   if (option) PetscCall(PetscOptionsSetValue(NULL, option, options[which].value));
   PetscCall(KSPSetFromOptions(ksp));
   if (option) PetscCall(PetscOptionsClearValue(NULL, option));
-  PetscCall(KSPSetResidualHistory(ksp, NULL, 1000, PETSC_TRUE));
   if (guess) PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPGetConvergedReason(ksp, &outcome->reason));
-  PetscCall(KSPGetIterationNumber(ksp, &outcome->its));
-  PetscCall(KSPGetResidualNorm(ksp, &outcome->rnorm));
-  PetscCall(KSPGetResidualHistory(ksp, &history, &outcome->entries));
-  outcome->first = outcome->entries ? history[0] : 0.0;
+  PetscCall(SolveHistory(ksp, b, x, outcome));
   PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -102,47 +88,16 @@ static PetscErrorCode TestOptions(void)
                            KSPConvergedReasons[gmres.reason]));
       PetscCall(
         ComplainIf(options[i].its && idrs.its != gmres.its, "%s: %" INT " iterations, gmres %" INT, what, idrs.its, gmres.its));
-      PetscCall(
-        ComplainIf(idrs.entries != idrs.its + 1, "%s: %" INT " norms for %" INT " iterations", what, idrs.entries, idrs.its));
-      PetscCall(ComplainIf(!none && !(PetscAbsReal(idrs.first - gmres.first) <= 1e-6 * gmres.first),
-                           "%s: the first norm is %g, of gmres %g", what, (double)idrs.first, (double)gmres.first));
+      PetscCall(ComplainIf(idrs.length != idrs.its + 1, "%s: %" INT " norms for %" INT " iterations", what, idrs.length, idrs.its));
+      PetscCall(ComplainIf(!none && !(PetscAbsReal(idrs.norms[0] - gmres.norms[0]) <= 1e-6 * gmres.norms[0]),
+                           "%s: the first norm is %g, of gmres %g", what, (double)idrs.norms[0], (double)gmres.norms[0]));
       PetscCall(ResidualNorm(A, b, x, &norm, &bnorm));
-      PetscCall(ComplainIf(!none && !(PetscAbsReal(norm - idrs.rnorm) <= 1e4 * PETSC_MACHINE_EPSILON * PetscMax(bnorm, idrs.first)),
-                           "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)idrs.rnorm));
+      PetscCall(
+        ComplainIf(!none && !(PetscAbsReal(norm - idrs.rnorm) <= 1e4 * PETSC_MACHINE_EPSILON * PetscMax(bnorm, idrs.norms[0])),
+                   "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)idrs.rnorm));
     }
   }
   PetscCall(DestroyAll(&solution, &x, &b, &A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A solver that must not set the options of its preconditioner does not set them */
-static PetscErrorCode TestSkipPC(void)
-{
-  const KSPType types[] = {KSPGMRES, KSPIDRS};
-  PetscBool     jacobi;
-  Mat           A;
-  KSP           ksp;
-  PC            pc;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateEntries(Tridiagonal, 30, PETSC_FALSE, &A));
-  PetscCall(PetscOptionsSetValue(NULL, "-contract_pc_type", PCNONE));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(types); i++) {
-    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
-    PetscCall(KSPSetOptionsPrefix(ksp, "contract_"));
-    PetscCall(KSPSetOperators(ksp, A, A));
-    PetscCall(KSPSetType(ksp, types[i]));
-    PetscCall(KSPGetPC(ksp, &pc));
-    PetscCall(PCSetType(pc, PCJACOBI));
-    PetscCall(KSPSetSkipPCSetFromOptions(ksp, PETSC_TRUE));
-    PetscCall(KSPSetFromOptions(ksp));
-    PetscCall(KSPSetUp(ksp));
-    PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
-    PetscCall(ComplainIf(!jacobi, "%s: the preconditioner has taken its options", types[i]));
-    PetscCall(KSPDestroy(&ksp));
-  }
-  PetscCall(PetscOptionsClearValue(NULL, "-contract_pc_type"));
-  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -252,8 +207,7 @@ static PetscErrorCode TestViews(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestOptions, "options of every KSP"}, {TestSkipPC, "options of the preconditioner"},
-          {TestMonitors, "monitors of the options"}, {TestViews, "views of the options"})
+RUN_TESTS({TestOptions, "options of every KSP"}, {TestMonitors, "monitors of the options"}, {TestViews, "views of the options"})
 
 /*TEST
 

@@ -4,26 +4,7 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsstream.h>
 #include "harness.h"
-
-/* Number i of sequence j, within (-1,1) */
-static uint64_t Bits(uint64_t j, uint64_t i)
-{
-  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u + j * 0xd1342543de82ef95u;
-
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-static PetscScalar Number(uint64_t j, uint64_t i)
-{
-  const PetscReal re = (PetscReal)(Bits(j, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0;
-#if PetscDefined(USE_COMPLEX)
-  return PetscCMPLX(re, (PetscReal)(Bits(j + 1000, i) >> 40) / (PetscReal)8388608.0 - (PetscReal)1.0);
-#else
-  return re;
-#endif
-}
+#include "hash.h"
 
 /* Returns column p of a chunk, which is in this row, from the packed data */
 static PetscInt PackedColumn(const IDRSStreamChunk *chunk, const char *packed, PetscInt row, uint32_t p)
@@ -338,7 +319,7 @@ static PetscErrorCode DeviceCreate(Manner manner, size_t available, Device *devi
 static PetscErrorCode DeviceDestroy(const char what[], Device *device)
 {
   PetscFunctionBeginUser;
-  PetscCall(ComplainIf(device->wrong, "%s: %" PetscInt_FMT " calls of the device are wrong", what, device->wrong));
+  PetscCall(ComplainIf(device->wrong, "%s: %" INT " calls of the device are wrong", what, device->wrong));
   PetscCall(PetscFree3(device->queues[0], device->queues[1], device->recorded));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -74,16 +74,11 @@ static inline PetscErrorCode MatCreateEntries(Entry *entry, PetscInt n, PetscBoo
   PetscInt begin, end;
 
   PetscFunctionBeginUser;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
   /*
      without it, MatSetValues() of PETSc 3.26 for complex MATMPIAIJCUSPARSE assumes that the value is aligned to 16 bytes, and may
      crash
   */
-  PetscCall(MatSeqAIJSetPreallocation(*A, n, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*A, n, NULL, n, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, PETSC_DECIDE, n, n, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt i = begin; i < end; i++) {
     for (PetscInt j = 0; j < n; j++) {
@@ -205,11 +200,7 @@ static inline PetscErrorCode GridCreate(MPI_Comm comm, Layout layout, PetscInt m
   diagonal += 0.3 * PETSC_i;
 #endif
   PetscCall(LayoutSize(comm, layout, m * m, &n));
-  PetscCall(MatCreate(comm, A));
-  PetscCall(MatSetSizes(*A, n, n, m * m, m * m));
-  PetscCall(MatSetType(*A, MATAIJ));
-  PetscCall(MatSetFromOptions(*A));
-  PetscCall(MatSetUp(*A));
+  PetscCall(MatCreateRows(comm, n, m * m, 5, A));
   PetscCall(MatGetOwnershipRange(*A, &begin, &end));
   for (PetscInt row = begin; row < end; row++) {
     const PetscInt i = row % m, j = row / m;
@@ -330,23 +321,6 @@ static inline PetscErrorCode PassMult(Mat S, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same with a count */
-typedef struct {
-  Mat      A;
-  PetscInt matvecs;
-} Counted;
-
-static inline PetscErrorCode CountedMult(Mat S, Vec x, Vec y)
-{
-  void *ctx;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatShellGetContext(S, &ctx));
-  ((Counted *)ctx)->matvecs++;
-  PetscCall(MatMult(((Counted *)ctx)->A, x, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Sets the option -pc_poly_NAME of a preconditioner */
 static inline PetscErrorCode PolyOption(PC pc, const char name[], const char value[])
 {
@@ -365,7 +339,31 @@ static inline PetscErrorCode PolyOption(PC pc, const char name[], const char val
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Matvec of a shell that fails once, after so many products */
+/* Sets PCPOLY without rounded values, since references do not round the matrix */
+static inline PetscErrorCode PolySet(PC pc, PetscInt degree, PetscInt seed, const char scaling[])
+{
+  char number[16];
+
+  PetscFunctionBeginUser;
+  PetscCall(PCSetType(pc, PCPOLY));
+  PetscCall(PCPolySetDegree(pc, degree));
+  PetscCall(PetscSNPrintf(number, sizeof(number), "%" INT, seed));
+  PetscCall(PolyOption(pc, "seed", number));
+  PetscCall(PolyOption(pc, "scaling", scaling));
+  PetscCall(PolyOption(pc, "precision", "double"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode PolyCreate(Mat A, PetscInt degree, PetscInt seed, const char scaling[], PC *pc)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PCCreate(PetscObjectComm((PetscObject)A), pc));
+  PetscCall(PolySet(*pc, degree, seed, scaling));
+  PetscCall(PCSetOperators(*pc, A, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matvec of a shell that counts its products, and fails once, after so many of them */
 typedef struct {
   Mat      A;
   PetscInt made, failat;
@@ -416,6 +414,12 @@ static inline PetscErrorCode SolverCreateLimited(Mat A, PetscInt s, PCSide side,
   if (norm != KSP_NORM_DEFAULT) PetscCall(KSPSetNormType(*ksp, norm));
   PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, max_it));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With a monitor the host of a GPU works in lockstep */
+static inline PetscErrorCode QuietMonitor(KSP ksp, PetscInt its, PetscReal norm, void *ctx)
+{
+  return PETSC_SUCCESS;
 }
 
 /* A case of a test that varies the shadow size, the side and the preconditioner */
@@ -507,8 +511,8 @@ static inline PetscErrorCode SolveSystem(const char what[], KSP ksp, Mat A, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the same in the norm that the solver reports */
-static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, Vec x)
+/* Checks the same in the norm that the solver reports, for the solved matrix A */
+static inline PetscErrorCode CheckConvergedFor(const char what[], KSP ksp, Mat A, Vec b, Vec x)
 {
   KSPConvergedReason reason;
   PetscReal          norm, reported, reference;
@@ -516,13 +520,23 @@ static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, V
   PetscFunctionBeginUser;
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetResidualNorm(ksp, &reported));
-  PetscCall(SolverNorm(ksp, b, x, &norm));
-  PetscCall(SolverNorm(ksp, b, NULL, &reference));
+  PetscCall(OperatorNorm(ksp, A, b, x, &norm));
+  PetscCall(OperatorNorm(ksp, A, b, NULL, &reference));
   PetscCall(ComplainIf(!(reason > 0), "%s: %s", what, KSPConvergedReasons[reason]));
   PetscCall(
     ComplainIf(!(norm <= 1.01 * rtol * reference), "%s: the norm of b - A x is %g of %g", what, (double)norm, (double)reference));
   PetscCall(ComplainIf(!(PetscAbsReal(norm - reported) <= PetscMax(1e-12, 10 * PETSC_MACHINE_EPSILON) * reference),
                        "%s: the norm of b - A x is %g, reported %g", what, (double)norm, (double)reported));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode CheckConverged(const char what[], KSP ksp, Vec b, Vec x)
+{
+  Mat A;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(CheckConvergedFor(what, ksp, A, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -550,21 +564,36 @@ static inline PetscErrorCode SolveConverged(const char what[], KSP ksp, Vec b)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A solve with the norms of all its iterations */
+/* Results of a solve except x, and the norms of all its iterations if the solver has a history */
 #define MAX_HISTORY 1000
 typedef struct {
-  PetscInt  length;
-  PetscReal norms[MAX_HISTORY];
-} History;
+  KSPConvergedReason reason;
+  PetscInt           its, products, reductions, updates, restarts, length;
+  PetscReal          rnorm, norms[MAX_HISTORY];
+} Outcome;
 
-static inline PetscErrorCode SolveHistory(KSP ksp, Vec b, Vec x, History *history)
+static inline PetscErrorCode GetOutcome(KSP ksp, Outcome *outcome)
 {
   const PetscReal *norms;
+  PetscBool        idrs;
 
+  PetscFunctionBeginUser;
+  PetscCall(PetscMemzero(outcome, sizeof(*outcome)));
+  PetscCall(KSPGetConvergedReason(ksp, &outcome->reason));
+  PetscCall(KSPGetIterationNumber(ksp, &outcome->its));
+  PetscCall(KSPGetResidualNorm(ksp, &outcome->rnorm));
+  PetscCall(KSPGetResidualHistory(ksp, &norms, &outcome->length));
+  PetscCall(PetscArraycpy(outcome->norms, norms, outcome->length));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPIDRS, &idrs));
+  if (idrs) PetscCall(KSPIDRSGetCounts(ksp, &outcome->products, &outcome->reductions, &outcome->updates, &outcome->restarts));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SolveHistory(KSP ksp, Vec b, Vec x, Outcome *outcome)
+{
   PetscFunctionBeginUser;
   PetscCall(KSPSetResidualHistory(ksp, NULL, MAX_HISTORY, PETSC_TRUE));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPGetResidualHistory(ksp, &norms, &history->length));
-  PetscCall(PetscArraycpy(history->norms, norms, history->length));
+  PetscCall(GetOutcome(ksp, outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

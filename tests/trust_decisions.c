@@ -83,16 +83,15 @@ static PetscErrorCode Spread(const PetscScalar all[], Vec x)
 /* Copies the entries of all processes to an array */
 static PetscErrorCode Gather(Vec x, PetscInt n, PetscScalar all[])
 {
-  PetscInt           begin, end;
   const PetscScalar *array;
+  Vec                y;
 
   PetscFunctionBeginUser;
-  PetscCall(VecGetOwnershipRange(x, &begin, &end));
-  PetscCall(PetscArrayzero(all, n));
-  PetscCall(VecGetArrayRead(x, &array));
-  PetscCall(PetscArraycpy(all + begin, array, end - begin));
-  PetscCall(VecRestoreArrayRead(x, &array));
-  IDRSCallAllreduce(MPI_IN_PLACE, all, (PetscMPIInt)n, MPIU_SCALAR, MPIU_SUM, PETSC_COMM_WORLD);
+  PetscCall(GatherCreate(x, &y));
+  PetscCall(VecGetArrayRead(y, &array));
+  PetscCall(PetscArraycpy(all, array, n));
+  PetscCall(VecRestoreArrayRead(y, &array));
+  PetscCall(VecDestroy(&y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -185,12 +184,7 @@ static PetscErrorCode SolvePC(PetscBool among, Problem *problem)
 
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < n; i++) good[i] = General(i, 100);
-  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
-  PetscCall(MatSetSizes(A, n * blocks, n * blocks, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(A, MATAIJ));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(MatSeqAIJSetPreallocation(A, n, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(A, n, NULL, 0, NULL));
+  PetscCall(MatCreateRows(PETSC_COMM_WORLD, n * blocks, PETSC_DETERMINE, n, &A));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecGetArrayWrite(b, &array));

@@ -1,7 +1,7 @@
 static char help[] = "Places and numbers beyond 32 bits, without their memory.\n\n";
 
 #include "harness.h"
-#include <petscidrs/private/idrsworkimpl.h>
+#include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrslimits.h>
 
 /* Sizes and numbers at the limits of integers, without their memory */

@@ -495,7 +495,7 @@ static PetscErrorCode KSPIDRSStartSlots_Private(KSP ksp)
     col->work->product = idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product;
     PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
     col->work->polynomial = idrs->polynomial;
-    group.work[i] = col->work;
+    group.work[i]         = col->work;
   }
   PetscCall(KSPIDRSGetScatters_Private(ksp, &idrs->scatters));
   PetscCall(IDRSWorkConnect(&group, idrs->set.communication, idrs->scatters));

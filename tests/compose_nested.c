@@ -29,7 +29,7 @@ static PetscErrorCode CheckRuns(const Nest *nest, KSP ksp)
   PetscCall(KSPGetOperators(ksp, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &gpu, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
   expected = !gpu ? 0 : (size == 1 ? nest->alone : size * nest->several);
-  PetscCall(DetailNumbers((PetscObject)ksp, "run whole ... automatically", 0, NULL, &chosen));
+  PetscCall(DetailNumbers((PetscObject)ksp, "run persistent ... automatically", 0, NULL, &chosen));
   PetscCall(DetailNumbers((PetscObject)ksp, "matvecs ... kernels, where", 0, NULL, &made));
   PetscCall(ComplainIf(chosen != expected || made != expected,
                        "%s: many iterations in one kernel were chosen by %" INT " solvers and made by %" INT ", and not by %" INT,

@@ -173,13 +173,13 @@ static PetscErrorCode TestMissing(void)
   PetscFunctionBeginUser;
   PetscCall(SystemCreate(20000, &A, &b, &x));
   PetscCall(SolverMake(A, PCJACOBI, &ksp));
-  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_run", "whole"));
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_idrs_run", "persistent"));
   PetscCall(KSPSetFromOptions(ksp));
   PetscCall(PetscOptionsClearValue(NULL, "-ksp_idrs_run"));
   withhold = PETSC_TRUE;
   Try(ierr, KSPSolve(ksp, b, x));
   if (withhold) PetscCall(ComplainIf(ierr, "error code %d, \"%s\"", (int)ierr, message)); /* the GPU has no clusters */
-  else PetscCall(CheckError(ierr, "blocks that wait in vain", "not all of its blocks", "-ksp_idrs_run steps"));
+  else PetscCall(CheckError(ierr, "blocks that wait in vain", "not all of its blocks", "-ksp_idrs_run stepwise"));
   withhold = PETSC_FALSE;
   PetscCall(Unlock(b));
   PetscCall(Unlock(x));

@@ -13,26 +13,26 @@ static PetscErrorCode TestOptions(void)
     const char *name, *value, *right;
     PetscBool   ours; /* otherwise PETSc refuses the value, with its own message */
   } options[] = {
-    {"-ksp_idrs_s",              "0",      "5",     PETSC_TRUE },
-    {"-ksp_idrs_s",              "-2",     "4",     PETSC_TRUE },
-    {"-ksp_idrs_s",              "many",   "3",     PETSC_FALSE},
-    {"-ksp_idrs_seed",           "-1",     "7",     PETSC_TRUE },
-    {"-ksp_idrs_cosine",         "-0.1",   "0",     PETSC_TRUE },
-    {"-ksp_idrs_cosine",         "1",      "0.7",   PETSC_TRUE },
-    {"-ksp_idrs_cosine",         "nan",    "0.5",   PETSC_FALSE},
-    {"-ksp_idrs_update_tol",     "-1",     "0",     PETSC_TRUE },
-    {"-ksp_idrs_update_tol",     "1",      "0.01",  PETSC_TRUE },
-    {"-ksp_idrs_max_restarts",   "-1",     "0",     PETSC_TRUE },
-    {"-ksp_idrs_width",          "0",      "1",     PETSC_TRUE },
-    {"-ksp_idrs_width",          "17",     "16",    PETSC_TRUE },
-    {"-ksp_idrs_block",          "maybe",  "false", PETSC_FALSE},
-    {"-ksp_idrs_implementation", NULL,     "vec",   PETSC_TRUE }, /* for vectors in the other memory */
-    {"-ksp_idrs_implementation", "abacus", "auto",  PETSC_TRUE },
-    {"-ksp_idrs_implementation", "2.5",    "vec",   PETSC_TRUE },
-    {"-ksp_idrs_communication",  "pigeon", "auto",  PETSC_TRUE },
-    {"-ksp_idrs_product",        "dense",  "mat",   PETSC_TRUE },
-    {"-ksp_idrs_run",            "jog",    "steps", PETSC_TRUE },
-    {"-ksp_idrs_recycle",        "often",  "auto",  PETSC_TRUE },
+    {"-ksp_idrs_s",              "0",      "5",        PETSC_TRUE },
+    {"-ksp_idrs_s",              "-2",     "4",        PETSC_TRUE },
+    {"-ksp_idrs_s",              "many",   "3",        PETSC_FALSE},
+    {"-ksp_idrs_seed",           "-1",     "7",        PETSC_TRUE },
+    {"-ksp_idrs_cosine",         "-0.1",   "0",        PETSC_TRUE },
+    {"-ksp_idrs_cosine",         "1",      "0.7",      PETSC_TRUE },
+    {"-ksp_idrs_cosine",         "nan",    "0.5",      PETSC_FALSE},
+    {"-ksp_idrs_update_tol",     "-1",     "0",        PETSC_TRUE },
+    {"-ksp_idrs_update_tol",     "1",      "0.01",     PETSC_TRUE },
+    {"-ksp_idrs_max_restarts",   "-1",     "0",        PETSC_TRUE },
+    {"-ksp_idrs_width",          "0",      "1",        PETSC_TRUE },
+    {"-ksp_idrs_width",          "17",     "16",       PETSC_TRUE },
+    {"-ksp_idrs_block",          "maybe",  "false",    PETSC_FALSE},
+    {"-ksp_idrs_implementation", NULL,     "vec",      PETSC_TRUE }, /* for vectors in the other memory */
+    {"-ksp_idrs_implementation", "abacus", "auto",     PETSC_TRUE },
+    {"-ksp_idrs_implementation", "2.5",    "vec",      PETSC_TRUE },
+    {"-ksp_idrs_communication",  "pigeon", "auto",     PETSC_TRUE },
+    {"-ksp_idrs_product",        "dense",  "mat",      PETSC_TRUE },
+    {"-ksp_idrs_run",            "jog",    "stepwise", PETSC_TRUE },
+    {"-ksp_idrs_recycle",        "often",  "auto",     PETSC_TRUE },
   };
   PetscErrorCode ierr;
   Mat            A;

@@ -394,7 +394,7 @@ static inline void EndAfter(unsigned int seconds)
      "one by one: ... <reason>"     "# right-hand sides ... at the same time"     "smallest # ... median # ... largest #"
      "block recurrences: ... coefficients"     "block recurrences: ... on the device"     "independent residuals"
      "# of them ... without a block recurrence: ... <reason>"     "no reliable updating"     "last solve: ... verifications, #"
-     "run steps|whole ... automatically"     "no faster one: ... <reason>"     "matvecs ... operations in # kernels, where"
+     "run stepwise|persistent ... automatically"     "no faster one: ... <reason>"     "matvecs ... operations in # kernels, where"
      "entries ... GPU to GPU"     "reductions by <queue>"     "inexact"     in detail "<pass> ... # calls ... # vectors ... # bytes"
 
    Of -info: "Breakdown ... iteration #".

@@ -340,7 +340,7 @@ static PetscErrorCode TestErrors(Mat A)
 {
   const char *const        named[]  = {"ksp_idrs_width", "ksp_idrs_smoothing", "KSPIDRSSetShadowVecs",
                                        "ksp_idrs_run",   "ksp_idrs_width",     "KSPIDRSSetShadowVecs"},
-                    *const values[] = {"1", "true", "4", "whole", "1600", "8"};
+                    *const values[] = {"1", "true", "4", "persistent", "1600", "8"};
   const PetscInt           s = 4, rank = 2; /* there would be s times 2 shadow vectors, which cannot be set either */
   Mat                      B, X;
 
@@ -357,7 +357,7 @@ static PetscErrorCode TestErrors(Mat A)
     if (i == 0) PetscCall(KSPIDRSSetWidth_Private(ksp, 1));
     if (i == 1) PetscCall(KSPIDRSSetSmoothing(ksp, PETSC_TRUE));
     if (i == 2 || i == 5) PetscCall(KSPIDRSSetShadowVecs(ksp, i == 2 ? s : rank * s, P));
-    if (i == 3) PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_WHOLE));
+    if (i == 3) PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_PERSISTENT));
     if (i == 4) PetscCall(KSPIDRSSetShadowSize(ksp, 100)); /* times a width of 16 */
     Try(ierr, KSPMatSolve(ksp, B, X));
     PetscCall(CheckError(ierr, "-ksp_idrs_block", "ksp_idrs_block", values[i]));

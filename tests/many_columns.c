@@ -174,7 +174,7 @@ static PetscErrorCode TestCalls(Mat A)
       Vec      b, x;
 
       PetscCall(SolverCreate(A, sizes[is], pctypes[ipc], &ksp));
-      PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS)); /* on a GPU, as for several columns */
+      PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPWISE)); /* on a GPU, as for several columns */
       PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_MPI));
       PetscCall(BlocksCreate(A, COLUMNS, BLOCK_EQUAL, &B, &X));
       PetscCall(MatCreateVecs(A, &x, &b));
@@ -224,7 +224,7 @@ static PetscErrorCode TestReads(Mat A)
     Mat      B, X;
 
     PetscCall(SolverCreate(A, sizes[is], PCNONE, &ksp));
-    PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
+    PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPWISE));
     PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_MPI));
     PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountEvent("MatMatMultNum", &several[0]));
@@ -270,7 +270,7 @@ static PetscErrorCode TestPreconditioners(Mat A)
     Mat             B, X;
 
     PetscCall(SolverCreate(A, 4, pctypes[i], &ksp));
-    PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
+    PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPWISE));
     PetscCall(BlocksCreate(A, COLUMNS, BLOCK_RANDOM, &B, &X));
     PetscCall(CountEvent("PCMatApply", &blocks[0]));
     PetscCall(CountEvent("PCApply", &vectors[0]));
@@ -421,7 +421,7 @@ static PetscErrorCode TestMemory(Mat A)
 
 /*
    With one process and one GPU as many kernels of many steps as fit run side by side. If two do not fit, columns are solved one by
-   one with -ksp_idrs_run whole, and otherwise step by step at the same time
+   one with -ksp_idrs_run persistent, and otherwise step by step at the same time
 */
 static PetscErrorCode TestSideBySide(Mat small)
 {
@@ -430,15 +430,15 @@ static PetscErrorCode TestSideBySide(Mat small)
     KSPIDRSRun  run;
     const char *pctype, *view; /* a line of the view on a GPU */
   } cases[] = {
-    {12,  16, 4,  KSP_IDRS_RUN_AUTO,  PCJACOBI, "at the same time: each"                },
-    {12,  17, 1,  KSP_IDRS_RUN_WHOLE, PCNONE,   "at the same time: each"                },
-    {12,  5,  8,  KSP_IDRS_RUN_AUTO,  PCPOLY,   "at the same time: each"                },
-    {100, 16, 4,  KSP_IDRS_RUN_AUTO,  PCNONE,   "right-hand sides, ... at the same time"},
-    {100, 3,  16, KSP_IDRS_RUN_WHOLE, PCJACOBI, "at the same time: each"                },
-    {100, 2,  4,  KSP_IDRS_RUN_STEPS, PCJACOBI, "run steps"                             },
-    {240, 2,  4,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "at the same time: each"                },
-    {600, 2,  1,  KSP_IDRS_RUN_AUTO,  PCJACOBI, "run steps"                             },
-    {400, 2,  8,  KSP_IDRS_RUN_WHOLE, PCJACOBI, "one by one: with -ksp_idrs_run whole"  }
+    {12,  16, 4,  KSP_IDRS_RUN_AUTO,       PCJACOBI, "at the same time: each"                   },
+    {12,  17, 1,  KSP_IDRS_RUN_PERSISTENT, PCNONE,   "at the same time: each"                   },
+    {12,  5,  8,  KSP_IDRS_RUN_AUTO,       PCPOLY,   "at the same time: each"                   },
+    {100, 16, 4,  KSP_IDRS_RUN_AUTO,       PCNONE,   "right-hand sides, ... at the same time"   },
+    {100, 3,  16, KSP_IDRS_RUN_PERSISTENT, PCJACOBI, "at the same time: each"                   },
+    {100, 2,  4,  KSP_IDRS_RUN_STEPWISE,   PCJACOBI, "run stepwise"                             },
+    {240, 2,  4,  KSP_IDRS_RUN_PERSISTENT, PCJACOBI, "at the same time: each"                   },
+    {600, 2,  1,  KSP_IDRS_RUN_AUTO,       PCJACOBI, "run stepwise"                             },
+    {400, 2,  8,  KSP_IDRS_RUN_PERSISTENT, PCJACOBI, "one by one: with -ksp_idrs_run persistent"}
   };
 
   PetscBool gpu;
@@ -452,7 +452,7 @@ static PetscErrorCode TestSideBySide(Mat small)
     PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, gpu ? cases[i].m : 12, 0.8, 0.4, &A));
     PetscCall(BlocksCreate(A, cases[i].columns, BLOCK_RANDOM, &B, &X));
     PetscCall(SolverCreate(A, cases[i].s, cases[i].pctype, &ksp));
-    if (gpu || cases[i].run != KSP_IDRS_RUN_WHOLE) PetscCall(KSPIDRSSetRun_Private(ksp, cases[i].run));
+    if (gpu || cases[i].run != KSP_IDRS_RUN_PERSISTENT) PetscCall(KSPIDRSSetRun_Private(ksp, cases[i].run));
     for (PetscInt again = 0; again < 2; again++) {
       PetscCall(SolveAllColumns(cases[i].view, ksp, A, B, X, PETSC_TRUE));
       if (gpu) PetscCall(CheckView(ksp, cases[i].view, 1));

@@ -215,7 +215,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-large", &factor, NULL));
   PetscCall(ListFromOptions("-rows", 16, rows, &sizes));
   for (Pattern pattern = GRID; pattern < PATTERNS; pattern = (Pattern)(pattern + 1)) {
-    for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_AUTO; kind <= KSP_IDRS_PRODUCT_SLICED; kind = (KSPIDRSProduct)(kind + 1)) {
+    for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_AUTO; kind <= KSP_IDRS_PRODUCT_SELL; kind = (KSPIDRSProduct)(kind + 1)) {
       if (kind != KSP_IDRS_PRODUCT_AUTO && (!device || kind == KSP_IDRS_PRODUCT_MAT)) continue;
       for (PetscInt i = 0; i < sizes; i++) {
         const PetscInt n = rows[(i + rank) % sizes]; /* a different number of rows on every process */

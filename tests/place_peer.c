@@ -102,7 +102,7 @@ static PetscErrorCode TestHistories(Mat A, Vec b, Vec x)
 */
 static PetscErrorCode TestHalo(void)
 {
-  const KSPIDRSProduct products[] = {KSP_IDRS_PRODUCT_CSR, KSP_IDRS_PRODUCT_MAT, KSP_IDRS_PRODUCT_SLICED};
+  const KSPIDRSProduct products[] = {KSP_IDRS_PRODUCT_CSR, KSP_IDRS_PRODUCT_MAT, KSP_IDRS_PRODUCT_SELL};
   PetscInt             first      = -1, lines;
   PetscMPIInt          size;
 

@@ -17,7 +17,7 @@ static PetscErrorCode LastProduct(Mat A, KSPIDRSProduct *last)
     PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
     if (size > 1) device = PETSC_FALSE;
   }
-  *last = device ? KSP_IDRS_PRODUCT_SLICED : KSP_IDRS_PRODUCT_MAT;
+  *last = device ? KSP_IDRS_PRODUCT_SELL : KSP_IDRS_PRODUCT_MAT;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -116,7 +116,7 @@ static PetscErrorCode TestRefused(void)
   PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   PetscCall(ShellCreate(A, PassMult, A, &S));
   PetscCall(SolverCreate(S, 4, PCNONE, &ksp));
-  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SLICED; product = (KSPIDRSProduct)(product + 1)) {
+  for (KSPIDRSProduct product = KSP_IDRS_PRODUCT_CSR; product <= KSP_IDRS_PRODUCT_SELL; product = (KSPIDRSProduct)(product + 1)) {
     PetscCall(KSPIDRSSetProduct_Private(ksp, product));
     CheckRefused(KSPSolve(ksp, b, x), "-ksp_idrs_product", KSPIDRSProducts[product]);
     PetscCall(Unlock(b));

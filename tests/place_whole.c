@@ -62,12 +62,12 @@ static PetscErrorCode CompareHistories(PetscInt npc, Mat A, Vec b)
     PetscBool      equal, same;
 
     for (PetscInt turn = 0; turn < 3; turn++) {
-      const KSPIDRSRun run = turn ? (gpu ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPS;
+      const KSPIDRSRun run = turn ? (gpu ? KSP_IDRS_RUN_PERSISTENT : KSP_IDRS_RUN_AUTO) : KSP_IDRS_RUN_STEPWISE;
       KSP              ksp;
 
       PetscCall(SolverCreateRun(A, s, method, run, &ksp));
       PetscCall(SolveHistory(ksp, b, turn == 2 ? again : x, &history[turn]));
-      PetscCall(CheckSolved(turn ? "whole" : "steps", ksp, A, b, turn == 2 ? again : x));
+      PetscCall(CheckSolved(turn ? "persistent" : "stepwise", ksp, A, b, turn == 2 ? again : x));
       PetscCall(KSPDestroy(&ksp));
     }
     for (PetscInt k = 0; k < PetscMin(12, PetscMin(history[0].length, history[1].length)); k++) {
@@ -211,7 +211,7 @@ static PetscErrorCode TestRefused(void)
   PetscFunctionBeginUser;
   PetscCall(GridSystemCreate(12, 0.4, &A, &b, &x));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(reasons); i++) {
-    PetscCall(SolverCreateRun(A, i == 1 ? 17 : 4, &methods[i == 2 ? JACOBI : i == 4 ? POLY : 0], KSP_IDRS_RUN_WHOLE, &ksp));
+    PetscCall(SolverCreateRun(A, i == 1 ? 17 : 4, &methods[i == 2 ? JACOBI : i == 4 ? POLY : 0], KSP_IDRS_RUN_PERSISTENT, &ksp));
     PetscCall(KSPGetPC(ksp, &pc));
     if (i == 0) PetscCall(PCSetType(pc, PCSOR));
     if (i == 2) PetscCall(KSPSetPCSide(ksp, PC_LEFT));
@@ -246,10 +246,10 @@ static PetscErrorCode TestUpdates(void)
     for (PetscInt whole = 0; whole < 2; whole++) {
       KSP ksp;
 
-      PetscCall(SolverCreateRun(A, s, &methods[i / 2], whole ? KSP_IDRS_RUN_AUTO : KSP_IDRS_RUN_STEPS, &ksp));
+      PetscCall(SolverCreateRun(A, s, &methods[i / 2], whole ? KSP_IDRS_RUN_AUTO : KSP_IDRS_RUN_STEPWISE, &ksp));
       /* in single precision one cycle may reach the tolerance from the residual at which the default makes an update */
       if (PetscDefined(USE_REAL_SINGLE)) PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.1));
-      PetscCall(SolveSystem(whole ? "whole" : "steps", ksp, A, b, x));
+      PetscCall(SolveSystem(whole ? "persistent" : "stepwise", ksp, A, b, x));
       PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &updates[whole], &restarts[whole]));
       PetscCall(CheckView(ksp, KERNELS, whole && gpu ? 1 : 0));
       PetscCall(ViewNumbers((PetscObject)ksp, "matvecs ... operations in ", 1, &kernels, &lines));
@@ -301,7 +301,7 @@ static PetscErrorCode TestSteps(void)
     PetscCall(ViewNumbers((PetscObject)ksp, lines[i], 0, NULL, &told)); /* the line on the product may also mention the row */
     PetscCall(ComplainIf(gpu && !told, "no line of the view has \"%s\"", lines[i]));
     if (!i && gpu) {
-      PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_WHOLE));
+      PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_PERSISTENT));
       PetscCall(SolveSystem("a long row in one kernel", ksp, A, b, x));
       PetscCall(CheckView(ksp, KERNELS, 1));
     }

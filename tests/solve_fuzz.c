@@ -417,7 +417,7 @@ static PetscErrorCode Change(Solver *solver, const System *system, Vec like, Pet
   if (all || Once(4))
     PetscCall(KSPIDRSSetCommunication_Private(solver->ksp, (KSPIDRSCommunication)Pick(KSP_IDRS_COMMUNICATION_NCCL)));
   if (all || Once(4)) PetscCall(KSPIDRSSetProduct_Private(solver->ksp, (KSPIDRSProduct)Pick(KSP_IDRS_PRODUCT_CSR)));
-  if (all || Once(4)) PetscCall(KSPIDRSSetRun_Private(solver->ksp, (KSPIDRSRun)Pick(KSP_IDRS_RUN_WHOLE)));
+  if (all || Once(4)) PetscCall(KSPIDRSSetRun_Private(solver->ksp, (KSPIDRSRun)Pick(KSP_IDRS_RUN_PERSISTENT)));
   if (all || Once(4))
     PetscCall(KSPIDRSSetRecycle(solver->ksp, Once(2) ? (KSPIDRSRecycle)Pick(KSP_IDRS_RECYCLE_ALWAYS + 1) : KSP_IDRS_RECYCLE_NEVER));
   if (Once(20)) PetscCall(KSPIDRSResetRecycle(solver->ksp));

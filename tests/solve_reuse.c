@@ -57,7 +57,7 @@ static PetscErrorCode SetAll(KSP ksp, PetscBool right, Vec P[])
   PetscCall(KSPIDRSSetImplementation_Private(ksp, KSP_IDRS_VEC));
   PetscCall(KSPIDRSSetCommunication_Private(ksp, KSP_IDRS_COMMUNICATION_MPI));
   PetscCall(KSPIDRSSetProduct_Private(ksp, KSP_IDRS_PRODUCT_MAT));
-  PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS));
+  PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPWISE));
   PetscCall(KSPIDRSSetRecycle(ksp, KSP_IDRS_RECYCLE_ALWAYS));
   PetscCall(KSPIDRSResetRecycle(ksp));
   PetscCall(KSPIDRSSetWidth_Private(ksp, right ? 5 : 50));
@@ -476,7 +476,7 @@ static PetscErrorCode TestView(Mat A, Vec b, Vec x, Vec P[])
   PetscCall(VecGetLocalSize(b, &n));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)b, &device, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(SolverCreate(A, 4, PCJACOBI, &ksp));
-  PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPS)); /* one kernel has no passes */
+  PetscCall(KSPIDRSSetRun_Private(ksp, KSP_IDRS_RUN_STEPWISE)); /* one kernel has no passes */
   PetscCall(KSPIDRSSetUpdateTolerance(ksp, 0.0));
   GetSetting(ksp, implementation, &got);
   PetscCall(ComplainIf(got != implementation, "implementation %d, not %d", (int)got, (int)implementation));

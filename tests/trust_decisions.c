@@ -112,7 +112,7 @@ static PetscErrorCode SolveKSP(Executor executor, Problem *problem)
   PetscCall(ShellCreate(A, FaultyMult, problem->faults, &S));
   PetscCall(SolverCreateLimited(problem->faults ? S : A, s, PC_RIGHT, KSP_NORM_DEFAULT, problem->max_it, PCNONE, &ksp));
   PetscCall(KSPSetInitialGuessNonzero(ksp, problem->guess));
-  PetscCall(KSPIDRSSetRun_Private(ksp, executor == WHOLE ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_STEPS));
+  PetscCall(KSPIDRSSetRun_Private(ksp, executor == WHOLE ? KSP_IDRS_RUN_PERSISTENT : KSP_IDRS_RUN_STEPWISE));
   PetscCall(KSPIDRSSetBlock(ksp, (PetscBool)(executor == BLOCK)));
   if (problem->faults) problem->faults->A = A;
   if (problem->shadow[0] != 0.0) {

@@ -91,15 +91,15 @@ typedef enum {
   KSP_IDRS_PRODUCT_AUTO,
   KSP_IDRS_PRODUCT_MAT,
   KSP_IDRS_PRODUCT_CSR,
-  KSP_IDRS_PRODUCT_SLICED
+  KSP_IDRS_PRODUCT_SELL
 } KSPIDRSProduct;
 PETSC_EXTERN const char *const KSPIDRSProducts[];
 
 /* The iterations: step by step, or many steps in one kernel */
 typedef enum {
   KSP_IDRS_RUN_AUTO,
-  KSP_IDRS_RUN_STEPS,
-  KSP_IDRS_RUN_WHOLE
+  KSP_IDRS_RUN_STEPWISE,
+  KSP_IDRS_RUN_PERSISTENT
 } KSPIDRSRun;
 PETSC_EXTERN const char *const KSPIDRSRuns[];
 

@@ -1,5 +1,5 @@
 /*
-   Product "sliced": from a copy of A in the format of sliced.cuh, x = A u with the sums of its projection, and Y = A X.
+   Product "sell": from a copy of A in the format of sliced.cuh, x = A u with the sums of its projection, and Y = A X.
 
    A warp computes one slice at a time, with one lane per row, and then long rows with all its lanes. Chunks are copied
    asynchronously to a ring in shared memory. The copies start before the kernel before this one has ended, because chunks contain
@@ -239,7 +239,7 @@ static PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k,
 
 // clang-format off
 const IDRSProductOps IDRSProducts_Sliced = {
-  PetscDesignatedInitializer(name, "sliced"),
+  PetscDesignatedInitializer(name, "sell"),
   PetscDesignatedInitializer(setup, IDRSProductSetUp_Sliced),
   PetscDesignatedInitializer(project, IDRSProductProject_Sliced),
   PetscDesignatedInitializer(columns, IDRSProductColumns_Sliced),

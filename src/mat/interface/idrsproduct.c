@@ -7,7 +7,7 @@
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
 
-const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sliced", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};
+const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sell", "KSPIDRSProduct", "KSP_IDRS_PRODUCT_", NULL};
 
 /*
    A copy of the operator pays off after this many matvecs. No more copies are made after this many consecutive operators had fewer

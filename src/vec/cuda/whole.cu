@@ -245,7 +245,7 @@ static PetscErrorCode IDRSWholeCollect(IDRSWholeTask *task)
   PetscCheck(
     !result->timedout, PETSC_COMM_SELF, PETSC_ERR_GPU,
     "A kernel of KSPIDRS timed out after %g seconds (-petscidrs_nccl_timeout): perhaps not all of its blocks are resident; "
-    "use -ksp_idrs_run steps",
+    "use -ksp_idrs_run stepwise",
     (double)IDRSGetTimeout());
   PetscCall(PetscArraycpy(task->work->storage, result->storage, IDRS_STORAGE(task->work->s)));
   for (PetscInt i = 0; i < result->count; i++) result->squares[i] = PetscSqrtReal(result->squares[i]);

@@ -381,8 +381,8 @@ PetscErrorCode KSPIDRSMatSolveBegin_Private(KSP ksp, Mat B, Mat X)
     PetscCheck(!idrs->set.P, comm, PETSC_ERR_ARG_WRONGSTATE,
                "-%sksp_idrs_block does not support the %" PetscInt_FMT " explicit shadow vectors of KSPIDRSSetShadowVecs()", prefix,
                s);
-    PetscCheck(idrs->set.run != KSP_IDRS_RUN_WHOLE, comm, PETSC_ERR_ARG_WRONGSTATE,
-               "-%sksp_idrs_block does not support -%sksp_idrs_run whole; remove one of the two", prefix, prefix);
+    PetscCheck(idrs->set.run != KSP_IDRS_RUN_PERSISTENT, comm, PETSC_ERR_ARG_WRONGSTATE,
+               "-%sksp_idrs_block does not support -%sksp_idrs_run persistent; remove one of the two", prefix, prefix);
     PetscCheck(s * width <= IDRS_MAX_S, comm, PETSC_ERR_ARG_OUTOFRANGE,
                "-%sksp_idrs_block has at most %d shadow vectors, -%sksp_idrs_s %" PetscInt_FMT
                " with -%sksp_idrs_width %" PetscInt_FMT " asks for %" PetscInt_FMT,

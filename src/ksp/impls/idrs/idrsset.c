@@ -475,7 +475,7 @@ PetscErrorCode KSPIDRSSetWidth_Private(KSP ksp, PetscInt width)
   The shadow space has s m hashed vectors, which need no memory. The host computes the coefficients, and waits once per iteration.
 
   `KSPMatSolve()` reports an error for a width of 1, more than 1024 shadow vectors (s times the width), residual smoothing,
-  `KSP_IDRS_RUN_WHOLE`, and explicit shadow vectors, because their number s m is known only during the solve. If right-hand sides
+  `KSP_IDRS_RUN_PERSISTENT`, and explicit shadow vectors, because their number s m is known only during the solve. If right-hand sides
   are solved one after another, this option has no effect, and `-ksp_view` shows the reason.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`
@@ -571,6 +571,9 @@ PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObjec
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSReplaceOldValue_Private(ksp, "-ksp_idrs_implementation", "host", "vec"));
+  PetscCall(KSPIDRSReplaceOldValue_Private(ksp, "-ksp_idrs_run", "steps", "stepwise"));
+  PetscCall(KSPIDRSReplaceOldValue_Private(ksp, "-ksp_idrs_run", "whole", "persistent"));
+  PetscCall(KSPIDRSReplaceOldValue_Private(ksp, "-ksp_idrs_product", "sliced", "sell"));
   PetscOptionsHeadBegin(PetscOptionsObject, "KSP IDRS options");
   IDRSOption(Int, ksp, "-ksp_idrs_s", "Number of shadow vectors", KSPIDRSSetShadowSize, now->s);
   IDRSOption(Int, ksp, "-ksp_idrs_seed", "Seed of the hashed shadow space", KSPIDRSSetShadowSeed, now->seed);
@@ -611,5 +614,5 @@ PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObjec
   }
 KSPIDRS_ENUM_SETTER(Implementation, implementation, KSP_IDRS_CUDA, PETSC_TRUE)
 KSPIDRS_ENUM_SETTER(Communication, communication, KSP_IDRS_COMMUNICATION_PEER, PETSC_FALSE)
-KSPIDRS_ENUM_SETTER(Product, product, KSP_IDRS_PRODUCT_SLICED, PETSC_FALSE)
-KSPIDRS_ENUM_SETTER(Run, run, KSP_IDRS_RUN_WHOLE, PETSC_FALSE)
+KSPIDRS_ENUM_SETTER(Product, product, KSP_IDRS_PRODUCT_SELL, PETSC_FALSE)
+KSPIDRS_ENUM_SETTER(Run, run, KSP_IDRS_RUN_PERSISTENT, PETSC_FALSE)

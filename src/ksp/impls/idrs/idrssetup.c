@@ -351,12 +351,12 @@ static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   /* the passes of several right-hand sides have one product for all of them */
   if (idrs->product->backend) idrs->reader = idrs->active > 1 ? KSPIDRS_READ_BY_RUN : KSPIDRS_READ_BY_PASS;
   else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
-           (idrs->set.run == KSP_IDRS_RUN_WHOLE || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
+           (idrs->set.run == KSP_IDRS_RUN_PERSISTENT || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
     idrs->reader = KSPIDRS_READ_BY_RUN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const char *const KSPIDRSRuns[] = {"auto", "steps", "whole", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
+const char *const KSPIDRSRuns[] = {"auto", "stepwise", "persistent", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
 
 /* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if all monitors are PETSc's monitors of the norm, which do not need the solution */
 PetscBool KSPIDRSMonitorsNorms(KSP ksp)
@@ -424,10 +424,10 @@ static PetscErrorCode KSPIDRSChooseRun_Private(KSP ksp)
     else idrs->depth = info.depth;
   }
   idrs->slowerrun = NULL;
-  if (idrs->set.run != KSP_IDRS_RUN_STEPS) PetscCall(KSPIDRSWhyNotPersistent_Private(ksp, &idrs->slowerrun));
+  if (idrs->set.run != KSP_IDRS_RUN_STEPWISE) PetscCall(KSPIDRSWhyNotPersistent_Private(ksp, &idrs->slowerrun));
   PetscCheck(!idrs->slowerrun || idrs->set.run == KSP_IDRS_RUN_AUTO, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP,
              "-%sksp_idrs_run %s cannot be used here: %s", IDRSPrefix(ksp), KSPIDRSRuns[idrs->set.run], idrs->slowerrun);
-  idrs->persistent = (PetscBool)(idrs->set.run != KSP_IDRS_RUN_STEPS && !idrs->slowerrun);
+  idrs->persistent = (PetscBool)(idrs->set.run != KSP_IDRS_RUN_STEPWISE && !idrs->slowerrun);
   if (idrs->persistent) idrs->depth = 0; /* the host finishes a step between two kernels */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -500,13 +500,13 @@ PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &cuda, VECSEQCUDA, VECMPICUDA, ""));
-  if (active > 1 && ((cuda && size == 1) || idrs->set.run == KSP_IDRS_RUN_WHOLE) && !idrs->set.block &&
-      idrs->set.run != KSP_IDRS_RUN_STEPS) {
+  if (active > 1 && ((cuda && size == 1) || idrs->set.run == KSP_IDRS_RUN_PERSISTENT) && !idrs->set.block &&
+      idrs->set.run != KSP_IDRS_RUN_STEPWISE) {
     PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
     if (idrs->persistent) PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, active, &solves));
     if (solves > 1) active = solves;
-    else if (idrs->set.run == KSP_IDRS_RUN_WHOLE) {
-      idrs->sequential = "with -ksp_idrs_run whole two systems do not fit on the GPU at the same time";
+    else if (idrs->set.run == KSP_IDRS_RUN_PERSISTENT) {
+      idrs->sequential = "with -ksp_idrs_run persistent two systems do not fit on the GPU at the same time";
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }

@@ -6,7 +6,7 @@
 
 #define KSPIDRSPrint(...) PetscCall(PetscViewerASCIIPrintf(viewer, __VA_ARGS__))
 
-/* Prints bytes and time of a pass per matvec of run "steps" */
+/* Prints bytes and time of a pass per matvec outside of persistent kernels */
 static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const char name[], const IDRSTraffic *traffic,
                                               PetscInt n)
 {
@@ -81,7 +81,7 @@ static PetscErrorCode KSPIDRSViewBackEnds_Private(KSP ksp, PetscViewer viewer, c
     if (product->bycolumn) KSPIDRSPrint("      not at once: %s\n", product->bycolumn);
   }
   if (!info->device) PetscFunctionReturn(PETSC_SUCCESS);
-  KSPIDRSPrint("    run %s (%s)\n", KSPIDRSRuns[idrs->persistent ? KSP_IDRS_RUN_WHOLE : KSP_IDRS_RUN_STEPS],
+  KSPIDRSPrint("    run %s (%s)\n", KSPIDRSRuns[idrs->persistent ? KSP_IDRS_RUN_PERSISTENT : KSP_IDRS_RUN_STEPWISE],
                idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for");
   if (idrs->slowerrun) KSPIDRSPrint("      no faster one: %s\n", idrs->slowerrun);
   if (counts->wholes)

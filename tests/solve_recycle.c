@@ -423,7 +423,7 @@ static PetscErrorCode TestLimits(void)
   PetscCall(GridSystemCreate(16, 0.8, &A, &b, &x));
   for (size_t is = 1; is < SIZES; is++) {
     for (int i = 0; i < 2 * 5; i++) {
-      const PetscReal divtol = PetscPowReal(10.0, 3 + i / 2);
+      const PetscReal divtol = PetscPowReal(10.0, 4 + i / 2);
       PetscReal       growth, number;
       PetscInt        lines, limited;
 

@@ -177,6 +177,7 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PCFailedReason failed;
   PetscMPIInt    any;
   MatNullSpace   space;
+  IDRSPlace      matrix;
   Mat            A;
 
   PetscFunctionBegin;
@@ -193,8 +194,9 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)idrs->slot[0].r, &device, VECSEQCUDA, VECMPICUDA, ""));
   if (overlapping || inner || space) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
-  here = (PetscBool)(host || (device && idrs->placed &&
-                              idrs->place != IDRS_PLACE_HOST)); /* vectors of some processes may be bound to the CPU */
+  PetscCall(IDRSMatWhere(ksp->pc->pmat, &matrix));
+  /* vectors of some processes may be bound to the CPU, and factors of a matrix on the host do not accept blocks on a device */
+  here = (PetscBool)(host || (device && idrs->placed && idrs->place != IDRS_PLACE_HOST && matrix != IDRS_PLACE_HOST));
   any  = failed || !here ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   if (any) PetscFunctionReturn(PETSC_SUCCESS);

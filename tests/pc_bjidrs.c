@@ -449,7 +449,7 @@ static PetscErrorCode TestBad(void)
     PetscCall(VecRestoreArrayRead(batch.x, &array));
     if (!ComparesProcesses(size)) {
       PetscCall(PCSetErrorIfFailure(batch.pc, PETSC_TRUE));
-      /* the event of the process with the error stays open, so that this process does not wait at later events: hence -log_sync 0 */
+      /* the event of the process with the error stays open, so this process must not wait at later events: -log_sync 0 */
       Try(ierr, PCApply(batch.pc, batch.b, batch.x));
       if (mine) {
         char number[32], rows[64];

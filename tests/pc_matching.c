@@ -915,8 +915,8 @@ static PetscErrorCode ShellTellsColumns(PC pc, Mat X, Mat Y)
 }
 
 /*
-   Such a failure ends all solvers on all processes, in a solve, in a transposed solve and for several columns. The next solve starts
-   without it
+   Such a failure ends all solvers on all processes, in a solve, in a transposed solve and for several columns. The next solve
+   starts without it
 */
 static PetscErrorCode TestToldFailure(void)
 {

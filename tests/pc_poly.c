@@ -599,7 +599,7 @@ static PetscErrorCode ApplicationError(Mat A, Vec x, PetscInt degree, PetscInt s
   PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, seed));
   PetscCall(PolyOption(pc, "seed", number));
   PetscCall(PolyOption(pc, "scaling", scaling));
-  PetscCall(PolyOption(pc, "precision", "double"));
+  PetscCall(PolyOption(pc, "precision", "double")); /* -pc_poly_precision */
   PetscCall(PCSetOperators(pc, A, A));
   PetscCall(PCApply(pc, b, y));
   PetscCall(VecAXPY(y, -1.0, x));

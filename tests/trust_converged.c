@@ -23,8 +23,8 @@ static PetscErrorCode Solve(KSP ksp, Mat A, Vec b, PetscReal rtol, const char wh
 }
 
 /*
-   Without reliable updating and near the attainable accuracy, the recursive residual is often wrong; with it all solves converge, in
-   single precision all but one
+   Without reliable updating and near the attainable accuracy, the recursive residual is often wrong; with it all solves converge,
+   in single precision all but one
 */
 static PetscErrorCode TestUpdating(KSP ksp, Mat A, Vec b, PetscReal tolerance, PetscBool updating)
 {

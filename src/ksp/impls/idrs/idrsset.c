@@ -475,8 +475,8 @@ PetscErrorCode KSPIDRSSetWidth_Private(KSP ksp, PetscInt width)
   The shadow space has s m hashed vectors, which need no memory. The host computes the coefficients, and waits once per iteration.
 
   `KSPMatSolve()` reports an error for a width of 1, more than 1024 shadow vectors (s times the width), residual smoothing,
-  `KSP_IDRS_RUN_PERSISTENT`, and explicit shadow vectors, because their number s m is known only during the solve. If right-hand sides
-  are solved one after another, this option has no effect, and `-ksp_view` shows the reason.
+  `KSP_IDRS_RUN_PERSISTENT`, and explicit shadow vectors, because their number s m is known only during the solve. If right-hand
+  sides are solved one after another, this option has no effect, and `-ksp_view` shows the reason.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSGetColumnResults()`, `KSPMatSolve()`
 @*/

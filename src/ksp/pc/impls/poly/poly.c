@@ -612,8 +612,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   registers of the GPU hold them: up to some 90 000 rows of at most 8 entries. `-pc_poly_precision` has no effect then, since fewer
   bytes would not make it faster.
 
-  `KSPIDRS` applies such a polynomial inside its own persistent kernel (`-ksp_idrs_run persistent`), if the threads of this kernel hold the
-  matrix, on an H200 up to 33 792 rows of at most 8 entries, and an application has at most 32 products.
+  `KSPIDRS` applies such a polynomial inside its own persistent kernel (`-ksp_idrs_run persistent`), if the threads of this kernel
+  hold the matrix, on an H200 up to 33 792 rows of at most 8 entries, and an application has at most 32 products.
 
   Other matrices are multiplied by a copy, and the vector operations are in the same loops. If the vectors are in the memory of the
   host, the copy of a `MATAIJ` has values in single precision and 16-bit column indices. If they are on the GPU, the copy of a

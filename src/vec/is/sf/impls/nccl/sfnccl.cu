@@ -382,7 +382,8 @@ static PetscErrorCode SFEnd_NCCL(PetscSF sf, MPI_Datatype unit, const void *from
   PetscCall(PetscLogEventBegin(PETSCSF_Unpack, sf, 0, 0, 0));
   if (!PetscMemTypeDevice(exchange->to)) {
     if (!*host) PetscCallCUDA(cudaMallocHost((void **)host, ((size_t)to->items * exchange->bs + 1) * sizeof(PetscScalar)));
-    PetscCallCUDA(cudaMemcpyAsync(*host, received, (size_t)to->items * exchange->bs * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
+    PetscCallCUDA(
+      cudaMemcpyAsync(*host, received, (size_t)to->items * exchange->bs * sizeof(PetscScalar), cudaMemcpyDeviceToHost, stream));
     PetscCall(IDRSNCCLWait(PetscObjectComm((PetscObject)sf), stream));
     for (size_t i = 0; i < n; i++) SFUnpack(i, exchange->bs, to->place, to->first, to->item, add, *host, x);
   } else if (n) {

@@ -512,10 +512,11 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
     PetscOptionsEnum("-pc_poly_scaling", "Scaling and permutation of the matrix", "None", PCPolyScalings, scaling, &scaling, NULL));
   PetscCall(
     PetscOptionsBool("-pc_poly_reuse", "Keep the polynomial when the matrix changes", "None", poly->reuse, &poly->reuse, NULL));
+  PetscCall(
+    PetscOptionsString("-pc_poly_roots", "Method of the roots, gmres", "PCPolySetRoots", roots, roots, sizeof(roots), NULL));
   PetscOptionsHeadEnd();
   PetscCheck(seed >= 0, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_OUTOFRANGE,
              "-%spc_poly_seed %" PetscInt_FMT ": the seed must not be negative", IDRSPrefix(pc), seed);
-  PetscCall(PetscOptionsGetString(((PetscObject)pc)->options, IDRSPrefix(pc), "-pc_poly_roots", roots, sizeof(roots), NULL));
   PetscCall(PetscStrcmp(roots, "gmres", &gmres));
   PetscCall(PetscStrcmp(roots, "user", &user));
   PetscCheck(gmres || (user && poly->nuser), PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
@@ -566,6 +567,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 
   Options Database Keys:
 + -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
+. -pc_poly_roots gmres                        - the roots are harmonic Ritz values, unless `PCPolySetRoots()` gives them
 . -pc_poly_seed seed                          - seed of the random start vector (default 0)
 . -pc_poly_precision (half|single|double)     - precision of the values of a copy on a GPU (default half)
 . -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto)
@@ -640,7 +642,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   (1992)
 
 .seealso: [](ch_ksp), `PCCreate()`, `PCSetType()`, `PCType`, `PC`, `PCJACOBI`, `KSPIDRS`, `KSPIDRSRegister()`,
-          `PCPolySetDegree()`, `PCPolySetRoots()`, `PCPolyGetResidual()`, `PCMATCHING`, `MatGetMatching()`
+          `PCPolySetDegree()`, `PCPolySetRoots()`, `PCMATCHING`, `MatGetMatching()`
 M*/
 PetscErrorCode PCCreate_Poly(PC pc)
 {

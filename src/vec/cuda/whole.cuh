@@ -9,9 +9,9 @@
      the direction u    each entry, for the rows of A u that need it
      the sums           of each block, which all blocks add, in the same order
 
-   Then each block does the algebra of the step, with the same result. No barrier between blocks and no fence is needed, because
-   blocks exchange messages, as in finish.cuh: each word of a message carries the number of its step, so a reader that finds the
-   number also has the value. Messages are not overwritten before they are read:
+   Then a warp of each block does the algebra of the step, see lanes.cuh, with the same result. No barrier between blocks and no
+   fence is needed, because blocks exchange messages, as in finish.cuh: each word of a message carries the number of its step, so a
+   reader that finds the number also has the value. Messages are not overwritten before they are read:
 
      entries of u       A block writes the entries of step j+1 after it has the sums of all blocks of step j. The sums of a block
                         depend on everything that it has read of u in step j. So no block reads u of step j any more.
@@ -43,6 +43,7 @@
 */
 #pragma once
 
+#include "lanes.cuh"
 #include "idrscudaimpl.cuh"
 #include "../../sys/kernels/project.cuh"
 #include "../../sys/kernels/csr.h"
@@ -91,11 +92,22 @@ template <int S>
 struct IDRSWholeShared {
   PetscScalar         storage[IDRS_STORAGE(S)];
   IDRSCoefficients<S> c;
+  IDRSInverses<S>     inverses;
   IDRSLimits          limits;   /* for r^H r */
   PetscReal           promised; /* r^H r after the omega step before an update */
   IDRSWholeNext       next;
   bool                goeson; /* after an update */
 };
+
+/*
+   Keeps x in a register from here on. If the compiler knows that a value is an argument of the kernel, or follows from one, it
+   loads and computes it again at each use, which is slow if one warp works while all others wait
+*/
+static __device__ __forceinline__ unsigned int IDRSKeep(unsigned int x)
+{
+  asm volatile("" : "+r"(x));
+  return x;
+}
 
 /* Posts a scalar, with one message for each of its parts */
 static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages, PetscScalar x, uint32_t number)
@@ -116,7 +128,7 @@ static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages
      Product()       returns the entry of A u in row i of each thread. Called by a warp
      PostSums()      posts the sums of this block for all blocks; returns true if a wait before it has timed out
      AddSums()       adds the sums of all blocks, with a y or without, at least in the first warp; returns true there if a wait
-                     has timed out
+                     has timed out. During the wait the first warp calls a function
      Synchronize()   waits until Product() can read u, and is a barrier of the block if threads read entries of others
 */
 
@@ -172,28 +184,56 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
 }
 
 /*
-   Called by a warp: computes the coefficients of a step from its sums, unless the host must continue. y: the sums have a y. *square
-   is r^H r before the step, and *next r^H r after it if an update follows. shared.limits contains squares; limits.peak is the
-   largest one so far
+   Called by a warp before the sums of a step after the start have arrived: does everything that does not depend on them. last: the
+   host continues, whatever the sums are. limits.peak is the largest r^H r so far
 */
 template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, bool y, bool last,
-                                                                  PetscInt updates, IDRSWholeShared<S> &shared, PetscReal *square,
-                                                                  PetscReal *next)
+static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, const IDRSStep &step, bool last,
+                                                        IDRSWholeShared<S> &shared, IDRSLane<S> *lane)
+{
+  IDRSLimits &limits = shared.limits;
+
+  if (lane->last >= 0 && IDRS_LANE == 0) limits.peak = max(limits.peak, lane->rr);
+  IDRSLanesPrepare<S>(scalars, &shared.inverses, (int)step.k, lane, &shared.c);
+  lane->low  = last ? PETSC_MAX_REAL : (step.unreported ? limits.bounds.low : (PetscReal)-1.0);
+  lane->high = step.unreported ? limits.bounds.high : PETSC_MAX_REAL;
+}
+
+/* Called by a warp: computes the coefficients of step k after the start from its sums, unless the host must continue */
+template <int S>
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalars *scalars, int k, IDRSLane<S> *lane,
+                                                                      IDRSCoefficients<S> *c)
+{
+  const bool pivot = IDRSLanesStep<S>(scalars, k, lane, c);
+
+  lane->rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(scalars->s)]);
+  if (!(pivot && IDRSIsWithin(lane->rr, lane->low, lane->high))) return IDRS_WHOLE_ENDS;
+  lane->last = k;
+  return IDRS_WHOLE_STEP;
+}
+
+/*
+   Called by a warp: the same for a step of the start or an omega step, whose sums have a y. *square is r^H r before the step, and
+   *next r^H r after it if an update follows. shared.limits contains squares
+*/
+template <int S>
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, bool last,
+                                                                  PetscInt updates, IDRSWholeShared<S> &shared, IDRSLane<S> *lane,
+                                                                  PetscReal *square, PetscReal *next)
 {
   const PetscInt  s      = scalars->s;
   const PetscReal rr     = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]);
   IDRSLimits     &limits = shared.limits;
   bool            due    = false;
 
-  *square = PetscRealPart(scalars->sums[IDRSNormSum(s, y ? PETSC_TRUE : PETSC_FALSE, step.unreported)]);
+  *square = PetscRealPart(scalars->sums[IDRSNormSum(s, PETSC_TRUE, step.unreported)]);
   *next   = 0.0;
   if (last) return IDRS_WHOLE_ENDS;
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
   if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL))
     IDRSWholeSetAnchor(limits, *square);
   IDRS_SYNC_WARP();
-  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y ? PETSC_TRUE : PETSC_FALSE, step.unreported))) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_TRUE, step.unreported))) return IDRS_WHOLE_ENDS;
   if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_WHOLE_ENDS;
   if (step.k == s) {
     PetscScalar omega;
@@ -205,10 +245,17 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
     /* the host decides about an update if the norm is not accurate, or may end the solve */
     if (due && (updates < 0 || !IDRSScalarsIsSharp(scalars, *next) || !IDRSIsWithin(*next, limits.bounds.low, limits.bounds.high)))
       return IDRS_WHOLE_ENDS;
+    if (!due && !step.start) {
+      IDRSLanesOmega<S>(scalars, omega, lane, &shared.c);
+      lane->rr   = rr;
+      lane->last = (int)s;
+      return IDRS_WHOLE_STEP;
+    }
   }
   /* alpha, M_k, beta_k, f and the next c, or omega */
   if (IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
   for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, step.k == s ? -1 : step.k, j, &shared.c);
+  lane->last = IDRS_LANES_BEGIN;
   return due ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
 }
 
@@ -351,7 +398,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   /* r = anchor - A z */
   IDRSWholeRenew<S>(steps, P, blocks, dots, &rr);
   *timedout = blocks.template PostSums<S, false>(dots);
-  *timedout = blocks.template AddSums<S>(false, P, scalars->sums) || *timedout;
+  *timedout = blocks.template AddSums<S>(false, P, scalars->sums, []() {}) || *timedout;
   if (threadIdx.x < IDRS_WARP) {
     const bool goes = IDRSWholeAcceptUpdate<S>(scalars, shared.limits, shared.promised, &shared.c) && !*timedout;
 
@@ -376,14 +423,24 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
 template <int S, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
-  __shared__ IDRSWholeShared<S> shared;
+  __shared__ IDRSWholeShared<S> memory[1];
+  IDRSWholeShared<S>           &shared    = memory[IDRSKeep(0)];
   const int                     s         = steps.panels.s;
   IDRSStep                      step      = steps.step;
   PetscInt                      completed = 0, reported = 0, updates = steps.x ? 0 : -1;
   PetscReal                     rr;
   IDRSScalars                   scalars;
+  IDRSLane<S>                   lane;
   bool                          timedout;
+  /* the host makes the last iteration; updates is -1 if it also makes the updates */
+  const auto islast = [&]() {
+    return shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
+  };
+  const auto prepare = [&]() {
+    if (!step.start) IDRSWholePrepare<S>(&scalars, step, islast(), shared, &lane);
+  };
 
+  lane.last = IDRS_LANES_BEGIN;
   IDRSScalarsSetPointers(&scalars, s, shared.storage);
   scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) shared.limits = IDRSSquareLimits(steps.limits);
@@ -402,13 +459,16 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
     if (y) timedout = IDRSWholeProject<S, true>(steps, P, blocks, x, rr);
     else timedout = IDRSWholeProject<S, false>(steps, P, blocks, x, rr);
     /* the sums of all blocks */
-    timedout = blocks.template AddSums<S>(y, P, scalars.sums) || timedout;
+    timedout = blocks.template AddSums<S>(y, P, scalars.sums, prepare) || timedout;
     if (threadIdx.x < IDRS_WARP) {
-      /* the host makes the last iteration; updates is -1 if it also makes the updates */
-      const bool last = shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
-      PetscReal  square, after;
-      const IDRSWholeNext follows = IDRSWholeContinue<S>(&scalars, step, y, last, updates, shared, &square, &after);
+      PetscReal     square, after = 0.0;
+      IDRSWholeNext follows;
 
+      if (y) follows = IDRSWholeContinue<S>(&scalars, step, islast(), updates, shared, &lane, &square, &after);
+      else {
+        follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &shared.c);
+        square  = lane.rr;
+      }
       if (threadIdx.x == 0) {
         shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
         shared.promised = after;

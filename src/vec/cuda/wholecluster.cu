@@ -12,6 +12,8 @@
                           each cluster in global memory
      of all               by the first warp of each block, from the mailbox of its cluster, in a fixed order of the clusters
 
+   Meanwhile the first warp prepares the algebra.
+
    Blocks exchange messages. whole.cuh explains why no message is overwritten before it is read, for u, and for sums that go from
    each block to all others. Here sums go through the rank that they belong to:
 
@@ -220,14 +222,15 @@ struct IDRSClusteredBlocks {
      Adds the sums of all blocks in the first warp, with one lane per sum, while the second one adds those of its cluster. Called by
      all threads
   */
-  template <int S>
-  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums)
+  template <int S, typename Meanwhile>
+  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums, const Meanwhile &meanwhile)
   {
     const int         count = y ? IDRSRealSums<S, true, true> : IDRSRealSums<S, false, true>;
     IDRSBlockMessage *boxes = mailboxes[u.number % 2];
 
     if (threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) AddInCluster(count, shared->messages[u.number % 2], boxes);
     if (threadIdx.x >= IDRS_WARP) return false;
+    meanwhile();
     boxes += cluster.index * cluster.count * count;
 #pragma unroll 1
     for (int begin = 0; begin < count; begin += IDRS_WARP) {
@@ -274,9 +277,9 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
 {
   extern __shared__ __align__(16) PetscScalar memory[];
   __shared__ IDRSClusteredSums<S> sums;
-  const size_t rows = clustered.rows, first = min((size_t)blockIdx.x * rows, given.panels.n), n = min(rows, given.panels.n - first),
-               slices    = (rows + IDRS_WARP - 1) / IDRS_WARP;
-  const int       s      = given.panels.s;
+  const size_t rows = IDRSKeep((unsigned int)clustered.rows), first = min((size_t)blockIdx.x * rows, given.panels.n),
+               n = IDRSKeep((unsigned int)min(rows, given.panels.n - first)), slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
+  const int       s      = (int)IDRSKeep((unsigned int)given.panels.s);
   const uint32_t *others = clustered.firstother + blockIdx.x;
   PetscScalar    *G = memory, *U = G + s * rows, *r = U + s * rows, *own = r + rows, *free = own + rows + clustered.others;
   IDRSWaitPolls   wait  = {given.polls};

@@ -141,9 +141,10 @@ struct IDRSPolyBlocks {
     return false;
   }
 
-  template <int S>
-  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums)
+  template <int S, typename Meanwhile>
+  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums, const Meanwhile &meanwhile)
   {
+    if (threadIdx.x < IDRS_WARP) meanwhile();
     if (y) IDRSDotsTotal<S, true, true>(Partials(), P, false, sums, *u.wait);
     else IDRSDotsTotal<S, false, true>(Partials(), P, false, sums, *u.wait);
     return __syncthreads_or(!u.wait->left);

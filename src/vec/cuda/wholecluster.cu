@@ -144,7 +144,8 @@ struct IDRSClusteredBlocks {
   IDRSSharedEntries        u;
   IDRSCluster              cluster;
   IDRSClusteredSums<SMAX> *shared;
-  IDRSBlockMessage        *mailboxes[2]; /* of all clusters, for even and odd steps */
+  /* of all clusters, for even and odd steps; with an array and a variable index, the members would be in local memory */
+  IDRSBlockMessage *even, *odd;
 
   __device__ __forceinline__ PetscScalar Product(size_t i) const
   {
@@ -226,7 +227,7 @@ struct IDRSClusteredBlocks {
   __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums, const Meanwhile &meanwhile)
   {
     const int         count = y ? IDRSRealSums<S, true, true> : IDRSRealSums<S, false, true>;
-    IDRSBlockMessage *boxes = mailboxes[u.number % 2];
+    IDRSBlockMessage *boxes = u.number % 2 ? odd : even;
 
     if (threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) AddInCluster(count, shared->messages[u.number % 2], boxes);
     if (threadIdx.x >= IDRS_WARP) return false;
@@ -336,9 +337,7 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
     const IDRSSharedEntries operand = {
       given.entries,         own,  (uint32_t)first, (uint32_t)n, clustered.rowsofothers + others[0], others[1] - others[0],
       given.partials.launch, &wait};
-    IDRSClusteredBlocks<S> blocks = {
-      A, operand, IDRSGetCluster(), &sums, {given.partials.messages, given.partials.second}
-    };
+    IDRSClusteredBlocks<S> blocks = {A, operand, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second};
 
     IDRSClusterBarrier();
     step = IDRSWholeRun<S>(steps, P, blocks);

@@ -26,6 +26,15 @@ struct alignas(16) IDRSInverses {
   PetscScalar E[S][S + 2], N[S][S + 2];
 };
 
+/*
+   Coefficients of a step k after the start: a = alpha(0:k) and b = c(k+1:s), with zeros for all other columns, so that passes need
+   no tests. The other steps use the base
+*/
+template <int S>
+struct IDRSLanesCoefficients : IDRSCoefficients<S> {
+  PetscScalar beta; /* of the same step */
+};
+
 /* Work of the lanes that precedes the next step */
 enum {
   IDRS_LANES_BEGIN = -2, /* compute E and N from M */
@@ -126,7 +135,7 @@ static __device__ __forceinline__ void IDRSLanesFollow(IDRSScalars *scalars, IDR
 */
 template <int S>
 static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, int k, IDRSLane<S> *lane,
-                                                        IDRSCoefficients<S> *coefficients)
+                                                        IDRSLanesCoefficients<S> *coefficients)
 {
   const int i = min((int)IDRS_LANE, S - 1);
 
@@ -152,7 +161,7 @@ static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, ID
 */
 template <int S>
 static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars, int k, IDRSLane<S> *lane,
-                                                     IDRSCoefficients<S> *coefficients)
+                                                     IDRSLanesCoefficients<S> *coefficients)
 {
   const int   i       = (int)IDRS_LANE;
   PetscScalar left[2] = {0.0, 0.0}, Nleft = 0.0, pivot;
@@ -176,9 +185,10 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
   for (int j = 1; j < S; j++) Nleft += lane->n[j] * IDRSShuffle(lane->left, j);
   lane->c = lane->Nf - lane->beta * Nleft;
   if (i < S) {
-    coefficients->a[i] = i < k ? lane->left : lane->c;
-    if (i == k) coefficients->b[i] = lane->beta;
+    coefficients->a[i] = i < k ? lane->left : (PetscScalar)0.0;
+    coefficients->b[i] = lane->c;
   }
+  if (i == 0) coefficients->beta = lane->beta;
   lane->f -= lane->beta * lane->left;
   return pivots;
 }
@@ -186,7 +196,7 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
 /* Computes the coefficients of the omega step for a usable omega: f = P^H (r - omega t) and c = N f. E is the inverse of M here */
 template <int S>
 static __device__ __forceinline__ void IDRSLanesOmega(const IDRSScalars *scalars, PetscScalar omega, IDRSLane<S> *lane,
-                                                      IDRSCoefficients<S> *coefficients)
+                                                      IDRSLanesCoefficients<S> *coefficients)
 {
   const int          s = (int)scalars->s, i = (int)IDRS_LANE;
   const PetscScalar *Pt = scalars->sums + IDRS_SUM_PX(s), *Pr = scalars->sums + IDRS_SUM_PY(s);

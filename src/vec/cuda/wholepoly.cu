@@ -209,10 +209,13 @@ struct IDRSPolyBlocks {
         PetscScalar *U = panels.U + i;
 
         if (!start) {
+          /* the update of step k - 1 has c of step k in b, see IDRSLanesCoefficients */
+          const PetscScalar *ck = k ? c.b : c.a;
+
           y *= c.omega;
 #pragma unroll
           for (int j = 0; j < S; j++) {
-            if (j >= k && j < panels.s) y += c.a[j] * U[j * panels.ld];
+            if (j >= k && j < panels.s) y += ck[j] * U[j * panels.ld];
           }
         }
         U[k * panels.ld] = y;

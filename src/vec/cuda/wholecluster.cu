@@ -172,11 +172,12 @@ struct IDRSClusteredBlocks {
     IDRSWarpSums<count>(values, [&](int i, PetscReal sum) { shared->warps[threadIdx.x / IDRS_WARP][i] = sum; });
     if (__syncthreads_or(!u.wait->left)) return true; /* no sums are posted if a part is missing */
     for (unsigned int i = threadIdx.x; i < count; i += blockDim.x) {
-      PetscReal sum = 0.0;
+      PetscReal sum[4] = {0.0, 0.0, 0.0, 0.0}; /* all other threads wait: four short chains of additions */
 
 #pragma unroll
-      for (int w = 0; w < IDRS_CLUSTERED_WARPS; w++) sum += shared->warps[w][i];
-      IDRSStoreCluster(slots + (i & ~(cluster.size - 1)) + cluster.rank, i & (cluster.size - 1), IDRSMakeMessage(sum, u.number));
+      for (int w = 0; w < IDRS_CLUSTERED_WARPS; w++) sum[w % 4] += shared->warps[w][i];
+      IDRSStoreCluster(slots + (i & ~(cluster.size - 1)) + cluster.rank, i & (cluster.size - 1),
+                       IDRSMakeMessage((sum[0] + sum[1]) + (sum[2] + sum[3]), u.number));
     }
     return false;
   }
@@ -241,6 +242,7 @@ struct IDRSClusteredBlocks {
 
       for (unsigned int first = 0; first < cluster.count; first += IDRS_LOADS_AT_ONCE) {
         IDRSBlockMessage message[IDRS_LOADS_AT_ONCE];
+        PetscReal        sum[IDRS_LOADS_AT_ONCE];
         uint32_t         missing;
 
         do {
@@ -253,7 +255,13 @@ struct IDRSClusteredBlocks {
         } while (!IDRSWarpAll(!missing) && !u.wait->Ends());
 #pragma unroll
         for (int l = 0; l < IDRS_LOADS_AT_ONCE; l++)
-          total += first + l < cluster.count ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
+          sum[l] = first + l < cluster.count ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
+#pragma unroll
+        for (int half = IDRS_LOADS_AT_ONCE / 2; half > 0; half /= 2) {
+#pragma unroll
+          for (int l = 0; l < half; l++) sum[l] += sum[l + half];
+        }
+        total += sum[0];
       }
       total *= y ? IDRSSumScale<S, true>(i) : IDRSSumScale<S, false>(i);
       if (begin + (int)threadIdx.x < count && place >= 0) ((PetscReal *)sums)[place] = total;

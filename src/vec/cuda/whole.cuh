@@ -188,37 +188,9 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
 }
 
 /*
-   Called by a warp before the sums of a step after the start have arrived: does everything that does not depend on them. last: the
-   host continues, whatever the sums are. limits.peak is the largest r^H r so far
-*/
-template <int S>
-static __device__ __forceinline__ void IDRSWholePrepare(IDRSScalars *scalars, const IDRSStep &step, bool last,
-                                                        IDRSWholeShared<S> &shared, IDRSLane<S> *lane)
-{
-  IDRSLimits &limits = shared.limits;
-
-  if (lane->last >= 0 && IDRS_LANE == 0) limits.peak = max(limits.peak, lane->rr);
-  IDRSLanesPrepare<S>(scalars, &shared.inverses, (int)step.k, lane, &shared.c);
-  lane->low  = last ? PETSC_MAX_REAL : (step.unreported ? limits.bounds.low : (PetscReal)-1.0);
-  lane->high = step.unreported ? limits.bounds.high : PETSC_MAX_REAL;
-}
-
-/* Called by a warp: computes the coefficients of step k after the start from its sums, unless the host must continue */
-template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinueStep(IDRSScalars *scalars, int k, IDRSLane<S> *lane,
-                                                                      IDRSLanesCoefficients<S> *c)
-{
-  const bool pivot = IDRSLanesStep<S>(scalars, k, lane, c);
-
-  lane->rr = PetscRealPart(scalars->sums[IDRS_SUM_RR(scalars->s)]);
-  if (!(pivot && IDRSIsWithin(lane->rr, lane->low, lane->high))) return IDRS_WHOLE_ENDS;
-  lane->last = k;
-  return IDRS_WHOLE_STEP;
-}
-
-/*
-   Called by a warp: the same for a step of the start or an omega step, whose sums have a y. *square is r^H r before the step, and
-   *next r^H r after it if an update follows. shared.limits contains squares
+   Called by a warp: computes the coefficients of a step of the start or an omega step from its sums, which have a y, unless the
+   host must continue. *square is r^H r before the step, and *next r^H r after it if an update follows. shared.limits contains
+   squares; limits.peak is the largest one so far
 */
 template <int S>
 static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, bool last,
@@ -264,110 +236,60 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
 }
 
 /*
-   The passes after the start: update and advance of passes.cuh, ordered for short waits. All columns of a row are loaded before the
-   first one is used. The direction is published before anything else is stored, and values that no other row waits for are stored
-   last. With the functions of passes.cuh instead, a matvec took up to 12 % longer for 1000 to 110 592 rows on an H200
+   The passes of step k after the start, or with OMEGA of the omega step: update and advance of passes.cuh, ordered for short waits.
+   All columns of a row are loaded before the first one is used. The direction is published before anything else is stored, and
+   values that no other row waits for are stored last. With the functions of passes.cuh instead, a matvec took up to 12 % longer for
+   1000 to 110 592 rows on an H200.
+
+     step k < s   G_k -= G alpha, U_k -= U alpha, r -= beta_k G_k
+     omega step   z += omega p + U beta, r -= omega t
+
+   The direction is U_column = omega B^{-1}(r - G c) + U c, or p = B^{-1}r before the omega step. If B is a polynomial, Direct()
+   computes it from v = r - G c or from r. Returns the part of r^H r of this thread
 */
-
-/* Loads the columns of a row, with zeros for missing columns */
-template <int S>
-static __device__ __forceinline__ void IDRSWholeLoadRow(const IDRSPanels &panels, IDRSIndex i, PetscScalar G[S], PetscScalar U[S])
-{
-  const IDRSIndex ld = (IDRSIndex)panels.ld;
-
-#pragma unroll
-  for (int j = 0; j < S; j++) G[j] = j < panels.s ? panels.G[j * ld + i] : (PetscScalar)0.0;
-#pragma unroll
-  for (int j = 0; j < S; j++) U[j] = j < panels.s ? panels.U[j * ld + i] : (PetscScalar)0.0;
-}
-
-/*
-   Publishes and stores the next direction in a row, from d = r - G c and U c:
-
-     k < s   U_k = omega B^{-1}d + U c;   if B is a polynomial v = d, for Direct()
-     k = s   p = B^{-1}d
-*/
-template <typename Blocks>
-static __device__ __forceinline__ void IDRSWholeStoreDirection(const IDRSWholeSteps &steps, const Blocks &blocks, IDRSIndex i,
-                                                               int k, PetscScalar omega, PetscScalar d, PetscScalar Uc)
-{
-  const bool wantu = k < steps.panels.s && !Blocks::poly;
-
-  if (steps.diagonal) d *= steps.diagonal[i];
-  if (wantu) d = Uc + omega * d;
-  if (!Blocks::poly) blocks.u(i, {{d}});
-  if (wantu) steps.panels.U[k * (IDRSIndex)steps.panels.ld + i] = d;
-  else if (k < steps.panels.s || steps.diagonal) steps.v[i] = d;
-}
-
-/* Step k: the new G_k and U_k, r = r - beta G_k, and the next direction. Returns the part of r^H r of this thread */
-template <int S, typename Blocks>
-static __device__ __forceinline__ PetscReal IDRSWholeUpdateRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c,
-                                                                int k, const Blocks &blocks)
+template <int S, bool OMEGA, typename Blocks>
+static __device__ __forceinline__ PetscReal IDRSWholeRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c, int k,
+                                                          const Blocks &blocks)
 {
   const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
+  const int       s = steps.panels.s, column = OMEGA ? 0 : k + 1;
+  const bool      wantu = column < s && !Blocks::poly;
+  PetscScalar    *G = steps.panels.G, *U = steps.panels.U, *x = OMEGA ? steps.t : G + k * ld, *y = OMEGA ? steps.z : U + k * ld;
   PetscReal       sum = 0.0;
 
   for (IDRSIndex i = (IDRSIndex)Blocks::Rows::template First<1>(); i < n; i += (IDRSIndex)Blocks::Rows::template Stride<1>()) {
-    const int   zero = IDRSOpaqueZero(i);
-    PetscScalar G[S], U[S], g = steps.panels.G[k * ld + i], u = steps.panels.U[k * ld + i], r = steps.r[i], Ga = 0.0, Ua = 0.0,
-                            Gc = 0.0, Uc = 0.0;
+    /* a: alpha or beta; b: c */
+    const PetscScalar *a = (OMEGA ? c.b : c.a) + IDRSOpaqueZero(i), *b = (OMEGA ? c.a : c.b) + IDRSOpaqueZero(i);
+    PetscScalar        xi = x[i], yi = y[i], r = steps.r[i], p = Blocks::poly ? steps.v[i] : r, d;
+    PetscScalar        Gi[S], Ui[S], Ga = 0.0, Ua = 0.0, Gc = 0.0, Uc = 0.0;
 
-    IDRSWholeLoadRow<S>(steps.panels, i, G, U);
+#pragma unroll
+    for (int j = 0; j < S; j++) Gi[j] = j < s ? G[j * ld + i] : (PetscScalar)0.0;
+#pragma unroll
+    for (int j = 0; j < S; j++) Ui[j] = j < s ? U[j * ld + i] : (PetscScalar)0.0;
 #pragma unroll
     for (int j = 0; j < S; j++) {
-      /* G alpha, U alpha for step k; G c, U c for step k + 1 */
-      Ga += c.a[zero + j] * G[j];
-      Ua += c.a[zero + j] * U[j];
-      Gc += c.b[zero + j] * G[j];
-      Uc += c.b[zero + j] * U[j];
+      if (OMEGA && j >= s) continue;
+      Ga += a[j] * Gi[j];
+      Ua += a[j] * Ui[j];
+      Gc += b[j] * Gi[j];
+      Uc += b[j] * Ui[j];
     }
-    /* G_k -= G alpha, U_k -= U alpha, r -= beta_k G_k */
-    g -= Ga;
-    u -= Ua;
-    r -= c.beta * g;
-    IDRSWholeStoreDirection(steps, blocks, i, k + 1, c.omega, r - Gc, Uc);
-    if (k > 0) {
-      steps.panels.G[k * ld + i] = g;
-      steps.panels.U[k * ld + i] = u;
+    if (!OMEGA) xi -= Ga;
+    r -= (OMEGA ? c.omega : c.beta) * xi;
+    d = r - Gc;
+    if (steps.diagonal) {
+      d *= steps.diagonal[i];
+      p *= steps.diagonal[i];
     }
+    if (wantu) d = Uc + c.omega * d;
+    if (!Blocks::poly) blocks.u(i, {{d}});
+    if (wantu) U[column * ld + i] = d;
+    else if (column < s || steps.diagonal) steps.v[i] = d;
+    if (!OMEGA && k > 0) x[i] = xi;
+    if (OMEGA) y[i] = yi + (Ua + c.omega * p);
+    else if (k > 0) y[i] = yi - Ua;
     steps.r[i] = r;
-    sum += IDRSSquare<1>({{r}});
-  }
-  return sum;
-}
-
-/*
-   The omega step: r = r - omega t, the direction of step 0, and z = z + omega p + U beta, where p is the old r or B^{-1}r. Returns
-   the part of r^H r of this thread
-*/
-template <int S, typename Blocks>
-static __device__ __forceinline__ PetscReal IDRSWholeAdvanceRows(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
-                                                                 const Blocks &blocks)
-{
-  const IDRSIndex n   = (IDRSIndex)steps.panels.n;
-  PetscReal       sum = 0.0;
-
-  for (IDRSIndex i = (IDRSIndex)Blocks::Rows::template First<1>(); i < n; i += (IDRSIndex)Blocks::Rows::template Stride<1>()) {
-    const int   zero = IDRSOpaqueZero(i);
-    PetscScalar G[S], U[S], p = Blocks::poly ? steps.v[i] : steps.r[i], r = steps.r[i] - c.omega * steps.t[i], z = steps.z[i],
-                            Gc = 0.0, Uc = 0.0, Ub = 0.0;
-
-    IDRSWholeLoadRow<S>(steps.panels, i, G, U);
-    if (!Blocks::poly && steps.diagonal) p *= steps.diagonal[i];
-#pragma unroll
-    for (int j = 0; j < S; j++) {
-      if (j < steps.panels.s) {
-        /* G c, U c for step 0; U beta for z */
-        Gc += c.a[zero + j] * G[j];
-        Uc += c.a[zero + j] * U[j];
-        Ub += c.b[zero + j] * U[j];
-      }
-    }
-    IDRSWholeStoreDirection(steps, blocks, i, 0, c.omega, r - Gc, Uc);
-    steps.r[i] = r;
-    /* z += omega p + U beta */
-    steps.z[i] = z + (Ub + c.omega * p);
     sum += IDRSSquare<1>({{r}});
   }
   return sum;
@@ -385,8 +307,8 @@ static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps
   const bool          inner     = k + 1 != steps.panels.s;
   const IDRSDirection direction = {inner, inner && !Blocks::poly, steps.diagonal, steps.v};
 
-  if (k == steps.panels.s) return IDRSWholeAdvanceRows<S>(steps, c, blocks);
-  if (!step.start) return IDRSWholeUpdateRows<S>(steps, c, k, blocks);
+  if (k == steps.panels.s) return IDRSWholeRows<S, true>(steps, c, k, blocks);
+  if (!step.start) return IDRSWholeRows<S, false>(steps, c, k, blocks);
   /* v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v */
   return IDRSUpdateRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, true, k, k + 1, steps.r,
                                                      [&](size_t i, const IDRSPack<1> &d) {
@@ -542,17 +464,21 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   PetscInt                      completed = 0, reported = 0, updates = steps.x ? 0 : -1;
   PetscReal                     rr;
   IDRSScalars                   scalars;
-  IDRSLane<S>                   lane;
+  IDRSLane<S>                   lane = {IDRS_LANES_BEGIN};
   bool                          timedout;
   /* the host makes the last iteration; updates is -1 if it also makes the updates */
   const auto islast = [&]() {
     return shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
   };
+  /* called by a warp before the sums of a step have arrived: does everything that does not depend on them */
   const auto prepare = [&]() {
-    if (!step.start) IDRSWholePrepare<S>(&scalars, step, islast(), shared, &lane);
+    if (step.start) return;
+    if (lane.last >= 0 && IDRS_LANE == 0) shared.limits.peak = max(shared.limits.peak, lane.rr);
+    IDRSLanesPrepare<S>(&scalars, &shared.inverses, (int)step.k, &lane, &shared.c);
+    lane.low  = islast() ? PETSC_MAX_REAL : (step.unreported ? shared.limits.bounds.low : (PetscReal)-1.0);
+    lane.high = step.unreported ? shared.limits.bounds.high : PETSC_MAX_REAL;
   };
 
-  lane.last = IDRS_LANES_BEGIN;
   IDRSScalarsSetPointers(&scalars, s, shared.storage);
   scalars.pivotscale = steps.pivotscale;
   if (threadIdx.x == 0) shared.limits = IDRSSquareLimits(steps.limits);
@@ -578,8 +504,12 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
       if (y) follows = IDRSWholeContinue<S>(&scalars, step, islast(), updates, shared, &lane, &square, &after);
       else {
-        follows = IDRSWholeContinueStep<S>(&scalars, (int)step.k, &lane, &shared.c);
-        square  = lane.rr;
+        /* alpha, M_k, beta_k, f and c */
+        const bool pivot = IDRSLanesStep<S>(&scalars, (int)step.k, &lane, &shared.c);
+
+        square = lane.rr = PetscRealPart(scalars.sums[IDRS_SUM_RR(s)]);
+        follows          = pivot && IDRSIsWithin(square, lane.low, lane.high) ? IDRS_WHOLE_STEP : IDRS_WHOLE_ENDS;
+        lane.last        = (int)step.k;
       }
       if (threadIdx.x == 0) {
         shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;

@@ -61,6 +61,14 @@ struct IDRSSharedEntries {
   uint32_t          count;
   uint32_t          number;
   IDRSWaitPolls    *wait;
+  uint32_t          row[IDRS_SHARED_ATONCE]; /* of the first entries that this thread loads, see Rows() */
+
+  /* Sets the row numbers of entries begin, begin + blockDim.x, ... of other blocks; the last entry if there are no more */
+  __device__ __forceinline__ void Rows(uint32_t begin, uint32_t rows[IDRS_SHARED_ATONCE]) const
+  {
+#pragma unroll
+    for (int l = 0; l < IDRS_SHARED_ATONCE; l++) rows[l] = count ? __ldg(others + min(begin + l * blockDim.x, count - 1)) : 0;
+  }
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
   {
@@ -102,12 +110,15 @@ static __device__ __forceinline__ PetscScalar IDRSSharedRowSum(const IDRSSharedM
 */
 static __device__ __forceinline__ void IDRSReadOthers(const IDRSSharedEntries &u)
 {
-  for (uint32_t begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_SHARED_ATONCE * blockDim.x) {
-    IDRSBlockMessage message[IDRS_SHARED_ATONCE * IDRS_PARTS];
-    uint32_t         row[IDRS_SHARED_ATONCE], missing;
+  uint32_t row[IDRS_SHARED_ATONCE];
 
 #pragma unroll
-    for (int l = 0; l < IDRS_SHARED_ATONCE; l++) row[l] = __ldg(u.others + min(begin + l * blockDim.x, u.count - 1));
+  for (int l = 0; l < IDRS_SHARED_ATONCE; l++) row[l] = u.row[l];
+  for (uint32_t begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_SHARED_ATONCE * blockDim.x) {
+    IDRSBlockMessage message[IDRS_SHARED_ATONCE * IDRS_PARTS];
+    uint32_t         missing;
+
+    if (begin != threadIdx.x) u.Rows(begin, row);
     do {
       missing = 0;
 #pragma unroll
@@ -347,6 +358,7 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
       given.partials.launch, &wait};
     IDRSClusteredBlocks<S> blocks = {A, operand, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second};
 
+    blocks.u.Rows(threadIdx.x, blocks.u.row);
     IDRSClusterBarrier();
     step = IDRSWholeRun<S>(steps, P, blocks);
   }

@@ -107,19 +107,29 @@ static inline IDRS_HOST_DEVICE void IDRSScalarsCombine(IDRSScalars *scalars, Pet
 }
 
 /*
+   Returns PETSC_TRUE unless M_kk is NaN, or rounding error of p_k^H g or of the terms whose difference it is. Compares squares, so
+   that no square root is needed
+*/
+static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsIsPivot(const IDRSScalars *scalars, PetscReal pivot, PetscReal terms)
+{
+  const PetscReal gg = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]), large = pivot * scalars->pivotscale;
+
+  return IDRSIsPivot(pivot, terms) && large * large > gg ? PETSC_TRUE : PETSC_FALSE;
+}
+
+/*
    Computes the coefficients that make g = A u orthogonal to p_0 ... p_{k-1}, and column k of M, from d = P^H g:
 
      alpha_i = (d_i - sum_{j<i} M_ij alpha_j) / M_ii, i < k;    M_ik = d_i - sum_{j<k} M_ij alpha_j, i >= k
 
-   Returns PETSC_TRUE unless M_kk is NaN, or rounding error of p_k^H g or of the terms whose difference it is; compares squares, so
-   that no square root is needed. *share is |M_kk| over the sum of its terms.
+   Returns PETSC_TRUE if M_kk is a pivot. *share is |M_kk| over the sum of its terms.
 */
 static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOrthogonalize(IDRSScalars *scalars, PetscInt k, PetscReal *share)
 {
   const PetscInt     s     = scalars->s;
   const PetscScalar *d     = scalars->sums + IDRS_SUM_PX(s);
   PetscScalar       *alpha = scalars->alpha, *Mk = scalars->M + k * s;
-  PetscReal          terms = PetscAbsScalar(d[k]), pivot, large;
+  PetscReal          terms = PetscAbsScalar(d[k]), pivot;
 
   for (PetscInt i = IDRS_LANE; i < s; i += IDRS_LANES) {
     if (i < k) alpha[i] = d[i];
@@ -141,8 +151,7 @@ static inline IDRS_HOST_DEVICE PetscBool IDRSScalarsOrthogonalize(IDRSScalars *s
   for (PetscInt i = IDRS_LANE; i < k; i += IDRS_LANES) alpha[i] *= scalars->inverse[i];
   pivot  = PetscAbsScalar(Mk[k]);
   *share = pivot / terms;
-  large  = pivot * scalars->pivotscale;
-  return IDRSIsPivot(pivot, terms) && large * large > PetscRealPart(scalars->sums[IDRS_SUM_XX(s)]) ? PETSC_TRUE : PETSC_FALSE;
+  return IDRSScalarsIsPivot(scalars, pivot, terms);
 }
 
 /* Computes beta = f_k / M_kk, which makes r - beta g_k orthogonal to p_k, and f_i -= beta M_ik, i > k */

@@ -68,29 +68,34 @@ static __device__ __forceinline__ void IDRSDotsClear(IDRSDots<S, Y, RR> &sums)
   for (int j = 0; j < IDRSDots<S, Y, RR>::squares; j++) sums.square[j] = 0.0;
 }
 
+/* Adds the products of a row with the shadow vectors from `column` on, and x^H y, without squares. row: the state of the hash */
+template <int S, bool Y, bool RR>
+static __device__ __forceinline__ void IDRSDotsAddRow(IDRSDots<S, Y, RR> &sums, const IDRSShadowRow &row, int column, PetscScalar x,
+                                                      PetscScalar y)
+{
+#pragma unroll
+  for (int j = 0; j < S; j += 2) {
+    PetscReal even, odd;
+
+    IDRSPair(row, IDRSShadowMultiplier((uint32_t)((column + j) / 2)), &even, &odd);
+    sums.dot[j] += even * x;
+    if (Y) sums.dot[S + j] += even * y;
+    if (j + 1 < S) {
+      sums.dot[j + 1] += odd * x;
+      if (Y) sums.dot[S + j + 1] += odd * y;
+    }
+  }
+  if (Y) sums.dot[2 * S] += PetscConj(x) * y;
+}
+
 /* Adds the products of rows [i, i+W), where y is zero without a y */
 template <int S, int W, bool Y, bool RR>
 static __device__ __forceinline__ void IDRSDotsAdd(IDRSDots<S, Y, RR> &sums, const IDRSShadow<S> &P, size_t i, const IDRSPack<W> &x,
                                                    const IDRSPack<W> &y)
 {
 #pragma unroll
-  for (int l = 0; l < W; l++) {
-    const IDRSShadowRow row = IDRSShadowRowState(P.key, P.rstart + i + l);
-
-#pragma unroll
-    for (int j = 0; j < S; j += 2) {
-      PetscReal even, odd;
-
-      IDRSPair(row, IDRSShadowMultiplier((uint32_t)(((S < IDRS_COLUMNS_AT_ONCE ? 0 : P.first) + j) / 2)), &even, &odd);
-      sums.dot[j] += even * x.v[l];
-      if (Y) sums.dot[S + j] += even * y.v[l];
-      if (j + 1 < S) {
-        sums.dot[j + 1] += odd * x.v[l];
-        if (Y) sums.dot[S + j + 1] += odd * y.v[l];
-      }
-    }
-    if (Y) sums.dot[2 * S] += PetscConj(x.v[l]) * y.v[l];
-  }
+  for (int l = 0; l < W; l++)
+    IDRSDotsAddRow(sums, IDRSShadowRowState(P.key, P.rstart + i + l), S < IDRS_COLUMNS_AT_ONCE ? 0 : P.first, x.v[l], y.v[l]);
   sums.square[0] += IDRSSquare<W>(x);
   if (Y) sums.square[1] += IDRSSquare<W>(y);
 }

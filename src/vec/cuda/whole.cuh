@@ -9,9 +9,9 @@
      the direction u    each entry, for the rows of A u that need it
      the sums           of each block, which all blocks add, in the same order
 
-   Then each block does the algebra of the step, with the same result. No barrier between blocks and no fence is needed, because
-   blocks exchange messages, as in finish.cuh: each word of a message carries the number of its step, so a reader that finds the
-   number also has the value. Messages are not overwritten before they are read:
+   Then a warp of each block does the algebra of the step, see lanes.cuh, with the same result. No barrier between blocks and no
+   fence is needed, because blocks exchange messages, as in finish.cuh: each word of a message carries the number of its step, so a
+   reader that finds the number also has the value. Messages are not overwritten before they are read:
 
      entries of u       A block writes the entries of step j+1 after it has the sums of all blocks of step j. The sums of a block
                         depend on everything that it has read of u in step j. So no block reads u of step j any more.
@@ -43,6 +43,7 @@
 */
 #pragma once
 
+#include "lanes.cuh"
 #include "idrscudaimpl.cuh"
 #include "../../sys/kernels/project.cuh"
 #include "../../sys/kernels/csr.h"
@@ -89,13 +90,24 @@ typedef enum {
 /* Data that the threads of a block share */
 template <int S>
 struct IDRSWholeShared {
-  PetscScalar         storage[IDRS_STORAGE(S)];
-  IDRSCoefficients<S> c;
-  IDRSLimits          limits;   /* for r^H r */
-  PetscReal           promised; /* r^H r after the omega step before an update */
-  IDRSWholeNext       next;
-  bool                goeson; /* after an update */
+  PetscScalar              storage[IDRS_STORAGE(S)];
+  IDRSLanesCoefficients<S> c;
+  IDRSInverses<S>          inverses;
+  IDRSLimits               limits;   /* for r^H r */
+  PetscReal                promised; /* r^H r after the omega step before an update */
+  IDRSWholeNext            next;
+  bool                     goeson; /* after an update */
 };
+
+/*
+   Keeps x in a register from here on. If the compiler knows that a value is an argument of the kernel, or follows from one, it
+   loads and computes it again at each use, which is slow if one warp works while all others wait
+*/
+static __device__ __forceinline__ unsigned int IDRSKeep(unsigned int x)
+{
+  asm volatile("" : "+r"(x));
+  return x;
+}
 
 /* Posts a scalar, with one message for each of its parts */
 static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages, PetscScalar x, uint32_t number)
@@ -116,30 +128,34 @@ static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages
      Product()       returns the entry of A u in row i of each thread. Called by a warp
      PostSums()      posts the sums of this block for all blocks; returns true if a wait before it has timed out
      AddSums()       adds the sums of all blocks, with a y or without, at least in the first warp; returns true there if a wait
-                     has timed out
+                     has timed out. During the wait the first warp calls a function
      Synchronize()   waits until Product() can read u, and is a barrier of the block if threads read entries of others
 */
 
 /*
-   Computes the product and the projection of a step, and posts the sums for all blocks. rr: the part of r^H r of this thread.
-   Returns true if a wait has timed out
+   Computes the product and the projection of a step, and posts the sums for all blocks. first: the state of the hash in the first
+   row of this thread; rr: the part of r^H r of this thread. Returns true if a wait has timed out
 */
 template <int S, bool Y, typename Blocks>
-static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
-                                                        PetscScalar *x, PetscReal rr)
+static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P,
+                                                        const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr)
 {
-  const size_t         n = steps.panels.n;
+  const IDRSIndex      n = (IDRSIndex)steps.panels.n, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
+  IDRSShadowRow        row = first;
   IDRSDots<S, Y, true> dots;
 
   IDRSDotsClear(dots);
   dots.square[dots.squares - 1] = rr;
-  for (size_t i = Blocks::Rows::template First<1>(); Blocks::Rows::InWarp(i, n); i += Blocks::Rows::template Stride<1>()) {
-    const PetscScalar Au = blocks.Product(i);
-    const IDRSPack<1> xi = {{i < n ? Au : (PetscScalar)0.0}};
+  for (IDRSIndex i = (IDRSIndex)Blocks::Rows::template First<1>(); Blocks::Rows::InWarp(i, n); i += stride) {
+    const PetscScalar r = Y && i < n ? steps.r[i] : (PetscScalar)0.0, Au = blocks.Product(i);
+    const PetscScalar xi = i < n ? Au : (PetscScalar)0.0;
 
-    IDRSStore<1>(x, i, n, xi);
+    if (i < n) x[i] = xi;
     /* P^H x, x^H x, and with y = r also P^H r, x^H r, r^H r */
-    IDRSDotsAdd<S, 1, Y>(dots, P, i, xi, Y ? IDRSLoad<1>(steps.r, i, n) : IDRSZero<1>());
+    IDRSDotsAddRow(dots, row, 0, xi, r);
+    dots.square[0] += IDRSSquare<1>({{xi}});
+    if (Y) dots.square[1] += IDRSSquare<1>({{r}});
+    if (i + stride < n) row = IDRSShadowRowState(P.key, P.rstart + i + stride);
   }
   return blocks.template PostSums<S, Y>(dots);
 }
@@ -172,28 +188,28 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
 }
 
 /*
-   Called by a warp: computes the coefficients of a step from its sums, unless the host must continue. y: the sums have a y. *square
-   is r^H r before the step, and *next r^H r after it if an update follows. shared.limits contains squares; limits.peak is the
-   largest one so far
+   Called by a warp: computes the coefficients of a step of the start or an omega step from its sums, which have a y, unless the
+   host must continue. *square is r^H r before the step, and *next r^H r after it if an update follows. shared.limits contains
+   squares; limits.peak is the largest one so far
 */
 template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, bool y, bool last,
-                                                                  PetscInt updates, IDRSWholeShared<S> &shared, PetscReal *square,
-                                                                  PetscReal *next)
+static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, bool last,
+                                                                  PetscInt updates, IDRSWholeShared<S> &shared, IDRSLane<S> *lane,
+                                                                  PetscReal *square, PetscReal *next)
 {
   const PetscInt  s      = scalars->s;
   const PetscReal rr     = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]);
   IDRSLimits     &limits = shared.limits;
   bool            due    = false;
 
-  *square = PetscRealPart(scalars->sums[IDRSNormSum(s, y ? PETSC_TRUE : PETSC_FALSE, step.unreported)]);
+  *square = PetscRealPart(scalars->sums[IDRSNormSum(s, PETSC_TRUE, step.unreported)]);
   *next   = 0.0;
   if (last) return IDRS_WHOLE_ENDS;
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
   if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL))
     IDRSWholeSetAnchor(limits, *square);
   IDRS_SYNC_WARP();
-  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, y ? PETSC_TRUE : PETSC_FALSE, step.unreported))) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_TRUE, step.unreported))) return IDRS_WHOLE_ENDS;
   if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_WHOLE_ENDS;
   if (step.k == s) {
     PetscScalar omega;
@@ -205,11 +221,78 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
     /* the host decides about an update if the norm is not accurate, or may end the solve */
     if (due && (updates < 0 || !IDRSScalarsIsSharp(scalars, *next) || !IDRSIsWithin(*next, limits.bounds.low, limits.bounds.high)))
       return IDRS_WHOLE_ENDS;
+    if (!due && !step.start) {
+      IDRSLanesOmega<S>(scalars, omega, lane, &shared.c);
+      lane->rr   = rr;
+      lane->last = (int)s;
+      return IDRS_WHOLE_STEP;
+    }
   }
   /* alpha, M_k, beta_k, f and the next c, or omega */
   if (IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
   for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, step.k == s ? -1 : step.k, j, &shared.c);
+  lane->last = IDRS_LANES_BEGIN;
   return due ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
+}
+
+/*
+   The passes of step k after the start, or with OMEGA of the omega step: update and advance of passes.cuh, ordered for short waits.
+   All columns of a row are loaded before the first one is used. The direction is published before anything else is stored, and
+   values that no other row waits for are stored last. With the functions of passes.cuh instead, a matvec took up to 12 % longer for
+   1000 to 110 592 rows on an H200.
+
+     step k < s   G_k -= G alpha, U_k -= U alpha, r -= beta_k G_k
+     omega step   z += omega p + U beta, r -= omega t
+
+   The direction is U_column = omega B^{-1}(r - G c) + U c, or p = B^{-1}r before the omega step. If B is a polynomial, Direct()
+   computes it from v = r - G c or from r. Returns the part of r^H r of this thread
+*/
+template <int S, bool OMEGA, typename Blocks>
+static __device__ __forceinline__ PetscReal IDRSWholeRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c, int k,
+                                                          const Blocks &blocks)
+{
+  const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
+  const int       s = steps.panels.s, column = OMEGA ? 0 : k + 1;
+  const bool      wantu = column < s && !Blocks::poly;
+  PetscScalar    *G = steps.panels.G, *U = steps.panels.U, *x = OMEGA ? steps.t : G + k * ld, *y = OMEGA ? steps.z : U + k * ld;
+  PetscReal       sum = 0.0;
+
+  for (IDRSIndex i = (IDRSIndex)Blocks::Rows::template First<1>(); i < n; i += (IDRSIndex)Blocks::Rows::template Stride<1>()) {
+    /* a: alpha or beta; b: c */
+    const PetscScalar *a = (OMEGA ? c.b : c.a) + IDRSOpaqueZero(i), *b = (OMEGA ? c.a : c.b) + IDRSOpaqueZero(i);
+    PetscScalar        xi = x[i], yi = y[i], r = steps.r[i], p = Blocks::poly ? steps.v[i] : r, d;
+    PetscScalar        Gi[S], Ui[S], Ga = 0.0, Ua = 0.0, Gc = 0.0, Uc = 0.0;
+
+#pragma unroll
+    for (int j = 0; j < S; j++) Gi[j] = j < s ? G[j * ld + i] : (PetscScalar)0.0;
+#pragma unroll
+    for (int j = 0; j < S; j++) Ui[j] = j < s ? U[j * ld + i] : (PetscScalar)0.0;
+#pragma unroll
+    for (int j = 0; j < S; j++) {
+      if (OMEGA && j >= s) continue;
+      Ga += a[j] * Gi[j];
+      Ua += a[j] * Ui[j];
+      Gc += b[j] * Gi[j];
+      Uc += b[j] * Ui[j];
+    }
+    if (!OMEGA) xi -= Ga;
+    r -= (OMEGA ? c.omega : c.beta) * xi;
+    d = r - Gc;
+    if (steps.diagonal) {
+      d *= steps.diagonal[i];
+      p *= steps.diagonal[i];
+    }
+    if (wantu) d = Uc + c.omega * d;
+    if (!Blocks::poly) blocks.u(i, {{d}});
+    if (wantu) U[column * ld + i] = d;
+    else if (column < s || steps.diagonal) steps.v[i] = d;
+    if (!OMEGA && k > 0) x[i] = xi;
+    if (OMEGA) y[i] = yi + (Ua + c.omega * p);
+    else if (k > 0) y[i] = yi - Ua;
+    steps.r[i] = r;
+    sum += IDRSSquare<1>({{r}});
+  }
+  return sum;
 }
 
 /*
@@ -218,22 +301,19 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
 */
 template <int S, typename Blocks>
 static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step,
-                                                            const IDRSCoefficients<S> &c, const Blocks &blocks)
+                                                            const IDRSLanesCoefficients<S> &c, const Blocks &blocks)
 {
-  const int           s = steps.panels.s, k = (int)step.k;
-  const bool          inner = k + 1 != s, publishes = !Blocks::poly && (inner || !step.start);
-  const IDRSDirection direction = {inner || (steps.diagonal && !step.start), inner && !Blocks::poly, steps.diagonal, steps.v};
-  const auto          publish   = [&](size_t i, const IDRSPack<1> &d) {
-    if (publishes) blocks.u(i, d);
-  };
+  const int           k         = (int)step.k;
+  const bool          inner     = k + 1 != steps.panels.s;
+  const IDRSDirection direction = {inner, inner && !Blocks::poly, steps.diagonal, steps.v};
 
-  /* omega step: z += omega p + U beta, r -= omega t, U_0 */
-  if (k == s)
-    return IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, s,
-                                                        {Blocks::poly ? steps.v : NULL, steps.t, steps.z, steps.r}, publish);
-  /* G_k, U_k, r -= beta_k G_k, and U_{k+1} or p; in the start v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v */
-  return IDRSUpdateRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, step.start, k, inner && !step.start ? s : k + 1,
-                                                     steps.r, publish);
+  if (k == steps.panels.s) return IDRSWholeRows<S, true>(steps, c, k, blocks);
+  if (!step.start) return IDRSWholeRows<S, false>(steps, c, k, blocks);
+  /* v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v */
+  return IDRSUpdateRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, true, k, k + 1, steps.r,
+                                                     [&](size_t i, const IDRSPack<1> &d) {
+                                                       if (inner && !Blocks::poly) blocks.u(i, d);
+                                                     });
 }
 
 /* The omega step that ends the start: r = r - G c, with direction r or B^{-1}r */
@@ -351,7 +431,7 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
   /* r = anchor - A z */
   IDRSWholeRenew<S>(steps, P, blocks, dots, &rr);
   *timedout = blocks.template PostSums<S, false>(dots);
-  *timedout = blocks.template AddSums<S>(false, P, scalars->sums) || *timedout;
+  *timedout = blocks.template AddSums<S>(false, P, scalars->sums, []() {}) || *timedout;
   if (threadIdx.x < IDRS_WARP) {
     const bool goes = IDRSWholeAcceptUpdate<S>(scalars, shared.limits, shared.promised, &shared.c) && !*timedout;
 
@@ -376,13 +456,28 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
 template <int S, typename Blocks>
 static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
 {
-  __shared__ IDRSWholeShared<S> shared;
+  __shared__ IDRSWholeShared<S> memory[1];
+  IDRSWholeShared<S>           &shared    = memory[IDRSKeep(0)];
   const int                     s         = steps.panels.s;
+  const IDRSShadowRow           row       = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
   IDRSStep                      step      = steps.step;
   PetscInt                      completed = 0, reported = 0, updates = steps.x ? 0 : -1;
   PetscReal                     rr;
   IDRSScalars                   scalars;
+  IDRSLane<S>                   lane = {IDRS_LANES_BEGIN};
   bool                          timedout;
+  /* the host makes the last iteration; updates is -1 if it also makes the updates */
+  const auto islast = [&]() {
+    return shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
+  };
+  /* called by a warp before the sums of a step have arrived: does everything that does not depend on them */
+  const auto prepare = [&]() {
+    if (step.start) return;
+    if (lane.last >= 0 && IDRS_LANE == 0) shared.limits.peak = max(shared.limits.peak, lane.rr);
+    IDRSLanesPrepare<S>(&scalars, &shared.inverses, (int)step.k, &lane, &shared.c);
+    lane.low  = islast() ? PETSC_MAX_REAL : (step.unreported ? shared.limits.bounds.low : (PetscReal)-1.0);
+    lane.high = step.unreported ? shared.limits.bounds.high : PETSC_MAX_REAL;
+  };
 
   IDRSScalarsSetPointers(&scalars, s, shared.storage);
   scalars.pivotscale = steps.pivotscale;
@@ -399,16 +494,23 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
     blocks.Synchronize();
     /* G_k = A U_k, or t = A p, and the sums of this block */
-    if (y) timedout = IDRSWholeProject<S, true>(steps, P, blocks, x, rr);
-    else timedout = IDRSWholeProject<S, false>(steps, P, blocks, x, rr);
+    if (y) timedout = IDRSWholeProject<S, true>(steps, P, row, blocks, x, rr);
+    else timedout = IDRSWholeProject<S, false>(steps, P, row, blocks, x, rr);
     /* the sums of all blocks */
-    timedout = blocks.template AddSums<S>(y, P, scalars.sums) || timedout;
+    timedout = blocks.template AddSums<S>(y, P, scalars.sums, prepare) || timedout;
     if (threadIdx.x < IDRS_WARP) {
-      /* the host makes the last iteration; updates is -1 if it also makes the updates */
-      const bool last = shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
-      PetscReal  square, after;
-      const IDRSWholeNext follows = IDRSWholeContinue<S>(&scalars, step, y, last, updates, shared, &square, &after);
+      PetscReal     square, after = 0.0;
+      IDRSWholeNext follows;
 
+      if (y) follows = IDRSWholeContinue<S>(&scalars, step, islast(), updates, shared, &lane, &square, &after);
+      else {
+        /* alpha, M_k, beta_k, f and c */
+        const bool pivot = IDRSLanesStep<S>(&scalars, (int)step.k, &lane, &shared.c);
+
+        square = lane.rr = PetscRealPart(scalars.sums[IDRS_SUM_RR(s)]);
+        follows          = pivot && IDRSIsWithin(square, lane.low, lane.high) ? IDRS_WHOLE_STEP : IDRS_WHOLE_ENDS;
+        lane.last        = (int)step.k;
+      }
       if (threadIdx.x == 0) {
         shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
         shared.promised = after;

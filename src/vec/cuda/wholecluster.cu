@@ -12,6 +12,8 @@
                           each cluster in global memory
      of all               by the first warp of each block, from the mailbox of its cluster, in a fixed order of the clusters
 
+   Meanwhile the first warp prepares the algebra.
+
    Blocks exchange messages. whole.cuh explains why no message is overwritten before it is read, for u, and for sums that go from
    each block to all others. Here sums go through the rank that they belong to:
 
@@ -59,6 +61,14 @@ struct IDRSSharedEntries {
   uint32_t          count;
   uint32_t          number;
   IDRSWaitPolls    *wait;
+  uint32_t          row[IDRS_SHARED_ATONCE]; /* of the first entries that this thread loads, see Rows() */
+
+  /* Sets the row numbers of entries begin, begin + blockDim.x, ... of other blocks; the last entry if there are no more */
+  __device__ __forceinline__ void Rows(uint32_t begin, uint32_t rows[IDRS_SHARED_ATONCE]) const
+  {
+#pragma unroll
+    for (int l = 0; l < IDRS_SHARED_ATONCE; l++) rows[l] = count ? __ldg(others + min(begin + l * blockDim.x, count - 1)) : 0;
+  }
 
   __device__ __forceinline__ void operator()(size_t i, const IDRSPack<1> &u) const
   {
@@ -100,12 +110,15 @@ static __device__ __forceinline__ PetscScalar IDRSSharedRowSum(const IDRSSharedM
 */
 static __device__ __forceinline__ void IDRSReadOthers(const IDRSSharedEntries &u)
 {
-  for (uint32_t begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_SHARED_ATONCE * blockDim.x) {
-    IDRSBlockMessage message[IDRS_SHARED_ATONCE * IDRS_PARTS];
-    uint32_t         row[IDRS_SHARED_ATONCE], missing;
+  uint32_t row[IDRS_SHARED_ATONCE];
 
 #pragma unroll
-    for (int l = 0; l < IDRS_SHARED_ATONCE; l++) row[l] = __ldg(u.others + min(begin + l * blockDim.x, u.count - 1));
+  for (int l = 0; l < IDRS_SHARED_ATONCE; l++) row[l] = u.row[l];
+  for (uint32_t begin = threadIdx.x; begin - threadIdx.x % IDRS_WARP < u.count; begin += IDRS_SHARED_ATONCE * blockDim.x) {
+    IDRSBlockMessage message[IDRS_SHARED_ATONCE * IDRS_PARTS];
+    uint32_t         missing;
+
+    if (begin != threadIdx.x) u.Rows(begin, row);
     do {
       missing = 0;
 #pragma unroll
@@ -142,7 +155,8 @@ struct IDRSClusteredBlocks {
   IDRSSharedEntries        u;
   IDRSCluster              cluster;
   IDRSClusteredSums<SMAX> *shared;
-  IDRSBlockMessage        *mailboxes[2]; /* of all clusters, for even and odd steps */
+  /* of all clusters, for even and odd steps; with an array and a variable index, the members would be in local memory */
+  IDRSBlockMessage *even, *odd;
 
   __device__ __forceinline__ PetscScalar Product(size_t i) const
   {
@@ -169,11 +183,12 @@ struct IDRSClusteredBlocks {
     IDRSWarpSums<count>(values, [&](int i, PetscReal sum) { shared->warps[threadIdx.x / IDRS_WARP][i] = sum; });
     if (__syncthreads_or(!u.wait->left)) return true; /* no sums are posted if a part is missing */
     for (unsigned int i = threadIdx.x; i < count; i += blockDim.x) {
-      PetscReal sum = 0.0;
+      PetscReal sum[4] = {0.0, 0.0, 0.0, 0.0}; /* all other threads wait: four short chains of additions */
 
 #pragma unroll
-      for (int w = 0; w < IDRS_CLUSTERED_WARPS; w++) sum += shared->warps[w][i];
-      IDRSStoreCluster(slots + (i & ~(cluster.size - 1)) + cluster.rank, i & (cluster.size - 1), IDRSMakeMessage(sum, u.number));
+      for (int w = 0; w < IDRS_CLUSTERED_WARPS; w++) sum[w % 4] += shared->warps[w][i];
+      IDRSStoreCluster(slots + (i & ~(cluster.size - 1)) + cluster.rank, i & (cluster.size - 1),
+                       IDRSMakeMessage((sum[0] + sum[1]) + (sum[2] + sum[3]), u.number));
     }
     return false;
   }
@@ -220,14 +235,15 @@ struct IDRSClusteredBlocks {
      Adds the sums of all blocks in the first warp, with one lane per sum, while the second one adds those of its cluster. Called by
      all threads
   */
-  template <int S>
-  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums)
+  template <int S, typename Meanwhile>
+  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums, const Meanwhile &meanwhile)
   {
     const int         count = y ? IDRSRealSums<S, true, true> : IDRSRealSums<S, false, true>;
-    IDRSBlockMessage *boxes = mailboxes[u.number % 2];
+    IDRSBlockMessage *boxes = u.number % 2 ? odd : even;
 
     if (threadIdx.x / IDRS_WARP == (blockDim.x > IDRS_WARP ? 1 : 0)) AddInCluster(count, shared->messages[u.number % 2], boxes);
     if (threadIdx.x >= IDRS_WARP) return false;
+    meanwhile();
     boxes += cluster.index * cluster.count * count;
 #pragma unroll 1
     for (int begin = 0; begin < count; begin += IDRS_WARP) {
@@ -237,6 +253,7 @@ struct IDRSClusteredBlocks {
 
       for (unsigned int first = 0; first < cluster.count; first += IDRS_LOADS_AT_ONCE) {
         IDRSBlockMessage message[IDRS_LOADS_AT_ONCE];
+        PetscReal        sum[IDRS_LOADS_AT_ONCE];
         uint32_t         missing;
 
         do {
@@ -249,7 +266,13 @@ struct IDRSClusteredBlocks {
         } while (!IDRSWarpAll(!missing) && !u.wait->Ends());
 #pragma unroll
         for (int l = 0; l < IDRS_LOADS_AT_ONCE; l++)
-          total += first + l < cluster.count ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
+          sum[l] = first + l < cluster.count ? IDRSMessageValue(message[l]) : (PetscReal)0.0;
+#pragma unroll
+        for (int half = IDRS_LOADS_AT_ONCE / 2; half > 0; half /= 2) {
+#pragma unroll
+          for (int l = 0; l < half; l++) sum[l] += sum[l + half];
+        }
+        total += sum[0];
       }
       total *= y ? IDRSSumScale<S, true>(i) : IDRSSumScale<S, false>(i);
       if (begin + (int)threadIdx.x < count && place >= 0) ((PetscReal *)sums)[place] = total;
@@ -274,9 +297,9 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
 {
   extern __shared__ __align__(16) PetscScalar memory[];
   __shared__ IDRSClusteredSums<S> sums;
-  const size_t rows = clustered.rows, first = min((size_t)blockIdx.x * rows, given.panels.n), n = min(rows, given.panels.n - first),
-               slices    = (rows + IDRS_WARP - 1) / IDRS_WARP;
-  const int       s      = given.panels.s;
+  const size_t rows = IDRSKeep((unsigned int)clustered.rows), first = min((size_t)blockIdx.x * rows, given.panels.n),
+               n = IDRSKeep((unsigned int)min(rows, given.panels.n - first)), slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
+  const int       s      = (int)IDRSKeep((unsigned int)given.panels.s);
   const uint32_t *others = clustered.firstother + blockIdx.x;
   PetscScalar    *G = memory, *U = G + s * rows, *r = U + s * rows, *own = r + rows, *free = own + rows + clustered.others;
   IDRSWaitPolls   wait  = {given.polls};
@@ -333,10 +356,9 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
     const IDRSSharedEntries operand = {
       given.entries,         own,  (uint32_t)first, (uint32_t)n, clustered.rowsofothers + others[0], others[1] - others[0],
       given.partials.launch, &wait};
-    IDRSClusteredBlocks<S> blocks = {
-      A, operand, IDRSGetCluster(), &sums, {given.partials.messages, given.partials.second}
-    };
+    IDRSClusteredBlocks<S> blocks = {A, operand, IDRSGetCluster(), &sums, given.partials.messages, given.partials.second};
 
+    blocks.u.Rows(threadIdx.x, blocks.u.row);
     IDRSClusterBarrier();
     step = IDRSWholeRun<S>(steps, P, blocks);
   }

@@ -141,9 +141,10 @@ struct IDRSPolyBlocks {
     return false;
   }
 
-  template <int S>
-  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums)
+  template <int S, typename Meanwhile>
+  __device__ __forceinline__ bool AddSums(bool y, const IDRSShadow<S> &P, PetscScalar *sums, const Meanwhile &meanwhile)
   {
+    if (threadIdx.x < IDRS_WARP) meanwhile();
     if (y) IDRSDotsTotal<S, true, true>(Partials(), P, false, sums, *u.wait);
     else IDRSDotsTotal<S, false, true>(Partials(), P, false, sums, *u.wait);
     return __syncthreads_or(!u.wait->left);
@@ -208,10 +209,13 @@ struct IDRSPolyBlocks {
         PetscScalar *U = panels.U + i;
 
         if (!start) {
+          /* the update of step k - 1 has c of step k in b, see IDRSLanesCoefficients */
+          const PetscScalar *ck = k ? c.b : c.a;
+
           y *= c.omega;
 #pragma unroll
           for (int j = 0; j < S; j++) {
-            if (j >= k && j < panels.s) y += c.a[j] * U[j * panels.ld];
+            if (j >= k && j < panels.s) y += ck[j] * U[j * panels.ld];
           }
         }
         U[k * panels.ld] = y;

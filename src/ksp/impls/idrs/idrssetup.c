@@ -42,6 +42,10 @@ static PetscErrorCode KSPIDRSCreateVecs_Private(KSP ksp, PetscInt count, Vec *ve
     PetscCall(VecDestroy(&like));
   } else PetscCall(KSPCreateVecs(ksp, count, &created, 0, NULL));
   *vecs = created; /* only once it is complete */
+  /* VecDuplicate() copies the operations of a vector that is bound to the CPU, but not that it is bound, and makes no array then */
+  bound = PETSC_FALSE;
+  if (all && ksp->vec_sol) PetscCall(VecBoundToCPU(ksp->vec_sol, &bound));
+  for (PetscInt i = 0; bound && i < count; i++) PetscCall(VecBindToCPU(created[i], PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,7 +3,7 @@ each column and MatMatMult() with a dense matrix.\n\
   -n n           3-D convection-diffusion, 7 points, on an n x n x n grid (default 100)\n\
   -irregular n   instead about n rows of 3 to 60 entries, 22 in the mean, at random places within 8192 columns of the diagonal\n\
   -columns 2,8   numbers of columns (default 1,2,4,8,16)\n\
-  -product auto  what computes them: auto, mat, csr or sliced\n\
+  -product auto  what computes them: auto, mat, csr or sell\n\
   -matmatmult 1  time MatMatMult(), too\n\
   -block n       instead the operations of block IDR(s) with n rows, blocks of so many columns and s shadow vectors a column:\n\
                  microseconds, and GB/s of the vectors that they read and write\n\
@@ -145,7 +145,7 @@ static PetscErrorCode Measure(Benchmark *bench, PetscBool gpu, PetscBool matmatm
 
 /* An operation of block IDR(s) that is timed: some calls of combine, each with some sums, or a projection */
 typedef struct {
-  IDRSWork      work;
+  IDRSWorkspace work;
   PetscInt      calls, count[MAX_S + 1];
   IDRSBlockAxpy sum[4 * MAX_S + 2];
   IDRSBlockDots dots[2];
@@ -241,14 +241,14 @@ static PetscErrorCode MeasureBlock(Vec like, PetscInt m, PetscInt s, PetscInt re
   const PetscInt nx = (2 * s + 1) * m, all = (2 * s + 3) * m;
   Columns        columns = {.m = m, .s = s};
   Operation      operation;
-  IDRSWork       work;
+  IDRSWorkspace  work;
   IDRSBlockVec  *x;
   PetscInt       n;
   Vec           *X;
 
   PetscFunctionBeginUser;
   PetscCall(VecGetSize(like, &n));
-  PetscCall(IDRSWorkCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &work));
+  PetscCall(IDRSWorkspaceCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &work));
   PetscCall(VecDuplicateVecs(like, all, &X));
   PetscCall(PetscMalloc4(all, &x, nx, &columns.direction, nx * m, &columns.C, 2 * s * m * m + 4 * m * m, &operation.sums));
   for (PetscInt i = 0; i < all; i++) {
@@ -262,7 +262,7 @@ static PetscErrorCode MeasureBlock(Vec like, PetscInt m, PetscInt s, PetscInt re
   columns.T = columns.Z + m;
   PetscCall(PetscArraycpy(columns.direction, columns.U, (s + 1) * m));
   PetscCall(PetscArraycpy(columns.direction + (s + 1) * m, columns.G, s * m));
-  PetscCall(IDRSWorkSetVecs(work, X[0], X[0], X[0], X[0]));
+  PetscCall(IDRSWorkspaceSetVecs(work, X[0], X[0], X[0], X[0]));
   for (PetscInt i = 0; i < nx * m; i++) columns.C[i] = 1e-3;
   operation.work     = work;
   operation.calls    = 1;
@@ -293,7 +293,7 @@ static PetscErrorCode MeasureBlock(Vec like, PetscInt m, PetscInt s, PetscInt re
   operation.tasks   = 1;
   operation.dots[0] = (IDRSBlockDots){.rows = s * m, .nw = 2 * m, .nx = 2 * m, .w = x, .x = x};
   PetscCall(TimeOperation(&operation, "projection, omega step", m, like, n, repeat));
-  PetscCall(IDRSWorkDestroy(1, &work));
+  PetscCall(IDRSWorkspaceDestroy(1, &work));
   PetscCall(VecDestroyVecs(all, &X));
   PetscCall(PetscFree4(x, columns.direction, columns.C, operation.sums));
   PetscFunctionReturn(0);

@@ -18,7 +18,7 @@ in double precision on a GPU, by cublasDgemmStridedBatched().\n\
 typedef struct {
   PetscInt       rows, tasks, m;
   Vec            like; /* a vector as they are */
-  IDRSWork       work;
+  IDRSWorkspace  work;
   IDRSBlockAxpy *sums;
   IDRSBlockDots *dots;
   PetscScalar   *results;
@@ -129,9 +129,9 @@ static PetscErrorCode Measure(Vec like, PetscInt n, PetscInt count, PetscInt m, 
   PetscBool      gpu;
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSWorkCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &tasks.work));
+  PetscCall(IDRSWorkspaceCreate(like, 1, NULL, KSP_IDRS_AUTO, 1, &tasks.work));
   PetscCall(VecDuplicateVecs(like, columns, &X));
-  PetscCall(IDRSWorkSetVecs(tasks.work, X[0], X[0], X[0], X[0]));
+  PetscCall(IDRSWorkspaceSetVecs(tasks.work, X[0], X[0], X[0], X[0]));
   PetscCall(PetscMalloc5(columns, &x, m * m, &C, m * m * count, &tasks.results, count, &tasks.sums, count, &tasks.dots));
   for (PetscInt i = 0; i < columns; i++) {
     PetscCall(VecSet(X[i], 1.0));
@@ -150,7 +150,7 @@ static PetscErrorCode Measure(Vec like, PetscInt n, PetscInt count, PetscInt m, 
 #if PetscDefined(HAVE_CUDA) && PetscDefined(USE_REAL_DOUBLE) && !PetscDefined(USE_COMPLEX)
   if (gpu) PetscCall(TimeTheirs(&tasks, repeat));
 #endif
-  PetscCall(IDRSWorkDestroy(1, &tasks.work));
+  PetscCall(IDRSWorkspaceDestroy(1, &tasks.work));
   PetscCall(VecDestroyVecs(columns, &X));
   PetscCall(PetscFree5(x, C, tasks.results, tasks.sums, tasks.dots));
   PetscFunctionReturn(0);

@@ -1,7 +1,7 @@
 static char help[] = "KSPIDRS against IDR(s) as published: M. B. van Gijzen and P. Sonneveld, Algorithm 913, ACM TOMS 38 (2011),\n\
 on arrays and with the shadow space stored.\n\n";
 
-#include "works.h"
+#include "workspaces.h"
 #include "systems.h"
 
 #define MAX_ITS 2000

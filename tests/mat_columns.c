@@ -1,5 +1,5 @@
 static char help[] = "Products with 1 to 16 columns, Y = A X, compared with long double: by MatMult() on aij, by csr and by\n\
-sliced on aijcusparse; rows of many lengths, matrices that change between products, operators that support\n\
+sell on aijcusparse; rows of many lengths, matrices that change between products, operators that support\n\
 only MatMult(), transposed operators, bad input.\n\
   -mat_type <aij>        - aijcusparse for the back ends of a GPU\n\
   -rows n1,n2,...        - numbers of rows of the small matrices\n\

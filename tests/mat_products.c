@@ -1,4 +1,4 @@
-static char help[] = "Products of KSPIDRS that compute x = A u and the inner products of x in one kernel: csr and sliced\n\
+static char help[] = "Products of KSPIDRS that compute x = A u and the inner products of x in one kernel: csr and sell\n\
 compared with long double, for rows of many lengths, matrices that change, and matrices with rows on\n\
 several processes. Skipped unless a GPU is requested.\n\
   -implementation <host> - cuda to run the test\n\
@@ -47,7 +47,7 @@ static PetscErrorCode CheckSum(Vec a, PetscInt j, Vec b, PetscScalar sum, const 
 }
 
 /* Checks the sums of a projection of x, and of y if there is one */
-static PetscErrorCode CheckSums(IDRSWork work, Vec x, Vec y, const PetscScalar sums[], const char what[])
+static PetscErrorCode CheckSums(IDRSWorkspace work, Vec x, Vec y, const PetscScalar sums[], const char what[])
 {
   const PetscInt s = work->s;
 
@@ -64,7 +64,7 @@ static PetscErrorCode CheckSums(IDRSWork work, Vec x, Vec y, const PetscScalar s
 }
 
 /* Makes one step: x = A u, where x was NaN before, and its sums, which stay in the work */
-static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
+static PetscErrorCode Project(IDRSWorkspace work, const IDRSStep *step, Vec x)
 {
   IDRSOutcome outcome;
 
@@ -78,7 +78,7 @@ static PetscErrorCode Project(IDRSWork work, const IDRSStep *step, Vec x)
 }
 
 /* Tests all kinds of steps with this matrix */
-static PetscErrorCode TestSteps(IDRSWork work, Mat A, const char what[])
+static PetscErrorCode TestSteps(IDRSWorkspace work, Mat A, const char what[])
 {
   const PetscInt s       = work->s;
   const IDRSStep steps[] = {
@@ -124,16 +124,16 @@ static PetscErrorCode TestSteps(IDRSWork work, Mat A, const char what[])
 static KSPIDRSCommunication communication = KSP_IDRS_COMMUNICATION_MPI; /* peer: the kernels exchange the halo */
 
 /* Sets the operator, with the halo as at the begin of a solve */
-static PetscErrorCode SetOperator(IDRSWork work, IDRSProduct product, Mat A, KSPIDRSProduct kind)
+static PetscErrorCode SetOperator(IDRSWorkspace work, IDRSProduct product, Mat A, KSPIDRSProduct kind)
 {
   PetscFunctionBeginUser;
   PetscCall(IDRSProductSetMat(product, A, PETSC_FALSE, kind, NULL));
-  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(work), communication, PETSC_FALSE));
+  PetscCall(IDRSWorkspaceConnect(IDRSGroupOfOne(work), communication, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A u has the same bits in a product of several columns as in the projection, except by csr with long rows */
-static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char what[])
+static PetscErrorCode TestColumns(IDRSWorkspace work, IDRSProduct product, const char what[])
 {
   const IDRSStep step = {.k = 0, .matvec = PETSC_TRUE};
   PetscMPIInt    differs;
@@ -160,7 +160,7 @@ static PetscErrorCode TestColumns(IDRSWork work, IDRSProduct product, const char
 }
 
 /* New values and a new pattern of the same matrix */
-static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSProduct kind, Mat A, const char what[])
+static PetscErrorCode TestChanges(IDRSWorkspace work, IDRSProduct product, KSPIDRSProduct kind, Mat A, const char what[])
 {
   const IDRSStep step   = {.k = 0, .matvec = PETSC_TRUE};
   const PetscInt corner = 0;
@@ -198,18 +198,18 @@ static PetscErrorCode TestChanges(IDRSWork work, IDRSProduct product, KSPIDRSPro
 /* Tests a matrix with n rows on this process and s shadow vectors */
 static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool changes)
 {
-  Mat         A;
-  Vec         single[4];
-  IDRSWork    work;
-  IDRSProduct product;
-  char        what[128];
+  Mat           A;
+  Vec           single[4];
+  IDRSWorkspace work;
+  IDRSProduct   product;
+  char          what[128];
 
   PetscFunctionBeginUser;
   PetscCall(PatternCreate(pattern, MATAIJCUSPARSE, n, &A));
   for (PetscInt i = 0; i < 4; i++) PetscCall(MatCreateVecs(A, &single[i], NULL));
-  PetscCall(IDRSWorkCreate(single[0], s, NULL, KSP_IDRS_CUDA, 1, &work));
-  PetscCall(IDRSWorkSetVecs(work, single[0], single[1], single[2], single[3]));
-  PetscCall(IDRSWorkStart(work, PETSC_TRUE, NULL));
+  PetscCall(IDRSWorkspaceCreate(single[0], s, NULL, KSP_IDRS_CUDA, 1, &work));
+  PetscCall(IDRSWorkspaceSetVecs(work, single[0], single[1], single[2], single[3]));
+  PetscCall(IDRSWorkspaceStart(work, PETSC_TRUE, NULL));
   PetscCall(PetscNew(&product));
   work->product = product;
   for (KSPIDRSProduct kind = KSP_IDRS_PRODUCT_CSR; kind <= KSP_IDRS_PRODUCT_SELL; kind = (KSPIDRSProduct)(kind + 1)) {
@@ -219,7 +219,7 @@ static PetscErrorCode Test(Pattern pattern, PetscInt n, PetscInt s, PetscBool ch
     PetscCall(TestColumns(work, product, what));
     if (changes) PetscCall(TestChanges(work, product, kind, A, what));
   }
-  PetscCall(IDRSWorkDestroy(1, &work));
+  PetscCall(IDRSWorkspaceDestroy(1, &work));
   PetscCall(IDRSProductDestroy(&product));
   for (PetscInt i = 0; i < 4; i++) PetscCall(VecDestroy(&single[i]));
   PetscCall(MatDestroy(&A));

@@ -200,7 +200,7 @@ typedef struct {
   PetscScalar gamma[LEVELS], theta[LEVELS], mu[LEVELS], c[LEVELS + 1], *inverse, *v[LEVELS + 1], *y;
 } Whole;
 
-static PetscErrorCode WholeCreate(const Rows *rows, Whole *whole)
+static PetscErrorCode PersistentCreate(const Rows *rows, Whole *whole)
 {
   PetscScalar **const v = whole->v;
 
@@ -232,7 +232,7 @@ static PetscErrorCode WholeCreate(const Rows *rows, Whole *whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode WholeDestroy(Whole *whole)
+static PetscErrorCode PersistentDestroy(Whole *whole)
 {
   PetscFunctionBeginUser;
   PetscCall(PetscFree3(whole->inverse, whole->y, whole->v[0]));
@@ -309,9 +309,9 @@ static PetscErrorCode TestPasses(const Rows *rows)
   char         what[128];
 
   PetscFunctionBeginUser;
-  PetscCall(WholeCreate(rows, &whole));
-  PetscCall(WholeCreate(rows, &results));
-  PetscCall(WholeCreate(rows, &first));
+  PetscCall(PersistentCreate(rows, &whole));
+  PetscCall(PersistentCreate(rows, &results));
+  PetscCall(PersistentCreate(rows, &first));
   PetscCall(PetscMalloc1(rows->i[rows->n], &values));
   for (size_t ib = rows->n > 1000 ? 1 : 0; ib < PETSC_STATIC_ARRAY_LENGTH(bytes); ib++) {
     for (PetscInt part = 0; part <= 4; part++) {
@@ -358,9 +358,9 @@ static PetscErrorCode TestPasses(const Rows *rows)
     }
   }
   PetscCall(PetscFree(values));
-  PetscCall(WholeDestroy(&first));
-  PetscCall(WholeDestroy(&results));
-  PetscCall(WholeDestroy(&whole));
+  PetscCall(PersistentDestroy(&first));
+  PetscCall(PersistentDestroy(&results));
+  PetscCall(PersistentDestroy(&whole));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -4,7 +4,7 @@ static char help[] = "The operations of block IDR(s) against dense algebra, writ
   -widths m1,m2,...      - numbers of columns of a block\n\
   -columns <140>         - of the largest sum; seven times those of a block are needed\n\n";
 
-#include "works.h"
+#include "workspaces.h"
 
 #define MAX_NX    140
 #define MAX_TASKS 70
@@ -13,7 +13,7 @@ static char help[] = "The operations of block IDR(s) against dense algebra, writ
 /* Columns of the operations, and their first entries for the dense algebra */
 typedef struct {
   PetscInt      n, rstart, columns;
-  IDRSWork      work;
+  IDRSWorkspace work;
   Vec           like, diagonal, singles[4];
   Vec          *X, Y[IDRS_MAX_WIDTH];
   IDRSBlockVec *x, y[IDRS_MAX_WIDTH];
@@ -42,10 +42,11 @@ static PetscErrorCode ProblemCreate(PetscInt n, PetscInt columns, KSPIDRSImpleme
   problem->columns = columns;
   PetscCall(VecCreateRows(n, &problem->like));
   PetscCall(VecGetOwnershipRange(problem->like, &problem->rstart, NULL));
-  PetscCall(IDRSWorkCreate(problem->like, 1, NULL, back, 1, &problem->work));
+  PetscCall(IDRSWorkspaceCreate(problem->like, 1, NULL, back, 1, &problem->work));
   for (PetscInt i = 0; i < 4; i++) PetscCall(VecDuplicate(problem->like, &problem->singles[i]));
-  PetscCall(IDRSWorkSetVecs(problem->work, problem->singles[0], problem->singles[1], problem->singles[2], problem->singles[3]));
-  PetscCall(IDRSWorkSetSeed(problem->work, SEED));
+  PetscCall(
+    IDRSWorkspaceSetVecs(problem->work, problem->singles[0], problem->singles[1], problem->singles[2], problem->singles[3]));
+  PetscCall(IDRSWorkspaceSetSeed(problem->work, SEED));
   PetscCall(VecDuplicate(problem->like, &problem->diagonal));
   PetscCall(PetscMalloc1(n, &problem->d));
   PetscCall(Fill(problem->diagonal, 1000, problem->d));
@@ -67,7 +68,7 @@ static PetscErrorCode ProblemCreate(PetscInt n, PetscInt columns, KSPIDRSImpleme
 static PetscErrorCode ProblemDestroy(Problem *problem)
 {
   PetscFunctionBeginUser;
-  PetscCall(IDRSWorkDestroy(1, &problem->work));
+  PetscCall(IDRSWorkspaceDestroy(1, &problem->work));
   for (PetscInt i = 0; i < problem->columns; i++) {
     PetscCall(PetscFree(problem->before[i]));
     PetscCall(VecDestroy(&problem->X[i]));
@@ -111,7 +112,7 @@ static PetscErrorCode TestCombine(Problem *problem, PetscInt nx, PetscInt scaled
                          .ld     = ld,
                          .add    = add};
   for (PetscInt j = 0; !inplace && j < ny; j++) PetscCall(Fill(problem->Y[j], 200 + j, NULL));
-  PetscCall(IDRSWorkStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
+  PetscCall(IDRSWorkspaceStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
   PetscCall(IDRSBlockCombine(problem->work, 1, &axpy));
   for (PetscInt j = 0; j < ny; j++) {
     const PetscScalar *y;
@@ -161,7 +162,7 @@ static PetscErrorCode TestChain(Problem *problem, PetscInt m, PetscBool diagonal
                               .ld     = nx,
                               .add    = (PetscBool)(i % 2)};
   }
-  PetscCall(IDRSWorkStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
+  PetscCall(IDRSWorkspaceStart(problem->work, diagonal, diagonal ? problem->diagonal : NULL));
   for (PetscInt together = 0; together < 2; together++) {
     PetscCall(Refill(problem, 7 * m));
     if (together) PetscCall(IDRSBlockCombine(problem->work, count, sums));

@@ -1,19 +1,19 @@
 static char help[] = "Steps of IDR(s) with the tested back end, compared with the back end host from the same state: passes with\n\
 the algebra on the host, passes followed by the algebra on a device, one step of the kernel that makes\n\
-many (whole.cuh, wholecluster.cu), and a step of a block recurrence with its queue. Numbers and\n\
+many (persistent.cuh, persistentcluster.cu), and a step of a block recurrence with its queue. Numbers and\n\
 vectors agree up to rounding.\n\
   -implementation <host> - the back end\n\
   -edges m1,m2,...       - grids of m x m points\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\n";
 
-#include "works.h"
+#include "workspaces.h"
 #include "systems.h"
 
 /* Ways to make a step */
 typedef enum {
-  WAY_PASSES, /* passes, with the algebra on the host */
-  WAY_AHEAD,  /* passes, with the algebra on the device */
-  WAY_WHOLE,  /* a kernel for many steps, which makes only one */
+  WAY_PASSES,     /* passes, with the algebra on the host */
+  WAY_AHEAD,      /* passes, with the algebra on the device */
+  WAY_PERSISTENT, /* a kernel for many steps, which makes only one */
   WAYS
 } Way;
 static const char *const ways[] = {"passes", "passes behind the algebra of a device", "a step of a kernel with many"};
@@ -31,10 +31,10 @@ static const char *const singles[] = {"r", "z", "v", "t"};
 
 /* One back end and its system */
 typedef struct {
-  IDRSWork    work;
-  IDRSProduct product;
-  Mat         A;
-  Vec         x[SINGLES];
+  IDRSWorkspace work;
+  IDRSProduct   product;
+  Mat           A;
+  Vec           x[SINGLES];
 } Side;
 
 static const IDRSBounds wide = {.low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5};
@@ -45,21 +45,21 @@ static PetscErrorCode SideCreate(PetscInt m, PetscInt s, KSPIDRSImplementation b
   PetscCall(GridCreate(PETSC_COMM_WORLD, LAYOUT_EVEN, m, 0.4, 0.2, &side->A));
   PetscCall(MatCreateVecs(side->A, &side->x[0], NULL));
   for (PetscInt i = 1; i < SINGLES; i++) PetscCall(VecDuplicate(side->x[0], &side->x[i]));
-  PetscCall(IDRSWorkCreate(side->x[0], s, NULL, back, 1, &side->work));
-  PetscCall(IDRSWorkSetVecs(side->work, side->x[R], side->x[Z], side->x[V], side->x[T]));
+  PetscCall(IDRSWorkspaceCreate(side->x[0], s, NULL, back, 1, &side->work));
+  PetscCall(IDRSWorkspaceSetVecs(side->work, side->x[R], side->x[Z], side->x[V], side->x[T]));
   PetscCall(PetscNew(&side->product));
   if (side->work->passes->device) {
     PetscCall(IDRSProductSetMat(side->product, side->A, PETSC_FALSE, KSP_IDRS_PRODUCT_CSR, NULL));
     side->work->product = side->product;
   }
-  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
+  PetscCall(IDRSWorkspaceConnect(IDRSGroupOfOne(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SideDestroy(Side *side)
 {
   PetscFunctionBeginUser;
-  PetscCall(IDRSWorkDestroy(1, &side->work));
+  PetscCall(IDRSWorkspaceDestroy(1, &side->work));
   PetscCall(IDRSProductDestroy(&side->product));
   for (PetscInt i = 0; i < SINGLES; i++) PetscCall(VecDestroy(&side->x[i]));
   PetscCall(MatDestroy(&side->A));
@@ -81,13 +81,13 @@ static PetscErrorCode ReferenceCreate(PetscInt m, PetscInt s, Side *side)
 /* Sets the state at the begin of a step: panels, vectors, and numbers with an M that is safe to divide by */
 static PetscErrorCode Load(Side *side, const IDRSStep *step, PetscBool diagonal)
 {
-  IDRSWork       work    = side->work;
+  IDRSWorkspace  work    = side->work;
   IDRSScalars   *scalars = &work->scalars;
   const PetscInt s       = work->s;
   const Vec      first   = step->k == s ? work->v : work->U[0];
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSWorkStart(work, diagonal, diagonal ? side->x[D] : NULL));
+  PetscCall(IDRSWorkspaceStart(work, diagonal, diagonal ? side->x[D] : NULL));
   for (PetscInt j = 0; j < s; j++) {
     PetscCall(VecSetGeneral(work->G[j], 0.3 + 0.11 * j));
     PetscCall(VecSetGeneral(work->U[j], 1.4 + 0.13 * j));
@@ -130,7 +130,7 @@ static PetscErrorCode Matvec(Side *side, const IDRSStep *step)
 /* Makes the passes of a step, with the direction of the next one; r = r - G c at the end of the start */
 static PetscErrorCode Passes(Side *side, const IDRSStep *step, PetscBool diagonal)
 {
-  IDRSWork        work  = side->work;
+  IDRSWorkspace   work  = side->work;
   const PetscInt  s     = work->s;
   const PetscBool inner = (PetscBool)(step->k + 1 < s);
   IDRSStep        pass  = *step;
@@ -178,12 +178,12 @@ static PetscErrorCode StepByPasses(Side *side, const IDRSStep *step, PetscBool d
 */
 static PetscErrorCode StepByKernel(Side *side, const IDRSStep *step)
 {
-  const IDRSLimits limits = {.bounds = wide, .maxits = 2, .anchornorm = 1.0, .tested = PETSC_MAX_REAL, .growth = PETSC_MAX_REAL};
-  const IDRSStep   next   = Next(side, step);
-  IDRSWholeTask    task   = {.work = side->work, .limits = limits, .outcome = {.step = *step}};
+  const IDRSLimits   limits = {.bounds = wide, .maxits = 2, .anchornorm = 1.0, .tested = PETSC_MAX_REAL, .growth = PETSC_MAX_REAL};
+  const IDRSStep     next   = Next(side, step);
+  IDRSPersistentTask task   = {.work = side->work, .limits = limits, .outcome = {.step = *step}};
 
   PetscFunctionBeginUser;
-  PetscCall(IDRSQueueWhole(side->work, 1, 1, &task));
+  PetscCall(IDRSQueuePersistent(side->work, 1, 1, &task));
   PetscCall(ComplainIf(task.report.completed != 1 || task.report.updates || task.outcome.verdict != IDRS_UNDECIDED ||
                          task.outcome.step.k != next.k || task.outcome.step.start != next.start,
                        "a kernel makes %" INT " steps from step %" INT ", and leaves step %" INT " with verdict %d",
@@ -288,10 +288,10 @@ static PetscErrorCode TestSteps(PetscInt m, PetscInt s, KSPIDRSImplementation ba
   PetscCall(ReferenceCreate(m, s, &reference));
   PetscCall(SideCreate(m, s, back, &side));
   if (way == WAY_AHEAD && !side.work->queue) why = "the host has the queue";
-  if (way == WAY_WHOLE) PetscCall(IDRSQueueWholeRuns(side.work, PETSC_FALSE, &why));
+  if (way == WAY_PERSISTENT) PetscCall(IDRSQueuePersistentRuns(side.work, PETSC_FALSE, &why));
   for (PetscInt i = 0; !why && i < 4 * (s + 1); i++) {
     const PetscBool diagonal = (PetscBool)(i % 2), start = (PetscBool)(i / 2 % 2);
-    IDRSStep        step = {.k = i / 4, .start = start, .matvec = (PetscBool)(way == WAY_WHOLE)};
+    IDRSStep        step = {.k = i / 4, .start = start, .matvec = (PetscBool)(way == WAY_PERSISTENT)};
 
     step.wantu = (PetscBool)(start && !step.k); /* the direction is B^{-1}r */
     PetscCall(PetscSNPrintf(context, sizeof(context), "%s, %s, %" INT " rows, s = %" INT ", k = %" INT "%s%s",
@@ -300,7 +300,7 @@ static PetscErrorCode TestSteps(PetscInt m, PetscInt s, KSPIDRSImplementation ba
     PetscCall(Load(&reference, &step, diagonal));
     PetscCall(Load(&side, &step, diagonal));
     PetscCall(StepByPasses(&reference, &(IDRSStep){.k = step.k, .start = start}, diagonal, PETSC_FALSE));
-    if (way == WAY_WHOLE) PetscCall(StepByKernel(&side, &step));
+    if (way == WAY_PERSISTENT) PetscCall(StepByKernel(&side, &step));
     else PetscCall(StepByPasses(&side, &(IDRSStep){.k = step.k, .start = start}, diagonal, (PetscBool)(way == WAY_AHEAD)));
     PetscCall(Compare(&step, &reference, &side));
   }

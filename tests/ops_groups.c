@@ -6,7 +6,7 @@ and actions of the device.\n\
   -widths k1,k2,...      - numbers of works\n\
   -communication <auto>  - how sums go from process to process\n\n";
 
-#include "works.h"
+#include "workspaces.h"
 
 #define MAX_S 64
 
@@ -36,11 +36,11 @@ typedef struct {
 } Fate;
 
 typedef struct {
-  PetscInt   s, n, rstart, width;
-  IDRSWork   work[IDRS_MAX_WIDTH + 1]; /* the last one is separate */
-  Vec        single[IDRS_MAX_WIDTH + 1][SINGLES], diagonal, like, *P;
-  PetscBool  exact; /* a separate work adds in the same order */
-  const Way *way;
+  PetscInt      s, n, rstart, width;
+  IDRSWorkspace work[IDRS_MAX_WIDTH + 1]; /* the last one is separate */
+  Vec           single[IDRS_MAX_WIDTH + 1][SINGLES], diagonal, like, *P;
+  PetscBool     exact; /* a separate work adds in the same order */
+  const Way    *way;
 } Problem;
 
 /*
@@ -64,7 +64,7 @@ static PetscErrorCode Load(Problem *problem, PetscInt place, PetscInt number)
 {
   const PetscInt s       = problem->s;
   const Way     *way     = problem->way;
-  IDRSWork       work    = problem->work[place];
+  IDRSWorkspace  work    = problem->work[place];
   IDRSScalars   *scalars = &work->scalars;
 
   PetscFunctionBegin;
@@ -80,7 +80,7 @@ static PetscErrorCode Load(Problem *problem, PetscInt place, PetscInt number)
     scalars->M[j + j * s] += 3.0;
     scalars->inverse[j] = (PetscScalar)1.0 / scalars->M[j + j * s];
   }
-  PetscCall(IDRSWorkSetSeed(work, 3 + (way->restarted ? (uint64_t)number % 2 : 0)));
+  PetscCall(IDRSWorkspaceSetSeed(work, 3 + (way->restarted ? (uint64_t)number % 2 : 0)));
   work->preconditioned = (PetscBool)(way->preconditioned || way->diagonal);
   work->diagonal       = way->diagonal ? problem->diagonal : NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -233,9 +233,9 @@ static PetscErrorCode CompareVecs(const Problem *problem, PetscInt number, const
 /* Compares a work of a group with the separate one */
 static PetscErrorCode CompareWorks(const Problem *problem, PetscInt number, const Fate *fate, const Fate *expected)
 {
-  const PetscInt  s = problem->s, last = PetscMin(fate->last, expected->last);
-  const IDRSWork  work = problem->work[number], alone = problem->work[problem->width];
-  const PetscReal tolerance = problem->exact ? 0.0 : PETSC_SQRT_MACHINE_EPSILON;
+  const PetscInt      s = problem->s, last = PetscMin(fate->last, expected->last);
+  const IDRSWorkspace work = problem->work[number], alone = problem->work[problem->width];
+  const PetscReal     tolerance = problem->exact ? 0.0 : PETSC_SQRT_MACHINE_EPSILON;
 
   PetscFunctionBegin;
   PetscCall(Compare(problem, number, "last step", expected->last, PetscAbs(fate->last - expected->last), 0.0));
@@ -309,21 +309,21 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
     PetscCall(VecDuplicateVecs(problem->like, s, &problem->P));
     for (PetscInt j = 0; j < s; j++) PetscCall(VecSetNumbers(problem->P[j], 800 + j + 1000 * 0, PETSC_TRUE));
   }
-  PetscCall(IDRSWorkCreate(problem->like, s, problem->P, back, width, problem->work));
-  PetscCall(IDRSWorkCreate(problem->like, s, problem->P, back, 1, &problem->work[width]));
+  PetscCall(IDRSWorkspaceCreate(problem->like, s, problem->P, back, width, problem->work));
+  PetscCall(IDRSWorkspaceCreate(problem->like, s, problem->P, back, 1, &problem->work[width]));
   for (PetscInt i = 0; i <= width; i++) {
     Vec *x = problem->single[i];
 
     for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDuplicate(problem->like, &x[j]));
-    PetscCall(IDRSWorkSetVecs(problem->work[i], x[R], x[Z], x[V], x[T]));
+    PetscCall(IDRSWorkspaceSetVecs(problem->work[i], x[R], x[Z], x[V], x[T]));
     projecting               = *problem->work[i]->passes;
     project                  = projecting.project;
     projecting.project       = Project;
     problem->work[i]->passes = &projecting;
     if (i < width) group.work[i] = problem->work[i];
   }
-  PetscCall(IDRSWorkConnect(&group, communication, PETSC_FALSE));
-  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(problem->work[width]), communication, PETSC_FALSE));
+  PetscCall(IDRSWorkspaceConnect(&group, communication, PETSC_FALSE));
+  PetscCall(IDRSWorkspaceConnect(IDRSGroupOfOne(problem->work[width]), communication, PETSC_FALSE));
   problem->exact = (PetscBool)(problem->work[0]->size < 3); /* MPI adds many numbers in another order than few */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -331,8 +331,8 @@ static PetscErrorCode ProblemCreate(PetscInt s, PetscInt n, PetscInt width, Pets
 static PetscErrorCode ProblemDestroy(Problem *problem)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSWorkDestroy(problem->width, problem->work));
-  PetscCall(IDRSWorkDestroy(1, &problem->work[problem->width]));
+  PetscCall(IDRSWorkspaceDestroy(problem->width, problem->work));
+  PetscCall(IDRSWorkspaceDestroy(1, &problem->work[problem->width]));
   for (PetscInt i = 0; i <= problem->width; i++) {
     for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDestroy(&problem->single[i][j]));
   }

@@ -6,7 +6,7 @@ the reads, writes and reductions in the table of idrsops.h.\n\
 
 #include <float.h>
 #include <math.h>
-#include "works.h"
+#include "workspaces.h"
 #include "wide.h"
 
 #define WIDES (sizeof(Wide) / sizeof(long double))
@@ -38,10 +38,10 @@ enum {
   SINGLES
 };
 typedef struct {
-  IDRSWork     work;
-  IDRSScalars *scalars;
-  Vec         *x; /* 2s + SINGLES vectors */
-  Vec         *P; /* explicit shadow vectors, or NULL */
+  IDRSWorkspace work;
+  IDRSScalars  *scalars;
+  Vec          *x; /* 2s + SINGLES vectors */
+  Vec          *P; /* explicit shadow vectors, or NULL */
 } Side;
 
 /* Data and expectations, the same for all back ends. Arrays of vectors have n rows each */
@@ -61,7 +61,7 @@ typedef struct {
 } Problem;
 
 /* Returns the number of vectors that the operations of a back end report as moved */
-static PetscLogDouble Vectors(IDRSWork work)
+static PetscLogDouble Vectors(IDRSWorkspace work)
 {
   PetscLogDouble vectors = 0;
 
@@ -317,7 +317,7 @@ static PetscErrorCode Load(const Problem *problem, PetscInt run, Side *side)
 }
 
 /* Computes the sums of a projection, and collects them on the host */
-static PetscErrorCode Project(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode Project(IDRSWorkspace work, const IDRSStep *step)
 {
   IDRSOutcome outcome;
 
@@ -455,10 +455,10 @@ static PetscErrorCode CheckNorm(Check *check, Problem *problem, Side *side, Call
 /* Makes one call, twice */
 static PetscErrorCode TestCall(Check *check, Problem *problem, Side *side, Call call)
 {
-  const PetscInt    s = problem->s, storage = s * (s + 4);
-  const IDRSWork    work     = side->work;
-  PetscLogDouble    declared = 0, expected;
-  PetscObjectState *states;
+  const PetscInt      s = problem->s, storage = s * (s + 4);
+  const IDRSWorkspace work     = side->work;
+  PetscLogDouble      declared = 0, expected;
+  PetscObjectState   *states;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(problem->count, &states));
@@ -609,7 +609,7 @@ static PetscErrorCode CheckStop(Check *check, Problem *problem, Side *side, Call
                                 IDRSOutcome *outcome)
 {
   const IDRSBounds wide = {.low = -1.0, .high = PETSC_MAX_REAL, .cosine = 0.5};
-  IDRSWork         work = side->work;
+  IDRSWorkspace    work = side->work;
   PetscBool        untouched;
 
   PetscFunctionBegin;
@@ -633,7 +633,7 @@ static PetscErrorCode TestOnDevice(Check *check, Problem *problem, Side *side, P
 {
   const PetscInt s    = problem->s;
   const IDRSStep zero = {.k = 0};
-  IDRSWork       work = side->work;
+  IDRSWorkspace  work = side->work;
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k <= s; k++) {
@@ -694,7 +694,7 @@ static PetscErrorCode TestCycle(Check *check, Problem *problem, Side *side, Pets
   const PetscInt  s    = problem->s;
   const Call      call = {.preconditioned = preconditioned, .diagonal = diagonal};
   const PetscBool none = (PetscBool)!preconditioned;
-  IDRSWork        work = side->work;
+  IDRSWorkspace   work = side->work;
   PetscLogDouble  vectors, reductions, allreduces, expected;
 
   PetscFunctionBegin;
@@ -733,9 +733,9 @@ static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation i
   const PetscInt s = problem->s;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkCreate(problem->like, s, P, implementation, 1, &side->work));
-  PetscCall(IDRSWorkConnect(IDRSGroupOfOne(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
-  PetscCall(IDRSWorkSetSeed(side->work, 3));
+  PetscCall(IDRSWorkspaceCreate(problem->like, s, P, implementation, 1, &side->work));
+  PetscCall(IDRSWorkspaceConnect(IDRSGroupOfOne(side->work), KSP_IDRS_COMMUNICATION_AUTO, PETSC_FALSE));
+  PetscCall(IDRSWorkspaceSetSeed(side->work, 3));
   side->P       = P;
   side->scalars = &side->work->scalars;
   PetscCall(SetNumbers(problem, side));
@@ -745,8 +745,8 @@ static PetscErrorCode SideCreate(const Problem *problem, KSPIDRSImplementation i
     side->x[InU(problem, j)] = side->work->U[j];
   }
   for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDuplicate(problem->like, &side->x[Single(problem, j)]));
-  PetscCall(IDRSWorkSetVecs(side->work, side->x[Single(problem, R)], side->x[Single(problem, Z)], side->x[Single(problem, V)],
-                            side->x[Single(problem, T)]));
+  PetscCall(IDRSWorkspaceSetVecs(side->work, side->x[Single(problem, R)], side->x[Single(problem, Z)], side->x[Single(problem, V)],
+                                 side->x[Single(problem, T)]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -755,7 +755,7 @@ static PetscErrorCode SideDestroy(const Problem *problem, Side *side)
   PetscFunctionBegin;
   for (PetscInt j = 0; j < SINGLES; j++) PetscCall(VecDestroy(&side->x[Single(problem, j)]));
   PetscCall(PetscFree(side->x));
-  PetscCall(IDRSWorkDestroy(1, &side->work));
+  PetscCall(IDRSWorkspaceDestroy(1, &side->work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -86,7 +86,7 @@ static PetscScalar Integer(PetscInt which, PetscInt row)
 }
 
 /* Checks that the sums are P^H x over the rows of all processes, exactly except in single precision */
-static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, const PetscScalar sums[])
+static PetscErrorCode ExpectSums(Check *check, IDRSWorkspace work, PetscInt which, const PetscScalar sums[])
 {
   PetscFunctionBegin;
   for (PetscInt j = 0; j < work->s; j++) {
@@ -105,7 +105,7 @@ static PetscErrorCode ExpectSums(Check *check, IDRSWork work, PetscInt which, co
 }
 
 /* Checks that stored shadow vectors have the bits of the hash */
-static PetscErrorCode ExpectVectors(Check *check, IDRSWork work, Vec v)
+static PetscErrorCode ExpectVectors(Check *check, IDRSWorkspace work, Vec v)
 {
   PetscInt begin, end;
 
@@ -152,13 +152,13 @@ static PetscErrorCode CreateVector(PetscInt layout, PetscInt which, Vec *x)
 }
 
 /* Computes the sums of x, and of y if there is one */
-static PetscErrorCode Project(IDRSWork work, Vec x, Vec y)
+static PetscErrorCode Project(IDRSWorkspace work, Vec x, Vec y)
 {
   const IDRSStep step = {.k = y ? work->s : IDRS_RESIDUAL};
   IDRSOutcome    outcome;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkSetVecs(work, y ? y : x, NULL, NULL, x));
+  PetscCall(IDRSWorkspaceSetVecs(work, y ? y : x, NULL, NULL, x));
   PetscCall(IDRSQueueLaunch(IDRSGroupOfOne(work), &step, NULL));
   PetscCall(IDRSQueueCollect(work, &outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -169,15 +169,15 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
 {
   const uint64_t seeds[] = {0, 7, UINT64_C(0xfedcba9876543210), 7, 0};
   Vec            x, y, z;
-  IDRSWork       work;
+  IDRSWorkspace  work;
 
   PetscFunctionBegin;
   PetscCall(CreateVector(layout, 0, &x));
   PetscCall(CreateVector(layout, 1, &y));
   PetscCall(CreateVector(layout, 1, &z));
-  PetscCall(IDRSWorkCreate(x, s, NULL, implementation, 1, &work));
+  PetscCall(IDRSWorkspaceCreate(x, s, NULL, implementation, 1, &work));
   for (size_t l = 0; l < PETSC_STATIC_ARRAY_LENGTH(seeds); l++) {
-    PetscCall(IDRSWorkSetSeed(work, seeds[l]));
+    PetscCall(IDRSWorkspaceSetSeed(work, seeds[l]));
     PetscCall(Expect(sums, (PetscBool)(work->seed == seeds[l]), "%s: the seed is not the one that was set", work->passes->name));
     PetscCall(ExpectVectors(vectors, work, y));
     PetscCall(VecCopy(z, y));
@@ -187,7 +187,7 @@ static PetscErrorCode TestSpace(PetscInt layout, PetscInt s, KSPIDRSImplementati
     PetscCall(ExpectSums(sums, work, 0, work->scalars.sums));
     PetscCall(ExpectSums(sums, work, 1, work->scalars.sums + IDRS_SUM_PY(s)));
   }
-  PetscCall(IDRSWorkDestroy(1, &work));
+  PetscCall(IDRSWorkspaceDestroy(1, &work));
   PetscCall(DestroyAll(&z, &y, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

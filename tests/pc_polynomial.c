@@ -383,15 +383,15 @@ static PetscErrorCode GetCopy(PC pc, PetscInt *copies, PetscInt *precision, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TestCopy(PetscBool maybewhole)
+static PetscErrorCode TestCopy(PetscBool maybepersistent)
 {
-  PetscInt    wholes = 0;
-  PetscBool   gpu    = PETSC_FALSE;
+  PetscInt    onekernel = 0;
+  PetscBool   gpu       = PETSC_FALSE;
   PetscMPIInt size;
 
   PetscFunctionBeginUser;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PowersMayBeWhole(maybewhole));
+  PetscCall(PowersMayBePersistent(maybepersistent));
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(patterns); i++) {
     PetscBool aij, cuda;
     Mat       A;
@@ -413,8 +413,8 @@ static PetscErrorCode TestCopy(PetscBool maybewhole)
       PetscCall(PolyCreateRoots(A, precision, &pc));
       PetscCall(PetscSNPrintf(what, sizeof(what), "%s, precision %s", patterns[i].name, precisions[precision]));
       PetscCall(GetCopy(pc, &copies, &seen, &whole));
-      PetscCall(ComplainIf(whole && (!maybewhole || copies || !cuda), "%s: all products in one kernel", what));
-      wholes += whole;
+      PetscCall(ComplainIf(whole && (!maybepersistent || copies || !cuda), "%s: all products in one kernel", what));
+      onekernel += whole;
       if (cuda) gpu = PETSC_TRUE;
       if (size == 1 && !whole)
         PetscCall(ComplainIf(copies != (cuda && patterns[i].copied ? 1 : 0), "%s: %s", what, copies ? "a copy" : "no copy"));
@@ -435,8 +435,8 @@ static PetscErrorCode TestCopy(PetscBool maybewhole)
     }
     PetscCall(DestroyAll(&x, &y, &again, &A));
   }
-  PetscCall(ComplainIf(gpu && maybewhole && size == 1 && !wholes, "no pattern has all products in one kernel"));
-  PetscCall(Verdict(maybewhole ? "copies, or products in one kernel" : "copies"));
+  PetscCall(ComplainIf(gpu && maybepersistent && size == 1 && !onekernel, "no pattern has all products in one kernel"));
+  PetscCall(Verdict(maybepersistent ? "copies, or products in one kernel" : "copies"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -456,7 +456,7 @@ static PetscErrorCode TestOverflow(void)
 
   PetscFunctionBeginUser;
   if (PETSC_MACHINE_EPSILON < 1e-10) {
-    PetscCall(PowersMayBeWhole(PETSC_FALSE));
+    PetscCall(PowersMayBePersistent(PETSC_FALSE));
     PetscCall(MatCreateEntries(Huge, 20, PETSC_FALSE, &A));
     PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
     PetscCall(MatCreateVecs(A, &x, &y));
@@ -466,7 +466,7 @@ static PetscErrorCode TestOverflow(void)
     PetscCall(ComplainIf(cuda && (!copies || seen == 2), "%" INT " copies, values %s", copies, precisions[seen]));
     PetscCall(PCApply(pc, x, y));
     PetscCall(CompareProduct("overflow", A, seen, x, y));
-    PetscCall(PowersMayBeWhole(PETSC_TRUE));
+    PetscCall(PowersMayBePersistent(PETSC_TRUE));
     PetscCall(DestroyAll(&pc, &x, &y, &A));
   } else PetscCall(Skip("single precision has no number as small as that"));
   PetscFunctionReturn(PETSC_SUCCESS);

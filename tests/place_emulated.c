@@ -10,12 +10,12 @@ lockstep, for every end of a solve, with superfluous stops, and after errors.\n\
 
 /* Device memory for one right-hand side */
 typedef struct {
-  IDRSWork     work;
-  PetscScalar *storage;
-  PetscBool    stopped;
-  PetscReal    rnorm;
-  PetscScalar  rr; /* r^H r of this process after the last update or advance */
-  PetscInt     projections;
+  IDRSWorkspace work;
+  PetscScalar  *storage;
+  PetscBool     stopped;
+  PetscReal     rnorm;
+  PetscScalar   rr; /* r^H r of this process after the last update or advance */
+  PetscInt      projections;
   struct {
     PetscReal rnorm;
     PetscBool stopped;
@@ -28,7 +28,7 @@ static PetscInt           stops;
 static const IDRSPassOps *host;   /* the back end that the device uses */
 static IDRSPassOps        passes; /* the device */
 
-static Device *GetDevice(IDRSWork work)
+static Device *GetDevice(IDRSWorkspace work)
 {
   PetscInt i = 0;
 
@@ -37,7 +37,7 @@ static Device *GetDevice(IDRSWork work)
 }
 
 /* On a device works begin with zeros, which a superfluous matvec may read */
-static PetscErrorCode Create(IDRSWork work, Vec like)
+static PetscErrorCode Create(IDRSWorkspace work, Vec like)
 {
   Device *device = GetDevice(NULL);
 
@@ -49,7 +49,7 @@ static PetscErrorCode Create(IDRSWork work, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Destroy(IDRSWork work)
+static PetscErrorCode Destroy(IDRSWorkspace work)
 {
   Device *device = GetDevice(work);
 
@@ -65,7 +65,7 @@ static PetscErrorCode Run(const IDRSGroup *group, PetscErrorCode (*pass)(const I
 {
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork      work   = group->work[i];
+    IDRSWorkspace work   = group->work[i];
     const Device *device = GetDevice(work);
 
     if (work->ondevice && device->stopped) continue;
@@ -138,8 +138,8 @@ static PetscErrorCode QueueBegin(const IDRSGroup *group)
 {
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork work   = group->work[i];
-    Device  *device = GetDevice(work);
+    IDRSWorkspace work   = group->work[i];
+    Device       *device = GetDevice(work);
 
     PetscCall(PetscArraycpy(device->storage, work->storage, IDRS_STORAGE(work->s)));
     for (PetscInt j = 0; j < IDRS_STORAGE(work->s); j++) work->storage[j] = NAN;
@@ -161,8 +161,8 @@ static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[]
 {
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork work   = group->work[i];
-    Device  *device = GetDevice(work);
+    IDRSWorkspace work   = group->work[i];
+    Device       *device = GetDevice(work);
 
     device->projections++;
     if (device->stopped) continue;
@@ -178,7 +178,7 @@ static PetscErrorCode QueueLaunch(const IDRSGroup *group, const IDRSStep steps[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode QueueCollect(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
+static PetscErrorCode QueueCollect(IDRSWorkspace work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
 {
   const Device  *device = GetDevice(work);
   const PetscInt place  = (device->projections - (work->inflight - 1)) % RESULTS;
@@ -222,7 +222,7 @@ static PetscErrorCode Emulate(PetscBool emulated)
   PetscFunctionBeginUser;
   if (!host) {
     passes.name = KSPIDRSImplementations[KSP_IDRS_VEC];
-    PetscCall(IDRSWorkRegisterPasses(&passes, &host));
+    PetscCall(IDRSWorkspaceRegisterPasses(&passes, &host));
     passes         = *host;
     passes.device  = &deviceops;
     passes.create  = Create;
@@ -232,7 +232,7 @@ static PetscErrorCode Emulate(PetscBool emulated)
     passes.advance = Advance;
     for (PetscInt i = 0; i < IDRS_QUEUES; i++) passes.queue[i] = &queue;
   }
-  PetscCall(IDRSWorkRegisterPasses(emulated ? &passes : host, NULL));
+  PetscCall(IDRSWorkspaceRegisterPasses(emulated ? &passes : host, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

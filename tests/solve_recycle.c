@@ -1,9 +1,9 @@
 static char help[] = "Recycling: solves that begin with the panels of the previous solve. Their panels satisfy G = A U and M =\n\
-P^H G for any end of the previous solve; solves converge after any change; the guard bounds their costs.\n\
+P^H G for any end of the previous solve; solves converge after any change; the safeguard bounds their costs.\n\
   -f <file> - a matrix on which recycling pays\n\n";
 
 #include "columns.h"
-#include "works.h"
+#include "workspaces.h"
 #include "../tutorials/matrixmarket.h"
 
 /* A back end that checks the panels before r = r - G c */
@@ -16,7 +16,7 @@ static struct {
     triangular; /* largest |G_j - A U_j| / |G_j|, and |p_i^H G_j - M_ij| / (|p_i| |G_j|); M is lower triangular */
 } seen;
 
-static PetscErrorCode LookAtPanels(IDRSWork work)
+static PetscErrorCode LookAtPanels(IDRSWorkspace work)
 {
   const PetscInt s = work->s;
   PetscReal      norms[32], pnorm, difference;
@@ -73,11 +73,11 @@ static PetscErrorCode Look(Mat A)
   if (!original) {
     if (back == KSP_IDRS_AUTO) PetscCall(BackEndFromOptions(&back));
     probe.name = KSPIDRSImplementations[back];
-    PetscCall(IDRSWorkRegisterPasses(&probe, &original));
+    PetscCall(IDRSWorkspaceRegisterPasses(&probe, &original));
     probe         = *original;
     probe.combine = LookAndCombine;
   }
-  PetscCall(IDRSWorkRegisterPasses(A ? &probe : original, NULL));
+  PetscCall(IDRSWorkspaceRegisterPasses(A ? &probe : original, NULL));
   seen.A          = A;
   seen.looked     = 0;
   seen.consistent = seen.triangular = 0.0;
@@ -341,7 +341,7 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Panels of another operator, without notice to the guard: the solve drops them, and recycling pauses */
+/* Panels of another operator, without notice to the safeguard: the solve drops them, and recycling pauses */
 static PetscErrorCode TestDrop(void)
 {
   PetscInt matvecs[3], plain;
@@ -479,7 +479,7 @@ static PetscErrorCode SetInside(KSP ksp, PetscInt its, PetscReal rnorm, void *ct
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Decisions of the guard before a solve, and states of vectors and matrices that differ between processes */
+/* Decisions of the safeguard before a solve, and states of vectors and matrices that differ between processes */
 static PetscErrorCode TestDecisions(void)
 {
   PetscMPIInt  rank;
@@ -761,7 +761,7 @@ static PetscErrorCode TestRow(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On this system twelve solves with the guard cost at most 1.1 times the matvecs without recycling */
+/* On this system twelve solves with the safeguard cost at most 1.1 times the matvecs without recycling */
 static PetscErrorCode TestGuard(void)
 {
   Mat A;
@@ -785,7 +785,7 @@ static PetscErrorCode TestGuard(void)
       PetscCall(KSPDestroy(&ksp));
     }
     PetscCall(ComplainIf(!(total[1] <= 1.1 * total[0]),
-                         "case %" INT ": %" INT " matvecs with the guard, %" INT " without recycling", i, total[1], total[0]));
+                         "case %" INT ": %" INT " matvecs with the safeguard, %" INT " without recycling", i, total[1], total[0]));
   }
   PetscCall(DestroyAll(&b, &x, &A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -795,7 +795,7 @@ RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges,
           {TestDrop, "panels that are dropped"}, {TestLimits, "limits of growth"}, {TestDecisions, "decisions before a solve"},
           {TestKeys, "shadow spaces and sizes"}, {TestEnds, "ends of solves"}, {TestErrors, "errors in a solve"},
           {TestTransposes, "transposes in turn"}, {TestColumns, "several right-hand sides"}, {TestRow, "300 solves in a row"},
-          {TestGuard, "the guard"})
+          {TestGuard, "the safeguard"})
 
 /*TEST
 

@@ -29,7 +29,7 @@ static inline PetscErrorCode VecSetGeneral(Vec x, PetscReal start)
 }
 
 /* Sets whether one kernel may make all steps of matrix powers, if there is a GPU for that */
-static inline PetscErrorCode PowersMayBeWhole(PetscBool may)
+static inline PetscErrorCode PowersMayBePersistent(PetscBool may)
 {
   PetscFunctionBeginUser;
 #if defined(PETSCIDRS_HAVE_CUDA)

@@ -37,10 +37,10 @@
 
    With step.matvec a product of idrsproduct.h also computes x = A u in the same pass, so x is not read.
 
-   Several columns. Each right-hand side, a column, has its own IDRSWork: panels, vectors, scalars, queue of results. The arguments
-   of passes and projections are a group of works and the step of each. The back end launches one kernel for all works with the same
-   step whose scalars are in the same memory. In projections they must also have the same seed, because they share the hash of a
-   row. All projections of a group have one reduction.
+   Several columns. Each right-hand side, a column, has its own IDRSWorkspace: panels, vectors, scalars, queue of results. The
+   arguments of passes and projections are a group of works and the step of each. The back end launches one kernel for all works
+   with the same step whose scalars are in the same memory. In projections they must also have the same seed, because they share the
+   hash of a row. All projections of a group have one reduction.
 
    The queue. IDRSQueueLaunch() launches the projections of a group. IDRSQueueCollect() returns the outcome of the oldest projection
    of a work in flight. With bounds, a queue on a device does the algebra of idrsscalars.h there, and the host may launch further
@@ -48,8 +48,8 @@
    passes do nothing, the scalars return to the host, and the outcome is that the host continues. Without bounds, or with the queue
    of the host, the host always continues.
 
-   IDRSQueueWhole() makes many steps at once on a device. The direction of the first step, U_k or p, has been computed before. With
-   step.wantu the device begins with the start and U_0 = B^{-1}r. It stops for the reasons above, and before the last iteration;
+   IDRSQueuePersistent() makes many steps at once on a device. The direction of the first step, U_k or p, has been computed before.
+   With step.wantu the device begins with the start and U_0 = B^{-1}r. It stops for the reasons above and before the last iteration;
    G_k, or t, of this step has been computed then. The device also makes reliable updates by the rules of idrsstep.h, and stops
    after an update that does not confirm r.
 
@@ -74,18 +74,18 @@
 
 #include <petscvec.h>
 #include <petscidrs/private/idrssettings.h>
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrsscalars.h>
 #include <petscidrs/private/idrsblockscalars.h>
 
-typedef struct _n_IDRSWork *IDRSWork;
+typedef struct _n_IDRSWorkspace *IDRSWorkspace;
 
 /* Works of one communicator that share passes. Their vectors have the same layout and type */
 typedef struct {
-  PetscInt count;
-  IDRSWork work[IDRS_MAX_WIDTH];
+  PetscInt      count;
+  IDRSWorkspace work[IDRS_MAX_WIDTH];
 } IDRSGroup;
 
 /* A group of one work */
@@ -95,16 +95,16 @@ typedef struct {
 typedef struct {
   PetscInt  after;
   PetscReal rnorm;
-} IDRSWholeUpdated;
+} IDRSPersistentUpdated;
 
 /* The report of a device that makes many steps at once */
 typedef struct {
   PetscInt completed, matvecs; /* steps; matvecs, including updates and the next step */
   PetscInt count, updates;
   /* ||r|| at the beginning of each step. The first step has a norm only if it belongs to the start or its norm is unreported */
-  const PetscReal        *norms;
-  const IDRSWholeUpdated *update; /* in the order of the updates */
-} IDRSWholeReport;
+  const PetscReal             *norms;
+  const IDRSPersistentUpdated *update; /* in the order of the updates */
+} IDRSPersistentReport;
 
 /* The outcome of a step */
 typedef struct {
@@ -124,12 +124,12 @@ typedef struct {
    which the host continues, or IDRS_RESIDUAL if a reliable update did not confirm r, which has then been projected
 */
 typedef struct {
-  IDRSWork        work;      /* its scalars are on the host */
-  IDRSLimits      limits;    /* the device stops at these limits */
-  Vec             x, anchor; /* updates compute x += z; anchor: residual of x. NULL: the host makes the updates */
-  IDRSWholeReport report;    /* its arrays are valid until the next call */
-  IDRSOutcome     outcome;
-} IDRSWholeTask;
+  IDRSWorkspace        work;      /* its scalars are on the host */
+  IDRSLimits           limits;    /* the device stops at these limits */
+  Vec                  x, anchor; /* updates compute x += z; anchor: residual of x. NULL: the host makes the updates */
+  IDRSPersistentReport report;    /* its arrays are valid until the next call */
+  IDRSOutcome          outcome;
+} IDRSPersistentTask;
 
 /* Inner products that are reduced with the sums of the next projection: x^H x, x^H y, y^H y */
 enum {
@@ -145,7 +145,7 @@ typedef enum {
   IDRS_PROJECT,
   IDRS_UPDATE,
   IDRS_ADVANCE,
-  IDRS_WHOLE, /* steps in one kernel, with all their passes and matvecs */
+  IDRS_PERSISTENT, /* steps in one kernel, with all their passes and matvecs */
   IDRS_PASSES
 } IDRSPass;
 
@@ -154,15 +154,15 @@ typedef struct {
   PetscLogDouble seconds;        /* on a device, if PETSc measures them */
 } IDRSTraffic;
 
-/* Many steps at once on a device: IDRSQueueWhole() */
+/* Many steps at once on a device: IDRSQueuePersistent() */
 typedef struct {
   /* sets the string to NULL, or to the reason why the work cannot run, or, if the choice is automatic, would be slower */
-  PetscErrorCode (*runs)(IDRSWork, PetscBool, const char *[]);
+  PetscErrorCode (*runs)(IDRSWorkspace, PetscBool, const char *[]);
   /* returns how many of `asked` solves fit on the device at the same time */
-  PetscErrorCode (*fits)(IDRSWork, PetscInt, PetscInt *);
+  PetscErrorCode (*fits)(IDRSWorkspace, PetscInt, PetscInt *);
   /* runs the tasks of simultaneous solves; `fits` has been called with this work and their number */
-  PetscErrorCode (*run)(IDRSWork, PetscInt, PetscInt, IDRSWholeTask[]);
-} IDRSWholeOps;
+  PetscErrorCode (*run)(IDRSWorkspace, PetscInt, PetscInt, IDRSPersistentTask[]);
+} IDRSPersistentOps;
 
 /*
    Queues on a device, which reduce the sums of projections and do the algebra. The steps of a group have the same k and matvec.
@@ -183,10 +183,10 @@ typedef struct {
      returns ||r|| of the oldest projection in flight, and PETSC_TRUE if the host must continue. The update or advance after a
      projection may bring its result, so that the host collects a projection after it has launched this pass
   */
-  PetscErrorCode (*collect)(IDRSWork, const IDRSStep *, PetscReal *rnorm, PetscBool *);
+  PetscErrorCode (*collect)(IDRSWorkspace, const IDRSStep *, PetscReal *rnorm, PetscBool *);
   /* copies the scalars to the host, after all earlier launches */
   PetscErrorCode (*end)(const IDRSGroup *);
-  const IDRSWholeOps *whole; /* NULL: each step is launched */
+  const IDRSPersistentOps *persistent; /* NULL: each step is launched */
 } IDRSQueueOps;
 
 /* Queues by their communication, for back ends on a device */
@@ -248,8 +248,8 @@ typedef struct {
   /* sets the string to NULL, or to the reason why it cannot run on such vectors */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]);
   /* creates the panels, with a Vec for each column */
-  PetscErrorCode (*create)(IDRSWork, Vec);
-  PetscErrorCode (*destroy)(IDRSWork); /* projections may still be in flight after an error */
+  PetscErrorCode (*create)(IDRSWorkspace, Vec);
+  PetscErrorCode (*destroy)(IDRSWorkspace); /* projections may still be in flight after an error */
   /*
      All works of the group make this step, which may differ in `unreported`. Their scalars are in the same memory, and in
      projections they have the same shadow space
@@ -266,9 +266,9 @@ typedef struct {
      operations on blocks, whose columns may belong to several works; the diagonal and the seed belong to `work`. Coefficients are
      on the host
   */
-  PetscErrorCode (*blockcombine)(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
+  PetscErrorCode (*blockcombine)(IDRSWorkspace, PetscInt, const IDRSBlockAxpy[]);
   /* sums of this process, task by task */
-  PetscErrorCode (*blockproject)(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
+  PetscErrorCode (*blockproject)(IDRSWorkspace, PetscInt, const IDRSBlockDots[], PetscScalar sums[]);
 } IDRSPassOps;
 
 /* The chosen back ends, and the reasons why no faster ones were chosen; for -ksp_view */
@@ -286,8 +286,8 @@ typedef struct {
   PetscMPIInt    size;  /* processes */
   PetscLogDouble reductions;
   IDRSTraffic    traffic[IDRS_PASSES]; /* of fused passes */
-  const char    *whole;                /* the memory of vectors and matrix in a kernel with many steps, or NULL */
-} IDRSWorkInfo;
+  const char    *persistent;           /* the memory of vectors and matrix in a kernel with many steps, or NULL */
+} IDRSWorkspaceInfo;
 
 /* Room for projections in flight: more than the depth of any queue */
 #define IDRS_MAX_IN_FLIGHT 8
@@ -298,12 +298,12 @@ PETSC_INTERN const IDRSPassOps   IDRSPasses_CUDA;
 PETSC_INTERN const IDRSQueueOps  IDRSQueue_CUDA, IDRSQueue_NCCL, IDRSQueue_Peer;
 PETSC_INTERN const IDRSDeviceOps IDRSDevice_CUDA;
 
-struct _n_IDRSWork {
+struct _n_IDRSWorkspace {
   PetscScalar         dots[IDRS_DOTS]; /* first, as C and CUDA do not agree on how a complex number is aligned inside a struct */
   const IDRSPassOps  *passes;
   const IDRSQueueOps *queue;                /* NULL: the host has the queue */
-  const char         *slower, *throughhost; /* as in IDRSWorkInfo */
-  PetscBool           halo;                 /* as in IDRSWorkInfo */
+  const char         *slower, *throughhost; /* as in IDRSWorkspaceInfo */
+  PetscBool           halo;                 /* as in IDRSWorkspaceInfo */
   void               *data;                 /* data of the back end */
 
   MPI_Comm              comm;
@@ -331,11 +331,11 @@ struct _n_IDRSWork {
 
   PetscLogDouble reductions; /* over processes */
   IDRSTraffic    traffic[IDRS_PASSES];
-  const char    *whole; /* as in IDRSWorkInfo */
+  const char    *persistent; /* as in IDRSWorkspaceInfo */
 };
 
 /* Returns x and y of the projection of a step */
-static inline void IDRSStepVecs(IDRSWork work, const IDRSStep *step, Vec *x, Vec *y)
+static inline void IDRSStepVecs(IDRSWorkspace work, const IDRSStep *step, Vec *x, Vec *y)
 {
   const PetscBool omega = (PetscBool)(step->k == work->s);
 
@@ -344,7 +344,7 @@ static inline void IDRSStepVecs(IDRSWork work, const IDRSStep *step, Vec *x, Vec
 }
 
 /* Returns u of the matvec of a step */
-static inline Vec IDRSStepOperand(IDRSWork work, const IDRSStep *step)
+static inline Vec IDRSStepOperand(IDRSWorkspace work, const IDRSStep *step)
 {
   return step->k < work->s ? work->U[step->k] : (work->preconditioned ? work->v : work->r);
 }
@@ -356,13 +356,13 @@ static inline PetscInt IDRSStepNormSum(const IDRSScalars *scalars, const IDRSSte
   return IDRSNormSum(scalars->s, IDRSStepHasY(step, scalars->s), step->unreported);
 }
 
-PETSC_EXTERN PetscErrorCode IDRSWorkCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, PetscInt, IDRSWork[]);
-PETSC_EXTERN PetscErrorCode IDRSWorkDestroy(PetscInt, IDRSWork[]);
-PETSC_EXTERN PetscErrorCode IDRSWorkSetVecs(IDRSWork, Vec r, Vec z, Vec v, Vec t);
-PETSC_EXTERN PetscErrorCode IDRSWorkGetInfo(IDRSWork, IDRSWorkInfo *);
-PETSC_EXTERN PetscErrorCode IDRSWorkSetSeed(IDRSWork, uint64_t);
-PETSC_EXTERN PetscErrorCode IDRSWorkConnect(const IDRSGroup *, KSPIDRSCommunication, PetscBool);
-PETSC_EXTERN PetscErrorCode IDRSWorkStart(IDRSWork, PetscBool, Vec);
+PETSC_EXTERN PetscErrorCode IDRSWorkspaceCreate(Vec, PetscInt, Vec[], KSPIDRSImplementation, PetscInt, IDRSWorkspace[]);
+PETSC_EXTERN PetscErrorCode IDRSWorkspaceDestroy(PetscInt, IDRSWorkspace[]);
+PETSC_EXTERN PetscErrorCode IDRSWorkspaceSetVecs(IDRSWorkspace, Vec r, Vec z, Vec v, Vec t);
+PETSC_EXTERN PetscErrorCode IDRSWorkspaceGetInfo(IDRSWorkspace, IDRSWorkspaceInfo *);
+PETSC_EXTERN PetscErrorCode IDRSWorkspaceSetSeed(IDRSWorkspace, uint64_t);
+PETSC_EXTERN PetscErrorCode IDRSWorkspaceConnect(const IDRSGroup *, KSPIDRSCommunication, PetscBool);
+PETSC_EXTERN PetscErrorCode IDRSWorkspaceStart(IDRSWorkspace, PetscBool, Vec);
 
 PETSC_EXTERN PetscErrorCode IDRSCombine(const IDRSGroup *, const IDRSStep[]);
 PETSC_EXTERN PetscErrorCode IDRSUpdate(const IDRSGroup *, const IDRSStep[]);
@@ -370,22 +370,22 @@ PETSC_EXTERN PetscErrorCode IDRSAdvance(const IDRSGroup *, const IDRSStep[]);
 PETSC_EXTERN PetscErrorCode IDRSAddIterate(const IDRSGroup *, const PetscInt[], Vec[]);
 PETSC_EXTERN PetscErrorCode IDRSResidual(const IDRSGroup *, Vec[], Vec[], Vec[], Vec[]);
 PETSC_EXTERN PetscErrorCode IDRSNorms(const IDRSGroup *, Vec[], PetscReal[]);
-PETSC_EXTERN PetscErrorCode IDRSDeferDots(IDRSWork, Vec, Vec);
-PETSC_EXTERN PetscErrorCode IDRSGetDots(IDRSWork, const PetscScalar *[]);
+PETSC_EXTERN PetscErrorCode IDRSDeferDots(IDRSWorkspace, Vec, Vec);
+PETSC_EXTERN PetscErrorCode IDRSGetDots(IDRSWorkspace, const PetscScalar *[]);
 PETSC_EXTERN PetscErrorCode IDRSNorm(const IDRSGroup *, PetscReal[]);
-PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWork);
+PETSC_EXTERN PetscErrorCode IDRSStreamJoin(IDRSWorkspace);
 
-PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWork, Vec, IDRSBlockVec *);
-PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
-PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
+PETSC_EXTERN PetscErrorCode IDRSBlockVecSet(IDRSWorkspace, Vec, IDRSBlockVec *);
+PETSC_EXTERN PetscErrorCode IDRSBlockCombine(IDRSWorkspace, PetscInt, const IDRSBlockAxpy[]);
+PETSC_EXTERN PetscErrorCode IDRSBlockProject(IDRSWorkspace, PetscInt, const IDRSBlockDots[], PetscScalar[]);
 
 PETSC_EXTERN PetscErrorCode IDRSQueueLaunch(const IDRSGroup *, const IDRSStep[], const IDRSBounds[]);
-PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWork, IDRSOutcome *);
-PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWork, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
+PETSC_EXTERN PetscErrorCode IDRSQueueCollect(IDRSWorkspace, IDRSOutcome *);
+PETSC_EXTERN PetscErrorCode IDRSQueueContinue(IDRSWorkspace, const IDRSStep *, PetscReal cosine, PetscReal *rr, IDRSVerdict *);
 PETSC_EXTERN PetscErrorCode IDRSQueueEnd(const IDRSGroup *);
-PETSC_EXTERN PetscErrorCode IDRSQueueWholeRuns(IDRSWork, PetscBool, const char *[]);
-PETSC_EXTERN PetscErrorCode IDRSQueueWholeFits(IDRSWork, PetscInt, PetscInt *);
-PETSC_EXTERN PetscErrorCode IDRSQueueWhole(IDRSWork, PetscInt, PetscInt, IDRSWholeTask[]);
+PETSC_EXTERN PetscErrorCode IDRSQueuePersistentRuns(IDRSWorkspace, PetscBool, const char *[]);
+PETSC_EXTERN PetscErrorCode IDRSQueuePersistentFits(IDRSWorkspace, PetscInt, PetscInt *);
+PETSC_EXTERN PetscErrorCode IDRSQueuePersistent(IDRSWorkspace, PetscInt, PetscInt, IDRSPersistentTask[]);
 
 PETSC_EXTERN PetscLogDouble    IDRSGpuSeconds(void);
 PETSC_EXTERN const char *const IDRSPassNames[];
@@ -399,17 +399,17 @@ PETSC_INTERN PetscErrorCode    IDRSVecsDestroy(PetscInt, Vec *[], void **);
 PETSC_INTERN PetscErrorCode    IDRSVecGram(PetscInt, Vec[], PetscScalar[]);
 
 /* Between the files of src/vec */
-PETSC_EXTERN PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *, const IDRSPassOps **);
+PETSC_EXTERN PetscErrorCode IDRSWorkspaceRegisterPasses(const IDRSPassOps *, const IDRSPassOps **);
 
 PETSC_INTERN PetscLogEvent IDRS_Reduce;
 PETSC_INTERN PetscBool IDRSGroupNext(const IDRSGroup *, const IDRSStep[], PetscBool, uint32_t *, IDRSGroup *, const IDRSStep **);
 PETSC_INTERN PetscErrorCode IDRSSum(MPI_Comm, PetscInt, PetscScalar[]);
-PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWork, IDRSPass);
-PETSC_INTERN PetscErrorCode IDRSPassCount(IDRSWork, IDRSPass, PetscInt vectors, PetscInt flops);
-PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWork, IDRSPass);
-PETSC_INTERN PetscErrorCode IDRSWorkCheckMemory(IDRSWork, const PetscLogDouble[]);
+PETSC_INTERN PetscErrorCode IDRSPassBegin(IDRSWorkspace, IDRSPass);
+PETSC_INTERN PetscErrorCode IDRSPassCount(IDRSWorkspace, IDRSPass, PetscInt vectors, PetscInt flops);
+PETSC_INTERN PetscErrorCode IDRSPassEnd(IDRSWorkspace, IDRSPass);
+PETSC_INTERN PetscErrorCode IDRSWorkspaceCheckMemory(IDRSWorkspace, const PetscLogDouble[]);
 PETSC_INTERN PetscErrorCode IDRSGhosted(Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWork, Vec[]);
+PETSC_INTERN PetscErrorCode IDRSShadowFill(IDRSWorkspace, Vec[]);
 PETSC_INTERN PetscErrorCode IDRSVecMDotLocal(Vec, PetscInt, const Vec[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSColumnInherit(Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSColumnWritten(Vec);

@@ -3,7 +3,7 @@
    compute it in the same kernel as the projection of x, so that x is not read again: see idrsops.h.
 
      csr      the arrays of the matrix itself
-     sliced   a copy made for the device, see src/mat/cuda/sliced.cuh
+     sell     a copy made for the device, see src/mat/cuda/sell.cuh
 
    With these back ends Y_j = A X_j for several columns reads A once.
 
@@ -65,7 +65,7 @@ struct _n_IDRSProduct {
 };
 
 /* With CUDA only */
-PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sliced;
+PETSC_INTERN const IDRSProductOps IDRSProducts_CSR, IDRSProducts_Sell;
 PETSC_INTERN PetscErrorCode       IDRSMatRuns(Mat, const char *[]);
 PETSC_INTERN PetscErrorCode       IDRSProductRuns(IDRSProduct, const char *[]);
 

@@ -86,7 +86,7 @@ typedef enum {
 } KSPIDRSCommunication;
 PETSC_EXTERN const char *const KSPIDRSCommunications[];
 
-/* The back end of the matvecs: sliced, csr, or MatMult() */
+/* The back end of the matvecs: sell, csr, or MatMult() */
 typedef enum {
   KSP_IDRS_PRODUCT_AUTO,
   KSP_IDRS_PRODUCT_MAT,

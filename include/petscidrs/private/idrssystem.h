@@ -57,7 +57,7 @@ typedef struct {
   PetscScalar square;
   PetscReal   norm;
   IDRSVerdict why;
-} IDRSSystemWork;
+} IDRSSystemWorkspace;
 
 /*
    The end of a recurrence: the reason, or IDRS_CONTINUES at the limit of iterations or if it stagnates, and the columns of U of the
@@ -78,7 +78,7 @@ typedef struct {
   const PetscScalar      *b;
   PetscScalar            *x, *y;
   PetscScalar            *G, *U, *r, *v, *t; /* shared by the team; G and U have s columns of n entries */
-  IDRSSystemWork         *work;
+  IDRSSystemWorkspace    *work;
   IDRSScalars             scalars;
   uint64_t                key;   /* of the shadow space */
   PetscReal               scale; /* of b, and of x until the end */
@@ -371,8 +371,8 @@ IDRS_TEAM_FUNCTION IDRSSystemOutcome IDRSSystemRecurrence(IDRSSystem *system, Pe
 }
 
 /* Verifies the iterate of a recurrence, and keeps the better of x and this iterate. Returns ||b - A x|| */
-IDRS_TEAM_FUNCTION PetscReal IDRSSystemVerify(IDRSSystem *system, const IDRSSystemOutcome *outcome, PetscReal before,
-                                              IDRSSystemResult *result)
+IDRS_TEAM_FUNCTION PetscReal IDRSSystemCheckTrueResidual(IDRSSystem *system, const IDRSSystemOutcome *outcome, PetscReal before,
+                                                         IDRSSystemResult *result)
 {
   PetscReal norm = IDRSSystemTrueResidual(system, outcome->columns);
 
@@ -466,7 +466,7 @@ IDRS_TEAM_FUNCTION void IDRSSystemSolve(IDRSSystem *system, PetscInt s, IDRSSyst
 
     if (!kept) system->key = IDRSShadowKey(limits->seed + (uint64_t)recurrences++);
     outcome      = IDRSSystemRecurrence(system, s, kept, &bounds, result);
-    result->norm = IDRSSystemVerify(system, &outcome, result->norm, result);
+    result->norm = IDRSSystemCheckTrueResidual(system, &outcome, result->norm, result);
     kept         = outcome.ontrial ? outcome.columns : 0;
     (void)IDRSProgressHalves(&progress, result->norm);
     result->reason = outcome.why == IDRS_NOT_FINITE ? KSP_DIVERGED_NANORINF

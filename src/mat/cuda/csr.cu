@@ -23,7 +23,7 @@ typedef struct {
   IDRSCSR        A;
   int            lanes; /* per row, a power of 2 */
   IDRSRowLengths lengths;
-  PetscBool      once;   /* as in IDRSSlicedCopy */
+  PetscBool      once;   /* as in IDRSSellCopy */
   PetscScalar   *byrows; /* X by rows, and its size in bytes */
   size_t         bytes;
 } IDRSProductCSR;

@@ -44,7 +44,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSUnfinishedKernel(IDRS
 }
 
 /*
-   IDRSOffDiagonalSetUp - Copies the block of the matrix if there is one, or updates its values. perm: as in sliced.cuh. inverse:
+   IDRSOffDiagonalSetUp - Copies the block of the matrix if there is one, or updates its values. perm: as in sell.cuh. inverse:
    the diagonal of D^{-1} if the entries belong to D^{-1}A. why: NULL, or that the memory of the GPU is too small
 */
 PetscErrorCode IDRSOffDiagonalSetUp(Mat A, const uint16_t perm[], const PetscScalar *inverse, IDRSOffDiagonal *newoff,

@@ -8,7 +8,7 @@
 #include <petscidrs/private/idrsproduct.h>
 #include "../../sys/kernels/project.cuh"
 #include "halo.cuh"
-#include "sliced.cuh"
+#include "sell.cuh"
 
 /* Rows of the product with entries in this block, on the device, NULL on one process; and the items that the first kernel sends */
 typedef struct {

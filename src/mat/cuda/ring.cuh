@@ -7,7 +7,7 @@
 
 #include "../../sys/kernels/rows.cuh"
 #include "../../sys/kernels/values.cuh"
-#include "sliced.cuh"
+#include "sell.cuh"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   #define IDRS_BULK_COPIES 1
@@ -77,7 +77,7 @@ static __device__ __forceinline__ void IDRSBulkAwait(uint64_t *barrier, uint32_t
 }
 
 /* Blocks, if each warp has one slice or one long row */
-static inline size_t IDRSSlicedBlocks(const IDRSSliced &A)
+static inline size_t IDRSSellBlocks(const IDRSSell &A)
 {
   return ((size_t)A.slices + IDRS_WARPS - 1) / IDRS_WARPS + ((size_t)A.longrows.n + IDRS_WARPS - 1) / IDRS_WARPS;
 }
@@ -93,7 +93,7 @@ static __device__ __forceinline__ uint32_t IDRSFirstLongRow()
    window, to balance the warps; else one slice per warp
 */
 template <typename Form>
-static __device__ __forceinline__ uint32_t IDRSSlicesAtOnce(const IDRSSliced &A)
+static __device__ __forceinline__ uint32_t IDRSSlicesAtOnce(const IDRSSell &A)
 {
   return A.perm && Form::windowsize > IDRS_WARPS && gridDim.x * IDRS_WARPS < A.slices ? Form::windowsize : IDRS_WARPS;
 }
@@ -112,7 +112,7 @@ struct IDRSChunk {
   __device__ __forceinline__ uint32_t Slots() const { return min(left, (uint32_t)IDRS_SLOTS); }
   __device__ __forceinline__ uint32_t Bytes() const { return Form::Bytes(Slots()); }
 
-  __device__ __forceinline__ uint32_t NextSlice(const IDRSSliced &A) const
+  __device__ __forceinline__ uint32_t NextSlice(const IDRSSell &A) const
   {
     const uint32_t atonce = IDRSSlicesAtOnce<Form>(A), begin = slice / atonce * atonce, step = slice % atonce / IDRS_WARPS + 1,
                    warp = threadIdx.x / IDRS_WARP;
@@ -121,13 +121,13 @@ struct IDRSChunk {
                                        : begin + step * IDRS_WARPS + (step % 2 ? IDRS_WARPS - 1 - warp : warp);
   }
 
-  __device__ __forceinline__ void Read(const IDRSSliced &A, uint32_t i)
+  __device__ __forceinline__ void Read(const IDRSSell &A, uint32_t i)
   {
     nextwidth  = i < A.slices ? A.width[i] : 0;
     nextoffset = i < A.slices ? A.offset[i] : 0;
   }
 
-  __device__ __forceinline__ void Take(const IDRSSliced &A, uint32_t i)
+  __device__ __forceinline__ void Take(const IDRSSell &A, uint32_t i)
   {
     slice  = i;
     offset = nextoffset;
@@ -136,7 +136,7 @@ struct IDRSChunk {
     Read(A, NextSlice(A));
   }
 
-  __device__ __forceinline__ void Begin(const IDRSSliced &A)
+  __device__ __forceinline__ void Begin(const IDRSSell &A)
   {
     const uint32_t i = blockIdx.x * IDRSSlicesAtOnce<Form>(A) + threadIdx.x / IDRS_WARP;
 
@@ -144,7 +144,7 @@ struct IDRSChunk {
     Take(A, i);
   }
 
-  __device__ __forceinline__ void Next(const IDRSSliced &A)
+  __device__ __forceinline__ void Next(const IDRSSell &A)
   {
     first = false;
     offset += Bytes() / IDRS_UNIT;
@@ -170,7 +170,7 @@ struct IDRSRing {
   static constexpr size_t   bytes    = (size_t)IDRS_WARPS * STAGES * Form::chunkbytes;
   static constexpr uint32_t firstbit = 0x80000000u;
 
-  __device__ __forceinline__ void Copy(const IDRSSliced &A)
+  __device__ __forceinline__ void Copy(const IDRSSell &A)
   {
     if (threadIdx.x % IDRS_WARP == 0) notes[stage] = make_uint2(ahead.slice, ahead.Slots() | (ahead.first ? firstbit : 0));
     if (!ahead.left) return;
@@ -195,7 +195,7 @@ struct IDRSRing {
   }
 
   /* Starts the copies. Called by all threads. once: the matrix is evicted from the L2 cache before it is read again */
-  __device__ __forceinline__ void Begin(const IDRSSliced &A, unsigned char *rings, bool once)
+  __device__ __forceinline__ void Begin(const IDRSSell &A, unsigned char *rings, bool once)
   {
     __shared__ uint64_t allbarriers[IDRS_WARPS * STAGES];
     __shared__ uint2    allnotes[IDRS_WARPS * STAGES];
@@ -227,7 +227,7 @@ struct IDRSRing {
   }
 
   /* Called when all lanes have used the present chunk: copies another one to its place */
-  __device__ __forceinline__ void Next(const IDRSSliced &A)
+  __device__ __forceinline__ void Next(const IDRSSell &A)
   {
     __syncwarp();
     Copy(A);
@@ -238,7 +238,7 @@ struct IDRSRing {
 
 /* sum += the contribution of a chunk to the rows of this lane. All loads of u are issued before the first value is used */
 template <typename Form>
-static __device__ __forceinline__ void IDRSChunkAdd(const IDRSSliced &A, const unsigned char *chunk, uint32_t slots,
+static __device__ __forceinline__ void IDRSChunkAdd(const IDRSSell &A, const unsigned char *chunk, uint32_t slots,
                                                     const PetscScalar *u, const uint32_t row[], PetscScalar sum[])
 {
   typedef IDRSTuple<typename Form::Value, Form::rows> Values;

@@ -2,7 +2,7 @@
    The factorisation package MATSOLVERPETSCIDRS: phases of a factorisation and solves as PETSc calls them
 */
 #include "factorimpl.h"
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 
 static PetscErrorCode MatFactorGetSolverType_PETScIDRS(Mat B, MatSolverType *type)
 {
@@ -308,7 +308,7 @@ static PetscErrorCode MatFactorCreate_PETScIDRS(Mat A, MatFactorType type, Mat *
 M*/
 static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, Mat *F)
 {
-  IDRSPlace place;
+  IDRSMemory place;
 
   PetscFunctionBegin;
   PetscCheck(A->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ,
@@ -316,9 +316,9 @@ static PetscErrorCode MatGetFactor_seqaij_petscidrs(Mat A, MatFactorType type, M
              MATSOLVERPETSCIDRS, A->rmap->n, A->cmap->n);
   PetscCall(IDRSMatWhere(A, &place));
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (place == IDRS_PLACE_CUDA) PetscCall(MatFactorCreate_PETScIDRS(A, type, F));
+  if (place == IDRS_MEMORY_CUDA) PetscCall(MatFactorCreate_PETScIDRS(A, type, F));
 #endif
-  if (place == IDRS_PLACE_HOST) {
+  if (place == IDRS_MEMORY_HOST) {
     PetscCall(MatGetFactor(A, MATSOLVERPETSC, type, F));
     PetscCall(PetscInfo(A, "%s: the matrix is on the host, and package %s factors it\n", MATSOLVERPETSCIDRS, MATSOLVERPETSC));
   }

@@ -3,7 +3,7 @@
    projections, and several columns if no back end runs
 */
 #include <petsc/private/matimpl.h>
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrsproduct.h>
 #include <petscidrs/private/idrscompat.h>
 
@@ -17,7 +17,7 @@ const char *const KSPIDRSProducts[] = {"auto", "mat", "csr", "sell", "KSPIDRSPro
 
 #if defined(PETSCIDRS_HAVE_CUDA)
 /* Back ends, the fastest first */
-static const IDRSProductOps *const IDRSProductList[] = {&IDRSProducts_Sliced, &IDRSProducts_CSR};
+static const IDRSProductOps *const IDRSProductList[] = {&IDRSProducts_Sell, &IDRSProducts_CSR};
 #endif
 
 /* IDRSProductReset - Frees the data of the back ends */
@@ -73,9 +73,9 @@ static PetscErrorCode IDRSProductAgree_Private(Mat A, KSPIDRSProduct kind, const
 */
 PetscErrorCode IDRSMatRuns(Mat A, const char *why[])
 {
-  PetscBool sequential, parallel, assembled, usual;
-  IDRSPlace place;
-  PetscSF   scatter = NULL;
+  PetscBool  sequential, parallel, assembled, usual;
+  IDRSMemory place;
+  PetscSF    scatter = NULL;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -86,7 +86,7 @@ PetscErrorCode IDRSMatRuns(Mat A, const char *why[])
   PetscCall(MatAssembled(A, &assembled));
   if (!sequential && !parallel) *why = "the operator is not of type aijcusparse";
   else if (!assembled) *why = "the operator is not assembled";
-  else if (place == IDRS_PLACE_HOST) *why = "the operator is bound to the CPU";
+  else if (place == IDRS_MEMORY_HOST) *why = "the operator is bound to the CPU";
   else if (parallel && !scatter) *why = "several processes need PETSc 3.26 or newer, which provides the scatter of the operator";
   else {
     PetscCall(IDRSMatHasUsualMult(A, &usual));
@@ -106,14 +106,14 @@ PetscErrorCode IDRSProductRuns(IDRSProduct product, const char *why[])
 
 /*
    Chooses the product: the requested one or, with auto, the first of these that no condition excludes. If the memory of the GPU is
-   too small for the requested sliced, csr runs.
+   too small for the requested sell, csr runs.
 
      product  excluded                             by
-     sliced   type, transpose, user's MatMult()    IDRSProductRuns()
+     sell     type, transpose, user's MatMult()    IDRSProductRuns()
               operators are short-lived            here
               rows have more than 12 entries       IDRSDeclineRows()
               one row would delay all others       IDRSDeclineRows()
-              too much padding, too little memory  IDRSProductPlan_Sliced()
+              too much padding, too little memory  IDRSProductPlan_Sell()
      csr      type, transpose, user's MatMult()    IDRSProductRuns()
               rows have more than 12 entries       IDRSDeclineRows()
               one row would delay all others       IDRSDeclineRows()
@@ -136,7 +136,7 @@ static PetscErrorCode IDRSProductChoose_Private(IDRSProduct product, PetscBool c
     PetscCall(IDRSProductRuns(product, &why));
     /* the requested one; a process with too little memory for it goes on alone */
     if (!before) PetscCall(IDRSProductAgree_Private(product->A, product->kind, why));
-    if (!why && automatic && backend == &IDRSProducts_Sliced && product->shortlived >= IDRS_SHORT_LIVED)
+    if (!why && automatic && backend == &IDRSProducts_Sell && product->shortlived >= IDRS_SHORT_LIVED)
       why = "the operator changes too often for a copy";
     if (!why) why = product->declined[i];
     if (!why) {
@@ -263,10 +263,10 @@ static PetscErrorCode IDRSProductTakes_Private(PetscInt k, Vec X[], Vec Y[], Pet
   PetscFunctionBegin;
   *takes = PETSC_TRUE;
   for (PetscInt j = 0; j < 2 * k && *takes; j++) {
-    IDRSPlace place;
+    IDRSMemory place;
 
     PetscCall(IDRSVecWhere(j < k ? X[j] : Y[j - k], &place));
-    *takes = (PetscBool)(place == IDRS_PLACE_CUDA);
+    *takes = (PetscBool)(place == IDRS_MEMORY_CUDA);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 #include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petsc/private/petscimpl.h>
 
 /* IDRSRowsGet - Gets the rows of a sequential matrix, in the memory of the host */
@@ -199,11 +199,11 @@ PetscErrorCode IDRSRowsLargest(Mat A, PetscInt nblocks, const PetscInt starts[],
   *supported = PETSC_TRUE;
 #if defined(PETSCIDRS_HAVE_CUDA)
   {
-    IDRSPlace matrix, vector;
+    IDRSMemory matrix, vector;
 
     PetscCall(IDRSMatWhere(A, &matrix));
     PetscCall(IDRSVecWhere(largest, &vector));
-    if (matrix == IDRS_PLACE_CUDA && vector == IDRS_PLACE_CUDA) {
+    if (matrix == IDRS_MEMORY_CUDA && vector == IDRS_MEMORY_CUDA) {
       PetscCall((*IDRSDiagonal_CUDA.rowslargest)(A, nblocks, starts, largest));
       PetscFunctionReturn(PETSC_SUCCESS);
     }

@@ -5,7 +5,7 @@
 #include <petscidrs/private/idrsmatching.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrsstream.h>
 #include <float.h>
 
@@ -172,12 +172,12 @@ static PetscErrorCode IDRSMatchingGetBackEnd(Mat A, Vec x, Vec y, const IDRSMatc
   *ops = &IDRSMatchingBackEnds_Host;
 #if defined(PETSCIDRS_HAVE_CUDA)
   {
-    IDRSPlace matrix = IDRS_PLACE_CUDA, from, to;
+    IDRSMemory matrix = IDRS_MEMORY_CUDA, from, to;
 
     if (A) PetscCall(IDRSMatWhere(A, &matrix));
     PetscCall(IDRSVecWhere(x, &from));
     PetscCall(IDRSVecWhere(y, &to));
-    if (matrix == IDRS_PLACE_CUDA && from == IDRS_PLACE_CUDA && to == IDRS_PLACE_CUDA) *ops = &IDRSMatchingBackEnds_CUDA;
+    if (matrix == IDRS_MEMORY_CUDA && from == IDRS_MEMORY_CUDA && to == IDRS_MEMORY_CUDA) *ops = &IDRSMatchingBackEnds_CUDA;
   }
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -7,7 +7,7 @@
 #include "../../sys/device/target.cuh"
 #include "../../sys/kernels/csr.h"
 #include <petscidrs/private/idrsmatching.h>
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 
 /* Results of a sweep */
 typedef struct {

@@ -177,7 +177,7 @@ static const IDRSPowersOps IDRSPowers_Mat = {.name   = "mat",
 /* Back ends, the fastest first */
 static const IDRSPowersOps *const IDRSPowersList[] = {&IDRSPowers_Stream,
 #if defined(PETSCIDRS_HAVE_CUDA)
-                                                      &IDRSPowers_Whole,
+                                                      &IDRSPowers_Persistent,
 #endif
                                                       &IDRSPowers_Mat};
 

@@ -1,7 +1,7 @@
 #include "rowlanes.cuh"
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrsproduct.h>
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscdevice_cuda.h>
 #include "../../sys/device/device.h"
 #include "../../sys/device/target.cuh"
@@ -9,15 +9,15 @@
 /* IDRSPowersAreOnGPU - Returns NULL, or the reason why kernels cannot replace MatMult() */
 PetscErrorCode IDRSPowersAreOnGPU(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
-  PetscBool sequential, gpu = PETSC_TRUE;
-  IDRSPlace place;
+  PetscBool  sequential, gpu = PETSC_TRUE;
+  IDRSMemory place;
 
   PetscFunctionBegin;
   *why = NULL;
   for (PetscInt i = 0; i < n && !*why; i++) {
     PetscCall(PetscObjectTypeCompare((PetscObject)vecs[i], VECSEQCUDA, &gpu));
     PetscCall(IDRSVecWhere(vecs[i], &place));
-    if (!gpu || place != IDRS_PLACE_CUDA) *why = "the vectors are not on one GPU";
+    if (!gpu || place != IDRS_MEMORY_CUDA) *why = "the vectors are not on one GPU";
   }
   if (!*why) PetscCall(IDRSMatRuns(A, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);

@@ -126,7 +126,7 @@ struct _n_IDRSProjection {
   PetscInt           n, s, first;
   uint64_t           key, rstart; /* of the shadow space */
   Vec                operand;     /* u if the kernel computes x = A u, or NULL */
-  bool               halo;        /* as in IDRSWorkInfo */
+  bool               halo;        /* as in IDRSWorkspaceInfo */
   const PetscScalar *u;
   PetscScalar       *x;
   const PetscScalar *y;

@@ -20,7 +20,7 @@ PetscErrorCode IDRSColumnRead_CUDA(Vec column)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
+PetscErrorCode IDRSColumnsRead_CUDA(IDRSWorkspace work)
 {
   PetscFunctionBegin;
   for (PetscInt j = 0; j < work->s; j++) {
@@ -34,7 +34,7 @@ PetscErrorCode IDRSColumnsRead_CUDA(IDRSWork work)
    IDRSCheckOthers_CUDA - Called while the host waits for results that may depend on other processes, with the seconds so far;
    reports an error after the timeout, or if a process has failed
 */
-PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
+PetscErrorCode IDRSCheckOthers_CUDA(IDRSWorkspace work, PetscLogDouble seconds)
 {
   IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
 
@@ -53,7 +53,7 @@ PetscErrorCode IDRSCheckOthers_CUDA(IDRSWork work, PetscLogDouble seconds)
    IDRSWait_CUDA - Waits for the number of a projection, which is written after its sums or its result. The end of the kernel
    would be visible much later
 */
-PetscErrorCode IDRSWait_CUDA(IDRSWork work, const uint64_t *arrived, uint64_t sequence)
+PetscErrorCode IDRSWait_CUDA(IDRSWorkspace work, const uint64_t *arrived, uint64_t sequence)
 {
   PetscLogDouble began = 0;
   PetscBool      idle;

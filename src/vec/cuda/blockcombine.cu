@@ -169,7 +169,7 @@ PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *cuda, size_t bytes, cudaStre
    own launch: with 4 096 000 rows, s = 4, a matvec and column took 473 us in one launch, 261 us with one per sum
 */
 template <int M>
-static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[],
+static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWorkspace work, PetscInt count, const IDRSBlockAxpy sums[],
                                                   const PetscScalar *const *X, const PetscScalar *C, const PetscScalar *diagonal,
                                                   cudaStream_t stream)
 {
@@ -212,7 +212,7 @@ static PetscErrorCode IDRSBlockCombineLaunch_CUDA(IDRSWork work, PetscInt count,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+PetscErrorCode IDRSBlockCombine_CUDA(IDRSWorkspace work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   size_t                    nx = 0, bytes, begin, l = 0;
   PetscInt                  ny     = 0, width;

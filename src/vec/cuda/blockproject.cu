@@ -529,7 +529,7 @@ static PetscErrorCode IDRSDotsLaunch_CUDA(PetscInt count, const IDRSBlockDots ta
 }
 
 /* The host waits for the sums */
-PetscErrorCode IDRSBlockProject_CUDA(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
+PetscErrorCode IDRSBlockProject_CUDA(IDRSWorkspace work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
   const size_t        n      = (size_t)work->n;
   IDRS_CUDA          *cuda   = (IDRS_CUDA *)work->data;

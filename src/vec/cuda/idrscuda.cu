@@ -13,8 +13,8 @@
 
 static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 {
-  IDRSPlace place;
-  PetscBool cuda, ghosted;
+  IDRSMemory place;
+  PetscBool  cuda, ghosted;
 
   PetscFunctionBegin;
   *why = NULL;
@@ -23,7 +23,7 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
   else {
     PetscCall(IDRSVecWhere(like, &place));
     PetscCall(IDRSGhosted(like, &ghosted));
-    if (place == IDRS_PLACE_HOST) *why = "back end cuda supports only vectors in GPU memory, but these are bound to the CPU";
+    if (place == IDRS_MEMORY_HOST) *why = "back end cuda supports only vectors in GPU memory, but these are bound to the CPU";
     else if (ghosted) *why = "back end cuda does not support ghosted vectors";
     else if (s > IDRS_CUDA_MAX_S) *why = "back end cuda supports at most 64 shadow vectors";
   }
@@ -93,7 +93,7 @@ static PetscErrorCode IDRSVecsFree_CUDA(void **memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
+static PetscErrorCode IDRSCreate_CUDA(IDRSWorkspace work, Vec like)
 {
   const PetscInt     s = work->s;
   IDRS_CUDA         *cuda;
@@ -118,7 +118,7 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.G, lacking));
   if (!(lacking[0] > 0)) PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.U, lacking));
-  PetscCall(IDRSWorkCheckMemory(work, lacking));
+  PetscCall(IDRSWorkspaceCheckMemory(work, lacking));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * IDRS_MESSAGES * blocks, &cuda->partials.messages));
   cuda->partials.second = cuda->partials.messages + IDRS_MESSAGES * blocks;
@@ -141,7 +141,7 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWork work, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
+static PetscErrorCode IDRSDestroy_CUDA(IDRSWorkspace work)
 {
   const PetscBool    failed = (PetscBool)(work->failed && work->queue); /* the device may still compute sums */
   IDRS_CUDA         *cuda   = (IDRS_CUDA *)work->data;
@@ -159,7 +159,7 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWork work)
   if (cuda) {
     PetscCallCUDA(cudaFree(cuda->panels.G));
     PetscCallCUDA(cudaFree(cuda->panels.U));
-    PetscCall(IDRSWholeDestroy_CUDA(&cuda->whole));
+    PetscCall(IDRSPersistentDestroy_CUDA(&cuda->persistent));
     PetscCall(IDRSBlockDestroy_CUDA(&cuda->block));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
     PetscCall(PetscDeviceFree(dctx, cuda->partials.messages));

@@ -12,7 +12,7 @@
 #include "../../sys/kernels/project.cuh"
 #include "passes.cuh"
 
-typedef struct _n_IDRSWhole *IDRSWhole;
+typedef struct _n_IDRSPersistent *IDRSPersistent;
 
 /* Memory for the operations of block IDR(s), allocated on demand */
 typedef struct {
@@ -50,7 +50,7 @@ typedef struct {
   uint64_t       *arrived;     /* pinned: the last projection whose sums or result have arrived */
   uint64_t        sequence;    /* of the last projection launched */
   PetscInt        channel;     /* of the mailboxes between the devices of processes, or -1 */
-  IDRSWhole       whole;       /* for many steps in one kernel; NULL until it is used */
+  IDRSPersistent  persistent;  /* for many steps in one kernel; NULL until it is used */
   IDRSBlockMemory block;
 } IDRS_CUDA;
 
@@ -99,7 +99,7 @@ static inline void IDRSCountLaunch(IDRSPartials *partials)
 }
 
 /* Returns the scalars for a pass; copies: this pass copies the result of the last projection to the host */
-static inline IDRSDeviceScalars IDRSGetDeviceScalars(IDRSWork work, bool copies)
+static inline IDRSDeviceScalars IDRSGetDeviceScalars(IDRSWorkspace work, bool copies)
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
 
@@ -117,15 +117,15 @@ PETSC_INTERN PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *, Vec[], Vec[], V
 PETSC_INTERN PetscErrorCode IDRSNorms_CUDA(const IDRSGroup *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode IDRSVecGram_CUDA(PetscInt, Vec[], PetscScalar[]);
 
-PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWork, PetscInt, const IDRSBlockAxpy[]);
+PETSC_INTERN PetscErrorCode IDRSBlockCombine_CUDA(IDRSWorkspace, PetscInt, const IDRSBlockAxpy[]);
 PETSC_INTERN PetscErrorCode IDRSBlockGetOperands_CUDA(IDRS_CUDA *, size_t, cudaStream_t, char **, char **);
-PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWork, PetscInt, const IDRSBlockDots[], PetscScalar[]);
+PETSC_INTERN PetscErrorCode IDRSBlockProject_CUDA(IDRSWorkspace, PetscInt, const IDRSBlockDots[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode IDRSBlockDestroy_CUDA(IDRSBlockMemory *);
 
-PETSC_INTERN PetscErrorCode     IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
-PETSC_INTERN const IDRSWholeOps IDRSWhole_CUDA;
-PETSC_INTERN PetscErrorCode     IDRSWholeDestroy_CUDA(IDRSWhole *);
-PETSC_INTERN PetscErrorCode     IDRSWait_CUDA(IDRSWork, const uint64_t *, uint64_t);
-PETSC_INTERN PetscErrorCode     IDRSCheckOthers_CUDA(IDRSWork, PetscLogDouble);
-PETSC_INTERN PetscErrorCode     IDRSColumnsRead_CUDA(IDRSWork);
-PETSC_INTERN PetscErrorCode     IDRSColumnRead_CUDA(Vec);
+PETSC_INTERN PetscErrorCode          IDRSProjectLaunch_CUDA(const IDRSGroup *, const IDRSAlgebra[], PetscScalar *const[]);
+PETSC_INTERN const IDRSPersistentOps IDRSPersistent_CUDA;
+PETSC_INTERN PetscErrorCode          IDRSPersistentDestroy_CUDA(IDRSPersistent *);
+PETSC_INTERN PetscErrorCode          IDRSWait_CUDA(IDRSWorkspace, const uint64_t *, uint64_t);
+PETSC_INTERN PetscErrorCode          IDRSCheckOthers_CUDA(IDRSWorkspace, PetscLogDouble);
+PETSC_INTERN PetscErrorCode          IDRSColumnsRead_CUDA(IDRSWorkspace);
+PETSC_INTERN PetscErrorCode          IDRSColumnRead_CUDA(Vec);

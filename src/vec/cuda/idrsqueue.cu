@@ -51,7 +51,7 @@ static PetscErrorCode IDRSQueueConnect_NCCL(const IDRSGroup *group, PetscBool au
 
 static PetscErrorCode IDRSQueueConnect_Peer(const IDRSGroup *group, PetscBool automatic, PetscBool *halo, const char *why[])
 {
-  const IDRSWork first = group->work[0];
+  const IDRSWorkspace first = group->work[0];
 
   PetscFunctionBegin;
   *halo = PETSC_FALSE;
@@ -124,7 +124,7 @@ static PetscErrorCode IDRSQueueBegin_CUDA(const IDRSGroup *group)
 }
 
 /* Returns the algebra that follows the sums of a step */
-static IDRSAlgebra IDRSGetAlgebra(IDRSWork work, const IDRSStep *step, const IDRSBounds *bounds)
+static IDRSAlgebra IDRSGetAlgebra(IDRSWorkspace work, const IDRSStep *step, const IDRSBounds *bounds)
 {
   const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
 
@@ -163,7 +163,7 @@ static PetscErrorCode IDRSQueueLaunch_CUDA(const IDRSGroup *group, const IDRSSte
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) {
-    const IDRSWork work = group->work[i];
+    const IDRSWorkspace work = group->work[i];
 
     algebra[i] = IDRSGetAlgebra(work, &steps[i], &bounds[i]);
     /* the kernel of the projection also adds the sums of all processes */
@@ -189,13 +189,13 @@ static void IDRSLaunchAlgebra(PetscInt count, PetscInt s, cudaStream_t stream, c
 */
 static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  const IDRSWork first = group->work[0];
-  const PetscInt s = first->s, count = group->count;
-  IDRSAlgebra    project[IDRS_MAX_WIDTH];
-  IDRSReduced    reduced[IDRS_MAX_WIDTH];
-  PetscScalar   *sums[IDRS_MAX_WIDTH], *global, *local = ((const IDRS_CUDA *)first->data)->localsums;
-  PetscInt       length = 0;
-  cudaStream_t   stream;
+  const IDRSWorkspace first = group->work[0];
+  const PetscInt      s = first->s, count = group->count;
+  IDRSAlgebra         project[IDRS_MAX_WIDTH];
+  IDRSReduced         reduced[IDRS_MAX_WIDTH];
+  PetscScalar        *sums[IDRS_MAX_WIDTH], *global, *local = ((const IDRS_CUDA *)first->data)->localsums;
+  PetscInt            length = 0;
+  cudaStream_t        stream;
 
   PetscFunctionBegin;
   global = count == 1 ? ((const IDRS_CUDA *)first->data)->storage + IDRS_STORAGE_SUMS(s) : local + IDRS_MAX_WIDTH * IDRS_SUMS(s, 1);
@@ -217,7 +217,7 @@ static PetscErrorCode IDRSQueueLaunch_NCCL(const IDRSGroup *group, const IDRSSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
+static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWorkspace work, const IDRSStep *step, PetscReal *rnorm, PetscBool *stopped)
 {
   const IDRS_CUDA  *cuda     = (const IDRS_CUDA *)work->data;
   const uint64_t    sequence = cuda->sequence - (uint64_t)(work->inflight - 1);
@@ -233,7 +233,7 @@ static PetscErrorCode IDRSQueueCollect_CUDA(IDRSWork work, const IDRSStep *step,
 /* Waits for all kernels, because they may wait for sums of other processes; the host waits at most until the timeout */
 static PetscErrorCode IDRSQueueEnd_CUDA(const IDRSGroup *group)
 {
-  const IDRSWork       first = group->work[0];
+  const IDRSWorkspace  first = group->work[0];
   const PetscInt       count = IDRS_STORAGE(first->s);
   const PetscLogDouble began = MPI_Wtime();
   PetscBool            idle  = PETSC_FALSE;
@@ -264,7 +264,7 @@ const IDRSQueueOps IDRSQueue_CUDA = {
   PetscDesignatedInitializer(launch, IDRSQueueLaunch_CUDA),
   PetscDesignatedInitializer(collect, IDRSQueueCollect_CUDA),
   PetscDesignatedInitializer(end, IDRSQueueEnd_CUDA),
-  PetscDesignatedInitializer(whole, &IDRSWhole_CUDA),
+  PetscDesignatedInitializer(persistent, &IDRSPersistent_CUDA),
 };
 
 const IDRSQueueOps IDRSQueue_NCCL = {

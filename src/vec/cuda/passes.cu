@@ -25,9 +25,9 @@ PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *group, const IDRSAccess acce
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) {
-    const IDRSWork   work             = group->work[i];
-    const IDRS_CUDA *cuda             = (const IDRS_CUDA *)work->data;
-    const Vec        x[IDRS_OPERANDS] = {work->r, work->z, work->v, work->t, work->diagonal};
+    const IDRSWorkspace work             = group->work[i];
+    const IDRS_CUDA    *cuda             = (const IDRS_CUDA *)work->data;
+    const Vec           x[IDRS_OPERANDS] = {work->r, work->z, work->v, work->t, work->diagonal};
 
     PetscCall(IDRSColumnsRead_CUDA(work));
     columns[i].panels = cuda->panels;
@@ -110,7 +110,7 @@ PetscErrorCode IDRSUpdate_CUDA(const IDRSGroup *group, const IDRSStep *step)
                                   (bool)step->start, k, end);
                               }));
   for (PetscInt i = 0; i < group->count; i++) {
-    const IDRSWork work = group->work[i];
+    const IDRSWorkspace work = group->work[i];
 
     ((IDRS_CUDA *)work->data)->partials.rrblocks = blocks;
     if (k) {
@@ -141,12 +141,12 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 
 PetscErrorCode IDRSAdvance_CUDA(const IDRSGroup *group, const IDRSStep *step)
 {
-  const IDRSWork   first = group->work[0];
-  const bool       wantv = step->wantv, wantu = step->wantu, inv = first->preconditioned && !first->diagonal; /* p is in v */
-  const IDRSAccess v                     = wantv && !wantu ? (inv ? IDRS_CHANGE : IDRS_WRITE) : (inv ? IDRS_READ : IDRS_NOTHING);
-  const IDRSAccess access[IDRS_OPERANDS] = {IDRS_CHANGE, IDRS_CHANGE, v, IDRS_READ, IDRS_READ};
-  IDRSColumn       columns[IDRS_MAX_WIDTH];
-  unsigned int     blocks = 0;
+  const IDRSWorkspace first = group->work[0];
+  const bool          wantv = step->wantv, wantu = step->wantu, inv = first->preconditioned && !first->diagonal; /* p is in v */
+  const IDRSAccess    v                     = wantv && !wantu ? (inv ? IDRS_CHANGE : IDRS_WRITE) : (inv ? IDRS_READ : IDRS_NOTHING);
+  const IDRSAccess    access[IDRS_OPERANDS] = {IDRS_CHANGE, IDRS_CHANGE, v, IDRS_READ, IDRS_READ};
+  IDRSColumn          columns[IDRS_MAX_WIDTH];
+  unsigned int        blocks = 0;
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsGet_CUDA(group, access, true, columns));

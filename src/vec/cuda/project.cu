@@ -70,7 +70,7 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
    Gets the arrays of a projection; fused: it also computes x. sums: destination of the sums. Columns of G are read through the
    panel
 */
-static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWork work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums,
+static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWorkspace work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums,
                                              cudaStream_t stream, IDRSProjection *projection)
 {
   IDRS_CUDA *cuda = (IDRS_CUDA *)work->data;
@@ -165,8 +165,8 @@ PetscErrorCode IDRSProject_CUDA(const IDRSGroup *group, const IDRSStep *step)
   }
   PetscCall(IDRSProjectLaunch_CUDA(group, algebra, sums));
   for (PetscInt i = 0; i < group->count; i++) {
-    const IDRSWork   work = group->work[i];
-    const IDRS_CUDA *cuda = (const IDRS_CUDA *)work->data;
+    const IDRSWorkspace work = group->work[i];
+    const IDRS_CUDA    *cuda = (const IDRS_CUDA *)work->data;
 
     PetscCall(IDRSWait_CUDA(work, cuda->arrived, cuda->sequence));
     PetscCall(PetscArraycpy(work->scalars.sums, sums[i], IDRS_SUMS(work->s, IDRSStepHasY(step, work->s))));

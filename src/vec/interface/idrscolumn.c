@@ -6,10 +6,10 @@
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
-const IDRSDeviceOps *IDRSGetDevice(IDRSPlace place)
+const IDRSDeviceOps *IDRSGetDevice(IDRSMemory place)
 {
 #if defined(PETSCIDRS_HAVE_CUDA)
-  if (place == IDRS_PLACE_CUDA) return &IDRSDevice_CUDA;
+  if (place == IDRS_MEMORY_CUDA) return &IDRSDevice_CUDA;
 #endif
   return NULL;
 }
@@ -78,7 +78,7 @@ PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
   PetscCall(VecGetLocalSize(like, &n));
   PetscCall(VecGetSize(like, &N));
   PetscCall(VecGetArrayReadAndMemType(other, &array, &type));
-  device = IDRSGetDevice(PetscMemTypeDevice(type) ? IDRS_PLACE_CUDA : IDRS_PLACE_HOST);
+  device = IDRSGetDevice(PetscMemTypeDevice(type) ? IDRS_MEMORY_CUDA : IDRS_MEMORY_HOST);
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECSEQ, &seq));
   PetscCall(PetscObjectTypeCompare((PetscObject)like, VECMPI, &mpi));
   if (seq) PetscCall(VecCreateSeqWithArray(comm, bs, n, array, v));
@@ -94,7 +94,7 @@ PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
    with fewer columns. All back ends that can run together with a device back end call it between the panels and their columns.
    lacking: bytes of a panel, or 0 if there is enough memory, and free bytes.
 */
-PetscErrorCode IDRSWorkCheckMemory(IDRSWork work, const PetscLogDouble lacking[])
+PetscErrorCode IDRSWorkspaceCheckMemory(IDRSWorkspace work, const PetscLogDouble lacking[])
 {
   PetscLogDouble memory[2] = {lacking[0], lacking[0] > 0 ? -lacking[1] : -PETSC_MAX_REAL};
 
@@ -129,7 +129,7 @@ PetscErrorCode IDRSCheckRoom(Vec like, PetscInt vectors, PetscInt width, PetscBo
   const MPI_Comm       comm      = PetscObjectComm((PetscObject)like);
   PetscLogDouble       lacking[] = {0, 0, 0}; /* if memory is short: bytes needed, minus bytes free, minus the width that fits */
   const IDRSDeviceOps *device;
-  IDRSPlace            place;
+  IDRSMemory           place;
   PetscInt             n;
 
   PetscFunctionBegin;
@@ -178,7 +178,7 @@ PetscErrorCode IDRSColumnsDestroy(PetscInt count, Vec *columns[])
    Returns the memory of the arrays of a vector on all processes; the host, if they are there on some process, for example because
    of -vec_bind_below. Collective
 */
-static PetscErrorCode IDRSVecWhereAll_Private(Vec x, IDRSPlace *place)
+static PetscErrorCode IDRSVecWhereAll_Private(Vec x, IDRSMemory *place)
 {
   PetscMPIInt all;
   PetscBool   cuda;
@@ -187,9 +187,9 @@ static PetscErrorCode IDRSVecWhereAll_Private(Vec x, IDRSPlace *place)
   PetscCall(IDRSVecWhere(x, place));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)x, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (cuda) {
-    all = *place == IDRS_PLACE_HOST ? 0 : 1;
+    all = *place == IDRS_MEMORY_HOST ? 0 : 1;
     IDRSCallAllreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)x));
-    if (!all) *place = IDRS_PLACE_HOST;
+    if (!all) *place = IDRS_MEMORY_HOST;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -202,7 +202,7 @@ PetscErrorCode IDRSVecsCreate(Vec like, PetscInt count, Vec *vecs[], void **memo
 {
   const IDRSDeviceOps *device;
   PetscBool            ghosted = PETSC_FALSE;
-  IDRSPlace            place;
+  IDRSMemory           place;
   Vec                 *created;
 
   PetscFunctionBegin;
@@ -229,12 +229,12 @@ PetscErrorCode IDRSVecsDestroy(PetscInt count, Vec *vecs[], void **memory)
 {
   PetscFunctionBegin;
   PetscCall(VecDestroyVecs(count, vecs));
-  if (*memory) PetscCall((*IDRSGetDevice(IDRS_PLACE_CUDA)->free)(memory)); /* only devices allocate it */
+  if (*memory) PetscCall((*IDRSGetDevice(IDRS_MEMORY_CUDA)->free)(memory)); /* only devices allocate it */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSVecMDotLocal - Computes x^H y_j of this process if the type of the vectors can. Other types sum over all processes; then only
+   IDRSVecMDotLocal - Computes y_j^H x of this process if the type of the vectors can. Other types sum over all processes; then only
    the first process has the inner products, and the others have zeros. Those of VECNEST are such sums, although it has the method
 */
 PetscErrorCode IDRSVecMDotLocal(Vec x, PetscInt n, const Vec y[], PetscScalar values[])
@@ -259,7 +259,7 @@ PetscErrorCode IDRSVecMDotLocal(Vec x, PetscInt n, const Vec y[], PetscScalar va
 PetscErrorCode IDRSVecGram(PetscInt n, Vec K[], PetscScalar W[])
 {
   const PetscBool split = (PetscBool)(K[0]->ops->mdot_local != NULL);
-  IDRSPlace       place;
+  IDRSMemory      place;
 
   PetscFunctionBegin;
   PetscCall(IDRSVecWhereAll_Private(K[0], &place));
@@ -307,7 +307,7 @@ PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
   const uint32_t multiplier = IDRSShadowMultiplier((uint32_t)(column / 2));
   PetscInt       begin, end;
   PetscScalar   *p;
-  IDRSPlace      place;
+  IDRSMemory     place;
 
   PetscFunctionBegin;
   if (!v->petscnative && !v->ops->getarray) {
@@ -330,7 +330,7 @@ PetscErrorCode IDRSVecSetHashed(Vec v, uint64_t seed, PetscInt column)
 }
 
 /* Writes the hashed shadow space into vectors, for back ends that need it stored */
-PetscErrorCode IDRSShadowFill(IDRSWork work, Vec P[])
+PetscErrorCode IDRSShadowFill(IDRSWorkspace work, Vec P[])
 {
   PetscFunctionBegin;
   for (PetscInt j = 0; j < work->s; j++) PetscCall(IDRSVecSetHashed(P[j], work->seed, j));

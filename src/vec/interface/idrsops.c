@@ -5,7 +5,7 @@
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
 
-const char *const    IDRSPassNames[] = {"combine", "project", "update", "advance", "whole"};
+const char *const    IDRSPassNames[] = {"combine", "project", "update", "advance", "persistent"};
 static PetscLogEvent IDRS_Events[IDRS_PASSES];
 PetscLogEvent        IDRS_Reduce;
 
@@ -16,7 +16,7 @@ PetscErrorCode IDRSRegisterEvents(void)
   PetscCall(PetscLogEventRegister("IDRSProject", KSP_CLASSID, &IDRS_Events[IDRS_PROJECT]));
   PetscCall(PetscLogEventRegister("IDRSUpdate", KSP_CLASSID, &IDRS_Events[IDRS_UPDATE]));
   PetscCall(PetscLogEventRegister("IDRSAdvance", KSP_CLASSID, &IDRS_Events[IDRS_ADVANCE]));
-  PetscCall(PetscLogEventRegister("IDRSWhole", KSP_CLASSID, &IDRS_Events[IDRS_WHOLE]));
+  PetscCall(PetscLogEventRegister("IDRSPersistent", KSP_CLASSID, &IDRS_Events[IDRS_PERSISTENT]));
   PetscCall(PetscLogEventRegister("IDRSReduce", KSP_CLASSID, &IDRS_Reduce));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -39,12 +39,12 @@ PetscLogDouble IDRSGpuSeconds(void)
 PetscBool IDRSGroupNext(const IDRSGroup *group, const IDRSStep steps[], PetscBool projects, uint32_t *taken, IDRSGroup *same,
                         const IDRSStep **step)
 {
-  IDRSWork first = NULL;
+  IDRSWorkspace first = NULL;
 
   same->count = 0;
   for (PetscInt i = 0; i < group->count; i++) {
-    const IDRSStep *s    = &steps[i];
-    const IDRSWork  work = group->work[i];
+    const IDRSStep     *s    = &steps[i];
+    const IDRSWorkspace work = group->work[i];
 
     /* works with another step, place of the scalars or shadow space are selected later */
     if (*taken & (UINT32_C(1) << i)) continue;
@@ -62,7 +62,7 @@ PetscBool IDRSGroupNext(const IDRSGroup *group, const IDRSStep steps[], PetscBoo
 }
 
 /* The calls and the time of a pass belong to the first work of its group */
-PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
+PetscErrorCode IDRSPassBegin(IDRSWorkspace work, IDRSPass pass)
 {
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(IDRS_Events[pass], 0, 0, 0, 0));
@@ -74,7 +74,7 @@ PetscErrorCode IDRSPassBegin(IDRSWork work, IDRSPass pass)
    IDRSPassCount - Counts the traffic and flops of a fused pass for one work: vectors read and written, flops per row, as PETSc
    counts them (a complex operation is one). Vec calls have more traffic, and log their own flops.
 */
-PetscErrorCode IDRSPassCount(IDRSWork work, IDRSPass pass, PetscInt vectors, PetscInt flops)
+PetscErrorCode IDRSPassCount(IDRSWorkspace work, IDRSPass pass, PetscInt vectors, PetscInt flops)
 {
   PetscFunctionBegin;
   if (!work->passes->device) PetscFunctionReturn(PETSC_SUCCESS);
@@ -83,7 +83,7 @@ PetscErrorCode IDRSPassCount(IDRSWork work, IDRSPass pass, PetscInt vectors, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSPassEnd(IDRSWork work, IDRSPass pass)
+PetscErrorCode IDRSPassEnd(IDRSWorkspace work, IDRSPass pass)
 {
   PetscFunctionBegin;
   work->traffic[pass].seconds += IDRSGpuSeconds();
@@ -109,7 +109,7 @@ PetscErrorCode IDRSSum(MPI_Comm comm, PetscInt count, PetscScalar sums[])
    Checks the step of a pass. After update and advance a preconditioner may have to be applied between v and U. v for the omega step
    is p if the passes apply the preconditioner
 */
-static PetscErrorCode IDRSCheckStep_Private(IDRSWork work, IDRSPass pass, const IDRSStep *step)
+static PetscErrorCode IDRSCheckStep_Private(IDRSWorkspace work, IDRSPass pass, const IDRSStep *step)
 {
   const PetscInt s = work->s, k = pass == IDRS_COMBINE ? step->k : IDRSNextK(step->k, s);
 
@@ -127,7 +127,7 @@ static PetscErrorCode IDRSCheckStep_Private(IDRSWork work, IDRSPass pass, const 
 }
 
 /* Counts the vectors that a pass reads and writes, and its flops per row */
-static PetscErrorCode IDRSCountStep_Private(IDRSWork work, IDRSPass pass, const IDRSStep *step)
+static PetscErrorCode IDRSCountStep_Private(IDRSWorkspace work, IDRSPass pass, const IDRSStep *step)
 {
   const PetscInt  s = work->s, k = step->k, d = work->diagonal ? 1 : 0;
   const PetscBool start = (PetscBool)(pass == IDRS_UPDATE && step->start), omega = (PetscBool)(pass == IDRS_COMBINE && k == s);
@@ -207,7 +207,7 @@ PetscErrorCode IDRSAdvance(const IDRSGroup *group, const IDRSStep steps[])
    IDRSStreamJoin - Orders the passes and the matvecs and preconditioners between them, which may run on another stream of the
    device; called before and after each of them
 */
-PetscErrorCode IDRSStreamJoin(IDRSWork work)
+PetscErrorCode IDRSStreamJoin(IDRSWorkspace work)
 {
   PetscFunctionBegin;
   if (work->passes->device) PetscCall((*work->passes->device->join)());
@@ -215,7 +215,7 @@ PetscErrorCode IDRSStreamJoin(IDRSWork work)
 }
 
 /* IDRSBlockVecSet - Sets a column of blocks, whose array must not move while the column is used */
-PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
+PetscErrorCode IDRSBlockVecSet(IDRSWorkspace work, Vec vec, IDRSBlockVec *column)
 {
   PetscScalar *array;
   PetscMemType type;
@@ -237,7 +237,7 @@ PetscErrorCode IDRSBlockVecSet(IDRSWork work, Vec vec, IDRSBlockVec *column)
    computes all sums on some rows before it continues with the next rows, so that vectors of several sums stay in a cache. The
    traffic of such a vector is counted once per sum
 */
-PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+PetscErrorCode IDRSBlockCombine(IDRSWorkspace work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscInt vectors = 0, flops = 0;
 
@@ -270,7 +270,7 @@ PetscErrorCode IDRSBlockCombine(IDRSWork work, PetscInt count, const IDRSBlockAx
    Output Parameter:
 .  sums - P^H X, then W^H X, for one task after another
 */
-PetscErrorCode IDRSBlockProject(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
+PetscErrorCode IDRSBlockProject(IDRSWorkspace work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
   PetscInt nsums = 0, vectors = 0;
 

@@ -24,9 +24,9 @@ static PetscErrorCode IDRSQueueLaunch_Host(const IDRSGroup *group, const IDRSSte
 /* Computes the sums of all works in one reduction */
 static PetscErrorCode IDRSQueueReduce_Host(const IDRSGroup *group, const IDRSStep steps[])
 {
-  IDRSWork     first = group->work[0];
-  PetscInt     place[IDRS_MAX_WIDTH + 1];
-  PetscScalar *all;
+  IDRSWorkspace first = group->work[0];
+  PetscInt      place[IDRS_MAX_WIDTH + 1];
+  PetscScalar  *all;
 
   PetscFunctionBegin;
   if (group->count == 1) {
@@ -64,7 +64,7 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork work = group->work[i];
+    IDRSWorkspace work = group->work[i];
 
     PetscCheck(work->inflight < IDRS_MAX_IN_FLIGHT, work->comm, PETSC_ERR_PLIB, "Too many projections in flight");
     PetscCheck(queue || !work->ondevice, work->comm, PETSC_ERR_ORDER,
@@ -83,7 +83,7 @@ static PetscErrorCode IDRSQueuePrepare_Private(const IDRSGroup *group, const IDR
 */
 PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], const IDRSBounds bounds[])
 {
-  IDRSWork            first = group->work[0];
+  IDRSWorkspace       first = group->work[0];
   const IDRSQueueOps *queue = bounds ? first->queue : NULL;
 
   PetscFunctionBegin;
@@ -98,7 +98,7 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
   if (queue) PetscCall((*queue->launch)(group, steps, bounds));
   else PetscCall(IDRSQueueLaunch_Host(group, steps));
   for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork work = group->work[i];
+    IDRSWorkspace work = group->work[i];
 
     /* results come in the order of the launches */
     work->steps[(work->oldest + work->inflight++) % IDRS_MAX_IN_FLIGHT] = steps[i];
@@ -110,7 +110,7 @@ PetscErrorCode IDRSQueueLaunch(const IDRSGroup *group, const IDRSStep steps[], c
 }
 
 /* Sets the outcome of a step whose sums are on the host */
-static void IDRSQueueSetOutcome(IDRSWork work, IDRSOutcome *outcome)
+static void IDRSQueueSetOutcome(IDRSWorkspace work, IDRSOutcome *outcome)
 {
   const IDRSScalars *scalars = &work->scalars;
 
@@ -124,7 +124,7 @@ static void IDRSQueueSetOutcome(IDRSWork work, IDRSOutcome *outcome)
    IDRSQueueCollect - Waits for the oldest projection in flight. If the device has stopped in it, or if the queue is on the host,
    the scalars and the sums are now on the host, and no projection is in flight
 */
-PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
+PetscErrorCode IDRSQueueCollect(IDRSWorkspace work, IDRSOutcome *outcome)
 {
   PetscBool stopped = PETSC_TRUE;
 
@@ -147,62 +147,62 @@ PetscErrorCode IDRSQueueCollect(IDRSWork work, IDRSOutcome *outcome)
 }
 
 /*
-   IDRSQueueWholeRuns - Sets the string to NULL, or to the reason why the device cannot run many steps at once, or should not if the
-   choice is automatic
+   IDRSQueuePersistentRuns - Sets the string to NULL, or to the reason why the device cannot run many steps at once, or should not
+   if the choice is automatic
 */
-PetscErrorCode IDRSQueueWholeRuns(IDRSWork work, PetscBool automatic, const char *why[])
+PetscErrorCode IDRSQueuePersistentRuns(IDRSWorkspace work, PetscBool automatic, const char *why[])
 {
   PetscFunctionBegin;
   *why = NULL;
-  if (!work->queue || !work->queue->whole) *why = "the scalars are not on one GPU";
+  if (!work->queue || !work->queue->persistent) *why = "the scalars are not on one GPU";
   else if (!work->product) *why = "MatMult() computes the matvecs";
-  else PetscCall((*work->queue->whole->runs)(work, automatic, why));
+  else PetscCall((*work->queue->persistent->runs)(work, automatic, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSQueueWholeFits - Returns how many of `asked` solves like that of the work can run concurrently on the device, if
-   IDRSQueueWhole() runs their steps and IDRSQueueWholeRuns() has found no reason against it
+   IDRSQueuePersistentFits - Returns how many of `asked` solves like that of the work can run concurrently on the device, if
+   IDRSQueuePersistent() runs their steps and IDRSQueuePersistentRuns() has found no reason against it
 */
-PetscErrorCode IDRSQueueWholeFits(IDRSWork work, PetscInt asked, PetscInt *solves)
+PetscErrorCode IDRSQueuePersistentFits(IDRSWorkspace work, PetscInt asked, PetscInt *solves)
 {
   PetscFunctionBegin;
-  PetscCall((*work->queue->whole->fits)(work, asked, solves));
+  PetscCall((*work->queue->persistent->fits)(work, asked, solves));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   IDRSQueueWhole - Runs steps on the device for each task, from its first step, whose direction has been computed, until the host
-   must continue, and reliable updates x += z, r = anchor - A z, anchor = r, z = 0. All tasks run concurrently
+   IDRSQueuePersistent - Runs steps on the device for each task, from its first step, whose direction has been computed, until the
+   host must continue, and reliable updates x += z, r = anchor - A z, anchor = r, z = 0. All tasks run concurrently
 
    Input Parameters:
-+  first - the work that IDRSQueueWholeFits() was called with; for one solve its work
++  first - the work that IDRSQueuePersistentFits() was called with; for one solve its work
 .  asked - number of concurrent solves, at most as many as fit
 .  count - the number of tasks, at most `asked`
 -  tasks - the tasks; an x that is not in the memory of the device becomes NULL, and the device stops before an update
 */
-PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, IDRSWholeTask tasks[])
+PetscErrorCode IDRSQueuePersistent(IDRSWorkspace first, PetscInt asked, PetscInt count, IDRSPersistentTask tasks[])
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
-    IDRSWholeTask *task = &tasks[i];
-    IDRSPlace      place;
+    IDRSPersistentTask *task = &tasks[i];
+    IDRSMemory          place;
 
-    PetscCheck(!task->work->ondevice && task->work->queue && task->work->queue->whole && task->work->product, task->work->comm,
+    PetscCheck(!task->work->ondevice && task->work->queue && task->work->queue->persistent && task->work->product, task->work->comm,
                PETSC_ERR_ORDER, "The device does not support many steps in one kernel here");
     task->outcome.stopped = PETSC_TRUE;
     if (!task->x) continue;
     PetscCall(IDRSVecWhere(task->x, &place));
-    if (place == IDRS_PLACE_HOST) task->x = NULL;
+    if (place == IDRS_MEMORY_HOST) task->x = NULL;
   }
-  PetscCall(IDRSPassBegin(first, IDRS_WHOLE));
-  PetscCall((*first->queue->whole->run)(first, asked, count, tasks));
-  PetscCall(IDRSPassEnd(first, IDRS_WHOLE));
+  PetscCall(IDRSPassBegin(first, IDRS_PERSISTENT));
+  PetscCall((*first->queue->persistent->run)(first, asked, count, tasks));
+  PetscCall(IDRSPassEnd(first, IDRS_PERSISTENT));
   for (PetscInt i = 0; i < count; i++) {
-    IDRSWork       work    = tasks[i].work;
+    IDRSWorkspace  work    = tasks[i].work;
     const PetscInt matvecs = tasks[i].report.matvecs;
 
-    PetscCall(IDRSLogCalls(MAT_Mult, matvecs)); /* their time is part of event IDRSWhole */
+    PetscCall(IDRSLogCalls(MAT_Mult, matvecs)); /* their time is part of event IDRSPersistent */
     work->product->matvecs += matvecs;
     work->reductions += (PetscLogDouble)matvecs;
     PetscCall(PetscLogGpuFlops(work->product->flops * (PetscLogDouble)matvecs));
@@ -215,7 +215,7 @@ PetscErrorCode IDRSQueueWhole(IDRSWork first, PetscInt asked, PetscInt count, ID
    IDRSQueueContinue - Does the algebra of a step on the host, or f = P^H r for IDRS_RESIDUAL; *rr is ||r||^2 after an omega step,
    or a step of the start
 */
-PetscErrorCode IDRSQueueContinue(IDRSWork work, const IDRSStep *step, PetscReal cosine, PetscReal *rr, IDRSVerdict *verdict)
+PetscErrorCode IDRSQueueContinue(IDRSWorkspace work, const IDRSStep *step, PetscReal cosine, PetscReal *rr, IDRSVerdict *verdict)
 {
   PetscFunctionBegin;
   *rr      = 0.0;
@@ -245,7 +245,7 @@ PetscErrorCode IDRSQueueEnd(const IDRSGroup *group)
 }
 
 /* IDRSDeferDots - Computes inner products of x and y over the rows of this process, which the next reduction adds: IDRSGetDots() */
-PetscErrorCode IDRSDeferDots(IDRSWork work, Vec x, Vec y)
+PetscErrorCode IDRSDeferDots(IDRSWorkspace work, Vec x, Vec y)
 {
   PetscFunctionBegin;
   PetscCall(IDRSVecMDotLocal(x, 1, &x, work->dots + IDRS_DOT_XX));
@@ -255,7 +255,7 @@ PetscErrorCode IDRSDeferDots(IDRSWork work, Vec x, Vec y)
 }
 
 /* Returns the inner products, which it reduces if no reduction has followed IDRSDeferDots() */
-PetscErrorCode IDRSGetDots(IDRSWork work, const PetscScalar *dots[])
+PetscErrorCode IDRSGetDots(IDRSWorkspace work, const PetscScalar *dots[])
 {
   PetscFunctionBegin;
   if (work->deferred) {
@@ -270,8 +270,8 @@ PetscErrorCode IDRSGetDots(IDRSWork work, const PetscScalar *dots[])
 /* IDRSNorm - Computes ||r|| of each work after an update or advance, if the solver cannot wait for the next projection */
 PetscErrorCode IDRSNorm(const IDRSGroup *group, PetscReal norms[])
 {
-  const IDRSWork first = group->work[0];
-  Vec            r[IDRS_MAX_WIDTH];
+  const IDRSWorkspace first = group->work[0];
+  Vec                 r[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) r[i] = group->work[i]->r;

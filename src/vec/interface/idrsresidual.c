@@ -15,7 +15,7 @@ static PetscErrorCode IDRSBackEndFor_Private(const IDRSGroup *group, Vec x[], co
   PetscFunctionBegin;
   *passes = group->work[0]->passes;
   for (PetscInt i = 0; (*passes)->device && i < group->count; i++) {
-    IDRSPlace place;
+    IDRSMemory place;
 
     PetscCall(IDRSVecWhere(x[i], &place));
     if (!IDRSGetDevice(place)) *passes = &IDRSPasses_Vec;
@@ -47,7 +47,7 @@ PetscErrorCode IDRSAddIterate_Vec(const IDRSGroup *group, const PetscInt columns
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < group->count; i++) {
-    IDRSWork work = group->work[i];
+    IDRSWorkspace work = group->work[i];
 
     /* x += z + U beta */
     PetscCall(VecAXPY(x[i], 1.0, work->z));

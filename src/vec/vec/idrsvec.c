@@ -27,18 +27,18 @@ static PetscErrorCode IDRSRuns_Vec(Vec like, PetscInt s, const char *why[])
 /* Returns PETSC_TRUE if the entries of vectors like this one are in an array in host memory */
 static PetscErrorCode IDRSIsHostArray(Vec like, PetscBool *array)
 {
-  PetscBool standard, cuda;
-  IDRSPlace place = IDRS_PLACE_CUDA;
+  PetscBool  standard, cuda;
+  IDRSMemory place = IDRS_MEMORY_CUDA;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &standard, VECSEQ, VECMPI, ""));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)like, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   if (cuda) PetscCall(IDRSVecWhere(like, &place));
-  *array = (PetscBool)(standard || place == IDRS_PLACE_HOST);
+  *array = (PetscBool)(standard || place == IDRS_MEMORY_HOST);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCreate_Vec(IDRSWork work, Vec like)
+static PetscErrorCode IDRSCreate_Vec(IDRSWorkspace work, Vec like)
 {
   PetscBool array    = PETSC_FALSE;
   Vec     **panels[] = {&work->G, &work->U, &work->P};
@@ -59,7 +59,7 @@ static PetscErrorCode IDRSCreate_Vec(IDRSWork work, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSDestroy_Vec(IDRSWork work)
+static PetscErrorCode IDRSDestroy_Vec(IDRSWorkspace work)
 {
   IDRS_Vec *data = (IDRS_Vec *)work->data;
 
@@ -73,7 +73,7 @@ static PetscErrorCode IDRSDestroy_Vec(IDRSWork work)
 }
 
 /* Computes y += scale X a */
-static PetscErrorCode IDRSAdd_Vec(IDRSWork work, Vec y, PetscScalar scale, PetscInt columns, const PetscScalar a[], Vec X[])
+static PetscErrorCode IDRSAdd_Vec(IDRSWorkspace work, Vec y, PetscScalar scale, PetscInt columns, const PetscScalar a[], Vec X[])
 {
   PetscScalar *scaled = ((IDRS_Vec *)work->data)->scaled;
 
@@ -84,7 +84,7 @@ static PetscErrorCode IDRSAdd_Vec(IDRSWork work, Vec y, PetscScalar scale, Petsc
 }
 
 /* Computes v = r - G(:,k:s) c, also in place of r in the omega step */
-static PetscErrorCode IDRSCombineV_Vec(IDRSWork work, PetscInt k, Vec v)
+static PetscErrorCode IDRSCombineV_Vec(IDRSWorkspace work, PetscInt k, Vec v)
 {
   PetscFunctionBegin;
   if (v != work->r) PetscCall(VecCopy(work->r, v));
@@ -93,7 +93,7 @@ static PetscErrorCode IDRSCombineV_Vec(IDRSWork work, PetscInt k, Vec v)
 }
 
 /* Computes U_k = omega v + U(:,k:s) c */
-static PetscErrorCode IDRSCombineU_Vec(IDRSWork work, PetscInt k, Vec v)
+static PetscErrorCode IDRSCombineU_Vec(IDRSWorkspace work, PetscInt k, Vec v)
 {
   const IDRSScalars *scalars = &work->scalars;
 
@@ -104,7 +104,7 @@ static PetscErrorCode IDRSCombineU_Vec(IDRSWork work, PetscInt k, Vec v)
 }
 
 /* Computes the direction of step k: v, multiplied by a diagonal B^{-1}, and U_k */
-static PetscErrorCode IDRSDirection_Vec(IDRSWork work, PetscInt k, const IDRSStep *step)
+static PetscErrorCode IDRSDirection_Vec(IDRSWorkspace work, PetscInt k, const IDRSStep *step)
 {
   PetscFunctionBegin;
   if (step->wantv) {
@@ -115,7 +115,7 @@ static PetscErrorCode IDRSDirection_Vec(IDRSWork work, PetscInt k, const IDRSSte
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSCombineWork_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSCombineWork_Vec(IDRSWorkspace work, const IDRSStep *step)
 {
   PetscFunctionBegin;
   /* r -= G c, at the end of the start */
@@ -128,7 +128,7 @@ static PetscErrorCode IDRSCombineWork_Vec(IDRSWork work, const IDRSStep *step)
    Computes the sums of a projection over the rows of this process, with the shadow space from its hash. `both`: there is y = r,
    although r may be NULL without local rows
 */
-IDRS_VECTORISED static void IDRSProjectLoop(IDRSWork work, const PetscScalar *x, const PetscScalar *r, PetscBool both,
+IDRS_VECTORISED static void IDRSProjectLoop(IDRSWorkspace work, const PetscScalar *x, const PetscScalar *r, PetscBool both,
                                             PetscScalar sums[])
 {
   const PetscInt n = work->n, s = work->s;
@@ -148,8 +148,8 @@ IDRS_VECTORISED static void IDRSProjectLoop(IDRSWork work, const PetscScalar *x,
   IDRSLoopScaleSums(s, both, sums);
 }
 
-/* Computes the sums of a projection with stored shadow vectors: x^H (P, x), then r^H r or r^H (P, x, r) */
-static PetscErrorCode IDRSProjectStored_Vec(IDRSWork work, Vec x, PetscBool both, PetscScalar sums[])
+/* Computes the sums of a projection with stored shadow vectors: (P, x)^H x, then r^H r or (P, x, r)^H r */
+static PetscErrorCode IDRSProjectStored_Vec(IDRSWorkspace work, Vec x, PetscBool both, PetscScalar sums[])
 {
   const PetscInt s    = work->s;
   IDRS_Vec      *data = (IDRS_Vec *)work->data;
@@ -169,7 +169,7 @@ static PetscErrorCode IDRSProjectStored_Vec(IDRSWork work, Vec x, PetscBool both
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProjectWork_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSProjectWork_Vec(IDRSWorkspace work, const IDRSStep *step)
 {
   PetscScalar       *sums = work->scalars.sums;
   const PetscBool    both = IDRSStepHasY(step, work->s);
@@ -190,7 +190,7 @@ static PetscErrorCode IDRSProjectWork_Vec(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSUpdateWork_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSUpdateWork_Vec(IDRSWorkspace work, const IDRSStep *step)
 {
   const IDRSScalars *scalars = &work->scalars;
   const PetscInt     k       = step->k;
@@ -210,13 +210,12 @@ static PetscErrorCode IDRSUpdateWork_Vec(IDRSWork work, const IDRSStep *step)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWork work, const IDRSStep *step)
+static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWorkspace work, const IDRSStep *step)
 {
   const IDRSScalars *scalars = &work->scalars;
 
   PetscFunctionBegin;
-  if (work->diagonal) PetscCall(VecPointwiseMult(work->v, work->r, work->diagonal));        /* p = D r */
-  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r)); /* z += omega p */
+  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r)); /* z += omega p, p = v = B^{-1}r or r */
   PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));              /* z += U beta */
   PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));                                 /* r -= omega t */
   PetscCall(IDRSDirection_Vec(work, 0, step));
@@ -245,7 +244,7 @@ static void IDRSBlockList(PetscInt count, const IDRSBlockVec columns[], Vec list
 }
 
 /* Computes the columns of Y in other vectors first, because they may be among the columns of X */
-static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWork work, const IDRSBlockAxpy *sum, Vec x[], Vec y[])
+static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWorkspace work, const IDRSBlockAxpy *sum, Vec x[], Vec y[])
 {
   const PetscInt scaled = sum->scaled;
 
@@ -263,7 +262,7 @@ static PetscErrorCode IDRSBlockAxpy_Vec(IDRSWork work, const IDRSBlockAxpy *sum,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockCombineOne_Vec(IDRSWork work, const IDRSBlockAxpy *sum)
+static PetscErrorCode IDRSBlockCombineOne_Vec(IDRSWorkspace work, const IDRSBlockAxpy *sum)
 {
   PetscErrorCode made, ierr;
   Vec           *x, *y;
@@ -279,7 +278,7 @@ static PetscErrorCode IDRSBlockCombineOne_Vec(IDRSWork work, const IDRSBlockAxpy
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const IDRSBlockAxpy sums[])
+static PetscErrorCode IDRSBlockCombine_Vec(IDRSWorkspace work, PetscInt count, const IDRSBlockAxpy sums[])
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) PetscCall(IDRSBlockCombineOne_Vec(work, &sums[i]));
@@ -287,7 +286,7 @@ static PetscErrorCode IDRSBlockCombine_Vec(IDRSWork work, PetscInt count, const 
 }
 
 /* Computes the sums of a task. p and row are overwritten */
-static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p,
+static PetscErrorCode IDRSBlockDots_Vec(IDRSWorkspace work, const IDRSBlockDots *dots, const Vec w[], const Vec x[], Vec p,
                                         PetscScalar row[], PetscScalar sums[])
 {
   PetscScalar *products = sums + dots->rows * dots->nx;
@@ -302,7 +301,7 @@ static PetscErrorCode IDRSBlockDots_Vec(IDRSWork work, const IDRSBlockDots *dots
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockProjectOne_Vec(IDRSWork work, const IDRSBlockDots *dots, PetscScalar sums[])
+static PetscErrorCode IDRSBlockProjectOne_Vec(IDRSWorkspace work, const IDRSBlockDots *dots, PetscScalar sums[])
 {
   PetscErrorCode made, ierr;
   PetscScalar   *row;
@@ -320,7 +319,7 @@ static PetscErrorCode IDRSBlockProjectOne_Vec(IDRSWork work, const IDRSBlockDots
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSBlockProject_Vec(IDRSWork work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
+static PetscErrorCode IDRSBlockProject_Vec(IDRSWorkspace work, PetscInt count, const IDRSBlockDots tasks[], PetscScalar sums[])
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {

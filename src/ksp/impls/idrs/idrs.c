@@ -24,8 +24,11 @@
        r -= beta_k G_k                                                 z += omega p + U beta,  r -= omega t
 
    The iterate is x = vec_sol + z + U(:,0:k) beta. The norm of the new r comes with the reduction of the next step, so an iteration
-   is reported one matvec late; on one process and in host memory at once. In both cases x and r still belong to the reported
-   iteration
+   is reported one matvec late, or up to three if a device has steps in flight; on one process and in host memory at once. If the
+   solve ends, x and r belong to the reported iteration.
+
+   Without a preconditioner and with PCJACOBI, the update of a step also makes v and U_k of the next one, in the same loop. On a
+   device the kernel of the product also computes the sums, and the last of its blocks the coefficients
 */
 #include "idrsimpl.h"
 #include <petscidrs/private/idrssettings.h>
@@ -57,7 +60,8 @@ static PetscBool KSPIDRSIsInCycle(const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
 
-  return (PetscBool)(KSPIDRSContinues(col) && rec->status == KSPIDRS_RECURS && rec->step.k > 0 && rec->stage != KSPIDRS_PROJECTED);
+  return (PetscBool)(KSPIDRSIsIterating(col) && rec->status == KSPIDRS_RECURS && rec->step.k > 0 &&
+                     rec->stage != KSPIDRS_PROJECTED);
 }
 
 /*
@@ -91,36 +95,36 @@ static PetscErrorCode KSPIDRSIterate_Private(KSP ksp, KSPIDRSDense *dense)
     if (!all.count || (!dense && !cols.count)) break;
 
     /* decisions: a column then has a reason, or continues, perhaps from another r, or needs another decision */
-    PetscCall(KSPIDRSCheckIterates_Private(ksp, &cols));  /* ||x|| grows along a null space; recycling does not help */
-    PetscCall(KSPIDRSVerify_Private(ksp, &cols));         /* b - A x meets the tolerance as r does, or r = b - A x */
-    PetscCall(KSPIDRSRestart_Private(ksp, &cols));        /* after a failure: vec_sol = x, r = b - A x, the next P */
-    PetscCall(KSPIDRSReliableUpdate_Private(ksp, &cols)); /* ||r|| has fallen: r = anchor - A z, vec_sol += z, z = 0 */
-    PetscCall(KSPIDRSContinueFrom_Private(ksp, &cols));   /* another r: f = P^H r, or a new start */
+    PetscCall(KSPIDRSCheckIterates_Private(ksp, &cols));        /* ||x|| grows along a null space; recycling does not help */
+    PetscCall(KSPIDRSCheckTrueResidual_Private(ksp, &cols));    /* b - A x meets the tolerance as r does, or r = b - A x */
+    PetscCall(KSPIDRSRestart_Private(ksp, &cols));              /* after a failure: vec_sol = x, r = b - A x, the next P */
+    PetscCall(KSPIDRSReliableUpdate_Private(ksp, &cols));       /* ||r|| has fallen: r = anchor - A z, vec_sol += z, z = 0 */
+    PetscCall(KSPIDRSTakeReplacedResidual_Private(ksp, &cols)); /* another r: f = P^H r, or a new start */
 
-    cols = KSPIDRSSelect(&cols, KSPIDRSContinues);
+    cols = KSPIDRSSelect(&cols, KSPIDRSIsIterating);
     if (cols.count < all.count) continue;
     if (idrs->persistent) PetscCall(KSPIDRSRunKernels_Private(ksp, &cols)); /* many steps; the host finishes the last one */
     for (PetscInt next = 0; next < cols.count;) {
-      KSPIDRSColumns step = KSPIDRSNextColumns(idrs, &cols, &next);
+      KSPIDRSColumns some = KSPIDRSNextColumns(idrs, &cols, &next);
 
       // clang-format off
-      while (step.count) {
-        PetscInt k = step.column[0]->rec.step.k;
+      while (some.count) {
+        PetscInt k = some.column[0]->rec.step.k;
 
-        if (step.column[0]->rec.stage != KSPIDRS_PROJECTED) {      /* k < s                             k = s */
-          PetscCall(KSPIDRSCombine_Private(ksp, &step));           /* v = r - G(:,k:s) c */
-          PetscCall(KSPIDRSPrecondition_Private(ksp, &step));      /* U_k = omega B^{-1}v + U(:,k:s) c  p = B^{-1}r */
-          PetscCall(KSPIDRSMatvec_Private(ksp, &step));            /* G_k = A U_k                       t = A p */
-          PetscCall(KSPIDRSProject_Private(ksp, &step));           /* P^H G_k, G_k^H G_k, r^H r         P^H t, t^H t, t^H r */
+        if (some.column[0]->rec.stage != KSPIDRS_PROJECTED) {      /* k < s                             k = s */
+          PetscCall(KSPIDRSCombine_Private(ksp, &some));           /* v = r - G(:,k:s) c, unless the last update has */
+          PetscCall(KSPIDRSPrecondition_Private(ksp, &some));      /* U_k = omega B^{-1}v + U(:,k:s) c  p = B^{-1}r */
+          PetscCall(KSPIDRSMatvec_Private(ksp, &some));            /* G_k = A U_k                       t = A p */
+          PetscCall(KSPIDRSProject_Private(ksp, &some));           /* P^H G_k, G_k^H G_k, r^H r         P^H t, t^H t, t^H r */
         }
-        PetscCall(KSPIDRSCollect_Private(ksp, &k, &step));         /* ||r|| of the iteration before is reported */
-        PetscCall(KSPIDRSScalars_Private(ksp, &step, &pass));      /* alpha, M_k, beta_k, f             omega, f */
+        PetscCall(KSPIDRSCollect_Private(ksp, &k, &some));         /* ||r|| of the iteration before is reported */
+        PetscCall(KSPIDRSScalars_Private(ksp, &some, &pass));      /* alpha, M_k, beta_k, f             omega, f */
         if (k == s) PetscCall(IDRSAdvance(&pass.group, pass.step)); /*                  z += omega p + U beta, r -= omega t */
         else PetscCall(IDRSUpdate(&pass.group, pass.step));        /* G_k -= G(:,0:k) alpha, U_k likewise, r -= beta_k G_k */
         PetscCall(KSPIDRSNextStep_Private(ksp, &pass));            /* k = k + 1, or 0 after s */
         PetscCall(KSPIDRSReportNow_Private(ksp, &pass));           /* ||r|| if it is not part of the next reduction */
-        PetscCall(KSPIDRSRecycleEndStart_Private(ksp, &step));     /* end of a start with recycled U: r -= G c, or a new start */
-        step = idrs->persistent ? (KSPIDRSColumns){.count = 0} : KSPIDRSSelect(&step, KSPIDRSIsInCycle);
+        PetscCall(KSPIDRSRecycleEndStart_Private(ksp, &some));     /* end of a start with recycled U: r -= G c, or a new start */
+        some = idrs->persistent ? (KSPIDRSColumns){.count = 0} : KSPIDRSSelect(&some, KSPIDRSIsInCycle);
       }
       // clang-format on
     }

@@ -48,7 +48,7 @@
 typedef struct {
   KSPIDRSColumns   cols;               /* right-hand sides */
   KSPIDRSColumns   owners;             /* the m slots whose vectors are the columns of the blocks */
-  IDRSWork         work;               /* of the first slot, for the operations on blocks */
+  IDRSWorkspace    work;               /* of the first slot, for the operations on blocks */
   PetscBool        separate, diagonal; /* the preconditioner is applied between V and U_k, or by block combine */
   IDRSBlockVec    *G, *U;              /* the columns of step k begin at k m */
   IDRSBlockVec    *Z, *V, *T, *R, *P;  /* R follows T; P, of the omega step, is V or R */
@@ -409,7 +409,7 @@ static PetscErrorCode KSPIDRSBlockCreate_Private(KSP ksp, const KSPIDRSColumns *
       .fall  = run->owners.column[0]->anchor ? idrs->set.updatetol : 0.0
   };
   run->smallest = PETSC_MAX_REAL;
-  PetscCall(IDRSWorkSetSeed(run->work, IDRS_BLOCK_SEED + KSPIDRSGetSeed(idrs)));
+  PetscCall(IDRSWorkspaceSetSeed(run->work, IDRS_BLOCK_SEED + KSPIDRSGetSeed(idrs)));
   PetscCall(KSPIDRSBlockAnchor_Private(ksp, run));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -465,7 +465,7 @@ static PetscBool KSPIDRSBlockSetNorms(KSPIDRSBlockRun *run)
 /* Returns PETSC_TRUE if the last norm of a column is a reason to end, and its solution is not complete yet */
 static PetscBool KSPIDRSBlockIsEnding(const KSPIDRSColumn *col)
 {
-  return (PetscBool)(col->rec.status != KSPIDRS_COMPLETE && (col->rep.reason || col->rec.status == KSPIDRS_UNVERIFIED));
+  return (PetscBool)(col->rec.status != KSPIDRS_COMPLETE && (col->rep.reason || col->rec.status == KSPIDRS_UNCHECKED));
 }
 
 /*
@@ -502,19 +502,19 @@ static PetscErrorCode KSPIDRSBlockReport_Private(KSP ksp, KSPIDRSBlockRun *run, 
    Computes b - A x of a column that is ending, and compares its norm with the tolerances. If the norm meets them, the column is
    done; else its reason is cleared. z, a column of Z, is kept
 */
-static PetscErrorCode KSPIDRSBlockVerify_Private(KSP ksp, KSPIDRSColumn *col)
+static PetscErrorCode KSPIDRSBlockCheckTrueResidual_Private(KSP ksp, KSPIDRSColumn *col)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
   PetscReal            rnorm;
 
   PetscFunctionBegin;
-  if (col->rec.status == KSPIDRS_UNVERIFIED) {
+  if (col->rec.status == KSPIDRS_UNCHECKED) {
     PetscCall(KSPIDRSMatMultSolution_Private(ksp, col, col->v)); /* t = A x */
     PetscCall(VecAYPX(col->t, -1.0, col->rep.rhs));              /* t = b - t */
     if (ksp->pc_side == PC_LEFT) PetscCall(KSPIDRSPCApply_Private(ksp, col->t, col->v));
     else PetscCall(VecCopy(col->t, col->v));
     PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->v, &rnorm));
-    PetscCall(KSPIDRSVerifyNorm_Private(ksp, col, rnorm));
+    PetscCall(KSPIDRSCheckTrueNorm_Private(ksp, col, rnorm));
     if (col->rep.reason < 0) col->rep.reason = KSP_CONVERGED_ITERATING; /* a single recurrence may do better */
     PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   }
@@ -552,12 +552,12 @@ static PetscErrorCode KSPIDRSBlockEndColumns_Private(KSP ksp, KSPIDRSBlockRun *r
   *missed = PETSC_FALSE;
   for (PetscInt j = 0; j < cols->count; j++) {
     if (!ending[j]) continue;
-    PetscCall(KSPIDRSBlockVerify_Private(ksp, cols->column[j]));
+    PetscCall(KSPIDRSBlockCheckTrueResidual_Private(ksp, cols->column[j]));
     if (cols->column[j]->rec.status != KSPIDRS_COMPLETE) *missed = PETSC_TRUE;
   }
   if (!*missed) PetscFunctionReturn(PETSC_SUCCESS);
   /* also if the norm has halved: single recurrences then need fewer matvecs */
-  run->trust.replacements.failures += IDRS_STAGNATION_VERIFY;
+  run->trust.replacements.failures += IDRS_STAGNATION_CHECK;
   if (run->bounds.fall > 0.0 && run->trust.replacements.failures < IDRS_MAX_STAGNATIONS) {
     const PetscInt k = run->k;
 
@@ -598,7 +598,7 @@ static PetscErrorCode KSPIDRSBlockStep_Private(KSP ksp, KSPIDRSBlockRun *run, Pe
     for (PetscInt j = 0; j < run->cols.count; j++) {
       KSPIDRSColumn *col = run->cols.column[j];
 
-      if (col->rec.status != KSPIDRS_UNVERIFIED) continue;
+      if (col->rec.status != KSPIDRS_UNCHECKED) continue;
       col->rec.status = KSPIDRS_RECURS; /* it is verified later, because others continue */
       PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
     }

@@ -41,7 +41,7 @@ PetscErrorCode KSPIDRSCombine_Private(KSP ksp, const KSPIDRSColumns *cols)
     const KSPIDRSRecurrence *rec  = &col->rec;
     IDRSStep                 step = KSPIDRSGetStep(idrs, col);
 
-    if (rec->given || rec->stage != KSPIDRS_NOTHING) continue;
+    if (rec->recycled || rec->stage != KSPIDRS_NOTHING) continue;
     step.wantv = PETSC_TRUE;
     if (rec->step.k == idrs->set.s) {
       if (rec->step.start) KSPIDRSPassAdd(&pass, col, &step);
@@ -80,7 +80,7 @@ static PetscErrorCode KSPIDRSPreconditionMult_Private(KSP ksp, KSPIDRSColumn *co
 
 /*
    KSPIDRSPrecondition_Private - Computes U_k = omega B^{-1}v + U(:,k:s) c, or B^{-1}v in the start, of columns whose U_k is not
-   given, or p = B^{-1}r in the omega step. A joint operation also computes the matvec
+   given, or p = B^{-1}r in the omega step. A fused operation also computes the matvec
 */
 PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
@@ -95,13 +95,13 @@ PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns *cols)
     const PetscInt  k     = col->rec.step.k;
     const PetscBool omega = (PetscBool)(k == idrs->set.s), start = col->rec.step.start;
 
-    if (!col->rec.given) {
+    if (!col->rec.recycled) {
       if (!KSPIDRSIsPreconditioned(idrs)) { /* a direction that no pass has computed: p = D r, or U_0 = D r or r */
         if (omega && idrs->diagonal && col->rec.stage != KSPIDRS_HAVE_V)
           PetscCall(VecPointwiseMult(col->v, col->r, idrs->diagonal));
         if (start && !k && idrs->diagonal) PetscCall(VecPointwiseMult(col->U[0], col->r, idrs->diagonal));
         else if (start && !k) PetscCall(VecCopy(col->r, col->U[0]));
-      } else if (idrs->pcmode == KSPIDRS_PC_JOINT) PetscCall(KSPIDRSPreconditionMult_Private(ksp, col));
+      } else if (idrs->pcmode == KSPIDRS_PC_FUSED) PetscCall(KSPIDRSPreconditionMult_Private(ksp, col));
       else {
         x[count]   = omega || (start && !k) ? col->r : col->v;      /* the operand is r at first and in the omega step */
         y[count++] = omega ? col->v : (start ? col->U[k] : col->t); /* p, U_k in the start, or t */
@@ -120,7 +120,7 @@ PetscErrorCode KSPIDRSPrecondition_Private(KSP ksp, const KSPIDRSColumns *cols)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSMatvec_Private - Computes G_k = A U_k, or t = A p in the omega step, unless the projection or a joint operation does */
+/* KSPIDRSMatvec_Private - Computes G_k = A U_k, or t = A p in the omega step, unless the projection or a fused operation does */
 PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
@@ -134,9 +134,9 @@ PetscErrorCode KSPIDRSMatvec_Private(KSP ksp, const KSPIDRSColumns *cols)
 
     u[i] = omega ? col->p : col->U[k]; /* G_k = A U_k, or t = A p */
     x[i] = omega ? col->t : col->G[k];
-    w[i] = omega ? col->v : col->t; /* scratch */
+    w[i] = omega ? col->v : col->t; /* scratch for PC_LEFT, where p is r, not v */
   }
-  if (idrs->reader == KSPIDRS_READ_BY_PASS || (idrs->pcmode == KSPIDRS_PC_JOINT && !cols->column[0]->rec.given))
+  if (idrs->reader == KSPIDRS_READ_BY_PASS || (idrs->pcmode == KSPIDRS_PC_FUSED && !cols->column[0]->rec.recycled))
     idrs->counts.matvecs += cols->count;
   else PetscCall(KSPIDRSMatMultColumns_Private(ksp, cols, u, x, w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -185,7 +185,7 @@ PetscErrorCode KSPIDRSProject_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSRecurrence *rec  = &col->rec;
     const IDRSStep     step = KSPIDRSGetStep(idrs, col);
 
-    if (idrs->depth && rec->status == KSPIDRS_RECURS && rec->stage != KSPIDRS_HAVE_R && !rec->given) {
+    if (idrs->depth && rec->status == KSPIDRS_RECURS && rec->stage != KSPIDRS_HAVE_R && !rec->recycled) {
       bounds[async.group.count] = KSPIDRSGetBounds(ksp, col);
       KSPIDRSPassAdd(&async, col, &step);
     } else KSPIDRSPassAdd(&lockstep, col, &step);
@@ -219,15 +219,15 @@ static IDRSStep KSPIDRSGetUpdate(KSP ksp, const KSPIDRSColumn *col, PetscBool du
 
   if (k == s) step.wantv = (PetscBool)(!last && !due);
   else
-    step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->step.start)) && rec->status == KSPIDRS_RECURS && !rec->given &&
-                             !last);
+    step.wantv = (PetscBool)((k + 1 < s || (idrs->diagonal && !rec->step.start)) && rec->status == KSPIDRS_RECURS &&
+                             !rec->recycled && !last);
   step.wantu = (PetscBool)(step.wantv && k + 1 != s && !KSPIDRSIsPreconditioned(idrs));
   return step;
 }
 
 /*
-   KSPIDRSScalars_Private - Computes alpha, M_k, beta_k and f of a step whose sums have been collected, or omega and f, unless the
-   device has. *pass has the columns whose vectors must be updated.
+   KSPIDRSScalars_Private - Computes alpha, M_k, beta_k and f of a step whose sums have been collected, or omega and f, unless a
+   device does. *pass has the columns whose vectors must be updated.
 
    If the recurrence fails, the step is not finished. If r has been replaced, a step of the start or an omega step is not
    finished either. Other steps have overwritten U_k, so they are finished with beta_k = 0, which keeps G = A U and M = P^H G.
@@ -258,8 +258,7 @@ PetscErrorCode KSPIDRSScalars_Private(KSP ksp, const KSPIDRSColumns *cols, KSPID
       if (rec->step.start && k == s) PetscCall(KSPIDRSSmoothMove_Private(ksp, s, scalars->c, col->U, col->G));
       PetscCall(IDRSQueueContinue(col->work, &step, idrs->set.cosine, &rr, &verdict));
       if (verdict == IDRS_NO_PIVOT)
-        PetscCall(PetscInfo(ksp,
-                            "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g for k = %" PetscInt_FMT " is rounding error\n",
+        PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": M_kk = %g, k = %" PetscInt_FMT ", is rounding error\n",
                             col->rep.its, (double)PetscAbsScalar(scalars->M[k + k * s]), k));
       if (verdict == IDRS_NO_OMEGA)
         PetscCall(PetscInfo(ksp, "Breakdown at iteration %" PetscInt_FMT ": no omega for ||A r|| = %g\n", col->rep.its,
@@ -271,10 +270,10 @@ PetscErrorCode KSPIDRSScalars_Private(KSP ksp, const KSPIDRSColumns *cols, KSPID
       if (!recurs) scalars->beta[k] = 0.0; /* the sums belong to another r */
     }
     if (k == s) {
-      /* a reliable update may be due, also if rounding makes the norm from the sums inaccurate, or the guard decides */
+      /* a reliable update may be due, also if rounding makes the norm from the sums inaccurate, or the safeguard decides */
       due = (PetscBool)((host && !IDRSScalarsIsSharp(scalars, rr)) ||
                         KSPIDRSUpdateDue(idrs, col, host ? PetscSqrtReal(rr) / col->scale : col->trust.rnorm) ||
-                        KSPIDRSGuardDue(col, rec->its + 1));
+                        KSPIDRSSafeguardDue(col, rec->its + 1));
       PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->omega, &col->p, &col->t)); /* x += omega p, r -= omega t */
       /* x += omega U_k, r -= omega G_k, with G_k before its orthogonalization */
     } else if (rec->step.start) PetscCall(KSPIDRSSmoothMove_Private(ksp, 1, scalars->beta + k, col->U + k, col->G + k));

@@ -23,7 +23,7 @@
 */
 #define IDRS_MAX_STAGNATIONS   15
 #define IDRS_STAGNATION_UPDATE 1
-#define IDRS_STAGNATION_VERIFY 5
+#define IDRS_STAGNATION_CHECK  5
 
 /* The reason why something is not done, or NULL */
 typedef const char *KSPIDRSReason;
@@ -32,7 +32,7 @@ typedef const char *KSPIDRSReason;
 typedef enum {
   KSPIDRS_PC_PASSES,   /* on the right, by the passes: diagonal or identity; or on the left, with each matvec */
   KSPIDRS_PC_SEPARATE, /* on the right, between v and U */
-  KSPIDRS_PC_JOINT     /* on the right, together with the matvec after it */
+  KSPIDRS_PC_FUSED     /* on the right, together with the matvec after it */
 } KSPIDRSPCMode;
 
 /* Ways to apply the preconditioner to several columns */
@@ -70,11 +70,11 @@ typedef enum {
   KSPIDRS_RECURS,
   KSPIDRS_REPLACED,        /* r = b - A x, after a verification: f must be computed, or the start begins again */
   KSPIDRS_RELIABLE_UPDATE, /* r = anchor - A z: f must be computed */
-  KSPIDRS_UNVERIFIED,      /* the last norm meets the tolerance: b - A x must be computed */
+  KSPIDRS_UNCHECKED,       /* the last norm meets the tolerance: b - A x must be computed */
   KSPIDRS_BREAKDOWN,       /* M_kk is rounding error, or there is no omega */
   KSPIDRS_GROWTH,          /* ||r|| has grown beyond the limit */
   KSPIDRS_RUNAWAY,         /* ||x|| has grown beyond the limit: A may be singular */
-  KSPIDRS_DROPPED,         /* the guard has dropped recycled panels */
+  KSPIDRS_DROPPED,         /* the safeguard has dropped recycled panels */
   KSPIDRS_COMPLETE         /* the solve has ended, and vec_sol is complete */
 } KSPIDRSStatus;
 
@@ -90,9 +90,9 @@ typedef struct {
   IDRSStep      step; /* the present step; it has no directions of passes */
   KSPIDRSStage  stage;
   KSPIDRSStatus status;
-  PetscInt      columns; /* columns of U whose beta has not been added to z */
-  PetscInt      its;     /* completed iterations; rep.its of them have been reported */
-  PetscBool     given;   /* the start takes U from the last solve */
+  PetscInt      columns;  /* columns of U whose beta has not been added to z */
+  PetscInt      its;      /* completed iterations; rep.its of them have been reported */
+  PetscBool     recycled; /* the start takes U from the last solve */
 } KSPIDRSRecurrence;
 
 /* Norms for reliable updates, verification and restarts, and how often they have not fallen */
@@ -137,8 +137,8 @@ typedef struct {
 } KSPIDRSPanelKey;
 
 /*
-   Data that a solve keeps for the next one with the panels G and U of its slot, and the record of the guard: one for each direction
-   of solves, with A or its transpose
+   Data that a solve keeps for the next one with the panels G and U of its slot, and the record of the safeguard: one for each
+   direction of solves, with A or its transpose
 */
 typedef struct {
   KSPIDRSReason   why; /* the panels cannot be taken, or NULL */
@@ -156,25 +156,25 @@ typedef struct {
   PetscInt        pause;    /* solves that must not recycle after the next failure; 0 stands for KSPIDRS_RECYCLE_PAUSE */
 } KSPIDRSPanel;
 
-/* Levels of ||r||, a factor of 2^(1/4) apart, for which the guard keeps the last iteration above them */
-#define KSPIDRS_GUARD_LEVELS 128
+/* Levels of ||r||, a factor of 2^(1/4) apart, for which the safeguard keeps the last iteration above them */
+#define KSPIDRS_SAFEGUARD_LEVELS 128
 
-/* The guard of recycling in one solve */
+/* The safeguard of recycling in one solve */
 typedef struct {
   KSPIDRSPanelKey key;   /* of the panels that the solve makes */
   KSPIDRSTakes    takes; /* data with which it began */
   PetscBool       begun; /* its first residual has not ended it */
   PetscInt        whole; /* the iteration from which no column of G is zero, as after a start that has broken down */
   PetscReal       first; /* first norm */
-  PetscInt        above[KSPIDRS_GUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
-  PetscReal       expected;                    /* iterations without recycling, or 0 if unknown */
-  PetscInt        window, test;                /* the test: in iteration `test` the least norm since `window` decides; 0: no test */
-  PetscReal       least, most;                 /* this norm, and the largest one with which the solve goes on */
-} KSPIDRSGuard;
+  PetscInt        above[KSPIDRS_SAFEGUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
+  PetscReal       expected;                        /* iterations without recycling, or 0 if unknown */
+  PetscInt        window, test; /* the test: in iteration `test` the least norm since `window` decides; 0: no test */
+  PetscReal       least, most;  /* this norm, and the largest one with which the solve goes on */
+} KSPIDRSSafeguard;
 
 /* A right-hand side and the vectors of its recurrence. KSPSolve() has one slot, KSPMatSolve() one for each simultaneous column */
 typedef struct {
-  IDRSWork          work;    /* the panels G and U with their back end */
+  IDRSWorkspace     work;    /* the panels G and U with their back end */
   IDRSScalars      *scalars; /* of work, on the host */
   Vec               r;       /* residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
   Vec               z;       /* iterate since the last reliable update */
@@ -187,8 +187,8 @@ typedef struct {
   PetscReal         scale; /* a power of 2: r, z and anchor are multiplied by it, norms are not; see KSPIDRSSetScale_Private() */
   KSPIDRSReported   rep;
   KSPIDRSPanel      panel; /* of the last solve in this slot */
-  KSPIDRSGuard      guard;
-  IDRSWork          otherwork;  /* the panels of the other direction, with A instead of its transpose, or NULL */
+  KSPIDRSSafeguard  safeguard;
+  IDRSWorkspace     otherwork;  /* the panels of the other direction, with A instead of its transpose, or NULL */
   KSPIDRSPanel      otherpanel; /* of the last solve in that direction */
   PetscInt          index;      /* of the column of B in KSPMatSolve(); -1 for an empty slot */
   PetscBool         copied;     /* the solution is a copy of the column of X */
@@ -239,15 +239,15 @@ typedef struct {
 /* Counts of the last solve, for -ksp_view and KSPIDRSGetCounts() */
 typedef struct {
   PetscInt       matvecs, preconditions, updates, verifications, restarts;
-  PetscInt       wholes, wholematvecs;     /* kernels that made many steps, and their matvecs */
-  PetscLogDouble norms, before;            /* norms of b - A x; reductions of the work before this solve */
-  PetscLogDouble matvecseconds, pcseconds; /* on a GPU, if PETSc measures them */
-  PetscInt       recycled, given, dropped; /* right-hand sides that began with panels; with U only; that dropped them */
-  PetscInt       refused;                  /* right-hand sides that began without */
-  KSPIDRSReason  refusal;                  /* the reason of the last of them */
-  PetscReal      growth;                   /* largest ||r - G c|| / ||r|| of recycled panels */
-  PetscReal      expected;                 /* iterations of these right-hand sides without recycling, or 0 */
-  PetscInt       spent;                    /* iterations of these right-hand sides with recycling */
+  PetscInt       kernels, persistentmatvecs; /* kernels that made many steps, and their matvecs */
+  PetscLogDouble norms, before;              /* norms of b - A x; reductions of the work before this solve */
+  PetscLogDouble matvecseconds, pcseconds;   /* on a GPU, if PETSc measures them */
+  PetscInt       recycled, given, dropped;   /* right-hand sides that began with panels; with U only; that dropped them */
+  PetscInt       refused;                    /* right-hand sides that began without */
+  KSPIDRSReason  refusal;                    /* the reason of the last of them */
+  PetscReal      growth;                     /* largest ||r - G c|| / ||r|| of recycled panels */
+  PetscReal      expected;                   /* iterations of these right-hand sides without recycling, or 0 */
+  PetscInt       spent;                      /* iterations of these right-hand sides with recycling */
 } KSPIDRSCounts;
 
 typedef struct {
@@ -269,11 +269,11 @@ typedef struct {
   Vec            inverse;  /* the diagonal of B^{-1}, or NULL */
   Vec            diagonal; /* this vector if the passes apply the preconditioner of this solve, or NULL */
   /* the smoothed iterate is x + sigma d, its residual r + sigma e, q the one before; NULL without smoothing */
-  Vec       d, e, q;
-  Mat       pcin, pcout; /* dense matrices for PCMatApply(), or NULL */
-  Vec       solution;    /* for KSPBuildSolution() without a vector, or NULL */
-  IDRSPlace place;       /* of the solution in the last solve, */
-  PetscBool placed;      /* if there was one on this GPU */
+  Vec        d, e, q;
+  Mat        pcin, pcout; /* dense matrices for PCMatApply(), or NULL */
+  Vec        solution;    /* for KSPBuildSolution() without a vector, or NULL */
+  IDRSMemory place;       /* of the solution in the last solve, */
+  PetscBool  placed;      /* if there was one on this GPU */
 
   /* Of this solve */
   KSPIDRSState          state;
@@ -314,9 +314,9 @@ static inline void KSPIDRSColumnsAdd(KSPIDRSColumns *cols, KSPIDRSColumn *col)
 }
 
 /* Returns PETSC_TRUE if the recurrence can make another step */
-static inline PetscBool KSPIDRSContinues(const KSPIDRSColumn *col)
+static inline PetscBool KSPIDRSIsIterating(const KSPIDRSColumn *col)
 {
-  return (PetscBool)(!col->rep.reason && col->rec.status < KSPIDRS_UNVERIFIED);
+  return (PetscBool)(!col->rep.reason && col->rec.status < KSPIDRS_UNCHECKED);
 }
 
 /* Returns PETSC_TRUE at the beginning of a cycle, or of a start */
@@ -391,10 +391,10 @@ static inline void KSPIDRSSetStartNorm(KSPIDRSTrust *trust, PetscReal rnorm)
   if (trust->anchornorm == PETSC_MAX_REAL) KSPIDRSSetReplacedNorm(trust, rnorm);
 }
 
-/* Returns PETSC_TRUE if the guard of recycling decides at the end of the cycle of this iteration */
-static inline PetscBool KSPIDRSGuardDue(const KSPIDRSColumn *col, PetscInt its)
+/* Returns PETSC_TRUE if the safeguard of recycling decides at the end of the cycle of this iteration */
+static inline PetscBool KSPIDRSSafeguardDue(const KSPIDRSColumn *col, PetscInt its)
 {
-  return (PetscBool)(col->guard.test && its >= col->guard.test);
+  return (PetscBool)(col->safeguard.test && its >= col->safeguard.test);
 }
 
 /* Returns the seed of the hashed shadow space without restarts: a solver inside another one of this type has its own */
@@ -421,7 +421,7 @@ PETSC_INTERN PetscErrorCode KSPSetUp_IDRS(KSP);
 PETSC_INTERN PetscErrorCode KSPReset_IDRS(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSRecover_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareColumns_Private(KSP, PetscInt);
-PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkInfo *);
+PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkspaceInfo *);
 PETSC_INTERN PetscErrorCode KSPIDRSForgetPanels_Private(KSP);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
 
@@ -492,11 +492,11 @@ PETSC_INTERN PetscErrorCode KSPIDRSAddIterate_Private(KSP, const KSPIDRSColumns 
 PETSC_INTERN PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSNorms_Private(KSP, const KSPIDRSColumns *, Vec[], PetscReal[]);
 PETSC_INTERN PetscErrorCode KSPIDRSAnchor_Private(KSPIDRSColumn *);
-PETSC_INTERN PetscErrorCode KSPIDRSVerifyNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
+PETSC_INTERN PetscErrorCode KSPIDRSCheckTrueNorm_Private(KSP, KSPIDRSColumn *, PetscReal);
 PETSC_INTERN PetscErrorCode KSPIDRSCheckIterates_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSFinishReplacement_Private(KSP, KSPIDRSColumn *, IDRSOutcome *, PetscBool);
-PETSC_INTERN PetscErrorCode KSPIDRSContinueFrom_Private(KSP, const KSPIDRSColumns *);
-PETSC_INTERN PetscErrorCode KSPIDRSVerify_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSTakeReplacedResidual_Private(KSP, const KSPIDRSColumns *);
+PETSC_INTERN PetscErrorCode KSPIDRSCheckTrueResidual_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateProduct_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSUpdateResidual_Private(KSP, const KSPIDRSColumns *);
 PETSC_INTERN PetscErrorCode KSPIDRSReliableUpdate_Private(KSP, const KSPIDRSColumns *);

@@ -28,7 +28,7 @@ PetscErrorCode KSPIDRSPCApplyMult_Private(KSP ksp, PetscScalar c, Vec v, PetscBo
   idrs->counts.preconditions++;
   idrs->counts.pcseconds -= IDRSGpuSeconds();
   PetscCall(IDRSStreamJoin(idrs->slot[0].work));
-  PetscUseMethod(ksp->pc, IDRS_JOINT_APPLY, (PC, PetscScalar, Vec, PetscBool, Vec, Vec), (ksp->pc, c, v, adds, u, g));
+  PetscUseMethod(ksp->pc, IDRS_FUSED_APPLY, (PC, PetscScalar, Vec, PetscBool, Vec, Vec), (ksp->pc, c, v, adds, u, g));
   PetscCall(IDRSStreamJoin(idrs->slot[0].work));
   idrs->counts.pcseconds += IDRSGpuSeconds();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -177,7 +177,7 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PCFailedReason failed;
   PetscMPIInt    any;
   MatNullSpace   space;
-  IDRSPlace      matrix;
+  IDRSMemory     matrix;
   Mat            A;
 
   PetscFunctionBegin;
@@ -196,7 +196,7 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
   PetscCall(PCGetFailedReason(ksp->pc, &failed));
   PetscCall(IDRSMatWhere(ksp->pc->pmat, &matrix));
   /* vectors of some processes may be bound to the CPU, and factors of a matrix on the host do not accept blocks on a device */
-  here = (PetscBool)(host || (device && idrs->placed && idrs->place != IDRS_PLACE_HOST && matrix != IDRS_PLACE_HOST));
+  here = (PetscBool)(host || (device && idrs->placed && idrs->place != IDRS_MEMORY_HOST && matrix != IDRS_MEMORY_HOST));
   any  = failed || !here ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   if (any) PetscFunctionReturn(PETSC_SUCCESS);
@@ -216,8 +216,8 @@ static PetscErrorCode KSPIDRSSetMatApply_Private(KSP ksp)
 PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
 {
   KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool         none, jacobi, removed, nullspace, joint = PETSC_FALSE;
-  IDRSJointRunsFn  *runs;
+  PetscBool         none, jacobi, removed, nullspace, fused = PETSC_FALSE;
+  IDRSFusedRunsFn  *runs;
   IDRSPolynomialFn *get;
   MatNullSpace      space, transposed;
   Mat               A;
@@ -244,11 +244,11 @@ PetscErrorCode KSPIDRSSetPreconditioner_Private(KSP ksp)
     idrs->diagonal = idrs->inverse;
   }
   PetscCall(KSPIDRSSetMatApply_Private(ksp));
-  PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_JOINT_RUNS, &runs));
+  PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_FUSED_RUNS, &runs));
   if (runs && KSPIDRSIsPreconditioned(idrs) && idrs->active == 1 && idrs->reader != KSPIDRS_READ_BY_PASS && !ksp->transpose_solve &&
       !nullspace)
-    PetscCall((*runs)(ksp->pc, idrs->slot[0].r, &joint));
-  if (joint) idrs->pcmode = KSPIDRS_PC_JOINT;
+    PetscCall((*runs)(ksp->pc, idrs->slot[0].r, &fused));
+  if (fused) idrs->pcmode = KSPIDRS_PC_FUSED;
   idrs->polynomial = NULL;
   PetscCall(PetscObjectQueryFunction((PetscObject)ksp->pc, IDRS_POLYNOMIAL, &get));
   if (!get || idrs->pcmode != KSPIDRS_PC_SEPARATE) PetscFunctionReturn(PETSC_SUCCESS);

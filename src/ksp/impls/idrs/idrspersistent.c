@@ -4,23 +4,23 @@
 */
 #include "idrsimpl.h"
 
-/* Returns the iteration after which the guard of recycling or the check of the iterate is due */
+/* Returns the iteration after which the safeguard of recycling or the check of the iterate is due */
 static PetscInt KSPIDRSNextDecision(const KSPIDRSColumn *col)
 {
-  return col->guard.test ? PetscMin(col->guard.test, col->trust.check) : col->trust.check;
+  return col->safeguard.test ? PetscMin(col->safeguard.test, col->trust.check) : col->trust.check;
 }
 
 /*
    Returns PETSC_TRUE if one kernel may make the next steps: r belongs to the recurrence, the next step is not the omega step that
-   ends the start, no omega step is repeated, no U_k is given, the guard of recycling and the check of the iterate are not due, and
-   the convergence test looks at all norms from now on
+   ends the start, no omega step is repeated, no U_k is recycled, the safeguard of recycling and the check of the iterate are not
+   due, and the convergence test looks at all norms from now on
 */
-static PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
+static PetscBool KSPIDRSCanBePersistent(KSP ksp, const KSPIDRSColumn *col)
 {
   const KSPIDRSRecurrence *rec = &col->rec;
 
   return (PetscBool)(rec->stage != KSPIDRS_PROJECTED && rec->stage != KSPIDRS_HAVE_R && rec->status == KSPIDRS_RECURS &&
-                     !(rec->step.start && rec->step.k == col->scalars->s) && !rec->given &&
+                     !(rec->step.start && rec->step.k == col->scalars->s) && !rec->recycled &&
                      rec->its + 1 < KSPIDRSNextDecision(col) &&
                      (KSPIDRSTestsNorm(ksp, rec->its) || ksp->normtype == KSP_NORM_NONE || ksp->converged != KSPConvergedDefault));
 }
@@ -29,23 +29,23 @@ static PetscBool KSPIDRSCanBeWhole(KSP ksp, const KSPIDRSColumn *col)
    Returns the steps and reliable updates of one kernel, from a step that has its direction or from the first, whose direction the
    kernel computes
 */
-static IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col, PetscBool first)
+static IDRSPersistentTask KSPIDRSGetPersistentTask(KSP ksp, const KSPIDRSColumn *col, PetscBool first)
 {
-  const KSP_IDRS *idrs  = (const KSP_IDRS *)ksp->data;
-  const PetscReal scale = col->scale;
-  IDRSWholeTask   task  = {
-       .work    = col->work,
-       .limits  = {.bounds     = KSPIDRSGetBounds(ksp, col),
-                   .its        = col->rec.its,
-                   .maxits     = PetscMin(ksp->max_it, KSPIDRSNextDecision(col)),
-                   .fall       = col->anchor ? idrs->set.updatetol : 0.0,
-                   .anchornorm = scale * col->trust.anchornorm,
-                   .peak       = scale * col->trust.peak,
-                   .tested     = KSPIDRSGetTestedBounds(ksp, col).high,
-                   .growth     = KSPIDRSGrowth(idrs)},
-       .x       = scale == 1.0 ? col->rep.sol : NULL, /* NULL if the host makes the updates */
-       .anchor  = col->anchor,
-       .outcome = {.step = KSPIDRSGetStep(idrs, col)}
+  const KSP_IDRS    *idrs  = (const KSP_IDRS *)ksp->data;
+  const PetscReal    scale = col->scale;
+  IDRSPersistentTask task  = {
+     .work    = col->work,
+     .limits  = {.bounds     = KSPIDRSGetBounds(ksp, col),
+                 .its        = col->rec.its,
+                 .maxits     = PetscMin(ksp->max_it, KSPIDRSNextDecision(col)),
+                 .fall       = col->anchor ? idrs->set.updatetol : 0.0,
+                 .anchornorm = scale * col->trust.anchornorm,
+                 .peak       = scale * col->trust.peak,
+                 .tested     = KSPIDRSGetTestedBounds(ksp, col).high,
+                 .growth     = KSPIDRSGrowth(idrs)},
+     .x       = scale == 1.0 ? col->rep.sol : NULL, /* NULL if the host makes the updates */
+     .anchor  = col->anchor,
+     .outcome = {.step = KSPIDRSGetStep(idrs, col)}
   };
 
   task.outcome.step.wantu = first;
@@ -56,21 +56,21 @@ static IDRSWholeTask KSPIDRSGetWholeTask(KSP ksp, const KSPIDRSColumn *col, Pets
    Adopts the results of a kernel, and reports its norms and reliable updates as if the host had made the steps. The host must then
    finish the step in its outcome. *updated is set if the kernel has replaced r
 */
-static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, IDRSWholeTask *task, PetscBool *updated)
+static PetscErrorCode KSPIDRSConcludePersistent_Private(KSP ksp, KSPIDRSColumn *col, IDRSPersistentTask *task, PetscBool *updated)
 {
-  KSPIDRSCounts         *counts = &((KSP_IDRS *)ksp->data)->counts;
-  KSPIDRSRecurrence     *rec    = &col->rec;
-  const IDRSWholeReport *report = &task->report;
-  PetscInt               update = 0;
-  IDRSOutcome            passed = {
-               .step = {.start = rec->step.start, .unreported = rec->step.unreported}
+  KSPIDRSCounts              *counts = &((KSP_IDRS *)ksp->data)->counts;
+  KSPIDRSRecurrence          *rec    = &col->rec;
+  const IDRSPersistentReport *report = &task->report;
+  PetscInt                    update = 0;
+  IDRSOutcome                 passed = {
+                    .step = {.start = rec->step.start, .unreported = rec->step.unreported}
   };
 
   PetscFunctionBegin;
   *updated = (PetscBool)(task->outcome.step.k == IDRS_RESIDUAL);
   task->outcome.rnorm /= col->scale;
-  counts->wholes++;
-  counts->wholematvecs += report->matvecs;
+  counts->kernels++;
+  counts->persistentmatvecs += report->matvecs;
   counts->matvecs += report->matvecs;
   counts->updates += report->updates + (*updated ? 1 : 0);
   rec->its += report->completed;
@@ -78,7 +78,7 @@ static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, 
   if (*updated) rec->step.k = 0;
   rec->columns = rec->step.k;
   rec->stage   = *updated ? KSPIDRS_NOTHING : KSPIDRS_PROJECTED;
-  for (PetscInt i = 0; i <= report->count && KSPIDRSContinues(col); i++) {
+  for (PetscInt i = 0; i <= report->count && KSPIDRSIsIterating(col); i++) {
     if (update < report->updates && report->update[update].after == i)
       KSPIDRSSetReplacedNorm(&col->trust, report->update[update++].rnorm / col->scale);
     if (i == report->count) break;
@@ -86,7 +86,7 @@ static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, 
     PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &passed));
     passed.step.unreported = PETSC_TRUE;
   }
-  if (!KSPIDRSContinues(col)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!KSPIDRSIsIterating(col)) PetscFunctionReturn(PETSC_SUCCESS);
   if (*updated) PetscCall(KSPIDRSFinishReplacement_Private(ksp, col, &task->outcome, PETSC_TRUE));
   else PetscCall(KSPIDRSReportOutcome_Private(ksp, col, &task->outcome));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -98,10 +98,10 @@ static PetscErrorCode KSPIDRSConcludeWhole_Private(KSP ksp, KSPIDRSColumn *col, 
 */
 PetscErrorCode KSPIDRSRunKernels_Private(KSP ksp, KSPIDRSColumns *cols)
 {
-  KSP_IDRS     *idrs                    = (KSP_IDRS *)ksp->data;
-  PetscBool     updated[IDRS_MAX_WIDTH] = {PETSC_FALSE};
-  PetscInt      place[IDRS_MAX_WIDTH], count = 0, left = 0;
-  IDRSWholeTask tasks[IDRS_MAX_WIDTH];
+  KSP_IDRS          *idrs                    = (KSP_IDRS *)ksp->data;
+  PetscBool          updated[IDRS_MAX_WIDTH] = {PETSC_FALSE};
+  PetscInt           place[IDRS_MAX_WIDTH], count = 0, left = 0;
+  IDRSPersistentTask tasks[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
@@ -109,19 +109,19 @@ PetscErrorCode KSPIDRSRunKernels_Private(KSP ksp, KSPIDRSColumns *cols)
     const KSPIDRSColumns one   = KSPIDRSOneColumn(col);
     const PetscBool      first = (PetscBool)(col->rec.step.start && col->rec.step.k == 0 && col->rec.stage == KSPIDRS_NOTHING);
 
-    if (!KSPIDRSCanBeWhole(ksp, col)) continue;
+    if (!KSPIDRSCanBePersistent(ksp, col)) continue;
     if (!first) {
       PetscCall(KSPIDRSCombine_Private(ksp, &one));
       PetscCall(KSPIDRSPrecondition_Private(ksp, &one));
     }
     place[count]   = i;
-    tasks[count++] = KSPIDRSGetWholeTask(ksp, col, first);
+    tasks[count++] = KSPIDRSGetPersistentTask(ksp, col, first);
   }
-  if (count) PetscCall(IDRSQueueWhole(idrs->slot[0].work, idrs->active, count, tasks));
+  if (count) PetscCall(IDRSQueuePersistent(idrs->slot[0].work, idrs->active, count, tasks));
   for (PetscInt j = 0; j < count; j++)
-    PetscCall(KSPIDRSConcludeWhole_Private(ksp, cols->column[place[j]], &tasks[j], &updated[place[j]]));
+    PetscCall(KSPIDRSConcludePersistent_Private(ksp, cols->column[place[j]], &tasks[j], &updated[place[j]]));
   for (PetscInt i = 0; i < cols->count; i++) {
-    if (KSPIDRSContinues(cols->column[i]) && !updated[i]) cols->column[left++] = cols->column[i];
+    if (KSPIDRSIsIterating(cols->column[i]) && !updated[i]) cols->column[left++] = cols->column[i];
   }
   cols->count = left;
   PetscFunctionReturn(PETSC_SUCCESS);

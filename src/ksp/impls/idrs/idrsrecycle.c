@@ -8,7 +8,7 @@
    The previous solve may have ended inside a step: its G_k = A U_k has not been made orthogonal to p_0 ... p_{k-1}, or not even
    computed. The next solve finishes this step first, with beta_k = 0, which does not change r and x.
 
-   The guard of -ksp_idrs_recycle auto:
+   The safeguard of -ksp_idrs_recycle auto:
 
      before a solve   does the last record have a plateau?  half is the fraction of its iterations after which half of the digits
                       were reached, 1/2 for linear convergence
@@ -86,7 +86,7 @@ static PetscBool KSPIDRSKeyHasOperator(const KSPIDRSPanelKey *panel, const KSPID
   return (PetscBool)(panel->A && panel->A == key->A && panel->state == key->state);
 }
 
-/* Returns the reason why a solve cannot begin with the panels of a slot, or NULL. The guard shortens a pause by one solve */
+/* Returns the reason why a solve cannot begin with the panels of a slot, or NULL. The safeguard shortens a pause by one solve */
 static KSPIDRSReason KSPIDRSRefuses(KSP ksp, KSPIDRSPanel *panel, const KSPIDRSPanelKey *key)
 {
   const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
@@ -122,7 +122,7 @@ static PetscErrorCode KSPIDRSRefuse_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRS
   KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
 
   PetscFunctionBegin;
-  col->guard.takes = KSPIDRS_TAKES_NOTHING;
+  col->safeguard.takes = KSPIDRS_TAKES_NOTHING;
   counts->refused++;
   counts->refusal = why;
   PetscCall(PetscInfo(ksp, "The solve does not begin with the panels of the last one: %s\n", why));
@@ -141,22 +141,23 @@ PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
   KSPIDRSPanelKey key;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < cols->count; i++) PetscCall(PetscMemzero(&cols->column[i]->guard, sizeof(cols->column[i]->guard)));
+  for (PetscInt i = 0; i < cols->count; i++)
+    PetscCall(PetscMemzero(&cols->column[i]->safeguard, sizeof(cols->column[i]->safeguard)));
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSGetKey_Private(ksp, &key));
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSPanel *panel = &cols->column[i]->panel;
 
-    cols->column[i]->guard.key = key;
-    why[i]                     = KSPIDRSRefuses(ksp, panel, &key);
+    cols->column[i]->safeguard.key = key;
+    why[i]                         = KSPIDRSRefuses(ksp, panel, &key);
     takes[i] = why[i] ? KSPIDRS_TAKES_NOTHING : KSPIDRSKeyHasOperator(&panel->key, &key) ? KSPIDRS_TAKES_PANELS : KSPIDRS_TAKES_U;
   }
   IDRSCallAllreduce(MPI_IN_PLACE, takes, (PetscMPIInt)cols->count, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 
-    col->guard.takes = (KSPIDRSTakes)takes[i];
-    if (col->guard.takes == KSPIDRS_TAKES_NOTHING)
+    col->safeguard.takes = (KSPIDRSTakes)takes[i];
+    if (col->safeguard.takes == KSPIDRS_TAKES_NOTHING)
       PetscCall(KSPIDRSRefuse_Private(ksp, col, why[i] ? why[i] : "the shadow space has changed on another process"));
     else col->trust.restarts = col->panel.restarts;
   }
@@ -216,40 +217,40 @@ static PetscErrorCode KSPIDRSApplyPanels_Private(KSP ksp, const KSPIDRSColumns *
 }
 
 /*
-   Continues the solve with panels, after r has become r - G c. The guard schedules its test if the solve could restart with another
-   seed, and if the test comes before max_it
+   Continues the solve with panels, after r has become r - G c. The safeguard schedules its test if the solve could restart with
+   another seed, and if the test comes before max_it
 */
 static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscReal growth)
 {
-  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
-  KSPIDRSGuard  *guard  = &col->guard;
-  KSPIDRSCounts *counts = &idrs->counts;
-  const PetscInt cycle  = idrs->set.s + 1;
+  KSP_IDRS         *idrs      = (KSP_IDRS *)ksp->data;
+  KSPIDRSSafeguard *safeguard = &col->safeguard;
+  KSPIDRSCounts    *counts    = &idrs->counts;
+  const PetscInt    cycle     = idrs->set.s + 1;
   /* the omega step after r - G c ends a cycle: these are the iterations before the first full one */
-  const PetscInt before = guard->takes == KSPIDRS_TAKES_PANELS ? 1 : cycle;
+  const PetscInt before = safeguard->takes == KSPIDRS_TAKES_PANELS ? 1 : cycle;
   PetscReal      digits = col->panel.digits, later;
 
   PetscFunctionBegin;
   counts->growth = PetscMax(counts->growth, growth);
   /* the iterations of the record, times the digits of this solve over the digits of the record */
-  if (ksp->converged != KSPConvergedDefault || ksp->normtype == KSP_NORM_NONE) guard->expected = (PetscReal)col->panel.its;
+  if (ksp->converged != KSPConvergedDefault || ksp->normtype == KSP_NORM_NONE) safeguard->expected = (PetscReal)col->panel.its;
   else if (col->panel.its && col->rep.ttol > 0.0) { /* else only a zero residual meets the tolerances */
-    digits          = PetscLog10Real(guard->first / col->rep.ttol);
-    guard->expected = (PetscReal)col->panel.its * digits / col->panel.digits;
+    digits              = PetscLog10Real(safeguard->first / col->rep.ttol);
+    safeguard->expected = (PetscReal)col->panel.its * digits / col->panel.digits;
   }
   /* rounding errors are relative to the largest r */
   col->trust.peak = PetscMax(col->trust.peak, growth * col->trust.rnorm);
   PetscCall(PetscInfo(ksp, "The solve begins with the %s of the last one, ||r|| grows by a factor of %g, %g iterations expected\n",
-                      guard->takes == KSPIDRS_TAKES_U ? "U" : "panels", (double)growth, (double)guard->expected));
+                      safeguard->takes == KSPIDRS_TAKES_U ? "U" : "panels", (double)growth, (double)safeguard->expected));
   if (idrs->set.recycle != KSP_IDRS_RECYCLE_AUTO || idrs->set.P || !idrs->set.maxrestarts) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!(guard->expected > 0.0) || KSPIDRS_RECYCLE_TEST * guard->expected >= (PetscReal)ksp->max_it)
+  if (!(safeguard->expected > 0.0) || KSPIDRS_RECYCLE_TEST * safeguard->expected >= (PetscReal)ksp->max_it)
     PetscFunctionReturn(PETSC_SUCCESS);
-  later = PetscMax(KSPIDRS_RECYCLE_TEST * guard->expected - (PetscReal)before, 0.0);
+  later = PetscMax(KSPIDRS_RECYCLE_TEST * safeguard->expected - (PetscReal)before, 0.0);
   /* at the end of a cycle, so that a kernel of many steps runs up to there */
-  guard->test   = before + cycle * (PetscInt)PetscCeilReal(later / (PetscReal)cycle);
-  guard->window = guard->test - (PetscInt)PetscMax((PetscReal)cycle, KSPIDRS_RECYCLE_WINDOW * guard->expected);
-  guard->least  = PETSC_MAX_REAL;
-  guard->most   = guard->first * PetscPowReal(10.0, -KSPIDRS_RECYCLE_DIGITS * digits);
+  safeguard->test   = before + cycle * (PetscInt)PetscCeilReal(later / (PetscReal)cycle);
+  safeguard->window = safeguard->test - (PetscInt)PetscMax((PetscReal)cycle, KSPIDRS_RECYCLE_WINDOW * safeguard->expected);
+  safeguard->least  = PETSC_MAX_REAL;
+  safeguard->most   = safeguard->first * PetscPowReal(10.0, -KSPIDRS_RECYCLE_DIGITS * digits);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -301,13 +302,13 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSColumn *col = cols->column[i];
 
     if (col->rep.reason) continue; /* the panels wait for the next right-hand side */
-    col->guard.begun = PETSC_TRUE;
-    if (col->guard.takes == KSPIDRS_TAKES_U) {
-      col->rec.given = PETSC_TRUE;
+    col->safeguard.begun = PETSC_TRUE;
+    if (col->safeguard.takes == KSPIDRS_TAKES_U) {
+      col->rec.recycled = PETSC_TRUE;
       counts->recycled++;
       counts->given++;
     }
-    if (col->guard.takes != KSPIDRS_TAKES_PANELS) continue;
+    if (col->safeguard.takes != KSPIDRS_TAKES_PANELS) continue;
     PetscCall(KSPIDRSRestorePanels_Private(ksp, col));
     if (col->rec.status == KSPIDRS_BREAKDOWN)
       PetscCall(KSPIDRSBeginAgain_Private(ksp, col, "the step in which the last solve ended breaks down"));
@@ -363,10 +364,10 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, const KSPIDRSColumns *col
     KSPIDRSReason        why;
     PetscReal            growth;
 
-    if (!col->rec.given || col->rec.step.k != col->scalars->s || !KSPIDRSContinues(col)) continue;
+    if (!col->rec.recycled || col->rec.step.k != col->scalars->s || !KSPIDRSIsIterating(col)) continue;
     PetscCall(KSPIDRSApplyPanels_Private(ksp, &one, &growth)); /* r = r - G c */
-    col->rec.given = PETSC_FALSE;
-    why            = KSPIDRSRefusesGrowth(ksp, col, growth);
+    col->rec.recycled = PETSC_FALSE;
+    why               = KSPIDRSRefusesGrowth(ksp, col, growth);
     if (!why) {
       col->rec.stage = KSPIDRS_HAVE_R;
       PetscCall(KSPIDRSAccept_Private(ksp, col, growth));
@@ -385,31 +386,31 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, const KSPIDRSColumns *col
 /* Writes the record of a solve that converged without recycling */
 static void KSPIDRSRecordPlain(KSPIDRSColumn *col)
 {
-  const KSPIDRSGuard *guard = &col->guard;
-  KSPIDRSPanel       *panel = &col->panel;
-  const PetscReal     last  = col->trust.rnorm;
-  PetscInt            its   = 0;
+  const KSPIDRSSafeguard *safeguard = &col->safeguard;
+  KSPIDRSPanel           *panel     = &col->panel;
+  const PetscReal         last      = col->trust.rnorm;
+  PetscInt                its       = 0;
 
   panel->its = 0;
   panel->row = 0;
-  if (!(last > 0.0 && PetscMax(last, col->rep.ttol) < guard->first)) return;
+  if (!(last > 0.0 && PetscMax(last, col->rep.ttol) < safeguard->first)) return;
   panel->its    = col->rep.its;
-  panel->digits = PetscLog10Real(guard->first / PetscMax(last, col->rep.ttol));
+  panel->digits = PetscLog10Real(safeguard->first / PetscMax(last, col->rep.ttol));
   /* the last iteration with a norm above the geometric mean of the first and the last one */
-  for (PetscInt i = 0; i < KSPIDRS_GUARD_LEVELS && (PetscReal)i < 2.0 * PetscLog2Real(guard->first / last); i++)
-    its = PetscMax(its, guard->above[i]);
+  for (PetscInt i = 0; i < KSPIDRS_SAFEGUARD_LEVELS && (PetscReal)i < 2.0 * PetscLog2Real(safeguard->first / last); i++)
+    its = PetscMax(its, safeguard->above[i]);
   panel->half = (PetscReal)its / (PetscReal)panel->its;
 }
 
 /* Judges a recycled solve by its iterations, or, if their expected number is unknown, by its convergence */
 static void KSPIDRSRecordRecycled(KSPIDRSColumn *col, PetscBool converged)
 {
-  const KSPIDRSGuard *guard = &col->guard;
-  KSPIDRSPanel       *panel = &col->panel;
-  const PetscReal     ratio = guard->expected > 0.0 ? (PetscReal)col->rep.its / guard->expected : 0.0;
+  const KSPIDRSSafeguard *safeguard = &col->safeguard;
+  KSPIDRSPanel           *panel     = &col->panel;
+  const PetscReal         ratio     = safeguard->expected > 0.0 ? (PetscReal)col->rep.its / safeguard->expected : 0.0;
 
   panel->row++;
-  if (guard->takes == KSPIDRS_DROPPED_THEM || !converged || ratio > KSPIDRS_RECYCLE_WORSE || (panel->worse && ratio > 1.0)) {
+  if (safeguard->takes == KSPIDRS_DROPPED_THEM || !converged || ratio > KSPIDRS_RECYCLE_WORSE || (panel->worse && ratio > 1.0)) {
     panel->off   = panel->pause ? panel->pause : KSPIDRS_RECYCLE_PAUSE;
     panel->pause = 2 * panel->off;
     panel->worse = PETSC_FALSE;
@@ -429,9 +430,9 @@ static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscB
   if (idrs->active > 1 && idrs->set.block) return "the last solve had a block recurrence";
   if (rec->status != KSPIDRS_RECURS && rec->status != KSPIDRS_COMPLETE) return "the last solve ended in a breakdown";
   /* recycled panels are still complete in the omega step that follows */
-  if (rec->step.start && !(col->guard.takes == KSPIDRS_TAKES_PANELS && rec->step.k == col->scalars->s))
+  if (rec->step.start && !(col->safeguard.takes == KSPIDRS_TAKES_PANELS && rec->step.k == col->scalars->s))
     return "the last solve ended in its start";
-  if (rec->its < col->guard.whole) return "the last solve ended in its first cycle, after a start that broke down";
+  if (rec->its < col->safeguard.whole) return "the last solve ended in its first cycle, after a start that broke down";
   if (ondevice) return "the last solve ended while steps were in flight";
   return NULL;
 }
@@ -452,19 +453,19 @@ PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool 
   PetscFunctionBegin;
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
   /* the first residual has ended the solve, and the panels have not changed */
-  if (!col->guard.begun) PetscFunctionReturn(PETSC_SUCCESS);
-  if (col->guard.takes == KSPIDRS_TAKES_NOTHING) {
+  if (!col->safeguard.begun) PetscFunctionReturn(PETSC_SUCCESS);
+  if (col->safeguard.takes == KSPIDRS_TAKES_NOTHING) {
     if (col->rep.reason > 0) KSPIDRSRecordPlain(col);
   } else {
-    if (col->guard.expected > 0.0) {
-      idrs->counts.expected += col->guard.expected;
+    if (col->safeguard.expected > 0.0) {
+      idrs->counts.expected += col->safeguard.expected;
       idrs->counts.spent += col->rep.its;
     }
     KSPIDRSRecordRecycled(col, (PetscBool)(col->rep.reason > 0));
   }
   panel->why = KSPIDRSWhyInvalid(ksp, col, ondevice);
   if (panel->why) PetscFunctionReturn(PETSC_SUCCESS);
-  panel->key      = col->guard.key;
+  panel->key      = col->safeguard.key;
   panel->restarts = col->trust.restarts;
   panel->k        = rec->step.k;
   panel->stage    = open ? rec->stage : KSPIDRS_NOTHING;

@@ -117,17 +117,17 @@ PetscErrorCode KSPIDRSConcludeReport_Private(KSP ksp, KSPIDRSColumn *col)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Records the norm of an iteration for the guard of recycling */
-static void KSPIDRSGuardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
+/* Records the norm of an iteration for the safeguard of recycling */
+static void KSPIDRSSafeguardReport(KSPIDRSColumn *col, PetscInt its, PetscReal rnorm)
 {
-  KSPIDRSGuard *guard = &col->guard;
-  PetscReal     level;
+  KSPIDRSSafeguard *safeguard = &col->safeguard;
+  PetscReal         level;
 
-  if (!its) guard->first = rnorm;
-  if (guard->test && its > guard->window) guard->least = PetscMin(guard->least, rnorm);
-  if (!(rnorm > 0.0) || !(guard->first > 0.0)) return;
-  level = PetscMax(4.0 * PetscLog2Real(guard->first / rnorm), 0.0);
-  guard->above[(PetscInt)PetscMin(level, (PetscReal)(KSPIDRS_GUARD_LEVELS - 1))] = its;
+  if (!its) safeguard->first = rnorm;
+  if (safeguard->test && its > safeguard->window) safeguard->least = PetscMin(safeguard->least, rnorm);
+  if (!(rnorm > 0.0) || !(safeguard->first > 0.0)) return;
+  level = PetscMax(4.0 * PetscLog2Real(safeguard->first / rnorm), 0.0);
+  safeguard->above[(PetscInt)PetscMin(level, (PetscReal)(KSPIDRS_SAFEGUARD_LEVELS - 1))] = its;
 }
 
 /*
@@ -145,7 +145,7 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, 
   trust->peak   = PetscMax(trust->peak, rnorm);
   trust->logged = PETSC_FALSE;
   (void)IDRSProgressHalves(&trust->progress, rnorm);
-  if (idrs->set.recycle != KSP_IDRS_RECYCLE_NEVER) KSPIDRSGuardReport(col, its, rnorm);
+  if (idrs->set.recycle != KSP_IDRS_RECYCLE_NEVER) KSPIDRSSafeguardReport(col, its, rnorm);
   if (its) PetscCall(KSPIDRSSmoothNorm_Private(ksp, col, &rnorm));
   rep->its   = its;
   rep->rnorm = ksp->normtype == KSP_NORM_NONE ? 0.0 : rnorm;
@@ -155,7 +155,7 @@ PetscErrorCode KSPIDRSReport_Private(KSP ksp, KSPIDRSColumn *col, PetscInt its, 
   if (its && idrs->exact && ksp->converged == KSPConvergedDefault &&
       (rep->reason == KSP_CONVERGED_RTOL || rep->reason == KSP_CONVERGED_ATOL)) {
     rep->reason     = KSP_CONVERGED_ITERATING; /* b - A x must meet the tolerance, too */
-    col->rec.status = KSPIDRS_UNVERIFIED;
+    col->rec.status = KSPIDRS_UNCHECKED;
   } else PetscCall(KSPIDRSConcludeReport_Private(ksp, col));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -190,7 +190,7 @@ PetscErrorCode KSPIDRSCollectUpTo_Private(KSP ksp, KSPIDRSColumn *col, PetscInt 
   IDRSOutcome        outcome;
 
   PetscFunctionBegin;
-  while (KSPIDRSContinues(col) && col->work->inflight > inflight) {
+  while (KSPIDRSIsIterating(col) && col->work->inflight > inflight) {
     PetscCall(IDRSQueueCollect(col->work, &outcome));
     outcome.rnorm /= col->scale;
     if (outcome.stopped) {
@@ -220,7 +220,7 @@ PetscErrorCode KSPIDRSCollect_Private(KSP ksp, PetscInt *k, KSPIDRSColumns *cols
     KSPIDRSColumn *col = cols->column[i];
 
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, col->work->ondevice ? idrs->depth : 0, NULL));
-    if (KSPIDRSContinues(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.step.k == *k))
+    if (KSPIDRSIsIterating(col) && col->rec.stage == KSPIDRS_PROJECTED && (cols->count == 1 || col->rec.step.k == *k))
       cols->column[left++] = col;
   }
   cols->count = left;
@@ -249,7 +249,7 @@ PetscErrorCode KSPIDRSReportNow_Private(KSP ksp, const KSPIDRSPass *pass)
     if (pass->norm[i] == KSPIDRS_NORM_LATER) continue;
     PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, 0, &stopped));
     ended.work[ended.count++] = col->work;
-    reports[i]                = (PetscBool)(KSPIDRSContinues(col) && !stopped);
+    reports[i]                = (PetscBool)(KSPIDRSIsIterating(col) && !stopped);
     rnorm[i] = pass->norm[i] == KSPIDRS_NORM_FROM_SUMS ? PetscSqrtReal(pass->rr[i]) / col->scale : col->trust.rnorm;
     if (reports[i] && pass->norm[i] == KSPIDRS_NORM_NOW && !off) computed.work[computed.count++] = col->work;
   }

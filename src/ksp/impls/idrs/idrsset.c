@@ -27,8 +27,8 @@ PetscErrorCode KSPIDRSGetSettings_Private(KSP ksp, const KSPIDRSSettings **set)
 /* KSPIDRSCountReductions_Private - Counts the reductions of the last solve */
 PetscErrorCode KSPIDRSCountReductions_Private(KSP ksp, PetscInt *reductions)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  IDRSWorkInfo info;
+  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  IDRSWorkspaceInfo info;
 
   PetscFunctionBegin;
   *reductions = 0;

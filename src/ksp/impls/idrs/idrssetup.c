@@ -58,7 +58,7 @@ static PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
 {
   KSP_IDRS   *idrs = (KSP_IDRS *)ksp->data;
   PetscBool   cuda;
-  IDRSPlace   place, matrix;
+  IDRSMemory  place, matrix;
   PetscMPIInt states[2];
   Mat         A;
 
@@ -70,7 +70,7 @@ static PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->vec_sol, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSMatWhere(A, &matrix));
-  states[0] = cuda && place == IDRS_PLACE_HOST && matrix == IDRS_PLACE_CUDA ? 1 : 0;
+  states[0] = cuda && place == IDRS_MEMORY_HOST && matrix == IDRS_MEMORY_CUDA ? 1 : 0;
   states[1] = idrs->placed && idrs->place != place ? 1 : 0;
   IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp));
   PetscCheck(!states[0], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
@@ -84,7 +84,7 @@ static PetscErrorCode KSPIDRSCheckPlacement_Private(KSP ksp, PetscBool *moved)
 }
 
 /* Sets the vectors r, z, v and t and the work of a slot */
-static PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, Vec vecs[])
+static PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWorkspace work, Vec vecs[])
 {
   PetscFunctionBegin;
   col->work = work;
@@ -92,7 +92,7 @@ static PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, 
   col->z    = vecs[1];
   col->v    = vecs[2];
   col->t    = vecs[3];
-  PetscCall(IDRSWorkSetVecs(work, col->r, col->z, col->v, col->t));
+  PetscCall(IDRSWorkspaceSetVecs(work, col->r, col->z, col->v, col->t));
   col->G       = work->G;
   col->U       = work->U;
   col->scalars = &work->scalars;
@@ -102,8 +102,8 @@ static PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWork work, 
 /* Discards the data for later solves in slots, and frees the panels of the other direction */
 static PetscErrorCode KSPIDRSDestroyPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
 {
-  KSP_IDRS *idrs                  = (KSP_IDRS *)ksp->data;
-  IDRSWork  works[IDRS_MAX_WIDTH] = {NULL};
+  KSP_IDRS     *idrs                  = (KSP_IDRS *)ksp->data;
+  IDRSWorkspace works[IDRS_MAX_WIDTH] = {NULL};
 
   PetscFunctionBegin;
   for (PetscInt i = begin; i < end; i++) {
@@ -116,15 +116,15 @@ static PetscErrorCode KSPIDRSDestroyPanels_Private(KSP ksp, PetscInt begin, Pets
     PetscCall(PetscMemzero(&col->panel, sizeof(col->panel)));
     PetscCall(PetscMemzero(&col->otherpanel, sizeof(col->otherpanel)));
   }
-  PetscCall(IDRSWorkDestroy(end - begin, works + begin));
+  PetscCall(IDRSWorkspaceDestroy(end - begin, works + begin));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Frees all slots but the first */
 static PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
 {
-  KSP_IDRS *idrs                  = (KSP_IDRS *)ksp->data;
-  IDRSWork  works[IDRS_MAX_WIDTH] = {NULL};
+  KSP_IDRS     *idrs                  = (KSP_IDRS *)ksp->data;
+  IDRSWorkspace works[IDRS_MAX_WIDTH] = {NULL};
 
   PetscFunctionBegin;
   PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
@@ -132,7 +132,7 @@ static PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
     works[i - 1] = idrs->slot[i].work;
     PetscCall(PetscMemzero(&idrs->slot[i], sizeof(idrs->slot[i])));
   }
-  PetscCall(IDRSWorkDestroy(IDRS_MAX_WIDTH - 1, works));
+  PetscCall(IDRSWorkspaceDestroy(IDRS_MAX_WIDTH - 1, works));
   if (idrs->slotvecs) PetscCall(IDRSVecsDestroy(idrs->slotlength, &idrs->slotvecs, &idrs->slotmemory));
   PetscCall(MatDestroy(&idrs->pcin));
   PetscCall(MatDestroy(&idrs->pcout));
@@ -146,24 +146,24 @@ static PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
 */
 static PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
 {
-  KSP_IDRS      *idrs   = (KSP_IDRS *)ksp->data;
-  const PetscInt length = idrs->set.updatetol > 0.0 ? 5 : 4, more = count - 1;
-  IDRSWorkInfo   info;
-  IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
-  PetscBool      byrows;
-  PetscErrorCode ierr;
-  Mat            A;
+  KSP_IDRS         *idrs   = (KSP_IDRS *)ksp->data;
+  const PetscInt    length = idrs->set.updatetol > 0.0 ? 5 : 4, more = count - 1;
+  IDRSWorkspaceInfo info;
+  IDRSWorkspace     works[IDRS_MAX_WIDTH] = {NULL};
+  PetscBool         byrows;
+  PetscErrorCode    ierr;
+  Mat               A;
 
   PetscFunctionBegin;
   if (count <= idrs->slots) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  PetscCall(IDRSWorkspaceGetInfo(idrs->slot[0].work, &info));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSProductGoesByRows(A, idrs->set.product, &byrows));
   PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel + length, count, byrows));
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;
-  ierr             = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
+  ierr             = IDRSWorkspaceCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
   /* after an error the created works are destroyed with the slots */
   for (PetscInt i = 1; i < count; i++) idrs->slot[i].work = works[i - 1];
   PetscCall(ierr);
@@ -194,25 +194,25 @@ static PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
   PetscFunctionBegin;
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER || idrs->transposed == ksp->transpose_solve) PetscFunctionReturn(PETSC_SUCCESS);
   for (PetscInt begin = 0, end = 1; begin < idrs->slots; begin = end, end = idrs->slots) {
-    IDRSWork       works[IDRS_MAX_WIDTH] = {NULL};
-    PetscBool      keeps                 = PETSC_FALSE;
-    IDRSWorkInfo   info;
-    PetscErrorCode ierr;
+    IDRSWorkspace     works[IDRS_MAX_WIDTH] = {NULL};
+    PetscBool         keeps                 = PETSC_FALSE;
+    IDRSWorkspaceInfo info;
+    PetscErrorCode    ierr;
 
     for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || (idrs->slot[i].panel.storage && !idrs->slot[i].panel.why));
     if (!keeps || idrs->slot[begin].otherwork) continue;
-    PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+    PetscCall(IDRSWorkspaceGetInfo(idrs->slot[0].work, &info));
     PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel, end - begin, PETSC_FALSE));
-    ierr = IDRSWorkCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
-    if (ierr) PetscCall(IDRSWorkDestroy(end - begin, works));
+    ierr = IDRSWorkspaceCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
+    if (ierr) PetscCall(IDRSWorkspaceDestroy(end - begin, works));
     PetscCall(ierr);
     for (PetscInt i = begin; i < end; i++) idrs->slot[i].otherwork = works[i - begin];
   }
   idrs->transposed = ksp->transpose_solve;
   for (PetscInt i = 0; i < idrs->slots; i++) {
-    KSPIDRSColumn     *col   = &idrs->slot[i];
-    const KSPIDRSPanel panel = col->panel;
-    const IDRSWork     work  = col->work;
+    KSPIDRSColumn      *col   = &idrs->slot[i];
+    const KSPIDRSPanel  panel = col->panel;
+    const IDRSWorkspace work  = col->work;
 
     col->panel      = col->otherpanel;
     col->otherpanel = panel;
@@ -224,16 +224,16 @@ static PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
 }
 
 /* KSPIDRSGetWorkInfo_Private - Adds up traffic and reductions of all slots of the last solve */
-PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP ksp, IDRSWorkInfo *info)
+PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP ksp, IDRSWorkspaceInfo *info)
 {
   KSP_IDRS *idrs = (KSP_IDRS *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, info));
+  PetscCall(IDRSWorkspaceGetInfo(idrs->slot[0].work, info));
   for (PetscInt i = 1; i < idrs->active; i++) {
-    IDRSWorkInfo other;
+    IDRSWorkspaceInfo other;
 
-    PetscCall(IDRSWorkGetInfo(idrs->slot[i].work, &other));
+    PetscCall(IDRSWorkspaceGetInfo(idrs->slot[i].work, &other));
     info->reductions += other.reductions;
     for (PetscInt j = 0; j < IDRS_PASSES; j++) {
       info->traffic[j].calls += other.traffic[j].calls;
@@ -255,7 +255,7 @@ PetscErrorCode KSPReset_IDRS(KSP ksp)
   }
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
   PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
-  PetscCall(IDRSWorkDestroy(1, &idrs->slot[0].work));
+  PetscCall(IDRSWorkspaceDestroy(1, &idrs->slot[0].work));
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
   PetscCall(VecDestroy(&idrs->solution));
@@ -299,7 +299,7 @@ PetscErrorCode KSPSetUp_IDRS(KSP ksp)
     }
   }
   PetscCall(PetscNew(&idrs->product));
-  PetscCall(IDRSWorkCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
+  PetscCall(IDRSWorkspaceCreate(idrs->vecs[0], s, idrs->set.P, idrs->set.implementation, 1, &idrs->slot[0].work));
   PetscCall(KSPIDRSSetSlot_Private(&idrs->slot[0], idrs->slot[0].work, idrs->vecs));
   idrs->placed = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -318,7 +318,7 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 }
 
 /* If rows are long, MatMult() is faster. Above this number of entries it saves more time than the persistent kernel does */
-#define IDRS_WHOLE_ENTRIES 524288
+#define IDRS_PERSISTENT_ENTRIES 524288
 
 /*
    Sets the operator of this solve, the back end of its matvecs, and the kernels that may read it, and decides whether b - A x can
@@ -326,12 +326,12 @@ static PetscErrorCode KSPIDRSSetUpAgain_Private(KSP ksp)
 */
 static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  const char  *why  = NULL;
-  PetscBool    schur, inexact, direct = PETSC_TRUE;
-  IDRSWorkInfo info;
-  KSP          inner;
-  Mat          A;
+  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  const char       *why  = NULL;
+  PetscBool         schur, inexact, direct = PETSC_TRUE;
+  IDRSWorkspaceInfo info;
+  KSP               inner;
+  Mat               A;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
@@ -346,7 +346,7 @@ static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   if (!idrs->exact)
     PetscCall(
       PetscInfo(ksp, "The operator of type %s is inexact: no reliable updates and no verification\n", ((PetscObject)A)->type_name));
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  PetscCall(IDRSWorkspaceGetInfo(idrs->slot[0].work, &info));
   if (!info.device) why = "the vector operations do not run on a GPU";
   else if (ksp->pc_side == PC_LEFT) why = "the operator is applied together with a preconditioner from the left";
   PetscCall(IDRSProductSetMat(idrs->product, A, ksp->transpose_solve, idrs->set.product, why));
@@ -355,7 +355,7 @@ static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
   /* the passes of several right-hand sides have one product for all of them */
   if (idrs->product->backend) idrs->reader = idrs->active > 1 ? KSPIDRS_READ_BY_RUN : KSPIDRS_READ_BY_PASS;
   else if (!why && info.size == 1 && idrs->set.product == KSP_IDRS_PRODUCT_AUTO &&
-           (idrs->set.run == KSP_IDRS_RUN_PERSISTENT || idrs->product->flops <= 2.0 * IDRS_WHOLE_ENTRIES))
+           (idrs->set.run == KSP_IDRS_RUN_PERSISTENT || idrs->product->flops <= 2.0 * IDRS_PERSISTENT_ENTRIES))
     idrs->reader = KSPIDRS_READ_BY_RUN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -380,21 +380,21 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 /* Returns the reason why a kernel cannot make many steps of this solve, or NULL */
 static PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP ksp, const char *why[])
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscInt     solves;
-  IDRSWorkInfo info;
+  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  PetscInt          solves;
+  IDRSWorkspaceInfo info;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  PetscCall(IDRSWorkspaceGetInfo(idrs->slot[0].work, &info));
   *why = NULL;
   if (!info.device) *why = "the vector operations do not run on a GPU";
   else if (idrs->lockstep) *why = idrs->lockstep;
   else if (info.size > 1) *why = "there are several processes";
   else if (idrs->separatepc) *why = idrs->separatepc;
   else if (idrs->active > 1 && idrs->set.block) *why = "the right-hand sides have a block recurrence";
-  else PetscCall(IDRSQueueWholeRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
+  else PetscCall(IDRSQueuePersistentRuns(idrs->slot[0].work, (PetscBool)(idrs->set.run == KSP_IDRS_RUN_AUTO), why));
   if (*why || idrs->active == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, idrs->active, &solves));
+  PetscCall(IDRSQueuePersistentFits(idrs->slot[0].work, idrs->active, &solves));
   if (solves < idrs->active) *why = "the systems of two right-hand sides do not fit on the GPU at the same time";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -405,15 +405,15 @@ static PetscErrorCode KSPIDRSWhyNotPersistent_Private(KSP ksp, const char *why[]
 */
 static PetscErrorCode KSPIDRSChooseRun_Private(KSP ksp)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    streams;
-  IDRSWorkInfo info;
-  Mat          A;
+  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool         streams;
+  IDRSWorkspaceInfo info;
+  Mat               A;
 
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &streams, MATSEQAIJSTREAM, MATMPIAIJSTREAM, ""));
-  PetscCall(IDRSWorkGetInfo(idrs->slot[0].work, &info));
+  PetscCall(IDRSWorkspaceGetInfo(idrs->slot[0].work, &info));
   idrs->lagged   = (PetscBool)(info.size > 1 || info.device);
   idrs->lockstep = NULL;
   idrs->depth    = 0;
@@ -439,11 +439,11 @@ static PetscErrorCode KSPIDRSChooseRun_Private(KSP ksp)
 /* Prepares everything that depends on the operators and options of this solve, for `active` simultaneous right-hand sides */
 static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
 {
-  KSP_IDRS    *idrs = (KSP_IDRS *)ksp->data;
-  PetscBool    moved;
-  PetscInt     level;
-  IDRSGroup    group = {.count = active};
-  IDRSWorkInfo info;
+  KSP_IDRS         *idrs = (KSP_IDRS *)ksp->data;
+  PetscBool         moved;
+  PetscInt          level;
+  IDRSGroup         group = {.count = active};
+  IDRSWorkspaceInfo info;
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscSF sf;
   Mat     A;
@@ -469,7 +469,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
     col->anchor = !idrs->exact || !(idrs->set.updatetol > 0.0) ? NULL : (i ? idrs->slotvecs[5 * (i - 1) + 4] : idrs->vecs[4]);
     KSPIDRSResetColumn(col);
     col->work->product = idrs->reader == KSPIDRS_READ_BY_NONE ? NULL : idrs->product;
-    PetscCall(IDRSWorkStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
+    PetscCall(IDRSWorkspaceStart(col->work, (PetscBool)(col->p == col->v), idrs->diagonal));
     col->work->polynomial = idrs->polynomial;
     group.work[i]         = col->work;
   }
@@ -479,7 +479,7 @@ static PetscErrorCode KSPIDRSPrepareSolve_Private(KSP ksp, PetscInt active)
   PetscCall(IDRSMatGetScatter(A, &sf));
   if (sf) PetscCall(IDRSScatterIsNCCL(sf, &idrs->scatters)); /* which needs PETSc 3.26 */
 #endif
-  PetscCall(IDRSWorkConnect(&group, idrs->set.communication, idrs->scatters));
+  PetscCall(IDRSWorkspaceConnect(&group, idrs->set.communication, idrs->scatters));
   PetscCall(KSPIDRSGetWorkInfo_Private(ksp, &info));
   PetscCall(PetscMemzero(&idrs->counts, sizeof(idrs->counts)));
   idrs->counts.before = info.reductions;
@@ -507,7 +507,7 @@ PetscErrorCode KSPIDRSPrepareColumns_Private(KSP ksp, PetscInt active)
   if (active > 1 && ((cuda && size == 1) || idrs->set.run == KSP_IDRS_RUN_PERSISTENT) && !idrs->set.block &&
       idrs->set.run != KSP_IDRS_RUN_STEPWISE) {
     PetscCall(KSPIDRSPrepareSolve_Private(ksp, 1));
-    if (idrs->persistent) PetscCall(IDRSQueueWholeFits(idrs->slot[0].work, active, &solves));
+    if (idrs->persistent) PetscCall(IDRSQueuePersistentFits(idrs->slot[0].work, active, &solves));
     if (solves > 1) active = solves;
     else if (idrs->set.run == KSP_IDRS_RUN_PERSISTENT) {
       idrs->sequential = "with -ksp_idrs_run persistent two systems do not fit on the GPU at the same time";

@@ -167,12 +167,12 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     KSPIDRSColumn     *col = cols->column[i];
     KSPIDRSRecurrence *rec = &col->rec;
 
-    col->guard.key.seed = KSPIDRSGetSeed(idrs); /* a user may have changed it */
-    PetscCall(IDRSWorkSetSeed(col->work, col->guard.key.seed + (uint64_t)col->trust.restarts));
+    col->safeguard.key.seed = KSPIDRSGetSeed(idrs); /* a user may have changed it */
+    PetscCall(IDRSWorkspaceSetSeed(col->work, col->safeguard.key.seed + (uint64_t)col->trust.restarts));
     IDRSScalarsResetColumns(col->scalars, 0); /* M = I */
-    if (col->guard.begun && (col->guard.takes == KSPIDRS_TAKES_U || col->guard.takes == KSPIDRS_TAKES_PANELS)) {
-      col->guard.takes = KSPIDRS_DROPPED_THEM; /* it has begun with data of the last solve, and begins again without them */
-      col->guard.test  = 0;
+    if (col->safeguard.begun && (col->safeguard.takes == KSPIDRS_TAKES_U || col->safeguard.takes == KSPIDRS_TAKES_PANELS)) {
+      col->safeguard.takes = KSPIDRS_DROPPED_THEM; /* it has begun with data of the last solve, and begins again without them */
+      col->safeguard.test  = 0;
       idrs->counts.dropped++;
     }
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
@@ -180,7 +180,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     rec->status      = KSPIDRS_RECURS;
     rec->step.k      = 0;
     rec->stage       = KSPIDRS_NOTHING;
-    rec->given       = PETSC_FALSE;
+    rec->recycled    = PETSC_FALSE;
     col->trust.rnorm = col->trust.peak = 0.0;
     col->trust.anchornorm              = PETSC_MAX_REAL;
     if (!col->trust.check) col->trust.check = ksp->normtype == KSP_NORM_NONE ? PETSC_MAX_INT : IDRS_FIRST_CHECK(idrs->persistent);
@@ -238,10 +238,10 @@ static PetscErrorCode KSPIDRSTestTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, P
 }
 
 /*
-   KSPIDRSVerifyNorm_Private - Compares rnorm = ||b - A x|| with the tolerances, which the norm of r meets. If it meets them,
+   KSPIDRSCheckTrueNorm_Private - Compares rnorm = ||b - A x|| with the tolerances, which the norm of r meets. If it meets them,
    too, or is not finite, the column has a reason
 */
-PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
+PetscErrorCode KSPIDRSCheckTrueNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal rnorm)
 {
   PetscFunctionBegin;
   ((KSP_IDRS *)ksp->data)->counts.verifications++;
@@ -258,25 +258,25 @@ PetscErrorCode KSPIDRSVerifyNorm_Private(KSP ksp, KSPIDRSColumn *col, PetscReal 
 }
 
 /*
-   KSPIDRSVerify_Private - Computes b - A x for columns whose r meets the tolerance. Each column then has a reason, or r = b - A x,
-   and the solve continues
+   KSPIDRSCheckTrueResidual_Private - Computes b - A x for columns whose r meets the tolerance. Each column then has a reason, or r
+   = b - A x, and the solve continues
 */
-PetscErrorCode KSPIDRSVerify_Private(KSP ksp, const KSPIDRSColumns *cols)
+PetscErrorCode KSPIDRSCheckTrueResidual_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSPIDRSColumns due = {.count = 0};
   PetscReal      norms[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
-    if (!cols->column[i]->rep.reason && cols->column[i]->rec.status == KSPIDRS_UNVERIFIED) KSPIDRSColumnsAdd(&due, cols->column[i]);
+    if (!cols->column[i]->rep.reason && cols->column[i]->rec.status == KSPIDRS_UNCHECKED) KSPIDRSColumnsAdd(&due, cols->column[i]);
   }
   if (!due.count) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSTrueNorm_Private(ksp, &due, norms));
   for (PetscInt i = 0; i < due.count; i++) {
     KSPIDRSColumn *col = due.column[i];
 
-    PetscCall(KSPIDRSVerifyNorm_Private(ksp, col, norms[i]));
-    if (!col->rep.reason) PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, norms[i], IDRS_STAGNATION_VERIFY));
+    PetscCall(KSPIDRSCheckTrueNorm_Private(ksp, col, norms[i]));
+    if (!col->rep.reason) PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, norms[i], IDRS_STAGNATION_CHECK));
     if (!col->rep.reason) {
       PetscCall(KSPIDRSReplaceResidual_Private(ksp, col, norms[i]));
       PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
@@ -369,13 +369,13 @@ PetscErrorCode KSPIDRSFinishReplacement_Private(KSP ksp, KSPIDRSColumn *col, IDR
     rec->step.unreported = PETSC_FALSE;
     PetscCall(KSPIDRSReport_Private(ksp, col, rec->its, outcome->rnorm));
   }
-  if (KSPIDRSContinues(col) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
+  if (KSPIDRSIsIterating(col) && updated && outcome->rnorm > IDRS_UPDATE_CONFIRMS * promised)
     PetscCall(KSPIDRSCheckStagnation_Private(ksp, col, outcome->rnorm, IDRS_STAGNATION_UPDATE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSContinueFrom_Private - Computes f = P^H r of an r that has been replaced; a start begins again */
-PetscErrorCode KSPIDRSContinueFrom_Private(KSP ksp, const KSPIDRSColumns *cols)
+/* KSPIDRSTakeReplacedResidual_Private - Computes f = P^H r of an r that has been replaced; a start begins again */
+PetscErrorCode KSPIDRSTakeReplacedResidual_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSPIDRSColumns begin = {.count = 0}, replaced = {.count = 0};
 
@@ -383,7 +383,7 @@ PetscErrorCode KSPIDRSContinueFrom_Private(KSP ksp, const KSPIDRSColumns *cols)
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 
-    if (!KSPIDRSContinues(col) || col->rec.status == KSPIDRS_RECURS) continue;
+    if (!KSPIDRSIsIterating(col) || col->rec.status == KSPIDRS_RECURS) continue;
     if (col->rec.step.start) KSPIDRSColumnsAdd(&begin, col);
     else if (col->rec.stage == KSPIDRS_NOTHING) KSPIDRSColumnsAdd(&replaced, col); /* else a step must be finished first */
   }
@@ -420,7 +420,7 @@ static PetscErrorCode KSPIDRSAssertState_Private(const KSPIDRSColumn *col)
 }
 
 /*
-   KSPIDRSCheckIterates_Private - Suspends the recurrence of columns whose x has grown too much, and lets the guard of recycling
+   KSPIDRSCheckIterates_Private - Suspends the recurrence of columns whose x has grown too much, and lets the safeguard of recycling
    decide at the end of a cycle. If the matrix is singular, x may grow along a null vector, on which r does not depend, until it
    overflows. The check is made after all projections in flight, and the interval between two checks doubles
 */
@@ -433,11 +433,11 @@ PetscErrorCode KSPIDRSCheckIterates_Private(KSP ksp, const KSPIDRSColumns *cols)
     KSPIDRSTrust        *trust = &col->trust;
     const PetscBool      due   = (PetscBool)(col->rec.its >= trust->check && col->rec.stage != KSPIDRS_PROJECTED);
 
-    if (KSPIDRSContinues(col) && due) {
+    if (KSPIDRSIsIterating(col) && due) {
       PetscCall(KSPIDRSCollectUpTo_Private(ksp, col, 0, NULL));
       PetscCall(IDRSQueueEnd(IDRSGroupOfOne(col->work)));
     }
-    if (KSPIDRSContinues(col) && due) {
+    if (KSPIDRSIsIterating(col) && due) {
       PetscReal norm, z;
 
       PetscCall(KSPIDRSNorms_Private(ksp, &one, &col->rep.sol, &norm));
@@ -454,12 +454,12 @@ PetscErrorCode KSPIDRSCheckIterates_Private(KSP ksp, const KSPIDRSColumns *cols)
     }
     if (col->rep.reason) continue;
     PetscCall(KSPIDRSAssertState_Private(col));
-    if (!KSPIDRSAtCycle(&col->rec) || !KSPIDRSGuardDue(col, col->rec.its)) continue;
-    col->guard.test = 0;
-    if (col->guard.least <= col->guard.most) continue;
+    if (!KSPIDRSAtCycle(&col->rec) || !KSPIDRSSafeguardDue(col, col->rec.its)) continue;
+    col->safeguard.test = 0;
+    if (col->safeguard.least <= col->safeguard.most) continue;
     col->rec.status = KSPIDRS_DROPPED;
     PetscCall(PetscInfo(ksp, "The panels of the last solve are dropped in iteration %" PetscInt_FMT ": ||r|| = %g is above %g\n",
-                        col->rep.its, (double)col->guard.least, (double)col->guard.most));
+                        col->rep.its, (double)col->safeguard.least, (double)col->safeguard.most));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -481,7 +481,8 @@ static PetscErrorCode KSPIDRSRestartColumn_Private(KSP ksp, KSPIDRSColumn *col)
   KSPIDRSTrust      *trust  = &col->trust;
   KSPIDRSReported   *rep    = &col->rep;
   const PetscBool breakdown = (PetscBool)(rec->status == KSPIDRS_BREAKDOWN), runaway = (PetscBool)(rec->status == KSPIDRS_RUNAWAY),
-                  continues = (PetscBool)(breakdown && !rec->given && IDRSStartIsKept(rec->step.start, rec->step.k, idrs->set.s));
+                  continues = (PetscBool)(breakdown && !rec->recycled &&
+                                          IDRSStartIsKept(rec->step.start, rec->step.k, idrs->set.s));
   const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
   const PetscInt       its = rep->its, s = idrs->set.s, k = rec->step.k;
   IDRSScalars         *scalars = col->scalars;
@@ -527,11 +528,11 @@ static PetscErrorCode KSPIDRSRestartColumn_Private(KSP ksp, KSPIDRSColumn *col)
       PetscCall(IDRSVecZero(col->U[j]));
     }
     PetscCall(PetscArrayzero(scalars->beta, s));
-    col->guard.whole = rec->its + 1 + s; /* the omega step, and one cycle */
-    rec->step.start  = PETSC_FALSE;
-    rec->status      = KSPIDRS_RECURS;
-    rec->step.k      = s;
-    rec->columns     = s; /* with beta = 0 */
+    col->safeguard.whole = rec->its + 1 + s; /* the omega step, and one cycle */
+    rec->step.start      = PETSC_FALSE;
+    rec->status          = KSPIDRS_RECURS;
+    rec->step.k          = s;
+    rec->columns         = s; /* with beta = 0 */
     KSPIDRSSetReplacedNorm(trust, rnorm);
     PetscCall(KSPIDRSSmoothSums_Private(ksp, col));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -565,7 +566,7 @@ PetscErrorCode KSPIDRSRestart_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
-    if (!cols->column[i]->rep.reason && cols->column[i]->rec.status > KSPIDRS_UNVERIFIED)
+    if (!cols->column[i]->rep.reason && cols->column[i]->rec.status > KSPIDRS_UNCHECKED)
       PetscCall(KSPIDRSRestartColumn_Private(ksp, cols->column[i]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

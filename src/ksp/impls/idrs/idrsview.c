@@ -11,7 +11,7 @@ static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const
                                               PetscInt n)
 {
   const KSPIDRSCounts *counts    = &((KSP_IDRS *)ksp->data)->counts;
-  const PetscReal      matvecs   = (PetscReal)PetscMax(counts->matvecs - counts->wholematvecs, 1);
+  const PetscReal      matvecs   = (PetscReal)PetscMax(counts->matvecs - counts->persistentmatvecs, 1);
   const PetscReal      bytes     = (PetscReal)traffic->vectors * (PetscReal)n * (PetscReal)sizeof(PetscScalar);
   char                 moved[64] = "", time[32] = "", rate[32] = "";
 
@@ -30,23 +30,23 @@ static PetscErrorCode KSPIDRSViewPass_Private(KSP ksp, PetscViewer viewer, const
 }
 
 /* Prints the traffic of the first process in one line, or, in detail, for each pass */
-static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
+static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, const IDRSWorkspaceInfo *info)
 {
   KSP_IDRS         *idrs     = (KSP_IDRS *)ksp->data;
   IDRSTraffic       all      = {0};
   const IDRSTraffic matvec   = {.calls = (PetscLogDouble)idrs->counts.matvecs, .seconds = idrs->counts.matvecseconds},
                     pc       = {.calls = (PetscLogDouble)idrs->counts.preconditions, .seconds = idrs->counts.pcseconds};
-  const PetscInt    stepwise = idrs->counts.matvecs - idrs->counts.wholematvecs;
+  const PetscInt    stepwise = idrs->counts.matvecs - idrs->counts.persistentmatvecs;
   PetscViewerFormat format;
 
   PetscFunctionBegin;
-  for (PetscInt i = 0; i < IDRS_WHOLE; i++) {
+  for (PetscInt i = 0; i < IDRS_PERSISTENT; i++) {
     all.calls += info->traffic[i].calls;
     all.vectors += info->traffic[i].vectors;
     all.seconds += info->traffic[i].seconds;
   }
   if (stepwise)
-    KSPIDRSPrint("    vectors read and written per matvec%s: %.1f%s\n", idrs->counts.wholes ? " outside of these kernels" : "",
+    KSPIDRSPrint("    vectors read and written per matvec%s: %.1f%s\n", idrs->counts.kernels ? " outside of these kernels" : "",
                  (double)(all.vectors / stepwise), idrs->d ? ", smoothing not counted" : "");
   PetscCall(PetscViewerGetFormat(viewer, &format));
   if (format != PETSC_VIEWER_ASCII_INFO_DETAIL) PetscFunctionReturn(PETSC_SUCCESS);
@@ -61,7 +61,7 @@ static PetscErrorCode KSPIDRSViewTraffic_Private(KSP ksp, PetscViewer viewer, co
 }
 
 /* Prints the back ends of the matvecs and of the iterations, and of products with several columns, if there were any */
-static PetscErrorCode KSPIDRSViewBackEnds_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
+static PetscErrorCode KSPIDRSViewBackEnds_Private(KSP ksp, PetscViewer viewer, const IDRSWorkspaceInfo *info)
 {
   KSP_IDRS            *idrs    = (KSP_IDRS *)ksp->data;
   const KSPIDRSCounts *counts  = &idrs->counts;
@@ -84,10 +84,10 @@ static PetscErrorCode KSPIDRSViewBackEnds_Private(KSP ksp, PetscViewer viewer, c
   KSPIDRSPrint("    run %s (%s)\n", KSPIDRSRuns[idrs->persistent ? KSP_IDRS_RUN_PERSISTENT : KSP_IDRS_RUN_STEPWISE],
                idrs->set.run == KSP_IDRS_RUN_AUTO ? "chosen automatically" : "asked for");
   if (idrs->slowerrun) KSPIDRSPrint("      no faster one: %s\n", idrs->slowerrun);
-  if (counts->wholes)
+  if (counts->kernels)
     KSPIDRSPrint("      %" PetscInt_FMT " matvecs with their vector operations in %" PetscInt_FMT " kernels, where %s\n",
-                 counts->wholematvecs, counts->wholes, info->whole);
-  if (counts->wholes && idrs->active > 1)
+                 counts->persistentmatvecs, counts->kernels, info->persistent);
+  if (counts->kernels && idrs->active > 1)
     KSPIDRSPrint("      at the same time: each right-hand side has its own multiprocessors\n");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -96,7 +96,7 @@ static PetscErrorCode KSPIDRSViewBackEnds_Private(KSP ksp, PetscViewer viewer, c
 #define KSPIDRS_BLOCK_ROWS 100000
 
 /* Prints the location of the scalars and the communication of sums, first of block recurrences, then of single recurrences */
-static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkInfo *info)
+static PetscErrorCode KSPIDRSViewQueue_Private(KSP ksp, PetscViewer viewer, const IDRSWorkspaceInfo *info)
 {
   KSP_IDRS       *idrs   = (KSP_IDRS *)ksp->data;
   const PetscBool blocks = (PetscBool)(idrs->results.latest && idrs->blocks.columns);
@@ -203,7 +203,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   const KSPIDRSCounts *counts = &idrs->counts;
   PetscBool            isascii, isstring;
   PetscInt             reductions;
-  IDRSWorkInfo         info;
+  IDRSWorkspaceInfo    info;
   Mat                  A;
 
   PetscFunctionBegin;
@@ -237,7 +237,7 @@ PetscErrorCode KSPView_IDRS(KSP ksp, PetscViewer viewer)
   if (info.slower) PetscCall(KSPIDRSViewSlower_Private(ksp, viewer, info.slower));
   if (counts->matvecs) {
     if (idrs->diagonal) KSPIDRSPrint("    the vector operations apply the preconditioner, which is diagonal\n");
-    if (idrs->pcmode == KSPIDRS_PC_JOINT) KSPIDRSPrint("    the preconditioner is applied together with the matvec after it\n");
+    if (idrs->pcmode == KSPIDRS_PC_FUSED) KSPIDRSPrint("    the preconditioner is applied together with the matvec after it\n");
     PetscCall(KSPIDRSViewQueue_Private(ksp, viewer, &info));
     PetscCall(KSPIDRSViewBackEnds_Private(ksp, viewer, &info));
     if (!idrs->exact) {

@@ -3,7 +3,7 @@
    entries of other processes are in the memory of the vectors
 */
 #include "matstream.h"
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 
 /*
    MatStreamGetBlock_Private - Returns the diagonal block as a MATSEQAIJSTREAM with the settings of the matrix, the block outside

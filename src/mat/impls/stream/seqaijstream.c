@@ -3,7 +3,7 @@
    from the arrays of a matrix only while the arrays are registered, so this file wraps the functions that free or move them
 */
 #include "matstream.h"
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrsrows.h>
 
 /* MatStreamReset_Private - Frees what products keep */
@@ -58,11 +58,11 @@ PetscErrorCode MatStreamUsesDevice_Private(Mat A, PetscInt n, const Vec vecs[], 
       PetscCall(PetscObjectTypeCompareAny((PetscObject)vecs[i], supports, VECSEQ, VECMPI, ""));
 #if defined(PETSCIDRS_HAVE_CUDA)
     else {
-      IDRSPlace place;
+      IDRSMemory place;
 
       PetscCall(PetscObjectTypeCompareAny((PetscObject)vecs[i], supports, VECSEQCUDA, VECMPICUDA, ""));
       if (*supports) PetscCall(IDRSVecWhere(vecs[i], &place));
-      if (*supports && place != IDRS_PLACE_CUDA) *uses = PETSC_FALSE;
+      if (*supports && place != IDRS_MEMORY_CUDA) *uses = PETSC_FALSE;
     }
 #endif
   }

@@ -6,7 +6,7 @@
 #include "bjidrsimpl.h"
 #include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrsfailure.h>
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrsstep.h>
 
 /* The source of blocks that neither the user nor the matrix has set, for the view */
@@ -302,7 +302,7 @@ static PetscErrorCode BJIDRSCheckResults(PC pc, const IDRSSystemLimits *limits)
 static PetscErrorCode BJIDRSApply(PC pc, PetscInt columns, PetscObject x, PetscObject y)
 {
   PC_BJIDRS       *bjidrs = (PC_BJIDRS *)pc->data;
-  IDRSPlace        matrix, from, to;
+  IDRSMemory       matrix, from, to;
   PetscBool        gpu;
   PetscInt         nsystems;
   IDRSSystemLimits limits;
@@ -328,11 +328,11 @@ static PetscErrorCode BJIDRSApply(PC pc, PetscInt columns, PetscObject x, PetscO
     PetscCall(IDRSMatWhere((Mat)x, &from));
     PetscCall(IDRSMatWhere((Mat)y, &to));
   }
-  gpu         = (PetscBool)(matrix == IDRS_PLACE_CUDA && from == IDRS_PLACE_CUDA && to == IDRS_PLACE_CUDA);
+  gpu         = (PetscBool)(matrix == IDRS_MEMORY_CUDA && from == IDRS_MEMORY_CUDA && to == IDRS_MEMORY_CUDA);
   bjidrs->ops = BJIDRSBackEnds[gpu ? 1 : 0];
-  if (!gpu && (matrix == IDRS_PLACE_CUDA || (from == IDRS_PLACE_CUDA && to == IDRS_PLACE_CUDA)))
+  if (!gpu && (matrix == IDRS_MEMORY_CUDA || (from == IDRS_MEMORY_CUDA && to == IDRS_MEMORY_CUDA)))
     PetscCall(PetscInfo(pc, "Solves %s, as %s not on the GPU\n", bjidrs->ops->name,
-                        matrix == IDRS_PLACE_CUDA ? "the vectors are" : "the matrix is"));
+                        matrix == IDRS_MEMORY_CUDA ? "the vectors are" : "the matrix is"));
   PetscCall(IDRSArraysGet(x, y, gpu, &arrays));
   PetscCall((*bjidrs->ops->solve)(pc, &limits, &arrays));
   PetscCall(IDRSArraysRestore(x, y, gpu, &arrays));

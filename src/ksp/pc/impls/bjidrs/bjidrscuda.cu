@@ -121,7 +121,7 @@ template <int S, bool MEMORY>
 static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __grid_constant__ BJIDRSSystems systems)
 {
   extern __shared__ __align__(16) unsigned char room[];
-  __shared__ IDRSSystemWork                     work;
+  __shared__ IDRSSystemWorkspace                work;
   const PetscInt                                s = S ? S : systems.limits.s;
 
   for (PetscInt number = blockIdx.x; number < systems.nsystems; number += gridDim.x) {

@@ -27,13 +27,13 @@ IDRS_VECTORISED static void BJIDRSSolveSystem(IDRSSystem *system, IDRSSystemResu
 
 static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSSystemLimits *limits, const IDRSArrays *arrays)
 {
-  PC_BJIDRS         *bjidrs  = (PC_BJIDRS *)pc->data;
-  const PetscScalar *inverse = NULL;
-  PetscLogDouble     flops   = 0.0;
-  PetscScalar       *memory, *y;
-  PetscInt           entries;
-  IDRSSystemWork     work;
-  IDRSRows           rows;
+  PC_BJIDRS          *bjidrs  = (PC_BJIDRS *)pc->data;
+  const PetscScalar  *inverse = NULL;
+  PetscLogDouble      flops   = 0.0;
+  PetscScalar        *memory, *y;
+  PetscInt            entries;
+  IDRSSystemWorkspace work;
+  IDRSRows            rows;
 
   PetscFunctionBegin;
   PetscCall(PetscIntMultError(IDRS_SYSTEM_ENTRIES(limits->s), bjidrs->largest, &entries));

@@ -554,8 +554,8 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   PetscCall(PCReset_Poly(pc));
   PetscCall(PetscFree(poly->user));
   PetscCall(PCPolyComposeSetters_Private(pc, PETSC_FALSE));
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_JOINT_RUNS, NULL));
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_JOINT_APPLY, NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_RUNS, NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_APPLY, NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_POLYNOMIAL, NULL));
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -662,8 +662,8 @@ PetscErrorCode PCCreate_Poly(PC pc)
   pc->ops->setfromoptions = PCSetFromOptions_Poly;
   pc->ops->view           = PCView_Poly;
   PetscCall(PCPolyComposeSetters_Private(pc, PETSC_TRUE));
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_JOINT_RUNS, PCPolyJointRuns_Private));
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_JOINT_APPLY, PCPolyJointApply_Private));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_RUNS, PCPolyFusedRuns_Private));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_APPLY, PCPolyFusedApply_Private));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_POLYNOMIAL, PCPolyGetPolynomial_Private));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,7 +3,7 @@
 
      y = d (alpha u + beta D^{-1}A z)
 
-   It has the format of src/mat/cuda/sliced.cuh, with two rows per lane. Values need 2 bytes in half and 4 bytes in single
+   It has the format of src/mat/cuda/sell.cuh, with two rows per lane. Values need 2 bytes in half and 4 bytes in single
    precision, and twice as many for complex numbers. Vectors keep the precision of PetscScalar, so p(A) is linear with a perturbed
    matrix, which costs hardly any iterations. With rounded vectors it would not be linear, and IDR(s) would need up to several times
    the iterations.
@@ -19,8 +19,8 @@
 #include "../../../../sys/device/device.h"
 #include "../../../../mat/cuda/offdiagonal.cuh"
 #include "../../../../mat/cuda/ring.cuh"
-#include "../../../../mat/cuda/slicedcopy.cuh"
-#include "../../../../mat/cuda/sliced.cuh"
+#include "../../../../mat/cuda/sellcopy.cuh"
+#include "../../../../mat/cuda/sell.cuh"
 #include "../../../../sys/device/target.cuh"
 #include "../../../../sys/kernels/launch.cuh"
 #include "../../../../sys/kernels/rowsum.cuh"
@@ -38,7 +38,7 @@ typedef struct {
 } PCPolyArrays;
 
 typedef struct {
-  IDRSSlicedCopy  sliced;
+  IDRSSellCopy    sell;
   bool            columns, unit;
   PetscReal       scale; /* of the values */
   int             multiprocessors;
@@ -121,21 +121,21 @@ static PetscErrorCode PCPolyFindScale(PCPolyPrecision precision, const IDRSSourc
    Copies all rows as long rows, without slices. If a matrix has few rows with many entries, lanes process their rows too slowly.
    With a warp for each row the product takes the time of MatMult(), and the vector operations are in the same kernel
 */
-static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble nonzeros, IDRSSlicedCopy *sliced,
-                                        cudaStream_t stream, const char *why[])
+static PetscErrorCode PCPolyPackByWarps(const IDRSSource *source, PetscLogDouble nonzeros, IDRSSellCopy *sell, cudaStream_t stream,
+                                        const char *why[])
 {
   IDRSRowLengths lengths;
 
   PetscFunctionBegin;
-  PetscCall(IDRSSlicedDestroy(sliced));
-  *sliced     = {};
-  sliced->A.n = (uint32_t)source->A.n;
+  PetscCall(IDRSSellDestroy(sell));
+  *sell     = {};
+  sell->A.n = (uint32_t)source->A.n;
   PetscCall(IDRSGetRowLengths(&source->A, 0, &lengths));
   if (lengths.longrows < (unsigned int)source->A.n) *why = "it has empty rows, and rows that are too long for a lane";
   else *why = IDRSDeclineLongRow(nonzeros, lengths.longest / IDRS_WARP);
-  if (!*why) PetscCall(IDRSSlicedSelectLongRows(&source->A, 0, &lengths, sliced, stream, why));
+  if (!*why) PetscCall(IDRSSellSelectLongRows(&source->A, 0, &lengths, sell, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSCompressedRowsFill(source, &sliced->longrows, stream));
+  PetscCall(IDRSCompressedRowsFill(source, &sell->longrows, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -145,7 +145,7 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
                                          const char *why[])
 {
   PCPolyCUDA        *packed = (PCPolyCUDA *)copy->data;
-  IDRSSlicedCopy    *sliced = &packed->sliced;
+  IDRSSellCopy      *sell   = &packed->sell;
   PetscLogDouble     nonzeros, entries;
   unsigned long long slots;
   size_t             units;
@@ -153,43 +153,43 @@ static PetscErrorCode PCPolyPackDiagonal(PCPolyCopy copy, Mat block, const IDRSS
 
   auto plan = [&](bool columns) {
     return PCPolyDispatch(copy->precision, columns,
-                          [&](auto form) { return IDRSSlicedPlan<decltype(form)>(source, sliced, stream, why); });
+                          [&](auto form) { return IDRSSellPlan<decltype(form)>(source, sell, stream, why); });
   };
 
   PetscFunctionBegin;
   if (source->A.n > 1 << 30) *why = "a process has more than 2^30 rows";
   if (!source->A.n || *why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
-  PetscCall(IDRSSlicedSort(&source->A, nonzeros, sliced, &lengths, stream, why));
+  PetscCall(IDRSSellSort(&source->A, nonzeros, sell, &lengths, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  *why = IDRSDeclineLongRow(nonzeros, IDRSSlicedTurns(sliced, &lengths));
+  *why = IDRSDeclineLongRow(nonzeros, IDRSSellTurns(sell, &lengths));
   if (*why && nonzeros >= (PetscLogDouble)IDRS_WARP * source->A.n) {
     *why = NULL;
-    PetscCall(PCPolyPackByWarps(source, nonzeros, sliced, stream, why));
-    copy->bytes = copy->longbytes = IDRSSlicedBytes(sliced);
+    PetscCall(PCPolyPackByWarps(source, nonzeros, sell, stream, why));
+    copy->bytes = copy->longbytes = IDRSSellBytes(sell);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   /* Without columns all entries of a slot have the same distance from the diagonal, which may need more slots */
   PetscCall(plan(true));
-  units           = sliced->units;
-  slots           = sliced->slots;
+  units           = sell->units;
+  slots           = sell->slots;
   packed->columns = true;
   if (!*why) PetscCall(plan(false));
-  if (!*why && sliced->units >= units) PetscCall(plan(true));
+  if (!*why && sell->units >= units) PetscCall(plan(true));
   else packed->columns = false;
   /* Entries in the slices, without long rows and a diagonal of ones */
   entries = nonzeros - lengths.longentries - (source->unit ? (PetscLogDouble)source->A.n : 0.0);
   if (!*why && (PetscLogDouble)slots * 2 * IDRS_WARP > PCPOLY_PADDING * (entries + 2 * IDRS_WARP) + PCPOLY_SPARE_PLACES)
     *why = "its rows are too uneven in length, or too wide";
-  if (!*why) PetscCall(IDRSSlicedAllocate(sliced, why));
+  if (!*why) PetscCall(IDRSSellAllocate(sell, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCPolyDispatch(copy->precision, packed->columns,
-                           [&](auto form) { return IDRSSlicedFill<decltype(form)>(source, sliced, stream); }));
+                           [&](auto form) { return IDRSSellFill<decltype(form)>(source, sell, stream); }));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  copy->bytes     = IDRSSlicedBytes(sliced);
-  copy->longbytes = (PetscLogDouble)sliced->longrows.bytes;
-  PetscCall(IDRSExceedsCache(copy->bytes + 3.0 * source->A.n * sizeof(PetscScalar), &sliced->once));
+  copy->bytes     = IDRSSellBytes(sell);
+  copy->longbytes = (PetscLogDouble)sell->longrows.bytes;
+  PetscCall(IDRSExceedsCache(copy->bytes + 3.0 * source->A.n * sizeof(PetscScalar), &sell->once));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -249,7 +249,7 @@ static PetscErrorCode PCPolyCopyDestroy_CUDA(PCPolyCopy copy)
   PCPolyCUDA *packed = (PCPolyCUDA *)copy->data;
 
   PetscFunctionBegin;
-  PetscCall(IDRSSlicedDestroy(&packed->sliced));
+  PetscCall(IDRSSellDestroy(&packed->sell));
   PetscCall(IDRSOffDiagonalReset(&packed->off));
   PetscCall(PetscFree(copy->data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -273,7 +273,7 @@ typedef struct {
 */
 template <typename Form>
 static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Value) <= 4 ? 3 : 1)
-  PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, PCPolyArguments arguments)
+  PCPolyKernel(IDRSOverlap<true, true> overlap, IDRSSell A, PCPolyArguments arguments)
 {
   const PetscScalar        alpha = arguments.vecs.alpha, beta = arguments.vecs.beta, scaled = arguments.scaled;
   const PetscScalar *const u = arguments.vecs.u, *const z = arguments.vecs.z, *const d = arguments.vecs.d;
@@ -295,7 +295,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, sizeof(typename Form::Val
 
 #pragma unroll
       for (int q = 0; q < 2; q++) {
-        row[q] = IDRSSlicedRow(A.perm, place + q, A.n);
+        row[q] = IDRSSellRow(A.perm, place + q, A.n);
         sum[q] = 0.0;
       }
       /* the loads of u and z overlap with the sums */
@@ -387,9 +387,9 @@ static PetscErrorCode PCPolyAddOffDiagonal(const PCPolyCUDA *packed, bool halo, 
 /* Multiplies by the diagonal block, and sends entries of z inside the kernel if the processes are connected */
 static PetscErrorCode PCPolyMultiplyDiagonal(PCPolyCopy copy, IDRSSends sends, cudaStream_t stream, const PCPolyArrays *arrays)
 {
-  const PCPolyCUDA     *packed = (const PCPolyCUDA *)copy->data;
-  const IDRSSlicedCopy *sliced = &packed->sliced;
-  PCPolyArguments arguments    = {*arrays, arrays->beta / packed->scale, (bool)sliced->once, packed->unit, !sliced->A.perm, sends};
+  const PCPolyCUDA   *packed    = (const PCPolyCUDA *)copy->data;
+  const IDRSSellCopy *sell      = &packed->sell;
+  PCPolyArguments     arguments = {*arrays, arrays->beta / packed->scale, (bool)sell->once, packed->unit, !sell->A.perm, sends};
 
   PetscFunctionBegin;
   if (!IDRSAligned(arrays->z) || !IDRSAligned(arrays->u) || !IDRSAligned(arrays->y)) arguments.pairs = false;
@@ -397,8 +397,8 @@ static PetscErrorCode PCPolyMultiplyDiagonal(PCPolyCopy copy, IDRSSends sends, c
     typedef decltype(form) Form;
 
     PetscFunctionBegin;
-    (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSlicedBlocks(sliced->A), PCPolyRing<Form>::bytes,
-                                                 !sliced->once, stream, sliced->A, arguments);
+    (void)IDRSLaunchResident<PCPolyKernel<Form>>(packed->multiprocessors, IDRSSellBlocks(sell->A), PCPolyRing<Form>::bytes,
+                                                 !sell->once, stream, sell->A, arguments);
     PetscCallCUDA(cudaGetLastError());
     PetscFunctionReturn(PETSC_SUCCESS);
   }));
@@ -423,7 +423,7 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
   PetscCall(IDRSGetArray_CUDA(product->y, inplace ? VecGetArrayAndMemType : VecGetArrayWriteAndMemType, &arrays.y));
   if (inplace) arrays.u = arrays.y;
   PetscCall(PetscLogGpuTimeBegin());
-  if (packed->sliced.A.n) PetscCall(PCPolyMultiplyDiagonal(copy, boundary.sends, stream, &arrays));
+  if (packed->sell.A.n) PetscCall(PCPolyMultiplyDiagonal(copy, boundary.sends, stream, &arrays));
   if (packed->off) PetscCall(PCPolyAddOffDiagonal(packed, halo, stream, product->z, &arrays));
   PetscCall(PetscLogGpuTimeEnd());
   if (inplace) PetscCall(VecRestoreArrayAndMemType(product->y, &arrays.y));
@@ -433,9 +433,9 @@ static PetscErrorCode PCPolyCopyMultiplyAdd_CUDA(PCPolyCopy copy, const PCPolyPr
   }
   if (product->d) PetscCall(VecRestoreArrayReadAndMemType(product->d, &arrays.d));
   PetscCall(VecRestoreArrayReadAndMemType(product->z, &arrays.z));
-  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sliced.A.n +
-                             4.0 * IDRS_WARP * (PetscLogDouble)packed->sliced.slots +
-                             2.0 * (PetscLogDouble)packed->sliced.longrows.entries));
+  PetscCall(PetscLogGpuFlops(((packed->unit ? 6.0 : 5.0) + (product->d ? 1.0 : 0.0)) * packed->sell.A.n +
+                             4.0 * IDRS_WARP * (PetscLogDouble)packed->sell.slots +
+                             2.0 * (PetscLogDouble)packed->sell.longrows.entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -10,7 +10,7 @@
 #include <petsc/private/kspimpl.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrspowers.h>
 #include <petscidrs/private/idrssettings.h>
 #include <petscidrs/private/idrsmatching.h>
@@ -141,8 +141,8 @@ PETSC_INTERN PetscErrorCode PCPolyGetPolynomial_Private(PC, Vec, const IDRSPolyn
 PETSC_INTERN PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *, const PCPolyOperator *, const PCPolynomial *,
                                                          PetscBool, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyHasVec_Private(PC, Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode PCPolyJointRuns_Private(PC, Vec, PetscBool *);
-PETSC_INTERN PetscErrorCode PCPolyJointApply_Private(PC, PetscScalar, Vec, PetscBool, Vec, Vec);
+PETSC_INTERN PetscErrorCode PCPolyFusedRuns_Private(PC, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode PCPolyFusedApply_Private(PC, PetscScalar, Vec, PetscBool, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCApplyBA_Poly(PC, PCSide, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *, PetscBool, PCPolyPrecision, PCPolyCopy *,
                                                      const char *[]);

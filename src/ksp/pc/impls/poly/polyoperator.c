@@ -127,7 +127,7 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
 {
   PetscInt    bad[2]; /* flags: no copy; not finite */
   PetscBool   cusparse, cuda, finite = PETSC_TRUE;
-  IDRSPlace   place;
+  IDRSMemory  place;
   PetscMPIInt size;
 
   PetscFunctionBegin;
@@ -136,7 +136,7 @@ PetscErrorCode PCPolyCopyCreate_Private(const PCPolyOperator *op, PetscBool unit
   PetscCall(PetscObjectTypeCompareAny((PetscObject)op->w, &cuda, VECSEQCUDA, VECMPICUDA, ""));
   PetscCall(IDRSMatWhere(op->A, &place));
   if (!cusparse) *why = "the matrix is not of type aijcusparse";
-  else if (place == IDRS_PLACE_HOST) *why = "the matrix is bound to the CPU";
+  else if (place == IDRS_MEMORY_HOST) *why = "the matrix is bound to the CPU";
   else if (!cuda) *why = "its vectors are not of type cuda";
 #if !defined(PETSCIDRS_HAVE_CUDA)
   else *why = "this library was built without CUDA";

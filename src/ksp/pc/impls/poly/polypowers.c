@@ -15,7 +15,7 @@
 
 static const IDRSPowersOps *const PCPolyPowersList[] = {
 #if defined(PETSCIDRS_HAVE_CUDA)
-  &IDRSPowers_Whole,
+  &IDRSPowers_Persistent,
 #endif
   &IDRSPowers_Stream};
 
@@ -132,8 +132,8 @@ PetscErrorCode PCPolyEvaluatePowers_Private(const IDRSPowersOps *powers, const P
 /* PCPolyHasVec_Private - Sets has to PETSC_TRUE if x has the type and the memory of the work vectors */
 PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
 {
-  PC_Poly  *poly = (PC_Poly *)pc->data;
-  IDRSPlace here, work;
+  PC_Poly   *poly = (PC_Poly *)pc->data;
+  IDRSMemory here, work;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)x, ((PetscObject)poly->op.w)->type_name, has));
@@ -144,10 +144,10 @@ PetscErrorCode PCPolyHasVec_Private(PC pc, Vec x, PetscBool *has)
 }
 
 /*
-   PCPolyJointRuns_Private - Sets runs to PETSC_TRUE if the products of A and the polynomial need one pass over a streamed matrix,
+   PCPolyFusedRuns_Private - Sets runs to PETSC_TRUE if the products of A and the polynomial need one pass over a streamed matrix,
    with vectors like x
 */
-PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
+PetscErrorCode PCPolyFusedRuns_Private(PC pc, Vec x, PetscBool *runs)
 {
   PC_Poly             *poly = (PC_Poly *)pc->data;
   const IDRSPowersOps *powers;
@@ -162,10 +162,10 @@ PetscErrorCode PCPolyJointRuns_Private(PC pc, Vec x, PetscBool *runs)
 }
 
 /*
-   PCPolyJointApply_Private - Computes u = c B^{-1}v, or u + c B^{-1}v if "adds", and g = A u in one pass. v, u and g must be
+   PCPolyFusedApply_Private - Computes u = c B^{-1}v, or u + c B^{-1}v if "adds", and g = A u in one pass. v, u and g must be
    different vectors
 */
-PetscErrorCode PCPolyJointApply_Private(PC pc, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
+PetscErrorCode PCPolyFusedApply_Private(PC pc, PetscScalar c, Vec v, PetscBool adds, Vec u, Vec g)
 {
   const PCPolyOperator *op                       = &((PC_Poly *)pc->data)->op;
   const PCPolynomial   *p                        = &((PC_Poly *)pc->data)->p;
@@ -189,15 +189,15 @@ PetscErrorCode PCApplyBA_Poly(PC pc, PCSide side, Vec x, Vec y, Vec work)
 {
   const PCPolynomial *p        = &((PC_Poly *)pc->data)->p;
   const Vec           vecs[]   = {x, y, work};
-  PetscBool           joint[3] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE};
+  PetscBool           fused[3] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE};
   PCPolySteps         steps    = {.k = 0};
 
   PetscFunctionBegin;
   PetscCheck(side != PC_SYMMETRIC, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
              "PCPOLY preconditions from the left or the right, not from both sides");
-  for (PetscInt i = 0; i < (side == PC_RIGHT ? 3 : 2); i++) PetscCall(PCPolyJointRuns_Private(pc, vecs[i], &joint[i]));
-  if (joint[0] && joint[1] && joint[2]) {
-    if (side == PC_RIGHT) PetscCall(PCPolyJointApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
+  for (PetscInt i = 0; i < (side == PC_RIGHT ? 3 : 2); i++) PetscCall(PCPolyFusedRuns_Private(pc, vecs[i], &fused[i]));
+  if (fused[0] && fused[1] && fused[2]) {
+    if (side == PC_RIGHT) PetscCall(PCPolyFusedApply_Private(pc, 1.0, x, PETSC_FALSE, work, y));
     else {
       /* v_1 = D^{-1}A x, y = v_{k+1} = p(D^{-1}A) v_1 */
       PCPolyStepsAdd(p->nfactors ? (PetscScalar)1.0 : p->p0, 0.0, 0.0, &steps);

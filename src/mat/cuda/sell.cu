@@ -1,5 +1,5 @@
 /*
-   Product "sell": from a copy of A in the format of sliced.cuh, x = A u with the sums of its projection, and Y = A X.
+   Product "sell": from a copy of A in the format of sell.cuh, x = A u with the sums of its projection, and Y = A X.
 
    A warp computes one slice at a time, with one lane per row, and then long rows with all its lanes. Chunks are copied
    asynchronously to a ring in shared memory. The copies start before the kernel before this one has ended, because chunks contain
@@ -9,18 +9,18 @@
 #include "columns.cuh"
 #include "offdiagonal.cuh"
 #include "ring.cuh"
-#include "slicedcopy.cuh"
+#include "sellcopy.cuh"
 
 #define IDRS_MAX_PADDING 1.25 /* places per nonzero; beyond this the automatic choice is another product */
 
 typedef IDRSForm<PetscScalar, 1, true> IDRSProductForm;
 typedef IDRSRing<IDRSProductForm, 2>   IDRSProductRing;
 
-static PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
+static PetscErrorCode IDRSProductReset_Sell(IDRSProduct product)
 {
   PetscFunctionBegin;
   PetscCall(IDRSOffDiagonalReset(&product->offdiagonal));
-  if (product->data) PetscCall(IDRSSlicedDestroy((IDRSSlicedCopy *)product->data));
+  if (product->data) PetscCall(IDRSSellDestroy((IDRSSellCopy *)product->data));
   PetscCall(PetscFree(product->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -29,37 +29,37 @@ static PetscErrorCode IDRSProductReset_Sliced(IDRSProduct product)
    Plans the copy of a block with rows, without values. The automatic choice declines if another product is faster, or if the copy
    would use more than half of the free memory
 */
-static PetscErrorCode IDRSProductPlan_Sliced(IDRSProduct product, Mat block, const IDRSSource *source, cudaStream_t stream,
-                                             const char *why[])
+static PetscErrorCode IDRSProductPlan_Sell(IDRSProduct product, Mat block, const IDRSSource *source, cudaStream_t stream,
+                                           const char *why[])
 {
-  IDRSSlicedCopy *copy      = (IDRSSlicedCopy *)product->data;
+  IDRSSellCopy   *copy      = (IDRSSellCopy *)product->data;
   const PetscBool automatic = (PetscBool)(product->kind == KSP_IDRS_PRODUCT_AUTO);
   PetscLogDouble  nonzeros, available;
   IDRSRowLengths  lengths;
 
   PetscFunctionBegin;
   PetscCall(IDRSGetNonzeros(block, &nonzeros));
-  PetscCall(IDRSSlicedSort(&source->A, nonzeros, copy, &lengths, stream, why));
-  if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSlicedTurns(copy, &lengths), why));
-  if (!*why) PetscCall(IDRSSlicedPlan<IDRSProductForm>(source, copy, stream, why));
+  PetscCall(IDRSSellSort(&source->A, nonzeros, copy, &lengths, stream, why));
+  if (!*why && automatic) PetscCall(IDRSDeclineRows(block, IDRSSellTurns(copy, &lengths), why));
+  if (!*why) PetscCall(IDRSSellPlan<IDRSProductForm>(source, copy, stream, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSGetFreeMemory_CUDA(&available));
   if (automatic &&
       (PetscLogDouble)copy->slots * IDRS_WARP > IDRS_MAX_PADDING * (nonzeros - lengths.longentries) + IDRS_WARP * IDRS_SLOTS)
-    *why = "the sliced copy would store too many zeros: row lengths or columns within a slice differ too much";
+    *why = "the SELL copy would store too many zeros: row lengths or columns within a slice differ too much";
   else if (automatic && (PetscLogDouble)(copy->units * IDRS_UNIT) > available / 2)
     *why = "a copy of the operator would take more than half of the free memory of the GPU";
-  else PetscCall(IDRSSlicedAllocate(copy, why));
+  else PetscCall(IDRSSellAllocate(copy, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool changed, const char *why[])
+static PetscErrorCode IDRSProductSetUp_Sell(IDRSProduct product, PetscBool changed, const char *why[])
 {
-  IDRSSlicedCopy *copy   = (IDRSSlicedCopy *)product->data;
-  IDRSSource      source = {};
-  PetscLogDouble  begin, end;
-  cudaStream_t    stream;
-  Mat             block;
+  IDRSSellCopy  *copy   = (IDRSSellCopy *)product->data;
+  IDRSSource     source = {};
+  PetscLogDouble begin, end;
+  cudaStream_t   stream;
+  Mat            block;
 
   PetscFunctionBegin;
   *why         = NULL;
@@ -68,20 +68,20 @@ static PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool cha
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSRowsGetBlocks(product->A, &block, NULL, NULL));
   PetscCall(IDRSGetCSR(block, &source.A));
-  if (source.A.n > 1 << 30) *why = "sliced supports at most 2^30 rows per process";
+  if (source.A.n > 1 << 30) *why = "sell supports at most 2^30 rows per process";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   if (!copy) {
     PetscCall(PetscNew(&copy));
     product->data = copy;
-    if (source.A.n) PetscCall(IDRSProductPlan_Sliced(product, block, &source, stream, why));
+    if (source.A.n) PetscCall(IDRSProductPlan_Sell(product, block, &source, stream, why));
     if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-    product->bytes = IDRSSlicedBytes(copy);
+    product->bytes = IDRSSellBytes(copy);
     PetscCall(IDRSExceedsCache(product->bytes + 2.0 * source.A.n * sizeof(PetscScalar), &copy->once));
   }
   PetscCall(IDRSOffDiagonalSetUp(product->A, copy->perm, NULL, &product->offdiagonal, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   if (!changed) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSSlicedFill<IDRSProductForm>(&source, copy, stream));
+  PetscCall(IDRSSellFill<IDRSProductForm>(&source, copy, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscTime(&end));
   product->seconds = end - begin;
@@ -90,8 +90,8 @@ static PetscErrorCode IDRSProductSetUp_Sliced(IDRSProduct product, PetscBool cha
 
 template <int S, bool Y>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * S : S))
-  IDRSSlicedKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSBoundary boundary, IDRSShadow<S> P,
-                   const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
+  IDRSSellKernel(IDRSOverlap<true, true> overlap, IDRSSell A, bool once, IDRSBoundary boundary, IDRSShadow<S> P,
+                 const PetscScalar *u, PetscScalar *x, const PetscScalar *y, IDRSSums out, IDRSAlgebra algebra)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   const int                                      lane = threadIdx.x % IDRS_WARP;
@@ -110,7 +110,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   IDRSDotsClear(dots);
   while (ring.slots) {
     if (ring.first) {
-      row = IDRSSlicedRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
+      row = IDRSSellRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
       sum = 0.0;
       if (Y) yi = IDRSLoad<1>(y, row, A.n);
       if (boundary.places) finished = !(boundary.places[ring.slice] >> lane & 1);
@@ -141,17 +141,17 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSBlocksAtOnce(Y ? 2 * 
   if (!stopped) IDRSProjectEnd<S, Y>(dots, P, out, algebra);
 }
 
-static PetscErrorCode IDRSProductProject_Sliced(IDRSProduct product, const IDRSProjection *projection)
+static PetscErrorCode IDRSProductProject_Sell(IDRSProduct product, const IDRSProjection *projection)
 {
-  const IDRSSlicedCopy *copy = (const IDRSSlicedCopy *)product->data;
+  const IDRSSellCopy *copy = (const IDRSSellCopy *)product->data;
 
   PetscFunctionBegin;
   PetscCall(
     IDRSLaunchMatvec(product->offdiagonal, projection, [&](auto S, auto Y, const auto &shadow, const IDRSBoundary &boundary) {
-      return IDRSLaunchResident<IDRSSlicedKernel<S, Y>>(projection->multiprocessors, IDRSSlicedBlocks(copy->A),
-                                                        IDRSProductRing::bytes, !copy->once, projection->stream, copy->A,
-                                                        copy->once, boundary, shadow, projection->u, projection->x, projection->y,
-                                                        projection->out, projection->algebra);
+      return IDRSLaunchResident<IDRSSellKernel<S, Y>>(projection->multiprocessors, IDRSSellBlocks(copy->A), IDRSProductRing::bytes,
+                                                      !copy->once, projection->stream, copy->A, copy->once, boundary, shadow,
+                                                      projection->u, projection->x, projection->y, projection->out,
+                                                      projection->algebra);
     }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -188,7 +188,7 @@ static __device__ __forceinline__ void IDRSChunkAddColumns(const unsigned char *
 
 template <int K>
 static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::blocks)
-  IDRSSlicedColumnsKernel(IDRSOverlap<true, true> overlap, IDRSSliced A, bool once, IDRSColumnArrays arrays)
+  IDRSSellColumnsKernel(IDRSOverlap<true, true> overlap, IDRSSell A, bool once, IDRSColumnArrays arrays)
 {
   extern __shared__ __align__(128) unsigned char rings[];
   const int                                      lane   = threadIdx.x % IDRS_WARP;
@@ -201,7 +201,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
   overlap.Begin();
   while (ring.slots) {
     if (ring.first) {
-      row = IDRSSlicedRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
+      row = IDRSSellRow(A.perm, ring.slice * IDRS_WARP + lane, A.n);
       IDRSClearSums<K>(sums);
     }
     /* sums += the entries of this chunk times K columns */
@@ -219,17 +219,17 @@ static __global__ void __launch_bounds__(IDRS_THREADS, IDRSColumnsShape<K>::bloc
   }
 }
 
-static PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
+static PetscErrorCode IDRSProductColumns_Sell(IDRSProduct product, PetscInt k, Vec X[], Vec Y[])
 {
-  const IDRSSlicedCopy *copy = (const IDRSSlicedCopy *)product->data;
-  IDRSColumnsLaunch     launch;
+  const IDRSSellCopy *copy = (const IDRSSellCopy *)product->data;
+  IDRSColumnsLaunch   launch;
 
   PetscFunctionBegin;
   PetscCall(IDRSColumnsBegin_CUDA(product, k, X, Y, &launch));
   PetscCall(PetscLogGpuTimeBegin());
   IDRSDispatchColumns(k, [&](auto K) {
-    (void)IDRSLaunchResident<IDRSSlicedColumnsKernel<K>>(launch.multiprocessors, IDRSSlicedBlocks(copy->A), IDRSProductRing::bytes,
-                                                         !copy->once, launch.stream, copy->A, (bool)copy->once, launch.arrays);
+    (void)IDRSLaunchResident<IDRSSellColumnsKernel<K>>(launch.multiprocessors, IDRSSellBlocks(copy->A), IDRSProductRing::bytes,
+                                                       !copy->once, launch.stream, copy->A, (bool)copy->once, launch.arrays);
   });
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
@@ -238,11 +238,11 @@ static PetscErrorCode IDRSProductColumns_Sliced(IDRSProduct product, PetscInt k,
 }
 
 // clang-format off
-const IDRSProductOps IDRSProducts_Sliced = {
+const IDRSProductOps IDRSProducts_Sell = {
   PetscDesignatedInitializer(name, "sell"),
-  PetscDesignatedInitializer(setup, IDRSProductSetUp_Sliced),
-  PetscDesignatedInitializer(project, IDRSProductProject_Sliced),
-  PetscDesignatedInitializer(columns, IDRSProductColumns_Sliced),
-  PetscDesignatedInitializer(reset, IDRSProductReset_Sliced),
+  PetscDesignatedInitializer(setup, IDRSProductSetUp_Sell),
+  PetscDesignatedInitializer(project, IDRSProductProject_Sell),
+  PetscDesignatedInitializer(columns, IDRSProductColumns_Sell),
+  PetscDesignatedInitializer(reset, IDRSProductReset_Sell),
 };
 // clang-format on

@@ -7,12 +7,12 @@
 #include <petscmat.h>
 
 typedef enum {
-  IDRS_PLACE_HOST,
-  IDRS_PLACE_CUDA /* arrays in the memory of a GPU */
-} IDRSPlace;
+  IDRS_MEMORY_HOST,
+  IDRS_MEMORY_CUDA /* arrays in the memory of a GPU */
+} IDRSMemory;
 
-PETSC_INTERN PetscErrorCode IDRSVecWhere(Vec, IDRSPlace *);
-PETSC_INTERN PetscErrorCode IDRSMatWhere(Mat, IDRSPlace *);
+PETSC_INTERN PetscErrorCode IDRSVecWhere(Vec, IDRSMemory *);
+PETSC_INTERN PetscErrorCode IDRSMatWhere(Mat, IDRSMemory *);
 PETSC_INTERN PetscErrorCode IDRSMatBindLike(Mat, Mat);
 
 typedef struct {
@@ -26,4 +26,4 @@ typedef struct {
   PetscErrorCode (*sethashed)(Vec, uint64_t key, PetscInt); /* IDRSVecSetHashed() with the key of the seed */
 } IDRSDeviceOps;
 
-PETSC_INTERN const IDRSDeviceOps *IDRSGetDevice(IDRSPlace); /* NULL for the host */
+PETSC_INTERN const IDRSDeviceOps *IDRSGetDevice(IDRSMemory); /* NULL for the host */

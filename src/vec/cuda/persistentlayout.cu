@@ -2,7 +2,7 @@
    Persistent kernel: the choice of the memory that a system is in, the number of concurrent solves on the device, and the order of
    rows and matrix entries in shared memory. Computed once for a nonzero pattern and a number of solves
 */
-#include "wholelayout.h"
+#include "persistentlayout.h"
 #include "../../sys/device/cluster.cuh"
 
 /*
@@ -15,7 +15,7 @@ static const struct {
   unsigned int size;   /* blocks per cluster */
   size_t       rows;   /* most rows of a block */
   PetscInt     fewest; /* solves side by side, if there are several */
-} IDRSWholeCases[] = {
+} IDRSPersistentCases[] = {
   {true,  IDRS_CLUSTER_BLOCKS,     SIZE_MAX, 2},
   {true,  IDRS_CLUSTER_BLOCKS / 2, SIZE_MAX, 2},
   {true,  IDRS_CLUSTER_BLOCKS / 4, SIZE_MAX, 2},
@@ -27,7 +27,7 @@ static const struct {
 #define IDRS_RESIDENT_ROWS 128
 
 /* Returns the bytes of dynamic shared memory per block, for IDRSClusteredKernel() */
-static size_t IDRSClusteredBytes(IDRSWork work, const IDRSClustered *clustered)
+static size_t IDRSClusteredBytes(IDRSWorkspace work, const IDRSClustered *clustered)
 {
   const size_t rows = clustered->rows, slots = clustered->matrix ? clustered->slots : 0;
   /* G, U, r, own entries of u, D, t */
@@ -121,15 +121,15 @@ static PetscErrorCode IDRSClusteredPlan(PetscInt n, const PetscInt *i, const Pet
     slots            = IDRSClusteredPlanSlots(i, begin, end, slices, clustered->slice + block * (slices + 1), clustered->places);
     clustered->slots = PetscMax(clustered->slots, slots);
   }
-  clustered->slots += (IDRS_WHOLE_ATONCE - 1) * IDRS_WARP + 1; /* padding, which lanes load but do not use */
+  clustered->slots += (IDRS_PERSISTENT_ATONCE - 1) * IDRS_WARP + 1; /* padding, which lanes load but do not use */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Places the system in shared memory if it fits in this case, and this many solves fit on the device at the same time */
-static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const PetscInt *j, PetscInt solves, int which,
+static PetscErrorCode IDRSClusteredTry(IDRSWorkspace work, const PetscInt *i, const PetscInt *j, PetscInt solves, int which,
                                        IDRSClustered *clustered)
 {
-  const size_t       n = (size_t)work->n, size = IDRSWholeCases[which].size, nonzeros = (size_t)i[n];
+  const size_t       n = (size_t)work->n, size = IDRSPersistentCases[which].size, nonzeros = (size_t)i[n];
   IDRSClustered      tried = {};
   PetscInt           most, *place, *mine;
   size_t             shared, blocks, words;
@@ -141,16 +141,16 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
   PetscFunctionBegin;
   PetscCall(IDRSClusteredGetClusters_CUDA(work, (unsigned int)size, &most, &shared));
   most /= solves;
-  if (!most || (solves > 1 && solves < IDRSWholeCases[which].fewest)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!most || (solves > 1 && solves < IDRSPersistentCases[which].fewest)) PetscFunctionReturn(PETSC_SUCCESS);
   tried.size     = (unsigned int)size;
-  tried.matrix   = IDRSWholeCases[which].matrix;
+  tried.matrix   = IDRSPersistentCases[which].matrix;
   tried.clusters = (unsigned int)PetscMax(PetscMin((size_t)most, (n + size * IDRS_RESIDENT_ROWS - 1) / (size * IDRS_RESIDENT_ROWS)),
                                           (size_t)1);
   blocks         = tried.clusters * size;
   tried.rows     = PetscMax((n + blocks - 1) / blocks, (size_t)1);
   tried.slots    = nonzeros / blocks; /* at least */
   tried.threads  = (unsigned int)PetscMin((tried.rows + IDRS_WARP - 1) / IDRS_WARP * IDRS_WARP, (size_t)IDRS_CLUSTERED_THREADS);
-  if (tried.rows > IDRSWholeCases[which].rows || IDRSClusteredBytes(work, &tried) > shared) PetscFunctionReturn(PETSC_SUCCESS);
+  if (tried.rows > IDRSPersistentCases[which].rows || IDRSClusteredBytes(work, &tried) > shared) PetscFunctionReturn(PETSC_SUCCESS);
   words = blocks * ((tried.rows + IDRS_WARP - 1) / IDRS_WARP + 2) + 1 + 2 * nonzeros;
   PetscCall(PetscMalloc3(words, &onhost, n, &place, n, &mine));
   tried.plan = onhost;
@@ -177,13 +177,13 @@ static PetscErrorCode IDRSClusteredTry(IDRSWork work, const PetscInt *i, const P
    Chooses the layout of the system for `asked` concurrent solves, or for half as many, and so on. With a polynomial preconditioner
    each row of each solve needs its lanes, otherwise each solve must fit in shared memory. There is a separate layout for one solve
 */
-static PetscErrorCode IDRSWholeChoose(IDRSWork work, const PetscInt *i, const PetscInt *j, const PetscInt *other, PetscInt asked,
-                                      IDRSWholeLayout *layout)
+static PetscErrorCode IDRSPersistentChoose(IDRSWorkspace work, const PetscInt *i, const PetscInt *j, const PetscInt *other,
+                                           PetscInt asked, IDRSPersistentLayout *layout)
 {
   const PetscInt multiprocessors = ((const IDRS_CUDA *)work->data)->multiprocessors;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWholeLayoutDestroy_CUDA(layout));
+  PetscCall(IDRSPersistentLayoutDestroy_CUDA(layout));
   layout->longest = 0;
   for (PetscInt row = 0; row < work->n; row++) layout->longest = PetscMax(layout->longest, i[row + 1] - i[row]);
   for (layout->solves = asked; layout->solves > 1 || asked == 1; layout->solves = (layout->solves + 1) / 2) {
@@ -199,7 +199,7 @@ static PetscErrorCode IDRSWholeChoose(IDRSWork work, const PetscInt *i, const Pe
         layout->lanes.places = (size_t)work->n + extra;
       }
     }
-    for (int k = 0; !other && !layout->clustered.clusters && k < (int)PETSC_STATIC_ARRAY_LENGTH(IDRSWholeCases); k++)
+    for (int k = 0; !other && !layout->clustered.clusters && k < (int)PETSC_STATIC_ARRAY_LENGTH(IDRSPersistentCases); k++)
       PetscCall(IDRSClusteredTry(work, i, j, layout->solves, k, &layout->clustered));
     if (asked == 1 || layout->clustered.clusters || layout->lanes.count) break;
   }
@@ -207,10 +207,10 @@ static PetscErrorCode IDRSWholeChoose(IDRSWork work, const PetscInt *i, const Pe
 }
 
 /*
-   IDRSWholeLayOut_CUDA - Computes the layout of `asked` solves if it has changed, from the nonzero patterns of the operator and of
-   the matrix of a polynomial. work belongs to the first of the solves
+   IDRSPersistentLayOut_CUDA - Computes the layout of `asked` solves if it has changed, from the nonzero patterns of the operator
+   and of the matrix of a polynomial. work belongs to the first of the solves
 */
-PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayout *layout)
+PetscErrorCode IDRSPersistentLayOut_CUDA(IDRSWorkspace work, PetscInt asked, IDRSPersistentLayout *layout)
 {
   PetscObjectId    id[2]      = {0, 0};
   PetscObjectState pattern[2] = {0, 0};
@@ -234,7 +234,7 @@ PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayo
       PetscCall(MatGetRowIJ(mat[m], 0, PETSC_FALSE, PETSC_FALSE, &n, &i[m], &j[m], &done));
       PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)mat[m])->type_name);
     }
-    ierr = IDRSWholeChoose(work, i[0], j[0], i[1], asked, layout);
+    ierr = IDRSPersistentChoose(work, i[0], j[0], i[1], asked, layout);
     for (int m = 0; m < 2 && mat[m]; m++) PetscCall(MatRestoreRowIJ(mat[m], 0, PETSC_FALSE, PETSC_FALSE, &n, &i[m], &j[m], &done));
     PetscCall(ierr);
     PetscCall(PetscInfo(mat[0], "Persistent kernel: %" PetscInt_FMT " of %" PetscInt_FMT " solves, %u clusters of %u blocks\n",
@@ -244,13 +244,13 @@ PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork work, PetscInt asked, IDRSWholeLayo
     layout->asked    = asked;
     layout->diagonal = work->diagonal != NULL;
   }
-  if (work->polynomial) work->whole = "vectors and matrix are in global memory, and PCPOLY is applied inside the kernel";
-  else if (layout->clustered.matrix) work->whole = "vectors and matrix are in shared memory";
-  else work->whole = "vectors are in shared memory, the matrix is in global memory";
+  if (work->polynomial) work->persistent = "vectors and matrix are in global memory, and PCPOLY is applied inside the kernel";
+  else if (layout->clustered.matrix) work->persistent = "vectors and matrix are in shared memory";
+  else work->persistent = "vectors are in shared memory, the matrix is in global memory";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSWholeLayoutDestroy_CUDA(IDRSWholeLayout *layout)
+PetscErrorCode IDRSPersistentLayoutDestroy_CUDA(IDRSPersistentLayout *layout)
 {
   PetscDeviceContext dctx;
 

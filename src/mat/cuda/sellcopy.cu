@@ -1,5 +1,5 @@
 /*
-   Rows of a matrix that are selected and copied, and the copy of a matrix in the sliced format: functions that do not depend on the
+   Rows of a matrix that are selected and copied, and the copy of a matrix in the SELL format: functions that do not depend on the
    form of slots
 */
 #include <cub/device/device_scan.cuh>
@@ -7,7 +7,7 @@
 #include <thrust/iterator/counting_iterator.h>
 #include "../../sys/device/device.h"
 #include "../../sys/kernels/launch.cuh"
-#include "slicedcopy.cuh"
+#include "sellcopy.cuh"
 
 #define IDRS_LONG_ROW_LEAST 32 /* a long row has more entries than this, */
 #define IDRS_LONG_ROW_MEAN  4  /* and than this many times the average */
@@ -130,9 +130,9 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSSortKernel(IDRSCSR A,
   }
 }
 
-/* IDRSSlicedSelectLongRows - Separates the rows with more entries than limit. lengths: of all rows */
-PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *A, unsigned int limit, const IDRSRowLengths *lengths, IDRSSlicedCopy *copy,
-                                        cudaStream_t stream, const char *why[])
+/* IDRSSellSelectLongRows - Separates the rows with more entries than limit. lengths: of all rows */
+PetscErrorCode IDRSSellSelectLongRows(const IDRSCSR *A, unsigned int limit, const IDRSRowLengths *lengths, IDRSSellCopy *copy,
+                                      cudaStream_t stream, const char *why[])
 {
   PetscFunctionBegin;
   PetscCall(IDRSCompressedRowsSelect(A, limit, lengths, &copy->longrows, stream, why));
@@ -141,15 +141,15 @@ PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *A, unsigned int limit, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSSlicedSort - Sorts the rows if their lengths differ, and separates long rows. lengths: of all rows */
-PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSlicedCopy *copy, IDRSRowLengths *lengths,
-                              cudaStream_t stream, const char *why[])
+/* IDRSSellSort - Sorts the rows if their lengths differ, and separates long rows. lengths: of all rows */
+PetscErrorCode IDRSSellSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSellCopy *copy, IDRSRowLengths *lengths,
+                            cudaStream_t stream, const char *why[])
 {
   const unsigned int limit = (unsigned int)PetscMax(IDRS_LONG_ROW_LEAST, IDRS_LONG_ROW_MEAN * nonzeros / PetscMax(A->n, 1));
 
   PetscFunctionBegin;
   PetscCall(IDRSGetRowLengths(A, limit, lengths));
-  PetscCall(IDRSSlicedSelectLongRows(A, limit, lengths, copy, stream, why));
+  PetscCall(IDRSSellSelectLongRows(A, limit, lengths, copy, stream, why));
   if (*why || (!lengths->longrows && (PetscLogDouble)lengths->places <= 1.05 * nonzeros)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSMalloc_CUDA(A->n * sizeof(uint16_t), &copy->perm, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
@@ -159,11 +159,11 @@ PetscErrorCode IDRSSlicedSort(const IDRSCSR *A, PetscLogDouble nonzeros, IDRSSli
 }
 
 /*
-   IDRSSlicedScan - Computes the offset of each slice from the numbers of units, and copies the numbers of all units and slots to
+   IDRSSellScan - Computes the offset of each slice from the numbers of units, and copies the numbers of all units and slots to
    the host, which waits
 */
-PetscErrorCode IDRSSlicedScan(uint32_t slices, const uint32_t units[], const unsigned long long *slots, IDRSSlicedCopy *copy,
-                              cudaStream_t stream, const char *why[])
+PetscErrorCode IDRSSellScan(uint32_t slices, const uint32_t units[], const unsigned long long *slots, IDRSSellCopy *copy,
+                            cudaStream_t stream, const char *why[])
 {
   size_t   bytes = 0;
   uint32_t last[2];
@@ -183,14 +183,14 @@ PetscErrorCode IDRSSlicedScan(uint32_t slices, const uint32_t units[], const uns
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSSlicedTurns - Returns the largest number of entries of a row that one lane processes. A long row has all lanes of a warp */
-unsigned int IDRSSlicedTurns(const IDRSSlicedCopy *copy, const IDRSRowLengths *lengths)
+/* IDRSSellTurns - Returns the largest number of entries of a row that one lane processes. A long row has all lanes of a warp */
+unsigned int IDRSSellTurns(const IDRSSellCopy *copy, const IDRSRowLengths *lengths)
 {
   return copy->longrows.A.n ? PetscMax(lengths->longest / IDRS_WARP, IDRS_LONG_ROW_LEAST) : lengths->longest;
 }
 
-/* IDRSSlicedAllocate - Allocates the chunks of a planned copy */
-PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *copy, const char *why[])
+/* IDRSSellAllocate - Allocates the chunks of a planned copy */
+PetscErrorCode IDRSSellAllocate(IDRSSellCopy *copy, const char *why[])
 {
   PetscFunctionBegin;
   PetscCall(IDRSMalloc_CUDA(copy->units * IDRS_UNIT, &copy->chunks, why));
@@ -198,7 +198,7 @@ PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *copy, const char *why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *copy)
+PetscErrorCode IDRSSellDestroy(IDRSSellCopy *copy)
 {
   PetscFunctionBegin;
   PetscCallCUDA(cudaFree(copy->chunks));
@@ -208,7 +208,7 @@ PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *copy)
+PetscLogDouble IDRSSellBytes(const IDRSSellCopy *copy)
 {
   return (PetscLogDouble)(copy->units * IDRS_UNIT + 2 * copy->A.slices * sizeof(uint32_t) +
                           (copy->perm ? copy->A.n * sizeof(uint16_t) : 0) + copy->longrows.bytes);

@@ -14,8 +14,8 @@
 
    Meanwhile the first warp prepares the algebra.
 
-   Blocks exchange messages. whole.cuh explains why no message is overwritten before it is read, for u, and for sums that go from
-   each block to all others. Here sums go through the rank that they belong to:
+   Blocks exchange messages. persistent.cuh explains why no message is overwritten before it is read, for u, and for sums that go
+   from each block to all others. Here sums go through the rank that they belong to:
 
      to a rank            Sums of steps j and j+1 have two places. A block stores its sums of step j+2 over those of step j after
                           it has the sums of all clusters of step j+1. The sums of step j+1 include the part of that rank, which
@@ -34,7 +34,7 @@
    A message of a block to itself takes the same path. The racecheck tool of compute-sanitizer understands barriers, but not
    messages: it reports these stores of PostSums() and the loads that wait for them as hazards.
 */
-#include "wholelayout.h"
+#include "persistentlayout.h"
 #include "../../sys/device/cluster.cuh"
 
 #define IDRS_CLUSTERED_WARPS (IDRS_CLUSTERED_THREADS / IDRS_WARP)
@@ -87,19 +87,20 @@ static __device__ __forceinline__ PetscScalar IDRSSharedRowSum(const IDRSSharedM
   PetscScalar    sum[2] = {0.0, 0.0};
 
 #pragma unroll 1
-  for (uint32_t p = A.slice[row / IDRS_WARP] + threadIdx.x % IDRS_WARP; p < end; p += IDRS_WHOLE_ATONCE * IDRS_WARP) {
-    PetscScalar value[IDRS_WHOLE_ATONCE], entry[IDRS_WHOLE_ATONCE];
-    uint32_t    place[IDRS_WHOLE_ATONCE];
+  for (uint32_t p = A.slice[row / IDRS_WARP] + threadIdx.x % IDRS_WARP; p < end; p += IDRS_PERSISTENT_ATONCE * IDRS_WARP) {
+    PetscScalar value[IDRS_PERSISTENT_ATONCE], entry[IDRS_PERSISTENT_ATONCE];
+    uint32_t    place[IDRS_PERSISTENT_ATONCE];
 
 #pragma unroll
-    for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) {
+    for (int l = 0; l < IDRS_PERSISTENT_ATONCE; l++) {
       place[l] = A.j[p + l * IDRS_WARP];
       value[l] = A.a[p + l * IDRS_WARP];
     }
 #pragma unroll
-    for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) entry[l] = u[place[l]];
+    for (int l = 0; l < IDRS_PERSISTENT_ATONCE; l++) entry[l] = u[place[l]];
 #pragma unroll
-    for (int l = 0; l < IDRS_WHOLE_ATONCE; l++) sum[l % 2] += (p + l * IDRS_WARP < end ? value[l] : (PetscScalar)0.0) * entry[l];
+    for (int l = 0; l < IDRS_PERSISTENT_ATONCE; l++)
+      sum[l % 2] += (p + l * IDRS_WARP < end ? value[l] : (PetscScalar)0.0) * entry[l];
   }
   return sum[0] + sum[1];
 }
@@ -292,23 +293,23 @@ static __device__ __forceinline__ void IDRSCopyEntries(T *to, const T *from, siz
 /* The order of the arrays in shared memory is that of IDRSClusteredBytes() */
 template <int S>
 static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
-  IDRSClusteredKernel(const __grid_constant__ IDRSWholeSteps given, const __grid_constant__ IDRSShadow<S> shadow,
+  IDRSClusteredKernel(const __grid_constant__ IDRSPersistentSteps given, const __grid_constant__ IDRSShadow<S> shadow,
                       const __grid_constant__ IDRSClustered clustered, const __grid_constant__ IDRSClusteredMemory global)
 {
   extern __shared__ __align__(16) PetscScalar memory[];
   __shared__ IDRSClusteredSums<S> sums;
   const size_t rows = IDRSKeep((unsigned int)clustered.rows), first = min((size_t)blockIdx.x * rows, given.panels.n),
                n = IDRSKeep((unsigned int)min(rows, given.panels.n - first)), slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
-  const int       s      = (int)IDRSKeep((unsigned int)given.panels.s);
-  const uint32_t *others = clustered.firstother + blockIdx.x;
-  PetscScalar    *G = memory, *U = G + s * rows, *r = U + s * rows, *own = r + rows, *free = own + rows + clustered.others;
-  IDRSWaitPolls   wait  = {given.polls};
-  IDRSWholeSteps  steps = given;
-  IDRSShadow<S>   P     = shadow;
-  PetscScalar    *a     = global.a + blockIdx.x * clustered.slots;
-  uint16_t       *j     = global.j + blockIdx.x * clustered.slots;
-  uint32_t       *slice;
-  IDRSStep        step;
+  const int           s      = (int)IDRSKeep((unsigned int)given.panels.s);
+  const uint32_t     *others = clustered.firstother + blockIdx.x;
+  PetscScalar        *G = memory, *U = G + s * rows, *r = U + s * rows, *own = r + rows, *free = own + rows + clustered.others;
+  IDRSWaitPolls       wait  = {given.polls};
+  IDRSPersistentSteps steps = given;
+  IDRSShadow<S>       P     = shadow;
+  PetscScalar        *a     = global.a + blockIdx.x * clustered.slots;
+  uint16_t           *j     = global.j + blockIdx.x * clustered.slots;
+  uint32_t           *slice;
+  IDRSStep            step;
 
   steps.panels = {G, U, rows, n, s};
   steps.r      = r;
@@ -360,7 +361,7 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
 
     blocks.u.Rows(threadIdx.x, blocks.u.row);
     IDRSClusterBarrier();
-    step = IDRSWholeRun<S>(steps, P, blocks);
+    step = IDRSPersistentRun<S>(steps, P, blocks);
   }
   for (int k = 0; k < s; k++) {
     IDRSCopyEntries(given.panels.G + k * given.panels.ld + first, G + k * rows, n);
@@ -375,23 +376,23 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
    IDRSClusteredGetClusters_CUDA - Returns the number of clusters of this size that can be resident, which is 0 if the GPU has no
    clusters, and the shared memory of a block in bytes
 */
-PetscErrorCode IDRSClusteredGetClusters_CUDA(IDRSWork work, unsigned int size, PetscInt *clusters, size_t *shared)
+PetscErrorCode IDRSClusteredGetClusters_CUDA(IDRSWorkspace work, unsigned int size, PetscInt *clusters, size_t *shared)
 {
   int most = 0;
 
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto) {
+  PetscCall(IDRSDispatchPersistent(work, [&](auto S, auto) {
     return IDRSGetClusters(IDRSClusteredKernel<S>, size, IDRS_CLUSTERED_THREADS, &most, shared);
   }));
   *clusters = PetscMin(most, IDRS_WARP); /* limited by the number of mailboxes */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWork work, const IDRSClustered *clustered, const IDRSClusteredMemory *global,
-                                        const IDRSWholeSteps *steps, cudaStream_t stream)
+PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWorkspace work, const IDRSClustered *clustered, const IDRSClusteredMemory *global,
+                                        const IDRSPersistentSteps *steps, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
+  PetscCall(IDRSDispatchPersistent(work, [&](auto S, auto shadow) {
     cudaLaunchAttribute      attributes[2];
     const cudaLaunchConfig_t config = IDRSClusterConfig(clustered->clusters, clustered->size, clustered->threads, clustered->bytes,
                                                         stream, attributes);

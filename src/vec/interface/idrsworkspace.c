@@ -1,5 +1,5 @@
 /*
-   Creation and destruction of an IDRSWork, the choice of the back ends, and the functions that the solver calls
+   Creation and destruction of an IDRSWorkspace, the choice of the back ends, and the functions that the solver calls
 */
 #include <petscidrs/private/idrsops.h>
 #include <petscidrs/private/idrscompat.h>
@@ -16,10 +16,10 @@ static const IDRSPassOps *IDRSPassList[] = {
   &IDRSPasses_Vec};
 
 /*
-   IDRSWorkRegisterPasses - Registers a back end instead of the one with the same name, which is returned; for example an emulated
-   device
+   IDRSWorkspaceRegisterPasses - Registers a back end instead of the one with the same name, which is returned; for example an
+   emulated device
 */
-PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *passes, const IDRSPassOps **replaced)
+PetscErrorCode IDRSWorkspaceRegisterPasses(const IDRSPassOps *passes, const IDRSPassOps **replaced)
 {
   PetscFunctionBegin;
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(IDRSPassList); i++) {
@@ -34,12 +34,12 @@ PetscErrorCode IDRSWorkRegisterPasses(const IDRSPassOps *passes, const IDRSPassO
 }
 
 /*
-   IDRSWorkChoose_Private - Chooses the back end for vectors like this one: the requested one, or an error with the reason why it
-   cannot run; with auto, the first of the list that runs on all processes, and in *slower the reason why those before it do not.
+   IDRSWorkspaceChoose_Private - Chooses the back end for vectors like this one: the requested one, or an error with the reason why
+   it cannot run; with auto, the first of the list that runs on all processes, and in *slower the reason why those before it do not.
    On some processes vectors may be bound to the host
 */
-static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, PetscBool explicit, KSPIDRSImplementation implementation,
-                                             const IDRSPassOps **passes, const char *slower[])
+static PetscErrorCode IDRSWorkspaceChoose_Private(Vec like, PetscInt s, PetscBool explicit, KSPIDRSImplementation implementation,
+                                                  const IDRSPassOps **passes, const char *slower[])
 {
   const MPI_Comm  comm      = PetscObjectComm((PetscObject)like);
   const PetscBool automatic = (PetscBool)(implementation == KSP_IDRS_AUTO);
@@ -84,7 +84,7 @@ static PetscErrorCode IDRSWorkChoose_Private(Vec like, PetscInt s, PetscBool exp
 }
 
 /* Initializes a work without its panels */
-static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscInt s, Vec P[])
+static PetscErrorCode IDRSWorkspaceInitialize_Private(IDRSWorkspace work, Vec like, PetscInt s, Vec P[])
 {
   PetscFunctionBegin;
   PetscCall(PetscCommDuplicate(PetscObjectComm((PetscObject)like), &work->comm, NULL));
@@ -102,12 +102,12 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
 
     PetscCall(PetscCalloc1(s, &work->P));
     for (PetscInt i = 0; i < s; i++) {
-      PetscReal norm;
-      IDRSPlace place;
-      PetscBool same = PETSC_TRUE;
+      PetscReal  norm;
+      IDRSMemory place;
+      PetscBool  same = PETSC_TRUE;
 
       PetscCall(IDRSVecWhere(like, &place));
-      if (place != IDRS_PLACE_HOST) PetscCall(PetscObjectTypeCompare((PetscObject)P[i], ((PetscObject)like)->type_name, &same));
+      if (place != IDRS_MEMORY_HOST) PetscCall(PetscObjectTypeCompare((PetscObject)P[i], ((PetscObject)like)->type_name, &same));
       PetscCheck(same, work->comm, PETSC_ERR_ARG_WRONG,
                  "KSPIDRSSetShadowVecs(): shadow vector %" PetscInt_FMT " is of type %s, the system is on the GPU", i,
                  ((PetscObject)P[i])->type_name);
@@ -123,7 +123,7 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
 }
 
 /*
-   IDRSWorkCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end of the passes
+   IDRSWorkspaceCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end of the passes
 
    Collective
 
@@ -135,15 +135,16 @@ static PetscErrorCode IDRSWorkInitialize_Private(IDRSWork work, Vec like, PetscI
 -  count          - number of works
 
    Output Parameter:
-.  works - the panels with their back end; free with IDRSWorkDestroy()
+.  works - the panels with their back end; free with IDRSWorkspaceDestroy()
 */
-PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, PetscInt count, IDRSWork works[])
+PetscErrorCode IDRSWorkspaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, PetscInt count,
+                                   IDRSWorkspace works[])
 {
   const IDRSPassOps *passes;
   const char        *slower;
 
   PetscFunctionBegin;
-  PetscCall(IDRSWorkChoose_Private(like, s, (PetscBool)(P != NULL), implementation, &passes, &slower));
+  PetscCall(IDRSWorkspaceChoose_Private(like, s, (PetscBool)(P != NULL), implementation, &passes, &slower));
   if (slower) PetscCall(PetscInfo(like, "Back end %s is used; faster back ends do not run: %s\n", passes->name, slower));
   for (PetscInt i = 0; i < count; i++) {
     PetscCall(PetscNew(&works[i]));
@@ -152,18 +153,18 @@ PetscErrorCode IDRSWorkCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementati
     works[i]->slower = slower;
   }
   for (PetscInt i = 0; i < count; i++) {
-    PetscCall(IDRSWorkInitialize_Private(works[i], like, s, P));
+    PetscCall(IDRSWorkspaceInitialize_Private(works[i], like, s, P));
     PetscCall((*passes->create)(works[i], like));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Destroys works; after an error some, or parts of them, may be NULL */
-PetscErrorCode IDRSWorkDestroy(PetscInt count, IDRSWork works[])
+PetscErrorCode IDRSWorkspaceDestroy(PetscInt count, IDRSWorkspace works[])
 {
   PetscFunctionBegin;
   for (PetscInt i = 0; i < count; i++) {
-    IDRSWork work = works[i];
+    IDRSWorkspace work = works[i];
 
     works[i] = NULL;
     if (!work) continue;
@@ -177,7 +178,7 @@ PetscErrorCode IDRSWorkDestroy(PetscInt count, IDRSWork works[])
 }
 
 /* Sets the vectors of the solver for the passes, see idrsops.h */
-PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
+PetscErrorCode IDRSWorkspaceSetVecs(IDRSWorkspace work, Vec r, Vec z, Vec v, Vec t)
 {
   PetscFunctionBegin;
   work->r = r;
@@ -187,7 +188,7 @@ PetscErrorCode IDRSWorkSetVecs(IDRSWork work, Vec r, Vec z, Vec v, Vec t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
+PetscErrorCode IDRSWorkspaceGetInfo(IDRSWorkspace work, IDRSWorkspaceInfo *info)
 {
   PetscFunctionBegin;
   info->passes      = work->passes->name;
@@ -197,7 +198,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
   info->queue       = work->queue ? work->queue->name : "host";
   info->depth       = work->queue ? work->queue->depth : 0;
   info->halo        = work->halo;
-  info->whole       = work->whole;
+  info->persistent  = work->persistent;
   info->n           = work->n;
   info->panel       = (work->P && work->hashed ? 3 : 2) * work->s;
   info->size        = work->size;
@@ -207,7 +208,7 @@ PetscErrorCode IDRSWorkGetInfo(IDRSWork work, IDRSWorkInfo *info)
 }
 
 /* Sets the seed of the hashed shadow space; explicit shadow vectors are kept */
-PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
+PetscErrorCode IDRSWorkspaceSetSeed(IDRSWorkspace work, uint64_t seed)
 {
   PetscFunctionBegin;
   if (work->hashed && seed != work->seed) {
@@ -218,8 +219,8 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
 }
 
 /*
-   IDRSWorkConnect - Chooses the queue: on the device if the passes run there and, with several processes, if reductions are between
-   devices
+   IDRSWorkspaceConnect - Chooses the queue: on the device if the passes run there and, with several processes, if reductions are
+   between devices
 
    Collective
 
@@ -229,10 +230,10 @@ PetscErrorCode IDRSWorkSetSeed(IDRSWork work, uint64_t seed)
 -  scatters      - PETSC_TRUE if the scatters of the operator are between devices. If the hosts must wait for scatters, the
                    automatic choice has no reductions between devices
 */
-PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
+PetscErrorCode IDRSWorkspaceConnect(const IDRSGroup *group, KSPIDRSCommunication communication, PetscBool scatters)
 {
-  const IDRSWork  first     = group->work[0];
-  const PetscBool asked     = (PetscBool)(first->size > 1 && communication >= KSP_IDRS_COMMUNICATION_NCCL),
+  const IDRSWorkspace first = group->work[0];
+  const PetscBool     asked = (PetscBool)(first->size > 1 && communication >= KSP_IDRS_COMMUNICATION_NCCL),
                   automatic = (PetscBool)(first->size > 1 && !asked);
   const IDRSQueueOps *queue = NULL;
   const char         *why   = NULL; /* why the host has the queue */
@@ -272,7 +273,7 @@ PetscErrorCode IDRSWorkConnect(const IDRSGroup *group, KSPIDRSCommunication comm
    Begins a solve: no traffic has been counted, and no inner product is deferred. With a preconditioner p is v, else r. The passes
    apply a diagonal preconditioner
 */
-PetscErrorCode IDRSWorkStart(IDRSWork work, PetscBool preconditioned, Vec diagonal)
+PetscErrorCode IDRSWorkspaceStart(IDRSWorkspace work, PetscBool preconditioned, Vec diagonal)
 {
   PetscFunctionBegin;
   /* an error in the last solve may have left the scalars on the device */

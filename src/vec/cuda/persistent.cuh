@@ -1,17 +1,17 @@
 /*
    The persistent kernel makes many steps, until the host must continue: for systems so small that launches would take longer than
-   the work. Blocks have their rows in shared memory, see wholecluster.cu, or, with a polynomial preconditioner, in global memory,
-   see wholepoly.cu. This file has the steps, which are the same for both, and the reliable updates between them. A thread has the
-   same rows in all passes, and only this thread accesses these rows of the panels, r, z, v, t, x and the anchor.
+   the work. Blocks have their rows in shared memory, see persistentcluster.cu, or, with a polynomial preconditioner, in global
+   memory, see persistentpoly.cu. This file has the steps, which are the same for both, and the reliable updates between them. A
+   thread has the same rows in all passes, and only this thread accesses these rows of the panels, r, z, v, t, x and the anchor.
 
    Blocks exchange two things in a step:
 
      the direction u    each entry, for the rows of A u that need it
      the sums           of each block, which all blocks add, in the same order
 
-   Then a warp of each block does the algebra of the step, see lanes.cuh, with the same result. No barrier between blocks and no
-   fence is needed, because blocks exchange messages, as in finish.cuh: each word of a message carries the number of its step, so a
-   reader that finds the number also has the value. Messages are not overwritten before they are read:
+   Then a warp of each block does the algebra of the step, see warpalgebra.cuh, with the same result. No barrier between blocks and
+   no fence is needed, because blocks exchange messages, as in finish.cuh: each word of a message carries the number of its step, so
+   a reader that finds the number also has the value. Messages are not overwritten before they are read:
 
      entries of u       A block writes the entries of step j+1 after it has the sums of all blocks of step j. The sums of a block
                         depend on everything that it has read of u in step j. So no block reads u of step j any more.
@@ -43,60 +43,60 @@
 */
 #pragma once
 
-#include "lanes.cuh"
+#include "warpalgebra.cuh"
 #include "idrscudaimpl.cuh"
 #include "../../sys/kernels/project.cuh"
 #include "../../sys/kernels/csr.h"
 #include "../../sys/kernels/rowsum.cuh"
 
 /* Most steps of one kernel, so that it ends within some ten milliseconds */
-#define IDRS_WHOLE_STEPS 2048
+#define IDRS_PERSISTENT_STEPS 2048
 
 /* The outcome of the steps, on the host */
 typedef struct {
   /* of IDRSScalars, with the sums of the last step; also the copy for the device */
-  PetscScalar      storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)];
-  PetscReal        squares[IDRS_WHOLE_STEPS]; /* r^H r; the host computes the norms of IDRSWholeReport */
-  IDRSWholeUpdated updated[IDRS_WHOLE_STEPS]; /* also with r^H r */
-  PetscInt         completed, count, updates;
-  int              k, start, unreported; /* the step in which the host continues, or k = IDRS_RESIDUAL */
-  int              timedout;             /* a wait has timed out */
-} IDRSWholeResult;
+  PetscScalar           storage[IDRS_STORAGE(IDRS_COLUMNS_AT_ONCE)];
+  PetscReal             squares[IDRS_PERSISTENT_STEPS]; /* r^H r; the host computes the norms of IDRSPersistentReport */
+  IDRSPersistentUpdated updated[IDRS_PERSISTENT_STEPS]; /* also with r^H r */
+  PetscInt              completed, count, updates;
+  int                   k, start, unreported; /* the step in which the host continues, or k = IDRS_RESIDUAL */
+  int                   timedout;             /* a wait has timed out */
+} IDRSPersistentResult;
 
 typedef struct {
-  IDRSPanels         panels;
-  IDRSCSR            A;
-  IDRSBlockMessage  *entries;
-  IDRSPartials       partials; /* launch: number of the first step */
-  const PetscScalar *diagonal;
-  PetscScalar       *r, *z, *v, *t;
-  PetscScalar       *x, *anchor; /* for updates; x = NULL: the host makes updates */
-  const PetscScalar *storage;
-  PetscReal          pivotscale;
-  IDRSStep           step;
-  IDRSLimits         limits;
-  IDRSWholeResult   *result;
-  uint64_t          *arrived, sequence;
-  unsigned int       polls; /* most polls of a thread that waits */
-} IDRSWholeSteps;
+  IDRSPanels            panels;
+  IDRSCSR               A;
+  IDRSBlockMessage     *entries;
+  IDRSPartials          partials; /* launch: number of the first step */
+  const PetscScalar    *diagonal;
+  PetscScalar          *r, *z, *v, *t;
+  PetscScalar          *x, *anchor; /* for updates; x = NULL: the host makes updates */
+  const PetscScalar    *storage;
+  PetscReal             pivotscale;
+  IDRSStep              step;
+  IDRSLimits            limits;
+  IDRSPersistentResult *result;
+  uint64_t             *arrived, sequence;
+  unsigned int          polls; /* most polls of a thread that waits */
+} IDRSPersistentSteps;
 
 /* The continuation after the sums of a step */
 typedef enum {
-  IDRS_WHOLE_ENDS, /* the host continues with these sums */
-  IDRS_WHOLE_STEP,
-  IDRS_WHOLE_UPDATE /* an omega step, and a reliable update after it */
-} IDRSWholeNext;
+  IDRS_PERSISTENT_ENDS, /* the host continues with these sums */
+  IDRS_PERSISTENT_STEP,
+  IDRS_PERSISTENT_UPDATE /* an omega step, and a reliable update after it */
+} IDRSPersistentNext;
 
 /* Data that the threads of a block share */
 template <int S>
-struct IDRSWholeShared {
-  PetscScalar              storage[IDRS_STORAGE(S)];
-  IDRSLanesCoefficients<S> c;
-  IDRSInverses<S>          inverses;
-  IDRSLimits               limits;   /* for r^H r */
-  PetscReal                promised; /* r^H r after the omega step before an update */
-  IDRSWholeNext            next;
-  bool                     goeson; /* after an update */
+struct IDRSPersistentShared {
+  PetscScalar                storage[IDRS_STORAGE(S)];
+  IDRSAlgebraCoefficients<S> c;
+  IDRSInverses<S>            inverses;
+  IDRSLimits                 limits;   /* for r^H r */
+  PetscReal                  promised; /* r^H r after the omega step before an update */
+  IDRSPersistentNext         next;
+  bool                       goeson; /* after an update */
 };
 
 /*
@@ -137,8 +137,9 @@ static __device__ __forceinline__ void IDRSPostScalar(IDRSBlockMessage *messages
    row of this thread; rr: the part of r^H r of this thread. Returns true if a wait has timed out
 */
 template <int S, bool Y, typename Blocks>
-static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &steps, const IDRSShadow<S> &P,
-                                                        const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x, PetscReal rr)
+static __device__ __forceinline__ bool IDRSPersistentProject(const IDRSPersistentSteps &steps, const IDRSShadow<S> &P,
+                                                             const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x,
+                                                             PetscReal rr)
 {
   const IDRSIndex      n = (IDRSIndex)steps.panels.n, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
   IDRSShadowRow        row = first;
@@ -161,26 +162,26 @@ static __device__ __forceinline__ bool IDRSWholeProject(const IDRSWholeSteps &st
 }
 
 /* The bounds of the norms are tightened by this factor, so that the kernel never ends too late; the host repeats the test */
-#define IDRS_WHOLE_LITTLE (16 * PETSC_MACHINE_EPSILON)
+#define IDRS_PERSISTENT_LITTLE (16 * PETSC_MACHINE_EPSILON)
 
 /* Returns the squares of the limits, so that no step computes a root */
 static __device__ __forceinline__ IDRSLimits IDRSSquareLimits(const IDRSLimits &limits)
 {
   IDRSLimits squares = limits;
 
-  squares.bounds.low  = limits.bounds.low >= 0.0 ? limits.bounds.low * limits.bounds.low * ((PetscReal)1.0 + IDRS_WHOLE_LITTLE)
+  squares.bounds.low  = limits.bounds.low >= 0.0 ? limits.bounds.low * limits.bounds.low * ((PetscReal)1.0 + IDRS_PERSISTENT_LITTLE)
                                                  : (PetscReal)-1.0;
-  squares.bounds.high = limits.bounds.high * limits.bounds.high * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
+  squares.bounds.high = limits.bounds.high * limits.bounds.high * ((PetscReal)1.0 - IDRS_PERSISTENT_LITTLE);
   squares.fall        = limits.fall * limits.fall;
   squares.anchornorm  = limits.anchornorm * limits.anchornorm;
   squares.peak        = limits.peak * limits.peak;
-  squares.tested      = limits.tested * limits.tested * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
-  squares.growth      = limits.growth * limits.growth * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE);
+  squares.tested      = limits.tested * limits.tested * ((PetscReal)1.0 - IDRS_PERSISTENT_LITTLE);
+  squares.growth      = limits.growth * limits.growth * ((PetscReal)1.0 - IDRS_PERSISTENT_LITTLE);
   return squares;
 }
 
 /* Sets the limits for a recurrence that has begun, or restarted, with a residual of this r^H r */
-static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, PetscReal square)
+static __device__ __forceinline__ void IDRSPersistentSetAnchor(IDRSLimits &squares, PetscReal square)
 {
   squares.anchornorm  = square;
   squares.peak        = square;
@@ -193,9 +194,9 @@ static __device__ __forceinline__ void IDRSWholeSetAnchor(IDRSLimits &squares, P
    squares; limits.peak is the largest one so far
 */
 template <int S>
-static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *scalars, const IDRSStep &step, bool last,
-                                                                  PetscInt updates, IDRSWholeShared<S> &shared, IDRSLane<S> *lane,
-                                                                  PetscReal *square, PetscReal *next)
+static __device__ __forceinline__ IDRSPersistentNext IDRSPersistentContinue(IDRSScalars *scalars, const IDRSStep &step, bool last,
+                                                                            PetscInt updates, IDRSPersistentShared<S> &shared,
+                                                                            IDRSLane<S> *lane, PetscReal *square, PetscReal *next)
 {
   const PetscInt  s      = scalars->s;
   const PetscReal rr     = PetscRealPart(scalars->sums[IDRS_SUM_RR(s)]);
@@ -204,35 +205,35 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
 
   *square = PetscRealPart(scalars->sums[IDRSNormSum(s, PETSC_TRUE, step.unreported)]);
   *next   = 0.0;
-  if (last) return IDRS_WHOLE_ENDS;
+  if (last) return IDRS_PERSISTENT_ENDS;
   if (IDRS_LANE == 0 && step.unreported) limits.peak = max(limits.peak, rr);
   if (IDRS_LANE == 0 && step.start && !step.unreported && !(limits.anchornorm <= PETSC_MAX_REAL))
-    IDRSWholeSetAnchor(limits, *square);
+    IDRSPersistentSetAnchor(limits, *square);
   IDRS_SYNC_WARP();
-  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_TRUE, step.unreported))) return IDRS_WHOLE_ENDS;
-  if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_WHOLE_ENDS;
+  if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_TRUE, step.unreported))) return IDRS_PERSISTENT_ENDS;
+  if (step.unreported && !IDRSIsWithin(rr, limits.bounds.low, limits.bounds.high)) return IDRS_PERSISTENT_ENDS;
   if (step.k == s) {
     PetscScalar omega;
 
-    if (IDRSScalarsDecideOmega(scalars, limits.bounds.cosine, &omega) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
+    if (IDRSScalarsDecideOmega(scalars, limits.bounds.cosine, &omega) != IDRS_CONTINUES) return IDRS_PERSISTENT_ENDS;
     *next = IDRSScalarsNormSquared(scalars, omega);
     due   = limits.fall > 0.0 &&
           (!IDRSScalarsIsSharp(scalars, *next) || IDRSUpdateIsDue(*next, limits.fall, limits.peak, limits.anchornorm));
     /* the host decides about an update if the norm is not accurate, or may end the solve */
     if (due && (updates < 0 || !IDRSScalarsIsSharp(scalars, *next) || !IDRSIsWithin(*next, limits.bounds.low, limits.bounds.high)))
-      return IDRS_WHOLE_ENDS;
+      return IDRS_PERSISTENT_ENDS;
     if (!due && !step.start) {
-      IDRSLanesOmega<S>(scalars, omega, lane, &shared.c);
+      IDRSAlgebraOmega<S>(scalars, omega, lane, &shared.c);
       lane->rr   = rr;
       lane->last = (int)s;
-      return IDRS_WHOLE_STEP;
+      return IDRS_PERSISTENT_STEP;
     }
   }
   /* alpha, M_k, beta_k, f and the next c, or omega */
-  if (IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next) != IDRS_CONTINUES) return IDRS_WHOLE_ENDS;
+  if (IDRSScalarsContinue(scalars, step.k, step.start, limits.bounds.cosine, next) != IDRS_CONTINUES) return IDRS_PERSISTENT_ENDS;
   for (PetscInt j = IDRS_LANE; j < s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, step.k == s ? -1 : step.k, j, &shared.c);
-  lane->last = IDRS_LANES_BEGIN;
-  return due ? IDRS_WHOLE_UPDATE : IDRS_WHOLE_STEP;
+  lane->last = IDRS_ALGEBRA_BEGIN;
+  return due ? IDRS_PERSISTENT_UPDATE : IDRS_PERSISTENT_STEP;
 }
 
 /*
@@ -248,8 +249,8 @@ static __device__ __forceinline__ IDRSWholeNext IDRSWholeContinue(IDRSScalars *s
    computes it from v = r - G c or from r. Returns the part of r^H r of this thread
 */
 template <int S, bool OMEGA, typename Blocks>
-static __device__ __forceinline__ PetscReal IDRSWholeRows(const IDRSWholeSteps &steps, const IDRSLanesCoefficients<S> &c, int k,
-                                                          const Blocks &blocks)
+static __device__ __forceinline__ PetscReal IDRSPersistentRows(const IDRSPersistentSteps        &steps,
+                                                               const IDRSAlgebraCoefficients<S> &c, int k, const Blocks &blocks)
 {
   const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
   const int       s = steps.panels.s, column = OMEGA ? 0 : k + 1;
@@ -297,18 +298,18 @@ static __device__ __forceinline__ PetscReal IDRSWholeRows(const IDRSWholeSteps &
 
 /*
    Runs the passes after the algebra of a step, up to the next direction: U_{k+1}, p, or with a polynomial only the v that it is
-   applied to. After the last step of the start r alone, see IDRSWholeEndStart(). Returns the part of r^H r of this thread
+   applied to. After the last step of the start r alone, see IDRSPersistentEndStart(). Returns the part of r^H r of this thread
 */
 template <int S, typename Blocks>
-static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps &steps, const IDRSStep &step,
-                                                            const IDRSLanesCoefficients<S> &c, const Blocks &blocks)
+static __device__ __forceinline__ PetscReal IDRSPersistentPasses(const IDRSPersistentSteps &steps, const IDRSStep &step,
+                                                                 const IDRSAlgebraCoefficients<S> &c, const Blocks &blocks)
 {
   const int           k         = (int)step.k;
   const bool          inner     = k + 1 != steps.panels.s;
   const IDRSDirection direction = {inner, inner && !Blocks::poly, steps.diagonal, steps.v};
 
-  if (k == steps.panels.s) return IDRSWholeRows<S, true>(steps, c, k, blocks);
-  if (!step.start) return IDRSWholeRows<S, false>(steps, c, k, blocks);
+  if (k == steps.panels.s) return IDRSPersistentRows<S, true>(steps, c, k, blocks);
+  if (!step.start) return IDRSPersistentRows<S, false>(steps, c, k, blocks);
   /* v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v */
   return IDRSUpdateRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, true, k, k + 1, steps.r,
                                                      [&](size_t i, const IDRSPack<1> &d) {
@@ -318,8 +319,8 @@ static __device__ __forceinline__ PetscReal IDRSWholePasses(const IDRSWholeSteps
 
 /* The omega step that ends the start: r = r - G c, with direction r or B^{-1}r */
 template <int S, typename Blocks>
-static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c,
-                                                         const Blocks &blocks)
+static __device__ __forceinline__ void IDRSPersistentEndStart(const IDRSPersistentSteps &steps, const IDRSCoefficients<S> &c,
+                                                              const Blocks &blocks)
 {
   const IDRSDirection direction = {true, false, NULL, steps.r};
 
@@ -338,7 +339,7 @@ static __device__ __forceinline__ void IDRSWholeEndStart(const IDRSWholeSteps &s
    U_k, unless B is a polynomial. Returns the part of r^H r of this thread
 */
 template <typename Blocks>
-static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps &steps, const Blocks &blocks)
+static __device__ __forceinline__ PetscReal IDRSPersistentBegin(const IDRSPersistentSteps &steps, const Blocks &blocks)
 {
   const size_t n         = steps.panels.n;
   const bool   isp       = steps.step.k == steps.panels.s;
@@ -362,11 +363,11 @@ static __device__ __forceinline__ PetscReal IDRSWholeBegin(const IDRSWholeSteps 
 
 /*
    Computes r = anchor - A z, x += z, z = 0, and the parts of P^H r and r^H r of this thread; *rr is the part of r^H r. A z is
-   computed like the product in IDRSWholeProject()
+   computed like the product in IDRSPersistentProject()
 */
 template <int S, typename Blocks>
-static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
-                                                      IDRSDots<S, false, true> &dots, PetscReal *rr)
+static __device__ __forceinline__ void IDRSPersistentRenew(const IDRSPersistentSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
+                                                           IDRSDots<S, false, true> &dots, PetscReal *rr)
 {
   const size_t n = steps.panels.n;
 
@@ -394,14 +395,14 @@ static __device__ __forceinline__ void IDRSWholeRenew(const IDRSWholeSteps &step
    continues, with the coefficients of the next direction
 */
 template <int S>
-static __device__ __forceinline__ bool IDRSWholeAcceptUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised,
-                                                             IDRSCoefficients<S> *c)
+static __device__ __forceinline__ bool IDRSPersistentAcceptUpdate(IDRSScalars *scalars, IDRSLimits &squares, PetscReal promised,
+                                                                  IDRSCoefficients<S> *c)
 {
   const PetscReal square = PetscRealPart(scalars->sums[IDRS_SUM_XX(scalars->s)]);
 
   if (!IDRSWarpAll(IDRSScalarsAreFinite(scalars, PETSC_FALSE, PETSC_FALSE))) return false;
-  if (!(square < IDRS_UPDATE_CONFIRMS * IDRS_UPDATE_CONFIRMS * ((PetscReal)1.0 - IDRS_WHOLE_LITTLE) * promised)) return false;
-  if (IDRS_LANE == 0) IDRSWholeSetAnchor(squares, square);
+  if (!(square < IDRS_UPDATE_CONFIRMS * IDRS_UPDATE_CONFIRMS * ((PetscReal)1.0 - IDRS_PERSISTENT_LITTLE) * promised)) return false;
+  if (IDRS_LANE == 0) IDRSPersistentSetAnchor(squares, square);
   IDRSScalarsSetResidual(scalars);
   IDRSScalarsCombine(scalars, 0);
   for (PetscInt j = IDRS_LANE; j < scalars->s; j += IDRS_LANES) IDRSGetCoefficient<S>(scalars, -1, j, c);
@@ -414,8 +415,9 @@ static __device__ __forceinline__ bool IDRSWholeAcceptUpdate(IDRSScalars *scalar
    continues, and *timedout, in the first warp, is true if a wait has timed out
 */
 template <int S, typename Blocks>
-static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
-                                                                IDRSScalars *scalars, IDRSWholeShared<S> &shared, bool *timedout)
+static __device__ __forceinline__ PetscReal IDRSPersistentMakeUpdate(const IDRSPersistentSteps &steps, const IDRSShadow<S> &P,
+                                                                     Blocks &blocks, IDRSScalars *scalars,
+                                                                     IDRSPersistentShared<S> &shared, bool *timedout)
 {
   const IDRSDirection none = {false, false, steps.diagonal, steps.v}, direction = {true, !Blocks::poly, steps.diagonal, steps.v};
   IDRSDots<S, false, true> dots;
@@ -429,11 +431,11 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
                                                      });
   blocks.Synchronize();
   /* r = anchor - A z */
-  IDRSWholeRenew<S>(steps, P, blocks, dots, &rr);
+  IDRSPersistentRenew<S>(steps, P, blocks, dots, &rr);
   *timedout = blocks.template PostSums<S, false>(dots);
   *timedout = blocks.template AddSums<S>(false, P, scalars->sums, []() {}) || *timedout;
   if (threadIdx.x < IDRS_WARP) {
-    const bool goes = IDRSWholeAcceptUpdate<S>(scalars, shared.limits, shared.promised, &shared.c) && !*timedout;
+    const bool goes = IDRSPersistentAcceptUpdate<S>(scalars, shared.limits, shared.promised, &shared.c) && !*timedout;
 
     if (threadIdx.x == 0) shared.goeson = goes;
   }
@@ -454,27 +456,28 @@ static __device__ __forceinline__ PetscReal IDRSWholeMakeUpdate(const IDRSWholeS
    the step in which the host continues; the first block writes all other results for the host
 */
 template <int S, typename Blocks>
-static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &steps, const IDRSShadow<S> &P, Blocks &blocks)
+static __device__ __forceinline__ IDRSStep IDRSPersistentRun(const IDRSPersistentSteps &steps, const IDRSShadow<S> &P,
+                                                             Blocks &blocks)
 {
-  __shared__ IDRSWholeShared<S> memory[1];
-  IDRSWholeShared<S>           &shared    = memory[IDRSKeep(0)];
-  const int                     s         = steps.panels.s;
-  const IDRSShadowRow           row       = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
-  IDRSStep                      step      = steps.step;
-  PetscInt                      completed = 0, reported = 0, updates = steps.x ? 0 : -1;
-  PetscReal                     rr;
-  IDRSScalars                   scalars;
-  IDRSLane<S>                   lane = {IDRS_LANES_BEGIN};
-  bool                          timedout;
+  __shared__ IDRSPersistentShared<S> memory[1];
+  IDRSPersistentShared<S>           &shared    = memory[IDRSKeep(0)];
+  const int                          s         = steps.panels.s;
+  const IDRSShadowRow                row       = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
+  IDRSStep                           step      = steps.step;
+  PetscInt                           completed = 0, reported = 0, updates = steps.x ? 0 : -1;
+  PetscReal                          rr;
+  IDRSScalars                        scalars;
+  IDRSLane<S>                        lane = {IDRS_ALGEBRA_BEGIN};
+  bool                               timedout;
   /* the host makes the last iteration; updates is -1 if it also makes the updates */
   const auto islast = [&]() {
-    return shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_WHOLE_STEPS;
+    return shared.limits.its + completed + 1 >= shared.limits.maxits || completed + updates + 2 >= IDRS_PERSISTENT_STEPS;
   };
   /* called by a warp before the sums of a step have arrived: does everything that does not depend on them */
   const auto prepare = [&]() {
     if (step.start) return;
     if (lane.last >= 0 && IDRS_LANE == 0) shared.limits.peak = max(shared.limits.peak, lane.rr);
-    IDRSLanesPrepare<S>(&scalars, &shared.inverses, (int)step.k, &lane, &shared.c);
+    IDRSAlgebraPrepare<S>(&scalars, &shared.inverses, (int)step.k, &lane, &shared.c);
     lane.low  = islast() ? PETSC_MAX_REAL : (step.unreported ? shared.limits.bounds.low : (PetscReal)-1.0);
     lane.high = step.unreported ? shared.limits.bounds.high : PETSC_MAX_REAL;
   };
@@ -484,7 +487,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
   if (threadIdx.x == 0) shared.limits = IDRSSquareLimits(steps.limits);
   for (int i = threadIdx.x; i < IDRS_STORAGE(s); i += blockDim.x)
     shared.storage[i] = i < IDRS_STORAGE_SUMS(s) ? steps.storage[i] : (PetscScalar)0.0;
-  rr = IDRSWholeBegin(steps, blocks);
+  rr = IDRSPersistentBegin(steps, blocks);
   if constexpr (Blocks::poly) {
     if (step.wantu) blocks.template Direct<S>(steps, shared.c, 0, true, steps.r); /* U_0 = B^{-1}r */
   }
@@ -494,35 +497,35 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
     blocks.Synchronize();
     /* G_k = A U_k, or t = A p, and the sums of this block */
-    if (y) timedout = IDRSWholeProject<S, true>(steps, P, row, blocks, x, rr);
-    else timedout = IDRSWholeProject<S, false>(steps, P, row, blocks, x, rr);
+    if (y) timedout = IDRSPersistentProject<S, true>(steps, P, row, blocks, x, rr);
+    else timedout = IDRSPersistentProject<S, false>(steps, P, row, blocks, x, rr);
     /* the sums of all blocks */
     timedout = blocks.template AddSums<S>(y, P, scalars.sums, prepare) || timedout;
     if (threadIdx.x < IDRS_WARP) {
-      PetscReal     square, after = 0.0;
-      IDRSWholeNext follows;
+      PetscReal          square, after = 0.0;
+      IDRSPersistentNext follows;
 
-      if (y) follows = IDRSWholeContinue<S>(&scalars, step, islast(), updates, shared, &lane, &square, &after);
+      if (y) follows = IDRSPersistentContinue<S>(&scalars, step, islast(), updates, shared, &lane, &square, &after);
       else {
         /* alpha, M_k, beta_k, f and c */
-        const bool pivot = IDRSLanesStep<S>(&scalars, (int)step.k, &lane, &shared.c);
+        const bool pivot = IDRSAlgebraStep<S>(&scalars, (int)step.k, &lane, &shared.c);
 
         square = lane.rr = PetscRealPart(scalars.sums[IDRS_SUM_RR(s)]);
-        follows          = pivot && IDRSIsWithin(square, lane.low, lane.high) ? IDRS_WHOLE_STEP : IDRS_WHOLE_ENDS;
+        follows          = pivot && IDRSIsWithin(square, lane.low, lane.high) ? IDRS_PERSISTENT_STEP : IDRS_PERSISTENT_ENDS;
         lane.last        = (int)step.k;
       }
       if (threadIdx.x == 0) {
-        shared.next     = timedout ? IDRS_WHOLE_ENDS : follows;
+        shared.next     = timedout ? IDRS_PERSISTENT_ENDS : follows;
         shared.promised = after;
         if (blockIdx.x == 0) steps.result->squares[reported] = square; /* overwritten if the kernel ends here */
       }
     }
     __syncthreads();
-    if (shared.next == IDRS_WHOLE_ENDS) break;
+    if (shared.next == IDRS_PERSISTENT_ENDS) break;
     blocks.u.number++;
     if (step.start || step.unreported) reported++;
-    if (shared.next == IDRS_WHOLE_UPDATE) {
-      rr = IDRSWholeMakeUpdate<S>(steps, P, blocks, &scalars, shared, &timedout);
+    if (shared.next == IDRS_PERSISTENT_UPDATE) {
+      rr = IDRSPersistentMakeUpdate<S>(steps, P, blocks, &scalars, shared, &timedout);
       if (threadIdx.x == 0 && blockIdx.x == 0) {
         steps.result->squares[reported] = shared.promised;
         if (shared.goeson) steps.result->updated[updates] = {reported + 1, shared.limits.anchornorm};
@@ -537,14 +540,14 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
       continue;
     }
     /* the passes, and the direction of the next step */
-    rr = IDRSWholePasses<S>(steps, step, shared.c, blocks);
+    rr = IDRSPersistentPasses<S>(steps, step, shared.c, blocks);
     IDRSStepNext(&step, s);
     if (step.start && step.k == s) {
       __syncthreads();
       for (int j = threadIdx.x; j < s; j += blockDim.x) IDRSGetCoefficient<S>(&scalars, -1, j, &shared.c);
       __syncthreads();
       /* the norm that is reported is the norm before r = r - G c */
-      IDRSWholeEndStart<S>(steps, shared.c, blocks);
+      IDRSPersistentEndStart<S>(steps, shared.c, blocks);
     }
     /* U_k = omega B^{-1}v + U c, or p = B^{-1}r */
     if constexpr (Blocks::poly) blocks.template Direct<S>(steps, shared.c, (int)step.k, step.start, step.k < s ? steps.v : steps.r);
@@ -569,7 +572,7 @@ static __device__ __forceinline__ IDRSStep IDRSWholeRun(const IDRSWholeSteps &st
 
 /* Calls launch with the S of a kernel as a type, and the shadow space. The error of the launch becomes one of PETSc */
 template <typename L>
-static PetscErrorCode IDRSDispatchWhole(IDRSWork work, L &&launch)
+static PetscErrorCode IDRSDispatchPersistent(IDRSWorkspace work, L &&launch)
 {
   cudaError_t error = cudaSuccess;
 

@@ -1,5 +1,5 @@
 /*
-   The sliced format (SELL): slices of 32 rows with one row per lane of a warp, or of 64 rows with two neighbouring rows per lane.
+   The SELL format (SELL): slices of 32 rows with one row per lane of a warp, or of 64 rows with two neighbouring rows per lane.
    Entry j of all rows of a slice is a slot: a value and a column for each row. A column is 16 bits, to be added to the base of the
    slot. Rows are sorted by length within windows if this saves padding. A slot contains the next entry of each row whose column is
    within 65535 of the smallest of them; other rows have a zero in this slot.
@@ -96,7 +96,7 @@ typedef struct {
   uint32_t        slices, n;
   IDRSCSR         longrows;    /* long rows, which are not in slices */
   const PetscInt *longindices; /* their row numbers */
-} IDRSSliced;
+} IDRSSell;
 
 /* Returns the row in place i of the sorted order */
 static inline __device__ uint32_t IDRSSortedRow(const uint16_t *perm, uint32_t i, uint32_t n)
@@ -105,7 +105,7 @@ static inline __device__ uint32_t IDRSSortedRow(const uint16_t *perm, uint32_t i
 }
 
 /* The same for slices; returns n if the row is a long one */
-static inline __device__ uint32_t IDRSSlicedRow(const uint16_t *perm, uint32_t i, uint32_t n)
+static inline __device__ uint32_t IDRSSellRow(const uint16_t *perm, uint32_t i, uint32_t n)
 {
   return perm && i < n && perm[i] & IDRS_LONG_ROW ? n : IDRSSortedRow(perm, i, n);
 }

@@ -10,13 +10,13 @@
    that set, because the sums of all blocks have been exchanged since then. The threads that clear a set pass a barrier, with a
    release by the last store, before their block posts its sums. So the set is clear for each block that has these sums.
 */
-#include "wholelayout.h"
+#include "persistentlayout.h"
 #include <petscidrs/private/idrsmatching.h>
 #include "../../mat/powers/rowlanes.cuh"
 #include "../../sys/device/cluster.cuh"
 
 /* The u of a step, which is exchanged between blocks */
-struct IDRSWholeEntries {
+struct IDRSPersistentEntries {
   IDRSBlockMessage *entries;
   uint32_t          number;
   IDRSWaitPolls    *wait;
@@ -31,14 +31,14 @@ struct IDRSWholeEntries {
    The lanes of a warp wait until all of them can continue. If one lane waited separately, the warp would diverge until the next
    barrier, and each of its shuffles would take hundreds of cycles
 */
-static __device__ __forceinline__ bool IDRSGoesOn(const IDRSWholeEntries &, bool left)
+static __device__ __forceinline__ bool IDRSGoesOn(const IDRSPersistentEntries &, bool left)
 {
   return !IDRSWarpAll(!left);
 }
 
 /* Waits for the entries in these columns, -1 for none. All loads are issued before the first value is tested. One warp */
 template <int ATONCE>
-static __device__ __forceinline__ void IDRSGather(const IDRSWholeEntries &u, const PetscInt column[ATONCE],
+static __device__ __forceinline__ void IDRSGather(const IDRSPersistentEntries &u, const PetscInt column[ATONCE],
                                                   PetscScalar entry[ATONCE])
 {
   IDRSBlockMessage message[ATONCE * IDRS_PARTS];
@@ -84,17 +84,18 @@ struct IDRSLaneRows {
 };
 
 struct IDRSPolyBlocks {
-  typedef IDRSLaneRows       Rows;
-  static constexpr bool      poly = true;
-  const IDRSCSR             &A;
-  const IDRSPartials        &messages;
-  const IDRSWholePolynomial &polynomial;
-  IDRSWholeEntries           u;
-  int                        set; /* of places, for the next application */
-  IDRSRowLane                mine;
-  IDRSPowersEntries          entries; /* of the matrix of the polynomial */
+  typedef IDRSLaneRows            Rows;
+  static constexpr bool           poly = true;
+  const IDRSCSR                  &A;
+  const IDRSPartials             &messages;
+  const IDRSPersistentPolynomial &polynomial;
+  IDRSPersistentEntries           u;
+  int                             set; /* of places, for the next application */
+  IDRSRowLane                     mine;
+  IDRSPowersEntries               entries; /* of the matrix of the polynomial */
 
-  __device__ __forceinline__ IDRSPolyBlocks(const IDRSWholeSteps &steps, const IDRSWholePolynomial &p, IDRSWaitPolls *wait)
+  __device__ __forceinline__ IDRSPolyBlocks(const IDRSPersistentSteps &steps, const IDRSPersistentPolynomial &p,
+                                            IDRSWaitPolls *wait)
     : A(steps.A), messages(steps.partials), polynomial(p), u{steps.entries, steps.partials.launch, wait}, set(0), mine{-1, 0, 0, 0}
   {
     const unsigned int lane = blockIdx.x * IDRS_THREADS + threadIdx.x;
@@ -155,12 +156,12 @@ struct IDRSPolyBlocks {
   /* Returns the entry of B^{-1}x for the row of this thread, which has written its entry of x. Called by all threads */
   __device__ __forceinline__ PetscScalar Apply(const PetscScalar *x)
   {
-    const IDRSWholePolynomial &p      = polynomial;
-    const bool                 there  = entries.first;
-    const PetscInt             i      = entries.row;
-    IDRSMarked                *places = p.places[set], *clear = p.places[1 - set];
-    PetscScalar                last = there ? x[i] : (PetscScalar)0.0, before = 0.0;
-    const auto                 publish = [&]() {
+    const IDRSPersistentPolynomial &p      = polynomial;
+    const bool                      there  = entries.first;
+    const PetscInt                  i      = entries.row;
+    IDRSMarked                     *places = p.places[set], *clear = p.places[1 - set];
+    PetscScalar                     last = there ? x[i] : (PetscScalar)0.0, before = 0.0;
+    const auto                      publish = [&]() {
       if (there) IDRSMarkedStore(places + i, last);
       if (entries.place >= 0) IDRSMarkedClear(clear + entries.place);
       clear += p.stride;
@@ -197,7 +198,7 @@ struct IDRSPolyBlocks {
        U_k = omega B^{-1}v + U(:,k:s) c,   in the start U_k = B^{-1}v,   in the omega step p = B^{-1}r
   */
   template <int S>
-  __device__ __forceinline__ void Direct(const IDRSWholeSteps &steps, const IDRSCoefficients<S> &c, int k, bool start,
+  __device__ __forceinline__ void Direct(const IDRSPersistentSteps &steps, const IDRSCoefficients<S> &c, int k, bool start,
                                          const PetscScalar *x)
   {
     const IDRSPanels &panels = steps.panels;
@@ -209,7 +210,7 @@ struct IDRSPolyBlocks {
         PetscScalar *U = panels.U + i;
 
         if (!start) {
-          /* the update of step k - 1 has c of step k in b, see IDRSLanesCoefficients */
+          /* the update of step k - 1 has c of step k in b, see IDRSAlgebraCoefficients */
           const PetscScalar *ck = k ? c.b : c.a;
 
           y *= c.omega;
@@ -229,17 +230,18 @@ struct IDRSPolyBlocks {
 
 template <int S>
 static __global__ void __launch_bounds__(IDRS_THREADS, 1)
-  IDRSWholePolyKernel(const __grid_constant__ IDRSWholeSteps steps, const __grid_constant__ IDRSShadow<S> P,
-                      const __grid_constant__ IDRSWholePolynomial polynomial)
+  IDRSPersistentPolyKernel(const __grid_constant__ IDRSPersistentSteps steps, const __grid_constant__ IDRSShadow<S> P,
+                           const __grid_constant__ IDRSPersistentPolynomial polynomial)
 {
   IDRSWaitPolls  wait = {steps.polls};
   IDRSPolyBlocks blocks(steps, polynomial, &wait);
 
-  (void)IDRSWholeRun<S>(steps, P, blocks);
+  (void)IDRSPersistentRun<S>(steps, P, blocks);
 }
 
-/* IDRSWholeGetPolynomial_CUDA - Returns the polynomial preconditioner for all solves. The addresses of its arrays do not change */
-PetscErrorCode IDRSWholeGetPolynomial_CUDA(IDRSWork work, const IDRSWholeLanes *lanes, IDRSWholePolynomial *poly)
+/* IDRSPersistentGetPolynomial_CUDA - Returns the polynomial preconditioner of all solves, whose arrays do not move */
+PetscErrorCode IDRSPersistentGetPolynomial_CUDA(IDRSWorkspace work, const IDRSPersistentLanes *lanes,
+                                                IDRSPersistentPolynomial *poly)
 {
   const IDRSPolynomial *polynomial = work->polynomial;
   const IDRSPowers     *powers     = &polynomial->powers;
@@ -262,20 +264,20 @@ PetscErrorCode IDRSWholeGetPolynomial_CUDA(IDRSWork work, const IDRSWholeLanes *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* IDRSWholePolyLaunch_CUDA - Launches the kernel of a solve, with separate places */
-PetscErrorCode IDRSWholePolyLaunch_CUDA(IDRSWork work, const IDRSWholePolynomial *polynomial, IDRSMarked *places,
-                                        const IDRSWholeSteps *steps, cudaStream_t stream)
+/* IDRSPersistentPolyLaunch_CUDA - Launches the kernel of a solve, with separate places */
+PetscErrorCode IDRSPersistentPolyLaunch_CUDA(IDRSWorkspace work, const IDRSPersistentPolynomial *polynomial, IDRSMarked *places,
+                                             const IDRSPersistentSteps *steps, cudaStream_t stream)
 {
-  const unsigned int  blocks = PetscMax((polynomial->count + IDRS_THREADS - 1) / IDRS_THREADS, 1);
-  const size_t        count  = ((size_t)polynomial->steps + 1) * polynomial->stride;
-  IDRSWholePolynomial poly   = *polynomial;
+  const unsigned int       blocks = PetscMax((polynomial->count + IDRS_THREADS - 1) / IDRS_THREADS, 1);
+  const size_t             count  = ((size_t)polynomial->steps + 1) * polynomial->stride;
+  IDRSPersistentPolynomial poly   = *polynomial;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(places, 0xff, 2 * count * sizeof(*places), stream)); /* sets all to IDRS_ABSENT */
   poly.places[0] = places;
   poly.places[1] = places + count;
-  PetscCall(IDRSDispatchWhole(work, [&](auto S, auto shadow) {
-    return IDRSLaunchCooperative(IDRSWholePolyKernel<S>, blocks, IDRS_THREADS, stream, *steps, shadow, poly);
+  PetscCall(IDRSDispatchPersistent(work, [&](auto S, auto shadow) {
+    return IDRSLaunchCooperative(IDRSPersistentPolyKernel<S>, blocks, IDRS_THREADS, stream, *steps, shadow, poly);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -31,17 +31,17 @@ struct alignas(16) IDRSInverses {
    no tests. The other steps use the base
 */
 template <int S>
-struct IDRSLanesCoefficients : IDRSCoefficients<S> {
+struct IDRSAlgebraCoefficients : IDRSCoefficients<S> {
   PetscScalar beta; /* of the same step */
 };
 
 /* Work of the lanes that precedes the next step */
 enum {
-  IDRS_LANES_BEGIN = -2, /* compute E and N from M */
-  IDRS_LANES_NOTHING
+  IDRS_ALGEBRA_BEGIN = -2, /* compute E and N from M */
+  IDRS_ALGEBRA_NOTHING
 };
 
-/* Registers of lane i, for row i. The lane reads the row before the sums arrive. IDRSLanesPrepare() of the next step writes it */
+/* Registers of lane i, for row i. The lane reads the row before the sums arrive. IDRSAlgebraPrepare() of the next step writes it */
 template <int S>
 struct IDRSLane {
   int         last; /* the step that is not yet in E, N and the scalars, or one of the values above */
@@ -56,7 +56,7 @@ struct IDRSLane {
    elimination of the first k columns
 */
 template <int S>
-static __device__ __forceinline__ void IDRSLanesBegin(const IDRSScalars *scalars, IDRSInverses<S> *inverses, int k)
+static __device__ __forceinline__ void IDRSAlgebraBegin(const IDRSScalars *scalars, IDRSInverses<S> *inverses, int k)
 {
   const int          s = (int)scalars->s, j = (int)IDRS_LANE;
   const PetscScalar *M = scalars->M;
@@ -86,7 +86,7 @@ static __device__ __forceinline__ void IDRSLanesBegin(const IDRSScalars *scalars
 
 /* Completes the last step: writes its numbers to the scalars, and its column to E. After an omega step E becomes N */
 template <int S>
-static __device__ __forceinline__ void IDRSLanesFollow(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSLane<S> &lane)
+static __device__ __forceinline__ void IDRSAlgebraFollow(IDRSScalars *scalars, IDRSInverses<S> *inverses, const IDRSLane<S> &lane)
 {
   const int s = (int)scalars->s, i = (int)IDRS_LANE, k = lane.last;
 
@@ -131,17 +131,17 @@ static __device__ __forceinline__ void IDRSLanesFollow(IDRSScalars *scalars, IDR
 
 /*
    Called by a warp before the sums of step k have arrived, or with k = s of the omega step: completes the last step, and loads the
-   data of this step. lane.last becomes IDRS_LANES_NOTHING
+   data of this step. lane.last becomes IDRS_ALGEBRA_NOTHING
 */
 template <int S>
-static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, int k, IDRSLane<S> *lane,
-                                                        IDRSLanesCoefficients<S> *coefficients)
+static __device__ __forceinline__ void IDRSAlgebraPrepare(IDRSScalars *scalars, IDRSInverses<S> *inverses, int k, IDRSLane<S> *lane,
+                                                          IDRSAlgebraCoefficients<S> *coefficients)
 {
   const int i = min((int)IDRS_LANE, S - 1);
 
-  if (lane->last == IDRS_LANES_BEGIN) IDRSLanesBegin<S>(scalars, inverses, k);
-  else if (lane->last != IDRS_LANES_NOTHING) IDRSLanesFollow<S>(scalars, inverses, *lane);
-  lane->last = IDRS_LANES_NOTHING;
+  if (lane->last == IDRS_ALGEBRA_BEGIN) IDRSAlgebraBegin<S>(scalars, inverses, k);
+  else if (lane->last != IDRS_ALGEBRA_NOTHING) IDRSAlgebraFollow<S>(scalars, inverses, *lane);
+  lane->last = IDRS_ALGEBRA_NOTHING;
   if (IDRS_LANE == 0) coefficients->omega = scalars->omega[0];
   lane->f  = scalars->f[i];
   lane->fk = scalars->f[k];
@@ -160,8 +160,8 @@ static __device__ __forceinline__ void IDRSLanesPrepare(IDRSScalars *scalars, ID
    changed; *lane has the numbers for them. With fewer than S columns E and N are padded with zeros
 */
 template <int S>
-static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars, int k, IDRSLane<S> *lane,
-                                                     IDRSLanesCoefficients<S> *coefficients)
+static __device__ __forceinline__ bool IDRSAlgebraStep(const IDRSScalars *scalars, int k, IDRSLane<S> *lane,
+                                                       IDRSAlgebraCoefficients<S> *coefficients)
 {
   const int   i       = (int)IDRS_LANE;
   PetscScalar left[2] = {0.0, 0.0}, Nleft = 0.0, pivot;
@@ -195,8 +195,8 @@ static __device__ __forceinline__ bool IDRSLanesStep(const IDRSScalars *scalars,
 
 /* Computes the coefficients of the omega step for a usable omega: f = P^H (r - omega t) and c = N f. E is the inverse of M here */
 template <int S>
-static __device__ __forceinline__ void IDRSLanesOmega(const IDRSScalars *scalars, PetscScalar omega, IDRSLane<S> *lane,
-                                                      IDRSLanesCoefficients<S> *coefficients)
+static __device__ __forceinline__ void IDRSAlgebraOmega(const IDRSScalars *scalars, PetscScalar omega, IDRSLane<S> *lane,
+                                                        IDRSAlgebraCoefficients<S> *coefficients)
 {
   const int          s = (int)scalars->s, i = (int)IDRS_LANE;
   const PetscScalar *Pt = scalars->sums + IDRS_SUM_PX(s), *Pr = scalars->sums + IDRS_SUM_PY(s);

@@ -1,16 +1,16 @@
 /*
-   Persistent kernel: the distribution of a system among its blocks, which wholelayout.cu chooses
+   Persistent kernel: the distribution of a system among its blocks, which persistentlayout.cu chooses
 */
 #pragma once
 
-#include "whole.cuh"
+#include "persistent.cuh"
 #include "../../mat/powers/rowlanes.cuh"
 
 /* Most threads of a block, which may have several rows each. With more threads there are too few registers per thread */
 #define IDRS_CLUSTERED_THREADS 384
 
 /* Entries of a row that a lane loads at the same time */
-#define IDRS_WHOLE_ATONCE 8
+#define IDRS_PERSISTENT_ATONCE 8
 
 /*
    A system in the shared memory of blocks, which form clusters; clusters = 0 if it does not fit. `plan` on the device has the other
@@ -41,12 +41,12 @@ typedef struct {
   unsigned int count;  /* 0: too few lanes, or a row is too long */
   size_t       places; /* per product: entries, and sums of further warps */
   IDRSRowLane *lane;
-} IDRSWholeLanes;
+} IDRSPersistentLanes;
 
 /* Most products of an application of a polynomial */
-#define IDRS_WHOLE_PRODUCTS 32
+#define IDRS_PERSISTENT_PRODUCTS 32
 
-/* A polynomial preconditioner: see wholepoly.cu. The vectors may be NULL */
+/* A polynomial preconditioner: see persistentpoly.cu. The vectors may be NULL */
 typedef struct {
   IDRSCSR            A;
   const IDRSRowLane *lanes;
@@ -54,29 +54,30 @@ typedef struct {
   int                steps; /* products */
   const PetscScalar *inverse, *input, *output;
   const PetscInt    *row; /* entry i of P x is x_row(i) */
-  PetscScalar        gamma[IDRS_WHOLE_PRODUCTS], theta[IDRS_WHOLE_PRODUCTS], mu[IDRS_WHOLE_PRODUCTS];
+  PetscScalar        gamma[IDRS_PERSISTENT_PRODUCTS], theta[IDRS_PERSISTENT_PRODUCTS], mu[IDRS_PERSISTENT_PRODUCTS];
   size_t             stride;    /* places per product: for rows, and for sums of further warps */
   IDRSMarked        *places[2]; /* of all products, and of x before them */
-} IDRSWholePolynomial;
+} IDRSPersistentPolynomial;
 
 /* The distribution of a system among the blocks of kernels: its vectors and its matrices, the operator and that of a polynomial */
 typedef struct {
-  PetscObjectId    id[2]; /* of the matrices of this layout; 0: no polynomial */
-  PetscObjectState pattern[2];
-  PetscInt         asked, solves; /* concurrent solves: requested, and possible */
-  PetscInt         longest;       /* entries of the longest row of the operator */
-  bool             diagonal;
-  IDRSClustered    clustered; /* without a polynomial */
-  IDRSWholeLanes   lanes;     /* with a polynomial: the vectors are in global memory */
-} IDRSWholeLayout;
+  PetscObjectId       id[2]; /* of the matrices of this layout; 0: no polynomial */
+  PetscObjectState    pattern[2];
+  PetscInt            asked, solves; /* concurrent solves: requested, and possible */
+  PetscInt            longest;       /* entries of the longest row of the operator */
+  bool                diagonal;
+  IDRSClustered       clustered; /* without a polynomial */
+  IDRSPersistentLanes lanes;     /* with a polynomial: the vectors are in global memory */
+} IDRSPersistentLayout;
 
-PETSC_INTERN PetscErrorCode IDRSWholeLayOut_CUDA(IDRSWork, PetscInt, IDRSWholeLayout *);
-PETSC_INTERN PetscErrorCode IDRSWholeLayoutDestroy_CUDA(IDRSWholeLayout *);
+PETSC_INTERN PetscErrorCode IDRSPersistentLayOut_CUDA(IDRSWorkspace, PetscInt, IDRSPersistentLayout *);
+PETSC_INTERN PetscErrorCode IDRSPersistentLayoutDestroy_CUDA(IDRSPersistentLayout *);
 
-PETSC_INTERN PetscErrorCode IDRSClusteredGetClusters_CUDA(IDRSWork, unsigned int, PetscInt *, size_t *);
-PETSC_INTERN PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWork, const IDRSClustered *, const IDRSClusteredMemory *,
-                                                     const IDRSWholeSteps *, cudaStream_t);
+PETSC_INTERN PetscErrorCode IDRSClusteredGetClusters_CUDA(IDRSWorkspace, unsigned int, PetscInt *, size_t *);
+PETSC_INTERN PetscErrorCode IDRSClusteredLaunch_CUDA(IDRSWorkspace, const IDRSClustered *, const IDRSClusteredMemory *,
+                                                     const IDRSPersistentSteps *, cudaStream_t);
 
-PETSC_INTERN PetscErrorCode IDRSWholeGetPolynomial_CUDA(IDRSWork, const IDRSWholeLanes *, IDRSWholePolynomial *);
-PETSC_INTERN PetscErrorCode IDRSWholePolyLaunch_CUDA(IDRSWork, const IDRSWholePolynomial *, IDRSMarked *, const IDRSWholeSteps *,
-                                                     cudaStream_t);
+PETSC_INTERN PetscErrorCode IDRSPersistentGetPolynomial_CUDA(IDRSWorkspace, const IDRSPersistentLanes *,
+                                                             IDRSPersistentPolynomial *);
+PETSC_INTERN PetscErrorCode IDRSPersistentPolyLaunch_CUDA(IDRSWorkspace, const IDRSPersistentPolynomial *, IDRSMarked *,
+                                                          const IDRSPersistentSteps *, cudaStream_t);

@@ -1,5 +1,5 @@
 /*
-   Copies a matrix to the sliced format on the device: sorts rows if this saves padding, counts the slots of each slice, computes
+   Copies a matrix to the SELL format on the device: sorts rows if this saves padding, counts the slots of each slice, computes
    offsets, and fills the slices.
 */
 #pragma once
@@ -8,10 +8,10 @@
 #include "../../sys/device/device.h"
 #include "../../sys/kernels/rows.cuh"
 #include "../../sys/kernels/values.cuh"
-#include "sliced.cuh"
+#include "sell.cuh"
 
 typedef struct {
-  IDRSSliced         A;
+  IDRSSell           A;
   unsigned char     *chunks;
   uint32_t          *slices; /* offsets and widths */
   uint16_t          *perm;
@@ -19,18 +19,18 @@ typedef struct {
   size_t             units; /* of the chunks */
   unsigned long long slots;
   PetscBool          once; /* A and the vectors of a matvec do not fit in the L2 cache */
-} IDRSSlicedCopy;
+} IDRSSellCopy;
 
-PETSC_INTERN PetscErrorCode IDRSSlicedSelectLongRows(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSSlicedCopy *,
-                                                     cudaStream_t, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSSlicedSort(const IDRSCSR *, PetscLogDouble, IDRSSlicedCopy *, IDRSRowLengths *, cudaStream_t,
-                                           const char *[]);
-PETSC_INTERN PetscErrorCode IDRSSlicedScan(uint32_t, const uint32_t[], const unsigned long long *, IDRSSlicedCopy *, cudaStream_t,
-                                           const char *[]);
-PETSC_INTERN unsigned int   IDRSSlicedTurns(const IDRSSlicedCopy *, const IDRSRowLengths *);
-PETSC_INTERN PetscErrorCode IDRSSlicedAllocate(IDRSSlicedCopy *, const char *[]);
-PETSC_INTERN PetscErrorCode IDRSSlicedDestroy(IDRSSlicedCopy *);
-PETSC_INTERN PetscLogDouble IDRSSlicedBytes(const IDRSSlicedCopy *);
+PETSC_INTERN PetscErrorCode IDRSSellSelectLongRows(const IDRSCSR *, unsigned int, const IDRSRowLengths *, IDRSSellCopy *,
+                                                   cudaStream_t, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSellSort(const IDRSCSR *, PetscLogDouble, IDRSSellCopy *, IDRSRowLengths *, cudaStream_t,
+                                         const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSellScan(uint32_t, const uint32_t[], const unsigned long long *, IDRSSellCopy *, cudaStream_t,
+                                         const char *[]);
+PETSC_INTERN unsigned int   IDRSSellTurns(const IDRSSellCopy *, const IDRSRowLengths *);
+PETSC_INTERN PetscErrorCode IDRSSellAllocate(IDRSSellCopy *, const char *[]);
+PETSC_INTERN PetscErrorCode IDRSSellDestroy(IDRSSellCopy *);
+PETSC_INTERN PetscLogDouble IDRSSellBytes(const IDRSSellCopy *);
 
 /*
    Iterates over the slots of a slice; p is the next entry of each row of this lane. The key of an entry is its column, or its
@@ -47,7 +47,7 @@ struct IDRSSlotWalk {
   __device__ __forceinline__ IDRSSlotWalk(const IDRSSource &source, const uint16_t *perm, uint32_t slice)
   {
     for (int q = 0; q < Form::rows; q++) {
-      row[q]   = IDRSSlicedRow(perm, slice * Form::slicerows + threadIdx.x % IDRS_WARP * Form::rows + q, (uint32_t)source.A.n);
+      row[q]   = IDRSSellRow(perm, slice * Form::slicerows + threadIdx.x % IDRS_WARP * Form::rows + q, (uint32_t)source.A.n);
       p[q]     = row[q] < source.A.n ? source.A.i[row[q]] : 0;
       end[q]   = row[q] < source.A.n ? source.A.i[row[q] + 1] : 0;
       taken[q] = false;
@@ -99,7 +99,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSWidthKernel(IDRSSourc
 
 /* One warp per slice: fills its chunks */
 template <typename Form>
-static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource source, IDRSSliced sliced, unsigned char *chunks)
+static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource source, IDRSSell sell, unsigned char *chunks)
 {
   typedef typename Form::Value            Value;
   typedef IDRSTuple<Value, Form::rows>    Values;
@@ -109,10 +109,10 @@ static __global__ void __launch_bounds__(IDRS_THREADS) IDRSFillKernel(IDRSSource
   unsigned char *chunk;
   uint32_t       left;
 
-  if (slice >= sliced.slices) return;
-  chunk = chunks + (size_t)sliced.offset[slice] * IDRS_UNIT;
-  left  = sliced.width[slice];
-  for (IDRSSlotWalk<Form> walk(source, sliced.perm, slice); left > 0;) {
+  if (slice >= sell.slices) return;
+  chunk = chunks + (size_t)sell.offset[slice] * IDRS_UNIT;
+  left  = sell.width[slice];
+  for (IDRSSlotWalk<Form> walk(source, sell.perm, slice); left > 0;) {
     const uint32_t slots   = min(left, (uint32_t)IDRS_SLOTS);
     Values        *values  = (Values *)(chunk + IDRS_BASES_BYTES);
     Columns       *columns = (Columns *)(chunk + IDRS_BASES_BYTES + slots * Form::slicerows * sizeof(Value));
@@ -146,7 +146,7 @@ static inline unsigned int IDRSSliceBlocks(uint32_t slices)
    Counts the slots in this form, and so the memory of the slices. The rows may have been sorted
 */
 template <typename Form>
-static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, IDRSSlicedCopy *copy, cudaStream_t stream, const char *why[])
+static PetscErrorCode IDRSSellPlan(const IDRSSource *source, IDRSSellCopy *copy, cudaStream_t stream, const char *why[])
 {
   const uint32_t      slices = ((uint32_t)source->A.n + Form::slicerows - 1) / Form::slicerows;
   uint32_t           *units;
@@ -165,7 +165,7 @@ static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, IDRSSlicedCopy *c
     IDRSWidthKernel<Form>
       <<<IDRSSliceBlocks(slices), IDRS_THREADS, 0, stream>>>(*source, copy->perm, slices, copy->slices + slices, units, slots);
     PetscCallCUDA(cudaGetLastError());
-    PetscCall(IDRSSlicedScan(slices, units, slots, copy, stream, why));
+    PetscCall(IDRSSellScan(slices, units, slots, copy, stream, why));
   }
   PetscCallCUDA(cudaFree(slots));
   PetscCallCUDA(cudaFree(units));
@@ -176,7 +176,7 @@ static PetscErrorCode IDRSSlicedPlan(const IDRSSource *source, IDRSSlicedCopy *c
 
 /* Copies the values of a matrix whose copy is planned, or whose values have changed */
 template <typename Form>
-static PetscErrorCode IDRSSlicedFill(const IDRSSource *source, IDRSSlicedCopy *copy, cudaStream_t stream)
+static PetscErrorCode IDRSSellFill(const IDRSSource *source, IDRSSellCopy *copy, cudaStream_t stream)
 {
   PetscFunctionBegin;
   if (copy->A.slices)

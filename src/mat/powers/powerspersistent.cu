@@ -1,5 +1,5 @@
 /*
-   Back end "whole" of the matrix powers: up to 16 steps in one persistent kernel, on the arrays of a MATSEQAIJCUSPARSE that is
+   Back end "persistent" of the matrix powers: up to 16 steps in one persistent kernel, on the arrays of a MATSEQAIJCUSPARSE that is
    small enough for the registers of the GPU. For such a matrix a kernel launch takes longer than a product.
 
    A lane has up to IDRS_ROW_ATONCE entries of a row in registers, from the first step to the last. A longer row has several lanes,
@@ -11,7 +11,7 @@
    Reads A, D^{-1}, x, v_{-1} and y once; writes y and the requested vectors. The order of a sum depends only on the pattern, so
    results have the same bits in every run.
 */
-#include <petscidrs/private/idrsplace.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrspowers.h>
 #include <petsc/private/petscimpl.h>
 #include "../../sys/device/cluster.cuh"
@@ -46,7 +46,7 @@ typedef struct {
 } IDRSPowersSteps;
 
 static __global__ void __launch_bounds__(IDRS_POWERS_THREADS, 1)
-  IDRSPowersWholeKernel(const __grid_constant__ IDRSPowersSteps powers)
+  IDRSPowersPersistentKernel(const __grid_constant__ IDRSPowersSteps powers)
 {
   const unsigned int lane = blockIdx.x * blockDim.x + threadIdx.x;
   IDRSWaitPolls      wait = {powers.polls};
@@ -92,35 +92,35 @@ typedef struct {
   PetscInt         used[2]; /* number of steps whose places are not clear */
   int              set;     /* set of the next launch */
   int             *timedout;
-} IDRSPowersWhole;
+} IDRSPowersPersistent;
 
-static const char IDRSPowersWholeKey[] = "IDRSPowersWhole";
+static const char IDRSPowersPersistentKey[] = "IDRSPowersPersistent";
 
-static PetscErrorCode IDRSPowersWholeReset(IDRSPowersWhole *whole)
+static PetscErrorCode IDRSPowersPersistentReset(IDRSPowersPersistent *persistent)
 {
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  for (int set = 0; set < 2; set++) PetscCall(PetscDeviceFree(dctx, whole->places[set]));
-  PetscCall(PetscDeviceFree(dctx, whole->lane));
-  if (whole->timedout) PetscCallCUDA(cudaFreeHost(whole->timedout));
-  PetscCall(PetscMemzero(whole, sizeof(*whole)));
+  for (int set = 0; set < 2; set++) PetscCall(PetscDeviceFree(dctx, persistent->places[set]));
+  PetscCall(PetscDeviceFree(dctx, persistent->lane));
+  if (persistent->timedout) PetscCallCUDA(cudaFreeHost(persistent->timedout));
+  PetscCall(PetscMemzero(persistent, sizeof(*persistent)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSPowersWholeDestroy(void *pointer)
+static PetscErrorCode IDRSPowersPersistentDestroy(void *pointer)
 {
-  IDRSPowersWhole *whole = (IDRSPowersWhole *)IDRSContainerData(pointer);
+  IDRSPowersPersistent *persistent = (IDRSPowersPersistent *)IDRSContainerData(pointer);
 
   PetscFunctionBegin;
-  PetscCall(IDRSPowersWholeReset(whole));
-  PetscCall(PetscFree(whole));
+  PetscCall(IDRSPowersPersistentReset(persistent));
+  PetscCall(PetscFree(persistent));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Gets the data of a matrix, and plans the lanes if its pattern is new */
-static PetscErrorCode IDRSPowersWholeGet(Mat A, IDRSPowersWhole **whole)
+static PetscErrorCode IDRSPowersPersistentGet(Mat A, IDRSPowersPersistent **persistent)
 {
   PetscObjectState pattern;
   PetscContainer   container;
@@ -129,33 +129,33 @@ static PetscErrorCode IDRSPowersWholeGet(Mat A, IDRSPowersWhole **whole)
   PetscBool        done;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)A, IDRSPowersWholeKey, (PetscObject *)&container));
-  if (container) PetscCall(PetscContainerGetPointer(container, (void **)whole));
+  PetscCall(PetscObjectQuery((PetscObject)A, IDRSPowersPersistentKey, (PetscObject *)&container));
+  if (container) PetscCall(PetscContainerGetPointer(container, (void **)persistent));
   else {
-    PetscCall(PetscNew(whole));
+    PetscCall(PetscNew(persistent));
     PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
-    PetscCall(PetscContainerSetPointer(container, *whole));
-    PetscCall(IDRSContainerSetDestroy(container, IDRSPowersWholeDestroy));
-    PetscCall(PetscObjectCompose((PetscObject)A, IDRSPowersWholeKey, (PetscObject)container));
+    PetscCall(PetscContainerSetPointer(container, *persistent));
+    PetscCall(IDRSContainerSetDestroy(container, IDRSPowersPersistentDestroy));
+    PetscCall(PetscObjectCompose((PetscObject)A, IDRSPowersPersistentKey, (PetscObject)container));
     PetscCall(PetscContainerDestroy(&container));
   }
   PetscCall(MatGetNonzeroState(A, &pattern));
-  if ((*whole)->planned && (*whole)->pattern == pattern) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSPowersWholeReset(*whole));
+  if ((*persistent)->planned && (*persistent)->pattern == pattern) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSPowersPersistentReset(*persistent));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() of a matrix of type %s", ((PetscObject)A)->type_name);
-  (*whole)->n     = n;
-  (*whole)->lanes = IDRSCountRowLanes(n, i, NULL, &(*whole)->extra, &(*whole)->longest);
+  (*persistent)->n     = n;
+  (*persistent)->lanes = IDRSCountRowLanes(n, i, NULL, &(*persistent)->extra, &(*persistent)->longest);
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  (*whole)->pattern = pattern;
-  (*whole)->planned = true;
+  (*persistent)->pattern = pattern;
+  (*persistent)->planned = true;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Allocates the places and clears them, and copies the plan to the GPU */
-static PetscErrorCode IDRSPowersWholeSetUp(Mat A, IDRSPowersWhole *whole, cudaStream_t stream)
+static PetscErrorCode IDRSPowersPersistentSetUp(Mat A, IDRSPowersPersistent *persistent, cudaStream_t stream)
 {
-  const size_t       count = IDRS_POWERS_STEPS * (whole->n + whole->extra);
+  const size_t       count = IDRS_POWERS_STEPS * (persistent->n + persistent->extra);
   const PetscInt    *i, *j;
   PetscInt           n;
   PetscBool          done;
@@ -163,19 +163,19 @@ static PetscErrorCode IDRSPowersWholeSetUp(Mat A, IDRSPowersWhole *whole, cudaSt
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
-  if (whole->timedout) PetscFunctionReturn(PETSC_SUCCESS);
+  if (persistent->timedout) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
-  ierr = IDRSUploadRowLanes(n, i, NULL, whole->lanes, &whole->lane);
+  ierr = IDRSUploadRowLanes(n, i, NULL, persistent->lanes, &persistent->lane);
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &n, &i, &j, &done));
   PetscCall(ierr);
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   for (int set = 0; set < 2; set++) {
-    if (!whole->places[set]) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, &whole->places[set]));
-    PetscCallCUDA(cudaMemsetAsync(whole->places[set], 0xff, count * sizeof(IDRSMarked), stream)); /* sets all to IDRS_ABSENT */
-    whole->used[set] = 0;
+    if (!persistent->places[set]) PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, count, &persistent->places[set]));
+    PetscCallCUDA(cudaMemsetAsync(persistent->places[set], 0xff, count * sizeof(IDRSMarked), stream)); /* sets all to IDRS_ABSENT */
+    persistent->used[set] = 0;
   }
-  PetscCallCUDA(cudaMallocHost(&whole->timedout, sizeof(*whole->timedout)));
-  *whole->timedout = 0;
+  PetscCallCUDA(cudaMallocHost(&persistent->timedout, sizeof(*persistent->timedout)));
+  *persistent->timedout = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -192,11 +192,11 @@ PetscErrorCode IDRSPowersSetMostRows(PetscInt rows)
 }
 
 /* Returns NULL, or the reason why the steps cannot be in one kernel, or should not be */
-static PetscErrorCode IDRSPowersRuns_Whole(Mat A, PetscInt n, const Vec vecs[], const char *why[])
+static PetscErrorCode IDRSPowersRuns_Persistent(Mat A, PetscInt n, const Vec vecs[], const char *why[])
 {
-  IDRSPowersWhole *whole;
-  PetscInt         rows;
-  int              device, cooperative, multiprocessors;
+  IDRSPowersPersistent *persistent;
+  PetscInt              rows;
+  int                   device, cooperative, multiprocessors;
 
   PetscFunctionBegin;
   PetscCall(IDRSPowersAreOnGPU(A, n, vecs, why));
@@ -209,36 +209,36 @@ static PetscErrorCode IDRSPowersRuns_Whole(Mat A, PetscInt n, const Vec vecs[], 
   else if (rows > PetscMin(IDRSPowersMostRows, IDRS_POWERS_THREADS * multiprocessors)) *why = IDRS_POWERS_TOO_LARGE;
   else if (!rows) *why = "the matrix has no rows";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSPowersWholeGet(A, &whole));
-  if (whole->lanes > (size_t)IDRS_POWERS_THREADS * multiprocessors) *why = IDRS_POWERS_TOO_LARGE;
-  else if (whole->longest > IDRS_ROW_LONGEST) *why = "the longest row would delay all others";
+  PetscCall(IDRSPowersPersistentGet(A, &persistent));
+  if (persistent->lanes > (size_t)IDRS_POWERS_THREADS * multiprocessors) *why = IDRS_POWERS_TOO_LARGE;
+  else if (persistent->longest > IDRS_ROW_LONGEST) *why = "the longest row would delay all others";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Launches the steps from `begin` on. Their coefficients of the sum, and vectors, are set */
-static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt begin, IDRSPowersSteps *steps)
+static PetscErrorCode IDRSPowersPersistentLaunch(const IDRSPowers *powers, PetscInt begin, IDRSPowersSteps *steps)
 {
-  IDRSPowersWhole *whole;
-  PetscLogDouble   nonzeros = 0;
-  cudaStream_t     stream;
-  int              device, multiprocessors;
-  unsigned int     warps, threads;
+  IDRSPowersPersistent *persistent;
+  PetscLogDouble        nonzeros = 0;
+  cudaStream_t          stream;
+  int                   device, multiprocessors;
+  unsigned int          warps, threads;
 
   PetscFunctionBegin;
-  PetscCall(IDRSPowersWholeGet(powers->A, &whole));
+  PetscCall(IDRSPowersPersistentGet(powers->A, &persistent));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSPowersWholeSetUp(powers->A, whole, stream));
-  PetscCall(IDRSCheckTimeout(whole->timedout, "matrix powers"));
+  PetscCall(IDRSPowersPersistentSetUp(powers->A, persistent, stream));
+  PetscCall(IDRSCheckTimeout(persistent->timedout, "matrix powers"));
   PetscCall(IDRSGetCSR(powers->A, &steps->A));
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  steps->lanes    = whole->lane;
-  steps->count    = (unsigned int)whole->lanes;
-  steps->stride   = whole->n + whole->extra;
-  steps->places   = whole->places[whole->set];
-  steps->clear    = whole->places[1 - whole->set];
-  steps->cleared  = (int)whole->used[1 - whole->set];
-  steps->timedout = whole->timedout;
+  steps->lanes    = persistent->lane;
+  steps->count    = (unsigned int)persistent->lanes;
+  steps->stride   = persistent->n + persistent->extra;
+  steps->places   = persistent->places[persistent->set];
+  steps->clear    = persistent->places[1 - persistent->set];
+  steps->cleared  = (int)persistent->used[1 - persistent->set];
+  steps->timedout = persistent->timedout;
   steps->polls    = IDRSGetPolls();
   for (int j = 0; j < steps->steps; j++) {
     steps->gamma[j] = powers->gamma[begin + j];
@@ -246,16 +246,17 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
     steps->mu[j]    = begin + j ? powers->mu[begin + j] : (PetscScalar)0.0;
   }
   /* the smallest blocks that use all multiprocessors, with whole warps */
-  warps   = (unsigned int)(whole->lanes / IDRS_WARP);
+  warps   = (unsigned int)(persistent->lanes / IDRS_WARP);
   threads = (warps + multiprocessors - 1) / multiprocessors * IDRS_WARP;
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(IDRSLaunchCooperative(IDRSPowersWholeKernel, (warps * IDRS_WARP + threads - 1) / threads, threads, stream, *steps));
+  PetscCallCUDA(
+    IDRSLaunchCooperative(IDRSPowersPersistentKernel, (warps * IDRS_WARP + threads - 1) / threads, threads, stream, *steps));
   PetscCall(PetscLogGpuTimeEnd());
-  whole->used[1 - whole->set] = 0;
-  whole->used[whole->set]     = steps->steps;
-  whole->set                  = 1 - whole->set;
+  persistent->used[1 - persistent->set] = 0;
+  persistent->used[persistent->set]     = steps->steps;
+  persistent->set                       = 1 - persistent->set;
   PetscCall(IDRSGetNonzeros(powers->A, &nonzeros));
-  PetscCall(PetscLogGpuFlops(steps->steps * (2.0 * nonzeros + whole->n * (steps->inverse ? 6.0 : 5.0))));
+  PetscCall(PetscLogGpuFlops(steps->steps * (2.0 * nonzeros + persistent->n * (steps->inverse ? 6.0 : 5.0))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,8 +264,8 @@ static PetscErrorCode IDRSPowersWholeLaunch(const IDRSPowers *powers, PetscInt b
    Runs the steps of a launch from v_begin = x and v_{begin-1}; v: vectors for the results, which may be NULL. x and v_{begin-1} may
    be among them, because a thread reads its entries of both before it writes any
 */
-static PetscErrorCode IDRSPowersWholeSteps(const IDRSPowers *powers, PetscInt begin, PetscInt count, Vec before, Vec x,
-                                           const Vec v[], const IDRSPowersSum *sum)
+static PetscErrorCode IDRSPowersPersistentSteps(const IDRSPowers *powers, PetscInt begin, PetscInt count, Vec before, Vec x,
+                                                const Vec v[], const IDRSPowersSum *sum)
 {
   Vec             y     = sum ? sum->y : NULL;
   IDRSPowersSteps steps = {};
@@ -286,7 +287,7 @@ static PetscErrorCode IDRSPowersWholeSteps(const IDRSPowers *powers, PetscInt be
   for (PetscInt j = 0; j < count; j++) {
     if (v[j]) PetscCall(IDRSGetArray_CUDA(v[j], VecGetArrayWriteAndMemType, &steps.v[j]));
   }
-  PetscCall(IDRSPowersWholeLaunch(powers, begin, &steps));
+  PetscCall(IDRSPowersPersistentLaunch(powers, begin, &steps));
   for (PetscInt j = count - 1; j >= 0; j--) {
     if (v[j]) PetscCall(VecRestoreArrayWriteAndMemType(v[j], &steps.v[j]));
   }
@@ -294,16 +295,16 @@ static PetscErrorCode IDRSPowersWholeSteps(const IDRSPowers *powers, PetscInt be
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSPowersPowers_Whole(const IDRSPowers *powers, Vec x, Vec v[])
+static PetscErrorCode IDRSPowersPowers_Persistent(const IDRSPowers *powers, Vec x, Vec v[])
 {
   PetscFunctionBegin;
   for (PetscInt begin = 0; begin < powers->k; begin += IDRS_POWERS_STEPS)
-    PetscCall(IDRSPowersWholeSteps(powers, begin, PetscMin(IDRS_POWERS_STEPS, powers->k - begin), begin > 1 ? v[begin - 2] : NULL,
-                                   begin ? v[begin - 1] : x, v + begin, NULL));
+    PetscCall(IDRSPowersPersistentSteps(powers, begin, PetscMin(IDRS_POWERS_STEPS, powers->k - begin),
+                                        begin > 1 ? v[begin - 2] : NULL, begin ? v[begin - 1] : x, v + begin, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSPowersSum_Whole(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
+static PetscErrorCode IDRSPowersSum_Persistent(const IDRSPowers *powers, Vec x, const IDRSPowersSum *sum)
 {
   const PetscInt k = powers->k;
   Vec            work[3];
@@ -324,17 +325,17 @@ static PetscErrorCode IDRSPowersSum_Whole(const IDRSPowers *powers, Vec x, const
       v[count - 1] = work[0];
       v[count - 2] = work[1];
     }
-    PetscCall(IDRSPowersWholeSteps(powers, begin, count, begin ? work[1] : NULL, begin ? work[0] : x, v, sum));
+    PetscCall(IDRSPowersPersistentSteps(powers, begin, count, begin ? work[1] : NULL, begin ? work[0] : x, v, sum));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 // clang-format off
-const IDRSPowersOps IDRSPowers_Whole = {
-  PetscDesignatedInitializer(name, "whole"),
-  PetscDesignatedInitializer(runs, IDRSPowersRuns_Whole),
-  PetscDesignatedInitializer(powers, IDRSPowersPowers_Whole),
-  PetscDesignatedInitializer(sum, IDRSPowersSum_Whole),
+const IDRSPowersOps IDRSPowers_Persistent = {
+  PetscDesignatedInitializer(name, "persistent"),
+  PetscDesignatedInitializer(runs, IDRSPowersRuns_Persistent),
+  PetscDesignatedInitializer(powers, IDRSPowersPowers_Persistent),
+  PetscDesignatedInitializer(sum, IDRSPowersSum_Persistent),
   PetscDesignatedInitializer(scales, PETSC_TRUE),
 };
 // clang-format on

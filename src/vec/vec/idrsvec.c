@@ -215,7 +215,8 @@ static PetscErrorCode IDRSAdvanceWork_Vec(IDRSWorkspace work, const IDRSStep *st
   const IDRSScalars *scalars = &work->scalars;
 
   PetscFunctionBegin;
-  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r)); /* z += omega p, p = v = B^{-1}r or r */
+  if (work->diagonal) PetscCall(VecPointwiseMult(work->v, work->r, work->diagonal));        /* p = D r */
+  PetscCall(VecAXPY(work->z, scalars->omega[0], work->preconditioned ? work->v : work->r)); /* z += omega p */
   PetscCall(IDRSAdd_Vec(work, work->z, 1.0, work->s, scalars->beta, work->U));              /* z += U beta */
   PetscCall(VecAXPY(work->r, -scalars->omega[0], work->t));                                 /* r -= omega t */
   PetscCall(IDRSDirection_Vec(work, 0, step));

@@ -249,7 +249,7 @@ typedef struct {
 
 typedef struct {
   Outcome   outcome;
-  PetscInt  stops;
+  PetscInt  stops, updates;
   PetscReal norm; /* of b - A x */
 } Result;
 
@@ -296,6 +296,7 @@ static PetscErrorCode Solve(const Setting *set, PetscBool monitored, PetscInt ev
   PetscCall(VecSet(x, 0.0));
   PetscCall(SolveHistory(ksp, b, x, &out->outcome));
   PetscCall(SolverNorm(ksp, b, x, &out->norm));
+  PetscCall(KSPIDRSGetCounts(ksp, NULL, NULL, &out->updates, NULL));
   out->stops = stops;
   PetscCall(DestroyAll(&x, &ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -326,10 +327,11 @@ static PetscErrorCode Compare(const char what[], const Setting *set)
   }
   PetscCall(ComplainIf(!(PetscAbsReal(ahead.norm - reference) <= 1e-6 * reference + (set->norm == NORM_OFF ? 0 : 1e-13) * norms[0]),
                        "%s: the norm of b - A x is %g, reported, or in lockstep, %g", text, (double)ahead.norm, (double)reference));
-  PetscCall(
-    ComplainIf(ahead.outcome.its == lockstep.outcome.its && ahead.outcome.products > lockstep.outcome.products + 3 * ahead.stops,
-               "%s: %d products and %d stops, in lockstep %d", text, (int)ahead.outcome.products, (int)ahead.stops,
-               (int)lockstep.outcome.products));
+  /* the device also stops for a reliable update; if this is in an omega step, its product is repeated */
+  PetscCall(ComplainIf(ahead.outcome.its == lockstep.outcome.its &&
+                         ahead.outcome.products > lockstep.outcome.products + 3 * ahead.stops + ahead.updates,
+                       "%s: %d products and %d stops, in lockstep %d", text, (int)ahead.outcome.products, (int)ahead.stops,
+                       (int)lockstep.outcome.products));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

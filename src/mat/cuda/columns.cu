@@ -84,7 +84,7 @@ PetscErrorCode IDRSColumnsBegin_CUDA(IDRSProduct product, PetscInt k, Vec X[], V
 {
   const IDRSOffDiagonal off = product->offdiagonal;
   IDRSSends             sends;
-  size_t                stride;
+  size_t                stride = 0;
   int                   device;
 
   PetscFunctionBegin;
@@ -148,8 +148,8 @@ static PetscErrorCode IDRSColumnsFinish_CUDA(IDRSOffDiagonal off, const IDRSColu
 /* IDRSColumnsEnd_CUDA - Finishes the rows with entries outside the diagonal block */
 PetscErrorCode IDRSColumnsEnd_CUDA(IDRSProduct product, Vec X[], Vec Y[], IDRSColumnsLaunch *launch)
 {
-  const IDRSOffDiagonal off = product->offdiagonal;
-  size_t                stride;
+  const IDRSOffDiagonal off    = product->offdiagonal;
+  size_t                stride = 0;
 
   PetscFunctionBegin;
   if (off && product->halo) PetscCall(IDRSColumnsFinish_CUDA(off, launch, IDRSWaitingBlocks(), IDRSHaloGetGhosts(off->wide), 0));

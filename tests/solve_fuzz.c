@@ -772,4 +772,11 @@ int main(int argc, char **argv)
     nsize: {{1 2}}
     args: -seconds 10
 
+  # a matching in place, where one process has no rows
+  test:
+    suffix: empty
+    nsize: 2
+    args: -seed 1133 -runs 1
+    output_file: output/solve_fuzz_1.out
+
 TEST*/

@@ -244,7 +244,7 @@ PetscErrorCode IDRSMatchingCreate(Mat A, PetscReal entries, IDRSMatching *newmat
   PetscCall(MatGetLocalSize(A, &n, NULL));
   PetscCall(MatGetOwnershipRange(A, &begin, NULL));
   PetscCall(MatCreateVecs(A, &matching->right, &matching->left));
-  PetscCall(PetscMalloc2(n, &matching->column, n, &matching->row));
+  PetscCall(PetscMalloc2(n + 1, &matching->column, n + 1, &matching->row)); /* NULL has a meaning in IDRSMatchingScale() */
   PetscCall(PetscMalloc2(n, &left, n, &right));
   matching->n = n;
   PetscCall(IDRSRowsGetBlocks(A, &block, &outer, NULL));

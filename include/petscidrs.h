@@ -27,12 +27,12 @@
 #define MATMPIAIJSTREAM "mpiaijstream"
 
 /*E
-  KSPIDRSRecycle - The rule by which a solve with `KSPIDRS` begins with the panels of the previous solve
+  KSPIDRSRecycle - The rule by which a solve with `KSPIDRS` begins with the bases G and U of the previous solve
 
   Values:
 + `KSP_IDRS_RECYCLE_NEVER`  - never, the default: a solve does not depend on earlier ones
 . `KSP_IDRS_RECYCLE_AUTO`   - if the convergence of earlier solves suggests that this saves iterations
-- `KSP_IDRS_RECYCLE_ALWAYS` - if there are panels for the same shadow space
+- `KSP_IDRS_RECYCLE_ALWAYS` - if there are bases for the same shadow space
 
   Level: intermediate
 

@@ -273,7 +273,7 @@ static PetscErrorCode SolveTextbook(const System *system, Method method, const P
 /*
    Compares the norms of the first five cycles, or until rounding errors in the right-hand side cause a difference of 1e-8, a
    hundredth or less of the tolerance, or until the last norm. The compared norms always include some of the second cycle, which
-   uses all columns of the panels and an omega of the method itself.
+   uses all columns of the bases and an omega of the method itself.
 */
 static PetscErrorCode CompareHistories(const char what[], Method method, const Norms *expected, const Norms *nearby,
                                        const PetscReal found[], PetscInt its)

@@ -139,7 +139,7 @@ static PetscErrorCode StrayingMult(Mat S, Vec x, Vec y)
 
 /*
    After an error of the operator the residual of the recurrence meets the tolerance although b - A x does not. The recurrence
-   continues from b - A x with its panels, in any step of a cycle. It needs 0.60 to 0.64 of the matvecs of a whole solve in
+   continues from b - A x with its bases, in any step of a cycle. It needs 0.60 to 0.64 of the matvecs of a whole solve in
    addition; 0.68 to 0.85 if M is not P^H G in that step. In single precision, where the error is nearer to the tolerance, it needs
    0.14 to 0.33 for a system that few iterations solve, and any part for others
 */

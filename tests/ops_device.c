@@ -18,7 +18,7 @@ typedef enum {
 } Way;
 static const char *const ways[] = {"passes", "passes behind the algebra of a device", "a step of a kernel with many"};
 
-/* Vectors other than the panels; D: the preconditioner, if there is one */
+/* Vectors other than the bases; D: the preconditioner, if there is one */
 enum {
   R,
   Z,
@@ -78,7 +78,7 @@ static PetscErrorCode ReferenceCreate(PetscInt m, PetscInt s, Side *side)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the state at the begin of a step: panels, vectors, and numbers with an M that is safe to divide by */
+/* Sets the state at the begin of a step: bases, vectors, and numbers with an M that is safe to divide by */
 static PetscErrorCode Load(Side *side, const IDRSStep *step, PetscBool diagonal)
 {
   IDRSWorkspace  work    = side->work;

@@ -10,7 +10,7 @@ and actions of the device.\n\
 
 #define MAX_S 64
 
-/* The vectors of a work other than its panels */
+/* The vectors of a work other than its bases */
 enum {
   R,
   Z,

@@ -1,4 +1,4 @@
-static char help[] = "The passes of KSPIDRS on panels and vectors: every back end compared with loops in long double, and with\n\
+static char help[] = "The passes of KSPIDRS on bases and vectors: every back end compared with loops in long double, and with\n\
 the reads, writes and reductions in the table of idrsops.h.\n\
   -implementation <host> - the back end that is tested beside vec\n\
   -columns s1,s2,...     - numbers of shadow vectors\n\
@@ -69,7 +69,7 @@ static PetscLogDouble Vectors(IDRSWorkspace work)
   return vectors;
 }
 
-/* The index of column j of a panel, or of one of the single vectors, among the vectors of a back end */
+/* The index of column j of a basis, or of one of the single vectors, among the vectors of a back end */
 #define InG(problem, j)         (j)
 #define InU(problem, j)         ((problem)->s + (j))
 #define Single(problem, single) (2 * (problem)->s + (single))
@@ -798,7 +798,7 @@ static PetscErrorCode ProblemDestroy(Problem *problem)
 }
 
 /* Tests all calls of combine, update and advance that the solver could make; they do not depend on the shadow space */
-static PetscErrorCode TestPanels(Check check[], Problem *problem, Side *side)
+static PetscErrorCode TestBases(Check check[], Problem *problem, Side *side)
 {
   const PetscInt s = problem->s;
   Call           call;
@@ -850,7 +850,7 @@ static PetscErrorCode Test(PetscInt s, PetscInt n, KSPIDRSImplementation impleme
       PetscCall(TestCall(&check[PROJECT], &problem, &side, MakeCall(PROJECT, k, 0, NOTHING, PETSC_FALSE)));
     for (PetscInt k = 0; k < s; k++)
       PetscCall(TestCall(&check[PROJECT], &problem, &side, MakeCall(PROJECT, k, 1, NOTHING, PETSC_FALSE)));
-    if (hashed) PetscCall(TestPanels(check, &problem, &side));
+    if (hashed) PetscCall(TestBases(check, &problem, &side));
     PetscCall(TestCycle(&check[OPERATIONS], &problem, &side, PETSC_FALSE, PETSC_FALSE));
     PetscCall(TestCycle(&check[OPERATIONS], &problem, &side, PETSC_TRUE, PETSC_FALSE));
     PetscCall(TestCycle(&check[OPERATIONS], &problem, &side, PETSC_FALSE, PETSC_TRUE));

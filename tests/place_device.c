@@ -311,8 +311,8 @@ static PetscErrorCode IdentityCreate(PetscInt n, PetscBool *cuda, Mat *A, Vec *b
 }
 
 /*
-   On a device: doubles the rows of the last process until the panels of 64 columns do not fit. This is an error on all processes
-   that states the requested memory. Afterwards this memory is free again: panels that need most of it fit.
+   On a device: doubles the rows of the last process until the bases of 64 columns do not fit. This is an error on all processes
+   that states the requested memory. Afterwards this memory is free again: bases that need most of it fit.
 */
 static PetscErrorCode TestMemory(void)
 {
@@ -341,7 +341,7 @@ static PetscErrorCode TestMemory(void)
       PetscCall(
         ComplainIf(ierr != PETSC_ERR_MEM || wanted < (long long)n * 64 * (long long)sizeof(PetscScalar) || available >= wanted,
                    "too little memory: error %d, %lld bytes of %lld, \"%s\"", (int)ierr, wanted, available, message));
-      /* fewer columns: both panels fit unless one of the panels above still exists */
+      /* fewer columns: both bases fit unless one of the bases above still exists */
       PetscCall(KSPIDRSSetShadowSize(ksp, 24));
       PetscCall(KSPSetUp(ksp));
     }

@@ -399,7 +399,7 @@ static PetscErrorCode ColumnsSolverCreate(Mat A, PetscInt i, PetscBool emulated,
 
 /*
    Compares many right-hand sides with lockstep: every column is solved, with the same iterations up to rounding. So is every column
-   that begins with the panels of the previous right-hand side in its slot
+   that begins with the bases of the previous right-hand side in its slot
 */
 static PetscErrorCode TestColumns(void)
 {
@@ -444,7 +444,7 @@ static PetscErrorCode TestColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Solves that begin with the panels of the previous solve, which has ended in any step, with steps in flight or not */
+/* Solves that begin with the bases of the previous solve, which has ended in any step, with steps in flight or not */
 static PetscErrorCode TestRecycle(void)
 {
   const PetscReal usual = rtol;

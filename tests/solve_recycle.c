@@ -1,4 +1,4 @@
-static char help[] = "Recycling: solves that begin with the panels of the previous solve. Their panels satisfy G = A U and M =\n\
+static char help[] = "Recycling: solves that begin with the bases of the previous solve. Their bases satisfy G = A U and M =\n\
 P^H G for any end of the previous solve; solves converge after any change; the safeguard bounds their costs.\n\
   -f <file> - a matrix on which recycling pays\n\n";
 
@@ -6,7 +6,7 @@ P^H G for any end of the previous solve; solves converge after any change; the s
 #include "workspaces.h"
 #include "../tutorials/matrixmarket.h"
 
-/* A back end that checks the panels before r = r - G c */
+/* A back end that checks the bases before r = r - G c */
 static const IDRSPassOps *original;
 static IDRSPassOps        probe;
 static struct {
@@ -16,7 +16,7 @@ static struct {
     triangular; /* largest |G_j - A U_j| / |G_j|, and |p_i^H G_j - M_ij| / (|p_i| |G_j|); M is lower triangular */
 } seen;
 
-static PetscErrorCode LookAtPanels(IDRSWorkspace work)
+static PetscErrorCode LookAtBases(IDRSWorkspace work)
 {
   const PetscInt s = work->s;
   PetscReal      norms[32], pnorm, difference;
@@ -58,13 +58,13 @@ static PetscErrorCode LookAndCombine(const IDRSGroup *group, const IDRSStep *ste
   PetscFunctionBeginUser;
   for (PetscInt i = 0; i < group->count && seen.A; i++) {
     /* once M is on a device, the one of the host is outdated */
-    if (step->k == group->work[i]->s && step->start && !group->work[i]->ondevice) PetscCall(LookAtPanels(group->work[i]));
+    if (step->k == group->work[i]->s && step->start && !group->work[i]->ondevice) PetscCall(LookAtBases(group->work[i]));
   }
   PetscCall((*original->combine)(group, step));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets whether the panels of works that are created from now on are checked */
+/* Sets whether the bases of works that are created from now on are checked */
 static PetscErrorCode Look(Mat A)
 {
   KSPIDRSImplementation back = implementation;
@@ -87,23 +87,23 @@ static PetscErrorCode Look(Mat A)
 static PetscErrorCode CheckSeen(const char what[], PetscInt least, PetscReal bound)
 {
   PetscFunctionBeginUser;
-  PetscCall(ComplainIf(seen.looked < least, "%s: %" INT " panels instead of %" INT, what, seen.looked, least));
+  PetscCall(ComplainIf(seen.looked < least, "%s: %" INT " bases instead of %" INT, what, seen.looked, least));
   PetscCall(ComplainIf(!(seen.consistent <= bound), "%s: |G - A U| is %g |G|", what, (double)seen.consistent));
   PetscCall(ComplainIf(!(seen.triangular <= bound), "%s: P^H G - M is %g |P| |G|", what, (double)seen.triangular));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks the lines of the view on right-hand sides that began with panels, and without */
+/* Checks the lines of the view on right-hand sides that began with bases, and without */
 static PetscErrorCode CheckRecycled(const char what[], KSP ksp, PetscInt with, PetscInt without)
 {
-  const char *const keys[] = {"recycling of panels: ", "began with panels", "began without panels"};
+  const char *const keys[] = {"recycling of bases: ", "began with bases", "began without bases"};
   PetscReal         number;
   PetscInt          lines[3];
 
   PetscFunctionBeginUser;
   for (int i = 0; i < 3; i++) PetscCall(ViewNumbers((PetscObject)ksp, keys[i], 1, &number, &lines[i]));
   PetscCall(ComplainIf(lines[0] != 1 || lines[1] != with || lines[2] != without,
-                       "%s: %" INT " lines on recycling, %" INT " on panels that were taken, %" INT " on those that were not", what,
+                       "%s: %" INT " lines on recycling, %" INT " on bases that were taken, %" INT " on those that were not", what,
                        lines[0], lines[1], lines[2]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -180,7 +180,7 @@ static PetscErrorCode TestPays(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The panels are consistent for any end of a solve */
+/* The bases are consistent for any end of a solve */
 static PetscErrorCode TestInvariants(void)
 {
   const char *const pctypes[] = {PCNONE, PCJACOBI, PCBJACOBI};
@@ -204,7 +204,7 @@ static PetscErrorCode TestInvariants(void)
         PetscCall(KSPSolve(ksp, b, x));
         PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 1000));
         PetscCall(Look(A));
-        PetscCall(SolveSystem(what, ksp, A, b, x)); /* from the end at max_it; without panels if it was in the start */
+        PetscCall(SolveSystem(what, ksp, A, b, x)); /* from the end at max_it; without bases if it was in the start */
         PetscCall(ViewNumbers((PetscObject)ksp, "the last solve ended while steps were in flight", 1, &number, &inflight));
         PetscCall(ComplainIf(inflight && !original->device, "%s: steps in flight without a device", what));
         PetscCall(CheckRecycled(what, ksp, limit > sizes[is] && !inflight, limit <= sizes[is] || inflight));
@@ -331,7 +331,7 @@ static PetscErrorCode TestChanges(void)
       if (recycle == KSP_IDRS_RECYCLE_AUTO) continue;
       PetscCall(CheckRecycled(name, ksp, 1, 0));
       /* G = A U is computed again in the first solve after a detected change, and in all solves if changes cannot be detected */
-      PetscCall(ViewNumbers((PetscObject)ksp, "right-hand sides began with panels, ", 1, &again, &lines));
+      PetscCall(ViewNumbers((PetscObject)ksp, "right-hand sides began with bases, ", 1, &again, &lines));
       PetscCall(ComplainIf(again != (changes[change].again > j), "%s, solve %" INT ": G = A U %g times", name, j, (double)again));
     }
     if (seen.A) PetscCall(CheckSeen(name, recycle == KSP_IDRS_RECYCLE_AUTO ? 0 : change == CHANGE_HUGE ? 2 : 3, 1e-10));
@@ -341,7 +341,7 @@ static PetscErrorCode TestChanges(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Panels of another operator, without notice to the safeguard: the solve drops them, and recycling pauses */
+/* Bases of another operator, without notice to the safeguard: the solve drops them, and recycling pauses */
 static PetscErrorCode TestDrop(void)
 {
   PetscInt matvecs[3], plain;
@@ -370,20 +370,20 @@ static PetscErrorCode TestDrop(void)
       PetscCall(VecSetGeneral(b, 1.0 + 0.3 * j));
       if (j == 2) hidden.A = T[0];
       PetscCall(SolveAndCount("to be dropped", ksp, hidden.A, b, x, &matvecs[j]));
-      PetscCall(CheckView(ksp, "began again without panels", j / 2));
+      PetscCall(CheckView(ksp, "began again without bases", j / 2));
     }
     PetscCall(SolveAndCount("in the pause", ksp, hidden.A, b, x, &plain));
-    PetscCall(ComplainIf(!(matvecs[2] <= 1.8 * plain), "%" INT " matvecs with panels of another operator, %" INT " without",
+    PetscCall(ComplainIf(!(matvecs[2] <= 1.8 * plain), "%" INT " matvecs with bases of another operator, %" INT " without",
                          matvecs[2], plain));
-    PetscCall(CheckView(ksp, "began without panels: it was of no use lately", 1));
+    PetscCall(CheckView(ksp, "began without bases: it was of no use lately", 1));
     for (PetscInt j = 1; j < 10; j++) PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckView(ksp, "began without panels: it was of no use lately", 1));
+    PetscCall(CheckView(ksp, "began without bases: it was of no use lately", 1));
     hidden.A = T[1];
-    PetscCall(SolveSystem("another failure", ksp, hidden.A, b, x)); /* it drops its panels, or needs too many iterations */
+    PetscCall(SolveSystem("another failure", ksp, hidden.A, b, x)); /* it drops its bases, or needs too many iterations */
     PetscCall(CheckRecycled("another failure", ksp, 1, 0));
     hidden.A = T[0]; /* the pause does not depend on changes */
     for (PetscInt j = 0; j < 20; j++) PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(CheckView(ksp, "began without panels: it was of no use lately", 1));
+    PetscCall(CheckView(ksp, "began without bases: it was of no use lately", 1));
     PetscCall(SolveSystem("after the longer pause", ksp, hidden.A, b, x));
     PetscCall(CheckView(ksp, "it was of no use lately", 0));
     PetscCall(KSPDestroy(&ksp));
@@ -408,8 +408,8 @@ static PetscErrorCode CheckNorm(KSP ksp, PetscInt its, PetscReal rnorm, void *ct
 }
 
 /*
-   If panels let ||r|| grow, it stays below the divergence tolerance, also with an operator that changes in each solve: then the
-   start with U has ended when they are dropped. Solves without recycling discard panels
+   If bases let ||r|| grow, it stays below the divergence tolerance, also with an operator that changes in each solve: then the
+   start with U has ended when they are dropped. Solves without recycling discard bases
 */
 static PetscErrorCode TestLimits(void)
 {
@@ -435,7 +435,7 @@ static PetscErrorCode TestLimits(void)
         PetscCall(VecSetGeneral(b, 1.0 + 0.2 * j));
         PetscCall(VecNorm(b, NORM_2, &bnorm));
         PetscCall(SolveSystem("near divergence", ksp, A, b, x));
-        PetscCall(ViewNumbers((PetscObject)ksp, i % 2 ? "began again without panels" : "would come near the tolerance", 1, &number,
+        PetscCall(ViewNumbers((PetscObject)ksp, i % 2 ? "began again without bases" : "would come near the tolerance", 1, &number,
                               &limited));
         refused[i % 2] += limited;
         PetscCall(ViewNumbers((PetscObject)ksp, "they changed ||r|| by a factor of at most ", 1, &growth, &lines));
@@ -447,12 +447,12 @@ static PetscErrorCode TestLimits(void)
         PetscCall(SolveSystem("never", ksp, A, b, x));
         PetscCall(KSPIDRSSetRecycle(ksp, KSP_IDRS_RECYCLE_ALWAYS));
         PetscCall(SolveSystem("always again", ksp, A, b, x));
-        PetscCall(CheckView(ksp, "began without panels: no solve has left panels", 1));
+        PetscCall(CheckView(ksp, "began without bases: no solve has left bases", 1));
       }
       PetscCall(KSPDestroy(&ksp));
     }
   }
-  for (int i = 0; i < 2; i++) PetscCall(ComplainIf(!refused[i], "no panels came near the tolerance of divergence, case %d", i));
+  for (int i = 0; i < 2; i++) PetscCall(ComplainIf(!refused[i], "no bases came near the tolerance of divergence, case %d", i));
   PetscCall(DestroyAll(&A, &b, &x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -500,13 +500,13 @@ static PetscErrorCode TestDecisions(void)
     PetscCall(CheckRecycled("a row", ksp, j % 17 ? 1 : 0, j % 17 ? 0 : 1));
     PetscCall(MatScale(A, 1.001));
   }
-  PetscCall(CheckView(ksp, "began without panels: the operator changes, and the record is old", 1));
+  PetscCall(CheckView(ksp, "began without bases: the operator changes, and the record is old", 1));
   PetscCall(KSPMonitorSet(ksp, SetInside, NULL, NULL));
   PetscCall(SolveSystem("a setter inside", ksp, A, b, x));
   PetscCall(KSPMonitorCancel(ksp));
   PetscCall(KSPSetTolerances(ksp, rtol, 0.0, PETSC_DEFAULT, 30));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(CheckView(ksp, "began without panels: the maximum number of iterations is small", 1));
+  PetscCall(CheckView(ksp, "began without bases: the maximum number of iterations is small", 1));
   PetscCall(KSPDestroy(&ksp));
   /* few iterations for this s, and no plateau */
   PetscCall(SystemCreateEntries(Space, 12 * 12 * 12, RHS_GENERAL, &C, &c, &y));
@@ -515,8 +515,8 @@ static PetscErrorCode TestDecisions(void)
     PetscCall(RecyclerCreate(C, i ? 2 : 16, PCJACOBI, KSP_IDRS_RECYCLE_AUTO, &ksp));
     for (int j = 0; j < 2; j++) PetscCall(SolveSystem("for another record", ksp, C, c, y));
     PetscCall(CheckView(ksp,
-                        i ? "began without panels: the last solve without recycling had no plateau"
-                          : "began without panels: the last solve without recycling was short",
+                        i ? "began without bases: the last solve without recycling had no plateau"
+                          : "began without bases: the last solve without recycling was short",
                         1));
     if (!i) PetscCall(KSPDestroy(&ksp));
   }
@@ -548,7 +548,7 @@ static PetscErrorCode TestDecisions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Another shadow space, s or size is a reason to begin without panels. So is KSPReset() */
+/* Another shadow space, s or size is a reason to begin without bases. So is KSPReset() */
 static PetscErrorCode TestKeys(void)
 {
   Mat A, C;
@@ -578,7 +578,7 @@ static PetscErrorCode TestKeys(void)
 }
 
 /*
-   The panels are kept by solves that end at once, with a NaN in b or in their start. A solve that fails because of its operator,
+   The bases are kept by solves that end at once, with a NaN in b or in their start. A solve that fails because of its operator,
    0, NaN or tiny, keeps none
 */
 static PetscErrorCode TestEnds(void)
@@ -625,7 +625,7 @@ static PetscErrorCode TestEnds(void)
     PetscCall(VecSetGeneral(b, 1.7));
     for (int j = 0; j < 2; j++) {
       PetscCall(SolveSystem(ends[end], ksp, A, b, x));
-      if (fails && !j) PetscCall(CheckView(ksp, "began without panels: the last solve", 1));
+      if (fails && !j) PetscCall(CheckView(ksp, "began without bases: the last solve", 1));
       else if (recycle == KSP_IDRS_RECYCLE_ALWAYS) PetscCall(CheckRecycled(ends[end], ksp, 1, 0));
     }
     PetscCall(KSPDestroy(&ksp));
@@ -634,7 +634,7 @@ static PetscErrorCode TestEnds(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After an error in the start, in a cycle, or in verification the next solve begins without panels */
+/* After an error in the start, in a cycle, or in verification the next solve begins without bases */
 static PetscErrorCode TestErrors(void)
 {
   Mat     A, shell;
@@ -663,7 +663,7 @@ static PetscErrorCode TestErrors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A and its transpose in turn have separate panels */
+/* A and its transpose in turn have separate bases */
 static PetscErrorCode TestTransposes(void)
 {
   Mat A, T;
@@ -695,7 +695,7 @@ static PetscErrorCode TestTransposes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPMatSolve(): each right-hand side begins with the panels of its slot. Block recurrences do not recycle */
+/* KSPMatSolve(): each right-hand side begins with the bases of its slot. Block recurrences do not recycle */
 static PetscErrorCode TestColumns(void)
 {
   const PetscInt columns = 9;
@@ -721,7 +721,7 @@ static PetscErrorCode TestColumns(void)
     PetscCall(CheckRecycled("one after many", ksp, 1, 0));
     PetscCall(KSPIDRSSetBlock(ksp, PETSC_TRUE));
     PetscCall(SolveAllColumns("block recurrence", ksp, A, B, X, PETSC_TRUE));
-    PetscCall(CheckView(ksp, "began without panels: block recurrences", 1));
+    PetscCall(CheckView(ksp, "began without bases: block recurrences", 1));
     PetscCall(SolveSystem("one after a block", ksp, A, b, x));
     PetscCall(CheckRecycled("one after a block", ksp, 0, 1));
     PetscCall(KSPDestroy(&ksp));
@@ -731,7 +731,7 @@ static PetscErrorCode TestColumns(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Panels stay accurate in long sequences */
+/* Bases stay accurate in long sequences */
 static PetscErrorCode TestRow(void)
 {
   const PetscInt solves = 300;
@@ -791,8 +791,8 @@ static PetscErrorCode TestGuard(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "panels"}, {TestChanges, "changes between solves"},
-          {TestDrop, "panels that are dropped"}, {TestLimits, "limits of growth"}, {TestDecisions, "decisions before a solve"},
+RUN_TESTS({TestPays, "matvecs saved"}, {TestInvariants, "bases"}, {TestChanges, "changes between solves"},
+          {TestDrop, "bases that are dropped"}, {TestLimits, "limits of growth"}, {TestDecisions, "decisions before a solve"},
           {TestKeys, "shadow spaces and sizes"}, {TestEnds, "ends of solves"}, {TestErrors, "errors in a solve"},
           {TestTransposes, "transposes in turn"}, {TestColumns, "several right-hand sides"}, {TestRow, "300 solves in a row"},
           {TestGuard, "the safeguard"})

@@ -136,7 +136,7 @@ static PetscErrorCode TestTurns(Mat A, Vec b, Vec x, Vec P[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A setting after the set-up and before a solve is effective, and the panels have the size that it requires */
+/* A setting after the set-up and before a solve is effective, and the bases have the size that it requires */
 static PetscErrorCode TestAfterSetUp(Mat A, Vec b, Vec x, Vec P[])
 {
   PetscFunctionBeginUser;

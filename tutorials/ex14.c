@@ -1,5 +1,5 @@
 static char help[] = "A substance in a circular current, 2-D, in time: every step solves a system with the same operator, and\n\
-begins with the panels of the last solve.\n\
+begins with the bases of the last solve.\n\
   -peclet p   speed of the current times length over diffusion (default 40)\n\n";
 
 /*
@@ -12,7 +12,7 @@ begins with the panels of the last solve.\n\
 
        ./ex14 -dll_append path/libpetscidrs.so -ksp_type idrs -ksp_idrs_s 8 -ksp_idrs_recycle auto -ksp_view
 
-   a solve begins with the panels of the solve in the step before. The program prints the iterations of all solves. Compare with
+   a solve begins with the bases of the solve in the step before. The program prints the iterations of all solves. Compare with
    -ksp_idrs_recycle never.
 
    Options that matter:

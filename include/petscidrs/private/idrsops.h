@@ -1,8 +1,8 @@
 /*
    The interface between the solver and its back ends: passes over the rows, and the queue of projections, from their launch to the
-   outcome that follows from their sums. Vectors and panels have n local rows:
+   outcome that follows from their sums. Vectors and bases have n local rows:
 
-     G, U         panels of s columns, G = A U
+     G, U         bases of s columns, G = A U
      r, z         residual, and the iterate since the last reliable update
      v, t         scratch: v the direction, or B^{-1}r in the omega step; t = A B^{-1}r in the omega step, B^{-1}v before
      p            B^{-1}r in the omega step: v with a preconditioner, r itself without
@@ -37,7 +37,7 @@
 
    With step.matvec a product of idrsproduct.h also computes x = A u in the same pass, so x is not read.
 
-   Several columns. Each right-hand side, a column, has its own IDRSWorkspace: panels, vectors, scalars, queue of results. The
+   Several columns. Each right-hand side, a column, has its own IDRSWorkspace: bases, vectors, scalars, queue of results. The
    arguments of passes and projections are a group of works and the step of each. The back end launches one kernel for all works
    with the same step whose scalars are in the same memory. In projections they must also have the same seed, because they share the
    hash of a row. All projections of a group have one reduction.
@@ -247,7 +247,7 @@ typedef struct {
   const IDRSQueueOps *queue[IDRS_QUEUES];
   /* sets the string to NULL, or to the reason why it cannot run on such vectors */
   PetscErrorCode (*runs)(Vec, PetscInt s, const char *[]);
-  /* creates the panels, with a Vec for each column */
+  /* creates the bases, with a Vec for each column */
   PetscErrorCode (*create)(IDRSWorkspace, Vec);
   PetscErrorCode (*destroy)(IDRSWorkspace); /* projections may still be in flight after an error */
   /*
@@ -282,7 +282,7 @@ typedef struct {
   PetscInt       depth; /* of the queue */
   PetscBool      halo;  /* the halo exchange of the product uses the same communication as the sums */
   PetscInt       n;     /* local rows */
-  PetscInt       panel; /* vectors of a work: G, U and hashed shadow vectors, if these are stored */
+  PetscInt       bases; /* vectors of a work: G, U and hashed shadow vectors, if these are stored */
   PetscMPIInt    size;  /* processes */
   PetscLogDouble reductions;
   IDRSTraffic    traffic[IDRS_PASSES]; /* of fused passes */
@@ -309,7 +309,7 @@ struct _n_IDRSWorkspace {
   MPI_Comm              comm;
   PetscMPIInt           size;
   PetscInt              s, n, rstart;   /* columns, local rows, global index of the first */
-  Vec                  *G, *U;          /* columns of the panels */
+  Vec                  *G, *U;          /* columns of the bases */
   Vec                   r, z, v, t;     /* of the solver */
   IDRSProduct           product;        /* of the solver, if projections compute x = A u, else NULL */
   PetscBool             preconditioned; /* p is v, else r itself */

@@ -105,7 +105,7 @@ PETSC_EXTERN const char *const KSPIDRSRuns[];
 
 /* Settings of the user */
 typedef struct {
-  PetscInt              s;              /* columns of the shadow space and of the panels */
+  PetscInt              s;              /* columns of the shadow space and of the bases */
   PetscInt              seed;           /* of the hashed shadow space */
   PetscReal             cosine;         /* omega is enlarged if the cosine of the angle of A r and r is smaller */
   PetscReal             updatetol;      /* fall of the residual norm between reliable updates; 0 for none */
@@ -114,7 +114,7 @@ typedef struct {
   KSPIDRSCommunication  communication;  /* of the reductions */
   KSPIDRSProduct        product;        /* what computes the matvecs */
   KSPIDRSRun            run;            /* what runs the recurrence */
-  KSPIDRSRecycle        recycle;        /* when a solve begins with the panels of the solve before */
+  KSPIDRSRecycle        recycle;        /* when a solve begins with the bases of the solve before */
   PetscInt              width;          /* simultaneous right-hand sides of KSPMatSolve() */
   PetscBool             block;          /* one block recurrence for these */
   PetscBool             smoothing;      /* of the residual */

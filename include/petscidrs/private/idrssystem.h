@@ -84,10 +84,10 @@ typedef struct {
   PetscReal               scale; /* of b, and of x until the end */
 } IDRSSystem;
 
-/* Entries of the panels and vectors of a system per row */
+/* Entries of the bases and vectors of a system per row */
 #define IDRS_SYSTEM_ENTRIES(s) (2 * (s) + 3)
 
-IDRS_TEAM_FUNCTION void IDRSSystemSetPanels(IDRSSystem *system, PetscInt s, PetscScalar *memory)
+IDRS_TEAM_FUNCTION void IDRSSystemSetBases(IDRSSystem *system, PetscInt s, PetscScalar *memory)
 {
   system->G = memory;
   system->U = system->G + s * system->A.n;

@@ -1,5 +1,5 @@
 /*
-   The columns of panels that kernels read, and the waits of the host for results of kernels.
+   The columns of bases that kernels read, and the waits of the host for results of kernels.
 
    Synchronization. All kernels are on PETSc's stream. A kernel that is launched early waits for the kernels before it, see
    launch.cuh. A kernel writes sums or a result for the host, then executes a fence, and then writes the number of the projection.
@@ -10,7 +10,7 @@
 #include "idrscudaimpl.cuh"
 #include "../../sys/nccl/idrsnccl.h"
 
-/* Kernels read a column through its panel. If the host has written the column, it is copied to the device first */
+/* Kernels read a column through its basis. If the host has written the column, it is copied to the device first */
 PetscErrorCode IDRSColumnRead_CUDA(Vec column)
 {
   const PetscScalar *array;

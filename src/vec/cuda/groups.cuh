@@ -15,9 +15,9 @@ enum {
   IDRS_OPERANDS
 };
 
-/* The operands of a pass: the panels of a column, its vectors, NULL if the pass does not use them, and the partial sums of r^H r */
+/* The operands of a pass: the bases of a column, its vectors, NULL if the pass does not use them, and the partial sums of r^H r */
 typedef struct {
-  IDRSPanels        panels;
+  IDRSBases         bases;
   IDRSDeviceScalars device;
   PetscScalar      *x[IDRS_OPERANDS];
   PetscReal        *rr;

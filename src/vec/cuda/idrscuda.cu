@@ -1,5 +1,5 @@
 /*
-   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the panels and the buffers, access.cu the
+   Back end "cuda": the passes of IDR(s) as fused kernels on VECCUDA. This file has the bases and the buffers, access.cu the
    waits of the host. The queues that do the algebra on the device are in idrsqueue.cu.
 
    Scalars. With the queue of the host the sums of a projection are written to pinned memory, where the host waits for them. The
@@ -31,16 +31,16 @@ static PetscErrorCode IDRSRuns_CUDA(Vec like, PetscInt s, const char *why[])
 }
 
 /*
-   Allocates a panel of zeros, or sets lacking to the requested and the free bytes. Uses cudaMalloc(), like the arrays of VECCUDA: a
+   Allocates a basis of zeros, or sets lacking to the requested and the free bytes. Uses cudaMalloc(), like the arrays of VECCUDA: a
    GPU-aware MPI cannot send from the memory pool of PetscDeviceMalloc(), and PETSc never releases the memory of the pool.
 */
-static PetscErrorCode IDRSPanelCreate_CUDA(size_t bytes, cudaStream_t stream, PetscScalar **panel, PetscLogDouble lacking[])
+static PetscErrorCode IDRSBasisCreate_CUDA(size_t bytes, cudaStream_t stream, PetscScalar **basis, PetscLogDouble lacking[])
 {
   const char *why = NULL;
 
   PetscFunctionBegin;
-  PetscCall(IDRSMalloc_CUDA(bytes, panel, &why));
-  if (*panel) PetscCallCUDA(cudaMemsetAsync(*panel, 0, bytes, stream));
+  PetscCall(IDRSMalloc_CUDA(bytes, basis, &why));
+  if (*basis) PetscCallCUDA(cudaMemsetAsync(*basis, 0, bytes, stream));
   else {
     lacking[0] = (PetscLogDouble)bytes;
     PetscCall(IDRSGetFreeMemory_CUDA(&lacking[1]));
@@ -110,14 +110,14 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWorkspace work, Vec like)
   cuda->channel = -1;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&cuda->multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  blocks          = (unsigned int)(IDRS_BLOCKS_PER_SM * cuda->multiprocessors);
-  cuda->panels.n  = (size_t)work->n;
-  cuda->panels.s  = (int)s;
-  cuda->panels.ld = IDRSColumnStride(work->n);
-  bytes           = (size_t)s * cuda->panels.ld * sizeof(PetscScalar);
+  blocks         = (unsigned int)(IDRS_BLOCKS_PER_SM * cuda->multiprocessors);
+  cuda->bases.n  = (size_t)work->n;
+  cuda->bases.s  = (int)s;
+  cuda->bases.ld = IDRSColumnStride(work->n);
+  bytes          = (size_t)s * cuda->bases.ld * sizeof(PetscScalar);
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.G, lacking));
-  if (!(lacking[0] > 0)) PetscCall(IDRSPanelCreate_CUDA(bytes, stream, &cuda->panels.U, lacking));
+  PetscCall(IDRSBasisCreate_CUDA(bytes, stream, &cuda->bases.G, lacking));
+  if (!(lacking[0] > 0)) PetscCall(IDRSBasisCreate_CUDA(bytes, stream, &cuda->bases.U, lacking));
   PetscCall(IDRSWorkspaceCheckMemory(work, lacking));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 2 * IDRS_MESSAGES * blocks, &cuda->partials.messages));
@@ -135,8 +135,8 @@ static PetscErrorCode IDRSCreate_CUDA(IDRSWorkspace work, Vec like)
   PetscCall(PetscCalloc1(s, &work->G));
   PetscCall(PetscCalloc1(s, &work->U));
   for (PetscInt j = 0; j < s; j++) {
-    PetscCall(IDRSColumnCreate_CUDA(like, cuda->panels.G + j * cuda->panels.ld, &work->G[j]));
-    PetscCall(IDRSColumnCreate_CUDA(like, cuda->panels.U + j * cuda->panels.ld, &work->U[j]));
+    PetscCall(IDRSColumnCreate_CUDA(like, cuda->bases.G + j * cuda->bases.ld, &work->G[j]));
+    PetscCall(IDRSColumnCreate_CUDA(like, cuda->bases.U + j * cuda->bases.ld, &work->U[j]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -157,8 +157,8 @@ static PetscErrorCode IDRSDestroy_CUDA(IDRSWorkspace work)
   PetscCall(IDRSColumnsDestroy(work->s, &work->G));
   PetscCall(IDRSColumnsDestroy(work->s, &work->U));
   if (cuda) {
-    PetscCallCUDA(cudaFree(cuda->panels.G));
-    PetscCallCUDA(cudaFree(cuda->panels.U));
+    PetscCallCUDA(cudaFree(cuda->bases.G));
+    PetscCallCUDA(cudaFree(cuda->bases.U));
     PetscCall(IDRSPersistentDestroy_CUDA(&cuda->persistent));
     PetscCall(IDRSBlockDestroy_CUDA(&cuda->block));
     PetscCall(PetscDeviceContextGetCurrentContext(&dctx));

@@ -32,7 +32,7 @@ typedef struct {
 } IDRSBlockMemory;
 
 typedef struct {
-  IDRSPanels   panels;
+  IDRSBases    bases;
   int          multiprocessors;
   IDRSPartials partials;
   PetscScalar *storage; /* of IDRSScalars */
@@ -64,7 +64,7 @@ static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt co
                                    const Arguments &...arguments)
 {
   const unsigned int blocks = IDRSResidentBlocks<alone>(
-    cuda->multiprocessors, (cuda->panels.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
+    cuda->multiprocessors, (cuda->bases.n + (size_t)IDRS_THREADS * width - 1) / ((size_t)IDRS_THREADS * width), 0);
 
   if (blocks) IDRSLaunchShared<kernel>(dim3(blocks, (unsigned int)columns), 0, true, stream, arguments...);
   return blocks;
@@ -76,7 +76,7 @@ static unsigned int IDRSLaunchRows(const IDRS_CUDA *cuda, int width, PetscInt co
 */
 static inline bool IDRSPacked(const IDRS_CUDA *cuda)
 {
-  return cuda->panels.n >= (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors);
+  return cuda->bases.n >= (size_t)(IDRS_PACK * IDRS_THREADS * cuda->multiprocessors);
 }
 
 /* Calls launch with the width of packs, PACK entries or one, and the number of columns of a kernel as types */

@@ -30,7 +30,7 @@ PetscErrorCode IDRSColumnsGet_CUDA(const IDRSGroup *group, const IDRSAccess acce
     const Vec           x[IDRS_OPERANDS] = {work->r, work->z, work->v, work->t, work->diagonal};
 
     PetscCall(IDRSColumnsRead_CUDA(work));
-    columns[i].panels = cuda->panels;
+    columns[i].bases  = cuda->bases;
     columns[i].device = IDRSGetDeviceScalars(work, copies);
     columns[i].rr     = cuda->partials.rr;
     for (int which = 0; which < IDRS_OPERANDS; which++)
@@ -48,8 +48,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
-    IDRSCombineRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end,
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.bases.s))
+    IDRSCombineRows<S, W>(mine.bases, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, k, end,
                           wantv ? mine.x[IDRS_R] : mine.x[IDRS_T], IDRSNotPublished());
 }
 
@@ -86,8 +86,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.panels.s))
-    IDRSBlockSum(IDRSUpdateRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, start, k, end, mine.x[IDRS_R],
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, k, mine.bases.s))
+    IDRSBlockSum(IDRSUpdateRows<S, W>(mine.bases, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, start, k, end, mine.x[IDRS_R],
                                       IDRSNotPublished()),
                  shared, mine.rr);
 }
@@ -132,8 +132,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const IDRSColumn              &mine = columns.Mine();
 
   overlap.Begin();
-  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.panels.s))
-    IDRSBlockSum(IDRSAdvanceRows<S, W>(mine.panels, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, end,
+  if (IDRSLoadCoefficients<S>(&c, fromhost.Mine(), mine.device, -1, mine.bases.s))
+    IDRSBlockSum(IDRSAdvanceRows<S, W>(mine.bases, c, {wantv, wantu, mine.x[IDRS_D], mine.x[IDRS_V]}, end,
                                        {inv ? mine.x[IDRS_V] : NULL, mine.x[IDRS_T], mine.x[IDRS_Z], mine.x[IDRS_R]},
                                        IDRSNotPublished()),
                  shared, mine.rr);

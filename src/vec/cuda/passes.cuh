@@ -17,12 +17,12 @@
 #include "../../sys/kernels/coefficients.cuh"
 #include "../../sys/kernels/rows.cuh"
 
-/* Both panels; column j of G starts at G + j ld */
+/* Both bases; column j of G starts at G + j ld */
 typedef struct {
   PetscScalar *G, *U;
   size_t       ld, n;
   int          s;
-} IDRSPanels;
+} IDRSBases;
 
 /* The direction that a pass computes in addition: v, or column U_column. If neither is wanted, d = r - G c is published */
 typedef struct {
@@ -40,32 +40,32 @@ struct IDRSNotPublished {
 };
 
 template <int W, typename Publish>
-static __device__ __forceinline__ void IDRSDirect(const IDRSPanels &panels, const IDRSDirection &direction, int column,
+static __device__ __forceinline__ void IDRSDirect(const IDRSBases &bases, const IDRSDirection &direction, int column,
                                                   PetscScalar omega, size_t i, IDRSPack<W> d, IDRSPack<W> Uc,
                                                   const Publish &publish)
 {
   /* d = B^{-1}(r - G c) */
   if (direction.diagonal && (direction.wantv || direction.wantu))
-    IDRSScaleEntries<W>(d, IDRSLoad<W>(direction.diagonal, i, panels.n));
+    IDRSScaleEntries<W>(d, IDRSLoad<W>(direction.diagonal, i, bases.n));
   if (direction.wantu) {
     /* U_column = omega d + U c */
     IDRSAdd<W>(Uc, omega, d);
-    IDRSStore<W>(panels.U + column * panels.ld, i, panels.n, Uc);
+    IDRSStore<W>(bases.U + column * bases.ld, i, bases.n, Uc);
     publish(i, Uc);
   } else {
     /* v = d */
-    if (direction.wantv) IDRSStore<W>(direction.v, i, panels.n, d);
+    if (direction.wantv) IDRSStore<W>(direction.v, i, bases.n, d);
     publish(i, d);
   }
 }
 
 /* Columns k ... end - 1. x is r, or B^{-1}v if direction.wantv is false */
 template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
-static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
+static __device__ __forceinline__ void IDRSCombineRows(const IDRSBases &bases, const IDRSCoefficients<S> &c,
                                                        const IDRSDirection &direction, int k, int end, const PetscScalar *x,
                                                        const Publish &publish)
 {
-  const size_t  n = panels.n, ld = panels.ld;
+  const size_t  n = bases.n, ld = bases.ld;
   IDRSDirection written = direction;
 
   written.wantv = true;
@@ -77,11 +77,11 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
     for (int j = 0; j < (S ? S : end); j++) {
       if (j >= k && j < end) {
         /* d = r - sum_j c_j G_j, U c = sum_j c_j U_j */
-        if (direction.wantv) IDRSAdd<W>(d, -c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
-        if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
+        if (direction.wantv) IDRSAdd<W>(d, -c.a[zero + j], IDRSLoad<W>(bases.G + j * ld, i, n));
+        if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(bases.U + j * ld, i, n));
       }
     }
-    IDRSDirect<W>(panels, written, k, c.omega, i, d, Uc, publish);
+    IDRSDirect<W>(bases, written, k, c.omega, i, d, Uc, publish);
   }
 }
 
@@ -90,35 +90,35 @@ static __device__ __forceinline__ void IDRSCombineRows(const IDRSPanels &panels,
    thread
 */
 template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
-static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
+static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSBases &bases, const IDRSCoefficients<S> &c,
                                                            const IDRSDirection &direction, bool start, int k, int end,
                                                            PetscScalar *r, const Publish &publish)
 {
-  const size_t n = panels.n, ld = panels.ld;
+  const size_t n = bases.n, ld = bases.ld;
   PetscReal    sum = 0.0;
 
   for (size_t i = Rows::template First<W>(); i < n; i += Rows::template Stride<W>()) {
     const int   zero = IDRSOpaqueZero(i);
-    IDRSPack<W> g = IDRSLoad<W>(panels.G + k * ld, i, n), u = IDRSZero<W>(), rr = IDRSLoad<W>(r, i, n), Gc = IDRSZero<W>(),
+    IDRSPack<W> g = IDRSLoad<W>(bases.G + k * ld, i, n), u = IDRSZero<W>(), rr = IDRSLoad<W>(r, i, n), Gc = IDRSZero<W>(),
                 Uc = IDRSZero<W>();
 
-    if (k > 0) u = IDRSLoad<W>(panels.U + k * ld, i, n);
+    if (k > 0) u = IDRSLoad<W>(bases.U + k * ld, i, n);
     /* start: r -= beta_k G_k with the G_k before orthogonalization */
     if (start) IDRSAdd<W>(rr, -c.b[k], g);
     /* one loop over the columns: before k for this step, after k for the next step */
 #pragma unroll
-    for (int j = 0; j < (S ? S : panels.s); j++) {
+    for (int j = 0; j < (S ? S : bases.s); j++) {
       if (j < k) {
-        const IDRSPack<W> gj = IDRSLoad<W>(panels.G + j * ld, i, n);
+        const IDRSPack<W> gj = IDRSLoad<W>(bases.G + j * ld, i, n);
 
         /* G_k -= alpha_j G_j, U_k -= alpha_j U_j, j < k */
         IDRSAdd<W>(g, -c.a[zero + j], gj);
-        IDRSAdd<W>(u, -c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
+        IDRSAdd<W>(u, -c.a[zero + j], IDRSLoad<W>(bases.U + j * ld, i, n));
         if (start) IDRSAdd<W>(Gc, c.b[zero + j], gj);
       } else if (j > k && j < end) {
         /* G c and U c of step k + 1, j > k */
-        if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
-        if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(panels.U + j * ld, i, n));
+        if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(bases.G + j * ld, i, n));
+        if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], IDRSLoad<W>(bases.U + j * ld, i, n));
       }
     }
     if (start) IDRSAdd<W>(Gc, c.a[k], g);
@@ -126,12 +126,12 @@ static __device__ __forceinline__ PetscReal IDRSUpdateRows(const IDRSPanels &pan
     else IDRSAdd<W>(rr, -c.b[k], g);
     sum += IDRSSquare<W>(rr);
     if (k > 0) {
-      IDRSStore<W>(panels.G + k * ld, i, n, g);
-      IDRSStore<W>(panels.U + k * ld, i, n, u);
+      IDRSStore<W>(bases.G + k * ld, i, n, g);
+      IDRSStore<W>(bases.U + k * ld, i, n, u);
     }
     IDRSStore<W>(r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSDirect<W>(panels, direction, k + 1, start ? (PetscScalar)1.0 : c.omega, i, rr, Uc, publish);
+    IDRSDirect<W>(bases, direction, k + 1, start ? (PetscScalar)1.0 : c.omega, i, rr, Uc, publish);
   }
   return sum;
 }
@@ -144,11 +144,11 @@ typedef struct {
 
 /* Advance. The combine ends before column end, which is 0 without a combine. Returns the part of r^H r of this thread */
 template <int S, int W, typename Rows = IDRSGridRows, typename Publish>
-static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &panels, const IDRSCoefficients<S> &c,
+static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSBases &bases, const IDRSCoefficients<S> &c,
                                                             const IDRSDirection &direction, int end, const IDRSAdvanced &x,
                                                             const Publish &publish)
 {
-  const size_t n = panels.n, ld = panels.ld;
+  const size_t n = bases.n, ld = bases.ld;
   PetscReal    sum = 0.0;
 
   for (size_t i = Rows::template First<W>(); i < n; i += Rows::template Stride<W>()) {
@@ -164,14 +164,14 @@ static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &pa
       IDRSAdd<W>(zz, c.omega, pp);
     }
 #pragma unroll
-    for (int j = 0; j < (S ? S : panels.s); j++) {
-      if (j < panels.s) {
-        const IDRSPack<W> uj = IDRSLoad<W>(panels.U + j * ld, i, n);
+    for (int j = 0; j < (S ? S : bases.s); j++) {
+      if (j < bases.s) {
+        const IDRSPack<W> uj = IDRSLoad<W>(bases.U + j * ld, i, n);
 
         /* z += beta_j U_j, and G c and U c of step 0 */
         IDRSAdd<W>(zz, c.b[zero + j], uj);
         if (j < end) {
-          if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(panels.G + j * ld, i, n));
+          if (direction.wantv) IDRSAdd<W>(Gc, c.a[zero + j], IDRSLoad<W>(bases.G + j * ld, i, n));
           if (direction.wantu) IDRSAdd<W>(Uc, c.a[zero + j], uj);
         }
       }
@@ -182,7 +182,7 @@ static __device__ __forceinline__ PetscReal IDRSAdvanceRows(const IDRSPanels &pa
     sum += IDRSSquare<W>(rr);
     IDRSStore<W>(x.r, i, n, rr);
     IDRSAdd<W>(rr, -1.0, Gc);
-    IDRSDirect<W>(panels, direction, 0, c.omega, i, rr, Uc, publish);
+    IDRSDirect<W>(bases, direction, 0, c.omega, i, rr, Uc, publish);
   }
   return sum;
 }

@@ -166,7 +166,7 @@ static PetscErrorCode IDRSPersistentGetSteps(const IDRSPersistentTask *task, con
     PetscCallCUDA(cudaMemsetAsync(cuda->persistent->entries, 0, (size_t)work->n * IDRS_PARTS * sizeof(IDRSBlockMessage), stream));
     cuda->partials.launch = 0;
   }
-  steps->panels     = cuda->panels;
+  steps->bases      = cuda->bases;
   steps->entries    = cuda->persistent->entries;
   steps->partials   = cuda->partials;
   steps->storage    = cuda->persistent->result->storage; /* all blocks read it before the first block can end */

@@ -2,7 +2,7 @@
    The persistent kernel makes many steps, until the host must continue: for systems so small that launches would take longer than
    the work. Blocks have their rows in shared memory, see persistentcluster.cu, or, with a polynomial preconditioner, in global
    memory, see persistentpoly.cu. This file has the steps, which are the same for both, and the reliable updates between them. A
-   thread has the same rows in all passes, and only this thread accesses these rows of the panels, r, z, v, t, x and the anchor.
+   thread has the same rows in all passes, and only this thread accesses these rows of the bases, r, z, v, t, x and the anchor.
 
    Blocks exchange two things in a step:
 
@@ -64,7 +64,7 @@ typedef struct {
 } IDRSPersistentResult;
 
 typedef struct {
-  IDRSPanels            panels;
+  IDRSBases             bases;
   IDRSCSR               A;
   IDRSBlockMessage     *entries;
   IDRSPartials          partials; /* launch: number of the first step */
@@ -141,7 +141,7 @@ static __device__ __forceinline__ bool IDRSPersistentProject(const IDRSPersisten
                                                              const IDRSShadowRow &first, Blocks &blocks, PetscScalar *x,
                                                              PetscReal rr)
 {
-  const IDRSIndex      n = (IDRSIndex)steps.panels.n, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
+  const IDRSIndex      n = (IDRSIndex)steps.bases.n, stride = (IDRSIndex)Blocks::Rows::template Stride<1>();
   IDRSShadowRow        row = first;
   IDRSDots<S, Y, true> dots;
 
@@ -252,10 +252,10 @@ template <int S, bool OMEGA, typename Blocks>
 static __device__ __forceinline__ PetscReal IDRSPersistentRows(const IDRSPersistentSteps        &steps,
                                                                const IDRSAlgebraCoefficients<S> &c, int k, const Blocks &blocks)
 {
-  const IDRSIndex n = (IDRSIndex)steps.panels.n, ld = (IDRSIndex)steps.panels.ld;
-  const int       s = steps.panels.s, column = OMEGA ? 0 : k + 1;
+  const IDRSIndex n = (IDRSIndex)steps.bases.n, ld = (IDRSIndex)steps.bases.ld;
+  const int       s = steps.bases.s, column = OMEGA ? 0 : k + 1;
   const bool      wantu = column < s && !Blocks::poly;
-  PetscScalar    *G = steps.panels.G, *U = steps.panels.U, *x = OMEGA ? steps.t : G + k * ld, *y = OMEGA ? steps.z : U + k * ld;
+  PetscScalar    *G = steps.bases.G, *U = steps.bases.U, *x = OMEGA ? steps.t : G + k * ld, *y = OMEGA ? steps.z : U + k * ld;
   PetscReal       sum = 0.0;
 
   for (IDRSIndex i = (IDRSIndex)Blocks::Rows::template First<1>(); i < n; i += (IDRSIndex)Blocks::Rows::template Stride<1>()) {
@@ -305,13 +305,13 @@ static __device__ __forceinline__ PetscReal IDRSPersistentPasses(const IDRSPersi
                                                                  const IDRSAlgebraCoefficients<S> &c, const Blocks &blocks)
 {
   const int           k         = (int)step.k;
-  const bool          inner     = k + 1 != steps.panels.s;
+  const bool          inner     = k + 1 != steps.bases.s;
   const IDRSDirection direction = {inner, inner && !Blocks::poly, steps.diagonal, steps.v};
 
-  if (k == steps.panels.s) return IDRSPersistentRows<S, true>(steps, c, k, blocks);
+  if (k == steps.bases.s) return IDRSPersistentRows<S, true>(steps, c, k, blocks);
   if (!step.start) return IDRSPersistentRows<S, false>(steps, c, k, blocks);
   /* v = r - G(:,0:k+1) c, U_{k+1} = B^{-1}v */
-  return IDRSUpdateRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, true, k, k + 1, steps.r,
+  return IDRSUpdateRows<S, 1, typename Blocks::Rows>(steps.bases, c, direction, true, k, k + 1, steps.r,
                                                      [&](size_t i, const IDRSPack<1> &d) {
                                                        if (inner && !Blocks::poly) blocks.u(i, d);
                                                      });
@@ -324,14 +324,13 @@ static __device__ __forceinline__ void IDRSPersistentEndStart(const IDRSPersiste
 {
   const IDRSDirection direction = {true, false, NULL, steps.r};
 
-  IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, c, direction, 0, steps.panels.s, steps.r,
-                                               [&](size_t i, IDRSPack<1> d) {
-                                                 if (steps.diagonal) {
-                                                   IDRSScaleEntries<1>(d, IDRSLoad<1>(steps.diagonal, i, steps.panels.n));
-                                                   IDRSStore<1>(steps.v, i, steps.panels.n, d);
-                                                 }
-                                                 if (!Blocks::poly) blocks.u(i, d);
-                                               });
+  IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.bases, c, direction, 0, steps.bases.s, steps.r, [&](size_t i, IDRSPack<1> d) {
+    if (steps.diagonal) {
+      IDRSScaleEntries<1>(d, IDRSLoad<1>(steps.diagonal, i, steps.bases.n));
+      IDRSStore<1>(steps.v, i, steps.bases.n, d);
+    }
+    if (!Blocks::poly) blocks.u(i, d);
+  });
 }
 
 /*
@@ -341,9 +340,9 @@ static __device__ __forceinline__ void IDRSPersistentEndStart(const IDRSPersiste
 template <typename Blocks>
 static __device__ __forceinline__ PetscReal IDRSPersistentBegin(const IDRSPersistentSteps &steps, const Blocks &blocks)
 {
-  const size_t n         = steps.panels.n;
-  const bool   isp       = steps.step.k == steps.panels.s;
-  PetscScalar *direction = !isp ? steps.panels.U + steps.step.k * steps.panels.ld
+  const size_t n         = steps.bases.n;
+  const bool   isp       = steps.step.k == steps.bases.s;
+  PetscScalar *direction = !isp ? steps.bases.U + steps.step.k * steps.bases.ld
                                 : (steps.diagonal || Blocks::poly ? steps.v : steps.r);
   PetscReal    rr        = 0.0;
 
@@ -369,7 +368,7 @@ template <int S, typename Blocks>
 static __device__ __forceinline__ void IDRSPersistentRenew(const IDRSPersistentSteps &steps, const IDRSShadow<S> &P, Blocks &blocks,
                                                            IDRSDots<S, false, true> &dots, PetscReal *rr)
 {
-  const size_t n = steps.panels.n;
+  const size_t n = steps.bases.n;
 
   IDRSDotsClear(dots);
   for (size_t i = Blocks::Rows::template First<1>(); Blocks::Rows::InWarp(i, n); i += Blocks::Rows::template Stride<1>()) {
@@ -424,10 +423,10 @@ static __device__ __forceinline__ PetscReal IDRSPersistentMakeUpdate(const IDRSP
   PetscReal                rr;
 
   /* z += omega p + U beta, r -= omega t; z, which this thread has just stored, is published instead of u */
-  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, none, 0,
+  (void)IDRSAdvanceRows<S, 1, typename Blocks::Rows>(steps.bases, shared.c, none, 0,
                                                      {Blocks::poly ? steps.v : NULL, steps.t, steps.z, steps.r},
                                                      [&](size_t i, const IDRSPack<1> &) {
-                                                       blocks.u(i, IDRSLoad<1>(steps.z, i, steps.panels.n));
+                                                       blocks.u(i, IDRSLoad<1>(steps.z, i, steps.bases.n));
                                                      });
   blocks.Synchronize();
   /* r = anchor - A z */
@@ -443,7 +442,7 @@ static __device__ __forceinline__ PetscReal IDRSPersistentMakeUpdate(const IDRSP
   blocks.u.number++;
   if (!shared.goeson) return rr;
   /* v = r - G c, and U_0 = omega B^{-1}v + U c */
-  IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.panels, shared.c, direction, 0, steps.panels.s, steps.r,
+  IDRSCombineRows<S, 1, typename Blocks::Rows>(steps.bases, shared.c, direction, 0, steps.bases.s, steps.r,
                                                [&](size_t i, const IDRSPack<1> &d) {
                                                  if (!Blocks::poly) blocks.u(i, d);
                                                });
@@ -452,7 +451,7 @@ static __device__ __forceinline__ PetscReal IDRSPersistentMakeUpdate(const IDRSP
 }
 
 /*
-   Runs the steps. Called by all threads of all blocks. r, the panels and the first direction are in the arrays of steps. Returns
+   Runs the steps. Called by all threads of all blocks. r, the bases and the first direction are in the arrays of steps. Returns
    the step in which the host continues; the first block writes all other results for the host
 */
 template <int S, typename Blocks>
@@ -461,7 +460,7 @@ static __device__ __forceinline__ IDRSStep IDRSPersistentRun(const IDRSPersisten
 {
   __shared__ IDRSPersistentShared<S> memory[1];
   IDRSPersistentShared<S>           &shared    = memory[IDRSKeep(0)];
-  const int                          s         = steps.panels.s;
+  const int                          s         = steps.bases.s;
   const IDRSShadowRow                row       = IDRSShadowRowState(P.key, P.rstart + Blocks::Rows::template First<1>());
   IDRSStep                           step      = steps.step;
   PetscInt                           completed = 0, reported = 0, updates = steps.x ? 0 : -1;
@@ -492,7 +491,7 @@ static __device__ __forceinline__ IDRSStep IDRSPersistentRun(const IDRSPersisten
     if (step.wantu) blocks.template Direct<S>(steps, shared.c, 0, true, steps.r); /* U_0 = B^{-1}r */
   }
   for (;; completed++) {
-    PetscScalar *x = step.k < s ? steps.panels.G + step.k * steps.panels.ld : steps.t;
+    PetscScalar *x = step.k < s ? steps.bases.G + step.k * steps.bases.ld : steps.t;
     const bool   y = IDRSStepHasY(&step, s);
 
     blocks.Synchronize();

@@ -1,5 +1,5 @@
 /*
-   The persistent kernel for systems that fit in the shared memory of all multiprocessors. The panels, r and u of its rows, and if
+   The persistent kernel for systems that fit in the shared memory of all multiprocessors. The bases, r and u of its rows, and if
    they fit also t and the matrix, are in the shared memory of a block from the first step to the last. At the end they are copied
    to global memory, where the host continues. A block has neighbouring rows, so that it needs few entries of u of other blocks, and
    each block has its own multiprocessor. It copies each entry that it needs to its shared memory once before the product, and the
@@ -298,9 +298,9 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
 {
   extern __shared__ __align__(16) PetscScalar memory[];
   __shared__ IDRSClusteredSums<S> sums;
-  const size_t rows = IDRSKeep((unsigned int)clustered.rows), first = min((size_t)blockIdx.x * rows, given.panels.n),
-               n = IDRSKeep((unsigned int)min(rows, given.panels.n - first)), slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
-  const int           s      = (int)IDRSKeep((unsigned int)given.panels.s);
+  const size_t rows = IDRSKeep((unsigned int)clustered.rows), first = min((size_t)blockIdx.x * rows, given.bases.n),
+               n = IDRSKeep((unsigned int)min(rows, given.bases.n - first)), slices = (rows + IDRS_WARP - 1) / IDRS_WARP;
+  const int           s      = (int)IDRSKeep((unsigned int)given.bases.s);
   const uint32_t     *others = clustered.firstother + blockIdx.x;
   PetscScalar        *G = memory, *U = G + s * rows, *r = U + s * rows, *own = r + rows, *free = own + rows + clustered.others;
   IDRSWaitPolls       wait  = {given.polls};
@@ -311,8 +311,8 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
   uint32_t           *slice;
   IDRSStep            step;
 
-  steps.panels = {G, U, rows, n, s};
-  steps.r      = r;
+  steps.bases = {G, U, rows, n, s};
+  steps.r     = r;
   steps.t += first;
   steps.z += first;
   steps.v += first;
@@ -322,8 +322,8 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
   }
   P.rstart += first;
   for (int k = 0; k < s; k++) {
-    IDRSCopyEntries(G + k * rows, given.panels.G + k * given.panels.ld + first, n);
-    IDRSCopyEntries(U + k * rows, given.panels.U + k * given.panels.ld + first, n);
+    IDRSCopyEntries(G + k * rows, given.bases.G + k * given.bases.ld + first, n);
+    IDRSCopyEntries(U + k * rows, given.bases.U + k * given.bases.ld + first, n);
   }
   IDRSCopyEntries(r, given.r + first, n);
   if (given.diagonal) {
@@ -364,8 +364,8 @@ static __global__ void __launch_bounds__(IDRS_CLUSTERED_THREADS, 1)
     step = IDRSPersistentRun<S>(steps, P, blocks);
   }
   for (int k = 0; k < s; k++) {
-    IDRSCopyEntries(given.panels.G + k * given.panels.ld + first, G + k * rows, n);
-    IDRSCopyEntries(given.panels.U + k * given.panels.ld + first, U + k * rows, n);
+    IDRSCopyEntries(given.bases.G + k * given.bases.ld + first, G + k * rows, n);
+    IDRSCopyEntries(given.bases.U + k * given.bases.ld + first, U + k * rows, n);
   }
   IDRSCopyEntries(given.r + first, r, n);
   if (clustered.matrix && step.k == s) IDRSCopyEntries(given.t + first, steps.t, n);

@@ -201,13 +201,13 @@ struct IDRSPolyBlocks {
   __device__ __forceinline__ void Direct(const IDRSPersistentSteps &steps, const IDRSCoefficients<S> &c, int k, bool start,
                                          const PetscScalar *x)
   {
-    const IDRSPanels &panels = steps.panels;
-    const size_t      i      = Rows::First<1>();
-    PetscScalar       y      = Apply(x);
+    const IDRSBases &bases = steps.bases;
+    const size_t     i     = Rows::First<1>();
+    PetscScalar      y     = Apply(x);
 
-    if (i < panels.n) {
-      if (k < panels.s) {
-        PetscScalar *U = panels.U + i;
+    if (i < bases.n) {
+      if (k < bases.s) {
+        PetscScalar *U = bases.U + i;
 
         if (!start) {
           /* the update of step k - 1 has c of step k in b, see IDRSAlgebraCoefficients */
@@ -216,10 +216,10 @@ struct IDRSPolyBlocks {
           y *= c.omega;
 #pragma unroll
           for (int j = 0; j < S; j++) {
-            if (j >= k && j < panels.s) y += ck[j] * U[j * panels.ld];
+            if (j >= k && j < bases.s) y += ck[j] * U[j * bases.ld];
           }
         }
-        U[k * panels.ld] = y;
+        U[k * bases.ld] = y;
       } else steps.v[i] = y;
       u(i, IDRSPack<1>{{y}});
     }

@@ -58,7 +58,7 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
       constexpr auto kernel = IDRSProjectKernel<S, width, N, Y>;
       constexpr auto alone  = IDRSProjectKernel<S, width, 1, Y>;
 
-      (void)IDRSLaunchRows<kernel, alone>(cuda, width, count, projections[0].stream, cuda->panels.n, shadow,
+      (void)IDRSLaunchRows<kernel, alone>(cuda, width, count, projections[0].stream, cuda->bases.n, shadow,
                                           IDRSGetMembers<N>(count, columns));
     });
   }));
@@ -68,7 +68,7 @@ static PetscErrorCode IDRSProjectRows_CUDA(const IDRS_CUDA *cuda, PetscInt count
 
 /*
    Gets the arrays of a projection; fused: it also computes x. sums: destination of the sums. Columns of G are read through the
-   panel
+   basis
 */
 static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWorkspace work, const IDRSAlgebra *algebra, bool fused, PetscScalar *sums,
                                              cudaStream_t stream, IDRSProjection *projection)
@@ -95,7 +95,7 @@ static PetscErrorCode IDRSProjectionGet_CUDA(IDRSWorkspace work, const IDRSAlgeb
     PetscCall(IDRSFindArray_CUDA(x, IDRS_WRITE, &projection->x));
   } else if (algebra->step.k != IDRS_RESIDUAL && algebra->step.k < work->s) {
     PetscCall(IDRSColumnRead_CUDA(x));
-    projection->x = cuda->panels.G + algebra->step.k * cuda->panels.ld;
+    projection->x = cuda->bases.G + algebra->step.k * cuda->bases.ld;
   } else PetscCall(IDRSFindArray_CUDA(x, IDRS_READ, &projection->x));
   PetscCall(IDRSFindArrayRead_CUDA(y, &projection->y));
   projection->out.sums     = sums;

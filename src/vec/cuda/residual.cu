@@ -13,19 +13,19 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
                        const __grid_constant__ IDRSHostCoefficients<0, N> fromhost)
 {
   __shared__ IDRSCoefficients<0> c;
-  const IDRSColumn              &mine   = columns.Mine();
-  const IDRSPanels              &panels = mine.panels; /* with this many columns */
+  const IDRSColumn              &mine  = columns.Mine();
+  const IDRSBases               &bases = mine.bases; /* with this many columns */
 
   overlap.Begin();
-  (void)IDRSLoadCoefficients<0>(&c, fromhost.Mine(), mine.device, -1, panels.s);
-  for (size_t i = IDRSFirstRow<W>(); i < panels.n; i += IDRSRowStride<W>()) {
-    IDRSPack<W> x = IDRSLoad<W>(mine.x[IDRS_R], i, panels.n);
+  (void)IDRSLoadCoefficients<0>(&c, fromhost.Mine(), mine.device, -1, bases.s);
+  for (size_t i = IDRSFirstRow<W>(); i < bases.n; i += IDRSRowStride<W>()) {
+    IDRSPack<W> x = IDRSLoad<W>(mine.x[IDRS_R], i, bases.n);
 
     /* x += z + U beta */
-    IDRSAdd<W>(x, 1.0, IDRSLoad<W>(mine.x[IDRS_Z], i, panels.n));
+    IDRSAdd<W>(x, 1.0, IDRSLoad<W>(mine.x[IDRS_Z], i, bases.n));
 #pragma unroll 4
-    for (int j = 0; j < panels.s; j++) IDRSAdd<W>(x, c.b[j], IDRSLoad<W>(panels.U + j * panels.ld, i, panels.n));
-    IDRSStore<W>(mine.x[IDRS_R], i, panels.n, x);
+    for (int j = 0; j < bases.s; j++) IDRSAdd<W>(x, c.b[j], IDRSLoad<W>(bases.U + j * bases.ld, i, bases.n));
+    IDRSStore<W>(mine.x[IDRS_R], i, bases.n, x);
   }
 }
 
@@ -38,7 +38,7 @@ PetscErrorCode IDRSAddIterate_CUDA(const IDRSGroup *group, const PetscInt count[
   PetscCall(IDRSColumnsGet_CUDA(group, access, false, columns));
   for (PetscInt i = 0; i < group->count; i++) {
     PetscCall(IDRSFindArray_CUDA(x[i], IDRS_CHANGE, &columns[i].x[IDRS_R]));
-    columns[i].panels.s = (int)count[i];
+    columns[i].bases.s = (int)count[i];
   }
   PetscCall(IDRSLaunchColumns(group, IDRS_COLUMNS_AT_ONCE + 1, -1, columns,
                               [&](auto S, auto W, auto N, const auto &members, const auto &fromhost, cudaStream_t stream) {
@@ -100,7 +100,7 @@ PetscErrorCode IDRSResidual_CUDA(const IDRSGroup *group, Vec b[], Vec t[], Vec y
   }
   PetscCall(PetscLogGpuTimeBegin());
   IDRSDispatchRows<IDRS_PACK>(packed, count, [&](auto W, auto N) {
-    (void)IDRSLaunchRows<IDRSResidualKernel<W, N>, IDRSResidualKernel<W, 1>>(cuda, W, count, stream, cuda->panels.n,
+    (void)IDRSLaunchRows<IDRSResidualKernel<W, N>, IDRSResidualKernel<W, 1>>(cuda, W, count, stream, cuda->bases.n,
                                                                              IDRSGetMembers<N>(count, columns));
   });
   PetscCallCUDA(cudaGetLastError());
@@ -163,7 +163,7 @@ PetscErrorCode IDRSNorms_CUDA(const IDRSGroup *group, Vec v[], PetscReal norms[]
   }
   PetscCall(PetscLogGpuTimeBegin());
   IDRSDispatchRows<2 * IDRS_PACK>(packed, count, [&](auto W, auto N) {
-    (void)IDRSLaunchRows<IDRSSquaresKernel<W, N>, IDRSSquaresKernel<W, 1>>(first, W, count, stream, first->panels.n,
+    (void)IDRSLaunchRows<IDRSSquaresKernel<W, N>, IDRSSquaresKernel<W, 1>>(first, W, count, stream, first->bases.n,
                                                                            IDRSGetMembers<N>(count, columns));
   });
   PetscCallCUDA(cudaGetLastError());

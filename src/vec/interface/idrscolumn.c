@@ -1,5 +1,5 @@
 /*
-   Columns of the panels as vectors, their memory, sets of vectors with their inner products, and the shadow space in vectors: the
+   Columns of the bases as vectors, their memory, sets of vectors with their inner products, and the shadow space in vectors: the
    only file that sets private fields of a Vec
 */
 #include <petsc/private/vecimpl.h>
@@ -14,7 +14,7 @@ const IDRSDeviceOps *IDRSGetDevice(IDRSMemory place)
   return NULL;
 }
 
-/* Returns PETSC_TRUE if vectors like this one have ghost points. The columns of a panel have none */
+/* Returns PETSC_TRUE if vectors like this one have ghost points. The columns of a basis have none */
 PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
 {
   PetscBool mpi;
@@ -46,7 +46,7 @@ PetscErrorCode IDRSColumnInherit(Vec like, Vec column)
 }
 
 /*
-   Marks a column as changed on the device, after it was written through the panel. VecGetArrayWriteAndMemType() and its restore do
+   Marks a column as changed on the device, after it was written through the basis. VecGetArrayWriteAndMemType() and its restore do
    the same, but with many right-hand sides these calls would take longer than the device
 */
 PetscErrorCode IDRSColumnWritten(Vec column)
@@ -90,9 +90,9 @@ PetscErrorCode IDRSVecOnArray(Vec like, Vec other, Vec *v)
 }
 
 /*
-   Reports the same error on all processes if one of their devices has not enough memory for the panels, so that all can continue
-   with fewer columns. All back ends that can run together with a device back end call it between the panels and their columns.
-   lacking: bytes of a panel, or 0 if there is enough memory, and free bytes.
+   Reports the same error on all processes if one of their devices has not enough memory for the bases, so that all can continue
+   with fewer columns. All back ends that can run together with a device back end call it between the bases and their columns.
+   lacking: bytes of a basis, or 0 if there is enough memory, and free bytes.
 */
 PetscErrorCode IDRSWorkspaceCheckMemory(IDRSWorkspace work, const PetscLogDouble lacking[])
 {
@@ -102,7 +102,7 @@ PetscErrorCode IDRSWorkspaceCheckMemory(IDRSWorkspace work, const PetscLogDouble
   if (!PetscDefined(HAVE_DEVICE)) PetscFunctionReturn(PETSC_SUCCESS);
   IDRSCallAllreduce(MPI_IN_PLACE, memory, 2, MPI_DOUBLE, MPI_MAX, work->comm);
   PetscCheck(!(memory[0] > 0), work->comm, PETSC_ERR_MEM,
-             "A panel of KSPIDRS needs %.0f bytes of GPU memory, but only %.0f are free; reduce -ksp_idrs_s", memory[0],
+             "A basis of KSPIDRS needs %.0f bytes of GPU memory, but only %.0f are free; reduce -ksp_idrs_s", memory[0],
              -memory[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

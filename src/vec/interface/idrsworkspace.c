@@ -83,7 +83,7 @@ static PetscErrorCode IDRSWorkspaceChoose_Private(Vec like, PetscInt s, PetscBoo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Initializes a work without its panels */
+/* Initializes a work without its bases */
 static PetscErrorCode IDRSWorkspaceInitialize_Private(IDRSWorkspace work, Vec like, PetscInt s, Vec P[])
 {
   PetscFunctionBegin;
@@ -123,7 +123,7 @@ static PetscErrorCode IDRSWorkspaceInitialize_Private(IDRSWorkspace work, Vec li
 }
 
 /*
-   IDRSWorkspaceCreate - Allocates the panels of IDR(s) for vectors like the one given and chooses the back end of the passes
+   IDRSWorkspaceCreate - Allocates the bases of IDR(s) for vectors like the one given and chooses the back end of the passes
 
    Collective
 
@@ -135,7 +135,7 @@ static PetscErrorCode IDRSWorkspaceInitialize_Private(IDRSWorkspace work, Vec li
 -  count          - number of works
 
    Output Parameter:
-.  works - the panels with their back end; free with IDRSWorkspaceDestroy()
+.  works - the bases with their back end; free with IDRSWorkspaceDestroy()
 */
 PetscErrorCode IDRSWorkspaceCreate(Vec like, PetscInt s, Vec P[], KSPIDRSImplementation implementation, PetscInt count,
                                    IDRSWorkspace works[])
@@ -200,7 +200,7 @@ PetscErrorCode IDRSWorkspaceGetInfo(IDRSWorkspace work, IDRSWorkspaceInfo *info)
   info->halo        = work->halo;
   info->persistent  = work->persistent;
   info->n           = work->n;
-  info->panel       = (work->P && work->hashed ? 3 : 2) * work->s;
+  info->bases       = (work->P && work->hashed ? 3 : 2) * work->s;
   info->size        = work->size;
   info->reductions  = work->reductions;
   PetscCall(PetscArraycpy(info->traffic, work->traffic, IDRS_PASSES));

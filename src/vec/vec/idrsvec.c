@@ -40,8 +40,8 @@ static PetscErrorCode IDRSIsHostArray(Vec like, PetscBool *array)
 
 static PetscErrorCode IDRSCreate_Vec(IDRSWorkspace work, Vec like)
 {
-  PetscBool array    = PETSC_FALSE;
-  Vec     **panels[] = {&work->G, &work->U, &work->P};
+  PetscBool array   = PETSC_FALSE;
+  Vec     **bases[] = {&work->G, &work->U, &work->P};
   IDRS_Vec *data;
 
   PetscFunctionBegin;
@@ -53,7 +53,7 @@ static PetscErrorCode IDRSCreate_Vec(IDRSWorkspace work, Vec like)
     Vec *columns;
 
     PetscCall(VecDuplicateVecs(like, work->s, &columns));
-    *panels[j] = columns; /* only once it is complete */
+    *bases[j] = columns; /* only once it is complete */
   }
   if (work->hashed && work->P) PetscCall(IDRSShadowFill(work, work->P));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -286,7 +286,7 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
 . -ksp_idrs_communication (auto|mpi|nccl|peer)    - communication of reductions between GPUs (default auto)
 . -ksp_idrs_product (auto|mat|csr|sell)         - back end of the matvecs of the iterations (default auto)
 . -ksp_idrs_run (auto|stepwise|persistent)           - back end of the iterations (default auto)
-. -ksp_idrs_recycle (never|auto|always)           - use of the panels of the previous solve (default never)
+. -ksp_idrs_recycle (never|auto|always)           - use of the bases of the previous solve (default never)
 . -ksp_idrs_width width                           - right-hand sides of `KSPMatSolve()` at the same time (default 16)
 - -ksp_idrs_block (true|false)                    - one block recurrence for these right-hand sides (default false)
 
@@ -349,7 +349,7 @@ static PetscErrorCode KSPDestroy_IDRS(KSP ksp)
   On one process, the `KSPSolve()` after an error sets the solver up again. On several processes, call `KSPReset()` on all of them
   and `KSPSetOperators()`, or change a setting that needs a new set-up, such as `s`.
 
-  For sequences of systems with the same or a similar operator, `KSPIDRSSetRecycle()` lets each solve begin with the panels of the
+  For sequences of systems with the same or a similar operator, `KSPIDRSSetRecycle()` lets each solve begin with the bases of the
   previous solve.
 
   References:

@@ -94,7 +94,7 @@ static void KSPIDRSBlockAddTerm(KSPIDRSBlockRun *run, PetscScalar factor, PetscI
 }
 
 /* Adds the term factor X(:,k:s) c, where X is G or U, of columns that are not zero */
-static void KSPIDRSBlockAddPanel(KSPIDRSBlockRun *run, PetscScalar factor, const IDRSBlockVec *X)
+static void KSPIDRSBlockAddProduct(KSPIDRSBlockRun *run, PetscScalar factor, const IDRSBlockVec *X)
 {
   const PetscInt k = run->k, m = run->algebra.m;
 
@@ -133,12 +133,12 @@ static void KSPIDRSBlockAddDirection(KSPIDRSBlockRun *run)
   IDRSBlockAxpy    *sum   = KSPIDRSBlockAddSum(run, run->separate ? run->V : run->U + run->k * m, PETSC_FALSE);
 
   /* first, as it is in the cache at the end of a cycle */
-  if (!run->separate && !run->diagonal) KSPIDRSBlockAddPanel(run, 1.0, run->U);
+  if (!run->separate && !run->diagonal) KSPIDRSBlockAddProduct(run, 1.0, run->U);
   KSPIDRSBlockAddTerm(run, omega, m, run->R, run->algebra.T, m);
-  KSPIDRSBlockAddPanel(run, -omega, run->G);
+  KSPIDRSBlockAddProduct(run, -omega, run->G);
   if (!run->diagonal) return;
   sum->scaled = sum->nx; /* times D */
-  KSPIDRSBlockAddPanel(run, 1.0, run->U);
+  KSPIDRSBlockAddProduct(run, 1.0, run->U);
 }
 
 /* Computes all sums, and removes them */
@@ -186,7 +186,7 @@ static PetscErrorCode KSPIDRSBlockMatvec_Private(KSP ksp, KSPIDRSBlockRun *run)
     PetscCall(KSPIDRSPCApplyColumns_Private(ksp, m, v, y)); /* G_k = B^{-1}V */
     KSPIDRSBlockAddSum(run, U, PETSC_FALSE);                /* U_k = omega G_k + U(:,k:s) c */
     KSPIDRSBlockAddTerm(run, *run->algebra.omega, m, G, run->algebra.identity, m);
-    KSPIDRSBlockAddPanel(run, 1.0, run->U);
+    KSPIDRSBlockAddProduct(run, 1.0, run->U);
     PetscCall(KSPIDRSBlockCombine_Private(run));
   }
   PetscCall(KSPIDRSMatMultColumns_Private(ksp, &run->owners, x, y, v)); /* G_k = A U_k, or T = A P */

@@ -74,7 +74,7 @@ typedef enum {
   KSPIDRS_BREAKDOWN,       /* M_kk is rounding error, or there is no omega */
   KSPIDRS_GROWTH,          /* ||r|| has grown beyond the limit */
   KSPIDRS_RUNAWAY,         /* ||x|| has grown beyond the limit: A may be singular */
-  KSPIDRS_DROPPED,         /* the safeguard has dropped recycled panels */
+  KSPIDRS_DROPPED,         /* the safeguard has dropped recycled bases */
   KSPIDRS_COMPLETE         /* the solve has ended, and vec_sol is complete */
 } KSPIDRSStatus;
 
@@ -123,7 +123,7 @@ typedef struct {
 typedef enum {
   KSPIDRS_TAKES_NOTHING, /* the start computes U and G; the least of these values */
   KSPIDRS_TAKES_U,       /* the U of the last solve: A may have changed, so the start computes G = A U */
-  KSPIDRS_TAKES_PANELS,  /* the G and U of the last solve: there is no start */
+  KSPIDRS_TAKES_BASES,   /* the G and U of the last solve: there is no start */
   KSPIDRS_DROPPED_THEM   /* one of the last two, and the recurrence has begun again without */
 } KSPIDRSTakes;
 
@@ -134,64 +134,64 @@ typedef struct {
   PetscObjectId    A;         /* 0 for an operator whose state does not show a change */
   PetscObjectState state;     /* of A */
   PetscObjectId    nullspace; /* that is removed from each column of G, or 0 */
-} KSPIDRSPanelKey;
+} KSPIDRSKeptKey;
 
 /*
-   Data that a solve keeps for the next one with the panels G and U of its slot, and the record of the safeguard: one for each
+   Data that a solve keeps for the next one with the bases G and U of its slot, and the record of the safeguard: one for each
    direction of solves, with A or its transpose
 */
 typedef struct {
-  KSPIDRSReason   why; /* the panels cannot be taken, or NULL */
-  KSPIDRSPanelKey key;
-  PetscInt        restarts; /* the seed of P is the seed of the key plus this number */
-  PetscInt        k;        /* the step in which the solve has ended */
-  KSPIDRSStage    stage;    /* of this step: with KSPIDRS_HAVE_U or KSPIDRS_PROJECTED it must be finished */
-  PetscScalar    *storage;  /* IDRS_STORAGE(s) scalars: M, and the sums of this step; NULL before a solve has kept panels */
-  PetscInt        its;      /* iterations of the last solve that converged without recycling, or 0 */
-  PetscReal       digits;   /* log10 of the reduction of ||r|| in this solve */
-  PetscReal       half;     /* the fraction of its iterations after which half of these digits were reached */
-  PetscInt        row;      /* recycled solves since then */
-  PetscBool       worse;    /* the last recycled solve needed more iterations than expected */
-  PetscInt        off;      /* solves that must not recycle now */
-  PetscInt        pause;    /* solves that must not recycle after the next failure; 0 stands for KSPIDRS_RECYCLE_PAUSE */
-} KSPIDRSPanel;
+  KSPIDRSReason  why; /* the bases cannot be taken, or NULL */
+  KSPIDRSKeptKey key;
+  PetscInt       restarts; /* the seed of P is the seed of the key plus this number */
+  PetscInt       k;        /* the step in which the solve has ended */
+  KSPIDRSStage   stage;    /* of this step: with KSPIDRS_HAVE_U or KSPIDRS_PROJECTED it must be finished */
+  PetscScalar   *storage;  /* IDRS_STORAGE(s) scalars: M, and the sums of this step; NULL before a solve has kept bases */
+  PetscInt       its;      /* iterations of the last solve that converged without recycling, or 0 */
+  PetscReal      digits;   /* log10 of the reduction of ||r|| in this solve */
+  PetscReal      half;     /* the fraction of its iterations after which half of these digits were reached */
+  PetscInt       row;      /* recycled solves since then */
+  PetscBool      worse;    /* the last recycled solve needed more iterations than expected */
+  PetscInt       off;      /* solves that must not recycle now */
+  PetscInt       pause;    /* solves that must not recycle after the next failure; 0 stands for KSPIDRS_RECYCLE_PAUSE */
+} KSPIDRSKept;
 
 /* Levels of ||r||, a factor of 2^(1/4) apart, for which the safeguard keeps the last iteration above them */
 #define KSPIDRS_SAFEGUARD_LEVELS 128
 
 /* The safeguard of recycling in one solve */
 typedef struct {
-  KSPIDRSPanelKey key;   /* of the panels that the solve makes */
-  KSPIDRSTakes    takes; /* data with which it began */
-  PetscBool       begun; /* its first residual has not ended it */
-  PetscInt        whole; /* the iteration from which no column of G is zero, as after a start that has broken down */
-  PetscReal       first; /* first norm */
-  PetscInt        above[KSPIDRS_SAFEGUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
-  PetscReal       expected;                        /* iterations without recycling, or 0 if unknown */
-  PetscInt        window, test; /* the test: in iteration `test` the least norm since `window` decides; 0: no test */
-  PetscReal       least, most;  /* this norm, and the largest one with which the solve goes on */
+  KSPIDRSKeptKey key;   /* of the bases that the solve makes */
+  KSPIDRSTakes   takes; /* data with which it began */
+  PetscBool      begun; /* its first residual has not ended it */
+  PetscInt       whole; /* the iteration from which no column of G is zero, as after a start that has broken down */
+  PetscReal      first; /* first norm */
+  PetscInt       above[KSPIDRS_SAFEGUARD_LEVELS]; /* last iteration with log2(first / ||r||) in [i/4, (i+1)/4) */
+  PetscReal      expected;                        /* iterations without recycling, or 0 if unknown */
+  PetscInt       window, test; /* the test: in iteration `test` the least norm since `window` decides; 0: no test */
+  PetscReal      least, most;  /* this norm, and the largest one with which the solve goes on */
 } KSPIDRSSafeguard;
 
 /* A right-hand side and the vectors of its recurrence. KSPSolve() has one slot, KSPMatSolve() one for each simultaneous column */
 typedef struct {
-  IDRSWorkspace     work;    /* the panels G and U with their back end */
+  IDRSWorkspace     work;    /* the bases G and U with their back end */
   IDRSScalars      *scalars; /* of work, on the host */
   Vec               r;       /* residual b - A x, or B^{-1}(b - A x) for preconditioning from the left */
   Vec               z;       /* iterate since the last reliable update */
   Vec               v, t;    /* direction, or preconditioned residual; matvec, or preconditioned direction */
   Vec               p;       /* B^{-1}r in the omega step: v with a preconditioner, else r itself */
   Vec               anchor;  /* residual of vec_sol, for the next reliable update; NULL without reliable updating */
-  Vec              *G, *U;   /* columns of the panels */
+  Vec              *G, *U;   /* columns of the bases */
   KSPIDRSRecurrence rec;
   KSPIDRSTrust      trust;
   PetscReal         scale; /* a power of 2: r, z and anchor are multiplied by it, norms are not; see KSPIDRSSetScale_Private() */
   KSPIDRSReported   rep;
-  KSPIDRSPanel      panel; /* of the last solve in this slot */
+  KSPIDRSKept       kept; /* of the last solve in this slot */
   KSPIDRSSafeguard  safeguard;
-  IDRSWorkspace     otherwork;  /* the panels of the other direction, with A instead of its transpose, or NULL */
-  KSPIDRSPanel      otherpanel; /* of the last solve in that direction */
-  PetscInt          index;      /* of the column of B in KSPMatSolve(); -1 for an empty slot */
-  PetscBool         copied;     /* the solution is a copy of the column of X */
+  IDRSWorkspace     otherwork; /* the bases of the other direction, with A instead of its transpose, or NULL */
+  KSPIDRSKept       otherkept; /* of the last solve in that direction */
+  PetscInt          index;     /* of the column of B in KSPMatSolve(); -1 for an empty slot */
+  PetscBool         copied;    /* the solution is a copy of the column of X */
 } KSPIDRSColumn;
 
 /* Columns that make step k together */
@@ -242,10 +242,10 @@ typedef struct {
   PetscInt       kernels, persistentmatvecs; /* kernels that made many steps, and their matvecs */
   PetscLogDouble norms, before;              /* norms of b - A x; reductions of the work before this solve */
   PetscLogDouble matvecseconds, pcseconds;   /* on a GPU, if PETSc measures them */
-  PetscInt       recycled, given, dropped;   /* right-hand sides that began with panels; with U only; that dropped them */
+  PetscInt       recycled, given, dropped;   /* right-hand sides that began with bases; with U only; that dropped them */
   PetscInt       refused;                    /* right-hand sides that began without */
   KSPIDRSReason  refusal;                    /* the reason of the last of them */
-  PetscReal      growth;                     /* largest ||r - G c|| / ||r|| of recycled panels */
+  PetscReal      growth;                     /* largest ||r - G c|| / ||r|| of recycled bases */
   PetscReal      expected;                   /* iterations of these right-hand sides without recycling, or 0 */
   PetscInt       spent;                      /* iterations of these right-hand sides with recycling */
 } KSPIDRSCounts;
@@ -262,7 +262,7 @@ typedef struct {
   Vec           *slotvecs; /* of the other slots, slotlength for all */
   void          *slotmemory;
   PetscInt       slotlength;
-  PetscBool      transposed; /* the direction of the panels in the slots, if solves recycle */
+  PetscBool      transposed; /* the direction of the bases in the slots, if solves recycle */
   IDRSProduct    product;    /* y = A x */
   PetscBool      exact;      /* b - A x can be trusted */
   KSPIDRSReader  reader;
@@ -422,7 +422,7 @@ PETSC_INTERN PetscErrorCode KSPReset_IDRS(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSRecover_Private(KSP);
 PETSC_INTERN PetscErrorCode KSPIDRSPrepareColumns_Private(KSP, PetscInt);
 PETSC_INTERN PetscErrorCode KSPIDRSGetWorkInfo_Private(KSP, IDRSWorkspaceInfo *);
-PETSC_INTERN PetscErrorCode KSPIDRSForgetPanels_Private(KSP);
+PETSC_INTERN PetscErrorCode KSPIDRSForgetKept_Private(KSP);
 PETSC_INTERN PetscBool      KSPIDRSMonitorsNorms(KSP);
 
 /* idrscolumns.c */

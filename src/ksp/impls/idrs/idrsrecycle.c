@@ -1,5 +1,5 @@
 /*
-   Recycling: a solve begins with the panels G and U, the matrix M and the shadow space P of the previous solve. After J cycles G
+   Recycling: a solve begins with the bases G and U, the matrix M and the shadow space P of the previous solve. After J cycles G
    lies in the Sonneveld space G_J(A, P), so that the next residual converges as after the plateau of a solve without recycling.
 
      the same A      f = P^H r,  M c = f;   r - G c,  x + U c;   then the omega step that ends a start
@@ -12,7 +12,7 @@
 
      before a solve   does the last record have a plateau?  half is the fraction of its iterations after which half of the digits
                       were reached, 1/2 for linear convergence
-     at the beginning ||r - G c|| / ||r||, because P^H G is small in deep panels
+     at the beginning ||r - G c|| / ||r||, because P^H G is small in deep bases
      once during it   at 0.6 of the expected iterations: a quarter of the digits must have been reached. If not, the solve restarts
                       with the next seed: r lies deep in the spaces of this seed, where P^H r is rounding error
      after it         pauses if recycling has taken more iterations, or if the recurrence has begun again for any reason
@@ -46,11 +46,11 @@
 const char *const KSPIDRSRecycles[] = {"never", "auto", "always", "KSPIDRSRecycle", "KSP_IDRS_RECYCLE_", NULL};
 
 /*
-   Returns the key of the panels of this solve. The operator has none if it may change without its state: types that consist of
+   Returns the key of the bases of this solve. The operator has none if it may change without its state: types that consist of
    other matrices, and AIJ matrices with a MatMult() of the user. A null space is removed from products only with preconditioning
    from the left
 */
-static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
+static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSKeptKey *key)
 {
   KSP_IDRS    *idrs  = (KSP_IDRS *)ksp->data;
   MatNullSpace space = NULL;
@@ -58,7 +58,7 @@ static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
   Mat          A;
 
   PetscFunctionBegin;
-  *key = (KSPIDRSPanelKey){.seed = KSPIDRSGetSeed(idrs), .shadow = idrs->set.P ? 0 : -1};
+  *key = (KSPIDRSKeptKey){.seed = KSPIDRSGetSeed(idrs), .shadow = idrs->set.P ? 0 : -1};
   for (PetscInt i = 0; idrs->set.P && i < idrs->set.s; i++) {
     PetscObjectState state;
 
@@ -81,42 +81,42 @@ static PetscErrorCode KSPIDRSGetKey_Private(KSP ksp, KSPIDRSPanelKey *key)
 }
 
 /* Returns PETSC_TRUE if G = A U holds for the operator of the key */
-static PetscBool KSPIDRSKeyHasOperator(const KSPIDRSPanelKey *panel, const KSPIDRSPanelKey *key)
+static PetscBool KSPIDRSKeyHasOperator(const KSPIDRSKeptKey *kept, const KSPIDRSKeptKey *key)
 {
-  return (PetscBool)(panel->A && panel->A == key->A && panel->state == key->state);
+  return (PetscBool)(kept->A && kept->A == key->A && kept->state == key->state);
 }
 
-/* Returns the reason why a solve cannot begin with the panels of a slot, or NULL. The safeguard shortens a pause by one solve */
-static KSPIDRSReason KSPIDRSRefuses(KSP ksp, KSPIDRSPanel *panel, const KSPIDRSPanelKey *key)
+/* Returns the reason why a solve cannot begin with the bases of a slot, or NULL. The safeguard shortens a pause by one solve */
+static KSPIDRSReason KSPIDRSRefuses(KSP ksp, KSPIDRSKept *kept, const KSPIDRSKeptKey *key)
 {
   const KSP_IDRS *idrs = (const KSP_IDRS *)ksp->data;
-  const PetscBool same = KSPIDRSKeyHasOperator(&panel->key, key);
+  const PetscBool same = KSPIDRSKeyHasOperator(&kept->key, key);
 
   if (idrs->active > 1 && idrs->set.block) return "block recurrences do not recycle";
-  if (panel->why) return panel->why;
-  if (!panel->storage) return "no solve has left panels";
-  if (panel->key.seed != key->seed || panel->key.shadow != key->shadow) return "the shadow space has changed";
-  if (panel->key.nullspace != key->nullspace) return "another null space is removed from products";
+  if (kept->why) return kept->why;
+  if (!kept->storage) return "no solve has left bases";
+  if (kept->key.seed != key->seed || kept->key.shadow != key->shadow) return "the shadow space has changed";
+  if (kept->key.nullspace != key->nullspace) return "another null space is removed from products";
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_ALWAYS) return NULL;
 
   if (ksp->normtype == KSP_NORM_NONE) return "there are no norms, from which -ksp_idrs_recycle auto decides";
   if (idrs->set.s < 2) return "with s = 1 it hardly pays";
-  if (!panel->its) return "no solve without recycling has converged";
+  if (!kept->its) return "no solve without recycling has converged";
   /* r grows at first, and there would be no test */
-  if (KSPIDRS_RECYCLE_TEST * (PetscReal)panel->its >= (PetscReal)ksp->max_it) return "the maximum number of iterations is small";
-  if (panel->off > 0) {
-    panel->off--;
+  if (KSPIDRS_RECYCLE_TEST * (PetscReal)kept->its >= (PetscReal)ksp->max_it) return "the maximum number of iterations is small";
+  if (kept->off > 0) {
+    kept->off--;
     return "it was of no use lately";
   }
-  if (panel->half < (same ? KSPIDRS_RECYCLE_HALF : KSPIDRS_RECYCLE_HALF_CHANGED))
+  if (kept->half < (same ? KSPIDRS_RECYCLE_HALF : KSPIDRS_RECYCLE_HALF_CHANGED))
     return "the last solve without recycling had no plateau";
-  if (panel->its < (same ? KSPIDRS_RECYCLE_ITS : KSPIDRS_RECYCLE_ITS_CHANGED) * idrs->set.s)
+  if (kept->its < (same ? KSPIDRS_RECYCLE_ITS : KSPIDRS_RECYCLE_ITS_CHANGED) * idrs->set.s)
     return "the last solve without recycling was short";
-  if (!same && panel->row >= KSPIDRS_RECYCLE_ROW) return "the operator changes, and the record is old";
+  if (!same && kept->row >= KSPIDRS_RECYCLE_ROW) return "the operator changes, and the record is old";
   return NULL;
 }
 
-/* Makes the right-hand side begin without panels, for this reason */
+/* Makes the right-hand side begin without bases, for this reason */
 static PetscErrorCode KSPIDRSRefuse_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRSReason why)
 {
   KSPIDRSCounts *counts = &((KSP_IDRS *)ksp->data)->counts;
@@ -125,7 +125,7 @@ static PetscErrorCode KSPIDRSRefuse_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRS
   col->safeguard.takes = KSPIDRS_TAKES_NOTHING;
   counts->refused++;
   counts->refusal = why;
-  PetscCall(PetscInfo(ksp, "The solve does not begin with the panels of the last one: %s\n", why));
+  PetscCall(PetscInfo(ksp, "The solve does not begin with the bases of the last one: %s\n", why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,10 +135,10 @@ static PetscErrorCode KSPIDRSRefuse_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRS
 */
 PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
-  KSP_IDRS       *idrs                = (KSP_IDRS *)ksp->data;
-  KSPIDRSReason   why[IDRS_MAX_WIDTH] = {NULL};
-  PetscMPIInt     takes[IDRS_MAX_WIDTH];
-  KSPIDRSPanelKey key;
+  KSP_IDRS      *idrs                = (KSP_IDRS *)ksp->data;
+  KSPIDRSReason  why[IDRS_MAX_WIDTH] = {NULL};
+  PetscMPIInt    takes[IDRS_MAX_WIDTH];
+  KSPIDRSKeptKey key;
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++)
@@ -146,11 +146,11 @@ PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPIDRSGetKey_Private(ksp, &key));
   for (PetscInt i = 0; i < cols->count; i++) {
-    KSPIDRSPanel *panel = &cols->column[i]->panel;
+    KSPIDRSKept *kept = &cols->column[i]->kept;
 
     cols->column[i]->safeguard.key = key;
-    why[i]                         = KSPIDRSRefuses(ksp, panel, &key);
-    takes[i] = why[i] ? KSPIDRS_TAKES_NOTHING : KSPIDRSKeyHasOperator(&panel->key, &key) ? KSPIDRS_TAKES_PANELS : KSPIDRS_TAKES_U;
+    why[i]                         = KSPIDRSRefuses(ksp, kept, &key);
+    takes[i] = why[i] ? KSPIDRS_TAKES_NOTHING : KSPIDRSKeyHasOperator(&kept->key, &key) ? KSPIDRS_TAKES_BASES : KSPIDRS_TAKES_U;
   }
   IDRSCallAllreduce(MPI_IN_PLACE, takes, (PetscMPIInt)cols->count, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)ksp));
   for (PetscInt i = 0; i < cols->count; i++) {
@@ -159,12 +159,12 @@ PetscErrorCode KSPIDRSRecycleChoose_Private(KSP ksp, const KSPIDRSColumns *cols)
     col->safeguard.takes = (KSPIDRSTakes)takes[i];
     if (col->safeguard.takes == KSPIDRS_TAKES_NOTHING)
       PetscCall(KSPIDRSRefuse_Private(ksp, col, why[i] ? why[i] : "the shadow space has changed on another process"));
-    else col->trust.restarts = col->panel.restarts;
+    else col->trust.restarts = col->kept.restarts;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Begins again without panels, from r and x, which have not changed */
+/* Begins again without bases, from r and x, which have not changed */
 static PetscErrorCode KSPIDRSBeginAgain_Private(KSP ksp, KSPIDRSColumn *col, KSPIDRSReason why)
 {
   const KSPIDRSColumns one = KSPIDRSOneColumn(col);
@@ -185,7 +185,7 @@ static PetscErrorCode KSPIDRSBeginAgain_Private(KSP ksp, KSPIDRSColumn *col, KSP
 static KSPIDRSReason KSPIDRSRefusesGrowth(KSP ksp, const KSPIDRSColumn *col, PetscReal growth)
 {
   const KSP_IDRS *idrs  = (const KSP_IDRS *)ksp->data;
-  const PetscBool first = (PetscBool)(idrs->set.recycle == KSP_IDRS_RECYCLE_AUTO && !col->panel.row);
+  const PetscBool first = (PetscBool)(idrs->set.recycle == KSP_IDRS_RECYCLE_AUTO && !col->kept.row);
   const PetscBool tests = (PetscBool)(ksp->converged == KSPConvergedDefault && ksp->normtype != KSP_NORM_NONE);
 
   if (!(growth <= (first ? KSPIDRS_RECYCLE_GROWTH : KSPIDRS_RECYCLE_GROWTH_MOST))) return "the residual would grow too far";
@@ -195,7 +195,7 @@ static KSPIDRSReason KSPIDRSRefusesGrowth(KSP ksp, const KSPIDRSColumn *col, Pet
 }
 
 /* Computes r = r - G c for all columns, and the growth ||r - G c|| / ||r||; v is a copy of the old r */
-static PetscErrorCode KSPIDRSApplyPanels_Private(KSP ksp, const KSPIDRSColumns *cols, PetscReal growth[])
+static PetscErrorCode KSPIDRSApplyBases_Private(KSP ksp, const KSPIDRSColumns *cols, PetscReal growth[])
 {
   const IDRSGroup group = KSPIDRSGetGroup(cols);
   IDRSStep        steps[IDRS_MAX_WIDTH];
@@ -217,7 +217,7 @@ static PetscErrorCode KSPIDRSApplyPanels_Private(KSP ksp, const KSPIDRSColumns *
 }
 
 /*
-   Continues the solve with panels, after r has become r - G c. The safeguard schedules its test if the solve could restart with
+   Continues the solve with bases, after r has become r - G c. The safeguard schedules its test if the solve could restart with
    another seed, and if the test comes before max_it
 */
 static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscReal growth)
@@ -227,21 +227,21 @@ static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscRe
   KSPIDRSCounts    *counts    = &idrs->counts;
   const PetscInt    cycle     = idrs->set.s + 1;
   /* the omega step after r - G c ends a cycle: these are the iterations before the first full one */
-  const PetscInt before = safeguard->takes == KSPIDRS_TAKES_PANELS ? 1 : cycle;
-  PetscReal      digits = col->panel.digits, later;
+  const PetscInt before = safeguard->takes == KSPIDRS_TAKES_BASES ? 1 : cycle;
+  PetscReal      digits = col->kept.digits, later;
 
   PetscFunctionBegin;
   counts->growth = PetscMax(counts->growth, growth);
   /* the iterations of the record, times the digits of this solve over the digits of the record */
-  if (ksp->converged != KSPConvergedDefault || ksp->normtype == KSP_NORM_NONE) safeguard->expected = (PetscReal)col->panel.its;
-  else if (col->panel.its && col->rep.ttol > 0.0) { /* else only a zero residual meets the tolerances */
+  if (ksp->converged != KSPConvergedDefault || ksp->normtype == KSP_NORM_NONE) safeguard->expected = (PetscReal)col->kept.its;
+  else if (col->kept.its && col->rep.ttol > 0.0) { /* else only a zero residual meets the tolerances */
     digits              = PetscLog10Real(safeguard->first / col->rep.ttol);
-    safeguard->expected = (PetscReal)col->panel.its * digits / col->panel.digits;
+    safeguard->expected = (PetscReal)col->kept.its * digits / col->kept.digits;
   }
   /* rounding errors are relative to the largest r */
   col->trust.peak = PetscMax(col->trust.peak, growth * col->trust.rnorm);
   PetscCall(PetscInfo(ksp, "The solve begins with the %s of the last one, ||r|| grows by a factor of %g, %g iterations expected\n",
-                      safeguard->takes == KSPIDRS_TAKES_U ? "U" : "panels", (double)growth, (double)safeguard->expected));
+                      safeguard->takes == KSPIDRS_TAKES_U ? "U" : "bases", (double)growth, (double)safeguard->expected));
   if (idrs->set.recycle != KSP_IDRS_RECYCLE_AUTO || idrs->set.P || !idrs->set.maxrestarts) PetscFunctionReturn(PETSC_SUCCESS);
   if (!(safeguard->expected > 0.0) || KSPIDRS_RECYCLE_TEST * safeguard->expected >= (PetscReal)ksp->max_it)
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -255,22 +255,22 @@ static PetscErrorCode KSPIDRSAccept_Private(KSP ksp, KSPIDRSColumn *col, PetscRe
 }
 
 /*
-   Brings the panels of the last solve to the state in which r - G c can be computed: finishes the step in which it ended. Either
+   Brings the bases of the last solve to the state in which r - G c can be computed: finishes the step in which it ended. Either
    the sums d = P^H G_k of this step have been computed, or U_k has been computed and G_k = A U_k has not. If the step fails, the
    recurrence is suspended
 */
-static PetscErrorCode KSPIDRSRestorePanels_Private(KSP ksp, KSPIDRSColumn *col)
+static PetscErrorCode KSPIDRSRestoreBases_Private(KSP ksp, KSPIDRSColumn *col)
 {
-  const KSPIDRSColumns one   = KSPIDRSOneColumn(col);
-  const KSPIDRSPanel  *panel = &col->panel;
-  KSPIDRSRecurrence   *rec   = &col->rec;
+  const KSPIDRSColumns one  = KSPIDRSOneColumn(col);
+  const KSPIDRSKept   *kept = &col->kept;
+  KSPIDRSRecurrence   *rec  = &col->rec;
   KSPIDRSPass          pass;
   IDRSOutcome          outcome;
 
   PetscFunctionBegin;
-  PetscCall(PetscArraycpy(col->scalars->M, panel->storage, IDRS_STORAGE(col->scalars->s)));
-  rec->step    = (IDRSStep){.k = panel->k};
-  rec->stage   = panel->stage;
+  PetscCall(PetscArraycpy(col->scalars->M, kept->storage, IDRS_STORAGE(col->scalars->s)));
+  rec->step    = (IDRSStep){.k = kept->k};
+  rec->stage   = kept->stage;
   rec->status  = KSPIDRS_REPLACED;
   rec->columns = 0;
   if (rec->stage == KSPIDRS_NOTHING) PetscFunctionReturn(PETSC_SUCCESS);
@@ -289,27 +289,27 @@ static PetscErrorCode KSPIDRSRestorePanels_Private(KSP ksp, KSPIDRSColumn *col)
 
 /*
    KSPIDRSRecycleBegin_Private - Begins the recurrence of columns with data of the last solve, after their first residuals have been
-   reported. With panels, the next step is the omega step that ends a start
+   reported. With bases, the next step is the omega step that ends a start
 */
 PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
 {
   KSPIDRSCounts *counts   = &((KSP_IDRS *)ksp->data)->counts;
-  KSPIDRSColumns restored = {.count = 0}, panels = {.count = 0};
+  KSPIDRSColumns restored = {.count = 0}, bases = {.count = 0};
   PetscReal      growth[IDRS_MAX_WIDTH];
 
   PetscFunctionBegin;
   for (PetscInt i = 0; i < cols->count; i++) {
     KSPIDRSColumn *col = cols->column[i];
 
-    if (col->rep.reason) continue; /* the panels wait for the next right-hand side */
+    if (col->rep.reason) continue; /* the bases wait for the next right-hand side */
     col->safeguard.begun = PETSC_TRUE;
     if (col->safeguard.takes == KSPIDRS_TAKES_U) {
       col->rec.recycled = PETSC_TRUE;
       counts->recycled++;
       counts->given++;
     }
-    if (col->safeguard.takes != KSPIDRS_TAKES_PANELS) continue;
-    PetscCall(KSPIDRSRestorePanels_Private(ksp, col));
+    if (col->safeguard.takes != KSPIDRS_TAKES_BASES) continue;
+    PetscCall(KSPIDRSRestoreBases_Private(ksp, col));
     if (col->rec.status == KSPIDRS_BREAKDOWN)
       PetscCall(KSPIDRSBeginAgain_Private(ksp, col, "the step in which the last solve ended breaks down"));
     else KSPIDRSColumnsAdd(&restored, col);
@@ -326,11 +326,11 @@ PetscErrorCode KSPIDRSRecycleBegin_Private(KSP ksp, const KSPIDRSColumns *cols)
     PetscCall(IDRSQueueContinue(col->work, &outcome.step, 0.0, &rr, &outcome.verdict)); /* f = P^H r */
     IDRSScalarsCombine(col->scalars, 0);                                                /* M c = f */
     KSPIDRSSetStartNorm(&col->trust, outcome.rnorm / col->scale);
-    KSPIDRSColumnsAdd(&panels, col);
+    KSPIDRSColumnsAdd(&bases, col);
   }
-  PetscCall(KSPIDRSApplyPanels_Private(ksp, &panels, growth)); /* r = r - G c */
-  for (PetscInt i = 0; i < panels.count; i++) {
-    KSPIDRSColumn      *col = panels.column[i];
+  PetscCall(KSPIDRSApplyBases_Private(ksp, &bases, growth)); /* r = r - G c */
+  for (PetscInt i = 0; i < bases.count; i++) {
+    KSPIDRSColumn      *col = bases.column[i];
     KSPIDRSRecurrence  *rec = &col->rec;
     const KSPIDRSReason why = KSPIDRSRefusesGrowth(ksp, col, growth[i]);
 
@@ -365,7 +365,7 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, const KSPIDRSColumns *col
     PetscReal            growth;
 
     if (!col->rec.recycled || col->rec.step.k != col->scalars->s || !KSPIDRSIsIterating(col)) continue;
-    PetscCall(KSPIDRSApplyPanels_Private(ksp, &one, &growth)); /* r = r - G c */
+    PetscCall(KSPIDRSApplyBases_Private(ksp, &one, &growth)); /* r = r - G c */
     col->rec.recycled = PETSC_FALSE;
     why               = KSPIDRSRefusesGrowth(ksp, col, growth);
     if (!why) {
@@ -387,40 +387,40 @@ PetscErrorCode KSPIDRSRecycleEndStart_Private(KSP ksp, const KSPIDRSColumns *col
 static void KSPIDRSRecordPlain(KSPIDRSColumn *col)
 {
   const KSPIDRSSafeguard *safeguard = &col->safeguard;
-  KSPIDRSPanel           *panel     = &col->panel;
+  KSPIDRSKept            *kept      = &col->kept;
   const PetscReal         last      = col->trust.rnorm;
   PetscInt                its       = 0;
 
-  panel->its = 0;
-  panel->row = 0;
+  kept->its = 0;
+  kept->row = 0;
   if (!(last > 0.0 && PetscMax(last, col->rep.ttol) < safeguard->first)) return;
-  panel->its    = col->rep.its;
-  panel->digits = PetscLog10Real(safeguard->first / PetscMax(last, col->rep.ttol));
+  kept->its    = col->rep.its;
+  kept->digits = PetscLog10Real(safeguard->first / PetscMax(last, col->rep.ttol));
   /* the last iteration with a norm above the geometric mean of the first and the last one */
   for (PetscInt i = 0; i < KSPIDRS_SAFEGUARD_LEVELS && (PetscReal)i < 2.0 * PetscLog2Real(safeguard->first / last); i++)
     its = PetscMax(its, safeguard->above[i]);
-  panel->half = (PetscReal)its / (PetscReal)panel->its;
+  kept->half = (PetscReal)its / (PetscReal)kept->its;
 }
 
 /* Judges a recycled solve by its iterations, or, if their expected number is unknown, by its convergence */
 static void KSPIDRSRecordRecycled(KSPIDRSColumn *col, PetscBool converged)
 {
   const KSPIDRSSafeguard *safeguard = &col->safeguard;
-  KSPIDRSPanel           *panel     = &col->panel;
+  KSPIDRSKept            *kept      = &col->kept;
   const PetscReal         ratio     = safeguard->expected > 0.0 ? (PetscReal)col->rep.its / safeguard->expected : 0.0;
 
-  panel->row++;
-  if (safeguard->takes == KSPIDRS_DROPPED_THEM || !converged || ratio > KSPIDRS_RECYCLE_WORSE || (panel->worse && ratio > 1.0)) {
-    panel->off   = panel->pause ? panel->pause : KSPIDRS_RECYCLE_PAUSE;
-    panel->pause = 2 * panel->off;
-    panel->worse = PETSC_FALSE;
+  kept->row++;
+  if (safeguard->takes == KSPIDRS_DROPPED_THEM || !converged || ratio > KSPIDRS_RECYCLE_WORSE || (kept->worse && ratio > 1.0)) {
+    kept->off   = kept->pause ? kept->pause : KSPIDRS_RECYCLE_PAUSE;
+    kept->pause = 2 * kept->off;
+    kept->worse = PETSC_FALSE;
   } else if (ratio > 0.0) {
-    panel->worse = (PetscBool)(ratio > 1.0);
-    if (ratio < KSPIDRS_RECYCLE_BETTER) panel->pause = 0;
+    kept->worse = (PetscBool)(ratio > 1.0);
+    if (ratio < KSPIDRS_RECYCLE_BETTER) kept->pause = 0;
   }
 }
 
-/* Returns the reason why the panels of this solve cannot be recycled, or NULL */
+/* Returns the reason why the bases of this solve cannot be recycled, or NULL */
 static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscBool ondevice)
 {
   const KSP_IDRS          *idrs = (const KSP_IDRS *)ksp->data;
@@ -429,8 +429,8 @@ static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscB
   if (col->rep.reason < 0 && col->rep.reason != KSP_DIVERGED_ITS) return "the last solve has failed";
   if (idrs->active > 1 && idrs->set.block) return "the last solve had a block recurrence";
   if (rec->status != KSPIDRS_RECURS && rec->status != KSPIDRS_COMPLETE) return "the last solve ended in a breakdown";
-  /* recycled panels are still complete in the omega step that follows */
-  if (rec->step.start && !(col->safeguard.takes == KSPIDRS_TAKES_PANELS && rec->step.k == col->scalars->s))
+  /* recycled bases are still complete in the omega step that follows */
+  if (rec->step.start && !(col->safeguard.takes == KSPIDRS_TAKES_BASES && rec->step.k == col->scalars->s))
     return "the last solve ended in its start";
   if (rec->its < col->safeguard.whole) return "the last solve ended in its first cycle, after a start that broke down";
   if (ondevice) return "the last solve ended while steps were in flight";
@@ -438,21 +438,21 @@ static KSPIDRSReason KSPIDRSWhyInvalid(KSP ksp, const KSPIDRSColumn *col, PetscB
 }
 
 /*
-   KSPIDRSRecycleEnd_Private - Keeps the panels of a solve that has ended, and judges it. The scalars are on the host; ondevice is
+   KSPIDRSRecycleEnd_Private - Keeps the bases of a solve that has ended, and judges it. The scalars are on the host; ondevice is
    true if they were on a device when the solve ended
 */
 PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool ondevice)
 {
-  KSP_IDRS                *idrs  = (KSP_IDRS *)ksp->data;
-  KSPIDRSPanel            *panel = &col->panel;
-  const KSPIDRSRecurrence *rec   = &col->rec;
-  const PetscInt           s     = col->scalars->s;
-  /* the omega step changes no panel, and v, from which U_k would follow, is not kept */
+  KSP_IDRS                *idrs = (KSP_IDRS *)ksp->data;
+  KSPIDRSKept             *kept = &col->kept;
+  const KSPIDRSRecurrence *rec  = &col->rec;
+  const PetscInt           s    = col->scalars->s;
+  /* the omega step changes no basis, and v, from which U_k would follow, is not kept */
   const PetscBool open = (PetscBool)(rec->step.k < s && (rec->stage == KSPIDRS_HAVE_U || rec->stage == KSPIDRS_PROJECTED));
 
   PetscFunctionBegin;
   if (idrs->set.recycle == KSP_IDRS_RECYCLE_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
-  /* the first residual has ended the solve, and the panels have not changed */
+  /* the first residual has ended the solve, and the bases have not changed */
   if (!col->safeguard.begun) PetscFunctionReturn(PETSC_SUCCESS);
   if (col->safeguard.takes == KSPIDRS_TAKES_NOTHING) {
     if (col->rep.reason > 0) KSPIDRSRecordPlain(col);
@@ -463,13 +463,13 @@ PetscErrorCode KSPIDRSRecycleEnd_Private(KSP ksp, KSPIDRSColumn *col, PetscBool 
     }
     KSPIDRSRecordRecycled(col, (PetscBool)(col->rep.reason > 0));
   }
-  panel->why = KSPIDRSWhyInvalid(ksp, col, ondevice);
-  if (panel->why) PetscFunctionReturn(PETSC_SUCCESS);
-  panel->key      = col->safeguard.key;
-  panel->restarts = col->trust.restarts;
-  panel->k        = rec->step.k;
-  panel->stage    = open ? rec->stage : KSPIDRS_NOTHING;
-  if (!panel->storage) PetscCall(PetscMalloc1(IDRS_STORAGE(s), &panel->storage));
-  PetscCall(PetscArraycpy(panel->storage, col->scalars->M, IDRS_STORAGE(s)));
+  kept->why = KSPIDRSWhyInvalid(ksp, col, ondevice);
+  if (kept->why) PetscFunctionReturn(PETSC_SUCCESS);
+  kept->key      = col->safeguard.key;
+  kept->restarts = col->trust.restarts;
+  kept->k        = rec->step.k;
+  kept->stage    = open ? rec->stage : KSPIDRS_NOTHING;
+  if (!kept->storage) PetscCall(PetscMalloc1(IDRS_STORAGE(s), &kept->storage));
+  PetscCall(PetscArraycpy(kept->storage, col->scalars->M, IDRS_STORAGE(s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -303,7 +303,7 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
 }
 
 /*@
-  KSPIDRSSetRecycle - Sets when a solve with `KSPIDRS` begins with the panels of the previous solve
+  KSPIDRSSetRecycle - Sets when a solve with `KSPIDRS` begins with the bases of the previous solve
 
   Logically Collective
 
@@ -322,18 +322,18 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
   as many matvecs as the first solve. If it falls at an even rate, as on three-dimensional convection and diffusion, recycling needs
   more matvecs. Choose s = 8.
 
-  `KSP_IDRS_RECYCLE_AUTO` decides from the convergence of the last solve that began without panels, and from the growth of the
-  residual norm when the panels are applied to the new right-hand side. After 0.6 of the expected iterations it looks at the norm
+  `KSP_IDRS_RECYCLE_AUTO` decides from the convergence of the last solve that began without bases, and from the growth of the
+  residual norm when the bases are applied to the new right-hand side. After 0.6 of the expected iterations it looks at the norm
   once more. If the norm has not fallen by a quarter of the expected digits, the solve restarts with the next seed. After such a
   failure, or another restart, the next 10 solves do not recycle, after a second failure the next 20, and so on. It needs s >= 2 and
   residual norms, so it does nothing with `KSP_NORM_NONE`. With explicit shadow vectors, or with 0 in `-ksp_idrs_max_restarts`, it
   does not restart. `-ksp_view` and `-info` show the decisions.
 
-  `KSP_IDRS_RECYCLE_ALWAYS` recycles whenever there are panels for the same shadow space. It only refuses panels with which the
-  residual norm would grow so far that most digits are lost, or to more than 1e-3 of the tolerance of divergence. With panels the
+  `KSP_IDRS_RECYCLE_ALWAYS` recycles whenever there are bases for the same shadow space. It only refuses bases with which the
+  residual norm would grow so far that most digits are lost, or to more than 1e-3 of the tolerance of divergence. With bases the
   residual norm grows in the first iterations, so a solve that ends at a small maximum number of iterations may return a larger
   residual than it began with. Therefore `KSP_IDRS_RECYCLE_AUTO` does not recycle if 0.6 of the iterations of the last solve that
-  began without panels are more than the maximum.
+  began without bases are more than the maximum.
 
   If the operator is the same matrix in the same state, a recycled solve needs no start, which saves s matvecs. If the operator
   has changed, the start computes G = A U. The start also computes G = A U if the state of the operator does not show a change:
@@ -343,12 +343,12 @@ PetscErrorCode KSPIDRSSetSmoothing(KSP ksp, PetscBool smoothing)
   with the blocks that `MatMPIAIJGetSeqAIJ()` returns, convergence is delayed, and b - A x is verified as in every solve.
 
   The result of a solve depends on the solves before it. `KSPIDRSResetRecycle()`, `KSPReset()`, another seed, another s and other
-  shadow vectors make the next solve independent, and `KSP_IDRS_RECYCLE_NEVER` discards the panels. The panels of a solve cannot be
+  shadow vectors make the next solve independent, and `KSP_IDRS_RECYCLE_NEVER` discards the bases. The bases of a solve cannot be
   recycled if it fails, except with `KSP_DIVERGED_ITS`, if it ends in its first s iterations, or if it ends at the maximum number of
-  iterations while a GPU makes more steps. If the first residual ends a solve, the panels do not change.
+  iterations while a GPU makes more steps. If the first residual ends a solve, the bases do not change.
 
   Recycling needs no additional vectors, except if solves with A and with its transpose alternate: each direction has its own
-  panels, 2s more vectors. In `KSPMatSolve()` a right-hand side begins with the panels of the
+  bases, 2s more vectors. In `KSPMatSolve()` a right-hand side begins with the bases of the
   previous right-hand side in the same slot. Block recurrences do not recycle.
 
   Recycling in single precision has not been measured.
@@ -364,7 +364,7 @@ PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
   KSPIDRSCheckEnum(ksp, Recycle, recycle, KSP_IDRS_RECYCLE_ALWAYS);
   PetscCheck(idrs->state != KSPIDRS_SOLVING || recycle == idrs->set.recycle, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPIDRSSetRecycle() is called inside KSPSolve(): call it between solves");
-  if (recycle == KSP_IDRS_RECYCLE_NEVER) PetscCall(KSPIDRSForgetPanels_Private(ksp));
+  if (recycle == KSP_IDRS_RECYCLE_NEVER) PetscCall(KSPIDRSForgetKept_Private(ksp));
   idrs->set.recycle = recycle;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -381,7 +381,7 @@ PetscErrorCode KSPIDRSSetRecycle(KSP ksp, KSPIDRSRecycle recycle)
 
   Note:
   Also discards the records of `KSP_IDRS_RECYCLE_AUTO` of earlier solves. If solves with A and with its transpose have alternated,
-  the panels of the other direction are freed.
+  the bases of the other direction are freed.
 
 .seealso: [](ch_ksp), `KSPIDRS`, `KSPIDRSSetRecycle()`, `KSPReset()`
 @*/
@@ -394,7 +394,7 @@ PetscErrorCode KSPIDRSResetRecycle(KSP ksp)
   IDRSTryData(ksp, KSPIDRS, idrs);
   PetscCheck(idrs->state != KSPIDRS_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ORDER,
              "KSPIDRSResetRecycle() is called inside KSPSolve(): call it between solves");
-  PetscCall(KSPIDRSForgetPanels_Private(ksp));
+  PetscCall(KSPIDRSForgetKept_Private(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -589,7 +589,7 @@ PetscErrorCode KSPSetFromOptions_IDRS(KSP ksp, IDRSOptionItems PetscOptionsObjec
                  KSPIDRSCommunications, now->communication);
   IDRSOptionEnum(ksp, "-ksp_idrs_product", "Back end of the matvecs", KSPIDRSSetProduct_Private, KSPIDRSProducts, now->product);
   IDRSOptionEnum(ksp, "-ksp_idrs_run", "Iterations by steps or in one kernel", KSPIDRSSetRun_Private, KSPIDRSRuns, now->run);
-  IDRSOptionEnum(ksp, "-ksp_idrs_recycle", "When a solve begins with the panels of the solve before", KSPIDRSSetRecycle,
+  IDRSOptionEnum(ksp, "-ksp_idrs_recycle", "When a solve begins with the bases of the solve before", KSPIDRSSetRecycle,
                  KSPIDRSRecycles, now->recycle);
   IDRSOption(Int, ksp, "-ksp_idrs_width", "Right-hand sides of KSPMatSolve() at the same time", KSPIDRSSetWidth_Private,
              now->width);

@@ -99,8 +99,8 @@ static PetscErrorCode KSPIDRSSetSlot_Private(KSPIDRSColumn *col, IDRSWorkspace w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Discards the data for later solves in slots, and frees the panels of the other direction */
-static PetscErrorCode KSPIDRSDestroyPanels_Private(KSP ksp, PetscInt begin, PetscInt end)
+/* Discards the data for later solves in slots, and frees the bases of the other direction */
+static PetscErrorCode KSPIDRSDestroyKept_Private(KSP ksp, PetscInt begin, PetscInt end)
 {
   KSP_IDRS     *idrs                  = (KSP_IDRS *)ksp->data;
   IDRSWorkspace works[IDRS_MAX_WIDTH] = {NULL};
@@ -111,10 +111,10 @@ static PetscErrorCode KSPIDRSDestroyPanels_Private(KSP ksp, PetscInt begin, Pets
 
     works[i]       = col->otherwork;
     col->otherwork = NULL;
-    PetscCall(PetscFree(col->panel.storage));
-    PetscCall(PetscFree(col->otherpanel.storage));
-    PetscCall(PetscMemzero(&col->panel, sizeof(col->panel)));
-    PetscCall(PetscMemzero(&col->otherpanel, sizeof(col->otherpanel)));
+    PetscCall(PetscFree(col->kept.storage));
+    PetscCall(PetscFree(col->otherkept.storage));
+    PetscCall(PetscMemzero(&col->kept, sizeof(col->kept)));
+    PetscCall(PetscMemzero(&col->otherkept, sizeof(col->otherkept)));
   }
   PetscCall(IDRSWorkspaceDestroy(end - begin, works + begin));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -127,7 +127,7 @@ static PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
   IDRSWorkspace works[IDRS_MAX_WIDTH] = {NULL};
 
   PetscFunctionBegin;
-  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
+  PetscCall(KSPIDRSDestroyKept_Private(ksp, 1, IDRS_MAX_WIDTH));
   for (PetscInt i = 1; i < IDRS_MAX_WIDTH; i++) {
     works[i - 1] = idrs->slot[i].work;
     PetscCall(PetscMemzero(&idrs->slot[i], sizeof(idrs->slot[i])));
@@ -141,7 +141,7 @@ static PetscErrorCode KSPIDRSDestroySlots_Private(KSP ksp)
 }
 
 /*
-   Creates vectors and panels for `count` simultaneous right-hand sides, unless there are enough: 2s + 5 vectors each, and one more
+   Creates vectors and bases for `count` simultaneous right-hand sides, unless there are enough: 2s + 5 vectors each, and one more
    if products need a row-major copy. The first slot exists
 */
 static PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
@@ -160,7 +160,7 @@ static PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscCall(IDRSWorkspaceGetInfo(idrs->slot[0].work, &info));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(IDRSProductGoesByRows(A, idrs->set.product, &byrows));
-  PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel + length, count, byrows));
+  PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.bases + length, count, byrows));
   PetscCall(IDRSVecsCreate(idrs->slot[0].r, length * more, &idrs->slotvecs, &idrs->slotmemory));
   idrs->slotlength = length * more;
   ierr             = IDRSWorkspaceCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, more, works);
@@ -173,18 +173,18 @@ static PetscErrorCode KSPIDRSMakeSlots_Private(KSP ksp, PetscInt count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPIDRSForgetPanels_Private - Discards the data for later solves in all slots */
-PetscErrorCode KSPIDRSForgetPanels_Private(KSP ksp)
+/* KSPIDRSForgetKept_Private - Discards the data for later solves in all slots */
+PetscErrorCode KSPIDRSForgetKept_Private(KSP ksp)
 {
   PetscFunctionBegin;
-  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
-  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 1, IDRS_MAX_WIDTH));
+  PetscCall(KSPIDRSDestroyKept_Private(ksp, 0, 1));
+  PetscCall(KSPIDRSDestroyKept_Private(ksp, 1, IDRS_MAX_WIDTH));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   Exchanges the panels of the slots if the direction of this solve, A or its transpose, differs from the last solve and solves
-   recycle. The panels of the other direction are kept for its next solve: 2s vectors each, with back end vec 3s. The works of the
+   Exchanges the bases of the slots if the direction of this solve, A or its transpose, differs from the last solve and solves
+   recycle. The bases of the other direction are kept for its next solve: 2s vectors each, with back end vec 3s. The works of the
    first slot and of the others have been created in two groups
 */
 static PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
@@ -199,10 +199,10 @@ static PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
     IDRSWorkspaceInfo info;
     PetscErrorCode    ierr;
 
-    for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || (idrs->slot[i].panel.storage && !idrs->slot[i].panel.why));
+    for (PetscInt i = begin; i < end; i++) keeps = (PetscBool)(keeps || (idrs->slot[i].kept.storage && !idrs->slot[i].kept.why));
     if (!keeps || idrs->slot[begin].otherwork) continue;
     PetscCall(IDRSWorkspaceGetInfo(idrs->slot[0].work, &info));
-    PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.panel, end - begin, PETSC_FALSE));
+    PetscCall(IDRSCheckRoom(idrs->slot[0].r, info.bases, end - begin, PETSC_FALSE));
     ierr = IDRSWorkspaceCreate(idrs->slot[0].r, idrs->set.s, idrs->set.P, idrs->set.implementation, end - begin, works);
     if (ierr) PetscCall(IDRSWorkspaceDestroy(end - begin, works));
     PetscCall(ierr);
@@ -210,13 +210,13 @@ static PetscErrorCode KSPIDRSTurnSlots_Private(KSP ksp)
   }
   idrs->transposed = ksp->transpose_solve;
   for (PetscInt i = 0; i < idrs->slots; i++) {
-    KSPIDRSColumn      *col   = &idrs->slot[i];
-    const KSPIDRSPanel  panel = col->panel;
-    const IDRSWorkspace work  = col->work;
+    KSPIDRSColumn      *col  = &idrs->slot[i];
+    const KSPIDRSKept   kept = col->kept;
+    const IDRSWorkspace work = col->work;
 
-    col->panel      = col->otherpanel;
-    col->otherpanel = panel;
-    if (!col->otherwork) continue; /* no panel needs to be kept */
+    col->kept      = col->otherkept;
+    col->otherkept = kept;
+    if (!col->otherwork) continue; /* no basis needs to be kept */
     PetscCall(KSPIDRSSetSlot_Private(col, col->otherwork, (Vec[]){col->r, col->z, col->v, col->t}));
     col->otherwork = work;
   }
@@ -254,7 +254,7 @@ PetscErrorCode KSPReset_IDRS(KSP ksp)
     if (idrs->slot[i].work) idrs->slot[i].work->failed = PETSC_TRUE;
   }
   PetscCall(KSPIDRSDestroySlots_Private(ksp));
-  PetscCall(KSPIDRSDestroyPanels_Private(ksp, 0, 1));
+  PetscCall(KSPIDRSDestroyKept_Private(ksp, 0, 1));
   PetscCall(IDRSWorkspaceDestroy(1, &idrs->slot[0].work));
   PetscCall(IDRSProductDestroy(&idrs->product));
   PetscCall(VecDestroyVecs(idrs->nvecs, &idrs->vecs));
@@ -268,7 +268,7 @@ PetscErrorCode KSPReset_IDRS(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates panels and work vectors: 2s + 5, three more with smoothing, s more if the back end stores the shadow space */
+/* Creates bases and work vectors: 2s + 5, three more with smoothing, s more if the back end stores the shadow space */
 PetscErrorCode KSPSetUp_IDRS(KSP ksp)
 {
   KSP_IDRS      *idrs = (KSP_IDRS *)ksp->data;

@@ -170,7 +170,7 @@ PetscErrorCode KSPIDRSBeginRecurrence_Private(KSP ksp, const KSPIDRSColumns *col
     col->safeguard.key.seed = KSPIDRSGetSeed(idrs); /* a user may have changed it */
     PetscCall(IDRSWorkspaceSetSeed(col->work, col->safeguard.key.seed + (uint64_t)col->trust.restarts));
     IDRSScalarsResetColumns(col->scalars, 0); /* M = I */
-    if (col->safeguard.begun && (col->safeguard.takes == KSPIDRS_TAKES_U || col->safeguard.takes == KSPIDRS_TAKES_PANELS)) {
+    if (col->safeguard.begun && (col->safeguard.takes == KSPIDRS_TAKES_U || col->safeguard.takes == KSPIDRS_TAKES_BASES)) {
       col->safeguard.takes = KSPIDRS_DROPPED_THEM; /* it has begun with data of the last solve, and begins again without them */
       col->safeguard.test  = 0;
       idrs->counts.dropped++;
@@ -458,7 +458,7 @@ PetscErrorCode KSPIDRSCheckIterates_Private(KSP ksp, const KSPIDRSColumns *cols)
     col->safeguard.test = 0;
     if (col->safeguard.least <= col->safeguard.most) continue;
     col->rec.status = KSPIDRS_DROPPED;
-    PetscCall(PetscInfo(ksp, "The panels of the last solve are dropped in iteration %" PetscInt_FMT ": ||r|| = %g is above %g\n",
+    PetscCall(PetscInfo(ksp, "The bases of the last solve are dropped in iteration %" PetscInt_FMT ": ||r|| = %g is above %g\n",
                         col->rep.its, (double)col->safeguard.least, (double)col->safeguard.most));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -162,16 +162,16 @@ static PetscErrorCode KSPIDRSViewRecycle_Private(KSP ksp, PetscViewer viewer)
   const KSPIDRSCounts *counts = &idrs->counts;
 
   PetscFunctionBegin;
-  KSPIDRSPrint("  recycling of panels: %s\n", KSPIDRSRecycles[idrs->set.recycle]);
+  KSPIDRSPrint("  recycling of bases: %s\n", KSPIDRSRecycles[idrs->set.recycle]);
   if (counts->recycled)
-    KSPIDRSPrint("    %" PetscInt_FMT " right-hand sides began with panels, %" PetscInt_FMT " of them computed G = A U again\n",
+    KSPIDRSPrint("    %" PetscInt_FMT " right-hand sides began with bases, %" PetscInt_FMT " of them computed G = A U again\n",
                  counts->recycled, counts->given);
   if (counts->growth > 0.0) KSPIDRSPrint("    they changed ||r|| by a factor of at most %.3g\n", (double)counts->growth);
   if (counts->spent)
     KSPIDRSPrint("    %" PetscInt_FMT " iterations, %.0f expected without recycling\n", counts->spent, (double)counts->expected);
-  if (counts->dropped) KSPIDRSPrint("    %" PetscInt_FMT " of them began again without panels\n", counts->dropped);
+  if (counts->dropped) KSPIDRSPrint("    %" PetscInt_FMT " of them began again without bases\n", counts->dropped);
   if (counts->refused)
-    KSPIDRSPrint("    %" PetscInt_FMT " right-hand sides began without panels: %s\n", counts->refused, counts->refusal);
+    KSPIDRSPrint("    %" PetscInt_FMT " right-hand sides began without bases: %s\n", counts->refused, counts->refusal);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,5 +1,5 @@
 /*
-   Solves all systems in one launch, each with one thread block. Panels and vectors are in shared memory, or, if they do not fit, in
+   Solves all systems in one launch, each with one thread block. Bases and vectors are in shared memory, or, if they do not fit, in
    global memory
 */
 #include "bjidrsimpl.h"
@@ -87,7 +87,7 @@ IDRS_TEAM_FUNCTION void IDRSTeamSum(IDRSTeam team, PetscScalar part[], PetscInt 
 
 #include <petscidrs/private/idrssystem.h>
 
-/* The arguments of the kernel; entries: size of the panels and vectors of the largest system */
+/* The arguments of the kernel; entries: size of the bases and vectors of the largest system */
 typedef struct {
   IDRSCSR            A;
   const PetscScalar *inverse, *B;
@@ -107,7 +107,7 @@ struct _n_BJIDRSDevice {
   /* the plan of launches with s shadow vectors; s = 0 before the first one */
   PetscInt            s;
   BJIDRSKernelPointer kernel;
-  size_t              bytes;  /* of shared memory per system, or 0: panels are in global memory */
+  size_t              bytes;  /* of shared memory per system, or 0: bases are in global memory */
   PetscInt            blocks; /* thread blocks of a launch */
 
   PetscScalar      *y, *memory;
@@ -116,7 +116,7 @@ struct _n_BJIDRSDevice {
   PetscInt          nresults;
 };
 
-/* MEMORY: panels and vectors are in global memory, a part of it for each thread block */
+/* MEMORY: bases and vectors are in global memory, a part of it for each thread block */
 template <int S, bool MEMORY>
 static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __grid_constant__ BJIDRSSystems systems)
 {
@@ -139,7 +139,7 @@ static __global__ void __launch_bounds__(BJIDRS_THREADS) BJIDRSKernel(const __gr
     system.x      = systems.X + (size_t)column * systems.ldx + first;
     system.y      = systems.Y + (size_t)column * systems.rows + first;
     system.work   = &work;
-    IDRSSystemSetPanels(&system, s, MEMORY ? systems.memory + blockIdx.x * systems.entries : (PetscScalar *)room);
+    IDRSSystemSetBases(&system, s, MEMORY ? systems.memory + blockIdx.x * systems.entries : (PetscScalar *)room);
     IDRSSystemSolve(&system, s, &result);
     if (threadIdx.x == 0) systems.results[number] = result;
   }
@@ -171,7 +171,7 @@ static PetscErrorCode BJIDRSReset_CUDA(PC_BJIDRS *bjidrs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Allocates the memory of an application to this number of columns, except panels */
+/* Allocates the memory of an application to this number of columns, except bases */
 static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns, cudaStream_t stream)
 {
   const PetscInt     count = bjidrs->nblocks + 1;
@@ -211,7 +211,7 @@ static PetscErrorCode BJIDRSDeviceSetUp(PC_BJIDRS *bjidrs, PetscInt columns, cud
 }
 
 /*
-   Plans launches with s shadow vectors. If panels do not fit in shared memory, there are only as many thread blocks as are
+   Plans launches with s shadow vectors. If bases do not fit in shared memory, there are only as many thread blocks as are
    resident, and each solves several systems
 */
 static PetscErrorCode BJIDRSPlan(const PC_BJIDRS *bjidrs, PetscInt s)

@@ -53,7 +53,7 @@ static PetscErrorCode BJIDRSSolve_Host(PC pc, const IDRSSystemLimits *limits, co
       };
       IDRSSystemResult result;
 
-      IDRSSystemSetPanels(&system, limits->s, memory);
+      IDRSSystemSetBases(&system, limits->s, memory);
       BJIDRSSolveSystem(&system, &result);
       bjidrs->reasons[k] = result.reason;
       bjidrs->its[k]     = result.its;

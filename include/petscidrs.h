@@ -1,8 +1,8 @@
 /*
-   Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the preconditioners PCPOLY (polynomials),
-   PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the type PCGAMGPATTERN of PCGAMG, the
-   factorization package MATSOLVERPETSCIDRS, matrices MATAIJSTREAM that are streamed from host memory, matrix powers, and scatters
-   PETSCSFNCCL from GPU to GPU
+   Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the solver KSPOFFLOAD of copies on a GPU, the
+   preconditioners PCPOLY (polynomials), PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the type
+   PCGAMGPATTERN of PCGAMG, the factorization package MATSOLVERPETSCIDRS, matrices MATAIJSTREAM that are streamed from host memory,
+   matrix powers, and scatters PETSCSFNCCL from GPU to GPU
 */
 #pragma once
 
@@ -13,6 +13,7 @@
 #define PETSCIDRS_VERSION_SUBMINOR 0
 
 #define KSPIDRS     "idrs"
+#define KSPOFFLOAD  "offload"
 #define PCPOLY      "poly"
 #define PCBJIDRS    "bjidrs"
 #define PCMATCHING  "matching"
@@ -60,6 +61,9 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetBlock(KSP, PetscBool);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetColumnResults(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[],
                                                     const PetscReal *[]);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
+
+PETSC_EXTERN PetscErrorCode KSPOffloadGetKSP(KSP, KSP *);
+PETSC_EXTERN PetscErrorCode KSPOffloadSetMatType(KSP, MatType);
 
 PETSC_EXTERN PetscErrorCode PCPolySetDegree(PC, PetscInt);
 PETSC_EXTERN PetscErrorCode PCPolyGetDegree(PC, PetscInt *, PetscInt *);

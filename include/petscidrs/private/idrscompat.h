@@ -35,15 +35,19 @@
 
 /* KSPSetMinimumIterations(), and the number of outer solvers of a KSP or a PC, came with 3.20 */
 #if PETSC_VERSION_LT(3, 20, 0)
-  #define IDRSMinimumIterations(ksp)   0
+  #define IDRSMinimumIterations(ksp) 0
+  #define IDRSCopyMinimumIterations(from, to) \
+    do { \
+    } while (0)
   #define IDRSGetNestLevel(ksp, level) (*(level) = 0, PETSC_SUCCESS)
   #define IDRSSetNestLevelOfPC(pc, inner) \
     do { \
     } while (0)
 #else
-  #define IDRSMinimumIterations(ksp)      (ksp)->min_it
-  #define IDRSGetNestLevel(ksp, level)    KSPGetNestLevel(ksp, level)
-  #define IDRSSetNestLevelOfPC(pc, inner) PetscCall(PCSetKSPNestLevel(inner, (pc)->kspnestlevel))
+  #define IDRSMinimumIterations(ksp)          (ksp)->min_it
+  #define IDRSCopyMinimumIterations(from, to) PetscCall(KSPSetMinimumIterations(to, (from)->min_it))
+  #define IDRSGetNestLevel(ksp, level)        KSPGetNestLevel(ksp, level)
+  #define IDRSSetNestLevelOfPC(pc, inner)     PetscCall(PCSetKSPNestLevel(inner, (pc)->kspnestlevel))
 #endif
 
 /*

@@ -253,6 +253,5 @@ PETSC_EXTERN PetscErrorCode IDRSStreamMatSetDevice(Mat, const IDRSStreamDeviceOp
 PETSC_EXTERN PetscErrorCode IDRSStreamMatGetStream(Mat, IDRSStream *);
 
 /* With CUDA only: a GPU as the device */
-PETSC_INTERN PetscErrorCode            IDRSStreamGPUExists(PetscBool *);
 PETSC_INTERN PetscErrorCode            IDRSStreamGPUCreate(PetscBool, void **);
 PETSC_INTERN const IDRSStreamDeviceOps IDRSStreamDevice_CUDA;

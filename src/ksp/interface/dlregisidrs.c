@@ -2,8 +2,8 @@
 #include "../impls/idrs/idrsimpl.h"
 #include "../pc/impls/poly/polyimpl.h"
 #include <petscidrs/private/idrsstream.h>
+#include <petscidrs/private/idrsmemory.h>
 #if defined(PETSCIDRS_HAVE_CUDA)
-  #include "../../sys/device/device.h"
   #include "../../vec/is/sf/impls/nccl/sfnccl.h"
 #endif
 
@@ -11,6 +11,8 @@
   #pragma message("libpetscidrs has been tested with the releases of PETSc up to 3.26; this is " PETSC_VERSION_GIT)
 #endif
 
+PETSC_INTERN PetscErrorCode KSPCreate_Offload(KSP);
+PETSC_INTERN PetscErrorCode KSPOffloadRegisterEvents(void);
 PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC);
 PETSC_INTERN PetscErrorCode PCCreate_Matching(PC);
 PETSC_INTERN PetscErrorCode PCGAMGCreate_Pattern(PC);
@@ -70,7 +72,7 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS` and
+  KSPIDRSRegister - Registers `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS` and
   `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
@@ -90,8 +92,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   The timeout is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a larger
   timeout if a process may reach a matvec much later than the others.
 
-.seealso: `KSPIDRS`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`, `PETSCSFNCCL`,
-          `KSPRegister()`
+.seealso: `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`,
+          `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -100,6 +102,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(KSPIDRSCheckPETSc_Private());
   KSPIDRSRegistered = PETSC_TRUE;
   PetscCall(KSPRegister(KSPIDRS, KSPCreate_IDRS));
+  PetscCall(KSPRegister(KSPOFFLOAD, KSPCreate_Offload));
   PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
   PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
   PetscCall(PCRegister(PCMATCHING, PCCreate_Matching));
@@ -109,6 +112,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(MatRegister(MATMPIAIJSTREAM, MatCreate_MPIAIJStream));
   PetscCall(MatRegisterRootName(MATAIJSTREAM, MATSEQAIJSTREAM, MATMPIAIJSTREAM));
   PetscCall(IDRSRegisterEvents());
+  PetscCall(KSPOffloadRegisterEvents());
   PetscCall(IDRSStreamRegisterEvents());
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(KSPIDRSRegisterNCCL_Private());

@@ -1,5 +1,17 @@
 #include "device.h"
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsmemory.h>
+
+/* IDRSDeviceExists - Returns if this process has a GPU */
+PetscErrorCode IDRSDeviceExists(PetscBool *exists)
+{
+  int count = 0;
+
+  PetscFunctionBegin;
+  *exists = (PetscBool)(cudaGetDeviceCount(&count) == cudaSuccess && count > 0);
+  if (!*exists) (void)cudaGetLastError();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* IDRSGetFreeMemory_CUDA - Returns the number of free bytes in the memory of the device */
 PetscErrorCode IDRSGetFreeMemory_CUDA(PetscLogDouble *bytes)

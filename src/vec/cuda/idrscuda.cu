@@ -205,10 +205,69 @@ static PetscErrorCode IDRSVecSetHashed_CUDA(Vec v, uint64_t key, PetscInt column
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const IDRSDeviceOps IDRSDevice_CUDA = {IDRSGetFreeMemory_CUDA, IDRSStreamJoin_CUDA, IDRSColumnCreate_CUDA, IDRSVecsCreate_CUDA,
-                                       IDRSVecsFree_CUDA,      IDRSVecGram_CUDA,    IDRSVecSetHashed_CUDA};
+static PetscErrorCode IDRSVecSend_CUDA(const IDRSPinned *pinned, const PetscScalar *from, Vec to)
+{
+  PetscInt     n;
+  PetscScalar *array;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(to, &n));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSFindArray_CUDA(to, IDRS_WRITE, &array));
+  PetscCall(IDRSPinnedCopy_CUDA(pinned, array, (void *)from, (size_t)n * sizeof(*from), cudaMemcpyHostToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSVecReceive_CUDA(const IDRSPinned *pinned, Vec from, PetscScalar *to)
+{
+  PetscInt           n;
+  const PetscScalar *array;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(from, &n));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSFindArrayRead_CUDA(from, &array));
+  PetscCall(IDRSPinnedCopy_CUDA(pinned, (void *)array, to, (size_t)n * sizeof(*to), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode IDRSMatSendValues_CUDA(const IDRSPinned *pinned, const PetscScalar *from, Mat to)
+{
+  MatInfo      info;
+  PetscScalar *values;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(to, MAT_LOCAL, &info));
+  PetscCall(IDRSStreamJoin_CUDA());
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(to, &values));
+  PetscCall(
+    IDRSPinnedCopy_CUDA(pinned, values, (void *)from, (size_t)info.nz_used * sizeof(*from), cudaMemcpyHostToDevice, stream));
+  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(to, &values));
+  PetscCall(IDRSStreamJoin_CUDA());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 // clang-format off
+const IDRSDeviceOps IDRSDevice_CUDA = {
+  PetscDesignatedInitializer(getfree, IDRSGetFreeMemory_CUDA),
+  PetscDesignatedInitializer(join, IDRSStreamJoin_CUDA),
+  PetscDesignatedInitializer(onarray, IDRSColumnCreate_CUDA),
+  PetscDesignatedInitializer(create, IDRSVecsCreate_CUDA),
+  PetscDesignatedInitializer(free, IDRSVecsFree_CUDA),
+  PetscDesignatedInitializer(gram, IDRSVecGram_CUDA),
+  PetscDesignatedInitializer(sethashed, IDRSVecSetHashed_CUDA),
+  PetscDesignatedInitializer(pin, IDRSPin_CUDA),
+  PetscDesignatedInitializer(unpin, IDRSUnpin_CUDA),
+  PetscDesignatedInitializer(send, IDRSVecSend_CUDA),
+  PetscDesignatedInitializer(receive, IDRSVecReceive_CUDA),
+  PetscDesignatedInitializer(sendvalues, IDRSMatSendValues_CUDA),
+};
+
 const IDRSPassOps IDRSPasses_CUDA = {
   PetscDesignatedInitializer(name, "cuda"),
   PetscDesignatedInitializer(device, &IDRSDevice_CUDA),

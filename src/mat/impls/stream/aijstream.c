@@ -2,6 +2,7 @@
    MATAIJSTREAM: a MATSEQAIJ or MATMPIAIJ with a few other operations: those that multiply, and those that may free or move the
    arrays, from which copies may be made only while they are registered
 */
+#include <petscidrs/private/idrsmemory.h>
 #include "matstream.h"
 
 /* Unregisters the arrays. The pattern of the stream is kept until the nonzeros of the matrix change */
@@ -303,7 +304,7 @@ static PetscErrorCode MatStreamBegin(Mat A)
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, data->parallel ? MATMPIAIJSTREAM : MATSEQAIJSTREAM));
 #if defined(PETSCIDRS_HAVE_CUDA)
   /* the GPU is the device if each process has one */
-  PetscCall(IDRSStreamGPUExists(&exists));
+  PetscCall(IDRSDeviceExists(&exists));
   missing = exists ? 0 : 1;
   IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
   if (!missing) {

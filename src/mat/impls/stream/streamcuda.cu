@@ -4,34 +4,15 @@
 #include <petscidrs/private/idrscompat.h>
 #include "../../../sys/device/device.h"
 #include "streamlevel.cuh"
-#include <unistd.h>
-
-/* The whole pages inside a range of host memory, because pages at its ends may contain other data */
-typedef struct {
-  const char *memory, *begin, *end;
-} IDRSStreamPinned;
-
-#define MAX_PINNED 2 /* values, packed columns */
 
 typedef struct {
-  PetscBool        pageable; /* nothing is pinned */
-  cudaStream_t     copies;
-  cudaEvent_t      arrived; /* of the last chunk */
-  PetscInt         nslots;
-  cudaEvent_t     *released; /* of each slot */
-  IDRSStreamPinned pinned[MAX_PINNED];
+  PetscBool    pageable; /* nothing is pinned */
+  cudaStream_t copies;
+  cudaEvent_t  arrived; /* of the last chunk */
+  PetscInt     nslots;
+  cudaEvent_t *released; /* of each slot */
+  IDRSPinned   pinned;   /* values, packed columns */
 } IDRSStreamGPU;
-
-/* IDRSStreamGPUExists - Returns if this process has a GPU */
-PetscErrorCode IDRSStreamGPUExists(PetscBool *exists)
-{
-  int count = 0;
-
-  PetscFunctionBegin;
-  *exists = (PetscBool)(cudaGetDeviceCount(&count) == cudaSuccess && count > 0);
-  if (!*exists) (void)cudaGetLastError();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* IDRSStreamGPUCreate - Creates a device; with pageable no memory of the host is registered */
 PetscErrorCode IDRSStreamGPUCreate(PetscBool pageable, void **newdevice)
@@ -92,47 +73,19 @@ static PetscErrorCode IDRSStreamDeviceFree_CUDA(void *ctx, void *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory that was registered elsewhere stays as it is */
 static PetscErrorCode IDRSStreamDevicePin_CUDA(void *ctx, const void *memory, size_t bytes)
 {
-  IDRSStreamGPU   *device = (IDRSStreamGPU *)ctx;
-  const size_t     page   = (size_t)sysconf(_SC_PAGESIZE);
-  IDRSStreamPinned pinned = {(const char *)memory, (const char *)(((size_t)memory + page - 1) / page * page),
-                             (const char *)(((size_t)memory + bytes) / page * page)};
-  cudaError_t      error;
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
 
   PetscFunctionBegin;
-  if (device->pageable || pinned.end <= pinned.begin) PetscFunctionReturn(PETSC_SUCCESS);
-  error = cudaHostRegister((void *)pinned.begin, (size_t)(pinned.end - pinned.begin), cudaHostRegisterDefault);
-  if (error == cudaErrorHostMemoryAlreadyRegistered) {
-    (void)cudaGetLastError();
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (error != cudaSuccess) (void)cudaGetLastError();
-  PetscCheck(error == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_SYS,
-             "%g bytes of the host's memory cannot be registered (%s): raise the limit of locked memory (ulimit -l), or use "
-             "-mat_stream_pageable, which is several times slower",
-             (double)(pinned.end - pinned.begin), cudaGetErrorString(error));
-  for (int i = 0; i < MAX_PINNED; i++) {
-    if (device->pinned[i].memory) continue;
-    device->pinned[i] = pinned;
-    break;
-  }
+  if (!device->pageable) PetscCall(IDRSPin_CUDA(&device->pinned, memory, bytes, "-mat_stream_pageable"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSStreamDeviceUnpin_CUDA(void *ctx, const void *memory)
 {
-  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
-
   PetscFunctionBegin;
-  for (int i = 0; i < MAX_PINNED; i++) {
-    IDRSStreamPinned pinned = device->pinned[i];
-
-    if (!pinned.memory || pinned.memory != (const char *)memory) continue;
-    device->pinned[i].memory = NULL;
-    PetscCallCUDA(cudaHostUnregister((void *)pinned.begin));
-  }
+  PetscCall(IDRSUnpin_CUDA(&((IDRSStreamGPU *)ctx)->pinned, memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -148,29 +101,12 @@ static PetscErrorCode IDRSStreamDeviceReuse_CUDA(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy must not cross the border between registered memory and other */
 static PetscErrorCode IDRSStreamDeviceCopy_CUDA(void *ctx, void *to, const void *from, size_t bytes)
 {
   IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
-  const char    *begin = (const char *)from, *end = begin + bytes;
-  char          *place = (char *)to;
 
   PetscFunctionBegin;
-  while (begin < end) {
-    const char *stop = end;
-
-    for (int i = 0; i < MAX_PINNED; i++) {
-      const IDRSStreamPinned *pinned = &device->pinned[i];
-
-      if (!pinned->memory) continue;
-      if (begin < pinned->begin && stop > pinned->begin) stop = pinned->begin;
-      else if (begin >= pinned->begin && begin < pinned->end && stop > pinned->end) stop = pinned->end;
-    }
-    PetscCallCUDA(cudaMemcpyAsync(place, begin, (size_t)(stop - begin), cudaMemcpyHostToDevice, device->copies));
-    place += stop - begin;
-    begin = stop;
-  }
-  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+  PetscCall(IDRSPinnedCopy_CUDA(&device->pinned, to, (void *)from, bytes, cudaMemcpyHostToDevice, device->copies));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

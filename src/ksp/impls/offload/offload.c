@@ -1,0 +1,662 @@
+/*
+   The solver KSPOFFLOAD: an inner KSP solves with copies of the matrices and vectors on a GPU. The program, whose matrices are in
+   the memory of the host, sees a KSP that has solved itself
+*/
+#include <petsc/private/pcimpl.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrssettings.h>
+#include "offload.h"
+
+typedef enum {
+  OFFLOAD_SETUP,   /* the copies have been updated, for the next solve */
+  OFFLOAD_SOLVING, /* inside KSPSolve() of the inner solver */
+  OFFLOAD_SOLVED
+} OffloadStage;
+
+typedef struct {
+  KSP           inner;
+  char         *type;      /* of the copies of the matrices, or NULL if this library has no CUDA */
+  OffloadMat    A, P;      /* P has no copy if Amat and Pmat are the same matrix */
+  OffloadCopied copied[2]; /* by the last solve, for A and P */
+  OffloadPins   pins;
+  Vec           b, x;      /* on the GPU */
+  Vec           residual;  /* on the GPU, or NULL before the first KSPBuildResidual() */
+  Vec           solution;  /* on the host, or NULL before the first KSPBuildSolution() without a vector */
+  char         *replaced;  /* type of the preconditioner of the program, or NULL */
+  PetscReal     divtol[2]; /* default tolerances of PETSc, which the next type has again, and of KSPIDRS */
+  OffloadStage  stage;
+} KSP_Offload;
+
+static PetscLogEvent KSP_OffloadCopy;
+
+/* KSPOffloadRegisterEvents - Registers the event of the copies between the program and the GPU */
+PetscErrorCode KSPOffloadRegisterEvents(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventRegister("KSPOffloadCopy", KSP_CLASSID, &KSP_OffloadCopy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Copies a right-hand side (rows) or a solution (columns) to the GPU, or back. A VECNEST is copied block by block: its blocks are
+   the entries `is` of the other vector
+*/
+static PetscErrorCode KSPOffloadCopyVec(KSP ksp, PetscBool rows, OffloadArray use, Vec from, Vec to)
+{
+  OffloadPins *pins = &((KSP_Offload *)ksp->data)->pins;
+  Mat          A;
+  Vec          part, *nested;
+  PetscBool    fromnest, tonest, matnest;
+  PetscInt     blocks;
+  IS          *is;
+
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &matnest));
+  PetscCall(PetscObjectTypeCompare((PetscObject)from, VECNEST, &fromnest));
+  PetscCall(PetscObjectTypeCompare((PetscObject)to, VECNEST, &tonest));
+  if (matnest && fromnest != tonest) {
+    PetscCall(VecNestGetSubVecs(fromnest ? from : to, &blocks, &nested));
+    PetscCall(PetscMalloc1(blocks, &is));
+    PetscCall(MatNestGetISs(A, rows ? is : NULL, rows ? NULL : is));
+    for (PetscInt i = 0; i < blocks; i++) {
+      PetscCall(VecGetSubVector(fromnest ? to : from, is[i], &part));
+      PetscCall(KSPOffloadVecCopy_Private(pins, OFFLOAD_OTHER, fromnest ? nested[i] : part, fromnest ? part : nested[i]));
+      PetscCall(VecRestoreSubVector(fromnest ? to : from, is[i], &part));
+    }
+    PetscCall(PetscFree(is));
+    PetscCall(PetscObjectStateIncrease((PetscObject)to));
+  } else PetscCall(KSPOffloadVecCopy_Private(pins, use, from, to));
+  PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The preconditioner of the program is not applied, and its set-up could take longer than the solve. PCMPI replaces it as well. The
+   inner solver has a preconditioner of its own
+*/
+static PetscErrorCode KSPOffloadReplacePC(KSP ksp)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+  PetscBool    none;
+  PCType       type;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  if (none) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGetType(ksp->pc, &type));
+  if (type) {
+    PetscCall(PetscFree(offload->replaced));
+    PetscCall(PetscStrallocpy(type, &offload->replaced));
+    PetscCall(PetscInfo(ksp, "The preconditioner %s of the program is not used; -%spc_type is the preconditioner on the GPU\n",
+                        type, ((PetscObject)offload->inner)->prefix));
+  }
+  PetscCall(PCSetType(ksp->pc, PCNONE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes the copies of the matrices equal to the matrices of the program */
+static PetscErrorCode KSPOffloadUpdateMats(KSP ksp)
+{
+  KSP_Offload  *offload   = (KSP_Offload *)ksp->data;
+  const char   *prefix    = IDRSPrefix(ksp);
+  OffloadCopied copied[2] = {OFFLOAD_NOTHING, OFFLOAD_NOTHING};
+  Mat           A, P;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOperators(ksp, &A, &P));
+  PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
+  PetscCall(KSPOffloadMatUpdate_Private(A, prefix, offload->type, &offload->pins, OFFLOAD_AMAT, &offload->A, &copied[0]));
+  if (P == A) PetscCall(KSPOffloadMatReset_Private(&offload->P));
+  else PetscCall(KSPOffloadMatUpdate_Private(P, prefix, offload->type, &offload->pins, OFFLOAD_PMAT, &offload->P, &copied[1]));
+  PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
+  if (copied[0] || copied[1] || !offload->b)
+    PetscCall(KSPSetOperators(offload->inner, offload->A.mat, offload->P.mat ? offload->P.mat : offload->A.mat));
+  if (copied[0] == OFFLOAD_PATTERN || !offload->b) {
+    PetscCall(VecDestroy(&offload->b));
+    PetscCall(VecDestroy(&offload->x));
+    PetscCall(VecDestroy(&offload->residual));
+    PetscCall(MatCreateVecs(offload->A.mat, &offload->x, &offload->b));
+  }
+  /* a set-up copies for the next solve */
+  for (int i = 0; i < 2; i++)
+    offload->copied[i] = offload->stage == OFFLOAD_SETUP ? PetscMax(copied[i], offload->copied[i]) : copied[i];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls the convergence test of the program with the KSP of the program */
+static PetscErrorCode KSPConverged_Offload(KSP inner, PetscInt it, PetscReal rnorm, KSPConvergedReason *reason, void *ctx)
+{
+  KSP ksp = (KSP)ctx;
+
+  PetscFunctionBegin;
+  ksp->its   = it;
+  ksp->rnorm = rnorm;
+  PetscCall((*ksp->converged)(ksp, it, rnorm, reason, ksp->cnvP));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls the monitors of the program */
+static PetscErrorCode KSPMonitor_Offload(KSP inner, PetscInt it, PetscReal rnorm, void *ctx)
+{
+  KSP ksp = (KSP)ctx;
+
+  PetscFunctionBegin;
+  ksp->its   = it;
+  ksp->rnorm = rnorm;
+  if (ksp->err_hist) PetscCall(KSPLogErrorHistory(ksp));
+  PetscCall(KSPMonitor(ksp, it, rnorm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   The inner solver has PETSc's own convergence tests if the program has them: with these KSPIDRS need not wait for the GPU in every
+   iteration. Any other test is called for the KSP of the program
+*/
+static PetscErrorCode KSPOffloadPassTest(KSP ksp)
+{
+  KSP                     inner = ((KSP_Offload *)ksp->data)->inner;
+  KSPConvergedDefaultCtx *ctx, *given = (KSPConvergedDefaultCtx *)ksp->cnvP;
+
+  PetscFunctionBegin;
+  if (ksp->converged == KSPConvergedDefault) {
+    if (inner->converged != KSPConvergedDefault) {
+      PetscCall(KSPConvergedDefaultCreate((void **)&ctx));
+      PetscCall(KSPSetConvergenceTest(inner, KSPConvergedDefault, ctx, KSPConvergedDefaultDestroy));
+    }
+    ctx                 = (KSPConvergedDefaultCtx *)inner->cnvP;
+    ctx->initialrtol    = given->initialrtol;
+    ctx->mininitialrtol = given->mininitialrtol;
+    ctx->convmaxits     = given->convmaxits;
+  } else if (ksp->converged == KSPConvergedSkip) PetscCall(KSPSetConvergenceTest(inner, KSPConvergedSkip, NULL, NULL));
+  else PetscCall(KSPSetConvergenceTest(inner, KSPConverged_Offload, ksp, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gives the inner solver what the program has set for its KSP */
+static PetscErrorCode KSPOffloadPassSettings(KSP ksp)
+{
+  KSP       inner = ((KSP_Offload *)ksp->data)->inner;
+  PetscBool reuse, monitored = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(KSPSetTolerances(inner, ksp->rtol, ksp->abstol, ksp->divtol, ksp->max_it));
+  IDRSCopyMinimumIterations(ksp, inner);
+  if (ksp->normtype_set != KSP_NORM_DEFAULT) PetscCall(KSPSetNormType(inner, ksp->normtype_set));
+  if (ksp->pc_side_set != PC_SIDE_DEFAULT) PetscCall(KSPSetPCSide(inner, ksp->pc_side_set));
+  PetscCall(KSPSetLagNorm(inner, ksp->lagnorm));
+  PetscCall(KSPSetCheckNormIteration(inner, ksp->chknorm));
+  PetscCall(KSPGetReusePreconditioner(ksp, &reuse));
+  PetscCall(KSPSetReusePreconditioner(inner, reuse));
+  PetscCall(KSPSetInitialGuessNonzero(inner, ksp->guess_zero ? PETSC_FALSE : PETSC_TRUE));
+  PetscCall(KSPSetInitialGuessKnoll(inner, ksp->guess_knoll));
+  PetscCall(KSPOffloadPassTest(ksp));
+  for (PetscInt i = 0; i < inner->numbermonitors; i++) {
+    if (inner->monitor[i] == KSPMonitor_Offload) monitored = PETSC_TRUE;
+  }
+  if (!monitored && (ksp->numbermonitors || ksp->err_hist)) PetscCall(KSPMonitorSet(inner, KSPMonitor_Offload, ksp, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The inner solver is set up by the solve: MODFLOW 6 calls KSPSetUp() before the matrix has values */
+static PetscErrorCode KSPSetUp_Offload(KSP ksp)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOffloadReplacePC(ksp));
+  PetscCall(KSPOffloadUpdateMats(ksp));
+  offload->stage = OFFLOAD_SETUP;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prepares a solve: values may have changed since the set-up, without a call that KSP sees */
+static PetscErrorCode KSPOffloadBegin(KSP ksp)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCheck(offload->stage != OFFLOAD_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
+             "A convergence test or a monitor of a KSP of type offload has called KSPSolve() of this KSP");
+  PetscCall(KSPOffloadReplacePC(ksp));
+  PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
+  PetscCall(KSPOffloadUpdateMats(ksp));
+  PetscCall(KSPOffloadPassSettings(ksp));
+  ksp->reason = KSP_CONVERGED_ITERATING;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes over what the program asks the KSP after a solve */
+static PetscErrorCode KSPOffloadEnd(KSP ksp)
+{
+  KSP            inner = ((KSP_Offload *)ksp->data)->inner;
+  PC             pc;
+  PCFailedReason failed;
+
+  PetscFunctionBegin;
+  ksp->its      = inner->its;
+  ksp->rnorm    = inner->rnorm;
+  ksp->rnorm0   = inner->rnorm0;
+  ksp->ttol     = inner->ttol;
+  ksp->reason   = inner->reason;
+  ksp->normtype = inner->normtype;
+  ksp->pc_side  = inner->pc_side;
+  PetscCall(KSPGetPC(inner, &pc));
+  PetscCall(PCGetFailedReason(pc, &failed));
+  if (ksp->reason == KSP_DIVERGED_PC_FAILED) PetscCall(PCSetFailedReason(ksp->pc, failed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSolve_Offload(KSP ksp)
+{
+  KSP_Offload   *offload   = (KSP_Offload *)ksp->data;
+  KSP            inner     = offload->inner;
+  const PetscInt length    = (PetscInt)ksp->res_hist_len;
+  PetscBool      transpose = ksp->transpose_solve;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOffloadBegin(ksp));
+  PetscCall(
+    KSPOffloadCopyVec(ksp, transpose ? PETSC_FALSE : PETSC_TRUE, OFFLOAD_RHS, ksp->vec_rhs, transpose ? offload->x : offload->b));
+  if (!ksp->guess_zero && !ksp->guess_knoll)
+    PetscCall(KSPOffloadCopyVec(ksp, transpose, OFFLOAD_SOLUTION, ksp->vec_sol, transpose ? offload->b : offload->x));
+  if (ksp->res_hist)
+    PetscCall(KSPSetResidualHistory(inner, ksp->res_hist + length, (PetscInt)ksp->res_hist_max - length, PETSC_TRUE));
+  offload->stage = OFFLOAD_SOLVING;
+  ierr           = transpose ? KSPSolveTranspose(inner, offload->x, offload->b) : KSPSolve(inner, offload->b, offload->x);
+  offload->stage = OFFLOAD_SOLVED;
+  PetscCall(ierr);
+  if (ksp->res_hist) ksp->res_hist_len = length + inner->res_hist_len;
+  PetscCall(KSPOffloadCopyVec(ksp, transpose, OFFLOAD_SOLUTION, transpose ? offload->b : offload->x, ksp->vec_sol));
+  PetscCall(KSPOffloadEnd(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A dense matrix for the columns of X, of the type that the vectors of the copies belong to */
+static PetscErrorCode KSPOffloadCreateColumns(KSP ksp, Mat X, Mat *columns)
+{
+  IDRSMemory memory;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSVecWhere(((KSP_Offload *)ksp->data)->b, &memory));
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(MatConvert(X, memory == IDRS_MEMORY_CUDA ? MATDENSECUDA : MATDENSE, MAT_INITIAL_MATRIX, columns));
+#else
+  PetscCall(MatConvert(X, MATDENSE, MAT_INITIAL_MATRIX, columns));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies the columns of a dense matrix on the GPU to a matrix of the program */
+static PetscErrorCode KSPOffloadCopyColumns(Mat from, Mat to)
+{
+  PetscInt           m, n, source, target;
+  const PetscScalar *columns;
+  PetscScalar       *copies;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(to, &m, NULL));
+  PetscCall(MatGetSize(to, NULL, &n));
+  PetscCall(MatDenseGetLDA(from, &source));
+  PetscCall(MatDenseGetLDA(to, &target));
+  PetscCall(MatDenseGetArrayRead(from, &columns));
+  PetscCall(MatDenseGetArrayWrite(to, &copies));
+  for (PetscInt j = 0; j < n; j++)
+    PetscCall(PetscArraycpy(copies + (size_t)j * (size_t)target, columns + (size_t)j * (size_t)source, m));
+  PetscCall(MatDenseRestoreArrayWrite(to, &copies));
+  PetscCall(MatDenseRestoreArrayRead(from, &columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPMatSolve_Offload(KSP ksp, Mat B, Mat X)
+{
+  KSP_Offload   *offload   = (KSP_Offload *)ksp->data;
+  PetscBool      transpose = IDRSMatSolveTransposes(ksp);
+  PetscErrorCode ierr;
+  Mat            rhs, solutions;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOffloadBegin(ksp));
+  PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
+  PetscCall(KSPOffloadCreateColumns(ksp, B, &rhs));
+  PetscCall(KSPOffloadCreateColumns(ksp, X, &solutions));
+  PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
+  offload->stage = OFFLOAD_SOLVING;
+  ierr           = transpose ? IDRSMatSolveTranspose(offload->inner, rhs, solutions) : KSPMatSolve(offload->inner, rhs, solutions);
+  offload->stage = OFFLOAD_SOLVED;
+  if (!ierr) {
+    PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
+    PetscCall(KSPOffloadCopyColumns(solutions, X));
+    PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
+  }
+  PetscCall(MatDestroy(&rhs));
+  PetscCall(MatDestroy(&solutions));
+  PetscCall(ierr);
+  PetscCall(KSPOffloadEnd(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPBuildSolution_Offload(KSP ksp, Vec v, Vec *V)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+  Vec          x;
+
+  PetscFunctionBegin;
+  if (!v) {
+    if (!offload->solution) PetscCall(VecDuplicate(ksp->vec_sol, &offload->solution));
+    v = offload->solution;
+  }
+  PetscCall(KSPBuildSolution(offload->inner, NULL, &x));
+  PetscCall(KSPOffloadCopyVec(ksp, ksp->transpose_solve, OFFLOAD_OTHER, x, v));
+  *V = v;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* During a solve the GPU computes the residual. Before and after it the program may have changed the matrix or the vectors */
+static PetscErrorCode KSPBuildResidual_Offload(KSP ksp, Vec t, Vec v, Vec *V)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+  Vec          r;
+
+  PetscFunctionBegin;
+  if (offload->stage != OFFLOAD_SOLVING) {
+    PetscCall(KSPBuildResidualDefault(ksp, t, v, V));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!offload->residual) PetscCall(VecDuplicate(offload->b, &offload->residual));
+  PetscCall(KSPBuildResidual(offload->inner, NULL, offload->residual, &r));
+  PetscCall(KSPOffloadCopyVec(ksp, ksp->transpose_solve ? PETSC_FALSE : PETSC_TRUE, OFFLOAD_OTHER, r, v));
+  *V = v;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCSetCoordinates() of the preconditioner of the program is PCSetCoordinates() of the inner one */
+static PetscErrorCode PCSetCoordinates_Offload(PC pc, PetscInt dim, PetscInt n, PetscReal coordinates[])
+{
+  PetscObject inner;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)pc, "KSPOFFLOAD", &inner));
+  if (inner) PetscCall(PCSetCoordinates((PC)inner, dim, n, coordinates));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPOffloadSetInnerPrefix(KSP ksp)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+  const char  *prefix;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
+  PetscCall(KSPSetOptionsPrefix(offload->inner, prefix));
+  PetscCall(KSPAppendOptionsPrefix(offload->inner, "offload_"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options of the inner solver that would have no effect, because the inner solver has the value of the outer one */
+static const char *const KSPOffloadOuterOptions[] = {"rtol",
+                                                     "atol",
+                                                     "divtol",
+                                                     "max_it",
+                                                     "min_it",
+                                                     "convergence_test",
+                                                     "lag_norm",
+                                                     "converged_maxits",
+                                                     "check_norm_iteration",
+                                                     "initial_guess_nonzero",
+                                                     "initial_guess_knoll",
+                                                     "reuse_preconditioner"};
+
+static PetscErrorCode KSPSetFromOptions_Offload(KSP ksp, IDRSOptionItems PetscOptionsObject)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+  PetscObject  inner   = (PetscObject)offload->inner;
+  char         type[256], option[64];
+  PetscBool    set;
+
+  PetscFunctionBegin;
+  PetscOptionsHeadBegin(PetscOptionsObject, "KSP offload options");
+  PetscCall(PetscOptionsFList("-offload_mat_type", "Type of the copies of the matrices", "KSPOffloadSetMatType", MatList,
+                              offload->type, type, sizeof(type), &set));
+  if (set) PetscCall(KSPOffloadSetMatType(ksp, type));
+  PetscCall(PetscOptionsBool("-offload_pin", "Register the arrays of the program for copies", "None", offload->pins.enabled,
+                             &offload->pins.enabled, NULL));
+  PetscOptionsHeadEnd();
+  PetscCall(KSPOffloadSetInnerPrefix(ksp));
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(KSPOffloadOuterOptions); i++) {
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s", KSPOffloadOuterOptions[i]));
+    PetscCall(PetscOptionsHasName(inner->options, inner->prefix, option, &set));
+    PetscCheck(!set, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG,
+               "-%sksp_%s: the inner solver of -ksp_type offload has the value of the outer one; use -%sksp_%s", inner->prefix,
+               KSPOffloadOuterOptions[i], IDRSPrefix(ksp), KSPOffloadOuterOptions[i]);
+  }
+  PetscCall(KSPSetFromOptions(offload->inner));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPView_Offload(KSP ksp, PetscViewer viewer)
+{
+  KSP_Offload             *offload  = (KSP_Offload *)ksp->data;
+  static const char *const copied[] = {"nothing", "values", "pattern and values"};
+  PetscBool                ascii;
+  PetscLogDouble           bytes[2] = {0.0, 0.0};
+  PetscInt                 n        = 0;
+  MatInfo                  info;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  if (offload->b) {
+    PetscCall(VecGetSize(offload->b, &n));
+    PetscCall(MatGetInfo(offload->A.mat, MAT_GLOBAL_SUM, &info));
+    bytes[0] = info.nz_used * sizeof(PetscScalar);
+    if (offload->P.mat) {
+      PetscCall(MatGetInfo(offload->P.mat, MAT_GLOBAL_SUM, &info));
+      bytes[1] = info.nz_used * sizeof(PetscScalar);
+    }
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  copies of type %s; values of %g MB%s\n", ((PetscObject)offload->A.mat)->type_name,
+                                     (bytes[0] + bytes[1]) / 1e6, offload->P.mat ? " (Amat and Pmat)" : ""));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  the last solve has copied %s vectors of %g MB; of Amat %s; of Pmat %s\n",
+                                     ksp->guess_zero ? "2" : "3", (PetscLogDouble)n * sizeof(PetscScalar) / 1e6,
+                                     copied[offload->copied[0]],
+                                     offload->P.mat ? copied[offload->copied[1]] : "nothing, it is Amat"));
+  } else PetscCall(PetscViewerASCIIPrintf(viewer, "  copies of type %s\n", offload->type ? offload->type : "(not set)"));
+  if (offload->replaced)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  the preconditioner %s of the program is not used\n", offload->replaced));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  solver of the copies:\n"));
+  PetscCall(PetscViewerASCIIPushTab(viewer));
+  PetscCall(KSPView(offload->inner, viewer));
+  PetscCall(PetscViewerASCIIPopTab(viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPReset_Offload(KSP ksp)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+
+  PetscFunctionBegin;
+  offload->stage = OFFLOAD_SOLVED;
+  PetscCall(KSPReset(offload->inner));
+  PetscCall(KSPOffloadUnpin_Private(&offload->pins));
+  PetscCall(KSPOffloadMatReset_Private(&offload->A));
+  PetscCall(KSPOffloadMatReset_Private(&offload->P));
+  PetscCall(VecDestroy(&offload->b));
+  PetscCall(VecDestroy(&offload->x));
+  PetscCall(VecDestroy(&offload->residual));
+  PetscCall(VecDestroy(&offload->solution));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDestroy_Offload(KSP ksp)
+{
+  KSP_Offload *offload = (KSP_Offload *)ksp->data;
+
+  PetscFunctionBegin;
+  PetscCall(KSPReset_Offload(ksp));
+  PetscCall(IDRSSetDefaultDivtol(ksp, offload->divtol[1], offload->divtol[0]));
+  PetscCall(KSPDestroy(&offload->inner));
+  PetscCall(PetscFree(offload->type));
+  PetscCall(PetscFree(offload->replaced));
+  if (ksp->pc) {
+    PetscCall(PetscObjectComposeFunction((PetscObject)ksp->pc, "PCSetCoordinates_C", NULL));
+    PetscCall(PetscObjectCompose((PetscObject)ksp->pc, "KSPOFFLOAD", NULL));
+  }
+  IDRSCompose(ksp, PETSC_FALSE, KSPOffloadGetKSP);
+  IDRSCompose(ksp, PETSC_FALSE, KSPOffloadSetMatType);
+  PetscCall(KSPDestroyDefault(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  KSPOFFLOAD - Solves with copies of the matrices and vectors on a GPU, for programs whose matrices are in the memory of the host
+
+  Options Database Keys:
++ -offload_mat_type type - type of the copies of the matrices (default `MATAIJCUSPARSE`)
+. -offload_ksp_type type - type of the inner solver (default `KSPIDRS`)
+. -offload_pc_type type  - type of its preconditioner (default `PCPOLY`)
+- -offload_...           - further options of the inner solver, its preconditioner and the copies
+
+  Level: beginner
+
+  Notes:
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`.
+
+  Many programs fix the types of their matrices and vectors, so that `-mat_type` has no effect. With `-ksp_type offload` such a
+  program solves on a GPU without a change. If the program takes its types from options, `-mat_type aijcusparse -vec_type cuda`
+  without this type is faster, because nothing is copied.
+
+  `KSPSetUp()` copies Amat and Pmat, once if they are the same matrix, and `KSPSolve()` copies the right-hand side to the GPU, and
+  the solution back. A nonzero initial guess is copied as well. The object states of the matrices tell what has changed: without a
+  change nothing is copied, with new values the values, and the pattern only if the nonzero state has changed. `-ksp_view` shows
+  what the last solve has copied, and `-log_view` the time in the event KSPOffloadCopy.
+
+  The types of matrices are aij, baij, sbaij, dense, and nest of these, on any number of processes. A matrix that is on a GPU is
+  used without a copy. Another type, for example shell, is an error. The copies have the block sizes, variable block sizes,
+  symmetry and null spaces of the matrices, and the inner preconditioner gets what the program gives to `PCSetCoordinates()`. A `DM`
+  is not passed on.
+
+  For the program everything is as if this `KSP` had solved the system itself. Its tolerances, norm, limits, initial guess, history,
+  monitors and convergence test are those of the inner solver. A convergence test of the program, and its monitors, get this `KSP`.
+  If they call `KSPBuildSolution()` or `KSPBuildResidual()`, the vector is copied to the host; otherwise nothing is. The reason, the
+  number of iterations and the norm are those of the inner solver. With a convergence test other than `KSPConvergedDefault()` and
+  `KSPConvergedSkip()` the host waits for the GPU in every iteration.
+
+  The preconditioner of the program is not used. The set-up replaces it by `PCNONE`, and `-info` and `-ksp_view` name its type.
+
+  The default divergence tolerance is the one of `KSPIDRS`.
+
+.seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDRS`, `PCPOLY`, `PCMPI`, `KSPOffloadGetKSP()`,
+          `KSPOffloadSetMatType()`, `KSPIDRSRegister()`
+M*/
+PetscErrorCode KSPCreate_Offload(KSP ksp)
+{
+  KSP_Offload *offload;
+  PC           pc, inner;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&offload));
+  ksp->data           = (void *)offload;
+  ksp->setupnewmatrix = PETSC_TRUE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall(PetscStrallocpy(MATAIJCUSPARSE, &offload->type));
+#endif
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)ksp), &offload->inner));
+  PetscCall(PetscObjectIncrementTabLevel((PetscObject)offload->inner, (PetscObject)ksp, 1));
+  PetscCall(PetscObjectSetOptions((PetscObject)offload->inner, ((PetscObject)ksp)->options));
+  PetscCall(KSPOffloadSetInnerPrefix(ksp));
+  offload->stage     = OFFLOAD_SOLVED;
+  offload->divtol[0] = offload->inner->divtol;
+  PetscCall(KSPSetType(offload->inner, KSPIDRS));
+  offload->divtol[1] = offload->inner->divtol;
+  PetscCall(IDRSSetDefaultDivtol(ksp, offload->divtol[0], offload->divtol[1]));
+  PetscCall(KSPGetPC(offload->inner, &inner));
+  PetscCall(PCSetType(inner, PCPOLY));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", (PetscObject)inner));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", PCSetCoordinates_Offload));
+
+  for (int norm = KSP_NORM_NONE; norm < KSP_NORM_MAX; norm++) {
+    for (int side = PC_LEFT; side < PC_SIDE_MAX; side++) PetscCall(KSPSetSupportedNorm(ksp, (KSPNormType)norm, (PCSide)side, 1));
+  }
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_PRECONDITIONED, PC_LEFT, 2));
+  PetscCall(KSPSetSupportedNorm(ksp, KSP_NORM_UNPRECONDITIONED, PC_RIGHT, 3));
+
+  ksp->ops->setup          = KSPSetUp_Offload;
+  ksp->ops->solve          = KSPSolve_Offload;
+  ksp->ops->matsolve       = KSPMatSolve_Offload;
+  ksp->ops->reset          = KSPReset_Offload;
+  ksp->ops->destroy        = KSPDestroy_Offload;
+  ksp->ops->view           = KSPView_Offload;
+  ksp->ops->setfromoptions = KSPSetFromOptions_Offload;
+  ksp->ops->buildsolution  = KSPBuildSolution_Offload;
+  ksp->ops->buildresidual  = KSPBuildResidual_Offload;
+  IDRSCompose(ksp, PETSC_TRUE, KSPOffloadGetKSP);
+  IDRSCompose(ksp, PETSC_TRUE, KSPOffloadSetMatType);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPOffloadGetKSP - Gets the solver of the copies of `KSPOFFLOAD`
+
+  Not Collective, but inner is parallel if ksp is parallel
+
+  Input Parameter:
+. ksp - the solver of the program
+
+  Output Parameter:
+. inner - the solver of the copies; it belongs to ksp
+
+  Level: intermediate
+
+  Note:
+  The tolerances, norm, limits, convergence test and initial guess of inner are replaced by those of ksp in each solve.
+
+.seealso: [](ch_ksp), `KSPOFFLOAD`, `KSPOffloadSetMatType()`
+@*/
+PetscErrorCode KSPOffloadGetKSP(KSP ksp, KSP *inner)
+{
+  KSP_Offload *offload;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  IDRSUseData(ksp, KSPOFFLOAD, offload);
+  *inner = offload->inner;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  KSPOffloadSetMatType - Sets the type of the copies of the matrices of `KSPOFFLOAD`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp  - the solver of the program
+- type - the type, for example `MATAIJCUSPARSE`, or `MATAIJ` for copies in the memory of the host
+
+  Options Database Key:
+. -offload_mat_type type - the type
+
+  Level: intermediate
+
+  Note:
+  The default is `MATAIJCUSPARSE`. If this library was built without CUDA there is no default, and the set-up reports an error.
+
+.seealso: [](ch_ksp), `KSPOFFLOAD`, `KSPOffloadGetKSP()`, `MatType`
+@*/
+PetscErrorCode KSPOffloadSetMatType(KSP ksp, MatType type)
+{
+  KSP_Offload *offload;
+  PetscBool    same;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
+  IDRSTryData(ksp, KSPOFFLOAD, offload);
+  PetscCall(PetscStrcmp(type, offload->type, &same));
+  if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPReset_Offload(ksp));
+  PetscCall(PetscFree(offload->type));
+  PetscCall(PetscStrallocpy(type, &offload->type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

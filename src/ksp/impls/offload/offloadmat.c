@@ -1,0 +1,275 @@
+/* Copies of matrices, null spaces and vectors for KSPOFFLOAD */
+#include <petsc/private/matimpl.h>
+#include <petscidrs/private/idrscompat.h>
+#include "offload.h"
+
+/*
+   Registers an array of the program if that is enabled. The array stays registered until the program has another one for the same
+   use, or until KSPReset(). Registering takes longer than a copy
+*/
+static PetscErrorCode KSPOffloadPin(OffloadPins *pins, OffloadArray use, const void *array, size_t bytes)
+{
+  const IDRSDeviceOps *device = IDRSGetDevice(IDRS_MEMORY_CUDA);
+
+  PetscFunctionBegin;
+  if (!pins->enabled || use == OFFLOAD_OTHER || pins->array[use] == array) PetscFunctionReturn(PETSC_SUCCESS);
+  if (pins->array[use]) PetscCall((*device->unpin)(&pins->set, pins->array[use]));
+  pins->array[use] = NULL;
+  PetscCall((*device->pin)(&pins->set, array, bytes, "-offload_pin 0"));
+  pins->array[use] = array;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPOffloadUnpin_Private(OffloadPins *pins)
+{
+  PetscFunctionBegin;
+  if (IDRSGetDevice(IDRS_MEMORY_CUDA)) PetscCall((*IDRSGetDevice(IDRS_MEMORY_CUDA)->unpin)(&pins->set, NULL));
+  PetscCall(PetscArrayzero(pins->array, OFFLOAD_ARRAYS));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPOffloadVecCopy_Private - Copies a vector of the program to the GPU, or back
+
+   Between host and GPU the array itself is copied: VecCopy() would first copy it to the array that the other vector has on the host
+*/
+PetscErrorCode KSPOffloadVecCopy_Private(OffloadPins *pins, OffloadArray use, Vec from, Vec to)
+{
+  const IDRSDeviceOps *device = IDRSGetDevice(IDRS_MEMORY_CUDA);
+  IDRSMemory           source, target;
+  PetscInt             n;
+  PetscBool            fromnest, tonest;
+  const PetscScalar   *read;
+  PetscScalar         *written;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSVecWhere(from, &source));
+  PetscCall(IDRSVecWhere(to, &target));
+  PetscCall(PetscObjectTypeCompare((PetscObject)from, VECNEST, &fromnest));
+  PetscCall(PetscObjectTypeCompare((PetscObject)to, VECNEST, &tonest));
+  PetscCall(VecGetLocalSize(from, &n));
+  if (source == IDRS_MEMORY_HOST && target == IDRS_MEMORY_CUDA) {
+    PetscCall(VecGetArrayRead(from, &read));
+    if (!fromnest) PetscCall(KSPOffloadPin(pins, use, read, (size_t)n * sizeof(*read)));
+    PetscCall((*device->send)(&pins->set, read, to));
+    PetscCall(VecRestoreArrayRead(from, &read));
+  } else if (source == IDRS_MEMORY_CUDA && target == IDRS_MEMORY_HOST) {
+    PetscCall(VecGetArrayWrite(to, &written));
+    if (!tonest) PetscCall(KSPOffloadPin(pins, use, written, (size_t)n * sizeof(*written)));
+    PetscCall((*device->receive)(&pins->set, from, written));
+    PetscCall(VecRestoreArrayWrite(to, &written));
+  } else if (!fromnest && !tonest) PetscCall(VecCopy(from, to));
+  else {
+    PetscCall(VecGetArrayRead(from, &read));
+    PetscCall(VecGetArrayWrite(to, &written));
+    PetscCall(PetscArraycpy(written, read, n));
+    PetscCall(VecRestoreArrayWrite(to, &written));
+    PetscCall(VecRestoreArrayRead(from, &read));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies a null space: its vectors become vectors of the copy, and a function that removes it stays the program's function */
+static PetscErrorCode KSPOffloadCopyNullSpace(OffloadPins *pins, MatNullSpace from, Mat A, MatNullSpace *to)
+{
+  PetscBool  constant;
+  PetscInt   n;
+  const Vec *vecs;
+  Vec       *copies, first;
+
+  PetscFunctionBegin;
+  *to = NULL;
+  if (!from) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatNullSpaceGetVecs(from, &constant, &n, &vecs));
+  PetscCall(MatCreateVecs(A, &first, NULL));
+  PetscCall(VecDuplicateVecs(first, PetscMax(n, 1), &copies));
+  for (PetscInt i = 0; i < n; i++) PetscCall(KSPOffloadVecCopy_Private(pins, OFFLOAD_OTHER, vecs[i], copies[i]));
+  PetscCall(MatNullSpaceCreate(PetscObjectComm((PetscObject)A), constant, n, copies, to));
+  if (from->remove) PetscCall(MatNullSpaceSetFunction(*to, from->remove, from->rmctx));
+  PetscCall(VecDestroyVecs(PetscMax(n, 1), &copies));
+  PetscCall(VecDestroy(&first));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The program may set a null space at any time, so each update compares them */
+static PetscErrorCode KSPOffloadUpdateNullSpaces(Mat A, OffloadPins *pins, OffloadMat *copy)
+{
+  PetscErrorCode (*const get[])(Mat, MatNullSpace *) = {MatGetNullSpace, MatGetTransposeNullSpace, MatGetNearNullSpace};
+  PetscErrorCode (*const set[])(Mat, MatNullSpace)   = {MatSetNullSpace, MatSetTransposeNullSpace, MatSetNearNullSpace};
+  MatNullSpace  space, same;
+  PetscObjectId id;
+
+  PetscFunctionBegin;
+  for (int i = 0; i < OFFLOAD_NULL_SPACES; i++) {
+    id = 0;
+    PetscCall((*get[i])(A, &space));
+    if (space) PetscCall(PetscObjectGetId((PetscObject)space, &id));
+    if (id == copy->spaces[i]) continue;
+    PetscCall(KSPOffloadCopyNullSpace(pins, space, copy->mat, &same));
+    PetscCall((*set[i])(copy->mat, same));
+    PetscCall(MatNullSpaceDestroy(&same));
+    copy->spaces[i] = id;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies the values of a matrix of type MATSEQAIJ to another one with the same pattern */
+static PetscErrorCode KSPOffloadCopySeqValues(OffloadPins *pins, int use, Mat from, Mat to)
+{
+  MatInfo            info;
+  IDRSMemory         memory;
+  const PetscScalar *source;
+  PetscScalar       *target;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(from, MAT_LOCAL, &info));
+  PetscCall(IDRSMatWhere(to, &memory));
+  PetscCall(MatSeqAIJGetArrayRead(from, &source));
+  if (memory == IDRS_MEMORY_CUDA) {
+    PetscCall(KSPOffloadPin(pins, (OffloadArray)use, source, (size_t)info.nz_used * sizeof(*source)));
+    PetscCall((*IDRSGetDevice(memory)->sendvalues)(&pins->set, source, to));
+  } else {
+    PetscCall(MatSeqAIJGetArrayWrite(to, &target));
+    PetscCall(PetscArraycpy(target, source, (size_t)info.nz_used));
+    PetscCall(MatSeqAIJRestoreArrayWrite(to, &target));
+  }
+  PetscCall(MatSeqAIJRestoreArrayRead(from, &source));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies new values, for the pattern that the copy has: both blocks of the rows of this process */
+static PetscErrorCode KSPOffloadCopyValues(Mat from, MatType type, OffloadPins *pins, OffloadArray use, Mat *to)
+{
+  PetscBool sequential, parallel;
+  Mat       diagonal[2], offdiagonal[2];
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)*to, MATSEQAIJ, &sequential));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)*to, MATMPIAIJ, &parallel));
+  if (sequential) PetscCall(KSPOffloadCopySeqValues(pins, use, from, *to));
+  else if (parallel) {
+    PetscCall(MatMPIAIJGetSeqAIJ(from, &diagonal[0], &offdiagonal[0], NULL));
+    PetscCall(MatMPIAIJGetSeqAIJ(*to, &diagonal[1], &offdiagonal[1], NULL));
+    PetscCall(KSPOffloadCopySeqValues(pins, use, diagonal[0], diagonal[1]));
+    PetscCall(KSPOffloadCopySeqValues(pins, use + 1, offdiagonal[0], offdiagonal[1]));
+  } else PetscCall(MatConvert(from, type, MAT_REUSE_MATRIX, to));
+  PetscCall(PetscObjectStateIncrease((PetscObject)*to));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reports an error if a matrix has no entries that can be copied */
+static PetscErrorCode KSPOffloadCheckType(Mat A, const char prefix[], MatType type)
+{
+  PetscBool supported;
+
+  PetscFunctionBegin;
+  PetscCheck(type, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
+             "-%sksp_type offload: this library has no back end for GPUs, which needs a PETSc with CUDA, 3.20 or newer; use "
+             "-%soffload_mat_type aij for copies in the memory of the host",
+             prefix, prefix);
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &supported, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ,
+                                          MATMPISBAIJ, MATSEQDENSE, MATMPIDENSE, MATNEST, ""));
+  PetscCheck(supported, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
+             "-%sksp_type offload: a matrix of type %s cannot be copied; the types are aij, baij, sbaij, dense and nest of these",
+             prefix, ((PetscObject)A)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reports an error if there is no GPU, or if it has no room for the copy of this matrix of type MATAIJ. Collective */
+static PetscErrorCode KSPOffloadCheckDevice(Mat A, const char prefix[])
+{
+#if defined(PETSCIDRS_HAVE_CUDA)
+  MPI_Comm       comm = PetscObjectComm((PetscObject)A);
+  MatInfo        info;
+  PetscBool      exists;
+  PetscLogDouble available, needed;
+  PetscReal      lacking[2];
+
+  PetscFunctionBegin;
+  PetscCall(IDRSDeviceExists(&exists));
+  if (exists) PetscCall((*IDRSGetDevice(IDRS_MEMORY_CUDA)->getfree)(&available));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  needed     = info.nz_used * (sizeof(PetscScalar) + sizeof(IDRSMatIndex)) + (PetscLogDouble)A->rmap->n * sizeof(IDRSMatIndex);
+  lacking[0] = exists ? 0.0 : 1.0;
+  lacking[1] = exists && needed > available ? (PetscReal)needed : 0.0;
+  IDRSCallAllreduce(MPI_IN_PLACE, lacking, 2, MPIU_REAL, MPIU_MAX, comm);
+  PetscCheck(!lacking[0], comm, PETSC_ERR_SUP_SYS,
+             "-%sksp_type offload: a process has no GPU; -%soffload_mat_type aij makes copies in the memory of the host", prefix,
+             prefix);
+  PetscCheck(!lacking[1], comm, PETSC_ERR_MEM,
+             "-%sksp_type offload: the copy of a matrix needs %g MB on the GPU of a process, which are not free", prefix,
+             (double)lacking[1] / 1e6);
+#else
+  PetscFunctionBegin;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates the copy, with all that preconditioners look at: block sizes, symmetry; null spaces follow */
+static PetscErrorCode KSPOffloadCreate(Mat A, const char prefix[], MatType type, OffloadMat *copy)
+{
+  PetscBool       aij, cuda;
+  PetscInt        blocks;
+  const PetscInt *sizes;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (!aij) PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &copy->host));
+  PetscCall(PetscStrcmp(type, MATAIJCUSPARSE, &cuda));
+  if (cuda) PetscCall(KSPOffloadCheckDevice(aij ? A : copy->host, prefix));
+  PetscCall(MatConvert(aij ? A : copy->host, type, MAT_INITIAL_MATRIX, &copy->mat));
+  PetscCall(MatPropagateSymmetryOptions(A, copy->mat));
+  PetscCall(MatGetVariableBlockSizes(A, &blocks, &sizes));
+  if (blocks) PetscCall(MatSetVariableBlockSizes(copy->mat, blocks, (PetscInt *)sizes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPOffloadMatUpdate_Private - Makes the copy equal to the program's matrix A, and returns what had to be copied. Collective
+
+   The copy is created again if the program has another matrix, or if the nonzero state of the matrix has changed. A matrix that is
+   on a GPU is its own copy.
+*/
+PetscErrorCode KSPOffloadMatUpdate_Private(Mat A, const char prefix[], MatType type, OffloadPins *pins, OffloadArray use,
+                                           OffloadMat *copy, OffloadCopied *copied)
+{
+  PetscObjectId    id;
+  PetscObjectState state, nonzerostate;
+  IDRSMemory       memory;
+
+  PetscFunctionBegin;
+  *copied = OFFLOAD_NOTHING;
+  PetscCall(PetscObjectGetId((PetscObject)A, &id));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(MatGetNonzeroState(A, &nonzerostate));
+  if (!copy->mat || id != copy->id || nonzerostate != copy->nonzerostate) {
+    PetscCall(KSPOffloadMatReset_Private(copy));
+    PetscCall(IDRSMatWhere(A, &memory));
+    if (memory == IDRS_MEMORY_HOST) {
+      PetscCall(KSPOffloadCheckType(A, prefix, type));
+      PetscCall(KSPOffloadCreate(A, prefix, type, copy));
+    } else {
+      PetscCall(PetscObjectReference((PetscObject)A));
+      copy->mat = A;
+    }
+    *copied = OFFLOAD_PATTERN;
+  } else if (state != copy->state && copy->mat != A) {
+    if (copy->host) PetscCall(MatConvert(A, MATAIJ, MAT_REUSE_MATRIX, &copy->host));
+    PetscCall(KSPOffloadCopyValues(copy->host ? copy->host : A, type, pins, use, &copy->mat));
+    *copied = OFFLOAD_VALUES;
+  }
+  if (copy->mat != A) PetscCall(KSPOffloadUpdateNullSpaces(A, pins, copy));
+  copy->id           = id;
+  copy->state        = state;
+  copy->nonzerostate = nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPOffloadMatReset_Private(OffloadMat *copy)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&copy->mat));
+  PetscCall(MatDestroy(&copy->host));
+  PetscCall(PetscArrayzero(copy->spaces, OFFLOAD_NULL_SPACES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

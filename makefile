@@ -154,6 +154,7 @@ tutorials: $(PLUGIN) $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c))
 
 programs: $(PLUGIN)
 	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
+	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' SOLVER=offload OTHER=idrs EXTRA='-offload_mat_type aij' tools/petsc-programs $(BUILD)
 
 petsc-suite: $(PLUGIN)
 	@$(petsc) tools/petsc-suite $(BUILD)

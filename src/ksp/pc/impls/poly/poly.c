@@ -181,9 +181,17 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
   PC_Poly      *poly  = (PC_Poly *)pc->data;
   PCPolynomial *p     = &poly->p;
   PCPolySpace   space = {0};
+  PetscInt      N;
 
   PetscFunctionBegin;
   *p = (PCPolynomial){.residual = -1.0};
+  PetscCall(MatGetSize(poly->op.A, &N, NULL));
+  if (!N) { /* any polynomial */
+    PetscCall(PCPolyFromRoots_Private(1, &(IDRSRoot){1.0, 0.0}, p));
+    PetscCall(PCPolyAgree_Private(pc));
+    poly->seen = 0.0;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (poly->nuser) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
   else {
     PetscCall(PCPolySpaceCreate_Private(&poly->op, PCPolyDimension(poly), poly->vecs.K, &space));

@@ -87,13 +87,15 @@ typedef PetscOptionItems IDRSOptionItems;
 /*
    Up to 3.25 -ksp_monitor_short has a separate function, there is KSPSetDiagonalScale(), and Krylov methods must support or refuse
    diagonal scaling inside the PC. From 3.26 on KSPConvergedDefault() would use the norm of the dense matrix of right-hand sides of
-   KSPMatSolve(). IDRSMatIndex: row offsets and columns of a MATSEQAIJCUSPARSE on the device
+   KSPMatSolve(). IDRSPCForgetMat() makes the next PCSetUp() see a new pattern. IDRSMatIndex: row offsets and columns of a
+   MATSEQAIJCUSPARSE on the device
 */
 #if PETSC_VERSION_LT(3, 26, 0)
 typedef int IDRSMatIndex;
   #define IDRSMonitorShort          KSPMonitorResidualShort
   #define IDRSHasDiagonalScale(ksp) ((ksp)->dscale)
   #define IDRSForgetBlock(ksp)      (void)0
+  #define IDRSPCForgetMat(pc)       (pc)->matstate = (pc)->matnonzerostate = 0
   #define IDRSCheckDiagonalScale(ksp) \
     do { \
       PetscBool idrs_scaled_; \
@@ -106,6 +108,7 @@ typedef PetscInt IDRSMatIndex;
   #define IDRSMonitorShort            KSPMonitorResidual
   #define IDRSHasDiagonalScale(ksp)   PETSC_FALSE
   #define IDRSForgetBlock(ksp)        (ksp)->mat_rhs = NULL
+  #define IDRSPCForgetMat(pc)         (void)memset(&(pc)->matstate, 0, sizeof((pc)->matstate))
   #define IDRSCheckDiagonalScale(ksp) (void)0
 #endif
 

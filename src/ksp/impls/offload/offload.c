@@ -2,7 +2,6 @@
    The solver KSPOFFLOAD: an inner KSP solves with copies of the matrices and vectors on a GPU. The program, whose matrices are in
    the memory of the host, sees a KSP that has solved itself
 */
-#include <petsc/private/pcimpl.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrssettings.h>
 #include "offload.h"
@@ -14,15 +13,14 @@ typedef enum {
 } OffloadStage;
 
 typedef struct {
-  KSP           inner;
   char         *type;      /* of the copies of the matrices, or NULL if this library has no CUDA */
   OffloadMat    A, P;      /* P has no copy if Amat and Pmat are the same matrix */
   OffloadCopied copied[2]; /* by the last solve, for A and P */
   OffloadPins   pins;
-  Vec           b, x;      /* on the GPU */
-  Vec           residual;  /* on the GPU, or NULL before the first KSPBuildResidual() */
-  Vec           solution;  /* on the host, or NULL before the first KSPBuildSolution() without a vector */
-  char         *replaced;  /* type of the preconditioner of the program, or NULL */
+  Vec           b, x;     /* on the GPU */
+  Vec           residual; /* on the GPU, or NULL before the first KSPBuildResidual() */
+  Vec           solution; /* on the host, or NULL before the first KSPBuildSolution() without a vector */
+  OffloadPC     pc;
   PetscReal     divtol[2]; /* default tolerances of PETSc, which the next type has again, and of KSPIDRS */
   OffloadStage  stage;
 } KSP_Offload;
@@ -72,37 +70,13 @@ static PetscErrorCode KSPOffloadCopyVec(KSP ksp, PetscBool rows, OffloadArray us
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The preconditioner of the program is not applied, and its set-up could take longer than the solve. PCMPI replaces it as well. The
-   inner solver has a preconditioner of its own
-*/
-static PetscErrorCode KSPOffloadReplacePC(KSP ksp)
-{
-  KSP_Offload *offload = (KSP_Offload *)ksp->data;
-  PetscBool    none;
-  PCType       type;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
-  if (none) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGetType(ksp->pc, &type));
-  if (type) {
-    PetscCall(PetscFree(offload->replaced));
-    PetscCall(PetscStrallocpy(type, &offload->replaced));
-    PetscCall(PetscInfo(ksp, "The preconditioner %s of the program is not used; -%spc_type is the preconditioner on the GPU\n",
-                        type, ((PetscObject)offload->inner)->prefix));
-  }
-  PetscCall(PCSetType(ksp->pc, PCNONE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Makes the copies of the matrices equal to the matrices of the program */
 static PetscErrorCode KSPOffloadUpdateMats(KSP ksp)
 {
   KSP_Offload  *offload   = (KSP_Offload *)ksp->data;
   const char   *prefix    = IDRSPrefix(ksp);
   OffloadCopied copied[2] = {OFFLOAD_NOTHING, OFFLOAD_NOTHING};
-  Mat           A, P;
+  Mat           A, P, present = NULL;
 
   PetscFunctionBegin;
   PetscCall(KSPGetOperators(ksp, &A, &P));
@@ -111,8 +85,9 @@ static PetscErrorCode KSPOffloadUpdateMats(KSP ksp)
   if (P == A) PetscCall(KSPOffloadMatReset_Private(&offload->P));
   else PetscCall(KSPOffloadMatUpdate_Private(P, prefix, offload->type, &offload->pins, OFFLOAD_PMAT, &offload->P, &copied[1]));
   PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
-  if (copied[0] || copied[1] || !offload->b)
-    PetscCall(KSPSetOperators(offload->inner, offload->A.mat, offload->P.mat ? offload->P.mat : offload->A.mat));
+  P = offload->P.mat ? offload->P.mat : offload->A.mat;
+  if (offload->b) PetscCall(KSPGetOperators(offload->pc.inner, NULL, &present));
+  if (copied[0] || copied[1] || P != present) PetscCall(KSPSetOperators(offload->pc.inner, offload->A.mat, P));
   if (copied[0] == OFFLOAD_PATTERN || !offload->b) {
     PetscCall(VecDestroy(&offload->b));
     PetscCall(VecDestroy(&offload->x));
@@ -156,11 +131,11 @@ static PetscErrorCode KSPMonitor_Offload(KSP inner, PetscInt it, PetscReal rnorm
 */
 static PetscErrorCode KSPOffloadPassTest(KSP ksp)
 {
-  KSP                     inner = ((KSP_Offload *)ksp->data)->inner;
+  KSP                     inner = ((KSP_Offload *)ksp->data)->pc.inner;
   KSPConvergedDefaultCtx *ctx, *given = (KSPConvergedDefaultCtx *)ksp->cnvP;
 
   PetscFunctionBegin;
-  if (ksp->converged == KSPConvergedDefault) {
+  if (ksp->converged == KSPConvergedDefault && given) {
     if (inner->converged != KSPConvergedDefault) {
       PetscCall(KSPConvergedDefaultCreate((void **)&ctx));
       PetscCall(KSPSetConvergenceTest(inner, KSPConvergedDefault, ctx, KSPConvergedDefaultDestroy));
@@ -177,14 +152,14 @@ static PetscErrorCode KSPOffloadPassTest(KSP ksp)
 /* Gives the inner solver what the program has set for its KSP */
 static PetscErrorCode KSPOffloadPassSettings(KSP ksp)
 {
-  KSP       inner = ((KSP_Offload *)ksp->data)->inner;
+  KSP       inner = ((KSP_Offload *)ksp->data)->pc.inner;
   PetscBool reuse, monitored = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(KSPSetTolerances(inner, ksp->rtol, ksp->abstol, ksp->divtol, ksp->max_it));
   IDRSCopyMinimumIterations(ksp, inner);
-  if (ksp->normtype_set != KSP_NORM_DEFAULT) PetscCall(KSPSetNormType(inner, ksp->normtype_set));
-  if (ksp->pc_side_set != PC_SIDE_DEFAULT) PetscCall(KSPSetPCSide(inner, ksp->pc_side_set));
+  PetscCall(KSPSetNormType(inner, ksp->normtype_set));
+  PetscCall(KSPSetPCSide(inner, ksp->pc_side_set));
   PetscCall(KSPSetLagNorm(inner, ksp->lagnorm));
   PetscCall(KSPSetCheckNormIteration(inner, ksp->chknorm));
   PetscCall(KSPGetReusePreconditioner(ksp, &reuse));
@@ -199,13 +174,47 @@ static PetscErrorCode KSPOffloadPassSettings(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Options of the inner solver that would have no effect, because the inner solver has the value of the outer one */
+static const char *const KSPOffloadOuterOptions[] = {"rtol",
+                                                     "atol",
+                                                     "divtol",
+                                                     "max_it",
+                                                     "min_it",
+                                                     "convergence_test",
+                                                     "lag_norm",
+                                                     "converged_maxits",
+                                                     "check_norm_iteration",
+                                                     "norm_type",
+                                                     "pc_side",
+                                                     "initial_guess_nonzero",
+                                                     "initial_guess_knoll",
+                                                     "reuse_preconditioner"};
+
+static PetscErrorCode KSPOffloadCheckOptions(KSP ksp)
+{
+  PetscObject inner = (PetscObject)((KSP_Offload *)ksp->data)->pc.inner;
+  char        option[64];
+  PetscBool   set;
+
+  PetscFunctionBegin;
+  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(KSPOffloadOuterOptions); i++) {
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s", KSPOffloadOuterOptions[i]));
+    PetscCall(PetscOptionsHasName(inner->options, inner->prefix, option, &set));
+    PetscCheck(!set, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG,
+               "-%sksp_%s: the inner solver of -ksp_type offload has the value of the outer one; use -%sksp_%s", inner->prefix,
+               KSPOffloadOuterOptions[i], IDRSPrefix(ksp), KSPOffloadOuterOptions[i]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The inner solver is set up by the solve: MODFLOW 6 calls KSPSetUp() before the matrix has values */
 static PetscErrorCode KSPSetUp_Offload(KSP ksp)
 {
   KSP_Offload *offload = (KSP_Offload *)ksp->data;
 
   PetscFunctionBegin;
-  PetscCall(KSPOffloadReplacePC(ksp));
+  PetscCall(KSPOffloadCheckOptions(ksp));
+  PetscCall(KSPOffloadTakePC_Private(ksp, PETSC_TRUE, &offload->pc));
   PetscCall(KSPOffloadUpdateMats(ksp));
   offload->stage = OFFLOAD_SETUP;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -219,29 +228,38 @@ static PetscErrorCode KSPOffloadBegin(KSP ksp)
   PetscFunctionBegin;
   PetscCheck(offload->stage != OFFLOAD_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
              "A convergence test or a monitor of a KSP of type offload has called KSPSolve() of this KSP");
-  PetscCall(KSPOffloadReplacePC(ksp));
+  PetscCall(KSPOffloadTakePC_Private(ksp, PETSC_TRUE, &offload->pc));
   PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
   PetscCall(KSPOffloadUpdateMats(ksp));
   PetscCall(KSPOffloadPassSettings(ksp));
-  ksp->reason = KSP_CONVERGED_ITERATING;
+  PetscCall(KSPSetUp(offload->pc.inner));
+  ksp->normtype = offload->pc.inner->normtype; /* which convergence tests ask for */
+  ksp->pc_side  = offload->pc.inner->pc_side;
+  ksp->reason   = KSP_CONVERGED_ITERATING;
+  /* the inner solver continues the history, whose array may be another one, or none, in the next solve */
+  if (ksp->res_hist_reset) ksp->res_hist_len = 0;
+  if (ksp->res_hist)
+    PetscCall(KSPSetResidualHistory(offload->pc.inner, ksp->res_hist + ksp->res_hist_len,
+                                    (PetscInt)(ksp->res_hist_max - ksp->res_hist_len), PETSC_TRUE));
+  else if (!offload->pc.inner->res_hist_alloc) offload->pc.inner->res_hist = NULL;
+  offload->stage = OFFLOAD_SOLVING;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Takes over what the program asks the KSP after a solve */
 static PetscErrorCode KSPOffloadEnd(KSP ksp)
 {
-  KSP            inner = ((KSP_Offload *)ksp->data)->inner;
+  KSP            inner = ((KSP_Offload *)ksp->data)->pc.inner;
   PC             pc;
   PCFailedReason failed;
 
   PetscFunctionBegin;
-  ksp->its      = inner->its;
-  ksp->rnorm    = inner->rnorm;
-  ksp->rnorm0   = inner->rnorm0;
-  ksp->ttol     = inner->ttol;
-  ksp->reason   = inner->reason;
-  ksp->normtype = inner->normtype;
-  ksp->pc_side  = inner->pc_side;
+  if (ksp->res_hist) ksp->res_hist_len += inner->res_hist_len;
+  ksp->its    = inner->its;
+  ksp->rnorm  = inner->rnorm;
+  ksp->rnorm0 = inner->rnorm0;
+  ksp->ttol   = inner->ttol;
+  ksp->reason = inner->reason;
   PetscCall(KSPGetPC(inner, &pc));
   PetscCall(PCGetFailedReason(pc, &failed));
   if (ksp->reason == KSP_DIVERGED_PC_FAILED) PetscCall(PCSetFailedReason(ksp->pc, failed));
@@ -251,8 +269,7 @@ static PetscErrorCode KSPOffloadEnd(KSP ksp)
 static PetscErrorCode KSPSolve_Offload(KSP ksp)
 {
   KSP_Offload   *offload   = (KSP_Offload *)ksp->data;
-  KSP            inner     = offload->inner;
-  const PetscInt length    = (PetscInt)ksp->res_hist_len;
+  KSP            inner     = offload->pc.inner;
   PetscBool      transpose = ksp->transpose_solve;
   PetscErrorCode ierr;
 
@@ -262,13 +279,9 @@ static PetscErrorCode KSPSolve_Offload(KSP ksp)
     KSPOffloadCopyVec(ksp, transpose ? PETSC_FALSE : PETSC_TRUE, OFFLOAD_RHS, ksp->vec_rhs, transpose ? offload->x : offload->b));
   if (!ksp->guess_zero && !ksp->guess_knoll)
     PetscCall(KSPOffloadCopyVec(ksp, transpose, OFFLOAD_SOLUTION, ksp->vec_sol, transpose ? offload->b : offload->x));
-  if (ksp->res_hist)
-    PetscCall(KSPSetResidualHistory(inner, ksp->res_hist + length, (PetscInt)ksp->res_hist_max - length, PETSC_TRUE));
-  offload->stage = OFFLOAD_SOLVING;
   ierr           = transpose ? KSPSolveTranspose(inner, offload->x, offload->b) : KSPSolve(inner, offload->b, offload->x);
   offload->stage = OFFLOAD_SOLVED;
   PetscCall(ierr);
-  if (ksp->res_hist) ksp->res_hist_len = length + inner->res_hist_len;
   PetscCall(KSPOffloadCopyVec(ksp, transpose, OFFLOAD_SOLUTION, transpose ? offload->b : offload->x, ksp->vec_sol));
   PetscCall(KSPOffloadEnd(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -323,8 +336,7 @@ static PetscErrorCode KSPMatSolve_Offload(KSP ksp, Mat B, Mat X)
   PetscCall(KSPOffloadCreateColumns(ksp, B, &rhs));
   PetscCall(KSPOffloadCreateColumns(ksp, X, &solutions));
   PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
-  offload->stage = OFFLOAD_SOLVING;
-  ierr           = transpose ? IDRSMatSolveTranspose(offload->inner, rhs, solutions) : KSPMatSolve(offload->inner, rhs, solutions);
+  ierr = transpose ? IDRSMatSolveTranspose(offload->pc.inner, rhs, solutions) : KSPMatSolve(offload->pc.inner, rhs, solutions);
   offload->stage = OFFLOAD_SOLVED;
   if (!ierr) {
     PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
@@ -348,7 +360,7 @@ static PetscErrorCode KSPBuildSolution_Offload(KSP ksp, Vec v, Vec *V)
     if (!offload->solution) PetscCall(VecDuplicate(ksp->vec_sol, &offload->solution));
     v = offload->solution;
   }
-  PetscCall(KSPBuildSolution(offload->inner, NULL, &x));
+  PetscCall(KSPBuildSolution(offload->pc.inner, NULL, &x));
   PetscCall(KSPOffloadCopyVec(ksp, ksp->transpose_solve, OFFLOAD_OTHER, x, v));
   *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -366,20 +378,9 @@ static PetscErrorCode KSPBuildResidual_Offload(KSP ksp, Vec t, Vec v, Vec *V)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!offload->residual) PetscCall(VecDuplicate(offload->b, &offload->residual));
-  PetscCall(KSPBuildResidual(offload->inner, NULL, offload->residual, &r));
+  PetscCall(KSPBuildResidual(offload->pc.inner, NULL, offload->residual, &r));
   PetscCall(KSPOffloadCopyVec(ksp, ksp->transpose_solve ? PETSC_FALSE : PETSC_TRUE, OFFLOAD_OTHER, r, v));
   *V = v;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCSetCoordinates() of the preconditioner of the program is PCSetCoordinates() of the inner one */
-static PetscErrorCode PCSetCoordinates_Offload(PC pc, PetscInt dim, PetscInt n, PetscReal coordinates[])
-{
-  PetscObject inner;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)pc, "KSPOFFLOAD", &inner));
-  if (inner) PetscCall(PCSetCoordinates((PC)inner, dim, n, coordinates));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -390,30 +391,15 @@ static PetscErrorCode KSPOffloadSetInnerPrefix(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPGetOptionsPrefix(ksp, &prefix));
-  PetscCall(KSPSetOptionsPrefix(offload->inner, prefix));
-  PetscCall(KSPAppendOptionsPrefix(offload->inner, "offload_"));
+  PetscCall(KSPSetOptionsPrefix(offload->pc.inner, prefix));
+  PetscCall(KSPAppendOptionsPrefix(offload->pc.inner, "offload_"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Options of the inner solver that would have no effect, because the inner solver has the value of the outer one */
-static const char *const KSPOffloadOuterOptions[] = {"rtol",
-                                                     "atol",
-                                                     "divtol",
-                                                     "max_it",
-                                                     "min_it",
-                                                     "convergence_test",
-                                                     "lag_norm",
-                                                     "converged_maxits",
-                                                     "check_norm_iteration",
-                                                     "initial_guess_nonzero",
-                                                     "initial_guess_knoll",
-                                                     "reuse_preconditioner"};
 
 static PetscErrorCode KSPSetFromOptions_Offload(KSP ksp, IDRSOptionItems PetscOptionsObject)
 {
   KSP_Offload *offload = (KSP_Offload *)ksp->data;
-  PetscObject  inner   = (PetscObject)offload->inner;
-  char         type[256], option[64];
+  char         type[256];
   PetscBool    set;
 
   PetscFunctionBegin;
@@ -425,14 +411,7 @@ static PetscErrorCode KSPSetFromOptions_Offload(KSP ksp, IDRSOptionItems PetscOp
                              &offload->pins.enabled, NULL));
   PetscOptionsHeadEnd();
   PetscCall(KSPOffloadSetInnerPrefix(ksp));
-  for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(KSPOffloadOuterOptions); i++) {
-    PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s", KSPOffloadOuterOptions[i]));
-    PetscCall(PetscOptionsHasName(inner->options, inner->prefix, option, &set));
-    PetscCheck(!set, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG,
-               "-%sksp_%s: the inner solver of -ksp_type offload has the value of the outer one; use -%sksp_%s", inner->prefix,
-               KSPOffloadOuterOptions[i], IDRSPrefix(ksp), KSPOffloadOuterOptions[i]);
-  }
-  PetscCall(KSPSetFromOptions(offload->inner));
+  PetscCall(KSPSetFromOptions(offload->pc.inner));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -463,11 +442,11 @@ static PetscErrorCode KSPView_Offload(KSP ksp, PetscViewer viewer)
                                      copied[offload->copied[0]],
                                      offload->P.mat ? copied[offload->copied[1]] : "nothing, it is Amat"));
   } else PetscCall(PetscViewerASCIIPrintf(viewer, "  copies of type %s\n", offload->type ? offload->type : "(not set)"));
-  if (offload->replaced)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  the preconditioner %s of the program is not used\n", offload->replaced));
+  if (ksp->pc && ((PetscObject)ksp->pc)->type_name)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  preconditioner of the program, not used: %s\n", ((PetscObject)ksp->pc)->type_name));
   PetscCall(PetscViewerASCIIPrintf(viewer, "  solver of the copies:\n"));
   PetscCall(PetscViewerASCIIPushTab(viewer));
-  PetscCall(KSPView(offload->inner, viewer));
+  PetscCall(KSPView(offload->pc.inner, viewer));
   PetscCall(PetscViewerASCIIPopTab(viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -478,7 +457,10 @@ static PetscErrorCode KSPReset_Offload(KSP ksp)
 
   PetscFunctionBegin;
   offload->stage = OFFLOAD_SOLVED;
-  PetscCall(KSPReset(offload->inner));
+  PetscCall(KSPReset(offload->pc.inner));
+  /* KSPReset() resets this preconditioner next; KSPDestroy() hides it meanwhile */
+  PetscCall(KSPOffloadReleasePC_Private(&offload->pc));
+  if (ksp->pc) PetscCall(KSPOffloadTakePC_Private(ksp, PETSC_FALSE, &offload->pc));
   PetscCall(KSPOffloadUnpin_Private(&offload->pins));
   PetscCall(KSPOffloadMatReset_Private(&offload->A));
   PetscCall(KSPOffloadMatReset_Private(&offload->P));
@@ -495,14 +477,10 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPReset_Offload(ksp));
+  PetscCall(KSPOffloadReleasePC_Private(&offload->pc));
   PetscCall(IDRSSetDefaultDivtol(ksp, offload->divtol[1], offload->divtol[0]));
-  PetscCall(KSPDestroy(&offload->inner));
+  PetscCall(KSPDestroy(&offload->pc.inner));
   PetscCall(PetscFree(offload->type));
-  PetscCall(PetscFree(offload->replaced));
-  if (ksp->pc) {
-    PetscCall(PetscObjectComposeFunction((PetscObject)ksp->pc, "PCSetCoordinates_C", NULL));
-    PetscCall(PetscObjectCompose((PetscObject)ksp->pc, "KSPOFFLOAD", NULL));
-  }
   IDRSCompose(ksp, PETSC_FALSE, KSPOffloadGetKSP);
   IDRSCompose(ksp, PETSC_FALSE, KSPOffloadSetMatType);
   PetscCall(KSPDestroyDefault(ksp));
@@ -532,8 +510,8 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
   change nothing is copied, with new values the values, and the pattern only if the nonzero state has changed. `-ksp_view` shows
   what the last solve has copied, and `-log_view` the time in the event KSPOffloadCopy.
 
-  The types of matrices are aij, baij, sbaij, dense, and nest of these, on any number of processes. A matrix that is on a GPU is
-  used without a copy. Another type, for example shell, is an error. The copies have the block sizes, variable block sizes,
+  The types of matrices are aij, baij, sbaij, sell, is, dense, and nest of these, on any number of processes. A matrix that is on a
+  GPU is used without a copy. Another type, for example shell, is an error. A dense matrix with new values needs a new copy. The copies have the block sizes, variable block sizes,
   symmetry and null spaces of the matrices, and the inner preconditioner gets what the program gives to `PCSetCoordinates()`. A `DM`
   is not passed on.
 
@@ -543,7 +521,8 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
   number of iterations and the norm are those of the inner solver. With a convergence test other than `KSPConvergedDefault()` and
   `KSPConvergedSkip()` the host waits for the GPU in every iteration.
 
-  The preconditioner of the program is not used. The set-up replaces it by `PCNONE`, and `-info` and `-ksp_view` name its type.
+  The preconditioner of the program keeps its type and settings, and is not applied while the solver has this type. It is not set up
+  either, except for `PCBJACOBI` and `PCASM`, once and without their blocks.
 
   The default divergence tolerance is the one of `KSPIDRS`.
 
@@ -553,7 +532,7 @@ M*/
 PetscErrorCode KSPCreate_Offload(KSP ksp)
 {
   KSP_Offload *offload;
-  PC           pc, inner;
+  PC           inner;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&offload));
@@ -562,20 +541,18 @@ PetscErrorCode KSPCreate_Offload(KSP ksp)
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(PetscStrallocpy(MATAIJCUSPARSE, &offload->type));
 #endif
-  PetscCall(KSPCreate(PetscObjectComm((PetscObject)ksp), &offload->inner));
-  PetscCall(PetscObjectIncrementTabLevel((PetscObject)offload->inner, (PetscObject)ksp, 1));
-  PetscCall(PetscObjectSetOptions((PetscObject)offload->inner, ((PetscObject)ksp)->options));
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)ksp), &offload->pc.inner));
+  PetscCall(PetscObjectIncrementTabLevel((PetscObject)offload->pc.inner, (PetscObject)ksp, 1));
+  PetscCall(PetscObjectSetOptions((PetscObject)offload->pc.inner, ((PetscObject)ksp)->options));
   PetscCall(KSPOffloadSetInnerPrefix(ksp));
   offload->stage     = OFFLOAD_SOLVED;
-  offload->divtol[0] = offload->inner->divtol;
-  PetscCall(KSPSetType(offload->inner, KSPIDRS));
-  offload->divtol[1] = offload->inner->divtol;
+  offload->divtol[0] = offload->pc.inner->divtol;
+  PetscCall(KSPSetType(offload->pc.inner, KSPIDRS));
+  offload->divtol[1] = offload->pc.inner->divtol;
   PetscCall(IDRSSetDefaultDivtol(ksp, offload->divtol[0], offload->divtol[1]));
-  PetscCall(KSPGetPC(offload->inner, &inner));
+  PetscCall(KSPGetPC(offload->pc.inner, &inner));
   PetscCall(PCSetType(inner, PCPOLY));
-  PetscCall(KSPGetPC(ksp, &pc));
-  PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", (PetscObject)inner));
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", PCSetCoordinates_Offload));
+  PetscCall(KSPOffloadTakePC_Private(ksp, PETSC_FALSE, &offload->pc));
 
   for (int norm = KSP_NORM_NONE; norm < KSP_NORM_MAX; norm++) {
     for (int side = PC_LEFT; side < PC_SIDE_MAX; side++) PetscCall(KSPSetSupportedNorm(ksp, (KSPNormType)norm, (PCSide)side, 1));
@@ -622,7 +599,7 @@ PetscErrorCode KSPOffloadGetKSP(KSP ksp, KSP *inner)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   IDRSUseData(ksp, KSPOFFLOAD, offload);
-  *inner = offload->inner;
+  *inner = offload->pc.inner;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -649,12 +626,21 @@ PetscErrorCode KSPOffloadSetMatType(KSP ksp, MatType type)
 {
   KSP_Offload *offload;
   PetscBool    same;
+  PetscMPIInt  size;
+  char         name[256];
+  PetscErrorCode (*create)(Mat);
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   IDRSTryData(ksp, KSPOFFLOAD, offload);
   PetscCall(PetscStrcmp(type, offload->type, &same));
   if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", size > 1 ? "mpi" : "seq", type));
+  PetscCall(PetscFunctionListFind(MatList, type, &create));
+  if (!create) PetscCall(PetscFunctionListFind(MatList, name, &create));
+  PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_UNKNOWN_TYPE,
+             "-%soffload_mat_type %s: unknown type of matrices", IDRSPrefix(ksp), type);
   PetscCall(KSPReset_Offload(ksp));
   PetscCall(PetscFree(offload->type));
   PetscCall(PetscStrallocpy(type, &offload->type));

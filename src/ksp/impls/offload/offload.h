@@ -1,6 +1,7 @@
 /* Copies of matrices and vectors for KSPOFFLOAD */
 #pragma once
 
+#include <petsc/private/pcimpl.h>
 #include <petscidrs/private/idrsmemory.h>
 
 #define OFFLOAD_NULL_SPACES 3 /* null space, transposed null space, near null space */
@@ -43,3 +44,14 @@ PETSC_INTERN PetscErrorCode KSPOffloadMatUpdate_Private(Mat, const char[], MatTy
 PETSC_INTERN PetscErrorCode KSPOffloadMatReset_Private(OffloadMat *);
 PETSC_INTERN PetscErrorCode KSPOffloadVecCopy_Private(OffloadPins *, OffloadArray, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPOffloadUnpin_Private(OffloadPins *);
+
+/* The inner solver, and the preconditioner of the program, whose functions are kept here */
+typedef struct {
+  KSP           inner;
+  PC            outer;
+  struct _PCOps ops;
+  PetscBool     setup; /* the preconditioner of the program has been set up */
+} OffloadPC;
+
+PETSC_INTERN PetscErrorCode KSPOffloadTakePC_Private(KSP, PetscBool, OffloadPC *);
+PETSC_INTERN PetscErrorCode KSPOffloadReleasePC_Private(OffloadPC *);

@@ -168,10 +168,11 @@ static PetscErrorCode KSPOffloadCheckType(Mat A, const char prefix[], MatType ty
              "-%soffload_mat_type aij for copies in the memory of the host",
              prefix, prefix);
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &supported, MATSEQAIJ, MATMPIAIJ, MATSEQBAIJ, MATMPIBAIJ, MATSEQSBAIJ,
-                                          MATMPISBAIJ, MATSEQDENSE, MATMPIDENSE, MATNEST, ""));
-  PetscCheck(supported, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
-             "-%sksp_type offload: a matrix of type %s cannot be copied; the types are aij, baij, sbaij, dense and nest of these",
-             prefix, ((PetscObject)A)->type_name);
+                                          MATMPISBAIJ, MATSEQSELL, MATMPISELL, MATIS, MATSEQDENSE, MATMPIDENSE, MATNEST, ""));
+  PetscCheck(
+    supported, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP,
+    "-%sksp_type offload: a matrix of type %s cannot be copied; the types are aij, baij, sbaij, sell, is, dense and nest of these",
+    prefix, ((PetscObject)A)->type_name);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,12 +206,9 @@ static PetscErrorCode KSPOffloadCheckDevice(Mat A, const char prefix[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Creates the copy, with all that preconditioners look at: block sizes, symmetry; null spaces follow */
 static PetscErrorCode KSPOffloadCreate(Mat A, const char prefix[], MatType type, OffloadMat *copy)
 {
-  PetscBool       aij, cuda;
-  PetscInt        blocks;
-  const PetscInt *sizes;
+  PetscBool aij, cuda;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
@@ -218,31 +216,68 @@ static PetscErrorCode KSPOffloadCreate(Mat A, const char prefix[], MatType type,
   PetscCall(PetscStrcmp(type, MATAIJCUSPARSE, &cuda));
   if (cuda) PetscCall(KSPOffloadCheckDevice(aij ? A : copy->host, prefix));
   PetscCall(MatConvert(aij ? A : copy->host, type, MAT_INITIAL_MATRIX, &copy->mat));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies what preconditioners ask a matrix for. The program may set it at any time, without a change of the states */
+static PetscErrorCode KSPOffloadUpdateAttributes(Mat A, OffloadPins *pins, OffloadMat *copy)
+{
+  PetscInt        blocks, had;
+  const PetscInt *sizes, *unused;
+
+  PetscFunctionBegin;
   PetscCall(MatPropagateSymmetryOptions(A, copy->mat));
   PetscCall(MatGetVariableBlockSizes(A, &blocks, &sizes));
-  if (blocks) PetscCall(MatSetVariableBlockSizes(copy->mat, blocks, (PetscInt *)sizes));
+  PetscCall(MatGetVariableBlockSizes(copy->mat, &had, &unused));
+  if (blocks != had) PetscCall(MatSetVariableBlockSizes(copy->mat, blocks, (PetscInt *)sizes));
+  PetscCall(KSPOffloadUpdateNullSpaces(A, pins, copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Adds the states of a matrix, and of the blocks of a nest, which the program may change without a call for the nest */
+static PetscErrorCode KSPOffloadAddStates(Mat A, PetscObjectState *state, PetscObjectState *nonzerostate)
+{
+  PetscBool        nest;
+  PetscObjectState own, pattern;
+  PetscInt         m, n;
+  Mat            **blocks;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &own));
+  PetscCall(MatGetNonzeroState(A, &pattern));
+  *state += own;
+  *nonzerostate += pattern;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATNEST, &nest));
+  if (!nest) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatNestGetSubMats(A, &m, &n, &blocks));
+  for (PetscInt i = 0; i < m; i++) {
+    for (PetscInt j = 0; j < n; j++) {
+      if (blocks[i][j]) PetscCall(KSPOffloadAddStates(blocks[i][j], state, nonzerostate));
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
    KSPOffloadMatUpdate_Private - Makes the copy equal to the program's matrix A, and returns what had to be copied. Collective
 
-   The copy is created again if the program has another matrix, or if the nonzero state of the matrix has changed. A matrix that is
-   on a GPU is its own copy.
+   The copy is created again if the program has another matrix, if the nonzero state of the matrix has changed, or if a dense matrix
+   has changed, whose zeros are not copied. A matrix that is on a GPU is its own copy.
 */
 PetscErrorCode KSPOffloadMatUpdate_Private(Mat A, const char prefix[], MatType type, OffloadPins *pins, OffloadArray use,
                                            OffloadMat *copy, OffloadCopied *copied)
 {
   PetscObjectId    id;
-  PetscObjectState state, nonzerostate;
+  PetscObjectState state = 0, nonzerostate = 0;
+  PetscBool        dense;
   IDRSMemory       memory;
 
   PetscFunctionBegin;
   *copied = OFFLOAD_NOTHING;
   PetscCall(PetscObjectGetId((PetscObject)A, &id));
-  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  PetscCall(MatGetNonzeroState(A, &nonzerostate));
-  if (!copy->mat || id != copy->id || nonzerostate != copy->nonzerostate) {
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &dense, MATSEQDENSE, MATMPIDENSE, ""));
+  PetscCall(KSPOffloadAddStates(A, &state, &nonzerostate));
+  if (!copy->mat || id != copy->id || nonzerostate != copy->nonzerostate || (dense && state != copy->state)) {
     PetscCall(KSPOffloadMatReset_Private(copy));
     PetscCall(IDRSMatWhere(A, &memory));
     if (memory == IDRS_MEMORY_HOST) {
@@ -258,10 +293,11 @@ PetscErrorCode KSPOffloadMatUpdate_Private(Mat A, const char prefix[], MatType t
     PetscCall(KSPOffloadCopyValues(copy->host ? copy->host : A, type, pins, use, &copy->mat));
     *copied = OFFLOAD_VALUES;
   }
-  if (copy->mat != A) PetscCall(KSPOffloadUpdateNullSpaces(A, pins, copy));
-  copy->id           = id;
-  copy->state        = state;
-  copy->nonzerostate = nonzerostate;
+  if (copy->mat != A) PetscCall(KSPOffloadUpdateAttributes(A, pins, copy));
+  /* MatConvert() may change the states */
+  copy->id    = id;
+  copy->state = copy->nonzerostate = 0;
+  PetscCall(KSPOffloadAddStates(A, &copy->state, &copy->nonzerostate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,0 +1,143 @@
+/*
+   The preconditioner of the program of KSPOFFLOAD. The inner solver has its own. This one keeps its type and data, for which the
+   program may ask, but it is not applied, and not set up, which could take longer than the solve: its functions are kept elsewhere.
+   PCBJACOBI and PCASM are set up once, without their blocks, because programs then ask for the solvers of the blocks
+*/
+#include <petscidrs/private/idrscompat.h>
+#include "offload.h"
+
+static PetscErrorCode KSPOffloadGetPC(PC pc, OffloadPC **taken)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)pc, "KSPOFFLOAD", (PetscObject *)&container));
+  PetscCall(PetscContainerGetPointer(container, (void **)taken));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Applies the inner preconditioner: tests of the program and -ksp_initial_guess_knoll may apply the outer one */
+static PetscErrorCode KSPOffloadApplyPC(PC pc, PetscErrorCode (*apply)(PC, Vec, Vec), Vec x, Vec y)
+{
+  OffloadPC  *taken;
+  OffloadPins none = {PETSC_FALSE};
+  PC          inner;
+  Mat         P;
+  Vec         v, w;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOffloadGetPC(pc, &taken));
+  PetscCall(KSPGetOperators(taken->inner, NULL, &P));
+  PetscCall(KSPGetPC(taken->inner, &inner));
+  PetscCall(MatCreateVecs(P, &v, &w));
+  PetscCall(KSPOffloadVecCopy_Private(&none, OFFLOAD_OTHER, x, v));
+  PetscCall((*apply)(inner, v, w));
+  PetscCall(KSPOffloadVecCopy_Private(&none, OFFLOAD_OTHER, w, y));
+  PetscCall(VecDestroy(&v));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_Offload(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPOffloadApplyPC(pc, PCApply, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_Offload(PC pc, Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPOffloadApplyPC(pc, PCApplyTranspose, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void KSPOffloadKeepFunctions(OffloadPC *taken, PetscErrorCode (*setup)(PC))
+{
+  struct _PCOps *ops = taken->outer->ops;
+
+  taken->ops          = *ops;
+  ops->setup          = setup;
+  ops->setuponblocks  = NULL;
+  ops->presolve       = NULL;
+  ops->postsolve      = NULL;
+  ops->view           = NULL;
+  ops->apply          = PCApply_Offload;
+  ops->applytranspose = PCApplyTranspose_Offload;
+}
+
+static PetscErrorCode PCSetUp_Offload(PC pc)
+{
+  OffloadPC *taken;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOffloadGetPC(pc, &taken));
+  *pc->ops = taken->ops;
+  PetscUseTypeMethod(pc, setup);
+  taken->setup = PETSC_TRUE;
+  KSPOffloadKeepFunctions(taken, NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCSetCoordinates() of the preconditioner of the program is PCSetCoordinates() of the inner one */
+static PetscErrorCode PCSetCoordinates_Offload(PC pc, PetscInt dim, PetscInt n, PetscReal coordinates[])
+{
+  OffloadPC *taken;
+  PC         inner;
+
+  PetscFunctionBegin;
+  PetscCall(KSPOffloadGetPC(pc, &taken));
+  PetscCall(KSPGetPC(taken->inner, &inner));
+  PetscCall(PCSetCoordinates(inner, dim, n, coordinates));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPOffloadReleasePC_Private - Restores the functions, unless the program has changed the type, which has replaced them */
+PetscErrorCode KSPOffloadReleasePC_Private(OffloadPC *taken)
+{
+  PC pc = taken->outer;
+
+  PetscFunctionBegin;
+  if (!pc) PetscFunctionReturn(PETSC_SUCCESS);
+  if (pc->ops->apply == PCApply_Offload) {
+    *pc->ops        = taken->ops;
+    pc->setupcalled = taken->setup;
+    IDRSPCForgetMat(pc);
+  }
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", NULL));
+  PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", NULL));
+  PetscCall(PCDestroy(&taken->outer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   KSPOffloadTakePC_Private - Takes the functions, in set-up and solve, because the program may have changed the preconditioner or its
+   type. Without keepfunctions, in the creation, only its coordinates are passed on
+*/
+PetscErrorCode KSPOffloadTakePC_Private(KSP ksp, PetscBool keepfunctions, OffloadPC *taken)
+{
+  PetscBool      blocks;
+  PetscContainer container;
+  PC             pc;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetPC(ksp, &pc));
+  if (pc != taken->outer) {
+    PetscCall(KSPOffloadReleasePC_Private(taken));
+    PetscCall(PetscObjectReference((PetscObject)pc));
+    taken->outer = pc;
+    PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
+    PetscCall(PetscContainerSetPointer(container, taken));
+    PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", (PetscObject)container));
+    PetscCall(PetscContainerDestroy(&container));
+  }
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", PCSetCoordinates_Offload));
+  if (!keepfunctions || pc->ops->apply == PCApply_Offload) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!((PetscObject)pc)->type_name) PetscCall(PCSetType(pc, PCNONE));
+  PetscCall(PetscInfo(ksp, "The preconditioner %s of the program is not used; -%spc_type is the preconditioner on the GPU\n",
+                      ((PetscObject)pc)->type_name, ((PetscObject)taken->inner)->prefix));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
+  taken->setup = pc->setupcalled ? PETSC_TRUE : PETSC_FALSE;
+  KSPOffloadKeepFunctions(taken, blocks ? PCSetUp_Offload : NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -511,9 +511,9 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
   what the last solve has copied, and `-log_view` the time in the event KSPOffloadCopy.
 
   The types of matrices are aij, baij, sbaij, sell, is, dense, and nest of these, on any number of processes. A matrix that is on a
-  GPU is used without a copy. Another type, for example shell, is an error. A dense matrix with new values needs a new copy. The copies have the block sizes, variable block sizes,
-  symmetry and null spaces of the matrices, and the inner preconditioner gets what the program gives to `PCSetCoordinates()`. A `DM`
-  is not passed on.
+  GPU is used without a copy. Another type, for example shell, is an error. A dense matrix with new values needs a new copy. The
+  copies have the block sizes, variable block sizes, symmetry and null spaces of the matrices. The inner preconditioner gets what
+  the program gives to `PCSetCoordinates()` after `KSPSetFromOptions()`. A `DM` is not passed on.
 
   For the program everything is as if this `KSP` had solved the system itself. Its tolerances, norm, limits, initial guess, history,
   monitors and convergence test are those of the inner solver. A convergence test of the program, and its monitors, get this `KSP`.

@@ -111,8 +111,8 @@ PetscErrorCode KSPOffloadReleasePC_Private(OffloadPC *taken)
 }
 
 /*
-   KSPOffloadTakePC_Private - Takes the functions, in set-up and solve, because the program may have changed the preconditioner or its
-   type. Without keepfunctions, in the creation, only its coordinates are passed on
+   KSPOffloadTakePC_Private - Takes the functions, in set-up and solve, because the program may have changed the preconditioner or
+   its type. Without keepfunctions, in the creation, only its coordinates are passed on
 */
 PetscErrorCode KSPOffloadTakePC_Private(KSP ksp, PetscBool keepfunctions, OffloadPC *taken)
 {

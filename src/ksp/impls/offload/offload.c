@@ -77,6 +77,7 @@ static PetscErrorCode KSPOffloadUpdateMats(KSP ksp)
   const char   *prefix    = IDRSPrefix(ksp);
   OffloadCopied copied[2] = {OFFLOAD_NOTHING, OFFLOAD_NOTHING};
   Mat           A, P, present = NULL;
+  IDRSMemory    memory;
 
   PetscFunctionBegin;
   PetscCall(KSPGetOperators(ksp, &A, &P));
@@ -93,6 +94,10 @@ static PetscErrorCode KSPOffloadUpdateMats(KSP ksp)
     PetscCall(VecDestroy(&offload->x));
     PetscCall(VecDestroy(&offload->residual));
     PetscCall(MatCreateVecs(offload->A.mat, &offload->x, &offload->b));
+    PetscCall(IDRSVecWhere(offload->b, &memory));
+    PetscCheck(!offload->pins.enabled || memory != IDRS_MEMORY_HOST, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP,
+               "-%soffload_pin registers arrays for copies to a GPU, and the copies of type %s are in the memory of the host",
+               prefix, ((PetscObject)offload->A.mat)->type_name);
   }
   /* a set-up copies for the next solve */
   for (int i = 0; i < 2; i++)

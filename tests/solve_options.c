@@ -24,7 +24,7 @@ static const struct {
   {"-contract_ksp_divtol",                                  "1e-3", 200, PETSC_TRUE },
   {"-contract_ksp_convergence_test",                        "skip", 20,  PETSC_TRUE },
   {"-contract_ksp_norm_type",                               "none", 20,  PETSC_TRUE },
-  {"-contract_ksp_initial_guess_knoll",                     "true", 200, PETSC_FALSE},
+  {"-contract_ksp_knoll",                                   "true", 200, PETSC_FALSE},
   {"-contract_ksp_converged_use_initial_residual_norm",     "true", 200, PETSC_FALSE},
   {"-contract_ksp_converged_use_min_initial_residual_norm", "true", 200, PETSC_FALSE},
   {"-contract_ksp_lag_norm",                                "true", 200, PETSC_FALSE},

@@ -17,18 +17,8 @@ PETSC_INTERN PetscErrorCode IDRSMatBindLike(Mat, Mat);
 
 /* In a library with back end cuda */
 PETSC_INTERN PetscErrorCode IDRSDeviceExists(PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSDeviceAvailable(MPI_Comm, PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSSetTimeout(PetscReal);
-
-/* Host memory that is registered for copies to and from the device, see pinned.cu */
-#define IDRS_MAX_PINNED 8
-
-typedef struct {
-  const char *memory, *begin, *end; /* the memory, or NULL; the pages that are registered */
-} IDRSPinnedRange;
-
-typedef struct {
-  IDRSPinnedRange range[IDRS_MAX_PINNED];
-} IDRSPinned;
 
 typedef struct {
   PetscErrorCode (*getfree)(PetscLogDouble *bytes); /* bytes of its memory that are free */
@@ -39,11 +29,9 @@ typedef struct {
   PetscErrorCode (*free)(void **memory);
   PetscErrorCode (*gram)(PetscInt, Vec[], PetscScalar[]);   /* IDRSVecGram() for the rows of this process */
   PetscErrorCode (*sethashed)(Vec, uint64_t key, PetscInt); /* IDRSVecSetHashed() with the key of the seed */
-  PetscErrorCode (*pin)(IDRSPinned *, const void *, size_t, const char instead[]);
-  PetscErrorCode (*unpin)(IDRSPinned *, const void *);
-  PetscErrorCode (*send)(const IDRSPinned *, const PetscScalar *, Vec);       /* from the host to a vector */
-  PetscErrorCode (*receive)(const IDRSPinned *, Vec, PetscScalar *);          /* from a vector to the host, and waits */
-  PetscErrorCode (*sendvalues)(const IDRSPinned *, const PetscScalar *, Mat); /* to a MATSEQAIJCUSPARSE with the same pattern */
+  PetscErrorCode (*send)(const PetscScalar *, Vec);         /* from the host to a vector */
+  PetscErrorCode (*receive)(Vec, PetscScalar *);            /* from a vector to the host, and waits */
+  PetscErrorCode (*sendvalues)(const PetscScalar *, Mat);   /* to a MATSEQAIJCUSPARSE with the same pattern */
 } IDRSDeviceOps;
 
 PETSC_INTERN const IDRSDeviceOps *IDRSGetDevice(IDRSMemory); /* NULL for the host */

@@ -63,6 +63,17 @@ PetscErrorCode IDRSDeviceGetSharers(MPI_Comm comm, PetscMPIInt *sharers, PetscLo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* IDRSDeviceAvailable - Returns the free bytes of the device of this process over the processes that share it. Collective */
+PetscErrorCode IDRSDeviceAvailable(MPI_Comm comm, PetscLogDouble *bytes)
+{
+  PetscMPIInt sharers;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSDeviceGetSharers(comm, &sharers, bytes));
+  *bytes /= sharers;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* IDRSDeviceShared - Returns PETSC_TRUE on all processes if any two of them use the same device. Collective */
 PetscErrorCode IDRSDeviceShared(MPI_Comm comm, PetscBool *shared)
 {

@@ -7,7 +7,6 @@
 
 #include <petscdevice_cuda.h>
 #include <petscvec.h>
-#include <petscidrs/private/idrsmemory.h>
 
 /* The access of a kernel to the array of a vector */
 typedef enum {
@@ -26,9 +25,6 @@ PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, Petsc
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSFindArray_CUDA(Vec, IDRSAccess, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
-PETSC_INTERN PetscErrorCode IDRSPin_CUDA(IDRSPinned *, const void *, size_t, const char[]);
-PETSC_INTERN PetscErrorCode IDRSUnpin_CUDA(IDRSPinned *, const void *);
-PETSC_INTERN PetscErrorCode IDRSPinnedCopy_CUDA(const IDRSPinned *, void *, void *, size_t, cudaMemcpyKind, cudaStream_t);
 PETSC_INTERN PetscReal      IDRSGetTimeout(void);
 PETSC_INTERN unsigned int   IDRSGetPolls(void);
 PETSC_INTERN PetscErrorCode IDRSCheckTimeout(int *, const char[]);

@@ -205,7 +205,7 @@ static PetscErrorCode IDRSVecSetHashed_CUDA(Vec v, uint64_t key, PetscInt column
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSVecSend_CUDA(const IDRSPinned *pinned, const PetscScalar *from, Vec to)
+static PetscErrorCode IDRSVecSend_CUDA(const PetscScalar *from, Vec to)
 {
   PetscInt     n;
   PetscScalar *array;
@@ -215,11 +215,12 @@ static PetscErrorCode IDRSVecSend_CUDA(const IDRSPinned *pinned, const PetscScal
   PetscCall(VecGetLocalSize(to, &n));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSFindArray_CUDA(to, IDRS_WRITE, &array));
-  PetscCall(IDRSPinnedCopy_CUDA(pinned, array, (void *)from, (size_t)n * sizeof(*from), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaMemcpyAsync(array, from, (size_t)n * sizeof(*from), cudaMemcpyHostToDevice, stream));
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)n * sizeof(*from)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSVecReceive_CUDA(const IDRSPinned *pinned, Vec from, PetscScalar *to)
+static PetscErrorCode IDRSVecReceive_CUDA(Vec from, PetscScalar *to)
 {
   PetscInt           n;
   const PetscScalar *array;
@@ -229,12 +230,14 @@ static PetscErrorCode IDRSVecReceive_CUDA(const IDRSPinned *pinned, Vec from, Pe
   PetscCall(VecGetLocalSize(from, &n));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSFindArrayRead_CUDA(from, &array));
-  PetscCall(IDRSPinnedCopy_CUDA(pinned, (void *)array, to, (size_t)n * sizeof(*to), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaMemcpyAsync(to, array, (size_t)n * sizeof(*to), cudaMemcpyDeviceToHost, stream));
+  PetscCall(PetscLogGpuToCpu((PetscLogDouble)n * sizeof(*to)));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IDRSMatSendValues_CUDA(const IDRSPinned *pinned, const PetscScalar *from, Mat to)
+/* Not MatSeqAIJCUSPARSEGetArrayWrite(), which is an error before the first use of the matrix on the device */
+static PetscErrorCode IDRSMatSendValues_CUDA(const PetscScalar *from, Mat to)
 {
   MatInfo      info;
   PetscScalar *values;
@@ -244,10 +247,10 @@ static PetscErrorCode IDRSMatSendValues_CUDA(const IDRSPinned *pinned, const Pet
   PetscCall(MatGetInfo(to, MAT_LOCAL, &info));
   PetscCall(IDRSStreamJoin_CUDA());
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(to, &values));
-  PetscCall(
-    IDRSPinnedCopy_CUDA(pinned, values, (void *)from, (size_t)info.nz_used * sizeof(*from), cudaMemcpyHostToDevice, stream));
-  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(to, &values));
+  PetscCall(MatSeqAIJCUSPARSEGetArray(to, &values));
+  PetscCallCUDA(cudaMemcpyAsync(values, from, (size_t)info.nz_used * sizeof(*from), cudaMemcpyHostToDevice, stream));
+  PetscCall(PetscLogCpuToGpu(info.nz_used * sizeof(*from)));
+  PetscCall(MatSeqAIJCUSPARSERestoreArray(to, &values));
   PetscCall(IDRSStreamJoin_CUDA());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -261,8 +264,6 @@ const IDRSDeviceOps IDRSDevice_CUDA = {
   PetscDesignatedInitializer(free, IDRSVecsFree_CUDA),
   PetscDesignatedInitializer(gram, IDRSVecGram_CUDA),
   PetscDesignatedInitializer(sethashed, IDRSVecSetHashed_CUDA),
-  PetscDesignatedInitializer(pin, IDRSPin_CUDA),
-  PetscDesignatedInitializer(unpin, IDRSUnpin_CUDA),
   PetscDesignatedInitializer(send, IDRSVecSend_CUDA),
   PetscDesignatedInitializer(receive, IDRSVecReceive_CUDA),
   PetscDesignatedInitializer(sendvalues, IDRSMatSendValues_CUDA),

@@ -16,10 +16,10 @@ typedef struct {
   char         *type;      /* of the copies of the matrices, or NULL if this library has no CUDA */
   OffloadMat    A, P;      /* P has no copy if Amat and Pmat are the same matrix */
   OffloadCopied copied[2]; /* by the last solve, for A and P */
-  OffloadPins   pins;
-  Vec           b, x;     /* on the GPU */
-  Vec           residual; /* on the GPU, or NULL before the first KSPBuildResidual() */
-  Vec           solution; /* on the host, or NULL before the first KSPBuildSolution() without a vector */
+  PetscInt      vectors;   /* copied by the last solve */
+  Vec           b, x;      /* on the GPU */
+  Vec           residual;  /* on the GPU, or NULL before the first KSPBuildResidual() */
+  Vec           solution;  /* on the host, or NULL before the first KSPBuildSolution() without a vector */
   OffloadPC     pc;
   PetscReal     divtol[2]; /* default tolerances of PETSc, which the next type has again, and of KSPIDRS */
   OffloadStage  stage;
@@ -39,14 +39,13 @@ PetscErrorCode KSPOffloadRegisterEvents(void)
    Copies a right-hand side (rows) or a solution (columns) to the GPU, or back. A VECNEST is copied block by block: its blocks are
    the entries `is` of the other vector
 */
-static PetscErrorCode KSPOffloadCopyVec(KSP ksp, PetscBool rows, OffloadArray use, Vec from, Vec to)
+static PetscErrorCode KSPOffloadCopyVec(KSP ksp, PetscBool rows, Vec from, Vec to)
 {
-  OffloadPins *pins = &((KSP_Offload *)ksp->data)->pins;
-  Mat          A;
-  Vec          part, *nested;
-  PetscBool    fromnest, tonest, matnest;
-  PetscInt     blocks;
-  IS          *is;
+  Mat       A;
+  Vec       part, *nested;
+  PetscBool fromnest, tonest, matnest;
+  PetscInt  blocks;
+  IS       *is;
 
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
@@ -60,12 +59,13 @@ static PetscErrorCode KSPOffloadCopyVec(KSP ksp, PetscBool rows, OffloadArray us
     PetscCall(MatNestGetISs(A, rows ? is : NULL, rows ? NULL : is));
     for (PetscInt i = 0; i < blocks; i++) {
       PetscCall(VecGetSubVector(fromnest ? to : from, is[i], &part));
-      PetscCall(KSPOffloadVecCopy_Private(pins, OFFLOAD_OTHER, fromnest ? nested[i] : part, fromnest ? part : nested[i]));
+      PetscCall(KSPOffloadVecCopy_Private(fromnest ? nested[i] : part, fromnest ? part : nested[i]));
       PetscCall(VecRestoreSubVector(fromnest ? to : from, is[i], &part));
     }
     PetscCall(PetscFree(is));
     PetscCall(PetscObjectStateIncrease((PetscObject)to));
-  } else PetscCall(KSPOffloadVecCopy_Private(pins, use, from, to));
+  } else PetscCall(KSPOffloadVecCopy_Private(from, to));
+  ((KSP_Offload *)ksp->data)->vectors++;
   PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,14 +77,13 @@ static PetscErrorCode KSPOffloadUpdateMats(KSP ksp)
   const char   *prefix    = IDRSPrefix(ksp);
   OffloadCopied copied[2] = {OFFLOAD_NOTHING, OFFLOAD_NOTHING};
   Mat           A, P, present = NULL;
-  IDRSMemory    memory;
 
   PetscFunctionBegin;
   PetscCall(KSPGetOperators(ksp, &A, &P));
   PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
-  PetscCall(KSPOffloadMatUpdate_Private(A, prefix, offload->type, &offload->pins, OFFLOAD_AMAT, &offload->A, &copied[0]));
+  PetscCall(KSPOffloadMatUpdate_Private(A, prefix, offload->type, &offload->A, &copied[0]));
   if (P == A) PetscCall(KSPOffloadMatReset_Private(&offload->P));
-  else PetscCall(KSPOffloadMatUpdate_Private(P, prefix, offload->type, &offload->pins, OFFLOAD_PMAT, &offload->P, &copied[1]));
+  else PetscCall(KSPOffloadMatUpdate_Private(P, prefix, offload->type, &offload->P, &copied[1]));
   PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
   P = offload->P.mat ? offload->P.mat : offload->A.mat;
   if (offload->b) PetscCall(KSPGetOperators(offload->pc.inner, NULL, &present));
@@ -94,10 +93,6 @@ static PetscErrorCode KSPOffloadUpdateMats(KSP ksp)
     PetscCall(VecDestroy(&offload->x));
     PetscCall(VecDestroy(&offload->residual));
     PetscCall(MatCreateVecs(offload->A.mat, &offload->x, &offload->b));
-    PetscCall(IDRSVecWhere(offload->b, &memory));
-    PetscCheck(!offload->pins.enabled || memory != IDRS_MEMORY_HOST, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_INCOMP,
-               "-%soffload_pin registers arrays for copies to a GPU, and the copies of type %s are in the memory of the host",
-               prefix, ((PetscObject)offload->A.mat)->type_name);
   }
   /* a set-up copies for the next solve */
   for (int i = 0; i < 2; i++)
@@ -134,7 +129,7 @@ static PetscErrorCode KSPMonitor_Offload(KSP inner, PetscInt it, PetscReal rnorm
    The inner solver has PETSc's own convergence tests if the program has them: with these KSPIDRS need not wait for the GPU in every
    iteration. Any other test is called for the KSP of the program
 */
-static PetscErrorCode KSPOffloadPassTest(KSP ksp)
+static PetscErrorCode KSPOffloadSetInnerTest(KSP ksp)
 {
   KSP                     inner = ((KSP_Offload *)ksp->data)->pc.inner;
   KSPConvergedDefaultCtx *ctx, *given = (KSPConvergedDefaultCtx *)ksp->cnvP;
@@ -154,8 +149,8 @@ static PetscErrorCode KSPOffloadPassTest(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gives the inner solver what the program has set for its KSP */
-static PetscErrorCode KSPOffloadPassSettings(KSP ksp)
+/* Sets the tolerances, norm, limits, initial guess, test and monitors of the inner solver to those that the program has set */
+static PetscErrorCode KSPOffloadSetInnerSettings(KSP ksp)
 {
   KSP       inner = ((KSP_Offload *)ksp->data)->pc.inner;
   PetscBool reuse, monitored = PETSC_FALSE;
@@ -171,7 +166,7 @@ static PetscErrorCode KSPOffloadPassSettings(KSP ksp)
   PetscCall(KSPSetReusePreconditioner(inner, reuse));
   PetscCall(KSPSetInitialGuessNonzero(inner, ksp->guess_zero ? PETSC_FALSE : PETSC_TRUE));
   PetscCall(KSPSetInitialGuessKnoll(inner, ksp->guess_knoll));
-  PetscCall(KSPOffloadPassTest(ksp));
+  PetscCall(KSPOffloadSetInnerTest(ksp));
   for (PetscInt i = 0; i < inner->numbermonitors; i++) {
     if (inner->monitor[i] == KSPMonitor_Offload) monitored = PETSC_TRUE;
   }
@@ -189,10 +184,12 @@ static const char *const KSPOffloadOuterOptions[] = {"rtol",
                                                      "lag_norm",
                                                      "converged_maxits",
                                                      "check_norm_iteration",
+                                                     "converged_use_initial_residual_norm",
+                                                     "converged_use_min_initial_residual_norm",
                                                      "norm_type",
                                                      "pc_side",
                                                      "initial_guess_nonzero",
-                                                     "initial_guess_knoll",
+                                                     "knoll",
                                                      "reuse_preconditioner"};
 
 static PetscErrorCode KSPOffloadCheckOptions(KSP ksp)
@@ -205,9 +202,10 @@ static PetscErrorCode KSPOffloadCheckOptions(KSP ksp)
   for (size_t i = 0; i < PETSC_STATIC_ARRAY_LENGTH(KSPOffloadOuterOptions); i++) {
     PetscCall(PetscSNPrintf(option, sizeof(option), "-ksp_%s", KSPOffloadOuterOptions[i]));
     PetscCall(PetscOptionsHasName(inner->options, inner->prefix, option, &set));
-    PetscCheck(!set, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG,
-               "-%sksp_%s: the inner solver of -ksp_type offload has the value of the outer one; use -%sksp_%s", inner->prefix,
-               KSPOffloadOuterOptions[i], IDRSPrefix(ksp), KSPOffloadOuterOptions[i]);
+    PetscCheck(
+      !set, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONG,
+      "-%sksp_%s has no effect, because the inner solver of -ksp_type offload uses the value of the outer one; use -%sksp_%s",
+      inner->prefix, KSPOffloadOuterOptions[i], IDRSPrefix(ksp), KSPOffloadOuterOptions[i]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -219,7 +217,7 @@ static PetscErrorCode KSPSetUp_Offload(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPOffloadCheckOptions(ksp));
-  PetscCall(KSPOffloadTakePC_Private(ksp, PETSC_TRUE, &offload->pc));
+  PetscCall(KSPOffloadReplacePCOps_Private(ksp, &offload->pc));
   PetscCall(KSPOffloadUpdateMats(ksp));
   offload->stage = OFFLOAD_SETUP;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -233,10 +231,10 @@ static PetscErrorCode KSPOffloadBegin(KSP ksp)
   PetscFunctionBegin;
   PetscCheck(offload->stage != OFFLOAD_SOLVING, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_WRONGSTATE,
              "A convergence test or a monitor of a KSP of type offload has called KSPSolve() of this KSP");
-  PetscCall(KSPOffloadTakePC_Private(ksp, PETSC_TRUE, &offload->pc));
+  PetscCall(KSPOffloadReplacePCOps_Private(ksp, &offload->pc));
   PetscCall(PCSetFailedReason(ksp->pc, PC_NOERROR));
   PetscCall(KSPOffloadUpdateMats(ksp));
-  PetscCall(KSPOffloadPassSettings(ksp));
+  PetscCall(KSPOffloadSetInnerSettings(ksp));
   PetscCall(KSPSetUp(offload->pc.inner));
   ksp->normtype = offload->pc.inner->normtype; /* which convergence tests ask for */
   ksp->pc_side  = offload->pc.inner->pc_side;
@@ -247,11 +245,11 @@ static PetscErrorCode KSPOffloadBegin(KSP ksp)
     PetscCall(KSPSetResidualHistory(offload->pc.inner, ksp->res_hist + ksp->res_hist_len,
                                     (PetscInt)(ksp->res_hist_max - ksp->res_hist_len), PETSC_TRUE));
   else if (!offload->pc.inner->res_hist_alloc) offload->pc.inner->res_hist = NULL;
-  offload->stage = OFFLOAD_SOLVING;
+  offload->vectors = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Takes over what the program asks the KSP after a solve */
+/* Sets the results of the KSP of the program */
 static PetscErrorCode KSPOffloadEnd(KSP ksp)
 {
   KSP            inner = ((KSP_Offload *)ksp->data)->pc.inner;
@@ -273,21 +271,22 @@ static PetscErrorCode KSPOffloadEnd(KSP ksp)
 
 static PetscErrorCode KSPSolve_Offload(KSP ksp)
 {
-  KSP_Offload   *offload   = (KSP_Offload *)ksp->data;
-  KSP            inner     = offload->pc.inner;
-  PetscBool      transpose = ksp->transpose_solve;
-  PetscErrorCode ierr;
+  KSP_Offload    *offload   = (KSP_Offload *)ksp->data;
+  const PetscBool transpose = ksp->transpose_solve, rows = transpose ? PETSC_FALSE : PETSC_TRUE;
+  Vec             b, x;
+  PetscErrorCode  ierr;
 
   PetscFunctionBegin;
   PetscCall(KSPOffloadBegin(ksp));
-  PetscCall(
-    KSPOffloadCopyVec(ksp, transpose ? PETSC_FALSE : PETSC_TRUE, OFFLOAD_RHS, ksp->vec_rhs, transpose ? offload->x : offload->b));
-  if (!ksp->guess_zero && !ksp->guess_knoll)
-    PetscCall(KSPOffloadCopyVec(ksp, transpose, OFFLOAD_SOLUTION, ksp->vec_sol, transpose ? offload->b : offload->x));
-  ierr           = transpose ? KSPSolveTranspose(inner, offload->x, offload->b) : KSPSolve(inner, offload->b, offload->x);
+  b = transpose ? offload->x : offload->b;
+  x = transpose ? offload->b : offload->x;
+  PetscCall(KSPOffloadCopyVec(ksp, rows, ksp->vec_rhs, b));
+  if (!ksp->guess_zero && !ksp->guess_knoll) PetscCall(KSPOffloadCopyVec(ksp, transpose, ksp->vec_sol, x));
+  offload->stage = OFFLOAD_SOLVING;
+  ierr           = transpose ? KSPSolveTranspose(offload->pc.inner, b, x) : KSPSolve(offload->pc.inner, b, x);
   offload->stage = OFFLOAD_SOLVED;
   PetscCall(ierr);
-  PetscCall(KSPOffloadCopyVec(ksp, transpose, OFFLOAD_SOLUTION, transpose ? offload->b : offload->x, ksp->vec_sol));
+  PetscCall(KSPOffloadCopyVec(ksp, transpose, x, ksp->vec_sol));
   PetscCall(KSPOffloadEnd(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -299,11 +298,7 @@ static PetscErrorCode KSPOffloadCreateColumns(KSP ksp, Mat X, Mat *columns)
 
   PetscFunctionBegin;
   PetscCall(IDRSVecWhere(((KSP_Offload *)ksp->data)->b, &memory));
-#if PetscDefined(HAVE_CUDA)
   PetscCall(MatConvert(X, memory == IDRS_MEMORY_CUDA ? MATDENSECUDA : MATDENSE, MAT_INITIAL_MATRIX, columns));
-#else
-  PetscCall(MatConvert(X, MATDENSE, MAT_INITIAL_MATRIX, columns));
-#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -328,20 +323,46 @@ static PetscErrorCode KSPOffloadCopyColumns(Mat from, Mat to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPMatSolve_Offload(KSP ksp, Mat B, Mat X)
+/* A convergence test of the program is for one right-hand side */
+static PetscErrorCode KSPOffloadSolveColumns(KSP ksp, PetscBool transpose, Mat B, Mat X)
 {
-  KSP_Offload   *offload   = (KSP_Offload *)ksp->data;
-  PetscBool      transpose = IDRSMatSolveTransposes(ksp);
-  PetscErrorCode ierr;
-  Mat            rhs, solutions;
+  PetscInt n;
+  Vec      b, x;
 
   PetscFunctionBegin;
+  PetscCall(MatGetSize(B, NULL, &n));
+  for (PetscInt j = 0; j < n; j++) {
+    PetscCall(MatDenseGetColumnVecRead(B, j, &b));
+    PetscCall(MatDenseGetColumnVec(X, j, &x));
+    PetscCall(transpose ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x));
+    PetscCall(MatDenseRestoreColumnVec(X, j, &x));
+    PetscCall(MatDenseRestoreColumnVecRead(B, j, &b));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPMatSolve_Offload(KSP ksp, Mat B, Mat X)
+{
+  KSP_Offload    *offload   = (KSP_Offload *)ksp->data;
+  KSP             inner     = offload->pc.inner;
+  const PetscBool requested = IDRSMatSolveTransposes(ksp);
+  PetscBool       transpose = (PetscBool)(requested && ksp->transpose_solve); /* an explicit transpose is the operator already */
+  PetscInt        n;
+  Mat             rhs, solutions;
+  PetscErrorCode  ierr;
+
+  PetscFunctionBegin;
+  if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) {
+    PetscCall(KSPOffloadSolveColumns(ksp, requested, B, X));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(KSPOffloadBegin(ksp));
   PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
   PetscCall(KSPOffloadCreateColumns(ksp, B, &rhs));
   PetscCall(KSPOffloadCreateColumns(ksp, X, &solutions));
   PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
-  ierr = transpose ? IDRSMatSolveTranspose(offload->pc.inner, rhs, solutions) : KSPMatSolve(offload->pc.inner, rhs, solutions);
+  offload->stage = OFFLOAD_SOLVING;
+  ierr           = transpose ? IDRSMatSolveTranspose(inner, rhs, solutions) : KSPMatSolve(inner, rhs, solutions);
   offload->stage = OFFLOAD_SOLVED;
   if (!ierr) {
     PetscCall(PetscLogEventBegin(KSP_OffloadCopy, 0, 0, 0, 0));
@@ -351,6 +372,8 @@ static PetscErrorCode KSPMatSolve_Offload(KSP ksp, Mat B, Mat X)
   PetscCall(MatDestroy(&rhs));
   PetscCall(MatDestroy(&solutions));
   PetscCall(ierr);
+  PetscCall(MatGetSize(B, NULL, &n));
+  offload->vectors = 3 * n;
   PetscCall(KSPOffloadEnd(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -366,7 +389,7 @@ static PetscErrorCode KSPBuildSolution_Offload(KSP ksp, Vec v, Vec *V)
     v = offload->solution;
   }
   PetscCall(KSPBuildSolution(offload->pc.inner, NULL, &x));
-  PetscCall(KSPOffloadCopyVec(ksp, ksp->transpose_solve, OFFLOAD_OTHER, x, v));
+  PetscCall(KSPOffloadCopyVec(ksp, ksp->transpose_solve, x, v));
   *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -384,7 +407,7 @@ static PetscErrorCode KSPBuildResidual_Offload(KSP ksp, Vec t, Vec v, Vec *V)
   }
   if (!offload->residual) PetscCall(VecDuplicate(offload->b, &offload->residual));
   PetscCall(KSPBuildResidual(offload->pc.inner, NULL, offload->residual, &r));
-  PetscCall(KSPOffloadCopyVec(ksp, ksp->transpose_solve ? PETSC_FALSE : PETSC_TRUE, OFFLOAD_OTHER, r, v));
+  PetscCall(KSPOffloadCopyVec(ksp, ksp->transpose_solve ? PETSC_FALSE : PETSC_TRUE, r, v));
   *V = v;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -412,8 +435,6 @@ static PetscErrorCode KSPSetFromOptions_Offload(KSP ksp, IDRSOptionItems PetscOp
   PetscCall(PetscOptionsFList("-offload_mat_type", "Type of the copies of the matrices", "KSPOffloadSetMatType", MatList,
                               offload->type, type, sizeof(type), &set));
   if (set) PetscCall(KSPOffloadSetMatType(ksp, type));
-  PetscCall(PetscOptionsBool("-offload_pin", "Register the arrays of the program for copies", "None", offload->pins.enabled,
-                             &offload->pins.enabled, NULL));
   PetscOptionsHeadEnd();
   PetscCall(KSPOffloadSetInnerPrefix(ksp));
   PetscCall(KSPSetFromOptions(offload->pc.inner));
@@ -442,9 +463,9 @@ static PetscErrorCode KSPView_Offload(KSP ksp, PetscViewer viewer)
     }
     PetscCall(PetscViewerASCIIPrintf(viewer, "  copies of type %s; values of %g MB%s\n", ((PetscObject)offload->A.mat)->type_name,
                                      (bytes[0] + bytes[1]) / 1e6, offload->P.mat ? " (Amat and Pmat)" : ""));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  the last solve has copied %s vectors of %g MB; of Amat %s; of Pmat %s\n",
-                                     ksp->guess_zero ? "2" : "3", (PetscLogDouble)n * sizeof(PetscScalar) / 1e6,
-                                     copied[offload->copied[0]],
+    PetscCall(PetscViewerASCIIPrintf(viewer,
+                                     "  the last solve has copied %" PetscInt_FMT " vectors of %g MB; of Amat %s; of Pmat %s\n",
+                                     offload->vectors, (PetscLogDouble)n * sizeof(PetscScalar) / 1e6, copied[offload->copied[0]],
                                      offload->P.mat ? copied[offload->copied[1]] : "nothing, it is Amat"));
   } else PetscCall(PetscViewerASCIIPrintf(viewer, "  copies of type %s\n", offload->type ? offload->type : "(not set)"));
   if (ksp->pc && ((PetscObject)ksp->pc)->type_name)
@@ -463,10 +484,7 @@ static PetscErrorCode KSPReset_Offload(KSP ksp)
   PetscFunctionBegin;
   offload->stage = OFFLOAD_SOLVED;
   PetscCall(KSPReset(offload->pc.inner));
-  /* KSPReset() resets this preconditioner next; KSPDestroy() hides it meanwhile */
-  PetscCall(KSPOffloadReleasePC_Private(&offload->pc));
-  if (ksp->pc) PetscCall(KSPOffloadTakePC_Private(ksp, PETSC_FALSE, &offload->pc));
-  PetscCall(KSPOffloadUnpin_Private(&offload->pins));
+  PetscCall(KSPOffloadRestorePCOps_Private(&offload->pc));
   PetscCall(KSPOffloadMatReset_Private(&offload->A));
   PetscCall(KSPOffloadMatReset_Private(&offload->P));
   PetscCall(VecDestroy(&offload->b));
@@ -482,7 +500,7 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPReset_Offload(ksp));
-  PetscCall(KSPOffloadReleasePC_Private(&offload->pc));
+  PetscCall(KSPOffloadRestorePCOps_Private(&offload->pc));
   PetscCall(IDRSSetDefaultDivtol(ksp, offload->divtol[1], offload->divtol[0]));
   PetscCall(KSPDestroy(&offload->pc.inner));
   PetscCall(PetscFree(offload->type));
@@ -518,18 +536,19 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
   The types of matrices are aij, baij, sbaij, sell, is, dense, and nest of these, on any number of processes. A matrix that is on a
   GPU is used without a copy. Another type, for example shell, is an error. A dense matrix with new values needs a new copy. The
   copies have the block sizes, variable block sizes, symmetry and null spaces of the matrices. The inner preconditioner gets what
-  the program gives to `PCSetCoordinates()` after `KSPSetFromOptions()`. A `DM` is not passed on.
+  the program gives to `PCSetCoordinates()` after `KSPSetUp()`. A `DM` is not passed on.
 
-  For the program everything is as if this `KSP` had solved the system itself. Its tolerances, norm, limits, initial guess, history,
-  monitors and convergence test are those of the inner solver. A convergence test of the program, and its monitors, get this `KSP`.
-  If they call `KSPBuildSolution()` or `KSPBuildResidual()`, the vector is copied to the host; otherwise nothing is. The reason, the
-  number of iterations and the norm are those of the inner solver. With a convergence test other than `KSPConvergedDefault()` and
-  `KSPConvergedSkip()` the host waits for the GPU in every iteration.
+  The tolerances, norm, limits, initial guess, history, monitors and convergence test of this `KSP` are those of the inner solver.
+  A convergence test of the program, and its monitors, get this `KSP`. If they call `KSPBuildSolution()` or `KSPBuildResidual()`, the
+  vector is copied to the host. Otherwise no vector is copied during the iterations. The reason, the number of iterations and the
+  norm are those of the inner solver. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()` the host
+  waits for the GPU in every iteration, and `KSPMatSolve()` solves column by column.
 
-  The preconditioner of the program keeps its type and settings, and is not applied while the solver has this type. It is not set up
-  either, except for `PCBJACOBI` and `PCASM`, once and without their blocks.
+  The preconditioner of the program keeps its type and settings, and is not applied while the solver has this type. It is set up
+  only if it is of type `PCBJACOBI` or `PCASM`, once and without its blocks, or if the program changes its type between two solves.
+  Its `PCApply()` applies the inner preconditioner.
 
-  The default divergence tolerance is the one of `KSPIDRS`.
+  `KSPOFFLOAD` has the default divergence tolerance of `KSPIDRS`.
 
 .seealso: [](ch_ksp), `KSPCreate()`, `KSPSetType()`, `KSPType`, `KSP`, `KSPIDRS`, `PCPOLY`, `PCMPI`, `KSPOffloadGetKSP()`,
           `KSPOffloadSetMatType()`, `KSPIDRSRegister()`
@@ -557,7 +576,6 @@ PetscErrorCode KSPCreate_Offload(KSP ksp)
   PetscCall(IDRSSetDefaultDivtol(ksp, offload->divtol[0], offload->divtol[1]));
   PetscCall(KSPGetPC(offload->pc.inner, &inner));
   PetscCall(PCSetType(inner, PCPOLY));
-  PetscCall(KSPOffloadTakePC_Private(ksp, PETSC_FALSE, &offload->pc));
 
   for (int norm = KSP_NORM_NONE; norm < KSP_NORM_MAX; norm++) {
     for (int side = PC_LEFT; side < PC_SIDE_MAX; side++) PetscCall(KSPSetSupportedNorm(ksp, (KSPNormType)norm, (PCSide)side, 1));
@@ -647,6 +665,7 @@ PetscErrorCode KSPOffloadSetMatType(KSP ksp, MatType type)
   PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_UNKNOWN_TYPE,
              "-%soffload_mat_type %s: unknown type of matrices", IDRSPrefix(ksp), type);
   PetscCall(KSPReset_Offload(ksp));
+  ksp->setupstage = KSP_SETUP_NEW;
   PetscCall(PetscFree(offload->type));
   PetscCall(PetscStrallocpy(type, &offload->type));
   PetscFunctionReturn(PETSC_SUCCESS);

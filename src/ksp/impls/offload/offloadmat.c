@@ -4,36 +4,11 @@
 #include "offload.h"
 
 /*
-   Registers an array of the program if that is enabled. The array stays registered until the program has another one for the same
-   use, or until KSPReset(). Registering takes longer than a copy
-*/
-static PetscErrorCode KSPOffloadPin(OffloadPins *pins, OffloadArray use, const void *array, size_t bytes)
-{
-  const IDRSDeviceOps *device = IDRSGetDevice(IDRS_MEMORY_CUDA);
-
-  PetscFunctionBegin;
-  if (!pins->enabled || use == OFFLOAD_OTHER || pins->array[use] == array) PetscFunctionReturn(PETSC_SUCCESS);
-  if (pins->array[use]) PetscCall((*device->unpin)(&pins->set, pins->array[use]));
-  pins->array[use] = NULL;
-  PetscCall((*device->pin)(&pins->set, array, bytes, "-offload_pin 0"));
-  pins->array[use] = array;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode KSPOffloadUnpin_Private(OffloadPins *pins)
-{
-  PetscFunctionBegin;
-  if (IDRSGetDevice(IDRS_MEMORY_CUDA)) PetscCall((*IDRSGetDevice(IDRS_MEMORY_CUDA)->unpin)(&pins->set, NULL));
-  PetscCall(PetscArrayzero(pins->array, OFFLOAD_ARRAYS));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
    KSPOffloadVecCopy_Private - Copies a vector of the program to the GPU, or back
 
    Between host and GPU the array itself is copied: VecCopy() would first copy it to the array that the other vector has on the host
 */
-PetscErrorCode KSPOffloadVecCopy_Private(OffloadPins *pins, OffloadArray use, Vec from, Vec to)
+PetscErrorCode KSPOffloadVecCopy_Private(Vec from, Vec to)
 {
   const IDRSDeviceOps *device = IDRSGetDevice(IDRS_MEMORY_CUDA);
   IDRSMemory           source, target;
@@ -50,13 +25,11 @@ PetscErrorCode KSPOffloadVecCopy_Private(OffloadPins *pins, OffloadArray use, Ve
   PetscCall(VecGetLocalSize(from, &n));
   if (source == IDRS_MEMORY_HOST && target == IDRS_MEMORY_CUDA) {
     PetscCall(VecGetArrayRead(from, &read));
-    if (!fromnest) PetscCall(KSPOffloadPin(pins, use, read, (size_t)n * sizeof(*read)));
-    PetscCall((*device->send)(&pins->set, read, to));
+    PetscCall((*device->send)(read, to));
     PetscCall(VecRestoreArrayRead(from, &read));
   } else if (source == IDRS_MEMORY_CUDA && target == IDRS_MEMORY_HOST) {
     PetscCall(VecGetArrayWrite(to, &written));
-    if (!tonest) PetscCall(KSPOffloadPin(pins, use, written, (size_t)n * sizeof(*written)));
-    PetscCall((*device->receive)(&pins->set, from, written));
+    PetscCall((*device->receive)(from, written));
     PetscCall(VecRestoreArrayWrite(to, &written));
   } else if (!fromnest && !tonest) PetscCall(VecCopy(from, to));
   else {
@@ -70,7 +43,7 @@ PetscErrorCode KSPOffloadVecCopy_Private(OffloadPins *pins, OffloadArray use, Ve
 }
 
 /* Copies a null space: its vectors become vectors of the copy, and a function that removes it stays the program's function */
-static PetscErrorCode KSPOffloadCopyNullSpace(OffloadPins *pins, MatNullSpace from, Mat A, MatNullSpace *to)
+static PetscErrorCode KSPOffloadCopyNullSpace(MatNullSpace from, Mat A, MatNullSpace *to)
 {
   PetscBool  constant;
   PetscInt   n;
@@ -83,7 +56,7 @@ static PetscErrorCode KSPOffloadCopyNullSpace(OffloadPins *pins, MatNullSpace fr
   PetscCall(MatNullSpaceGetVecs(from, &constant, &n, &vecs));
   PetscCall(MatCreateVecs(A, &first, NULL));
   PetscCall(VecDuplicateVecs(first, PetscMax(n, 1), &copies));
-  for (PetscInt i = 0; i < n; i++) PetscCall(KSPOffloadVecCopy_Private(pins, OFFLOAD_OTHER, vecs[i], copies[i]));
+  for (PetscInt i = 0; i < n; i++) PetscCall(KSPOffloadVecCopy_Private(vecs[i], copies[i]));
   PetscCall(MatNullSpaceCreate(PetscObjectComm((PetscObject)A), constant, n, copies, to));
   if (from->remove) PetscCall(MatNullSpaceSetFunction(*to, from->remove, from->rmctx));
   PetscCall(VecDestroyVecs(PetscMax(n, 1), &copies));
@@ -92,7 +65,7 @@ static PetscErrorCode KSPOffloadCopyNullSpace(OffloadPins *pins, MatNullSpace fr
 }
 
 /* The program may set a null space at any time, so each update compares them */
-static PetscErrorCode KSPOffloadUpdateNullSpaces(Mat A, OffloadPins *pins, OffloadMat *copy)
+static PetscErrorCode KSPOffloadUpdateNullSpaces(Mat A, OffloadMat *copy)
 {
   PetscErrorCode (*const get[])(Mat, MatNullSpace *) = {MatGetNullSpace, MatGetTransposeNullSpace, MatGetNearNullSpace};
   PetscErrorCode (*const set[])(Mat, MatNullSpace)   = {MatSetNullSpace, MatSetTransposeNullSpace, MatSetNearNullSpace};
@@ -105,7 +78,7 @@ static PetscErrorCode KSPOffloadUpdateNullSpaces(Mat A, OffloadPins *pins, Offlo
     PetscCall((*get[i])(A, &space));
     if (space) PetscCall(PetscObjectGetId((PetscObject)space, &id));
     if (id == copy->spaces[i]) continue;
-    PetscCall(KSPOffloadCopyNullSpace(pins, space, copy->mat, &same));
+    PetscCall(KSPOffloadCopyNullSpace(space, copy->mat, &same));
     PetscCall((*set[i])(copy->mat, same));
     PetscCall(MatNullSpaceDestroy(&same));
     copy->spaces[i] = id;
@@ -114,7 +87,7 @@ static PetscErrorCode KSPOffloadUpdateNullSpaces(Mat A, OffloadPins *pins, Offlo
 }
 
 /* Copies the values of a matrix of type MATSEQAIJ to another one with the same pattern */
-static PetscErrorCode KSPOffloadCopySeqValues(OffloadPins *pins, int use, Mat from, Mat to)
+static PetscErrorCode KSPOffloadCopySeqValues(Mat from, Mat to)
 {
   MatInfo            info;
   IDRSMemory         memory;
@@ -125,10 +98,8 @@ static PetscErrorCode KSPOffloadCopySeqValues(OffloadPins *pins, int use, Mat fr
   PetscCall(MatGetInfo(from, MAT_LOCAL, &info));
   PetscCall(IDRSMatWhere(to, &memory));
   PetscCall(MatSeqAIJGetArrayRead(from, &source));
-  if (memory == IDRS_MEMORY_CUDA) {
-    PetscCall(KSPOffloadPin(pins, (OffloadArray)use, source, (size_t)info.nz_used * sizeof(*source)));
-    PetscCall((*IDRSGetDevice(memory)->sendvalues)(&pins->set, source, to));
-  } else {
+  if (memory == IDRS_MEMORY_CUDA) PetscCall((*IDRSGetDevice(memory)->sendvalues)(source, to));
+  else {
     PetscCall(MatSeqAIJGetArrayWrite(to, &target));
     PetscCall(PetscArraycpy(target, source, (size_t)info.nz_used));
     PetscCall(MatSeqAIJRestoreArrayWrite(to, &target));
@@ -138,7 +109,7 @@ static PetscErrorCode KSPOffloadCopySeqValues(OffloadPins *pins, int use, Mat fr
 }
 
 /* Copies new values, for the pattern that the copy has: both blocks of the rows of this process */
-static PetscErrorCode KSPOffloadCopyValues(Mat from, MatType type, OffloadPins *pins, OffloadArray use, Mat *to)
+static PetscErrorCode KSPOffloadCopyValues(Mat from, MatType type, Mat *to)
 {
   PetscBool sequential, parallel;
   Mat       diagonal[2], offdiagonal[2];
@@ -146,12 +117,12 @@ static PetscErrorCode KSPOffloadCopyValues(Mat from, MatType type, OffloadPins *
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)*to, MATSEQAIJ, &sequential));
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)*to, MATMPIAIJ, &parallel));
-  if (sequential) PetscCall(KSPOffloadCopySeqValues(pins, use, from, *to));
+  if (sequential) PetscCall(KSPOffloadCopySeqValues(from, *to));
   else if (parallel) {
     PetscCall(MatMPIAIJGetSeqAIJ(from, &diagonal[0], &offdiagonal[0], NULL));
     PetscCall(MatMPIAIJGetSeqAIJ(*to, &diagonal[1], &offdiagonal[1], NULL));
-    PetscCall(KSPOffloadCopySeqValues(pins, use, diagonal[0], diagonal[1]));
-    PetscCall(KSPOffloadCopySeqValues(pins, use + 1, offdiagonal[0], offdiagonal[1]));
+    PetscCall(KSPOffloadCopySeqValues(diagonal[0], diagonal[1]));
+    PetscCall(KSPOffloadCopySeqValues(offdiagonal[0], offdiagonal[1]));
   } else PetscCall(MatConvert(from, type, MAT_REUSE_MATRIX, to));
   PetscCall(PetscObjectStateIncrease((PetscObject)*to));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -183,23 +154,27 @@ static PetscErrorCode KSPOffloadCheckDevice(Mat A, const char prefix[])
   MPI_Comm       comm = PetscObjectComm((PetscObject)A);
   MatInfo        info;
   PetscBool      exists;
-  PetscLogDouble available, needed;
-  PetscReal      lacking[2];
+  PetscLogDouble available;
+  PetscReal      needed;
+  PetscInt       missing;
 
   PetscFunctionBegin;
   PetscCall(IDRSDeviceExists(&exists));
-  if (exists) PetscCall((*IDRSGetDevice(IDRS_MEMORY_CUDA)->getfree)(&available));
-  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  needed     = info.nz_used * (sizeof(PetscScalar) + sizeof(IDRSMatIndex)) + (PetscLogDouble)A->rmap->n * sizeof(IDRSMatIndex);
-  lacking[0] = exists ? 0.0 : 1.0;
-  lacking[1] = exists && needed > available ? (PetscReal)needed : 0.0;
-  IDRSCallAllreduce(MPI_IN_PLACE, lacking, 2, MPIU_REAL, MPIU_MAX, comm);
-  PetscCheck(!lacking[0], comm, PETSC_ERR_SUP_SYS,
-             "-%sksp_type offload: a process has no GPU; -%soffload_mat_type aij makes copies in the memory of the host", prefix,
+  missing = exists ? 0 : 1;
+  IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, comm);
+  PetscCheck(!missing, comm, PETSC_ERR_SUP_SYS,
+             "-%sksp_type offload: a process has no GPU; use -%soffload_mat_type aij for copies in the memory of the host", prefix,
              prefix);
-  PetscCheck(!lacking[1], comm, PETSC_ERR_MEM,
+  PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA)); /* which chooses the GPU of this process */
+  PetscCall(IDRSDeviceAvailable(comm, &available));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  needed = (PetscReal)(info.nz_used * (sizeof(PetscScalar) + sizeof(IDRSMatIndex)) +
+                       (PetscLogDouble)A->rmap->n * sizeof(IDRSMatIndex));
+  if (needed <= available) needed = 0.0;
+  IDRSCallAllreduce(MPI_IN_PLACE, &needed, 1, MPIU_REAL, MPIU_MAX, comm);
+  PetscCheck(needed == 0.0, comm, PETSC_ERR_MEM,
              "-%sksp_type offload: the copy of a matrix needs %g MB on the GPU of a process, which are not free", prefix,
-             (double)lacking[1] / 1e6);
+             (double)needed / 1e6);
 #else
   PetscFunctionBegin;
 #endif
@@ -219,18 +194,20 @@ static PetscErrorCode KSPOffloadCreate(Mat A, const char prefix[], MatType type,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies what preconditioners ask a matrix for. The program may set it at any time, without a change of the states */
-static PetscErrorCode KSPOffloadUpdateAttributes(Mat A, OffloadPins *pins, OffloadMat *copy)
+/* Copies symmetry, block sizes and null spaces, which the program may set at any time without a change of the states */
+static PetscErrorCode KSPOffloadUpdateAttributes(Mat A, OffloadMat *copy)
 {
   PetscInt        blocks, had;
-  const PetscInt *sizes, *unused;
+  const PetscInt *sizes, *old;
+  PetscBool       same = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatPropagateSymmetryOptions(A, copy->mat));
   PetscCall(MatGetVariableBlockSizes(A, &blocks, &sizes));
-  PetscCall(MatGetVariableBlockSizes(copy->mat, &had, &unused));
-  if (blocks != had) PetscCall(MatSetVariableBlockSizes(copy->mat, blocks, (PetscInt *)sizes));
-  PetscCall(KSPOffloadUpdateNullSpaces(A, pins, copy));
+  PetscCall(MatGetVariableBlockSizes(copy->mat, &had, &old));
+  if (blocks == had) PetscCall(PetscArraycmp(sizes, old, blocks, &same));
+  if (!same) PetscCall(MatSetVariableBlockSizes(copy->mat, blocks, (PetscInt *)sizes));
+  PetscCall(KSPOffloadUpdateNullSpaces(A, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -264,8 +241,7 @@ static PetscErrorCode KSPOffloadAddStates(Mat A, PetscObjectState *state, PetscO
    The copy is created again if the program has another matrix, if the nonzero state of the matrix has changed, or if a dense matrix
    has changed, whose zeros are not copied. A matrix that is on a GPU is its own copy.
 */
-PetscErrorCode KSPOffloadMatUpdate_Private(Mat A, const char prefix[], MatType type, OffloadPins *pins, OffloadArray use,
-                                           OffloadMat *copy, OffloadCopied *copied)
+PetscErrorCode KSPOffloadMatUpdate_Private(Mat A, const char prefix[], MatType type, OffloadMat *copy, OffloadCopied *copied)
 {
   PetscObjectId    id;
   PetscObjectState state = 0, nonzerostate = 0;
@@ -290,10 +266,10 @@ PetscErrorCode KSPOffloadMatUpdate_Private(Mat A, const char prefix[], MatType t
     *copied = OFFLOAD_PATTERN;
   } else if (state != copy->state && copy->mat != A) {
     if (copy->host) PetscCall(MatConvert(A, MATAIJ, MAT_REUSE_MATRIX, &copy->host));
-    PetscCall(KSPOffloadCopyValues(copy->host ? copy->host : A, type, pins, use, &copy->mat));
+    PetscCall(KSPOffloadCopyValues(copy->host ? copy->host : A, type, &copy->mat));
     *copied = OFFLOAD_VALUES;
   }
-  if (copy->mat != A) PetscCall(KSPOffloadUpdateAttributes(A, pins, copy));
+  if (copy->mat != A) PetscCall(KSPOffloadUpdateAttributes(A, copy));
   /* MatConvert() may change the states */
   copy->id    = id;
   copy->state = copy->nonzerostate = 0;

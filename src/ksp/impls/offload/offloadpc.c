@@ -1,6 +1,6 @@
 /*
-   The preconditioner of the program of KSPOFFLOAD. The inner solver has its own. This one keeps its type and data, for which the
-   program may ask, but it is not applied, and not set up, which could take longer than the solve: its functions are kept elsewhere.
+   OffloadPC stores the functions of the program's preconditioner while KSPOFFLOAD uses the inner one. The preconditioner of the
+   program keeps its type and data, for which the program may ask, but it is not set up, which could take longer than the solve. Only
    PCBJACOBI and PCASM are set up once, without their blocks, because programs then ask for the solvers of the blocks
 */
 #include <petscidrs/private/idrscompat.h>
@@ -16,23 +16,22 @@ static PetscErrorCode KSPOffloadGetPC(PC pc, OffloadPC **taken)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Applies the inner preconditioner: tests of the program and -ksp_initial_guess_knoll may apply the outer one */
+/* Applies the inner preconditioner: tests of the program and -ksp_knoll may apply the outer one */
 static PetscErrorCode KSPOffloadApplyPC(PC pc, PetscErrorCode (*apply)(PC, Vec, Vec), Vec x, Vec y)
 {
-  OffloadPC  *taken;
-  OffloadPins none = {PETSC_FALSE};
-  PC          inner;
-  Mat         P;
-  Vec         v, w;
+  OffloadPC *taken;
+  PC         inner;
+  Mat        P;
+  Vec        v, w;
 
   PetscFunctionBegin;
   PetscCall(KSPOffloadGetPC(pc, &taken));
   PetscCall(KSPGetOperators(taken->inner, NULL, &P));
   PetscCall(KSPGetPC(taken->inner, &inner));
   PetscCall(MatCreateVecs(P, &v, &w));
-  PetscCall(KSPOffloadVecCopy_Private(&none, OFFLOAD_OTHER, x, v));
+  PetscCall(KSPOffloadVecCopy_Private(x, v));
   PetscCall((*apply)(inner, v, w));
-  PetscCall(KSPOffloadVecCopy_Private(&none, OFFLOAD_OTHER, w, y));
+  PetscCall(KSPOffloadVecCopy_Private(w, y));
   PetscCall(VecDestroy(&v));
   PetscCall(VecDestroy(&w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -52,18 +51,18 @@ static PetscErrorCode PCApplyTranspose_Offload(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static void KSPOffloadKeepFunctions(OffloadPC *taken, PetscErrorCode (*setup)(PC))
+static void KSPOffloadReplaceOps(OffloadPC *taken, PetscErrorCode (*setup)(PC))
 {
-  struct _PCOps *ops = taken->outer->ops;
+  struct _PCOps ops = {NULL};
 
-  taken->ops          = *ops;
-  ops->setup          = setup;
-  ops->setuponblocks  = NULL;
-  ops->presolve       = NULL;
-  ops->postsolve      = NULL;
-  ops->view           = NULL;
-  ops->apply          = PCApply_Offload;
-  ops->applytranspose = PCApplyTranspose_Offload;
+  taken->ops         = *taken->outer->ops;
+  ops.setup          = setup;
+  ops.apply          = PCApply_Offload;
+  ops.applytranspose = PCApplyTranspose_Offload;
+  ops.setfromoptions = taken->ops.setfromoptions;
+  ops.reset          = taken->ops.reset;
+  ops.destroy        = taken->ops.destroy;
+  *taken->outer->ops = ops;
 }
 
 static PetscErrorCode PCSetUp_Offload(PC pc)
@@ -75,7 +74,7 @@ static PetscErrorCode PCSetUp_Offload(PC pc)
   *pc->ops = taken->ops;
   PetscUseTypeMethod(pc, setup);
   taken->setup = PETSC_TRUE;
-  KSPOffloadKeepFunctions(taken, NULL);
+  KSPOffloadReplaceOps(taken, NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -92,8 +91,8 @@ static PetscErrorCode PCSetCoordinates_Offload(PC pc, PetscInt dim, PetscInt n, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPOffloadReleasePC_Private - Restores the functions, unless the program has changed the type, which has replaced them */
-PetscErrorCode KSPOffloadReleasePC_Private(OffloadPC *taken)
+/* KSPOffloadRestorePCOps_Private - Restores the functions, unless the program has changed the type, which has replaced them */
+PetscErrorCode KSPOffloadRestorePCOps_Private(OffloadPC *taken)
 {
   PC pc = taken->outer;
 
@@ -111,33 +110,37 @@ PetscErrorCode KSPOffloadReleasePC_Private(OffloadPC *taken)
 }
 
 /*
-   KSPOffloadTakePC_Private - Takes the functions, in set-up and solve, because the program may have changed the preconditioner or
-   its type. Without keepfunctions, in the creation, only its coordinates are passed on
+   KSPOffloadReplacePCOps_Private - Replaces the functions, in set-up and solve, because the program may have changed the
+   preconditioner or its type. Two solvers may share a preconditioner: it belongs to the one that uses it last
 */
-PetscErrorCode KSPOffloadTakePC_Private(KSP ksp, PetscBool keepfunctions, OffloadPC *taken)
+PetscErrorCode KSPOffloadReplacePCOps_Private(KSP ksp, OffloadPC *taken)
 {
   PetscBool      blocks;
   PetscContainer container;
+  OffloadPC     *other;
   PC             pc;
 
   PetscFunctionBegin;
   PetscCall(KSPGetPC(ksp, &pc));
-  if (pc != taken->outer) {
-    PetscCall(KSPOffloadReleasePC_Private(taken));
-    PetscCall(PetscObjectReference((PetscObject)pc));
-    taken->outer = pc;
-    PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
-    PetscCall(PetscContainerSetPointer(container, taken));
-    PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", (PetscObject)container));
-    PetscCall(PetscContainerDestroy(&container));
+  if (pc == taken->outer && pc->ops->apply == PCApply_Offload) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPOffloadRestorePCOps_Private(taken));
+  PetscCall(PetscObjectQuery((PetscObject)pc, "KSPOFFLOAD", (PetscObject *)&container));
+  if (container) {
+    PetscCall(PetscContainerGetPointer(container, (void **)&other));
+    PetscCall(KSPOffloadRestorePCOps_Private(other));
   }
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", PCSetCoordinates_Offload));
-  if (!keepfunctions || pc->ops->apply == PCApply_Offload) PetscFunctionReturn(PETSC_SUCCESS);
   if (!((PetscObject)pc)->type_name) PetscCall(PCSetType(pc, PCNONE));
   PetscCall(PetscInfo(ksp, "The preconditioner %s of the program is not used; -%spc_type is the preconditioner on the GPU\n",
                       ((PetscObject)pc)->type_name, ((PetscObject)taken->inner)->prefix));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
+  PetscCall(PetscObjectReference((PetscObject)pc));
+  taken->outer = pc;
   taken->setup = pc->setupcalled ? PETSC_TRUE : PETSC_FALSE;
-  KSPOffloadKeepFunctions(taken, blocks ? PCSetUp_Offload : NULL);
+  PetscCall(PetscContainerCreate(PetscObjectComm((PetscObject)ksp), &container));
+  PetscCall(PetscContainerSetPointer(container, taken));
+  PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", PCSetCoordinates_Offload));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
+  KSPOffloadReplaceOps(taken, blocks ? PCSetUp_Offload : NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

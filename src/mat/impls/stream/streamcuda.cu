@@ -2,16 +2,25 @@
    A GPU as the device of streamed matrices: copies on a separate stream, computations on PETSc's stream, and events between them
 */
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsmemory.h>
 #include "../../../sys/device/device.h"
 #include "streamlevel.cuh"
+#include <unistd.h>
+
+/* The whole pages inside a range of host memory, because pages at its ends may contain other data */
+typedef struct {
+  const char *memory, *begin, *end;
+} IDRSStreamPinned;
+
+#define MAX_PINNED 2 /* values, packed columns */
 
 typedef struct {
-  PetscBool    pageable; /* nothing is pinned */
-  cudaStream_t copies;
-  cudaEvent_t  arrived; /* of the last chunk */
-  PetscInt     nslots;
-  cudaEvent_t *released; /* of each slot */
-  IDRSPinned   pinned;   /* values, packed columns */
+  PetscBool        pageable; /* nothing is pinned */
+  cudaStream_t     copies;
+  cudaEvent_t      arrived; /* of the last chunk */
+  PetscInt         nslots;
+  cudaEvent_t     *released; /* of each slot */
+  IDRSStreamPinned pinned[MAX_PINNED];
 } IDRSStreamGPU;
 
 /* IDRSStreamGPUCreate - Creates a device; with pageable no memory of the host is registered */
@@ -42,12 +51,11 @@ static PetscErrorCode IDRSStreamDeviceDestroy_CUDA(void *ctx)
 static PetscErrorCode IDRSStreamDeviceAvailable_CUDA(void *ctx, MPI_Comm comm, size_t *bytes)
 {
   PetscLogDouble available;
-  PetscMPIInt    sharers;
 
   PetscFunctionBegin;
   (void)ctx;
-  PetscCall(IDRSDeviceGetSharers(comm, &sharers, &available));
-  *bytes = (size_t)(available / sharers);
+  PetscCall(IDRSDeviceAvailable(comm, &available));
+  *bytes = (size_t)available;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -73,19 +81,47 @@ static PetscErrorCode IDRSStreamDeviceFree_CUDA(void *ctx, void *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Memory that was registered elsewhere stays as it is */
 static PetscErrorCode IDRSStreamDevicePin_CUDA(void *ctx, const void *memory, size_t bytes)
 {
-  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+  IDRSStreamGPU   *device = (IDRSStreamGPU *)ctx;
+  const size_t     page   = (size_t)sysconf(_SC_PAGESIZE);
+  IDRSStreamPinned pinned = {(const char *)memory, (const char *)(((size_t)memory + page - 1) / page * page),
+                             (const char *)(((size_t)memory + bytes) / page * page)};
+  cudaError_t      error;
 
   PetscFunctionBegin;
-  if (!device->pageable) PetscCall(IDRSPin_CUDA(&device->pinned, memory, bytes, "-mat_stream_pageable"));
+  if (device->pageable || pinned.end <= pinned.begin) PetscFunctionReturn(PETSC_SUCCESS);
+  error = cudaHostRegister((void *)pinned.begin, (size_t)(pinned.end - pinned.begin), cudaHostRegisterDefault);
+  if (error == cudaErrorHostMemoryAlreadyRegistered) {
+    (void)cudaGetLastError();
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  PetscCheck(error == cudaSuccess, PETSC_COMM_SELF, PETSC_ERR_SYS,
+             "%g bytes of the host's memory cannot be registered (%s): raise the limit of locked memory (ulimit -l), or use "
+             "-mat_stream_pageable, which is several times slower",
+             (double)(pinned.end - pinned.begin), cudaGetErrorString(error));
+  for (int i = 0; i < MAX_PINNED; i++) {
+    if (device->pinned[i].memory) continue;
+    device->pinned[i] = pinned;
+    break;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode IDRSStreamDeviceUnpin_CUDA(void *ctx, const void *memory)
 {
+  IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+
   PetscFunctionBegin;
-  PetscCall(IDRSUnpin_CUDA(&((IDRSStreamGPU *)ctx)->pinned, memory));
+  for (int i = 0; i < MAX_PINNED; i++) {
+    IDRSStreamPinned pinned = device->pinned[i];
+
+    if (!pinned.memory || pinned.memory != (const char *)memory) continue;
+    device->pinned[i].memory = NULL;
+    PetscCallCUDA(cudaHostUnregister((void *)pinned.begin));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -101,12 +137,29 @@ static PetscErrorCode IDRSStreamDeviceReuse_CUDA(void *ctx, PetscInt slot)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A copy must not cross the border between registered memory and other */
 static PetscErrorCode IDRSStreamDeviceCopy_CUDA(void *ctx, void *to, const void *from, size_t bytes)
 {
   IDRSStreamGPU *device = (IDRSStreamGPU *)ctx;
+  const char    *begin = (const char *)from, *end = begin + bytes;
+  char          *place = (char *)to;
 
   PetscFunctionBegin;
-  PetscCall(IDRSPinnedCopy_CUDA(&device->pinned, to, (void *)from, bytes, cudaMemcpyHostToDevice, device->copies));
+  while (begin < end) {
+    const char *stop = end;
+
+    for (int i = 0; i < MAX_PINNED; i++) {
+      const IDRSStreamPinned *pinned = &device->pinned[i];
+
+      if (!pinned->memory) continue;
+      if (begin < pinned->begin && stop > pinned->begin) stop = pinned->begin;
+      else if (begin >= pinned->begin && begin < pinned->end && stop > pinned->end) stop = pinned->end;
+    }
+    PetscCallCUDA(cudaMemcpyAsync(place, begin, (size_t)(stop - begin), cudaMemcpyHostToDevice, device->copies));
+    place += stop - begin;
+    begin = stop;
+  }
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

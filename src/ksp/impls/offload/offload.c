@@ -539,8 +539,8 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
   the program gives to `PCSetCoordinates()` after `KSPSetUp()`. A `DM` is not passed on.
 
   The tolerances, norm, limits, initial guess, history, monitors and convergence test of this `KSP` are those of the inner solver.
-  A convergence test of the program, and its monitors, get this `KSP`. If they call `KSPBuildSolution()` or `KSPBuildResidual()`, the
-  vector is copied to the host. Otherwise no vector is copied during the iterations. The reason, the number of iterations and the
+  A convergence test of the program, and its monitors, get this `KSP`. If they call `KSPBuildSolution()` or `KSPBuildResidual()`,
+  the vector is copied to the host. Otherwise no vector is copied during the iterations. The reason, the number of iterations and the
   norm are those of the inner solver. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()` the host
   waits for the GPU in every iteration, and `KSPMatSolve()` solves column by column.
 

@@ -1,7 +1,7 @@
 /*
    OffloadPC stores the functions of the program's preconditioner while KSPOFFLOAD uses the inner one. The preconditioner of the
-   program keeps its type and data, for which the program may ask, but it is not set up, which could take longer than the solve. Only
-   PCBJACOBI and PCASM are set up once, without their blocks, because programs then ask for the solvers of the blocks
+   program keeps its type and data, for which the program may ask, but it is not set up, which could take longer than the solve.
+   Only PCBJACOBI and PCASM are set up once, without their blocks, because programs then ask for the solvers of the blocks
 */
 #include <petscidrs/private/idrscompat.h>
 #include "offload.h"

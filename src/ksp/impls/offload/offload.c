@@ -540,9 +540,9 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
 
   The tolerances, norm, limits, initial guess, history, monitors and convergence test of this `KSP` are those of the inner solver.
   A convergence test of the program, and its monitors, get this `KSP`. If they call `KSPBuildSolution()` or `KSPBuildResidual()`,
-  the vector is copied to the host. Otherwise no vector is copied during the iterations. The reason, the number of iterations and the
-  norm are those of the inner solver. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()` the host
-  waits for the GPU in every iteration, and `KSPMatSolve()` solves column by column.
+  the vector is copied to the host. Otherwise no vector is copied during the iterations. The reason, the number of iterations and
+  the norm are those of the inner solver. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()` the
+  host waits for the GPU in every iteration, and `KSPMatSolve()` solves column by column.
 
   The preconditioner of the program keeps its type and settings, and is not applied while the solver has this type. It is set up
   only if it is of type `PCBJACOBI` or `PCASM`, once and without its blocks, or if the program changes its type between two solves.

@@ -1,5 +1,6 @@
 /* Copies of matrices, null spaces and vectors for KSPOFFLOAD */
 #include <petsc/private/matimpl.h>
+#include <petscdevice.h>
 #include <petscidrs/private/idrscompat.h>
 #include "offload.h"
 

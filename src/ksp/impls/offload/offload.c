@@ -545,8 +545,8 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
   host waits for the GPU in every iteration, and `KSPMatSolve()` solves column by column.
 
   The preconditioner of the program keeps its type and settings, and is not applied while the solver has this type. It is set up
-  only if it is of type `PCBJACOBI` or `PCASM`, once and without its blocks, or if the program changes its type between two solves.
-  Its `PCApply()` applies the inner preconditioner.
+  only if it is of type `PCBJACOBI`, `PCASM` or `PCFIELDSPLIT`, once and without its blocks, or if the program changes its type
+  between two solves. Its `PCApply()` applies the inner preconditioner.
 
   `KSPOFFLOAD` has the default divergence tolerance of `KSPIDRS`.
 
@@ -648,7 +648,7 @@ PetscErrorCode KSPOffloadGetKSP(KSP ksp, KSP *inner)
 PetscErrorCode KSPOffloadSetMatType(KSP ksp, MatType type)
 {
   KSP_Offload *offload;
-  PetscBool    same;
+  PetscBool    equal;
   PetscMPIInt  size;
   char         name[256];
   PetscErrorCode (*create)(Mat);
@@ -656,8 +656,8 @@ PetscErrorCode KSPOffloadSetMatType(KSP ksp, MatType type)
   PetscFunctionBegin;
   PetscValidHeaderSpecific(ksp, KSP_CLASSID, 1);
   IDRSTryData(ksp, KSPOFFLOAD, offload);
-  PetscCall(PetscStrcmp(type, offload->type, &same));
-  if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrcmp(type, offload->type, &equal));
+  if (equal) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PetscSNPrintf(name, sizeof(name), "%s%s", size > 1 ? "mpi" : "seq", type));
   PetscCall(PetscFunctionListFind(MatList, type, &create));

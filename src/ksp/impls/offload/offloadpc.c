@@ -1,7 +1,7 @@
 /*
    OffloadPC stores the functions of the program's preconditioner while KSPOFFLOAD uses the inner one. The preconditioner of the
    program keeps its type and data, for which the program may ask, but it is not set up, which could take longer than the solve.
-   Only PCBJACOBI and PCASM are set up once, without their blocks, because programs then ask for the solvers of the blocks
+   PCBJACOBI, PCASM and PCFIELDSPLIT are set up, once and without their blocks: programs then ask for the solvers of the blocks
 */
 #include <petscidrs/private/idrscompat.h>
 #include "offload.h"
@@ -53,8 +53,9 @@ static PetscErrorCode PCApplyTranspose_Offload(PC pc, Vec x, Vec y)
 
 static void KSPOffloadReplaceOps(OffloadPC *taken, PetscErrorCode (*setup)(PC))
 {
-  struct _PCOps ops = {NULL};
+  struct _PCOps ops;
 
+  (void)memset(&ops, 0, sizeof(ops));
   taken->ops         = *taken->outer->ops;
   ops.setup          = setup;
   ops.apply          = PCApply_Offload;
@@ -140,7 +141,7 @@ PetscErrorCode KSPOffloadReplacePCOps_Private(KSP ksp, OffloadPC *taken)
   PetscCall(PetscObjectCompose((PetscObject)pc, "KSPOFFLOAD", (PetscObject)container));
   PetscCall(PetscContainerDestroy(&container));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCSetCoordinates_C", PCSetCoordinates_Offload));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, PCFIELDSPLIT, ""));
   KSPOffloadReplaceOps(taken, blocks ? PCSetUp_Offload : NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -152,9 +152,10 @@ scaling: $(PLUGIN) $(BUILD)/benchmarks/solvers
 tutorials: $(PLUGIN) $(addprefix $(BUILD)/,$(basename $(wildcard tutorials/*.c)))
 	@echo $(BUILD)/tutorials
 
+petscprograms = $(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' $(1) tools/petsc-programs $(BUILD)
 programs: $(PLUGIN)
-	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' tools/petsc-programs $(BUILD)
-	@$(petsc) PETSC_LIB='$(libpetsc)' PETSC_CC_INCLUDES='$(PETSC_CC_INCLUDES)' MPIEXEC='$(MPIEXEC)' SOLVER=offload OTHER=idrs EXTRA='-offload_mat_type aij' tools/petsc-programs $(BUILD)
+	@$(call petscprograms)
+	@$(call petscprograms,SOLVER=offload OTHER=idrs EXTRA='-offload_mat_type aij')
 
 petsc-suite: $(PLUGIN)
 	@$(petsc) tools/petsc-suite $(BUILD)

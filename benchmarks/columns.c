@@ -233,7 +233,7 @@ static void SetCycle(const Columns *columns, Operation *operation)
 }
 
 /*
-   The operations of a cycle: the longest and the shortest direction, the longest update of a basis, that of Z, all together as the
+   The operations of a cycle: the longest and the shortest direction, the longest update of a basis, the update of Z, all together as the
    solver makes them, and projections of a step and of the omega step. A copy is a combine of one column from another
 */
 static PetscErrorCode MeasureBlock(Vec like, PetscInt m, PetscInt s, PetscInt repeat)

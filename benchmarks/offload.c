@@ -9,32 +9,7 @@ with an unchanged matrix and with new values, on 3-D convection-diffusion.\n\
 #include <petscksp.h>
 #include <petsctime.h>
 #include "device.h"
-
-/* The types of matrix and vectors are fixed, as in the programs that need offload */
-static PetscErrorCode SystemCreate(PetscInt n, Mat *A, Vec *b, Vec *x)
-{
-  const PetscReal wind[] = {0.2, 0.3, 0.4};
-  PetscInt        begin, end;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatCreateAIJ(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, n * n * n, n * n * n, 7, NULL, 3, NULL, A));
-  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
-  for (PetscInt row = begin; row < end; row++) {
-    const PetscInt place[] = {row % n, row / n % n, row / (n * n)}, step[] = {1, n, n * n};
-
-    PetscCall(MatSetValue(*A, row, row, 6.0, INSERT_VALUES));
-    for (int d = 0; d < 3; d++) {
-      if (place[d] > 0) PetscCall(MatSetValue(*A, row, row - step[d], -1.0 - wind[d], INSERT_VALUES));
-      if (place[d] < n - 1) PetscCall(MatSetValue(*A, row, row + step[d], -1.0 + wind[d], INSERT_VALUES));
-    }
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatCreateVecs(*A, x, b));
-  PetscCall(VecSet(*b, 1.0));
-  PetscFunctionReturn(0);
-}
+#include "matrices.h"
 
 /* Median of the milliseconds of a solve after one that does not count. Before each the values of A are scaled by `factor` */
 static PetscErrorCode Time(KSP ksp, Vec b, Vec x, Mat A, PetscReal factor, PetscInt repeat, const char what[], PetscReal *median)
@@ -85,7 +60,9 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-host", &onhost, NULL));
   PetscCheck(n > 1 && repeat > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE,
              "-n %" PetscInt_FMT " -repeat %" PetscInt_FMT ": too small", n, repeat);
-  PetscCall(SystemCreate(n, &A, &b, &x));
+  PetscCall(ConvectionDiffusion(PETSC_COMM_WORLD, n, n, 0.3, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));

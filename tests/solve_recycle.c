@@ -103,8 +103,8 @@ static PetscErrorCode CheckRecycled(const char what[], KSP ksp, PetscInt with, P
   PetscFunctionBeginUser;
   for (int i = 0; i < 3; i++) PetscCall(ViewNumbers((PetscObject)ksp, keys[i], 1, &number, &lines[i]));
   PetscCall(ComplainIf(lines[0] != 1 || lines[1] != with || lines[2] != without,
-                       "%s: %" INT " lines on recycling, %" INT " on bases that were taken, %" INT " on those that were not", what,
-                       lines[0], lines[1], lines[2]));
+                       "%s: %" INT " lines on recycling, %" INT " on bases that were used, %" INT " on bases that were not used",
+                       what, lines[0], lines[1], lines[2]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -12,11 +12,12 @@ typedef enum {
 } IDRSMemory;
 
 PETSC_INTERN PetscErrorCode IDRSVecWhere(Vec, IDRSMemory *);
+PETSC_INTERN PetscErrorCode IDRSVecCopy(Vec, Vec);
 PETSC_INTERN PetscErrorCode IDRSMatWhere(Mat, IDRSMemory *);
 PETSC_INTERN PetscErrorCode IDRSMatBindLike(Mat, Mat);
 
 /* In a library with back end cuda */
-PETSC_INTERN PetscErrorCode IDRSDeviceExists(PetscBool *);
+PETSC_INTERN PetscErrorCode IDRSDeviceExists(MPI_Comm, PetscBool *);
 PETSC_INTERN PetscErrorCode IDRSDeviceAvailable(MPI_Comm, PetscLogDouble *);
 PETSC_INTERN PetscErrorCode IDRSSetTimeout(PetscReal);
 

@@ -2,14 +2,17 @@
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsmemory.h>
 
-/* IDRSDeviceExists - Returns if this process has a GPU */
-PetscErrorCode IDRSDeviceExists(PetscBool *exists)
+/* IDRSDeviceExists - Returns if all processes have a GPU. Collective */
+PetscErrorCode IDRSDeviceExists(MPI_Comm comm, PetscBool *exists)
 {
-  int count = 0;
+  int      count = 0;
+  PetscInt missing;
 
   PetscFunctionBegin;
-  *exists = (PetscBool)(cudaGetDeviceCount(&count) == cudaSuccess && count > 0);
-  if (!*exists) (void)cudaGetLastError();
+  missing = cudaGetDeviceCount(&count) != cudaSuccess || !count ? 1 : 0;
+  if (missing) (void)cudaGetLastError();
+  IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, comm);
+  *exists = missing ? PETSC_FALSE : PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

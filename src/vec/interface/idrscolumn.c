@@ -14,6 +14,45 @@ const IDRSDeviceOps *IDRSGetDevice(IDRSMemory place)
   return NULL;
 }
 
+/*
+   IDRSVecCopy - Copies a vector to another one, which may have another type or be in other memory
+
+   Between host and device the array itself is copied: VecCopy() would first copy it to the array that the other vector has on the
+   host. PETSc has no VecCopy() between a VECNEST and another type
+*/
+PetscErrorCode IDRSVecCopy(Vec from, Vec to)
+{
+  const IDRSDeviceOps *device = IDRSGetDevice(IDRS_MEMORY_CUDA);
+  IDRSMemory           memory[2];
+  PetscBool            nest[2];
+  PetscInt             n;
+  const PetscScalar   *read;
+  PetscScalar         *written;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSVecWhere(from, &memory[0]));
+  PetscCall(IDRSVecWhere(to, &memory[1]));
+  PetscCall(PetscObjectTypeCompare((PetscObject)from, VECNEST, &nest[0]));
+  PetscCall(PetscObjectTypeCompare((PetscObject)to, VECNEST, &nest[1]));
+  if (memory[0] == memory[1] && nest[0] == nest[1]) PetscCall(VecCopy(from, to));
+  else if (memory[0] == IDRS_MEMORY_CUDA && memory[1] == IDRS_MEMORY_HOST) {
+    PetscCall(VecGetArrayWrite(to, &written));
+    PetscCall((*device->receive)(from, written));
+    PetscCall(VecRestoreArrayWrite(to, &written));
+  } else {
+    PetscCall(VecGetArrayRead(from, &read));
+    if (memory[1] == IDRS_MEMORY_CUDA) PetscCall((*device->send)(read, to));
+    else {
+      PetscCall(VecGetLocalSize(from, &n));
+      PetscCall(VecGetArrayWrite(to, &written));
+      PetscCall(PetscArraycpy(written, read, n));
+      PetscCall(VecRestoreArrayWrite(to, &written));
+    }
+    PetscCall(VecRestoreArrayRead(from, &read));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Returns PETSC_TRUE if vectors like this one have ghost points. The columns of a basis have none */
 PetscErrorCode IDRSGhosted(Vec like, PetscBool *ghosted)
 {

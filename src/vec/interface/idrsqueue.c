@@ -161,7 +161,7 @@ PetscErrorCode IDRSQueuePersistentRuns(IDRSWorkspace work, PetscBool automatic, 
 }
 
 /*
-   IDRSQueuePersistentFits - Returns how many of `asked` solves like that of the work can run concurrently on the device, if
+   IDRSQueuePersistentFits - Returns how many of `asked` solves with workspaces like this one can run concurrently on the device, if
    IDRSQueuePersistent() runs their steps and IDRSQueuePersistentRuns() has found no reason against it
 */
 PetscErrorCode IDRSQueuePersistentFits(IDRSWorkspace work, PetscInt asked, PetscInt *solves)

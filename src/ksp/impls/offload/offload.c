@@ -59,12 +59,12 @@ static PetscErrorCode KSPOffloadCopyVec(KSP ksp, PetscBool rows, Vec from, Vec t
     PetscCall(MatNestGetISs(A, rows ? is : NULL, rows ? NULL : is));
     for (PetscInt i = 0; i < blocks; i++) {
       PetscCall(VecGetSubVector(fromnest ? to : from, is[i], &part));
-      PetscCall(KSPOffloadVecCopy_Private(fromnest ? nested[i] : part, fromnest ? part : nested[i]));
+      PetscCall(IDRSVecCopy(fromnest ? nested[i] : part, fromnest ? part : nested[i]));
       PetscCall(VecRestoreSubVector(fromnest ? to : from, is[i], &part));
     }
     PetscCall(PetscFree(is));
     PetscCall(PetscObjectStateIncrease((PetscObject)to));
-  } else PetscCall(KSPOffloadVecCopy_Private(from, to));
+  } else PetscCall(IDRSVecCopy(from, to));
   ((KSP_Offload *)ksp->data)->vectors++;
   PetscCall(PetscLogEventEnd(KSP_OffloadCopy, 0, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -149,7 +149,7 @@ static PetscErrorCode KSPOffloadSetInnerTest(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets the tolerances, norm, limits, initial guess, test and monitors of the inner solver to those that the program has set */
+/* Passes the tolerances, norm, limits, initial guess, test and monitors of the program's KSP to the inner solver */
 static PetscErrorCode KSPOffloadSetInnerSettings(KSP ksp)
 {
   KSP       inner = ((KSP_Offload *)ksp->data)->pc.inner;
@@ -253,7 +253,6 @@ static PetscErrorCode KSPOffloadBegin(KSP ksp)
 static PetscErrorCode KSPOffloadEnd(KSP ksp)
 {
   KSP            inner = ((KSP_Offload *)ksp->data)->pc.inner;
-  PC             pc;
   PCFailedReason failed;
 
   PetscFunctionBegin;
@@ -263,8 +262,7 @@ static PetscErrorCode KSPOffloadEnd(KSP ksp)
   ksp->rnorm0 = inner->rnorm0;
   ksp->ttol   = inner->ttol;
   ksp->reason = inner->reason;
-  PetscCall(KSPGetPC(inner, &pc));
-  PetscCall(PCGetFailedReason(pc, &failed));
+  PetscCall(PCGetFailedReason(inner->pc, &failed));
   if (ksp->reason == KSP_DIVERGED_PC_FAILED) PetscCall(PCSetFailedReason(ksp->pc, failed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -446,8 +444,8 @@ static PetscErrorCode KSPView_Offload(KSP ksp, PetscViewer viewer)
   KSP_Offload             *offload  = (KSP_Offload *)ksp->data;
   static const char *const copied[] = {"nothing", "values", "pattern and values"};
   PetscBool                ascii;
-  PetscLogDouble           bytes[2] = {0.0, 0.0};
-  PetscInt                 n        = 0;
+  PetscLogDouble           bytes = 0.0;
+  PetscInt                 n     = 0;
   MatInfo                  info;
 
   PetscFunctionBegin;
@@ -455,14 +453,12 @@ static PetscErrorCode KSPView_Offload(KSP ksp, PetscViewer viewer)
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   if (offload->b) {
     PetscCall(VecGetSize(offload->b, &n));
-    PetscCall(MatGetInfo(offload->A.mat, MAT_GLOBAL_SUM, &info));
-    bytes[0] = info.nz_used * sizeof(PetscScalar);
-    if (offload->P.mat) {
-      PetscCall(MatGetInfo(offload->P.mat, MAT_GLOBAL_SUM, &info));
-      bytes[1] = info.nz_used * sizeof(PetscScalar);
+    for (Mat *mat = (Mat[]){offload->A.mat, offload->P.mat, NULL}; *mat; mat++) {
+      PetscCall(MatGetInfo(*mat, MAT_GLOBAL_SUM, &info));
+      bytes += info.nz_used * sizeof(PetscScalar);
     }
     PetscCall(PetscViewerASCIIPrintf(viewer, "  copies of type %s; values of %g MB%s\n", ((PetscObject)offload->A.mat)->type_name,
-                                     (bytes[0] + bytes[1]) / 1e6, offload->P.mat ? " (Amat and Pmat)" : ""));
+                                     bytes / 1e6, offload->P.mat ? " (Amat and Pmat)" : ""));
     PetscCall(PetscViewerASCIIPrintf(viewer,
                                      "  the last solve has copied %" PetscInt_FMT " vectors of %g MB; of Amat %s; of Pmat %s\n",
                                      offload->vectors, (PetscLogDouble)n * sizeof(PetscScalar) / 1e6, copied[offload->copied[0]],
@@ -500,7 +496,6 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPReset_Offload(ksp));
-  PetscCall(KSPOffloadRestorePCOps_Private(&offload->pc));
   PetscCall(IDRSSetDefaultDivtol(ksp, offload->divtol[1], offload->divtol[0]));
   PetscCall(KSPDestroy(&offload->pc.inner));
   PetscCall(PetscFree(offload->type));
@@ -538,11 +533,11 @@ static PetscErrorCode KSPDestroy_Offload(KSP ksp)
   copies have the block sizes, variable block sizes, symmetry and null spaces of the matrices. The inner preconditioner gets what
   the program gives to `PCSetCoordinates()` after `KSPSetUp()`. A `DM` is not passed on.
 
-  The tolerances, norm, limits, initial guess, history, monitors and convergence test of this `KSP` are those of the inner solver.
-  A convergence test of the program, and its monitors, get this `KSP`. If they call `KSPBuildSolution()` or `KSPBuildResidual()`,
-  the vector is copied to the host. Otherwise no vector is copied during the iterations. The reason, the number of iterations and
-  the norm are those of the inner solver. With a convergence test other than `KSPConvergedDefault()` and `KSPConvergedSkip()` the
-  host waits for the GPU in every iteration, and `KSPMatSolve()` solves column by column.
+  The inner solver uses the tolerances, norm, limits, initial guess, history, monitors and convergence test of this `KSP`. A
+  convergence test of the program, and its monitors, get this `KSP`. If they call `KSPBuildSolution()` or `KSPBuildResidual()`, the
+  vector is copied to the host. Otherwise no vector is copied during the iterations. After a solve this `KSP` has the reason, the
+  number of iterations and the norm of the inner solver. With a convergence test other than `KSPConvergedDefault()` and
+  `KSPConvergedSkip()` the host waits for the GPU in every iteration, and `KSPMatSolve()` solves column by column.
 
   The preconditioner of the program keeps its type and settings, and is not applied while the solver has this type. It is set up
   only if it is of type `PCBJACOBI`, `PCASM` or `PCFIELDSPLIT`, once and without its blocks, or if the program changes its type
@@ -611,7 +606,7 @@ PetscErrorCode KSPCreate_Offload(KSP ksp)
   Level: intermediate
 
   Note:
-  The tolerances, norm, limits, convergence test and initial guess of inner are replaced by those of ksp in each solve.
+  Each solve sets the tolerances, norm, limits, convergence test and initial guess of ksp in inner.
 
 .seealso: [](ch_ksp), `KSPOFFLOAD`, `KSPOffloadSetMatType()`
 @*/

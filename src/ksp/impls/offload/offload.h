@@ -1,4 +1,4 @@
-/* Copies of matrices and vectors for KSPOFFLOAD */
+/* Parts of KSPOFFLOAD: copies of matrices, and the preconditioner of the program */
 #pragma once
 
 #include <petsc/private/pcimpl.h>
@@ -24,7 +24,6 @@ typedef enum {
 
 PETSC_INTERN PetscErrorCode KSPOffloadMatUpdate_Private(Mat, const char[], MatType, OffloadMat *, OffloadCopied *);
 PETSC_INTERN PetscErrorCode KSPOffloadMatReset_Private(OffloadMat *);
-PETSC_INTERN PetscErrorCode KSPOffloadVecCopy_Private(Vec, Vec);
 
 /* The inner solver, and the preconditioner of the program with its functions */
 typedef struct {

@@ -1,47 +1,8 @@
-/* Copies of matrices, null spaces and vectors for KSPOFFLOAD */
+/* Copies of matrices and null spaces for KSPOFFLOAD */
 #include <petsc/private/matimpl.h>
 #include <petscdevice.h>
 #include <petscidrs/private/idrscompat.h>
 #include "offload.h"
-
-/*
-   KSPOffloadVecCopy_Private - Copies a vector of the program to the GPU, or back
-
-   Between host and GPU the array itself is copied: VecCopy() would first copy it to the array that the other vector has on the host
-*/
-PetscErrorCode KSPOffloadVecCopy_Private(Vec from, Vec to)
-{
-  const IDRSDeviceOps *device = IDRSGetDevice(IDRS_MEMORY_CUDA);
-  IDRSMemory           source, target;
-  PetscInt             n;
-  PetscBool            fromnest, tonest;
-  const PetscScalar   *read;
-  PetscScalar         *written;
-
-  PetscFunctionBegin;
-  PetscCall(IDRSVecWhere(from, &source));
-  PetscCall(IDRSVecWhere(to, &target));
-  PetscCall(PetscObjectTypeCompare((PetscObject)from, VECNEST, &fromnest));
-  PetscCall(PetscObjectTypeCompare((PetscObject)to, VECNEST, &tonest));
-  PetscCall(VecGetLocalSize(from, &n));
-  if (source == IDRS_MEMORY_HOST && target == IDRS_MEMORY_CUDA) {
-    PetscCall(VecGetArrayRead(from, &read));
-    PetscCall((*device->send)(read, to));
-    PetscCall(VecRestoreArrayRead(from, &read));
-  } else if (source == IDRS_MEMORY_CUDA && target == IDRS_MEMORY_HOST) {
-    PetscCall(VecGetArrayWrite(to, &written));
-    PetscCall((*device->receive)(from, written));
-    PetscCall(VecRestoreArrayWrite(to, &written));
-  } else if (!fromnest && !tonest) PetscCall(VecCopy(from, to));
-  else {
-    PetscCall(VecGetArrayRead(from, &read));
-    PetscCall(VecGetArrayWrite(to, &written));
-    PetscCall(PetscArraycpy(written, read, n));
-    PetscCall(VecRestoreArrayWrite(to, &written));
-    PetscCall(VecRestoreArrayRead(from, &read));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Copies a null space: its vectors become vectors of the copy, and a function that removes it stays the program's function */
 static PetscErrorCode KSPOffloadCopyNullSpace(MatNullSpace from, Mat A, MatNullSpace *to)
@@ -57,7 +18,7 @@ static PetscErrorCode KSPOffloadCopyNullSpace(MatNullSpace from, Mat A, MatNullS
   PetscCall(MatNullSpaceGetVecs(from, &constant, &n, &vecs));
   PetscCall(MatCreateVecs(A, &first, NULL));
   PetscCall(VecDuplicateVecs(first, PetscMax(n, 1), &copies));
-  for (PetscInt i = 0; i < n; i++) PetscCall(KSPOffloadVecCopy_Private(vecs[i], copies[i]));
+  for (PetscInt i = 0; i < n; i++) PetscCall(IDRSVecCopy(vecs[i], copies[i]));
   PetscCall(MatNullSpaceCreate(PetscObjectComm((PetscObject)A), constant, n, copies, to));
   if (from->remove) PetscCall(MatNullSpaceSetFunction(*to, from->remove, from->rmctx));
   PetscCall(VecDestroyVecs(PetscMax(n, 1), &copies));
@@ -157,13 +118,10 @@ static PetscErrorCode KSPOffloadCheckDevice(Mat A, const char prefix[])
   PetscBool      exists;
   PetscLogDouble available;
   PetscReal      needed;
-  PetscInt       missing;
 
   PetscFunctionBegin;
-  PetscCall(IDRSDeviceExists(&exists));
-  missing = exists ? 0 : 1;
-  IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, comm);
-  PetscCheck(!missing, comm, PETSC_ERR_SUP_SYS,
+  PetscCall(IDRSDeviceExists(comm, &exists));
+  PetscCheck(exists, comm, PETSC_ERR_SUP_SYS,
              "-%sksp_type offload: a process has no GPU; use -%soffload_mat_type aij for copies in the memory of the host", prefix,
              prefix);
   PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA)); /* which chooses the GPU of this process */

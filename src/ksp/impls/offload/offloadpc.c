@@ -29,9 +29,9 @@ static PetscErrorCode KSPOffloadApplyPC(PC pc, PetscErrorCode (*apply)(PC, Vec, 
   PetscCall(KSPGetOperators(taken->inner, NULL, &P));
   PetscCall(KSPGetPC(taken->inner, &inner));
   PetscCall(MatCreateVecs(P, &v, &w));
-  PetscCall(KSPOffloadVecCopy_Private(x, v));
+  PetscCall(IDRSVecCopy(x, v));
   PetscCall((*apply)(inner, v, w));
-  PetscCall(KSPOffloadVecCopy_Private(w, y));
+  PetscCall(IDRSVecCopy(w, y));
   PetscCall(VecDestroy(&v));
   PetscCall(VecDestroy(&w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -112,7 +112,7 @@ PetscErrorCode KSPOffloadRestorePCOps_Private(OffloadPC *taken)
 
 /*
    KSPOffloadReplacePCOps_Private - Replaces the functions, in set-up and solve, because the program may have changed the
-   preconditioner or its type. Two solvers may share a preconditioner: it belongs to the one that uses it last
+   preconditioner or its type. If two solvers share a preconditioner, the solver that used it last owns it
 */
 PetscErrorCode KSPOffloadReplacePCOps_Private(KSP ksp, OffloadPC *taken)
 {

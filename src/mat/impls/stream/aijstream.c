@@ -292,7 +292,6 @@ static PetscErrorCode MatStreamBegin(Mat A)
   Mat_AIJStream *data;
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscBool exists;
-  PetscInt  missing;
 #endif
 
   PetscFunctionBegin;
@@ -304,10 +303,8 @@ static PetscErrorCode MatStreamBegin(Mat A)
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, data->parallel ? MATMPIAIJSTREAM : MATSEQAIJSTREAM));
 #if defined(PETSCIDRS_HAVE_CUDA)
   /* the GPU is the device if each process has one */
-  PetscCall(IDRSDeviceExists(&exists));
-  missing = exists ? 0 : 1;
-  IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
-  if (!missing) {
+  PetscCall(IDRSDeviceExists(PetscObjectComm((PetscObject)A), &exists));
+  if (exists) {
     data->ops     = &IDRSStreamDevice_CUDA;
     A->boundtocpu = PETSC_FALSE;
     PetscCall(MatSetVecType(A, VECCUDA));

@@ -306,30 +306,6 @@ static PetscErrorCode PCPolySetUpBetter_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies x to y. If one of them is a VECNEST, PETSc has no VecCopy(), and the copy is in the memory of the host */
-static PetscErrorCode PCPolyCopyVec_Private(Vec x, Vec y)
-{
-  const PetscScalar *from;
-  PetscScalar       *to;
-  PetscBool          nest[2];
-  PetscInt           n;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)x, VECNEST, &nest[0]));
-  PetscCall(PetscObjectTypeCompare((PetscObject)y, VECNEST, &nest[1]));
-  if (nest[0] == nest[1]) {
-    PetscCall(VecCopy(x, y));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(VecGetLocalSize(x, &n));
-  PetscCall(VecGetArrayRead(x, &from));
-  PetscCall(VecGetArray(y, &to));
-  PetscCall(PetscArraycpy(to, from, n));
-  PetscCall(VecRestoreArray(y, &to));
-  PetscCall(VecRestoreArrayRead(x, &from));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* y = B^{-1}x, or B^{-T}x; x may be y. The matrix may be on the GPU, and the vectors on the host, or of another type */
 static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec y)
 {
@@ -346,7 +322,7 @@ static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec
   PetscCall(PCPolyHasVec_Private(pc, y, &has[1]));
   if (!has[0] || !has[1]) {
     if (!poly->staged) PetscCall(VecDuplicate(poly->op.w, &poly->staged));
-    PetscCall(PCPolyCopyVec_Private(x, poly->staged));
+    PetscCall(IDRSVecCopy(x, poly->staged));
     from = to = poly->staged;
   }
   /* y = p(D^{-1}A) D^{-1}x; with a matching y = Dc p(D^{-1}A~) D^{-1} P Dr x, or y = Dr P^T p(D^{-1}A~^T) D^{-1} Dc x */
@@ -354,7 +330,7 @@ static PetscErrorCode PCPolyApply_Private(PC pc, PetscBool transpose, Vec x, Vec
   PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, transpose, PETSC_TRUE, from, right, to));
   if (transpose && poly->op.input)
     PetscCall(IDRSMatchingScale(poly->op.matching, poly->op.matching->column, poly->op.matching->left, to, to));
-  if (to != y) PetscCall(PCPolyCopyVec_Private(to, y));
+  if (to != y) PetscCall(IDRSVecCopy(to, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -12,6 +12,7 @@
 #include <petscdevice_cuda.h>
 #include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsmemory.h>
 #include "../../../../../sys/nccl/idrsnccl.h"
 #include "../../../../../sys/device/device.h"
 #include "sfnccl.h"
@@ -267,12 +268,12 @@ static PetscErrorCode SFEligible_NCCL(PetscSF sf, SF_NCCL *nccl, MPI_Datatype un
   if (!nccl->settled) {
     const char *why;
     PetscMPIInt states[2]; /* on some process: an array on a device; no device */
-    int         count = 0;
+    PetscBool   exists;
 
     PetscCallMPI(MPI_Comm_size(comm, &size));
     states[0] = size > 1 && (PetscMemTypeDevice(rootmtype) || PetscMemTypeDevice(leafmtype)) ? 1 : 0;
-    states[1] = cudaGetDeviceCount(&count) != cudaSuccess || !count ? 1 : 0;
-    if (states[1]) (void)cudaGetLastError();
+    PetscCall(IDRSDeviceExists(PETSC_COMM_SELF, &exists));
+    states[1] = exists ? 0 : 1;
     IDRSCallAllreduce(MPI_IN_PLACE, states, 2, MPI_INT, MPI_MAX, comm);
     if (states[0]) {
       PetscCheck(!states[1], comm, PETSC_ERR_SUP, "-sf_type nccl cannot be used: a process has no GPU");

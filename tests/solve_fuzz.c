@@ -97,7 +97,7 @@ static void Deadline(unsigned int seconds)
 {
 #if PetscDefined(HAVE_UNISTD_H)
   signal(SIGALRM, Hang);
-  alarm(seconds);
+  EndAfter(seconds);
 #endif
 }
 

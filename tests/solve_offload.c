@@ -183,10 +183,12 @@ static PetscErrorCode CheckCopies(const char what[], const char expected[])
     {pair.A, pair.P}
   }; /* the second row is of the copies */
   const char *copied;
+  char        label[64];
 
   PetscFunctionBeginUser;
   PetscCall(Compare(what, KSPSolve));
-  PetscCall(CheckSolved(what, pair.ksp[1], pair.A, pair.b[1], pair.x[1]));
+  PetscCall(PetscSNPrintf(label, sizeof(label), "%s, %s", pair.kind, what));
+  PetscCall(CheckSolved(label, pair.ksp[1], pair.A, pair.b[1], pair.x[1]));
   PetscCall(KSPGetOperators(pair.inner, &mats[1][0], &mats[1][1]));
   PetscCall(Fault((mats[1][0] == mats[1][1]) != (pair.A == pair.P), "Amat and Pmat of the copies"));
   for (int k = 0; k < (pair.A == pair.P ? 1 : 2); k++) {
@@ -573,7 +575,8 @@ static PetscErrorCode TestErrors(void)
     PetscCall(OptionsPop(&database));
   }
   PetscCall(DestroyAll(&pair.P, &pair.A)); /* the solver keeps the matrix */
-  PetscCall(SolveSystem("after refused options", pair.ksp[1], pair.direct[0], pair.b[1], pair.x[1]));
+  PetscCall(KSPGetOperators(pair.ksp[1], &S, NULL));
+  PetscCall(SolveSystem("after refused options", pair.ksp[1], S, pair.b[1], pair.x[1]));
 
   for (int l = 0; l < 6; l++) {
     if (l % 2 == 0) PetscCall(PairCreate(l == 2 ? "sbaij 2" : "aij", ROWS, l < 4 ? PCPOLY : PCBJACOBI));
@@ -583,7 +586,7 @@ static PetscErrorCode TestErrors(void)
     PetscCall(KSPGetConvergedReason(pair.ksp[1], &reason));
     PetscCall(KSPGetPC(pair.ksp[1], &pc));
     PetscCall(PCGetFailedReason(pc, &failed));
-    PetscCall(Fault(reason >= 0 || (l >= 4 && !failed), KSPConvergedReasons[reason]));
+    PetscCall(Fault(reason >= 0 || (l >= 4 && exact && !failed), KSPConvergedReasons[reason])); /* cuSPARSE finds no zero pivots */
     PetscCall(SetValue(0, 0, 4.0));
     if (l < 4) PetscCall(Compare("good values", KSPSolve)); /* PCBJACOBI of PETSc stays failed */
   }

@@ -50,6 +50,15 @@
   #define IDRSSetNestLevelOfPC(pc, inner)     PetscCall(PCSetKSPNestLevel(inner, (pc)->kspnestlevel))
 #endif
 
+/* Solvers that do not read the initial guess tell KSPSolve() since 3.21 that it need not set x to zero */
+#if PETSC_VERSION_LT(3, 21, 0)
+  #define IDRSGuessNotRead(ksp) \
+    do { \
+    } while (0)
+#else
+  #define IDRSGuessNotRead(ksp) ((ksp)->guess_not_read = PETSC_TRUE)
+#endif
+
 /*
    In 3.22 came VecFlag(), which sets the entries of this process to infinity if the flag is set, and the default of the divergence
    tolerance as a member of KSP. MPIU_Allreduce() returns an error code of MPI since then. IDRSRankCount: processes in

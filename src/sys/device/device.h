@@ -24,6 +24,7 @@ PETSC_INTERN PetscErrorCode IDRSGrow_CUDA(size_t, size_t *, PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArray_CUDA(Vec, PetscErrorCode (*)(Vec, PetscScalar **, PetscMemType *), PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSGetArrayRead_CUDA(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode IDRSFindArray_CUDA(Vec, IDRSAccess, PetscScalar **);
+PETSC_INTERN PetscErrorCode IDRSTransfer_CUDA(void *, void *, size_t, cudaMemcpyKind, cudaStream_t);
 PETSC_INTERN PetscErrorCode IDRSStreamJoin_CUDA(void);
 PETSC_INTERN PetscReal      IDRSGetTimeout(void);
 PETSC_INTERN unsigned int   IDRSGetPolls(void);

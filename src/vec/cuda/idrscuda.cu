@@ -215,7 +215,7 @@ static PetscErrorCode IDRSVecSend_CUDA(const PetscScalar *from, Vec to)
   PetscCall(VecGetLocalSize(to, &n));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSFindArray_CUDA(to, IDRS_WRITE, &array));
-  PetscCallCUDA(cudaMemcpyAsync(array, from, (size_t)n * sizeof(*from), cudaMemcpyHostToDevice, stream));
+  PetscCall(IDRSTransfer_CUDA((void *)from, array, (size_t)n * sizeof(*from), cudaMemcpyHostToDevice, stream));
   PetscCall(PetscLogCpuToGpu((PetscLogDouble)n * sizeof(*from)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -230,9 +230,8 @@ static PetscErrorCode IDRSVecReceive_CUDA(Vec from, PetscScalar *to)
   PetscCall(VecGetLocalSize(from, &n));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(IDRSFindArrayRead_CUDA(from, &array));
-  PetscCallCUDA(cudaMemcpyAsync(to, array, (size_t)n * sizeof(*to), cudaMemcpyDeviceToHost, stream));
+  PetscCall(IDRSTransfer_CUDA(to, (void *)array, (size_t)n * sizeof(*to), cudaMemcpyDeviceToHost, stream));
   PetscCall(PetscLogGpuToCpu((PetscLogDouble)n * sizeof(*to)));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,7 +247,7 @@ static PetscErrorCode IDRSMatSendValues_CUDA(const PetscScalar *from, Mat to)
   PetscCall(IDRSStreamJoin_CUDA());
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(MatSeqAIJCUSPARSEGetArray(to, &values));
-  PetscCallCUDA(cudaMemcpyAsync(values, from, (size_t)info.nz_used * sizeof(*from), cudaMemcpyHostToDevice, stream));
+  PetscCall(IDRSTransfer_CUDA((void *)from, values, (size_t)info.nz_used * sizeof(*from), cudaMemcpyHostToDevice, stream));
   PetscCall(PetscLogCpuToGpu(info.nz_used * sizeof(*from)));
   PetscCall(MatSeqAIJCUSPARSERestoreArray(to, &values));
   PetscCall(IDRSStreamJoin_CUDA());

@@ -557,6 +557,7 @@ PetscErrorCode KSPCreate_Offload(KSP ksp)
   PetscCall(PetscNew(&offload));
   ksp->data           = (void *)offload;
   ksp->setupnewmatrix = PETSC_TRUE;
+  IDRSGuessNotRead(ksp); /* a guess of zero is set on the GPU */
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall(PetscStrallocpy(MATAIJCUSPARSE, &offload->type));
 #endif

@@ -61,6 +61,7 @@ PETSC_EXTERN PetscErrorCode KSPIDRSSetBlock(KSP, PetscBool);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetColumnResults(KSP, PetscInt *, const KSPConvergedReason *[], const PetscInt *[],
                                                     const PetscReal *[]);
 PETSC_EXTERN PetscErrorCode KSPIDRSGetCounts(KSP, PetscInt *, PetscInt *, PetscInt *, PetscInt *);
+PETSC_EXTERN PetscErrorCode KSPIDRSMonitorInterrupt(KSP, PetscInt, PetscReal, void *);
 
 PETSC_EXTERN PetscErrorCode KSPOffloadGetKSP(KSP, KSP *);
 PETSC_EXTERN PetscErrorCode KSPOffloadSetMatType(KSP, MatType);

@@ -1,5 +1,11 @@
 """The Krylov solver IDR(s), KSP type "idrs", and a polynomial preconditioner, PC type "poly", for PETSc
 
+For arrays of NumPy, SciPy, CuPy and PyTorch:
+
+  x, info = petscidrs.idrs(A, b)      # class Solver keeps the set-up
+
+For programs with petsc4py:
+
   import petsc4py
   petsc4py.init()
   from petsc4py import PETSc
@@ -99,7 +105,7 @@ def register():
         raise RuntimeError('petscidrs.register() comes after petsc4py.init() and "from petsc4py import PETSc"')
     if _library is None:
         _check(PETSc)
-        _library = ctypes.CDLL(plugin())
+        _library = ctypes.PyDLL(plugin())  # keeps the GIL, because PETSc may call functions in Python
     _call('KSPIDRSRegister')
 
 
@@ -165,6 +171,16 @@ def poly_roots(pc):
     count, re, im = _int()(), ctypes.POINTER(_real())(), ctypes.POINTER(_real())()
     _call('PCPolyGetRoots', (pc, 'PC'), ctypes.byref(count), ctypes.byref(re), ctypes.byref(im))
     return [complex(re[k], im[k]) for k in range(count.value)]
+
+
+def __getattr__(name):
+    """idrs() and Solver need petsc4py and NumPy, and start PETSc: they are imported at their first use"""
+    if name in ('idrs', 'Solver'):
+        from petscidrs import solver
+
+        globals().update(idrs=solver.idrs, Solver=solver.Solver)
+        return globals()[name]
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 
 # petscidrs-advise needs no petsc4py

@@ -362,7 +362,34 @@ static PetscErrorCode KSPIDRSSetOperator_Private(KSP ksp)
 
 const char *const KSPIDRSRuns[] = {"auto", "stepwise", "persistent", "KSPIDRSRun", "KSP_IDRS_RUN_", NULL};
 
-/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if all monitors are PETSc's monitors of the norm, which do not need the solution */
+/*@C
+  KSPIDRSMonitorInterrupt - Ends a solve if a function of the caller returns an error, a monitor for `KSPMonitorSet()`
+
+  Logically Collective
+
+  Input Parameters:
++ ksp   - the Krylov solver context
+. it    - the iteration, not used
+. rnorm - the residual norm, not used
+- ctx   - pointer to a variable with the function, of type `PetscErrorCode (*)(void)`
+
+  Level: advanced
+
+  Note:
+  `KSPIDRS` calls the function once in each iteration of each right-hand side. The monitor does not need the solution, so a GPU does
+  not wait for the host, and `KSPMatSolve()` solves for several right-hand sides at the same time. The Python package checks signals
+  with this monitor, so that a KeyboardInterrupt ends a solve.
+
+.seealso: [](ch_ksp), `KSPIDRS`, `KSPMonitorSet()`
+@*/
+PetscErrorCode KSPIDRSMonitorInterrupt(KSP ksp, PetscInt it, PetscReal rnorm, void *ctx)
+{
+  PetscFunctionBegin;
+  PetscCall((*(PetscErrorCode(**)(void))ctx)());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPIDRSMonitorsNorms - Returns PETSC_TRUE if no monitor needs the solution: all are PETSc's monitors of the norm, or the above */
 PetscBool KSPIDRSMonitorsNorms(KSP ksp)
 {
   typedef PetscErrorCode (*Monitor)(KSP, PetscInt, PetscReal, void *);
@@ -371,7 +398,7 @@ PetscBool KSPIDRSMonitorsNorms(KSP ksp)
     const Monitor monitor = (Monitor)ksp->monitor[i];
 
     if (monitor != (Monitor)KSPMonitorResidual && monitor != (Monitor)IDRSMonitorShort &&
-        monitor != (Monitor)KSPMonitorResidualDrawLG)
+        monitor != (Monitor)KSPMonitorResidualDrawLG && monitor != (Monitor)KSPIDRSMonitorInterrupt)
       return PETSC_FALSE;
   }
   return PETSC_TRUE;

@@ -1,0 +1,529 @@
+"""Solves for arrays of NumPy, SciPy, CuPy and PyTorch: petscidrs.idrs() and petscidrs.Solver, see docs/python.md"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Callable
+
+import petscidrs
+
+if petscidrs._petsc4py_lacks():
+    raise ImportError(petscidrs._petsc4py_lacks())
+if 'petsc4py.PETSc' not in sys.modules:
+    import petsc4py
+
+    # Without arguments PETSc does not read sys.argv. All objects are on one process, so MPI need not read the memory of a GPU
+    petsc4py.init(['petscidrs', '-use_gpu_aware_mpi', '0'] if petscidrs.built_for()['cuda'] else [])
+import numpy
+from petsc4py import PETSc
+
+from petscidrs import _call, _int
+
+petscidrs.register()
+_scalar = numpy.dtype(PETSc.ScalarType)
+if _scalar.char not in 'dD':
+    raise RuntimeError(f'petscidrs.Solver needs a PETSc with double precision, and this one has scalars of type {_scalar}')
+_pid = os.getpid()
+_lock = threading.RLock()
+_history = 1000000  # residual norms that are kept at most
+_check_signals = ctypes.c_void_p(ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p).value)
+_preconditioners = {None: 'none', 'jacobi': 'jacobi', 'poly': 'poly', 'ilu': 'ilu', 'matching': 'matching', 'gamg': 'gamg'}
+
+
+def _library(array: Any) -> str:
+    """Library of an array or a class derived from its classes: torch, cupy, otherwise numpy"""
+    names = {base.__module__.partition('.')[0] for base in type(array).__mro__}
+    return 'torch' if 'torch' in names else 'cupy' if names & {'cupy', 'cupyx'} else 'numpy'
+
+
+def _place(array: Any) -> str:
+    """Memory of an array: host, or a GPU such as cuda:0"""
+    library = _library(array)
+    if library == 'cupy':
+        return f'cuda:{array.device.id}'
+    return 'host' if library == 'numpy' or array.device.type == 'cpu' else str(array.device)
+
+
+def _dtype(array: Any, name: str) -> numpy.dtype:
+    """The dtype of an array, if it can be converted to PETSc's scalars"""
+    try:
+        dtype = numpy.dtype(str(array.dtype).removeprefix('torch.')) if _library(array) == 'torch' else numpy.dtype(array.dtype)
+    except TypeError:
+        dtype = numpy.dtype(object)
+    if dtype.kind not in 'biufc':
+        raise TypeError(f'{name} has dtype {array.dtype}: convert it to float64, complex128 or another dtype of numbers')
+    if dtype.kind == 'c' and _scalar.kind != 'c':
+        raise TypeError(f'{name} has dtype {dtype}, and this petscidrs was built for a PETSc with real scalars: build it for a PETSc that was configured --with-scalar-type=complex')
+    return dtype
+
+
+def _numbers(array: Any, name: str, place: str | None = None) -> tuple[Any, numpy.dtype]:
+    """Contiguous array of PETSc's scalars, which is the argument itself if that is one; and the dtype of the argument"""
+    library = _library(array)
+    if isinstance(array, numpy.ma.MaskedArray):
+        raise TypeError(f'{name} is a masked array: replace its masked entries with {name}.filled()')
+    if library == 'numpy':
+        array = numpy.asarray(array)
+    dtype = _dtype(array, name)
+    if place and _place(array) != place:
+        raise ValueError(f'{name} is on {_place(array)}, and A is on {place}: copy one of the two')
+    if library == 'torch':
+        array = array.detach().resolve_conj().resolve_neg()
+        if array.device.type == 'cpu':
+            array = array.numpy()
+        else:
+            array = array.to(getattr(sys.modules['torch'], _scalar.name)).contiguous()
+    elif library == 'cupy':
+        array = sys.modules['cupy'].ascontiguousarray(array, _scalar)
+    if isinstance(array, numpy.ndarray):
+        array = numpy.ascontiguousarray(array, _scalar).reshape(array.shape)
+        array = array if array.flags.writeable and array.flags.aligned else array.copy()
+    if not sys.modules[_library(array)].isfinite(array).all():
+        raise ValueError(f'{name} contains NaN or infinite entries')
+    return array, dtype
+
+
+def _wait(library: str, place: str, whole: bool = True) -> None:
+    """Waits for the current stream of the library, or for all streams of the GPU"""
+    if place != 'host' and library == 'torch':
+        cuda = sys.modules['torch'].cuda
+        (cuda.synchronize if whole else lambda device: cuda.current_stream(device).synchronize())(place)
+    elif place != 'host':
+        cuda = sys.modules['cupy'].cuda
+        (cuda.Device(int(place.partition(':')[2])) if whole else cuda.get_current_stream()).synchronize()
+
+
+def _pointer(array: Any) -> int:
+    """Address of the first entry"""
+    return {'torch': lambda: array.data_ptr(), 'cupy': lambda: array.data.ptr, 'numpy': lambda: array.ctypes.data}[_library(array)]()
+
+
+class _Memory:
+    """Memory of a GPU, which CuPy and PyTorch accept as an array without a copy"""
+
+    def __init__(self, pointer: int, n: int):
+        self.__cuda_array_interface__ = {'shape': (n,), 'typestr': _scalar.str, 'data': (pointer, False), 'version': 2}
+
+
+@contextlib.contextmanager
+def _array(vec: PETSc.Vec, library: str, place: str, mode: str):
+    """The memory of a Vec as an array, mode r or w"""
+    if place == 'host':
+        yield vec.getArray(readonly=mode == 'r')
+        return
+    handle = vec.getCUDAHandle(mode)
+    _wait(library, place)
+    memory = _Memory(handle, vec.getLocalSize())
+    module = sys.modules[library]
+    try:
+        yield module.as_tensor(memory, device=place) if library == 'torch' else module.asarray(memory)
+    finally:
+        _wait(library, place, False)
+        vec.restoreCUDAHandle(handle, mode)
+
+
+def _copy(vec: PETSc.Vec, library: str, place: str) -> Any:
+    """The entries of a Vec in a new array"""
+    with _array(vec, library, place, 'r') as array:
+        return array + 0
+
+
+def _finished(work: Any, like: str, dtype: numpy.dtype) -> Any:
+    """An array of scalars with the dtype, and of the library, of the result"""
+    work = work.real if _scalar.kind == 'c' and dtype.kind != 'c' else work
+    if not isinstance(work, numpy.ndarray):
+        return work.to(getattr(sys.modules['torch'], dtype.name)).contiguous() if like == 'torch' else work.astype(dtype)
+    work = numpy.ascontiguousarray(work, dtype).reshape(work.shape)
+    return sys.modules['torch'].from_numpy(work) if like == 'torch' else work
+
+
+class _Options:
+    """PETSc's default options database while PETSc works for a Solver; that of the caller while a callback runs"""
+
+    def __init__(self, options: str):
+        self.database = ctypes.c_void_p()
+        _call('PetscOptionsCreate', ctypes.byref(self.database))
+        _call('PetscOptionsInsertString', self.database, options.encode())
+
+    def __enter__(self):
+        _call('PetscOptionsPush', self.database)
+
+    def __exit__(self, *exception):
+        _call('PetscOptionsPop')
+
+    @contextlib.contextmanager
+    def callback(self):
+        _call('PetscOptionsPop')
+        try:
+            yield
+        finally:
+            _call('PetscOptionsPush', self.database)
+
+    def unused(self) -> list[str]:
+        """Options that PETSc has not asked for"""
+        count, names, values = _int()(), ctypes.POINTER(ctypes.c_char_p)(), ctypes.POINTER(ctypes.c_char_p)()
+        arguments = [ctypes.byref(argument) for argument in (count, names, values)]
+        _call('PetscOptionsLeftGet', self.database, *arguments)
+        unused = ['-' + names[i].decode() for i in range(count.value)]
+        _call('PetscOptionsLeftRestore', self.database, *arguments)
+        return unused
+
+
+class _Operator:
+    """A Mat or PC of type python that calls a LinearOperator. It does not refer to the Solver, which would never be freed"""
+
+    def __init__(self, operator: Any, name: str, n: int, place: tuple[str, str], options: _Options):
+        shape = tuple(getattr(operator, 'shape', ()))
+        if shape != (n, n):
+            raise ValueError(f'{name} has shape {shape}, and A has {n} rows and columns')
+        dtype = getattr(operator, 'dtype', None)
+        self.dtype = numpy.dtype('d') if dtype is None else _dtype(operator, name)
+        self.product = getattr(operator, 'matvec', None) or operator.dot
+        self.name, self.n, self.place, self.options = name, n, place, options
+
+    def _times(self, x: Any) -> Any:
+        with self.options.callback():
+            y = self.product(x)
+        if tuple(y.shape) not in ((self.n,), (self.n, 1)):
+            raise ValueError(f'the product of {self.name} and a vector has shape {tuple(y.shape)} instead of {(self.n,)}')
+        return y.reshape(self.n)
+
+    def mult(self, _, x: PETSc.Vec, y: PETSc.Vec) -> None:
+        x = _copy(x, *self.place)
+        # A real operator need not accept complex vectors
+        parts = _scalar.kind == 'c' and self.dtype.kind != 'c' and x.imag.any()
+        result = self._times(x.real) + 1j * self._times(x.imag) if parts else self._times(x)
+        with _array(y, *self.place, 'w') as array:
+            array[:] = result
+
+    apply = mult
+
+
+class _Monitor:
+    """Calls callback(xk) after each iteration"""
+
+    def __init__(self, callback: Callable, options: _Options):
+        self.callback, self.options = callback, options
+
+    def __call__(self, ksp: PETSc.KSP, iteration: int, norm: float) -> None:
+        if iteration:
+            x = _finished(_copy(ksp.buildSolution(), *self.place), self.like, self.dtype)
+            with self.options.callback():
+                self.callback(x)
+
+
+def _destroy(objects: list, options: _Options) -> None:
+    if os.getpid() == _pid and not PETSc.Sys.isFinalized():
+        with _lock:
+            while objects:
+                objects.pop().destroy()
+            _call('PetscOptionsDestroy', ctypes.byref(options.database))
+
+
+class Solver:
+    """A matrix A with its preconditioner, for several solves by IDR(s)
+
+    A: SciPy sparse array or matrix, LinearOperator, 2-D ndarray, CuPy sparse matrix, PyTorch sparse CSR tensor
+    M: None, 'jacobi', 'poly', 'ilu', 'matching', 'gamg', or an operator that approximates the inverse of A
+    rtol, atol: a solve has converged if norm(b - A x) <= max(rtol * norm(b), atol)
+    maxiter: limit of iterations, 10 n by default; s: size of the shadow space; callback: called with x after each iteration
+    recycle: a solve may begin with the search directions of the solve before it
+    options: PETSc options, such as '-pc_poly_degree 16'; PETSc's own database is neither read nor changed
+
+    Attributes: iterations and reason of the last solve, lists for a matrix b; counts; history, the residual norms, for a matrix b
+    a list of arrays. A Solver in use by one thread makes other threads wait."""
+
+    def __init__(self, A: Any, *, M: Any = None, rtol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, s: int = 4, callback: Callable | None = None, recycle: bool = False, options: str = ''):
+        self._check_process()
+        for name, value, valid in (('rtol', rtol, 0 <= rtol < 1), ('atol', atol, 0 <= atol < float('inf')), ('s', s, s >= 1), ('maxiter', maxiter, maxiter is None or maxiter >= 1)):
+            if not valid:
+                raise ValueError(f'{name} is {value}, and must be {dict(rtol="at least 0 and less than 1", atol="finite and at least 0").get(name, "at least 1")}')
+        if callback is not None and not callable(callback):
+            raise TypeError(f'callback is of type {type(callback).__name__}, and must be a function')
+        with _lock:
+            self._objects, self._options = [], _Options(options)
+            self._finalizer = weakref.finalize(self, _destroy, self._objects, self._options)
+            self._busy, self._checked = False, not options
+            self._last = self.history = self.iterations = self.reason = None
+            with self._options:
+                self._set_matrix(A)
+                self._maxiter = 10 * self._n if maxiter is None else int(maxiter)
+                self._set_solver(M, rtol, atol, int(s), recycle, callback)
+
+    def _set_matrix(self, A: Any) -> None:
+        """Creates the Mat. Its entries keep the order of the values of A"""
+        library, self._library = _library(A), 'numpy'
+        shape = tuple(getattr(A, 'shape', ()))
+        if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
+            raise (ValueError if hasattr(A, 'shape') else TypeError)(f'A is a {type(A).__name__} of shape {shape}, and must be a square matrix with at least one row')
+        self._n, self._pattern, values = shape[0], None, None
+        if self._n > numpy.iinfo(PETSc.IntType).max:
+            raise ValueError(f'A has {self._n} rows, which need a PETSc with 64-bit integers')
+        if library == 'torch':
+            torch = sys.modules['torch']
+            if A.layout == torch.sparse_csr:
+                self._pattern, values = (A.crow_indices(), A.col_indices()), A.values()
+            elif A.layout == torch.strided and A.device.type == 'cpu':
+                values = A
+            else:
+                raise TypeError(f'A is a tensor of layout {A.layout} on {A.device}: convert it by to_sparse_csr()')
+        elif hasattr(A, 'tocsr'):
+            A = A.tocsr()
+            self._pattern, values = (A.indptr, A.indices), A.data
+        elif isinstance(A, numpy.ndarray):
+            values = A
+        mat = PETSc.Mat()
+        self._objects.append(mat)
+        if values is not None:
+            self._kind = 'dense' if self._pattern is None else 'sparse'
+            self._place = _place(values)
+            values, self._dtype = _numbers(values, 'A')
+            self._nonzeros = values.size if isinstance(values, numpy.ndarray) else len(values)
+        elif hasattr(A, 'matvec') or hasattr(A, 'dot') and library != 'cupy':
+            self._kind, self._nonzeros = 'operator', None
+            self._place = 'host' if library == 'numpy' else f'cuda:{sys.modules["cupy"].cuda.Device().id}'
+        else:
+            raise TypeError(f'A is a {type(A).__name__}, and must be a sparse matrix, a LinearOperator or an ndarray of the host')
+        self._library = library if self._place != 'host' else 'numpy'
+        if self._place != 'host':
+            self._check_device()
+        if self._kind == 'operator':
+            context = _Operator(A, 'A', self._n, (self._library, self._place), self._options)
+            self._dtype = context.dtype
+            mat.createPython([self._n, self._n], context, comm=PETSc.COMM_SELF)
+            if self._place != 'host':
+                mat.setVecType(PETSc.Vec.Type.CUDA)
+            mat.setUp()
+        elif self._kind == 'dense':
+            mat.createDense([self._n, self._n], array=values.T.copy().T if values.flags.c_contiguous else values.copy(), comm=PETSc.COMM_SELF)
+            mat.assemble()
+        else:
+            self._set_pattern(mat)
+            self._set_values(values)
+
+    def _set_pattern(self, mat: PETSc.Mat) -> None:
+        """Sets the pattern in coordinates: PETSc sums duplicates, and sorts. PETSc has the pattern on the host, too"""
+        if self._nonzeros > numpy.iinfo(PETSc.IntType).max:
+            raise ValueError(f'A has {self._nonzeros} nonzeros, which need a PETSc with 64-bit integers')
+        self._pattern = [indices.clone() if self._library == 'torch' else indices.copy() for indices in self._pattern]
+        indptr, columns = [numpy.asarray(a.get() if self._library == 'cupy' else a.cpu() if _library(a) == 'torch' else a) for a in self._pattern]
+        if indptr.shape != (self._n + 1,) or indptr[0] or indptr[-1] != columns.size or (numpy.diff(indptr) < 0).any() or columns.size and not 0 <= columns.min() <= columns.max() < self._n:
+            raise ValueError('the index arrays of A are not those of a matrix in the format CSR')
+        rows = numpy.repeat(numpy.arange(self._n, dtype=PETSc.IntType), numpy.diff(indptr))
+        columns = columns.astype(PETSc.IntType)  # a copy, which PETSc overwrites
+        mat.create(PETSc.COMM_SELF)
+        mat.setSizes([self._n, self._n])
+        mat.setType('seqaij' if self._place == 'host' else 'seqaijcusparse')
+        _call('MatSetPreallocationCOO', (mat, 'Mat'), ctypes.c_ssize_t(columns.size), *[ctypes.c_void_p(a.ctypes.data) for a in (rows, columns)])
+
+    def _set_values(self, values: Any) -> None:
+        _wait(self._library, self._place, False)
+        _call('MatSetValuesCOO', (self._objects[0], 'Mat'), ctypes.c_void_p(_pointer(values)), ctypes.c_int(PETSc.InsertMode.INSERT))
+
+    def _check_device(self) -> None:
+        """PETSc uses one GPU, which it selects when it starts"""
+        if not petscidrs.built_for()['cuda']:
+            raise ValueError(f'A is on {self._place}, and this petscidrs was built for a PETSc without CUDA')
+        context, device, number = ctypes.c_void_p(), ctypes.c_void_p(), _int()()
+        _call('PetscDeviceContextGetCurrentContext', ctypes.byref(context))
+        _call('PetscDeviceContextGetDevice', context, ctypes.byref(device))
+        _call('PetscDeviceGetDeviceId', device, ctypes.byref(number))
+        if self._place != f'cuda:{number.value}':
+            raise ValueError(f'A is on {self._place}, and PETSc uses cuda:{number.value}: copy A')
+
+    def _set_solver(self, M: Any, rtol: float, atol: float, s: int, recycle: bool, callback: Callable | None) -> None:
+        ksp = PETSc.KSP().create(PETSc.COMM_SELF)
+        self._objects.append(ksp)  # destroyed before the Mat
+        ksp.setOperators(self._objects[0])
+        ksp.setType('idrs')
+        _call('KSPIDRSSetShadowSize', (ksp, 'KSP'), _int()(s))
+        _call('KSPIDRSSetRecycle', (ksp, 'KSP'), ctypes.c_int(1 if recycle else 0))
+        ksp.setTolerances(rtol=rtol, atol=atol, max_it=self._maxiter)
+        if M is None or isinstance(M, str):
+            if M not in _preconditioners:
+                raise ValueError(f'M is {M!r}, and must be None, {", ".join(repr(name) for name in _preconditioners if name)} or an operator')
+            if self._kind == 'operator' and M not in (None, 'poly'):
+                raise ValueError(f"M is {M!r}, which needs the entries of A, and A is a {'LinearOperator'}: use None, 'poly' or an operator")
+            ksp.pc.setType(_preconditioners[M])
+        else:
+            if not (hasattr(M, 'matvec') or hasattr(M, 'dot')):
+                raise TypeError(f'M is a {type(M).__name__}, and must be None, the name of a preconditioner or a LinearOperator')
+            ksp.pc.setType('python')
+            ksp.pc.setPythonContext(_Operator(M, 'M', self._n, (self._library, self._place), self._options))
+        ksp.setFromOptions()
+        if ksp.type != 'idrs':
+            raise ValueError(f"options contains -ksp_type {ksp.type}, and a Solver has the type idrs")
+        _call('KSPMonitorSet', (ksp, 'KSP'), ctypes.cast(petscidrs._library.KSPIDRSMonitorInterrupt, ctypes.c_void_p), ctypes.byref(_check_signals), None)
+        self._monitor = callback and _Monitor(callback, self._options)
+        if callback:
+            ksp.setMonitor(self._monitor)
+        ksp.setUp()
+
+    @staticmethod
+    def _check_process() -> None:
+        if os.getpid() != _pid:
+            raise RuntimeError("MPI and CUDA do not work in a forked process: start processes with multiprocessing.get_context('spawn')")
+
+    @contextlib.contextmanager
+    def _working(self):
+        """One thread at a time, with the options of this Solver"""
+        self._check_process()
+        with _lock:
+            if not self._finalizer.alive:
+                raise ValueError('this Solver has been closed')
+            if self._busy:
+                raise RuntimeError('a callback cannot use the Solver that has called it: make another Solver')
+            self._busy = True
+            try:
+                with self._options:
+                    yield self._objects[1]
+            finally:
+                self._busy = False
+
+    def solve(self, b: Any, x0: Any = None) -> tuple[Any, int]:
+        """(x, info) for a vector b, or a matrix b of several right-hand sides, with the initial guess x0 or zero
+
+        x has the shape, kind and memory of b. info: 0 if all right-hand sides have converged; the number of iterations if a solve
+        has reached maxiter; a negative number, KSPConvergedReason of PETSc, if a solve has broken down"""
+        with self._working() as ksp:
+            B, dtype = _numbers(b, 'b', self._place)
+            shape, like = tuple(B.shape), _library(b)
+            if len(shape) not in (1, 2) or shape[0] != self._n or not shape[-1]:
+                raise ValueError(f'b has shape {shape}, and A has {self._n} rows: b must have the shape ({self._n},) or ({self._n}, k)')
+            dtype = numpy.result_type(self._dtype, dtype)
+            dtype = dtype if dtype.char in 'fdFD' else numpy.dtype('D' if dtype.kind == 'c' else 'd')
+            # Each row of a work array is one vector
+            B = _numbers(B.reshape(self._n, -1).T, 'b')[0]
+            X = sys.modules[_library(B)].zeros_like(B)
+            if x0 is not None:
+                guess, guess_dtype = _numbers(x0, 'x0', self._place)
+                if tuple(guess.shape) != shape or _library(guess) != _library(B):
+                    raise ValueError(f'x0 is a {type(x0).__name__} of shape {tuple(guess.shape)}, and b a {type(b).__name__} of shape {shape}: they must be the same')
+                if guess_dtype.kind == 'c' and dtype.kind != 'c':
+                    raise TypeError(f'x0 has dtype {guess_dtype}, and x has dtype {dtype}, as A and b: use the real part of x0')
+                X += guess.reshape(self._n, -1).T
+                X *= (B != 0).any(1)[:, None]  # as in SciPy, x = 0 if b = 0
+            if self._monitor:
+                self._monitor.like, self._monitor.dtype, self._monitor.place = like, dtype, (_library(B), self._place)
+            self._run(ksp, B, X, x0 is not None)
+            x = _finished(X.T.reshape(shape), like, dtype)
+            if not self._checked and (unused := self._options.unused()):
+                raise ValueError(f'PETSc has not used these options: {", ".join(unused)}')
+            self._checked = True
+        limits = [its for reason, its, _ in self._last if reason == PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT]
+        failures = [reason for reason, *_ in self._last if reason < 0 and reason != PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT]
+        return x, min(failures, default=max(limits, default=0))
+
+    def _run(self, ksp: PETSc.KSP, B: Any, X: Any, guess: bool) -> None:
+        """Solves for the rows of B, and stores the results"""
+        count, self._last = len(B), None
+        ksp.setInitialGuessNonzero(guess)
+        ksp.setConvergenceHistory(min(count * (self._maxiter + 1), _history))
+        wrap = [self._wrap(a) for a in (B, X)]
+        _wait(_library(B), self._place, False)
+        _call('KSPSolve' if count == 1 else 'KSPMatSolve', (ksp, 'KSP'), *[(a, type(a).__name__) for a in wrap])
+        _wait(_library(B), self._place)
+        self._last = petscidrs.column_results(ksp) if count > 1 else [(int(ksp.getConvergedReason()), ksp.getIterationNumber(), ksp.getResidualNorm())]
+        names = ctypes.POINTER(ctypes.c_char_p).in_dll(petscidrs._library, 'KSPConvergedReasons')
+        self.reason = [names[reason].decode() for reason, *_ in self._last]
+        self.iterations = [its for _, its, _ in self._last]
+        ends = numpy.cumsum([its + 1 for its in self.iterations])
+        self.history = numpy.split(numpy.array(ksp.getConvergenceHistory()), ends[:-1])
+        if count == 1:
+            self.reason, self.iterations, self.history = self.reason[0], self.iterations[0], self.history[0]
+
+    def _wrap(self, array: Any) -> Any:
+        """A Vec, or a dense Mat, whose entries are the rows of a work array"""
+        count, n = array.shape
+        if self._place == 'host':
+            if count == 1:
+                return PETSc.Vec().createWithArray(array[0], comm=PETSc.COMM_SELF)
+            dense = PETSc.Mat().createDense([n, count], array=array.T, comm=PETSc.COMM_SELF)
+        elif count == 1:
+            return PETSc.Vec().createCUDAWithArrays(cudahandle=_pointer(array), size=n, comm=PETSc.COMM_SELF)
+        else:
+            dense = PETSc.Mat().createDenseCUDA([n, count], cudahandle=_pointer(array), comm=PETSc.COMM_SELF)
+        dense.assemble()
+        return dense
+
+    def update(self, values: Any) -> None:
+        """Replaces the values of A: an array in the order of the values of A (A.data in the format CSR), or a matrix of the same
+        pattern. The next solve sets up the preconditioner again"""
+        with self._working():
+            if self._kind == 'operator':
+                raise TypeError('A is a LinearOperator, whose values are not known: make another Solver')
+            if self._kind == 'dense':
+                values = _numbers(values, 'values', self._place)
+                shape = (self._n, self._n)
+            else:
+                values = _numbers(self._values_of(values), 'values', self._place)
+                shape = (self._nonzeros,)
+            values, dtype = values
+            if tuple(values.shape) != shape:
+                raise ValueError(f'values has shape {tuple(values.shape)}, and A has values of shape {shape}')
+            self._dtype = dtype
+            if self._kind == 'sparse':
+                self._set_values(values)
+            else:
+                self._objects[0].getDenseArray()[:] = values
+                self._objects[0].assemble()
+
+    def _values_of(self, matrix: Any) -> Any:
+        """Values of a matrix with the pattern of A, or the argument itself if it is an array"""
+        if _library(matrix) == 'torch' and matrix.layout == sys.modules['torch'].sparse_csr:
+            pattern, values = (matrix.crow_indices(), matrix.col_indices()), matrix.values()
+        elif hasattr(matrix, 'tocsr'):
+            matrix = matrix.tocsr()
+            pattern, values = (matrix.indptr, matrix.indices), matrix.data
+        else:
+            return matrix
+        if tuple(matrix.shape) != (self._n, self._n) or any(_library(new) != _library(old) or new.shape != old.shape or not (new == old).all() for new, old in zip(pattern, self._pattern)):
+            raise ValueError('the matrix has another pattern than A, or is of another kind: make another Solver')
+        return values
+
+    @property
+    def counts(self) -> petscidrs.Counts:
+        """Matvecs, reductions, reliable updates and restarts of the last solve"""
+        with self._working() as ksp:
+            return petscidrs.counts(ksp)
+
+    def close(self) -> None:
+        """Frees the matrix, the preconditioner and the vectors"""
+        if self._finalizer.alive:
+            with self._working():
+                pass
+            self._finalizer()
+
+    def __enter__(self) -> Solver:
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.close()
+
+    def __str__(self) -> str:
+        if not self._finalizer.alive:
+            return 'petscidrs.Solver, closed'
+        with self._working() as ksp:
+            s = _int()()
+            _call('KSPIDRSGetShadowSize', (ksp, 'KSP'), ctypes.byref(s))
+            entries = 'operator' if self._nonzeros is None else f'{self._nonzeros} nonzeros'
+            text = f'petscidrs.Solver: {self._n} rows, {entries}, memory {self._place}, IDR({s.value}), preconditioner {ksp.pc.type}\n'
+            if not self._last:
+                return text + 'no solve so far'
+            matvecs, worst = petscidrs.counts(ksp).matvecs, min(self._last)
+            columns = f'{len(self._last)} right-hand sides, ' if len(self._last) > 1 else ''
+            names = ', '.join(dict.fromkeys([self.reason] if len(self._last) == 1 else self.reason))
+            return text + f'last solve: {columns}{max(its for _, its, _ in self._last)} iterations, {matvecs} matvecs, {names}, residual norm {max(norm for *_, norm in self._last):.3g}'
+
+
+def idrs(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, M: Any = None, callback: Callable | None = None, s: int = 4, options: str = '') -> tuple[Any, int]:
+    """Solves A x = b by IDR(s), with the arguments and results of scipy.sparse.linalg.bicgstab
+
+    Returns (x, info) as Solver.solve(); the other arguments are those of Solver. To solve several systems with one matrix use Solver"""
+    with Solver(A, M=M, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, s=s, options=options) as solver:
+        return solver.solve(b, x0)

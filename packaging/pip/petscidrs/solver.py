@@ -103,6 +103,19 @@ def _pointer(array: Any) -> int:
     return {'torch': lambda: array.data_ptr(), 'cupy': lambda: array.data.ptr, 'numpy': lambda: array.ctypes.data}[_library(array)]()
 
 
+def _csr(A: Any) -> tuple[Any, Any, Any] | None:
+    """Row pointers, columns and values of a sparse matrix, in its memory, or None"""
+    if _library(A) == 'torch':
+        if A.layout != sys.modules['torch'].sparse_csr:
+            return None
+        arrays = A.crow_indices(), A.col_indices(), A.values().detach()
+        return tuple(array.numpy() for array in arrays) if _place(A) == 'host' else arrays
+    if not hasattr(A, 'tocsr'):
+        return None
+    A = A.tocsr()
+    return A.indptr, A.indices, A.data
+
+
 class _Memory:
     """Memory of a GPU, which CuPy and PyTorch accept as an array without a copy"""
 
@@ -146,21 +159,28 @@ class _Options:
     """PETSc's default options database while PETSc works for a Solver; that of the caller while a callback runs"""
 
     def __init__(self, options: str):
-        self.database = ctypes.c_void_p()
+        self.database, self.error = ctypes.c_void_p(), None
         _call('PetscOptionsCreate', ctypes.byref(self.database))
         _call('PetscOptionsInsertString', self.database, options.encode())
 
     def __enter__(self):
         _call('PetscOptionsPush', self.database)
 
-    def __exit__(self, *exception):
+    def __exit__(self, kind, error, traceback):
         _call('PetscOptionsPop')
+        raised, self.error = self.error, None
+        if raised and isinstance(error, PETSc.Error):
+            raise raised from None
 
     @contextlib.contextmanager
     def callback(self):
+        """For code of the caller. PETSc returns an error code, so the exception is kept"""
         _call('PetscOptionsPop')
         try:
             yield
+        except BaseException as error:
+            self.error = error
+            raise
         finally:
             _call('PetscOptionsPush', self.database)
 
@@ -187,19 +207,19 @@ class _Operator:
         self.name, self.n, self.place, self.options = name, n, place, options
 
     def _times(self, x: Any) -> Any:
-        with self.options.callback():
-            y = self.product(x)
+        y = self.product(x)
         if tuple(y.shape) not in ((self.n,), (self.n, 1)):
             raise ValueError(f'the product of {self.name} and a vector has shape {tuple(y.shape)} instead of {(self.n,)}')
         return y.reshape(self.n)
 
     def mult(self, _, x: PETSc.Vec, y: PETSc.Vec) -> None:
-        x = _copy(x, *self.place)
-        # A real operator need not accept complex vectors
-        parts = _scalar.kind == 'c' and self.dtype.kind != 'c' and x.imag.any()
-        result = self._times(x.real) + 1j * self._times(x.imag) if parts else self._times(x)
-        with _array(y, *self.place, 'w') as array:
-            array[:] = result
+        with self.options.callback():
+            x = _copy(x, *self.place)
+            # A real operator need not accept complex vectors
+            parts = _scalar.kind == 'c' and self.dtype.kind != 'c' and x.imag.any()
+            result = self._times(x.real) + 1j * self._times(x.imag) if parts else self._times(x)
+            with _array(y, *self.place, 'w') as array:
+                array[:] = result
 
     apply = mult
 
@@ -264,19 +284,13 @@ class Solver:
         self._n, self._pattern, values = shape[0], None, None
         if self._n > numpy.iinfo(PETSc.IntType).max:
             raise ValueError(f'A has {self._n} rows, which need a PETSc with 64-bit integers')
-        if library == 'torch':
-            torch = sys.modules['torch']
-            if A.layout == torch.sparse_csr:
-                self._pattern, values = (A.crow_indices(), A.col_indices()), A.values()
-            elif A.layout == torch.strided and A.device.type == 'cpu':
-                values = A
-            else:
-                raise TypeError(f'A is a tensor of layout {A.layout} on {A.device}: convert it by to_sparse_csr()')
-        elif hasattr(A, 'tocsr'):
-            A = A.tocsr()
-            self._pattern, values = (A.indptr, A.indices), A.data
-        elif isinstance(A, numpy.ndarray):
+        csr = _csr(A)
+        if csr:
+            *self._pattern, values = csr
+        elif isinstance(A, numpy.ndarray) or library == 'torch' and A.device.type == 'cpu' and not A.is_sparse:
             values = A
+        elif library == 'torch':
+            raise TypeError(f'A is a tensor of layout {A.layout} on {A.device}: convert it by A.to_sparse_csr()')
         mat = PETSc.Mat()
         self._objects.append(mat)
         if values is not None:
@@ -475,13 +489,10 @@ class Solver:
 
     def _values_of(self, matrix: Any) -> Any:
         """Values of a matrix with the pattern of A, or the argument itself if it is an array"""
-        if _library(matrix) == 'torch' and matrix.layout == sys.modules['torch'].sparse_csr:
-            pattern, values = (matrix.crow_indices(), matrix.col_indices()), matrix.values()
-        elif hasattr(matrix, 'tocsr'):
-            matrix = matrix.tocsr()
-            pattern, values = (matrix.indptr, matrix.indices), matrix.data
-        else:
+        csr = _csr(matrix)
+        if not csr:
             return matrix
+        *pattern, values = csr
         if tuple(matrix.shape) != (self._n, self._n) or any(_library(new) != _library(old) or new.shape != old.shape or not (new == old).all() for new, old in zip(pattern, self._pattern)):
             raise ValueError('the matrix has another pattern than A, or is of another kind: make another Solver')
         return values
@@ -500,7 +511,8 @@ class Solver:
             self._finalizer()
 
     def __enter__(self) -> Solver:
-        return self
+        with self._working():
+            return self
 
     def __exit__(self, *exception) -> None:
         self.close()

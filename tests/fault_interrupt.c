@@ -245,7 +245,39 @@ static PetscErrorCode TestSome(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-RUN_TESTS({TestCalls, "an error in a call"}, {TestSome, "an error on one process"})
+/* The function of KSPIDRSMonitorInterrupt() is called in each iteration, and its error ends the solve */
+static PetscErrorCode TestMonitorInterrupt(void)
+{
+  PetscErrorCode (*check)(void) = Called;
+  PetscErrorCode ierr;
+  PetscInt       its;
+  Mat            A, S;
+  Vec            b, x;
+  Outcome        outcome, expected;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(TestedSystemCreate(&A, &S, &b, &x));
+  PetscCall(SolverCreateSide(A, 3, PC_RIGHT, PCNONE, &ksp));
+  PetscCall(KSPMonitorSet(ksp, KSPIDRSMonitorInterrupt, &check, NULL));
+  PetscCall(Solve(ksp, 0, b, x, &expected, &ierr));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(ComplainIf(ierr || its < 6 || calls != its + 1, "%" INT " calls in %" INT " iterations", calls, its));
+  PetscCall(Solve(ksp, 5, b, x, &outcome, &ierr));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(ComplainIf(!ierr || calls != 5, "%" INT " calls", calls));
+  PetscCall(Unlock(b));
+  PetscCall(Unlock(x));
+  PetscCall(ResetWith(ksp, A));
+  PetscCall(Solve(ksp, 0, b, x, &outcome, &ierr));
+  PetscCall(ComplainIf(ierr || memcmp(&outcome, &expected, sizeof(outcome)), "the solve after the error differs"));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(DestroyAll(&b, &x, &S, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+RUN_TESTS({TestCalls, "an error in a call"}, {TestSome, "an error on one process"},
+          {TestMonitorInterrupt, "KSPIDRSMonitorInterrupt()"})
 
 /*TEST
 

@@ -215,9 +215,11 @@ class _Operator:
     def mult(self, _, x: PETSc.Vec, y: PETSc.Vec) -> None:
         with self.options.callback():
             x = _copy(x, *self.place)
-            # A real operator need not accept complex vectors
-            parts = _scalar.kind == 'c' and self.dtype.kind != 'c' and x.imag.any()
-            result = self._times(x.real) + 1j * self._times(x.imag) if parts else self._times(x)
+            if _scalar.kind == 'c' and self.dtype.kind != 'c':  # a real operator need not accept complex vectors
+                result = self._times(x.real + 0)
+                result = result + 1j * self._times(x.imag + 0) if x.imag.any() else result
+            else:
+                result = self._times(x)
             with _array(y, *self.place, 'w') as array:
                 array[:] = result
 

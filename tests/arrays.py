@@ -14,8 +14,6 @@ import traceback
 import warnings
 import weakref
 
-if 'petscidrs' in sys.modules:
-    sys.exit('arrays.py: not a module')
 import petscidrs
 
 lazy = not {'numpy', 'petsc4py.PETSc'} & set(sys.modules)
@@ -28,7 +26,6 @@ from petscidrs import Solver, idrs
 
 matrices = pathlib.Path(__file__).resolve().parent.parent / 'tutorials/matrices'
 tests = []
-compares = contextlib.suppress()
 
 
 def test(function):
@@ -362,9 +359,9 @@ def singular_systems():
     empty = empty.tocsr()
     x, info = idrs(empty, b, rtol=1e-8, maxiter=400)
     assert info != 0, info
-    raises(PETSc.Error, 'missing diagonal entry', idrs, empty, b, M='ilu')
+    raises(PETSc.Error, '(?i)missing.*diagonal', idrs, empty, b, M='ilu')
     shift = sp.csr_matrix(np.roll(np.eye(40), 1, 1))
-    raises(PETSc.Error, 'missing diagonal entry', idrs, shift, np.arange(40.0), M='ilu')
+    raises(PETSc.Error, '(?i)missing.*diagonal', idrs, shift, np.arange(40.0), M='ilu')
     x, info = idrs(shift, np.arange(40.0), M='matching')
     assert info == 0 and residual(shift, x, np.arange(40.0)) <= 1.01e-5
     zero = sp.csr_matrix((np.array([1.0, 1, 1, 0]), ([0, 0, 1, 1], [0, 1, 0, 1])))
@@ -502,7 +499,7 @@ def check_arrays(library, system, device):
     assert residual(A, host(interrupt(system, several, rhs)), b) <= 1.01e-9
 
 
-def torch_matrix(torch, device):
+def torch_matrix(torch, device, A=A):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # "in beta state"
         return torch.sparse_csr_tensor(*[torch.as_tensor(a, device=device) for a in (A.indptr, A.indices, A.data)], size=A.shape)
@@ -529,7 +526,7 @@ def torch_host():
     assert idrs(torch.eye(3), torch.ones(3))[0].tolist() == [1, 1, 1]
 
 
-def check_gpu(library, system, matrix_of_gpu_1):
+def check_gpu(library, system, large, matrix_of_gpu_1):
     """One GPU: bytes between host and GPU, other streams, wrong places"""
     import ctypes
 
@@ -540,15 +537,6 @@ def check_gpu(library, system, matrix_of_gpu_1):
     rhs, several = like(library, b, 'cuda'), like(library, B, 'cuda')
     with Solver(system, rtol=1e-9, M='jacobi') as solver:
         assert 'memory cuda:0' in str(solver)
-        solver.solve(rhs), solver.solve(several)
-        counters = [ctypes.c_double.in_dll(petscidrs._library, f'petsc_{way}_sz') for way in ('ctog', 'gtoc')]
-        for right in (rhs, several):
-            before = [counter.value for counter in counters]
-            solver.solve(right, right)
-            solver.update(2 * (system.values() if hasattr(system, 'crow_indices') else system.data))
-            copied = [counter.value - old for counter, old in zip(counters, before)]
-            assert max(copied) < 8 * n, copied
-            solver.update(system)
         raises(ValueError, 'b is on host, and A is on cuda:0', solver.solve, b)
         raises(ValueError, 'x0 is on host, and A is on cuda:0', solver.solve, rhs, b)
         # b is not ready when solve() is called
@@ -563,6 +551,18 @@ def check_gpu(library, system, matrix_of_gpu_1):
             x = x * 1
         assert info == 0 and residual(A, x.get() if hasattr(x, 'get') else x.cpu().numpy(), b) <= 1.01e-9
     raises(ValueError, 'b is on cuda:0, and A is on host', idrs, A, rhs)
+    # No vector is copied between host and GPU: PETSc counts the bytes
+    counters = [ctypes.c_double.in_dll(petscidrs._library, f'petsc_{way}_sz') for way in ('ctog', 'gtoc')]
+    with Solver(large, M='jacobi') as solver:
+        assert counters[0].value > 0
+        right = like(library, np.ones((40000, 3)), 'cuda')
+        solver.solve(right)
+        for several in (right, right[:, 0]):
+            before = [counter.value for counter in counters]
+            solver.solve(several, several)
+            solver.update(2 * (large.values() if hasattr(large, 'crow_indices') else large.data))
+            copied = [counter.value - old for counter, old in zip(counters, before)]
+            assert max(copied) < 8 * 40000, (copied, solver.iterations)
     M = type('Inverse', (), dict(shape=(n, n), matvec=lambda self, x: x / 4))()
     assert idrs(system, rhs, M=M)[1] == 0 and idrs(system, several, M=M)[1] == 0
     other = matrix_of_gpu_1()
@@ -575,7 +575,7 @@ def torch_gpu():
     torch = imported('torch')
     if not torch.cuda.is_available():
         raise Skip('PyTorch has no GPU')
-    check_gpu(torch, torch_matrix(torch, 'cuda'), lambda: torch_matrix(torch, 'cuda:1') if torch.cuda.device_count() > 1 else None)
+    check_gpu(torch, torch_matrix(torch, 'cuda'), torch_matrix(torch, 'cuda', current(200, 5.0) + sp.eye(40000)), lambda: torch_matrix(torch, 'cuda:1') if torch.cuda.device_count() > 1 else None)
 
 
 @test
@@ -589,7 +589,7 @@ def cupy_gpu():
             return csr_matrix(A)
 
     system = csr_matrix(A)
-    check_gpu(cupy, system, lambda: there() if cupy.cuda.runtime.getDeviceCount() > 1 else None)
+    check_gpu(cupy, system, csr_matrix(current(200, 5.0) + sp.eye(40000)), lambda: there() if cupy.cuda.runtime.getDeviceCount() > 1 else None)
     rhs = cupy.asarray(b)
     for matrix in (csc_matrix(A), LinearOperator((n, n), lambda x: system @ x, dtype='d')):
         x, info = idrs(matrix, rhs, rtol=1e-9)

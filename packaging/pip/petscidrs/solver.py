@@ -32,7 +32,7 @@ _pid = os.getpid()
 _lock = threading.RLock()
 _history = 1000000  # residual norms that are kept at most
 _check_signals = ctypes.c_void_p(ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, ctypes.c_void_p).value)
-_preconditioners = {None: 'none', 'jacobi': 'jacobi', 'poly': 'poly', 'ilu': 'ilu', 'matching': 'matching', 'gamg': 'gamg'}
+_preconditioners = (None, 'jacobi', 'poly', 'ilu', 'matching', 'gamg')
 
 
 def _library(array: Any) -> str:
@@ -58,31 +58,34 @@ def _dtype(array: Any, name: str) -> numpy.dtype:
     if dtype.kind not in 'biufc':
         raise TypeError(f'{name} has dtype {array.dtype}: convert it to float64, complex128 or another dtype of numbers')
     if dtype.kind == 'c' and _scalar.kind != 'c':
-        raise TypeError(f'{name} has dtype {dtype}, and this petscidrs was built for a PETSc with real scalars: build it for a PETSc that was configured --with-scalar-type=complex')
+        raise TypeError(f'{name} has dtype {dtype}, and this petscidrs was built for a PETSc with real scalars: build it for one '
+                        'that was configured --with-scalar-type=complex')
     return dtype
 
 
-def _numbers(array: Any, name: str, place: str | None = None) -> tuple[Any, numpy.dtype]:
-    """Contiguous array of PETSc's scalars, which is the argument itself if that is one; and the dtype of the argument"""
+def _contiguous(array: Any) -> Any:
+    """Contiguous array of PETSc's scalars in the same memory: the array itself if possible. Tensors on the host become ndarrays"""
     library = _library(array)
+    if library == 'torch':
+        array = array.detach().resolve_conj().resolve_neg()
+        if _place(array) != 'host':
+            return array.to(getattr(sys.modules['torch'], _scalar.name)).contiguous()
+        array = array.numpy()
+    if library == 'cupy':
+        return sys.modules['cupy'].ascontiguousarray(array, _scalar)
+    shape, array = array.shape, numpy.ascontiguousarray(array, _scalar)  # which makes one dimension of none
+    return (array if array.flags.writeable and array.flags.aligned else array.copy()).reshape(shape)
+
+
+def _numbers(array: Any, name: str, place: str | None = None) -> tuple[Any, numpy.dtype]:
+    """Contiguous array of PETSc's scalars, and the dtype of the argument, after all checks"""
     if isinstance(array, numpy.ma.MaskedArray):
         raise TypeError(f'{name} is a masked array: replace its masked entries with {name}.filled()')
-    if library == 'numpy':
-        array = numpy.asarray(array)
+    array = numpy.asarray(array) if _library(array) == 'numpy' else array
     dtype = _dtype(array, name)
     if place and _place(array) != place:
         raise ValueError(f'{name} is on {_place(array)}, and A is on {place}: copy one of the two')
-    if library == 'torch':
-        array = array.detach().resolve_conj().resolve_neg()
-        if array.device.type == 'cpu':
-            array = array.numpy()
-        else:
-            array = array.to(getattr(sys.modules['torch'], _scalar.name)).contiguous()
-    elif library == 'cupy':
-        array = sys.modules['cupy'].ascontiguousarray(array, _scalar)
-    if isinstance(array, numpy.ndarray):
-        array = numpy.ascontiguousarray(array, _scalar).reshape(array.shape)
-        array = array if array.flags.writeable and array.flags.aligned else array.copy()
+    array = _contiguous(array)
     if not sys.modules[_library(array)].isfinite(array).all():
         raise ValueError(f'{name} contains NaN or infinite entries')
     return array, dtype
@@ -92,7 +95,7 @@ def _wait(library: str, place: str, whole: bool = True) -> None:
     """Waits for the current stream of the library, or for all streams of the GPU"""
     if place != 'host' and library == 'torch':
         cuda = sys.modules['torch'].cuda
-        (cuda.synchronize if whole else lambda device: cuda.current_stream(device).synchronize())(place)
+        cuda.synchronize(place) if whole else cuda.current_stream(place).synchronize()
     elif place != 'host':
         cuda = sys.modules['cupy'].cuda
         (cuda.Device(int(place.partition(':')[2])) if whole else cuda.get_current_stream()).synchronize()
@@ -100,7 +103,8 @@ def _wait(library: str, place: str, whole: bool = True) -> None:
 
 def _pointer(array: Any) -> int:
     """Address of the first entry"""
-    return {'torch': lambda: array.data_ptr(), 'cupy': lambda: array.data.ptr, 'numpy': lambda: array.ctypes.data}[_library(array)]()
+    library = _library(array)
+    return array.data_ptr() if library == 'torch' else array.data.ptr if library == 'cupy' else array.ctypes.data
 
 
 def _csr(A: Any) -> tuple[Any, Any, Any] | None:
@@ -239,12 +243,111 @@ class _Monitor:
                 self.callback(x)
 
 
+class _Matrix:
+    """The Mat of a matrix A. Its entries keep the order of the values of A"""
+
+    def __init__(self, A: Any, mat: PETSc.Mat, options: _Options):
+        self.mat, shape, library = mat, tuple(getattr(A, 'shape', ())), _library(A)
+        if not hasattr(A, 'shape') or library == 'numpy' and not (hasattr(A, 'dot') or hasattr(A, 'matvec')):
+            raise TypeError(f'A is a {type(A).__name__}, and must be a sparse matrix, a LinearOperator or an ndarray')
+        if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
+            raise ValueError(f'A is a {type(A).__name__} of shape {shape}, and must be square with at least one row')
+        self.n, csr = shape[0], _csr(A)
+        self.pattern, values = (csr[:2], csr[2]) if csr else (None, A)
+        self.operator = not csr and library != 'torch' and not isinstance(A, numpy.ndarray)
+        if self.operator:
+            self.place = 'host' if library == 'numpy' else f'cuda:{sys.modules["cupy"].cuda.Device().id}'
+        else:
+            if not csr and (_place(A) != 'host' or library == 'torch' and A.layout != sys.modules['torch'].strided):
+                raise TypeError(f'A is a {type(A).__name__} on {_place(A)} in another format than CSR: call A.to_sparse_csr()')
+            self.place = _place(values)
+            values, self.dtype = _numbers(values, 'A')
+        self.library = 'numpy' if self.place == 'host' else library
+        self.shape = None if self.operator else tuple(values.shape)  # of the values
+        largest = numpy.iinfo(PETSc.IntType).max
+        if max(self.n, *(self.shape or (0,))) > largest:
+            raise ValueError(f'A has {self.n} rows and values of shape {self.shape}: use a PETSc with 64-bit integers')
+        if self.place != 'host':
+            self._check_device()
+        if self.operator:
+            context = _Operator(A, 'A', self.n, (self.library, self.place), options)
+            self.dtype = context.dtype
+            mat.createPython([self.n, self.n], context, comm=PETSc.COMM_SELF)
+            if self.place != 'host':
+                mat.setVecType(PETSc.Vec.Type.CUDA)
+            mat.setUp()
+        elif not csr:
+            mat.createDense([self.n, self.n], comm=PETSc.COMM_SELF)
+            mat.setUp()
+            self._set(values)
+        else:
+            self._set_pattern()
+            self._set(values)
+
+    def _check_device(self) -> None:
+        """PETSc uses one GPU, which it selects when it starts"""
+        if not petscidrs.built_for()['cuda']:
+            raise ValueError(f'A is on {self.place}, and this petscidrs was built for a PETSc without CUDA')
+        context, device, number = ctypes.c_void_p(), ctypes.c_void_p(), _int()()
+        _call('PetscDeviceContextGetCurrentContext', ctypes.byref(context))
+        _call('PetscDeviceContextGetDevice', context, ctypes.byref(device))
+        _call('PetscDeviceGetDeviceId', device, ctypes.byref(number))
+        if self.place != f'cuda:{number.value}':
+            raise ValueError(f'A is on {self.place}, and PETSc uses cuda:{number.value}: copy A')
+
+    def _set_pattern(self) -> None:
+        """Sets the pattern by coordinates: PETSc sums duplicates, and sorts. PETSc has the pattern on the host, too"""
+        self.pattern = [indices.clone() if self.library == 'torch' else indices.copy() for indices in self.pattern]
+        get = {'torch': lambda array: array.cpu().numpy(), 'cupy': lambda array: array.get(), 'numpy': numpy.asarray}[self.library]
+        indptr, columns = map(get, self.pattern)
+        lengths = numpy.diff(indptr)
+        valid = indptr.shape == (self.n + 1,) and indptr[0] == 0 and indptr[-1] == columns.size and (lengths >= 0).all()
+        if not valid or columns.size and not 0 <= columns.min() <= columns.max() < self.n:
+            raise ValueError('the index arrays of A are not those of a matrix in the format CSR')
+        # PETSc overwrites these two arrays
+        rows, columns = numpy.repeat(numpy.arange(self.n, dtype=PETSc.IntType), lengths), columns.astype(PETSc.IntType)
+        self.mat.create(PETSc.COMM_SELF)
+        self.mat.setSizes([self.n, self.n])
+        self.mat.setType('seqaij' if self.place == 'host' else 'seqaijcusparse')
+        addresses = [ctypes.c_void_p(array.ctypes.data) for array in (rows, columns)]
+        _call('MatSetPreallocationCOO', (self.mat, 'Mat'), ctypes.c_ssize_t(columns.size), *addresses)
+
+    def _set(self, values: Any) -> None:
+        if self.pattern:
+            _wait(self.library, self.place, False)
+            insert = ctypes.c_int(PETSc.InsertMode.INSERT)
+            _call('MatSetValuesCOO', (self.mat, 'Mat'), ctypes.c_void_p(_pointer(values)), insert)
+            _wait(self.library, self.place)  # the values may be a temporary array
+        else:
+            self.mat.getDenseArray()[:] = values
+            self.mat.assemble()
+
+    def update(self, values: Any) -> None:
+        if self.operator:
+            raise TypeError('A is a LinearOperator, whose values are not known: make another Solver')
+        csr = _csr(values) if self.pattern else None
+        if csr:
+            values, pairs = csr[2], [*zip(csr, self.pattern)]
+            if not all(_library(new) == _library(old) and new.shape == old.shape and (new == old).all() for new, old in pairs):
+                raise ValueError('the matrix has another pattern than A, or belongs to another library: make another Solver')
+        values, dtype = _numbers(values, 'values', self.place)
+        if tuple(values.shape) != self.shape:
+            raise ValueError(f'values has shape {tuple(values.shape)}, and the values of A have shape {self.shape}')
+        self.dtype = dtype
+        self._set(values)
+
+
 def _destroy(objects: list, options: _Options) -> None:
     if os.getpid() == _pid and not PETSc.Sys.isFinalized():
         with _lock:
             while objects:
                 objects.pop().destroy()
             _call('PetscOptionsDestroy', ctypes.byref(options.database))
+
+
+def _check_process() -> None:
+    if os.getpid() != _pid:
+        raise RuntimeError("MPI and CUDA do not work in a forked process: start it with multiprocessing.get_context('spawn')")
 
 
 class Solver:
@@ -260,135 +363,59 @@ class Solver:
     Attributes: iterations and reason of the last solve, lists for a matrix b; counts; history, the residual norms, for a matrix b
     a list of arrays. A Solver in use by one thread makes other threads wait."""
 
-    def __init__(self, A: Any, *, M: Any = None, rtol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, s: int = 4, callback: Callable | None = None, recycle: bool = False, options: str = ''):
-        self._check_process()
-        for name, value, valid in (('rtol', rtol, 0 <= rtol < 1), ('atol', atol, 0 <= atol < float('inf')), ('s', s, s >= 1), ('maxiter', maxiter, maxiter is None or maxiter >= 1)):
-            if not valid:
-                raise ValueError(f'{name} is {value}, and must be {dict(rtol="at least 0 and less than 1", atol="finite and at least 0").get(name, "at least 1")}')
+    def __init__(self, A: Any, *, M: Any = None, rtol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, s: int = 4,
+                 callback: Callable | None = None, recycle: bool = False, options: str = ''):
+        _check_process()
+        most, its = numpy.iinfo(PETSc.IntType).max, 1 if maxiter is None else maxiter
+        numbers = {'rtol': (rtol, 0, 1), 'atol': (atol, 0, numpy.inf), 's': (s, 1, most), 'maxiter': (its, 1, most)}
+        for name, (value, least, limit) in numbers.items():
+            if not least <= value < limit:
+                raise ValueError(f'{name} is {value}, and must be at least {least} and less than {limit}')
         if callback is not None and not callable(callback):
             raise TypeError(f'callback is of type {type(callback).__name__}, and must be a function')
+        self.history = self.iterations = self.reason = self._last = None
         with _lock:
-            self._objects, self._options = [], _Options(options)
-            self._finalizer = weakref.finalize(self, _destroy, self._objects, self._options)
-            self._busy, self._checked = False, not options
-            self._last = self.history = self.iterations = self.reason = None
+            mat, ksp, self._options = PETSc.Mat(), PETSc.KSP(), _Options(options)
+            self._finalizer = weakref.finalize(self, _destroy, [mat, ksp], self._options)
+            self._ksp, self._busy, self._checked = ksp, False, False
             with self._options:
-                self._set_matrix(A)
-                self._maxiter = 10 * self._n if maxiter is None else int(maxiter)
-                self._set_solver(M, rtol, atol, int(s), recycle, callback)
+                self._matrix = _Matrix(A, mat, self._options)
+                self._maxiter = min(10 * self._matrix.n, most) if maxiter is None else int(maxiter)
+                ksp.create(PETSc.COMM_SELF)
+                ksp.setOperators(mat)
+                ksp.setType('idrs')
+                _call('KSPIDRSSetShadowSize', (ksp, 'KSP'), _int()(int(s)))
+                _call('KSPIDRSSetRecycle', (ksp, 'KSP'), ctypes.c_int(1 if recycle else 0))
+                ksp.setTolerances(rtol=rtol, atol=atol, max_it=self._maxiter)
+                self._set_preconditioner(M)
+                ksp.setFromOptions()
+                if ksp.type != 'idrs':
+                    raise ValueError(f'options contains -ksp_type {ksp.type}, and a Solver has the type idrs')
+                interrupt = ctypes.cast(petscidrs._library.KSPIDRSMonitorInterrupt, ctypes.c_void_p)
+                _call('KSPMonitorSet', (ksp, 'KSP'), interrupt, ctypes.byref(_check_signals), None)
+                self._monitor = callback and _Monitor(callback, self._options)
+                if callback:
+                    ksp.setMonitor(self._monitor)
+                ksp.setUp()
 
-    def _set_matrix(self, A: Any) -> None:
-        """Creates the Mat. Its entries keep the order of the values of A"""
-        library, self._library = _library(A), 'numpy'
-        shape = tuple(getattr(A, 'shape', ()))
-        if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-            raise (ValueError if hasattr(A, 'shape') else TypeError)(f'A is a {type(A).__name__} of shape {shape}, and must be a square matrix with at least one row')
-        self._n, self._pattern, values = shape[0], None, None
-        if self._n > numpy.iinfo(PETSc.IntType).max:
-            raise ValueError(f'A has {self._n} rows, which need a PETSc with 64-bit integers')
-        csr = _csr(A)
-        if csr:
-            *self._pattern, values = csr
-        elif isinstance(A, numpy.ndarray) or library == 'torch' and A.device.type == 'cpu' and not A.is_sparse:
-            values = A
-        elif library == 'torch':
-            raise TypeError(f'A is a tensor of layout {A.layout} on {A.device}: convert it by A.to_sparse_csr()')
-        mat = PETSc.Mat()
-        self._objects.append(mat)
-        if values is not None:
-            self._kind = 'dense' if self._pattern is None else 'sparse'
-            self._place = _place(values)
-            values, self._dtype = _numbers(values, 'A')
-            self._nonzeros = values.size if isinstance(values, numpy.ndarray) else len(values)
-        elif hasattr(A, 'matvec') or hasattr(A, 'dot') and library != 'cupy':
-            self._kind, self._nonzeros = 'operator', None
-            self._place = 'host' if library == 'numpy' else f'cuda:{sys.modules["cupy"].cuda.Device().id}'
-        else:
-            raise TypeError(f'A is a {type(A).__name__}, and must be a sparse matrix, a LinearOperator or an ndarray of the host')
-        self._library = library if self._place != 'host' else 'numpy'
-        if self._place != 'host':
-            self._check_device()
-        if self._kind == 'operator':
-            context = _Operator(A, 'A', self._n, (self._library, self._place), self._options)
-            self._dtype = context.dtype
-            mat.createPython([self._n, self._n], context, comm=PETSc.COMM_SELF)
-            if self._place != 'host':
-                mat.setVecType(PETSc.Vec.Type.CUDA)
-            mat.setUp()
-        elif self._kind == 'dense':
-            mat.createDense([self._n, self._n], array=values.T.copy().T if values.flags.c_contiguous else values.copy(), comm=PETSc.COMM_SELF)
-            mat.assemble()
-        else:
-            self._set_pattern(mat)
-            self._set_values(values)
-
-    def _set_pattern(self, mat: PETSc.Mat) -> None:
-        """Sets the pattern in coordinates: PETSc sums duplicates, and sorts. PETSc has the pattern on the host, too"""
-        if self._nonzeros > numpy.iinfo(PETSc.IntType).max:
-            raise ValueError(f'A has {self._nonzeros} nonzeros, which need a PETSc with 64-bit integers')
-        self._pattern = [indices.clone() if self._library == 'torch' else indices.copy() for indices in self._pattern]
-        indptr, columns = [numpy.asarray(a.get() if self._library == 'cupy' else a.cpu() if _library(a) == 'torch' else a) for a in self._pattern]
-        if indptr.shape != (self._n + 1,) or indptr[0] or indptr[-1] != columns.size or (numpy.diff(indptr) < 0).any() or columns.size and not 0 <= columns.min() <= columns.max() < self._n:
-            raise ValueError('the index arrays of A are not those of a matrix in the format CSR')
-        rows = numpy.repeat(numpy.arange(self._n, dtype=PETSc.IntType), numpy.diff(indptr))
-        columns = columns.astype(PETSc.IntType)  # a copy, which PETSc overwrites
-        mat.create(PETSc.COMM_SELF)
-        mat.setSizes([self._n, self._n])
-        mat.setType('seqaij' if self._place == 'host' else 'seqaijcusparse')
-        _call('MatSetPreallocationCOO', (mat, 'Mat'), ctypes.c_ssize_t(columns.size), *[ctypes.c_void_p(a.ctypes.data) for a in (rows, columns)])
-
-    def _set_values(self, values: Any) -> None:
-        _wait(self._library, self._place, False)
-        _call('MatSetValuesCOO', (self._objects[0], 'Mat'), ctypes.c_void_p(_pointer(values)), ctypes.c_int(PETSc.InsertMode.INSERT))
-
-    def _check_device(self) -> None:
-        """PETSc uses one GPU, which it selects when it starts"""
-        if not petscidrs.built_for()['cuda']:
-            raise ValueError(f'A is on {self._place}, and this petscidrs was built for a PETSc without CUDA')
-        context, device, number = ctypes.c_void_p(), ctypes.c_void_p(), _int()()
-        _call('PetscDeviceContextGetCurrentContext', ctypes.byref(context))
-        _call('PetscDeviceContextGetDevice', context, ctypes.byref(device))
-        _call('PetscDeviceGetDeviceId', device, ctypes.byref(number))
-        if self._place != f'cuda:{number.value}':
-            raise ValueError(f'A is on {self._place}, and PETSc uses cuda:{number.value}: copy A')
-
-    def _set_solver(self, M: Any, rtol: float, atol: float, s: int, recycle: bool, callback: Callable | None) -> None:
-        ksp = PETSc.KSP().create(PETSc.COMM_SELF)
-        self._objects.append(ksp)  # destroyed before the Mat
-        ksp.setOperators(self._objects[0])
-        ksp.setType('idrs')
-        _call('KSPIDRSSetShadowSize', (ksp, 'KSP'), _int()(s))
-        _call('KSPIDRSSetRecycle', (ksp, 'KSP'), ctypes.c_int(1 if recycle else 0))
-        ksp.setTolerances(rtol=rtol, atol=atol, max_it=self._maxiter)
+    def _set_preconditioner(self, M: Any) -> None:
+        pc, matrix = self._ksp.pc, self._matrix
         if M is None or isinstance(M, str):
             if M not in _preconditioners:
-                raise ValueError(f'M is {M!r}, and must be None, {", ".join(repr(name) for name in _preconditioners if name)} or an operator')
-            if self._kind == 'operator' and M not in (None, 'poly'):
-                raise ValueError(f"M is {M!r}, which needs the entries of A, and A is a {'LinearOperator'}: use None, 'poly' or an operator")
-            ksp.pc.setType(_preconditioners[M])
+                raise ValueError(f'M is {M!r}, and must be an operator or one of {_preconditioners}')
+            if matrix.operator and M not in (None, 'poly'):
+                raise ValueError(f"M is {M!r}, which needs the entries of A, and A is an operator: use None, 'poly' or an operator")
+            pc.setType(M or 'none')
+        elif hasattr(M, 'matvec') or hasattr(M, 'dot'):
+            pc.setType('python')
+            pc.setPythonContext(_Operator(M, 'M', matrix.n, (matrix.library, matrix.place), self._options))
         else:
-            if not (hasattr(M, 'matvec') or hasattr(M, 'dot')):
-                raise TypeError(f'M is a {type(M).__name__}, and must be None, the name of a preconditioner or a LinearOperator')
-            ksp.pc.setType('python')
-            ksp.pc.setPythonContext(_Operator(M, 'M', self._n, (self._library, self._place), self._options))
-        ksp.setFromOptions()
-        if ksp.type != 'idrs':
-            raise ValueError(f"options contains -ksp_type {ksp.type}, and a Solver has the type idrs")
-        _call('KSPMonitorSet', (ksp, 'KSP'), ctypes.cast(petscidrs._library.KSPIDRSMonitorInterrupt, ctypes.c_void_p), ctypes.byref(_check_signals), None)
-        self._monitor = callback and _Monitor(callback, self._options)
-        if callback:
-            ksp.setMonitor(self._monitor)
-        ksp.setUp()
-
-    @staticmethod
-    def _check_process() -> None:
-        if os.getpid() != _pid:
-            raise RuntimeError("MPI and CUDA do not work in a forked process: start processes with multiprocessing.get_context('spawn')")
+            raise TypeError(f'M is a {type(M).__name__}, and must be None, the name of a preconditioner or a LinearOperator')
 
     @contextlib.contextmanager
     def _working(self):
         """One thread at a time, with the options of this Solver"""
-        self._check_process()
+        _check_process()
         with _lock:
             if not self._finalizer.alive:
                 raise ValueError('this Solver has been closed')
@@ -397,7 +424,7 @@ class Solver:
             self._busy = True
             try:
                 with self._options:
-                    yield self._objects[1]
+                    yield self._ksp
             finally:
                 self._busy = False
 
@@ -405,46 +432,52 @@ class Solver:
         """(x, info) for a vector b, or a matrix b of several right-hand sides, with the initial guess x0 or zero
 
         x has the shape, kind and memory of b. info: 0 if all right-hand sides have converged; the number of iterations if a solve
-        has reached maxiter; a negative number, KSPConvergedReason of PETSc, if a solve has broken down"""
+        has reached maxiter; a negative number, KSPConvergedReason of PETSc, if a solve has failed"""
         with self._working() as ksp:
-            B, dtype = _numbers(b, 'b', self._place)
-            shape, like = tuple(B.shape), _library(b)
-            if len(shape) not in (1, 2) or shape[0] != self._n or not shape[-1]:
-                raise ValueError(f'b has shape {shape}, and A has {self._n} rows: b must have the shape ({self._n},) or ({self._n}, k)')
-            dtype = numpy.result_type(self._dtype, dtype)
+            n, place, like = self._matrix.n, self._matrix.place, _library(b)
+            B, dtype = _numbers(b, 'b', place)
+            shape = tuple(B.shape)
+            if len(shape) not in (1, 2) or shape[0] != n or not shape[-1]:
+                raise ValueError(f'b has shape {shape}, and A has {n} rows: b must have the shape ({n},) or ({n}, k)')
+            dtype = numpy.result_type(self._matrix.dtype, dtype)
             dtype = dtype if dtype.char in 'fdFD' else numpy.dtype('D' if dtype.kind == 'c' else 'd')
             # Each row of a work array is one vector
-            B = _numbers(B.reshape(self._n, -1).T, 'b')[0]
+            B = _contiguous(B.reshape(n, -1).T)
             X = sys.modules[_library(B)].zeros_like(B)
             if x0 is not None:
-                guess, guess_dtype = _numbers(x0, 'x0', self._place)
+                guess, guess_dtype = _numbers(x0, 'x0', place)
                 if tuple(guess.shape) != shape or _library(guess) != _library(B):
-                    raise ValueError(f'x0 is a {type(x0).__name__} of shape {tuple(guess.shape)}, and b a {type(b).__name__} of shape {shape}: they must be the same')
+                    raise ValueError(f'x0 is a {type(x0).__name__} of shape {tuple(guess.shape)}, and b a {type(b).__name__} of '
+                                     f'shape {shape}: they must be the same')
                 if guess_dtype.kind == 'c' and dtype.kind != 'c':
                     raise TypeError(f'x0 has dtype {guess_dtype}, and x has dtype {dtype}, as A and b: use the real part of x0')
-                X += guess.reshape(self._n, -1).T
+                X += guess.reshape(n, -1).T
                 X *= (B != 0).any(1)[:, None]  # as in SciPy, x = 0 if b = 0
             if self._monitor:
-                self._monitor.like, self._monitor.dtype, self._monitor.place = like, dtype, (_library(B), self._place)
+                self._monitor.like, self._monitor.dtype, self._monitor.place = like, dtype, (_library(B), place)
             self._run(ksp, B, X, x0 is not None)
             x = _finished(X.T.reshape(shape), like, dtype)
-            if not self._checked and (unused := self._options.unused()):
-                raise ValueError(f'PETSc has not used these options: {", ".join(unused)}')
+            unused = [] if self._checked else self._options.unused()
             self._checked = True
-        limits = [its for reason, its, _ in self._last if reason == PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT]
-        failures = [reason for reason, *_ in self._last if reason < 0 and reason != PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT]
-        return x, min(failures, default=max(limits, default=0))
+            if unused:
+                raise ValueError(f'PETSc has not used these options: {", ".join(unused)}')
+        limit = PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT
+        failures = [reason for reason, *_ in self._last if reason < 0 and reason != limit]
+        return x, min(failures, default=max((its for reason, its, _ in self._last if reason == limit), default=0))
 
     def _run(self, ksp: PETSc.KSP, B: Any, X: Any, guess: bool) -> None:
         """Solves for the rows of B, and stores the results"""
         count, self._last = len(B), None
         ksp.setInitialGuessNonzero(guess)
         ksp.setConvergenceHistory(min(count * (self._maxiter + 1), _history))
-        wrap = [self._wrap(a) for a in (B, X)]
-        _wait(_library(B), self._place, False)
-        _call('KSPSolve' if count == 1 else 'KSPMatSolve', (ksp, 'KSP'), *[(a, type(a).__name__) for a in wrap])
-        _wait(_library(B), self._place)
-        self._last = petscidrs.column_results(ksp) if count > 1 else [(int(ksp.getConvergedReason()), ksp.getIterationNumber(), ksp.getResidualNorm())]
+        objects = [self._wrap(array) for array in (B, X)]
+        _wait(_library(B), self._matrix.place, False)
+        try:
+            _call('KSPSolve' if count == 1 else 'KSPMatSolve', (ksp, 'KSP'), *[(each, type(each).__name__) for each in objects])
+        finally:
+            _wait(_library(B), self._matrix.place)
+        one = (int(ksp.getConvergedReason()), ksp.getIterationNumber(), ksp.getResidualNorm())
+        self._last = [one] if count == 1 else petscidrs.column_results(ksp)
         names = ctypes.POINTER(ctypes.c_char_p).in_dll(petscidrs._library, 'KSPConvergedReasons')
         self.reason = [names[reason].decode() for reason, *_ in self._last]
         self.iterations = [its for _, its, _ in self._last]
@@ -456,14 +489,15 @@ class Solver:
     def _wrap(self, array: Any) -> Any:
         """A Vec, or a dense Mat, whose entries are the rows of a work array"""
         count, n = array.shape
-        if self._place == 'host':
-            if count == 1:
-                return PETSc.Vec().createWithArray(array[0], comm=PETSc.COMM_SELF)
-            dense = PETSc.Mat().createDense([n, count], array=array.T, comm=PETSc.COMM_SELF)
-        elif count == 1:
-            return PETSc.Vec().createCUDAWithArrays(cudahandle=_pointer(array), size=n, comm=PETSc.COMM_SELF)
+        host, comm = self._matrix.place == 'host', PETSc.COMM_SELF
+        if count == 1 and host:
+            return PETSc.Vec().createWithArray(array[0], comm=comm)
+        if count == 1:
+            return PETSc.Vec().createCUDAWithArrays(None, _pointer(array), n, comm=comm)
+        if host:
+            dense = PETSc.Mat().createDense([n, count], array=array.T, comm=comm)
         else:
-            dense = PETSc.Mat().createDenseCUDA([n, count], cudahandle=_pointer(array), comm=PETSc.COMM_SELF)
+            dense = PETSc.Mat().createDenseCUDA([n, count], cudahandle=_pointer(array), comm=comm)
         dense.assemble()
         return dense
 
@@ -471,33 +505,7 @@ class Solver:
         """Replaces the values of A: an array in the order of the values of A (A.data in the format CSR), or a matrix of the same
         pattern. The next solve sets up the preconditioner again"""
         with self._working():
-            if self._kind == 'operator':
-                raise TypeError('A is a LinearOperator, whose values are not known: make another Solver')
-            if self._kind == 'dense':
-                values = _numbers(values, 'values', self._place)
-                shape = (self._n, self._n)
-            else:
-                values = _numbers(self._values_of(values), 'values', self._place)
-                shape = (self._nonzeros,)
-            values, dtype = values
-            if tuple(values.shape) != shape:
-                raise ValueError(f'values has shape {tuple(values.shape)}, and A has values of shape {shape}')
-            self._dtype = dtype
-            if self._kind == 'sparse':
-                self._set_values(values)
-            else:
-                self._objects[0].getDenseArray()[:] = values
-                self._objects[0].assemble()
-
-    def _values_of(self, matrix: Any) -> Any:
-        """Values of a matrix with the pattern of A, or the argument itself if it is an array"""
-        csr = _csr(matrix)
-        if not csr:
-            return matrix
-        *pattern, values = csr
-        if tuple(matrix.shape) != (self._n, self._n) or any(_library(new) != _library(old) or new.shape != old.shape or not (new == old).all() for new, old in zip(pattern, self._pattern)):
-            raise ValueError('the matrix has another pattern than A, or is of another kind: make another Solver')
-        return values
+            self._matrix.update(values)
 
     @property
     def counts(self) -> petscidrs.Counts:
@@ -523,21 +531,24 @@ class Solver:
         if not self._finalizer.alive:
             return 'petscidrs.Solver, closed'
         with self._working() as ksp:
-            s = _int()()
+            s, matvecs = _int()(), petscidrs.counts(ksp).matvecs
             _call('KSPIDRSGetShadowSize', (ksp, 'KSP'), ctypes.byref(s))
-            entries = 'operator' if self._nonzeros is None else f'{self._nonzeros} nonzeros'
-            text = f'petscidrs.Solver: {self._n} rows, {entries}, memory {self._place}, IDR({s.value}), preconditioner {ksp.pc.type}\n'
-            if not self._last:
-                return text + 'no solve so far'
-            matvecs, worst = petscidrs.counts(ksp).matvecs, min(self._last)
-            columns = f'{len(self._last)} right-hand sides, ' if len(self._last) > 1 else ''
-            names = ', '.join(dict.fromkeys([self.reason] if len(self._last) == 1 else self.reason))
-            return text + f'last solve: {columns}{max(its for _, its, _ in self._last)} iterations, {matvecs} matvecs, {names}, residual norm {max(norm for *_, norm in self._last):.3g}'
+            matrix = self._matrix
+            entries = 'an operator' if matrix.operator else f'{numpy.prod(matrix.shape)} nonzeros'
+            text = f'petscidrs.Solver: {matrix.n} rows, {entries}, memory {matrix.place}, IDR({s.value}), preconditioner '
+            text += f'{ksp.pc.type}\n'
+        if not self._last:
+            return text + 'no solve so far'
+        count, names = len(self._last), self.reason if len(self._last) > 1 else [self.reason]
+        columns, names = f'{count} right-hand sides, ' if count > 1 else '', ', '.join(dict.fromkeys(names))
+        its, norm = max(its for _, its, _ in self._last), max(norm for *_, norm in self._last)
+        return text + f'last solve: {columns}{its} iterations, {matvecs} matvecs, {names}, residual norm {norm:.3g}'
 
 
-def idrs(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, M: Any = None, callback: Callable | None = None, s: int = 4, options: str = '') -> tuple[Any, int]:
+def idrs(A: Any, b: Any, x0: Any = None, *, rtol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, M: Any = None,
+         callback: Callable | None = None, s: int = 4, options: str = '') -> tuple[Any, int]:
     """Solves A x = b by IDR(s), with the arguments and results of scipy.sparse.linalg.bicgstab
 
-    Returns (x, info) as Solver.solve(); the other arguments are those of Solver. To solve several systems with one matrix use Solver"""
+    Returns (x, info) as Solver.solve() does. The other arguments are those of Solver. For several systems with one A use Solver"""
     with Solver(A, M=M, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, s=s, options=options) as solver:
         return solver.solve(b, x0)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -159,34 +161,93 @@ def _finished(work: Any, like: str, dtype: numpy.dtype) -> Any:
     return sys.modules['torch'].from_numpy(work) if like == 'torch' else work
 
 
+class _Interrupt:
+    """Handler of SIGINT in the main thread. It calls the handler of the program only where an exception leaves PETSc's options and
+    objects in order, in an iteration or in a function of the caller, otherwise after the solve"""
+
+    def __init__(self):
+        self.allowed, self.pending, self.original, self.options = False, False, None, None
+
+    def __call__(self, number: int, frame: Any) -> None:
+        if not self.allowed:
+            self.pending = True
+            return
+        try:
+            self.original(number, frame)
+        except BaseException as error:
+            self.options.keep(error)
+            raise
+
+    @contextlib.contextmanager
+    def deferred(self):
+        main = threading.current_thread() is threading.main_thread()
+        if self.original or not main or not callable(signal.getsignal(signal.SIGINT)):
+            yield
+            return
+        self.original = signal.signal(signal.SIGINT, self)
+        try:
+            yield
+        finally:
+            original, pending, self.original, self.pending, self.allowed = self.original, self.pending, None, False, False
+            signal.signal(signal.SIGINT, original)
+            if pending:
+                original(signal.SIGINT, None)
+
+    @contextlib.contextmanager
+    def allow(self, allowed: bool):
+        before, self.allowed = self.allowed, allowed
+        try:
+            if allowed and self.pending:
+                self.pending = False
+                self(signal.SIGINT, None)
+            yield
+        finally:
+            self.allowed = before
+
+
+_interrupt = _Interrupt()
+
+
 class _Options:
     """PETSc's default options database while PETSc works for a Solver; that of the caller while a callback runs"""
 
     def __init__(self, options: str):
-        self.database, self.error = ctypes.c_void_p(), None
+        self.database, self.error, self.outer = ctypes.c_void_p(), None, None
         _call('PetscOptionsCreate', ctypes.byref(self.database))
         _call('PetscOptionsInsertString', self.database, options.encode())
 
     def __enter__(self):
+        self.outer, _interrupt.options = _interrupt.options, self
         _call('PetscOptionsPush', self.database)
 
     def __exit__(self, kind, error, traceback):
         _call('PetscOptionsPop')
-        raised, self.error = self.error, None
-        if raised and isinstance(error, PETSc.Error):
-            raise raised from None
+        _interrupt.options, raised, self.error = self.outer, self.error, None
+        if raised:
+            if self.collects:
+                gc.enable()
+            if isinstance(error, (PETSc.Error, SystemError)):
+                raise raised from None
+
+    def keep(self, error: BaseException) -> None:
+        """Keeps an exception until PETSc has returned an error code. The garbage collector would discard it before"""
+        self.error, self.collects = error, gc.isenabled()
+        gc.disable()
 
     @contextlib.contextmanager
     def callback(self):
-        """For code of the caller. PETSc returns an error code, so the exception is kept"""
-        _call('PetscOptionsPop')
-        try:
-            yield
-        except BaseException as error:
-            self.error = error
-            raise
-        finally:
-            _call('PetscOptionsPush', self.database)
+        """For code of the caller"""
+        with _interrupt.allow(False):
+            _call('PetscOptionsPop')
+            try:
+                with _interrupt.allow(True):
+                    yield
+            except BaseException as error:
+                if not self.error:
+                    self.keep(error)
+                raise
+            finally:
+                _call('PetscOptionsPush', self.database)
 
     def unused(self) -> list[str]:
         """Options that PETSc has not asked for"""
@@ -374,7 +435,7 @@ class Solver:
         if callback is not None and not callable(callback):
             raise TypeError(f'callback is of type {type(callback).__name__}, and must be a function')
         self.history = self.iterations = self.reason = self._last = None
-        with _lock:
+        with _lock, _interrupt.deferred():
             mat, ksp, self._options = PETSc.Mat(), PETSc.KSP(), _Options(options)
             self._finalizer = weakref.finalize(self, _destroy, [mat, ksp], self._options)
             self._ksp, self._busy, self._checked = ksp, False, False
@@ -416,7 +477,7 @@ class Solver:
     def _working(self):
         """One thread at a time, with the options of this Solver"""
         _check_process()
-        with _lock:
+        with _lock, _interrupt.deferred():
             if not self._finalizer.alive:
                 raise ValueError('this Solver has been closed')
             if self._busy:
@@ -473,7 +534,8 @@ class Solver:
         objects = [self._wrap(array) for array in (B, X)]
         _wait(_library(B), self._matrix.place, False)
         try:
-            _call('KSPSolve' if count == 1 else 'KSPMatSolve', (ksp, 'KSP'), *[(each, type(each).__name__) for each in objects])
+            with _interrupt.allow(True):
+                _call('KSPSolve' if count == 1 else 'KSPMatSolve', (ksp, 'KSP'), *[(each, type(each).__name__) for each in objects])
         finally:
             _wait(_library(B), self._matrix.place)
         one = (int(ksp.getConvergedReason()), ksp.getIterationNumber(), ksp.getResidualNorm())

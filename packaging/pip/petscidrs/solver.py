@@ -193,14 +193,14 @@ class _Interrupt:
             if pending:
                 original(signal.SIGINT, None)
 
-    @contextlib.contextmanager
-    def allow(self, allowed: bool):
-        before, self.allowed = self.allowed, allowed
+    def call(self, function: Callable, *arguments) -> Any:
+        """Calls a function that Ctrl-C may end"""
+        before, self.allowed = self.allowed, True
         try:
-            if allowed and self.pending:
+            if self.pending:
                 self.pending = False
                 self(signal.SIGINT, None)
-            yield
+            return function(*arguments)
         finally:
             self.allowed = before
 
@@ -234,20 +234,19 @@ class _Options:
         self.error, self.collects = error, gc.isenabled()
         gc.disable()
 
-    @contextlib.contextmanager
-    def callback(self):
-        """For code of the caller"""
-        with _interrupt.allow(False):
-            _call('PetscOptionsPop')
-            try:
-                with _interrupt.allow(True):
-                    yield
-            except BaseException as error:
-                if not self.error:
-                    self.keep(error)
-                raise
-            finally:
-                _call('PetscOptionsPush', self.database)
+    def call(self, function: Callable, *arguments) -> Any:
+        """Calls a function that contains code of the caller"""
+        before, _interrupt.allowed = _interrupt.allowed, False
+        _call('PetscOptionsPop')
+        try:
+            return _interrupt.call(function, *arguments)
+        except BaseException as error:
+            if not self.error:
+                self.keep(error)
+            raise
+        finally:
+            _call('PetscOptionsPush', self.database)
+            _interrupt.allowed = before
 
     def unused(self) -> list[str]:
         """Options that PETSc has not asked for"""
@@ -277,16 +276,18 @@ class _Operator:
             raise ValueError(f'the product of {self.name} and a vector has shape {tuple(y.shape)} instead of {(self.n,)}')
         return y.reshape(self.n)
 
+    def _apply(self, x: PETSc.Vec, y: PETSc.Vec) -> None:
+        x = _copy(x, *self.place)
+        if _scalar.kind == 'c' and self.dtype.kind != 'c':  # a real operator need not accept complex vectors
+            result = self._times(x.real + 0)
+            result = result + 1j * self._times(x.imag + 0) if x.imag.any() else result
+        else:
+            result = self._times(x)
+        with _array(y, *self.place, 'w') as array:
+            array[:] = result
+
     def mult(self, _, x: PETSc.Vec, y: PETSc.Vec) -> None:
-        with self.options.callback():
-            x = _copy(x, *self.place)
-            if _scalar.kind == 'c' and self.dtype.kind != 'c':  # a real operator need not accept complex vectors
-                result = self._times(x.real + 0)
-                result = result + 1j * self._times(x.imag + 0) if x.imag.any() else result
-            else:
-                result = self._times(x)
-            with _array(y, *self.place, 'w') as array:
-                array[:] = result
+        self.options.call(self._apply, x, y)
 
     apply = mult
 
@@ -299,9 +300,7 @@ class _Monitor:
 
     def __call__(self, ksp: PETSc.KSP, iteration: int, norm: float) -> None:
         if iteration:
-            x = _finished(_copy(ksp.buildSolution(), *self.place), self.like, self.dtype)
-            with self.options.callback():
-                self.callback(x)
+            self.options.call(self.callback, _finished(_copy(ksp.buildSolution(), *self.place), self.like, self.dtype))
 
 
 class _Matrix:
@@ -534,8 +533,8 @@ class Solver:
         objects = [self._wrap(array) for array in (B, X)]
         _wait(_library(B), self._matrix.place, False)
         try:
-            with _interrupt.allow(True):
-                _call('KSPSolve' if count == 1 else 'KSPMatSolve', (ksp, 'KSP'), *[(each, type(each).__name__) for each in objects])
+            arguments = [(ksp, 'KSP')] + [(each, type(each).__name__) for each in objects]
+            _interrupt.call(_call, 'KSPSolve' if count == 1 else 'KSPMatSolve', *arguments)
         finally:
             _wait(_library(B), self._matrix.place)
         one = (int(ksp.getConvergedReason()), ksp.getIterationNumber(), ksp.getResidualNorm())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import ctypes
 import gc
@@ -179,7 +180,8 @@ class _Interrupt:
             raise
 
     @contextlib.contextmanager
-    def deferred(self):
+    def deferred(self, finalizing: bool = False):
+        """Python ignores exceptions of finalizers, after which the signal comes again"""
         main = threading.current_thread() is threading.main_thread()
         if self.original or not main or not callable(signal.getsignal(signal.SIGINT)):
             yield
@@ -190,7 +192,9 @@ class _Interrupt:
         finally:
             original, pending, self.original, self.pending, self.allowed = self.original, self.pending, None, False, False
             signal.signal(signal.SIGINT, original)
-            if pending:
+            if pending and finalizing:
+                threading.Timer(0.01, _thread.interrupt_main).start()
+            elif pending:
                 original(signal.SIGINT, None)
 
     def call(self, function: Callable, *arguments) -> Any:
@@ -399,7 +403,7 @@ class _Matrix:
 
 def _destroy(objects: list, options: _Options) -> None:
     if os.getpid() == _pid and not PETSc.Sys.isFinalized():
-        with _lock:
+        with _lock, _interrupt.deferred(finalizing=True):
             while objects:
                 objects.pop().destroy()
             _call('PetscOptionsDestroy', ctypes.byref(options.database))

@@ -1,8 +1,8 @@
 /*
    Public interface of libpetscidrs, a plugin of PETSc: the Krylov solver KSPIDRS, the solver KSPOFFLOAD of copies on a GPU, the
-   preconditioners PCPOLY (polynomials), PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum product matchings), the type
-   PCGAMGPATTERN of PCGAMG, the factorization package MATSOLVERPETSCIDRS, matrices MATAIJSTREAM that are streamed from host memory,
-   matrix powers, and scatters PETSCSFNCCL from GPU to GPU
+   preconditioners PCPOLY (polynomials), PCAGGREGATION (multigrid), PCBJIDRS (solves with diagonal blocks) and PCMATCHING (maximum
+   product matchings), the type PCGAMGPATTERN of PCGAMG, the factorization package MATSOLVERPETSCIDRS, matrices MATAIJSTREAM that
+   are streamed from host memory, matrix powers, and scatters PETSCSFNCCL from GPU to GPU
 */
 #pragma once
 
@@ -12,12 +12,13 @@
 #define PETSCIDRS_VERSION_MINOR    4
 #define PETSCIDRS_VERSION_SUBMINOR 0
 
-#define KSPIDRS     "idrs"
-#define KSPOFFLOAD  "offload"
-#define PCPOLY      "poly"
-#define PCBJIDRS    "bjidrs"
-#define PCMATCHING  "matching"
-#define PETSCSFNCCL "nccl"
+#define KSPIDRS       "idrs"
+#define KSPOFFLOAD    "offload"
+#define PCPOLY        "poly"
+#define PCBJIDRS      "bjidrs"
+#define PCMATCHING    "matching"
+#define PCAGGREGATION "aggregation"
+#define PETSCSFNCCL   "nccl"
 
 #define PCGAMGPATTERN "pattern"
 

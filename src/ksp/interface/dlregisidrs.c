@@ -15,6 +15,7 @@ PETSC_INTERN PetscErrorCode KSPCreate_Offload(KSP);
 PETSC_INTERN PetscErrorCode KSPOffloadRegisterEvents(void);
 PETSC_INTERN PetscErrorCode PCCreate_BJIDRS(PC);
 PETSC_INTERN PetscErrorCode PCCreate_Matching(PC);
+PETSC_INTERN PetscErrorCode PCCreate_Aggregation(PC);
 PETSC_INTERN PetscErrorCode PCGAMGCreate_Pattern(PC);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegister_PETScIDRS(void);
 
@@ -72,8 +73,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
 }
 
 /*@C
-  KSPIDRSRegister - Registers `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS` and
-  `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
+  KSPIDRSRegister - Registers `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCAGGREGATION`, `PCGAMGPATTERN`,
+  `MATSOLVERPETSCIDRS` and `MATAIJSTREAM` with PETSc and, in a library with back end `cuda`, `PETSCSFNCCL`
 
   Not Collective
 
@@ -92,8 +93,8 @@ static PetscErrorCode KSPIDRSCheckPETSc_Private(void)
   The timeout is read here, once. After this time a wait ends with an error; then call `KSPReset()` on all processes. Set a larger
   timeout if a process may reach a matvec much later than the others.
 
-.seealso: `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS`, `MATAIJSTREAM`,
-          `PETSCSFNCCL`, `KSPRegister()`
+.seealso: `KSPIDRS`, `KSPOFFLOAD`, `PCPOLY`, `PCBJIDRS`, `PCMATCHING`, `PCAGGREGATION`, `PCGAMGPATTERN`, `MATSOLVERPETSCIDRS`,
+          `MATAIJSTREAM`, `PETSCSFNCCL`, `KSPRegister()`
 @*/
 PetscErrorCode KSPIDRSRegister(void)
 {
@@ -106,6 +107,7 @@ PetscErrorCode KSPIDRSRegister(void)
   PetscCall(PCRegister(PCPOLY, PCCreate_Poly));
   PetscCall(PCRegister(PCBJIDRS, PCCreate_BJIDRS));
   PetscCall(PCRegister(PCMATCHING, PCCreate_Matching));
+  PetscCall(PCRegister(PCAGGREGATION, PCCreate_Aggregation));
   PetscCall(PCGAMGRegister(PCGAMGPATTERN, PCGAMGCreate_Pattern));
   PetscCall(MatSolverTypeRegister_PETScIDRS());
   PetscCall(MatRegister(MATSEQAIJSTREAM, MatCreate_SeqAIJStream));

@@ -194,7 +194,7 @@ static PetscErrorCode PCPolySetUpPolynomial_Private(PC pc)
   }
   if (poly->nuser) PetscCall(PCPolyFromRoots_Private(poly->nuser, poly->user, p));
   else {
-    PetscCall(PCPolySpaceCreate_Private(&poly->op, PCPolyDimension(poly), poly->vecs.K, &space));
+    PetscCall(PCPolySpaceCreate_Private(&poly->op, poly->smoother, PCPolyDimension(poly), poly->vecs.K, &space));
     if (!space.m) p->remark = PCPOLY_NOT_FINITE;
     else PetscCall(PCPolyFromGMRES_Private(&space, poly->degree, p));
     p->dimension = space.m;
@@ -463,7 +463,7 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
     if (p->dimension)
       PetscCall(
         PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g, from a Krylov space of dimension %" PetscInt_FMT "%s\n",
-                               (double)low, (double)high, p->dimension, p->range ? ", without the null space of the matrix" : ""));
+                               (double)low, (double)high, p->dimension, p->range ? ", of the start vector times the matrix" : ""));
     else PetscCall(PetscViewerASCIIPrintf(viewer, "  moduli of the roots: %g to %g\n", (double)low, (double)high));
     if (p->residual >= 0.0)
       PetscCall(PetscViewerASCIIPrintf(viewer, "  residual of the random start vector: %g, predicted %g\n", (double)poly->seen,
@@ -482,6 +482,7 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
 {
   PC_Poly  *poly      = (PC_Poly *)pc->data;
   PetscInt  seed      = poly->seed;
+  PetscBool smoother  = poly->smoother;
   PetscEnum precision = (PetscEnum)poly->precision, scaling = (PetscEnum)poly->scaling;
   char      roots[32] = "gmres";
   PetscBool gmres, user;
@@ -490,6 +491,8 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PetscOptionsHeadBegin(PetscOptionsObject, "PC poly options");
   IDRSOption(Int, pc, "-pc_poly_degree", "Products of an application, and of the operator after it", PCPolySetDegree, poly->degree);
   PetscCall(PetscOptionsInt("-pc_poly_seed", "Seed of the random start vector", "None", seed, &seed, NULL));
+  PetscCall(PetscOptionsBool("-pc_poly_smoother", "Multiply the start vector by the matrix, for a smoother of multigrid", "None",
+                             smoother, &smoother, NULL));
   PetscCall(PetscOptionsEnum("-pc_poly_precision", "Precision of the values of the copy", "None", PCPolyPrecisions, precision,
                              &precision, NULL));
   PetscCall(
@@ -505,9 +508,11 @@ static PetscErrorCode PCSetFromOptions_Poly(PC pc, IDRSOptionItems PetscOptionsO
   PetscCall(PetscStrcmp(roots, "user", &user));
   PetscCheck(gmres || (user && poly->nuser), PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
              "-%spc_poly_roots %s: the roots are those of gmres, or those of PCPolySetRoots()", IDRSPrefix(pc), roots);
-  if (seed != poly->seed || (PCPolyPrecision)precision != poly->precision || (PCPolyScaling)scaling != poly->scaling)
+  if (seed != poly->seed || smoother != poly->smoother || (PCPolyPrecision)precision != poly->precision ||
+      (PCPolyScaling)scaling != poly->scaling)
     PCPolyChanged_Private(pc);
   poly->seed      = seed;
+  poly->smoother  = smoother;
   poly->precision = (PCPolyPrecision)precision;
   poly->scaling   = (PCPolyScaling)scaling;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -553,6 +558,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
 + -pc_poly_degree degree                      - degree of A p(A), products of an iteration (default 8), see `PCPolySetDegree()`
 . -pc_poly_roots gmres                        - the roots are harmonic Ritz values, unless `PCPolySetRoots()` gives them
 . -pc_poly_seed seed                          - seed of the random start vector (default 0)
+. -pc_poly_smoother (true|false)              - multiply the start vector by the matrix (default false, in `PCAGGREGATION` true)
 . -pc_poly_precision (half|single|double)     - precision of the values of a copy on a GPU (default half)
 . -pc_poly_scaling (auto|none|diagonal|matching) - scaling and permutation of the matrix (default auto)
 - -pc_poly_reuse (true|false)                 - keep the roots when the matrix changes (default false)
@@ -571,6 +577,9 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   If the Krylov space has a smaller dimension than the degree, for example for a diagonal matrix, the degree is smaller. If it
   contains a null vector of a singular matrix, the set-up begins again with $D^{-1}A v$, so that the null space does not distort the
   polynomial.
+
+  For a smoother of multigrid, `-pc_poly_smoother` begins with $D^{-1}A v$, which has less of the components that coarse grids
+  remove. With strongly varying coefficients solves then need half as many iterations or fewer, otherwise up to a quarter more.
 
   The set-up checks the polynomial. If $1 - \pi$ has Ritz values outside the right half plane, it chooses a smaller degree. If the
   polynomial reduces the start vector less than predicted, it chooses a wider precision, then a smaller degree, and if it does not

@@ -97,6 +97,7 @@ typedef struct {
   PetscInt        degree;
   PetscInt        seed;      /* of the start vector */
   PetscBool       reuse;     /* keep the polynomial when A changes */
+  PetscBool       smoother;  /* the start vector is multiplied by D^{-1}A */
   PCPolyPrecision precision; /* of the values of the copy */
   PCPolyScaling   scaling;   /* of the matrix, as requested */
   PetscInt        nuser;     /* roots set by the user */
@@ -124,7 +125,7 @@ PETSC_INTERN void           PCPolyChanged_Private(PC);
 PETSC_INTERN PetscErrorCode PCPolyComposeSetters_Private(PC, PetscBool);
 
 /* polyspace.c */
-PETSC_INTERN PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *, PetscInt, Vec[], PCPolySpace *);
+PETSC_INTERN PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *, PetscBool, PetscInt, Vec[], PCPolySpace *);
 PETSC_INTERN PetscErrorCode PCPolySpaceDestroy_Private(PCPolySpace *);
 
 /* polyoperator.c */

@@ -161,6 +161,17 @@ PetscErrorCode PCPolyGetRoots(PC pc, PetscInt *n, const PetscReal *re[], const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* For the levels of PCAGGREGATION */
+static PetscErrorCode PCPolySetSmoother_Poly(PC pc, PetscBool smoother)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+
+  PetscFunctionBegin;
+  if (smoother != poly->smoother) PCPolyChanged_Private(pc);
+  poly->smoother = smoother;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* PCPolyComposeSetters_Private - Composes the functions above with the preconditioner, or removes them */
 PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
 {
@@ -169,5 +180,6 @@ PetscErrorCode PCPolyComposeSetters_Private(PC pc, PetscBool compose)
   IDRSCompose(pc, compose, PCPolyGetDegree);
   IDRSCompose(pc, compose, PCPolySetRoots);
   IDRSCompose(pc, compose, PCPolyGetRoots);
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCPolySetSmoother_C", compose ? PCPolySetSmoother_Poly : NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

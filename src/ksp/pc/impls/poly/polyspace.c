@@ -212,22 +212,25 @@ static PetscErrorCode PCPolySpaceBuild_Private(const PCPolyOperator *op, PetscIn
 }
 
 /*
-   PCPolySpaceCreate_Private - Computes the Krylov space of D^{-1}A and K[0], of dimension m or smaller; K has m + 1 vectors.
+   PCPolySpaceCreate_Private - Computes the Krylov space of D^{-1}A and K[0], of dimension m or smaller; K has m + 1 vectors. With
+   `image` K[0] becomes D^{-1}A v first, which has less of the eigenvectors of small eigenvalues.
 
    If a Ritz value is zero, the space has resolved a null vector of A. Every residual polynomial keeps this part of v, because
    pi(0) = 1, and to reduce the rest of v together with it would distort pi. So K[0] becomes D^{-1}A v, which has no such part
 */
-PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscInt m, Vec K[], PCPolySpace *space)
+PetscErrorCode PCPolySpaceCreate_Private(const PCPolyOperator *op, PetscBool image, PetscInt m, Vec K[], PCPolySpace *space)
 {
   PetscMPIInt zero;
 
   PetscFunctionBegin;
-  PetscCall(PCPolySpaceBuild_Private(op, m, K, space));
-  zero = space->zeros > 0;
-  PetscCallMPI(MPI_Bcast(&zero, 1, MPI_INT, 0, PetscObjectComm((PetscObject)K[0])));
-  if (!zero) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscInfo(K[0], "A Ritz value is zero: the start vector is multiplied by the matrix\n"));
-  PetscCall(PCPolySpaceDestroy_Private(space));
+  if (!image) {
+    PetscCall(PCPolySpaceBuild_Private(op, m, K, space));
+    zero = space->zeros > 0;
+    PetscCallMPI(MPI_Bcast(&zero, 1, MPI_INT, 0, PetscObjectComm((PetscObject)K[0])));
+    if (!zero) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(PetscInfo(K[0], "A Ritz value is zero: the start vector is multiplied by the matrix\n"));
+    PetscCall(PCPolySpaceDestroy_Private(space));
+  }
   PetscCall(PCPolyBasis_Private(op, 1, PCPolyOnce, K));
   PetscCall(VecCopy(K[1], K[0]));
   PetscCall(PCPolySpaceBuild_Private(op, m, K, space));

@@ -1,0 +1,333 @@
+/*
+   Aggregates of the rows of a matrix of type MATSEQAIJ: boxes of a grid, if all entries are between neighbours of a structured grid
+   whose rows have the order of its points, else pairs of pairs of pairs.
+
+   Reference for pairs: Y. Notay, An aggregation-based algebraic multigrid method, Electron. Trans. Numer. Anal. 37 (2010). Here the
+   pairs of a pass are found by handshakes, which can be made at the same time for all rows
+*/
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsrows.h>
+#include "aggregation.h"
+
+/* A coupling is strong if it is at least this part of the strongest one of its row, and for boxes of its direction */
+#define AGGREGATES_STRONG 0.25
+
+/* Passes that join pairs, and rounds of handshakes in a pass */
+#define AGGREGATES_PASSES 3
+#define AGGREGATES_ROUNDS 12
+
+/* Distances of neighbours in the numbering: 13 in each direction in a grid of three dimensions */
+#define GRID_OFFSETS 13
+
+/* A grid of points, numbered direction by direction */
+typedef struct {
+  PetscInt  n[3];
+  PetscReal coupling[3]; /* sum of the absolute values of the couplings in a direction */
+} Grid;
+
+/* Adds a distance to the sorted list. Returns PETSC_FALSE if there are too many for a grid */
+static PetscBool GridAddOffset(PetscInt offset, PetscInt offsets[], PetscInt *count)
+{
+  PetscInt k = *count;
+
+  while (k > 0 && offsets[k - 1] > offset) k--;
+  if (k > 0 && offsets[k - 1] == offset) return PETSC_TRUE;
+  if (*count == GRID_OFFSETS) return PETSC_FALSE;
+  for (PetscInt l = *count; l > k; l--) offsets[l] = offsets[l - 1];
+  offsets[k] = offset;
+  (*count)++;
+  return PETSC_TRUE;
+}
+
+/*
+   Finds the grid whose neighbours have the distances of the entries: 1, about n_0 and about n_0 n_1. Returns PETSC_FALSE if an
+   entry is not between neighbours of such a grid
+*/
+static PetscBool GridFind(const IDRSRows *rows, Grid *grid)
+{
+  PetscInt offsets[GRID_OFFSETS], count = 0, plane;
+
+  for (PetscInt i = 0; i < rows->n; i++) {
+    for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {
+      if (rows->j[k] != i && !GridAddOffset(PetscAbsInt(rows->j[k] - i), offsets, &count)) return PETSC_FALSE;
+    }
+  }
+  if (!count || offsets[0] != 1) return PETSC_FALSE;
+  *grid = (Grid){
+    .n = {rows->n, 1, 1}
+  };
+  if (count > 1) {
+    /* 1, n_0 or 1, n_0 - 1, n_0, n_0 + 1 */
+    grid->n[0] = count > 3 && offsets[3] == offsets[1] + 2 ? offsets[2] : offsets[1];
+    grid->n[1] = rows->n / grid->n[0];
+    if (offsets[count - 1] > grid->n[0] + 1) {
+      PetscInt first = 0;
+
+      while (offsets[first] <= grid->n[0] + 1) first++;
+      plane      = (offsets[first] + offsets[count - 1]) / 2;
+      grid->n[1] = plane / grid->n[0];
+      grid->n[2] = plane ? rows->n / plane : 0;
+    }
+  }
+  if (grid->n[0] * grid->n[1] * grid->n[2] != rows->n) return PETSC_FALSE;
+  for (PetscInt i = 0; i < rows->n; i++) {
+    const PetscInt x = i % grid->n[0], y = i / grid->n[0] % grid->n[1], z = i / grid->n[0] / grid->n[1];
+
+    for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {
+      const PetscInt  j        = rows->j[k];
+      const PetscInt  step[]   = {j % grid->n[0] - x, j / grid->n[0] % grid->n[1] - y, j / grid->n[0] / grid->n[1] - z};
+      const PetscReal coupling = PetscAbsScalar(rows->a[k]);
+
+      for (int d = 0; d < 3; d++) {
+        if (PetscAbsInt(step[d]) > 1) return PETSC_FALSE;
+        if (step[d]) grid->coupling[d] += coupling;
+      }
+    }
+  }
+  return PETSC_TRUE;
+}
+
+/* Returns PETSC_TRUE if a row has an entry besides its diagonal entry that is not zero */
+static PetscBool RowIsCoupled(const IDRSRows *rows, PetscInt i)
+{
+  for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {
+    if (rows->j[k] != i && rows->a[k] != 0.0) return PETSC_TRUE;
+  }
+  return PETSC_FALSE;
+}
+
+/*
+   Makes boxes of two points in the directions with strong couplings, as many as the coarse grid has points. Rows without couplings
+   are in no aggregate, unless all rows of a box have none: then the row of the coarse matrix is not empty
+*/
+static PetscErrorCode AggregatesFromGrid(const IDRSRows *rows, const Grid *grid, Aggregates *aggregates)
+{
+  const PetscReal strongest = PetscMax(PetscMax(grid->coupling[0], grid->coupling[1]), grid->coupling[2]);
+  PetscInt        m[3];
+  PetscBool      *coupled;
+
+  PetscFunctionBegin;
+  for (int d = 0; d < 3; d++) {
+    aggregates->size[d] = grid->coupling[d] >= AGGREGATES_STRONG * strongest ? 2 : 1;
+    m[d]                = (grid->n[d] + aggregates->size[d] - 1) / aggregates->size[d];
+  }
+  aggregates->kind  = AGGREGATES_BOXES;
+  aggregates->count = m[0] * m[1] * m[2];
+  PetscCall(PetscCalloc1(aggregates->count, &coupled));
+  for (PetscInt i = 0; i < rows->n; i++) {
+    const PetscInt x = i % grid->n[0], y = i / grid->n[0] % grid->n[1], z = i / grid->n[0] / grid->n[1];
+
+    aggregates->of[i] = x / aggregates->size[0] + m[0] * (y / aggregates->size[1] + m[1] * (z / aggregates->size[2]));
+    if (RowIsCoupled(rows, i)) coupled[aggregates->of[i]] = PETSC_TRUE;
+  }
+  for (PetscInt i = 0; i < rows->n; i++) {
+    if (coupled[aggregates->of[i]] && !RowIsCoupled(rows, i)) aggregates->of[i] = -1;
+  }
+  PetscCall(PetscFree(coupled));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Computes the strengths of couplings: the symmetric part of -D^{-1/2} A D^{-1/2}, D = |diag(A)|, rows multiplied by the sign of
+   their diagonal entry. Positive ones attract. Equal ones are told apart by the parity of a row, so that pairs form a pattern
+*/
+static PetscErrorCode CouplingsCreate(Mat A, Mat *S)
+{
+  Vec          left, right;
+  Mat          T;
+  PetscScalar *l, *r, *values;
+  PetscInt     n;
+  IDRSRows     rows;
+
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, S));
+  PetscCall(MatCreateVecs(A, &right, &left));
+  PetscCall(MatGetDiagonal(A, left));
+  PetscCall(VecGetLocalSize(left, &n));
+  PetscCall(VecGetArray(left, &l));
+  PetscCall(VecGetArrayWrite(right, &r));
+  for (PetscInt i = 0; i < n; i++) {
+    const PetscReal d = PetscRealPart(l[i]), scale = l[i] == 0.0 ? 1.0 : 1.0 / PetscSqrtReal(PetscAbsScalar(l[i]));
+
+    l[i] = d < 0.0 ? scale : -scale;
+    r[i] = scale;
+  }
+  PetscCall(VecRestoreArrayWrite(right, &r));
+  PetscCall(VecRestoreArray(left, &l));
+  PetscCall(MatDiagonalScale(*S, left, right));
+  PetscCall(VecDestroy(&left));
+  PetscCall(VecDestroy(&right));
+  PetscCall(MatTranspose(*S, MAT_INITIAL_MATRIX, &T));
+  PetscCall(MatAXPY(*S, 1.0, T, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&T));
+  PetscCall(IDRSRowsGet(*S, &rows));
+  PetscCall(MatSeqAIJGetArray(*S, &values));
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt k = rows.i[i]; k < rows.i[i + 1]; k++) {
+      const PetscInt  distance = PetscAbsInt(rows.j[k] - i);
+      const PetscReal s        = PetscRealPart(values[k]);
+
+      values[k] = 0.0;
+      if (distance && s > 0.0)
+        values[k] = s *
+                    (1.0 + 1e-3 * ((PetscMin(i, rows.j[k]) / distance % 2 ? 0.0 : 1.0) + 0.4 / (1.0 + PetscLog2Real(distance))));
+    }
+  }
+  PetscCall(MatSeqAIJRestoreArray(*S, &values));
+  PetscCall(IDRSRowsRestore(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Joins rows to pairs: in each round each free row points to the free row with the strongest coupling, and two that point to each
+   other become a pair. A row that stays free joins the pair with the strongest coupling. of[i] is the number of the aggregate
+*/
+static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count)
+{
+  Mat        S;
+  IDRSRows   s;
+  PetscReal *most;
+  PetscInt  *to, n;
+  PetscBool  joined = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(CouplingsCreate(A, &S));
+  PetscCall(IDRSRowsGet(S, &s));
+  n = s.n;
+  PetscCall(PetscCalloc1(n, &most));
+  PetscCall(PetscMalloc1(n, &to));
+  for (PetscInt i = 0; i < n; i++) {
+    of[i] = -1;
+    for (PetscInt k = s.i[i]; k < s.i[i + 1]; k++) most[i] = PetscMax(most[i], PetscRealPart(s.a[k]));
+  }
+  for (PetscInt round = 0; round < AGGREGATES_ROUNDS + 1 && joined; round++) {
+    const PetscBool last = (PetscBool)(round == AGGREGATES_ROUNDS);
+
+    joined = PETSC_FALSE;
+    for (PetscInt i = 0; i < n; i++) {
+      PetscReal best = 0.0;
+
+      to[i] = -1;
+      for (PetscInt k = s.i[i]; k < s.i[i + 1] && of[i] < 0 && !last; k++) {
+        const PetscInt  j     = s.j[k];
+        const PetscReal value = PetscRealPart(s.a[k]);
+
+        if (of[j] < 0 && value > best && value >= AGGREGATES_STRONG * PetscMax(most[i], most[j])) {
+          best  = value;
+          to[i] = j;
+        }
+      }
+    }
+    for (PetscInt i = 0; i < n; i++) {
+      if (to[i] > i && to[to[i]] == i) {
+        of[i] = of[to[i]] = i;
+        joined            = PETSC_TRUE;
+      }
+    }
+  }
+  for (PetscInt i = 0; i < n; i++) {
+    PetscReal best = 0.0;
+
+    to[i] = of[i];
+    for (PetscInt k = s.i[i]; k < s.i[i + 1] && of[i] < 0; k++) {
+      const PetscReal value = PetscRealPart(s.a[k]);
+
+      if (of[s.j[k]] >= 0 && value > best && value >= AGGREGATES_STRONG * most[i]) {
+        best  = value;
+        to[i] = of[s.j[k]];
+      }
+    }
+  }
+  /* numbers in the order of the rows; a row without a partner is its own aggregate */
+  *count = 0;
+  for (PetscInt i = 0; i < n; i++) {
+    if (to[i] < 0) to[i] = i;
+    of[i] = -1;
+  }
+  for (PetscInt i = 0; i < n; i++) {
+    if (of[to[i]] < 0) of[to[i]] = (*count)++;
+  }
+  for (PetscInt i = 0; i < n; i++) to[i] = of[to[i]];
+  PetscCall(PetscArraycpy(of, to, n));
+  PetscCall(PetscFree(to));
+  PetscCall(PetscFree(most));
+  PetscCall(IDRSRowsRestore(&s));
+  PetscCall(MatDestroy(&S));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes aggregates of up to 8 rows, or some more, in passes that join pairs of aggregates */
+static PetscErrorCode AggregatesFromPairs(Mat A, const IDRSRows *rows, Aggregates *aggregates)
+{
+  Aggregates pass = {.kind = AGGREGATES_PAIRS};
+  Mat        P, fine   = A, coarse;
+  PetscInt  *number, n = rows->n;
+
+  PetscFunctionBegin;
+  aggregates->kind = AGGREGATES_PAIRS;
+  PetscCall(PetscMalloc2(n, &pass.of, n, &number));
+  for (PetscInt i = 0; i < n; i++) aggregates->of[i] = RowIsCoupled(rows, i) ? i : -1;
+  PetscCall(PetscObjectReference((PetscObject)fine));
+  for (int p = 0; p < AGGREGATES_PASSES; p++) {
+    PetscCall(PairsFind(fine, pass.of, &pass.count));
+    for (PetscInt i = 0; i < n; i++) {
+      if (aggregates->of[i] >= 0) aggregates->of[i] = pass.of[aggregates->of[i]];
+    }
+    if (p + 1 < AGGREGATES_PASSES) {
+      PetscCall(MatGetLocalSize(fine, &n, NULL));
+      PetscCall(AggregatesGetProlongation_Private(PETSC_COMM_SELF, n, &pass, &P));
+      PetscCall(MatPtAP(fine, P, MAT_INITIAL_MATRIX, 1.0, &coarse));
+      PetscCall(MatDestroy(&P));
+      PetscCall(MatDestroy(&fine));
+      fine = coarse;
+      n    = rows->n;
+    }
+  }
+  PetscCall(MatDestroy(&fine));
+  /* without the rows that are coupled to no other, whose aggregates are empty */
+  for (PetscInt i = 0; i < pass.count; i++) number[i] = -1;
+  for (PetscInt i = 0; i < n; i++) {
+    if (aggregates->of[i] < 0) continue;
+    if (number[aggregates->of[i]] < 0) number[aggregates->of[i]] = aggregates->count++;
+    aggregates->of[i] = number[aggregates->of[i]];
+  }
+  PetscCall(PetscFree2(pass.of, number));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AggregatesCreate_Private - Makes aggregates of the rows of a matrix of type MATSEQAIJ */
+PetscErrorCode AggregatesCreate_Private(Mat A, Aggregates *aggregates)
+{
+  IDRSRows rows;
+  Grid     grid;
+
+  PetscFunctionBegin;
+  *aggregates = (Aggregates){0};
+  PetscCall(IDRSRowsGet(A, &rows));
+  PetscCall(PetscMalloc1(rows.n, &aggregates->of));
+  if (GridFind(&rows, &grid)) PetscCall(AggregatesFromGrid(&rows, &grid, aggregates));
+  else PetscCall(AggregatesFromPairs(A, &rows, aggregates));
+  PetscCall(IDRSRowsRestore(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AggregatesGetProlongation_Private - Creates P with P_ij = 1 if row i is in aggregate j. n: rows of this process. Collective */
+PetscErrorCode AggregatesGetProlongation_Private(MPI_Comm comm, PetscInt n, const Aggregates *aggregates, Mat *P)
+{
+  PetscInt begin, column;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(comm, P));
+  PetscCall(MatSetSizes(*P, n, aggregates->count, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*P, MATAIJ));
+  PetscCall(MatSeqAIJSetPreallocation(*P, 1, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*P, 1, NULL, 0, NULL));
+  PetscCall(MatGetOwnershipRange(*P, &begin, NULL));
+  PetscCall(MatGetOwnershipRangeColumn(*P, &column, NULL));
+  for (PetscInt i = 0; i < n; i++) {
+    if (aggregates->of[i] >= 0) PetscCall(MatSetValue(*P, begin + i, column + aggregates->of[i], 1.0, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*P, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

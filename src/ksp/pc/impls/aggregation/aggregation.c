@@ -1,0 +1,327 @@
+/*
+   The preconditioner PCAGGREGATION: PCMG with a hierarchy of plain aggregates. A level has one unknown for each aggregate of the
+   finer level: the prolongation P has one entry in a row, so the Galerkin product P^T A P has sums of entries of A.
+
+   A correction that is constant in aggregates is too small, by a factor that hardly depends on the system. So the restriction is
+   alpha P^T, which makes corrections alpha times as large. W cycles solve the coarse systems well enough for this, at little cost,
+   since a level has about an eighth of the rows of the next.
+
+   References: D. Braess, Towards algebraic multigrid for elliptic problems of second order, Computing 55 (1995); Y. Notay, An
+   aggregation-based algebraic multigrid method, Electron. Trans. Numer. Anal. 37 (2010)
+*/
+#include <petsc/private/pcmgimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsrows.h>
+#include <petscidrs/private/idrssettings.h>
+#include "aggregation.h"
+
+#define AGGREGATION_LEVELS   30
+#define AGGREGATION_COARSEST 300  /* rows at most, if more levels are possible */
+#define AGGREGATION_DIRECT   3000 /* rows at most of a coarsest level that PCMG solves by LU */
+#define AGGREGATION_LONG     16   /* degree of PCPOLY on a larger coarsest level */
+#define AGGREGATION_LARGEST  0.9  /* part of the rows of a level that the next one has at most */
+#define AGGREGATION_DEGREE   4    /* of the smoother PCPOLY */
+
+static const PetscReal   AggregatesCorrection[] = {[AGGREGATES_BOXES] = 1.6, [AGGREGATES_PAIRS] = 1.5};
+static const char *const AggregatesKinds[]      = {[AGGREGATES_BOXES] = "boxes of a grid", [AGGREGATES_PAIRS] = "pairs"};
+
+/* A level, and the step to the next coarser one */
+typedef struct {
+  Mat            A; /* MATAIJ in the memory of the host */
+  Mat            P;
+  Mat            copy; /* of A in the type of the operator: A itself if that is MATAIJ; NULL on the finest level */
+  AggregatesKind kind;
+} AggregationLevel;
+
+typedef struct {
+  AggregationLevel level[AGGREGATION_LEVELS]; /* 0 is the finest one */
+  PetscInt         count;
+  /* functions of PCMG, which the functions of this type call */
+  PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*view)(PC, PetscViewer);
+  PetscErrorCode (*setfromoptions)(PC, IDRSOptionItems);
+} PC_Aggregation;
+
+static PC_Aggregation *PCAggregationGet(PC pc)
+{
+  return (PC_Aggregation *)((PC_MG *)pc->data)->innerctx;
+}
+
+static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
+{
+  PetscFunctionBegin;
+  for (; aggregation->count > 0; aggregation->count--) {
+    AggregationLevel *level = &aggregation->level[aggregation->count - 1];
+
+    PetscCall(MatDestroy(&level->A));
+    PetscCall(MatDestroy(&level->P));
+    PetscCall(MatDestroy(&level->copy));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes a copy of a matrix in the type of the operator, or takes the matrix itself if that is MATAIJ */
+static PetscErrorCode PCAggregationCopy(PC pc, Mat A, Mat *copy)
+{
+  PetscBool cuda;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
+  if (cuda) PetscCall(MatConvert(A, MATAIJCUSPARSE, MAT_INITIAL_MATRIX, copy));
+  else {
+    PetscCall(PetscObjectReference((PetscObject)A));
+    *copy = A;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A of the finest level: the operator, or a copy of type MATAIJ */
+static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
+{
+  PetscBool aij;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  if (!aij) PetscCall(MatConvert(pc->pmat, MATAIJ, reuse, A));
+  else if (reuse == MAT_INITIAL_MATRIX) {
+    PetscCall(PetscObjectReference((PetscObject)pc->pmat));
+    *A = pc->pmat;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Makes the step from a level to the next coarser one, P and R. `coarser` is the number of its rows, or 0 if the level is the
+   coarsest one
+*/
+static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level, PetscInt *coarser)
+{
+  MPI_Comm    comm = PetscObjectComm((PetscObject)pc);
+  Aggregates  aggregates;
+  PetscInt    kind, n, N;
+  Mat         block;
+
+  PetscFunctionBegin;
+  *coarser = 0;
+  PetscCall(MatGetSize(level->A, &N, NULL));
+  if (N <= AGGREGATION_COARSEST) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSRowsGetBlocks(level->A, &block, NULL, NULL));
+  PetscCall(AggregatesCreate_Private(block, &aggregates));
+  PetscCall(MatGetLocalSize(block, &n, NULL));
+  IDRSCallAllreduce(&aggregates.count, coarser, 1, MPIU_INT, MPI_SUM, comm);
+  if (*coarser > AGGREGATION_LARGEST * N) *coarser = 0;
+  if (*coarser) {
+    kind = aggregates.kind; /* processes may differ: the smaller correction */
+    IDRSCallAllreduce(MPI_IN_PLACE, &kind, 1, MPIU_INT, MPI_MAX, comm);
+    level->kind = (AggregatesKind)kind;
+    PetscCall(AggregatesGetProlongation_Private(comm, n, &aggregates, &level->P));
+  }
+  PetscCall(PetscFree(aggregates.of));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes all levels, and sets them in PCMG, whose level 0 is the coarsest one */
+static PetscErrorCode PCAggregationCreateLevels(PC pc)
+{
+  PC_Aggregation *aggregation = PCAggregationGet(pc);
+  PetscInt        coarser     = 1, N;
+  KSP             smoother;
+  PC              poly;
+
+  PetscFunctionBegin;
+  PetscCall(PCAggregationDestroyLevels(aggregation));
+  PetscCall(PCAggregationGetFinest(pc, MAT_INITIAL_MATRIX, &aggregation->level[0].A));
+  for (aggregation->count = 1; aggregation->count < AGGREGATION_LEVELS; aggregation->count++) {
+    AggregationLevel *level = &aggregation->level[aggregation->count - 1];
+
+    PetscCall(PCAggregationCoarsen(pc, level, &coarser));
+    if (!coarser) break;
+    PetscCall(MatPtAP(level->A, level->P, MAT_INITIAL_MATRIX, 1.0, &level[1].A));
+    PetscCall(PCAggregationCopy(pc, level[1].A, &level[1].copy));
+  }
+  PetscCall(PCMGSetLevels(pc, aggregation->count, NULL));
+  for (PetscInt l = 1; l < aggregation->count; l++) {
+    const AggregationLevel *fine = &aggregation->level[aggregation->count - 1 - l];
+    Mat                     P, R, scaled;
+
+    PetscCall(MatTranspose(fine->P, MAT_INITIAL_MATRIX, &R));
+    PetscCall(MatScale(R, AggregatesCorrection[fine->kind]));
+    PetscCall(PCAggregationCopy(pc, fine->P, &P));
+    PetscCall(PCAggregationCopy(pc, R, &scaled));
+    PetscCall(PCMGSetInterpolation(pc, l, P));
+    PetscCall(PCMGSetRestriction(pc, l, scaled));
+    PetscCall(MatDestroy(&P));
+    PetscCall(MatDestroy(&R));
+    PetscCall(MatDestroy(&scaled));
+    PetscCall(PCMGGetSmoother(pc, l, &smoother));
+    PetscCall(KSPSetType(smoother, KSPRICHARDSON));
+    PetscCall(KSPSetTolerances(smoother, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1));
+    PetscCall(KSPSetNormType(smoother, KSP_NORM_NONE));
+    PetscCall(KSPGetPC(smoother, &poly));
+    PetscCall(PCSetType(poly, PCPOLY));
+    PetscCall(PCPolySetDegree(poly, AGGREGATION_DEGREE));
+    PetscUseMethod(poly, "PCPolySetSmoother_C", (PC, PetscBool), (poly, PETSC_TRUE));
+  }
+  PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
+  if (N > AGGREGATION_DIRECT) {
+    PetscCall(
+      PetscInfo(pc, "The coarsest level has %" PetscInt_FMT " rows: the couplings are too weak for larger aggregates\n", N));
+    PetscCall(PCMGGetCoarseSolve(pc, &smoother));
+    PetscCall(KSPSetType(smoother, KSPPREONLY));
+    PetscCall(KSPGetPC(smoother, &poly));
+    PetscCall(PCSetType(poly, PCPOLY));
+    PetscCall(PCPolySetDegree(poly, AGGREGATION_LONG));
+  }
+  PetscCall(PCMGSetCycleType(pc, PC_MG_CYCLE_W));
+  PetscObjectOptionsBegin((PetscObject)pc);
+  PetscCall((*aggregation->setfromoptions)(pc, PetscOptionsObject));
+  PetscOptionsEnd();
+  PetscCall(PCMGSetGalerkin(pc, PC_MG_GALERKIN_EXTERNAL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes the coarse matrices for new values in the same pattern */
+static PetscErrorCode PCAggregationUpdateLevels(PC pc)
+{
+  PC_Aggregation *aggregation = PCAggregationGet(pc);
+
+  PetscFunctionBegin;
+  PetscCall(PCAggregationGetFinest(pc, MAT_REUSE_MATRIX, &aggregation->level[0].A));
+  for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
+    AggregationLevel *level = &aggregation->level[l];
+
+    PetscCall(MatPtAP(level->A, level->P, MAT_REUSE_MATRIX, 1.0, &level[1].A));
+    if (level[1].copy != level[1].A) PetscCall(MatCopy(level[1].A, level[1].copy, SAME_NONZERO_PATTERN));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_Aggregation(PC pc)
+{
+  PC_Aggregation *aggregation = PCAggregationGet(pc);
+  KSP             smoother;
+
+  PetscFunctionBegin;
+  if (pc->setupcalled && pc->flag == SAME_NONZERO_PATTERN) PetscCall(PCAggregationUpdateLevels(pc));
+  else {
+    if (pc->setupcalled) PetscCall((*aggregation->reset)(pc));
+    pc->setupcalled = PETSC_FALSE;
+    PetscCall(PCAggregationCreateLevels(pc));
+  }
+  for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
+    const Mat A = aggregation->level[aggregation->count - 1 - l].copy;
+
+    PetscCall(PCMGGetSmoother(pc, l, &smoother));
+    PetscCall(KSPSetOperators(smoother, A, A));
+  }
+  PetscCall((*aggregation->setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCView_Aggregation(PC pc, PetscViewer viewer)
+{
+  PC_Aggregation *aggregation = PCAggregationGet(pc);
+  PetscBool       ascii;
+  MatInfo         info;
+  PetscInt        N;
+
+  PetscFunctionBegin;
+  PetscCall((*aggregation->view)(pc, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  for (PetscInt l = 0; ascii && l < aggregation->count; l++) {
+    const AggregationLevel *level = &aggregation->level[l];
+
+    PetscCall(MatGetSize(level->A, &N, NULL));
+    PetscCall(MatGetInfo(level->A, MAT_GLOBAL_SUM, &info));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  level %" PetscInt_FMT ": %" PetscInt_FMT " rows, %g nonzeros%s%s\n",
+                                     aggregation->count - 1 - l, N, info.nz_used, level->P ? ", aggregates: " : "",
+                                     level->P ? AggregatesKinds[level->kind] : ""));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCReset_Aggregation(PC pc)
+{
+  PC_Aggregation *aggregation = PCAggregationGet(pc);
+
+  PetscFunctionBegin;
+  PetscCall(PCAggregationDestroyLevels(aggregation));
+  PetscCall((*aggregation->reset)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_Aggregation(PC pc)
+{
+  PC_Aggregation *aggregation   = PCAggregationGet(pc);
+  PetscErrorCode (*destroy)(PC) = aggregation->destroy;
+
+  PetscFunctionBegin;
+  PetscCall(PCReset_Aggregation(pc));
+  PetscCall(PetscFree(aggregation));
+  PetscCall((*destroy)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The options of PCMG are read when the levels are known */
+static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscOptionsObject)
+{
+  PetscFunctionBegin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  PCAGGREGATION - Algebraic multigrid with plain aggregates and a polynomial smoother, for nonsymmetric systems
+
+  Level: beginner
+
+  Options Database Keys:
++ -pc_mg_cycle_type (w|v)        - cycles (default w)
+. -mg_levels_pc_poly_degree d    - degree of the smoother `PCPOLY` (default 4)
+. -mg_levels_pc_poly_smoother    - see `PCPOLY` (default true)
+- -mg_coarse_pc_type type        - solver of the coarsest level (default lu, or `PCPOLY` of degree 16 above 3000 rows)
+
+  Notes:
+  The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every
+  `KSP`, and needs no options.
+
+  The levels are those of `PCMG`, with its options and functions. Level 0 is the coarsest one. A coarse level has one unknown for
+  each aggregate of rows, and its matrix has sums of entries, so a set-up takes less time than with smoothed aggregation. If all
+  entries of the matrix are between neighbours of a structured grid, and the rows have the order of its points, the aggregates are
+  boxes of two points in each direction in which the couplings are strong. Otherwise rows are joined to pairs by the strength of
+  their couplings, three times. Rows without couplings are in no aggregate.
+
+  The restriction is the transpose of the prolongation times 1.6 for boxes and 1.5 for pairs, because corrections that are constant
+  in aggregates are too small. The smoother is one step of `KSPRICHARDSON` with `PCPOLY`.
+
+  New values in the same pattern give new coarse matrices for the same aggregates. On several processes an aggregate has rows of
+  one process. If the matrix is on a GPU, the solve is there, and the set-up in the memory of the host.
+
+  The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
+
+  References:
+  D. Braess, Towards algebraic multigrid for elliptic problems of second order, Computing 55 (1995); Y. Notay, An aggregation-based
+  algebraic multigrid method, Electron. Trans. Numer. Anal. 37 (2010)
+
+.seealso: [](ch_ksp), `PCMG`, `PCGAMG`, `PCPOLY`, `KSPIDRS`, `KSPIDRSRegister()`
+M*/
+PETSC_INTERN PetscErrorCode PCCreate_Aggregation(PC pc)
+{
+  PC_Aggregation *aggregation;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&aggregation));
+  PetscCall(PCSetType(pc, PCMG));
+  PetscCall(PetscObjectChangeTypeName((PetscObject)pc, PCAGGREGATION));
+  ((PC_MG *)pc->data)->innerctx = aggregation;
+  aggregation->setup            = pc->ops->setup;
+  aggregation->reset            = pc->ops->reset;
+  aggregation->destroy          = pc->ops->destroy;
+  aggregation->view             = pc->ops->view;
+  aggregation->setfromoptions   = pc->ops->setfromoptions;
+  pc->ops->setup                = PCSetUp_Aggregation;
+  pc->ops->reset                = PCReset_Aggregation;
+  pc->ops->destroy              = PCDestroy_Aggregation;
+  pc->ops->view                 = PCView_Aggregation;
+  pc->ops->setfromoptions       = PCSetFromOptions_Aggregation;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -896,9 +896,9 @@ static PetscErrorCode TestValues(void)
   CheckRefused(PCPolySetRoots(pc, 3, NULL, NULL), "PCPolySetRoots", "3");
   if (!PetscDefined(USE_COMPLEX)) CheckRefused(PCPolySetRoots(pc, 3, re, im), "PCPolySetRoots", "root 1");
   PetscCall(CheckSettings("after errors", pc, "  degree 8, roots gmres, seed 0"));
-  PetscCall(PolyOption(pc, "degree", "12 -my_pc_poly_seed 5 -my_pc_poly_reuse true"));
+  PetscCall(PolyOption(pc, "degree", "12 -my_pc_poly_seed 5 -my_pc_poly_reuse true -my_pc_poly_smoother"));
   PetscCall(PCPolySetRoots(pc, 1, re, NULL));
-  PetscCall(CheckSettings("after the options", pc, "  degree 1, roots user, seed 5, kept when the matrix changes"));
+  PetscCall(CheckSettings("after the options", pc, "  degree 1, roots user, seed 5, for a smoother, kept when the matrix changes"));
   PetscCall(PCDestroy(&pc));
   PetscCall(Verdict("values"));
   PetscFunctionReturn(PETSC_SUCCESS);

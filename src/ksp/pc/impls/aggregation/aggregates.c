@@ -98,13 +98,13 @@ static PetscBool RowIsCoupled(const IDRSRows *rows, PetscInt i)
 
 /*
    Makes boxes of two points in the directions with strong couplings, as many as the coarse grid has points. Rows without couplings
-   are in no aggregate, unless all rows of a box have none: then the row of the coarse matrix is not empty
+   are in no aggregate. If all rows of a box have none, its first row is the aggregate: no row of the coarse matrix is empty
 */
 static PetscErrorCode AggregatesFromGrid(const IDRSRows *rows, const Grid *grid, Aggregates *aggregates)
 {
   const PetscReal strongest = PetscMax(PetscMax(grid->coupling[0], grid->coupling[1]), grid->coupling[2]);
   PetscInt        m[3];
-  PetscBool      *coupled;
+  PetscBool      *coupled; /* of a box: a row has couplings, or a row without couplings is the aggregate */
 
   PetscFunctionBegin;
   for (int d = 0; d < 3; d++) {
@@ -121,7 +121,10 @@ static PetscErrorCode AggregatesFromGrid(const IDRSRows *rows, const Grid *grid,
     if (RowIsCoupled(rows, i)) coupled[aggregates->of[i]] = PETSC_TRUE;
   }
   for (PetscInt i = 0; i < rows->n; i++) {
-    if (coupled[aggregates->of[i]] && !RowIsCoupled(rows, i)) aggregates->of[i] = -1;
+    PetscBool *const box = &coupled[aggregates->of[i]];
+
+    if (*box && !RowIsCoupled(rows, i)) aggregates->of[i] = -1;
+    *box = PETSC_TRUE;
   }
   PetscCall(PetscFree(coupled));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -329,5 +332,21 @@ PetscErrorCode AggregatesGetProlongation_Private(MPI_Comm comm, PetscInt n, cons
   }
   PetscCall(MatAssemblyBegin(*P, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(*P, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AggregatesCountMissing_Private - Adds the number of rows of A that have couplings and, in P, no aggregate. Both are MATSEQAIJ */
+PetscErrorCode AggregatesCountMissing_Private(Mat A, Mat P, PetscInt *count)
+{
+  IDRSRows a, p;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSRowsGet(A, &a));
+  PetscCall(IDRSRowsGet(P, &p));
+  for (PetscInt i = 0; i < a.n; i++) {
+    if (p.i[i] == p.i[i + 1] && RowIsCoupled(&a, i)) (*count)++;
+  }
+  PetscCall(IDRSRowsRestore(&p));
+  PetscCall(IDRSRowsRestore(&a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

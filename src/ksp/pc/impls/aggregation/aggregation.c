@@ -75,18 +75,26 @@ static PetscErrorCode PCAggregationCopy(PC pc, Mat A, Mat *copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A of the finest level: the operator, or a copy of type MATAIJ */
+/*
+   A of the finest level: the operator, or a copy of type MATAIJ. MatConvert() of PETSc cannot reuse a copy of types derived from
+   MATAIJ: with MATAIJPERM it frees arrays of the operator
+*/
 static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
 {
-  PetscBool aij;
+  PetscBool aij, derived, shell;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &shell, MATSHELL, MATMFFD, ""));
+  PetscCheck(!shell, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP,
+             "-%spc_type aggregation: a matrix of type %s has no entries, which are needed for aggregates", IDRSPrefix(pc),
+             ((PetscObject)pc->pmat)->type_name);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, ""));
-  if (!aij) PetscCall(MatConvert(pc->pmat, MATAIJ, reuse, A));
-  else if (reuse == MAT_INITIAL_MATRIX) {
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)pc->pmat, &derived, MATSEQAIJ, MATMPIAIJ, ""));
+  if (aij && reuse == MAT_INITIAL_MATRIX) {
     PetscCall(PetscObjectReference((PetscObject)pc->pmat));
     *A = pc->pmat;
-  }
+  } else if (!aij && derived && reuse == MAT_REUSE_MATRIX) PetscCall(MatCopy(pc->pmat, *A, SAME_NONZERO_PATTERN));
+  else if (!aij) PetscCall(MatConvert(pc->pmat, MATAIJ, reuse, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,10 +104,10 @@ static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
 */
 static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level, PetscInt *coarser)
 {
-  MPI_Comm    comm = PetscObjectComm((PetscObject)pc);
-  Aggregates  aggregates;
-  PetscInt    kind, n, N;
-  Mat         block;
+  MPI_Comm   comm = PetscObjectComm((PetscObject)pc);
+  Aggregates aggregates;
+  PetscInt   kind, n, N;
+  Mat        block;
 
   PetscFunctionBegin;
   *coarser = 0;
@@ -111,7 +119,7 @@ static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level, Petsc
   IDRSCallAllreduce(&aggregates.count, coarser, 1, MPIU_INT, MPI_SUM, comm);
   if (*coarser > AGGREGATION_LARGEST * N) *coarser = 0;
   if (*coarser) {
-    kind = aggregates.kind; /* processes may differ: the smaller correction */
+    kind = n ? (PetscInt)aggregates.kind : 0; /* processes may differ: the smaller correction */
     IDRSCallAllreduce(MPI_IN_PLACE, &kind, 1, MPIU_INT, MPI_MAX, comm);
     level->kind = (AggregatesKind)kind;
     PetscCall(AggregatesGetProlongation_Private(comm, n, &aggregates, &level->P));
@@ -120,13 +128,81 @@ static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCAggregationSetSmoother(KSP smoother)
+{
+  PC poly;
+
+  PetscFunctionBegin;
+  PetscCall(KSPSetType(smoother, KSPRICHARDSON));
+  PetscCall(KSPSetTolerances(smoother, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1));
+  PetscCall(KSPSetNormType(smoother, KSP_NORM_NONE));
+  PetscCall(KSPGetPC(smoother, &poly));
+  PetscCall(PCSetType(poly, PCPOLY));
+  PetscCall(PCPolySetDegree(poly, AGGREGATION_DEGREE));
+  PetscUseMethod(poly, "PCPolySetSmoother_C", (PC, PetscBool), (poly, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Sets the solver of the coarsest level: LU, as PCMG does if there are other levels, or a polynomial if the level is large, because
+   its couplings are too weak for aggregates
+*/
+static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
+{
+  const PC_Aggregation *aggregation = PCAggregationGet(pc);
+  const char           *prefix;
+  PetscInt              N;
+  PetscMPIInt           size;
+  KSP                   coarse;
+  PC                    inner;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
+  if (aggregation->count > 1 && N <= AGGREGATION_DIRECT) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscInfo(pc, "Levels: %" PetscInt_FMT ", rows of the coarsest one: %" PetscInt_FMT "\n", aggregation->count, N));
+  PetscCall(PCMGGetCoarseSolve(pc, &coarse));
+  PetscCall(PCGetOptionsPrefix(pc, &prefix));
+  PetscCall(KSPSetOptionsPrefix(coarse, prefix));
+  PetscCall(KSPAppendOptionsPrefix(coarse, "mg_coarse_"));
+  PetscCall(KSPSetType(coarse, KSPPREONLY));
+  PetscCall(KSPSetNormType(coarse, KSP_NORM_NONE));
+  PetscCall(KSPGetPC(coarse, &inner));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+  PetscCall(PCSetType(inner, N > AGGREGATION_DIRECT ? PCPOLY : (size > 1 ? PCREDUNDANT : PCLU)));
+  if (N > AGGREGATION_DIRECT) PetscCall(PCPolySetDegree(inner, AGGREGATION_LONG));
+  else if (size == 1) PetscCall(PCFactorSetShiftType(inner, MAT_SHIFT_INBLOCKS));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Reads the options of PCMG, if the program has asked for options */
+static PetscErrorCode PCAggregationSetFromOptions(PC pc)
+{
+  PC_Aggregation *aggregation = PCAggregationGet(pc);
+  PetscBool       set;
+
+  PetscFunctionBegin;
+  if (!pc->setfromoptionscalled) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsHasName(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_mg_levels", &set));
+  PetscCheck(!set, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONG,
+             "-%spc_mg_levels: -%spc_type aggregation has as many levels as the matrix needs", IDRSPrefix(pc), IDRSPrefix(pc));
+  PetscObjectOptionsBegin((PetscObject)pc);
+  PetscCall((*aggregation->setfromoptions)(pc, PetscOptionsObject));
+  PetscOptionsEnd();
+  /* -pc_mg_distinct_smoothup makes smoothers of the same types, with their defaults */
+  for (PetscInt l = 1; l < aggregation->count; l++) {
+    const PC_MG_Levels *level = ((PC_MG *)pc->data)->levels[l];
+
+    if (level->smoothu != level->smoothd) PetscCall(PCAggregationSetSmoother(level->smoothu));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Makes all levels, and sets them in PCMG, whose level 0 is the coarsest one */
 static PetscErrorCode PCAggregationCreateLevels(PC pc)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
-  PetscInt        coarser     = 1, N;
+  PetscInt        coarser     = 1;
   KSP             smoother;
-  PC              poly;
 
   PetscFunctionBegin;
   PetscCall(PCAggregationDestroyLevels(aggregation));
@@ -154,56 +230,51 @@ static PetscErrorCode PCAggregationCreateLevels(PC pc)
     PetscCall(MatDestroy(&R));
     PetscCall(MatDestroy(&scaled));
     PetscCall(PCMGGetSmoother(pc, l, &smoother));
-    PetscCall(KSPSetType(smoother, KSPRICHARDSON));
-    PetscCall(KSPSetTolerances(smoother, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 1));
-    PetscCall(KSPSetNormType(smoother, KSP_NORM_NONE));
-    PetscCall(KSPGetPC(smoother, &poly));
-    PetscCall(PCSetType(poly, PCPOLY));
-    PetscCall(PCPolySetDegree(poly, AGGREGATION_DEGREE));
-    PetscUseMethod(poly, "PCPolySetSmoother_C", (PC, PetscBool), (poly, PETSC_TRUE));
+    PetscCall(PCAggregationSetSmoother(smoother));
   }
-  PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
-  if (N > AGGREGATION_DIRECT) {
-    PetscCall(
-      PetscInfo(pc, "The coarsest level has %" PetscInt_FMT " rows: the couplings are too weak for larger aggregates\n", N));
-    PetscCall(PCMGGetCoarseSolve(pc, &smoother));
-    PetscCall(KSPSetType(smoother, KSPPREONLY));
-    PetscCall(KSPGetPC(smoother, &poly));
-    PetscCall(PCSetType(poly, PCPOLY));
-    PetscCall(PCPolySetDegree(poly, AGGREGATION_LONG));
-  }
+  PetscCall(PCAggregationSetCoarseSolve(pc));
   PetscCall(PCMGSetCycleType(pc, PC_MG_CYCLE_W));
-  PetscObjectOptionsBegin((PetscObject)pc);
-  PetscCall((*aggregation->setfromoptions)(pc, PetscOptionsObject));
-  PetscOptionsEnd();
+  PetscCall(PCAggregationSetFromOptions(pc));
   PetscCall(PCMGSetGalerkin(pc, PC_MG_GALERKIN_EXTERNAL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Computes the coarse matrices for new values in the same pattern */
-static PetscErrorCode PCAggregationUpdateLevels(PC pc)
+/*
+   Computes the coarse matrices for new values in the same pattern. `stale`: a row without an aggregate has got couplings, or there
+   were no aggregates at all
+*/
+static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
+  PetscInt        missing     = 0, N;
+  Mat             block, P;
 
   PetscFunctionBegin;
   PetscCall(PCAggregationGetFinest(pc, MAT_REUSE_MATRIX, &aggregation->level[0].A));
   for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
     AggregationLevel *level = &aggregation->level[l];
 
+    PetscCall(IDRSRowsGetBlocks(level->A, &block, NULL, NULL));
+    PetscCall(IDRSRowsGetBlocks(level->P, &P, NULL, NULL));
+    PetscCall(AggregatesCountMissing_Private(block, P, &missing));
     PetscCall(MatPtAP(level->A, level->P, MAT_REUSE_MATRIX, 1.0, &level[1].A));
     if (level[1].copy != level[1].A) PetscCall(MatCopy(level[1].A, level[1].copy, SAME_NONZERO_PATTERN));
   }
+  IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
+  PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
+  *stale = (PetscBool)(missing || N > AGGREGATION_COARSEST);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCSetUp_Aggregation(PC pc)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
+  PetscBool       stale       = PETSC_TRUE;
   KSP             smoother;
 
   PetscFunctionBegin;
-  if (pc->setupcalled && pc->flag == SAME_NONZERO_PATTERN) PetscCall(PCAggregationUpdateLevels(pc));
-  else {
+  if (pc->setupcalled && pc->flag == SAME_NONZERO_PATTERN) PetscCall(PCAggregationUpdateLevels(pc, &stale));
+  if (stale) {
     if (pc->setupcalled) PetscCall((*aggregation->reset)(pc));
     pc->setupcalled = PETSC_FALSE;
     PetscCall(PCAggregationCreateLevels(pc));
@@ -294,7 +365,8 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   in aggregates are too small. The smoother is one step of `KSPRICHARDSON` with `PCPOLY`.
 
   New values in the same pattern give new coarse matrices for the same aggregates. On several processes an aggregate has rows of
-  one process. If the matrix is on a GPU, the solve is there, and the set-up in the memory of the host.
+  one process, and only couplings inside a process count. The hierarchy belongs to Pmat; with `-pc_use_amat` the residuals of the
+  finest level belong to Amat. If the matrix is on a GPU, the solve is there, and the set-up in the memory of the host.
 
   The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
 
@@ -312,6 +384,7 @@ PETSC_INTERN PetscErrorCode PCCreate_Aggregation(PC pc)
   PetscCall(PetscNew(&aggregation));
   PetscCall(PCSetType(pc, PCMG));
   PetscCall(PetscObjectChangeTypeName((PetscObject)pc, PCAGGREGATION));
+  PetscCall(PCSetUseAmat(pc, PETSC_FALSE)); /* the coarse matrices are those of Pmat */
   ((PC_MG *)pc->data)->innerctx = aggregation;
   aggregation->setup            = pc->ops->setup;
   aggregation->reset            = pc->ops->reset;

@@ -18,4 +18,5 @@ typedef struct {
 } Aggregates;
 
 PETSC_INTERN PetscErrorCode AggregatesCreate_Private(Mat, Aggregates *);
+PETSC_INTERN PetscErrorCode AggregatesCountMissing_Private(Mat, Mat, PetscInt *);
 PETSC_INTERN PetscErrorCode AggregatesGetProlongation_Private(MPI_Comm, PetscInt, const Aggregates *, Mat *);

@@ -448,9 +448,9 @@ static PetscErrorCode PCView_Poly(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscViewerASCIIPrintf(viewer, "  degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT "%s\n",
+  PetscCall(PetscViewerASCIIPrintf(viewer, "  degree %" PetscInt_FMT ", roots %s, seed %" PetscInt_FMT "%s%s\n",
                                    poly->nuser ? poly->nuser : poly->degree, poly->nuser ? "user" : "gmres", poly->seed,
-                                   poly->reuse ? ", kept when the matrix changes" : ""));
+                                   poly->smoother ? ", for a smoother" : "", poly->reuse ? ", kept when the matrix changes" : ""));
   if (p->degree) {
     PetscReal low = PETSC_MAX_REAL, high = 0.0;
 

@@ -1,0 +1,252 @@
+/* Matrices, solvers and checks of the tests of PCAGGREGATION */
+#pragma once
+
+#include "systems.h"
+
+/* Matrices of n^3 points (up to CUBE_ROUGH), or of n rows */
+typedef enum {
+  CUBE_CENTRAL, /* mesh Peclet number 0.5 */
+  CUBE_UPWIND,  /* mesh Peclet number 2 */
+  CUBE_ROUGH,   /* conductivities without a pattern, whose logarithms are between -2 and 2 */
+  TRIDIAGONAL,
+  FIVE,
+  NINE,
+  TWENTYSEVEN,
+  ANISOTROPIC, /* couplings 1000 : 1 */
+  BLOCKS2,
+  BLOCKS3,
+  RANDOM,
+  LOWER,         /* rows have columns of earlier rows only */
+  ARROW,         /* one row and one column with all entries */
+  EMPTY,         /* each third row has only a unit diagonal entry */
+  POSITIVE,      /* there are no pairs */
+  NEGATIVE,      /* the matrix times -1 */
+  ZERO_DIAGONAL, /* one diagonal entry is zero */
+  DIAGONAL,
+  STORED_ZEROS, /* couplings are stored zeros */
+  SIGNS,        /* the same with diagonal entries of both signs */
+  COLORS,       /* even rows first: the blocks of two processes have no couplings */
+  KINDS
+} Kind;
+static const char *const kinds[] = {"mesh Peclet number 0.5",
+                                    "upwind",
+                                    "rough",
+                                    "tridiagonal",
+                                    "5 points",
+                                    "9 points",
+                                    "27 points",
+                                    "anisotropic",
+                                    "blocks of 2",
+                                    "blocks of 3",
+                                    "random",
+                                    "lower triangle",
+                                    "arrow",
+                                    "empty rows",
+                                    "positive couplings",
+                                    "negative",
+                                    "a zero diagonal entry",
+                                    "diagonal",
+                                    "stored zeros",
+                                    "stored zeros, both signs",
+                                    "two colors"};
+
+static inline PetscReal Conductivity(PetscInt p, PetscInt q)
+{
+  return 2.0 / (PetscExpReal(2.0 * PetscSinReal(1.0 + 1.7 * p + 0.3 * p * p)) +
+                PetscExpReal(2.0 * PetscSinReal(1.0 + 1.7 * q + 0.3 * q * q)));
+}
+
+/* Adds the couplings of a row to the neighbours in a grid of m^d points. bs: unknowns at a point */
+static inline PetscErrorCode SetNeighbors(Mat A, Kind kind, PetscInt row, PetscInt m, int d, PetscInt bs)
+{
+  const PetscInt  p = row / bs, at[] = {p % m, p / m % m, p / m / m};
+  const PetscReal h = 2.0 / (m + 1), x = h * (at[0] + 1) - 1.0, y = h * (at[1] + 1) - 1.0;
+  const PetscReal wind[] = {y * (1.0 - x * x), -x * (1.0 - y * y), 0.3}, peclet = kind == CUBE_UPWIND ? 2.0 : 0.5;
+  const PetscBool corners  = (PetscBool)(kind == NINE || kind == TWENTYSEVEN);
+  PetscScalar     diagonal = 0.0;
+
+  PetscFunctionBeginUser;
+  for (int step = 0; step < (d == 2 ? 9 : 27); step++) {
+    const PetscInt s[]    = {step % 3 - 1, step / 3 % 3 - 1, d == 2 ? 0 : step / 9 - 1},
+                   steps  = s[0] * s[0] + s[1] * s[1] + s[2] * s[2];
+    const PetscInt q      = p + s[0] + m * (s[1] + m * s[2]);
+    PetscBool      inside = PETSC_TRUE;
+    PetscScalar    value  = -1.0;
+
+    if (!steps || (steps > 1 && !corners)) continue;
+    for (int c = 0; c < d; c++) {
+      const PetscReal w = peclet * wind[c] * s[c];
+
+      if (at[c] + s[c] < 0 || at[c] + s[c] >= m) inside = PETSC_FALSE;
+      if (kind == CUBE_CENTRAL || kind == CUBE_UPWIND) value += 0.5 * w - (kind == CUBE_UPWIND ? 0.5 * PetscAbsReal(w) : 0.0);
+    }
+    if (kind == CUBE_ROUGH) value = -Conductivity(p, q);
+    if (kind == ANISOTROPIC && s[1]) value = -1e-3;
+    if (kind == POSITIVE) value = 0.9;
+    diagonal += kind == POSITIVE ? 1.0 : -value;
+    if (inside) PetscCall(MatSetValue(A, row, bs * q + row % bs, value, INSERT_VALUES));
+  }
+  for (PetscInt other = p * bs; other < (p + 1) * bs; other++)
+    if (other != row) PetscCall(MatSetValue(A, row, other, other < row ? 0.3 : -0.2, INSERT_VALUES));
+#if PetscDefined(USE_COMPLEX)
+  diagonal += 0.01 * PETSC_i;
+#endif
+  PetscCall(MatSetValue(A, row, row, diagonal, INSERT_VALUES));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* size: points in each direction of a grid, or rows, of which this process has `local` or PETSC_DECIDE */
+static inline PetscErrorCode KindCreateLocal(Kind kind, PetscInt size, PetscInt local, Mat *A)
+{
+  const PetscBool grid = (PetscBool)(kind <= CUBE_ROUGH || (kind >= FIVE && kind <= BLOCKS3) || kind == POSITIVE);
+  const int       d    = kind <= CUBE_ROUGH || kind == TWENTYSEVEN ? 3 : 2;
+  const PetscInt  bs = kind == BLOCKS2 ? 2 : kind == BLOCKS3 ? 3 : 1, n = !grid ? size : bs * size * size * (d == 3 ? size : 1);
+  PetscInt        begin, end;
+
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, local, local, n, n));
+  PetscCall(MatSetBlockSize(*A, bs));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 27, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 27, NULL, 27, NULL));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatGetOwnershipRange(*A, &begin, &end));
+  for (PetscInt i = begin; i < end; i++) {
+    const PetscInt  at   = kind == COLORS ? (i < (n + 1) / 2 ? 2 * i : 2 * (i - (n + 1) / 2) + 1) : i; /* in the order of a line */
+    const PetscReal sign = kind == NEGATIVE ? -1.0 : 1.0;
+    const PetscBool coupled = (PetscBool)(kind != DIAGONAL && !(kind == EMPTY && i % 3 == 1));
+
+    if (grid) {
+      PetscCall(SetNeighbors(*A, kind, i, size, d, bs));
+      continue;
+    }
+    PetscCall(MatSetValue(*A, i, i,
+                          (kind == ARROW && !i ? 3.0 * n
+                           : kind == RANDOM    ? 8.0
+                           : coupled           ? 2.1
+                                               : 1.0) *
+                            (kind == ZERO_DIAGONAL && i == n / 2 ? 0.0
+                             : kind == SIGNS && i % 2            ? -1.0
+                                                                 : sign),
+                          INSERT_VALUES));
+    for (PetscInt j = 0; kind == RANDOM && j < 7; j++) {
+      const PetscInt column = (i * (j + 3) + 17 * i * j * j + 31 * j) % n;
+
+      if (column != i) PetscCall(MatSetValue(*A, i, column, -1.0 + 0.2 * (j % 3), INSERT_VALUES));
+    }
+    for (PetscInt side = -1; side < 2 && coupled && kind != RANDOM; side += 2) {
+      const PetscInt neighbor = at + side, j = kind != COLORS ? neighbor : neighbor % 2 ? neighbor / 2 + (n + 1) / 2 : neighbor / 2;
+
+      if (neighbor < 0 || neighbor >= n || (kind == LOWER && side > 0)) continue;
+      PetscCall(MatSetValue(*A, i, j, kind == STORED_ZEROS || kind == SIGNS ? 0.0 : -sign, INSERT_VALUES));
+    }
+    if (kind == ARROW && i) PetscCall(MatSetValue(*A, i, 0, -0.1, INSERT_VALUES));
+    for (PetscInt j = 1; kind == ARROW && !i && j < n; j++) PetscCall(MatSetValue(*A, 0, j, -0.5, INSERT_VALUES));
+  }
+  PetscCall(MatAssemble(*A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode KindCreate(Kind kind, PetscInt size, Mat *A)
+{
+  return KindCreateLocal(kind, size, PETSC_DECIDE, A);
+}
+
+/* Creates a solver. Options are read if there are some */
+static inline PetscErrorCode SolverFor(Mat A, const char type[], const char options[], KSP *ksp)
+{
+  PetscOptions database;
+  PC           pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
+  PetscCall(KSPSetOperators(*ksp, A, A));
+  PetscCall(KSPSetType(*ksp, type));
+  PetscCall(KSPSetPCSide(*ksp, PC_RIGHT));
+  PetscCall(KSPSetTolerances(*ksp, rtol, 0.0, PETSC_DEFAULT, 200));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, PCAGGREGATION));
+  if (!options) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(OptionsPush(options, &database));
+  PetscCall(KSPSetFromOptions(*ksp));
+  PetscCall(KSPSetUp(*ksp));
+  PetscCall(OptionsPop(&database));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SystemFor(Mat A, Vec *b, Vec *x)
+{
+  PetscFunctionBeginUser;
+  PetscCall(MatCreateVecs(A, x, b));
+  PetscCall(VecSetGeneral(*b, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Compares the levels with products of PETSc */
+static inline PetscErrorCode CheckLevels(const char what[], KSP ksp)
+{
+  PetscInt levels, begin, end;
+  PC       pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCMGGetLevels(pc, &levels));
+  for (PetscInt l = 1; l < levels; l++) {
+    PetscReal norm, all, error[2], best = PETSC_MAX_REAL;
+    Mat       A, P, R, C, T, AP, product;
+    KSP       smoother;
+    Vec       rows, members;
+
+    PetscCall(PCMGGetInterpolation(pc, l, &P));
+    PetscCall(PCMGGetRestriction(pc, l, &R));
+    PetscCall(PCMGGetSmoother(pc, l, &smoother));
+    PetscCall(KSPGetOperators(smoother, NULL, &A));
+    PetscCall(PCMGGetSmoother(pc, l - 1, &smoother));
+    PetscCall(KSPGetOperators(smoother, NULL, &C));
+    PetscCall(MatTranspose(P, MAT_INITIAL_MATRIX, &T));
+    PetscCall(MatMatMult(A, P, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &AP));
+    PetscCall(MatMatMult(T, AP, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &product));
+    PetscCall(MatNorm(product, NORM_FROBENIUS, &norm));
+    PetscCall(MatAXPY(product, -1.0, C, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatNorm(product, NORM_FROBENIUS, &error[0]));
+    PetscCall(ComplainIf(!(error[0] <= 50 * PETSC_MACHINE_EPSILON * norm), "%s: P^T A P differs by %g of %g on level %" INT, what,
+                         (double)error[0], (double)norm, l));
+    for (int f = 0; f < 2; f++) {
+      Mat D;
+
+      PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &D));
+      PetscCall(MatAXPY(D, f ? -1.5 : -1.6, T, SAME_NONZERO_PATTERN));
+      PetscCall(MatNorm(D, NORM_FROBENIUS, &error[f]));
+      best = PetscMin(best, error[f]);
+      PetscCall(MatDestroy(&D));
+    }
+    PetscCall(ComplainIf(best > 0.0, "%s: the restriction on level %" INT " is no multiple of P^T", what, l));
+    PetscCall(MatCreateVecs(P, &members, &rows));
+    PetscCall(VecSet(rows, 1.0));
+    PetscCall(MatMultTranspose(P, rows, members));
+    PetscCall(VecMin(members, NULL, &all));
+    PetscCall(ComplainIf(!(all >= 1.0), "%s: an aggregate has %g rows on level %" INT, what, (double)all, l));
+    PetscCall(MatGetOwnershipRange(A, &begin, &end));
+    for (PetscInt i = begin; i < end; i++) {
+      const PetscInt    *columns;
+      const PetscScalar *values;
+      PetscInt           n, in;
+      PetscBool          coupled = PETSC_FALSE, one;
+
+      PetscCall(MatGetRow(A, i, &n, &columns, &values));
+      for (PetscInt k = 0; k < n; k++) {
+        if (columns[k] != i && columns[k] >= begin && columns[k] < end && values[k] != 0.0) coupled = PETSC_TRUE;
+      }
+      PetscCall(MatRestoreRow(A, i, &n, &columns, &values));
+      PetscCall(MatGetRow(P, i, &in, NULL, &values));
+      one = (PetscBool)(in == 1 && values[0] == 1.0);
+      PetscCall(
+        ComplainIf(coupled ? !one : in && !one, "%s: row %" INT " of P has %" INT " entries on level %" INT, what, i, in, l));
+      PetscCall(MatRestoreRow(P, i, &in, NULL, &values));
+    }
+    PetscCall(DestroyAll(&rows, &members, &T, &AP, &product));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

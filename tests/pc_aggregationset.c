@@ -1,0 +1,235 @@
+static char help[] = "PCAGGREGATION: options, types of matrices, and other solves.\n\n";
+
+#include "aggregation.h"
+
+/* Options, with a line of the view that shows them, and how often */
+static const struct {
+  const char *options, *line;
+  PetscInt    lines;
+} settings[] = {
+  {"",                                                     "degree 4",                    2},
+  {"",                                                     "cycles=w",                    1},
+  {"",                                                     "aggregates: boxes of a grid", 2},
+  {"",                                                     "rows, ",                      3},
+  {"-mg_levels_pc_poly_degree 6",                          "degree 6",                    2},
+  {"-mg_levels_2_pc_poly_degree 6",                        "degree 6",                    1},
+  {"-mg_levels_ksp_type gmres",                            "type: gmres",                 2},
+  {"-mg_levels_pc_type sor -mg_levels_ksp_type chebyshev", "type: sor",                   2},
+  {"-pc_mg_cycle_type v",                                  "cycles=v",                    1},
+  {"-mg_coarse_pc_type jacobi -mg_coarse_ksp_type gmres",  "type: jacobi",                1},
+  {"-pc_mg_distinct_smoothup",                             "degree 4",                    4},
+  {"-pc_mg_type full",                                     "type is FULL",                1},
+  {"-pc_mg_type additive",                                 "type is ADDITIVE",            1},
+  {"-pc_mg_type kaskade",                                  "type is KASKADE",             1},
+  {"-pc_mg_galerkin both",                                 "rows, ",                      3},
+  {"-pc_mg_multiplicative_cycles 2",                       "rows, ",                      3},
+};
+
+static PetscErrorCode TestOptions(void)
+{
+  PetscOptions   database;
+  PetscErrorCode ierr;
+  PetscMPIInt    rank, size;
+  Mat            A;
+  Vec            b, x;
+  KSP            ksp, second;
+  PC             pc;
+
+  PetscFunctionBeginUser;
+  PetscCall(RankAndSize(&rank, &size));
+  PetscCall(KindCreate(FIVE, 48, &A));
+  PetscCall(SystemFor(A, &b, &x));
+  for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(settings); s++) {
+    Try(ierr, SolverFor(A, KSPFGMRES, settings[s].options, &ksp));
+    if (ierr) {
+      PetscCall(Complain("%s: error \"%s\"", settings[s].options, message));
+      continue;
+    }
+    PetscCall(SolveSystem(settings[s].options, ksp, A, b, x));
+    PetscCall(CheckView(ksp, settings[s].line, settings[s].lines));
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(SolveSystem(settings[s].options, ksp, A, b, x));
+    PetscCall(CheckView(ksp, settings[s].line, settings[s].lines));
+    PetscCall(KSPDestroy(&ksp));
+  }
+  /* two solvers, one with a prefix; and options without KSPSetFromOptions() */
+  PetscCall(OptionsPush("-in_mg_levels_pc_poly_degree 3 -in_pc_mg_cycle_type v -pc_mg_cycle_type v", &database));
+  PetscCall(SolverFor(A, KSPFGMRES, NULL, &ksp));
+  PetscCall(SolverFor(A, KSPFGMRES, NULL, &second));
+  PetscCall(KSPSetOptionsPrefix(second, "in_"));
+  PetscCall(CheckView(second, "type: aggregation", 1)); /* before the set-up */
+  PetscCall(KSPSetFromOptions(second));
+  PetscCall(SolveSystem("without options", ksp, A, b, x));
+  PetscCall(SolveSystem("with a prefix", second, A, b, x));
+  PetscCall(CheckView(ksp, "cycles=w", 1));
+  PetscCall(CheckView(second, "degree 3", 2));
+  PetscCall(CheckView(second, "cycles=v", 1));
+  PetscCall(CheckViewLines("view", (PetscObject)second));
+  PetscCall(OptionsPop(&database));
+  /* the solver of the coarsest level of a small matrix */
+  PetscCall(MatDestroy(&A));
+  PetscCall(KindCreate(FIVE, 12, &A));
+  PetscCall(ResetWith(ksp, A));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(CheckView(pc, "type: lu", 1));
+  PetscCall(DestroyAll(&ksp, &second, &b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Types of matrices, null spaces, NaN, and other solves */
+static PetscErrorCode TestTypes(void)
+{
+  const char *const  types[] = {MATBAIJ, MATSELL, MATDENSE, MATSBAIJ, MATAIJSTREAM};
+  KSPConvergedReason reason;
+  MatNullSpace       space;
+  PetscErrorCode     ierr;
+  PetscInt           begin, end, its;
+  Mat                A, B, X;
+  Vec                b, x, c, y, ones;
+  KSP                ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(KindCreate(FIVE, 25, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(DuplicateAll(b, &c, &y, &ones));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(VecSetGeneral(c, 0.3));
+  for (size_t t = 0; t < PETSC_STATIC_ARRAY_LENGTH(types); t++) {
+    PetscCall(MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE));
+    PetscCall(MatConvert(A, types[t], MAT_INITIAL_MATRIX, &B));
+    PetscCall(SolverFor(B, KSPFGMRES, NULL, &ksp));
+    for (int changed = 0; changed < 2; changed++) {
+      Try(ierr, KSPSolve(ksp, b, x));
+      if (ierr) {
+        PetscCall(Complain("%s: error \"%s\"", types[t], message));
+        break;
+      } else PetscCall(CheckSolved(types[t], ksp, B, b, x));
+      PetscCall(KSPGetIterationNumber(ksp, &its));
+      PetscCall(ComplainIf(its > 15, "%s: %" INT " iterations", types[t], its));
+      PetscCall(MatScale(B, 2.0));
+    }
+    PetscCall(DestroyAll(&ksp, &B));
+  }
+  PetscCall(ShellCreate(A, PassMult, A, &B));
+  PetscCall(SolverFor(B, KSPFGMRES, NULL, &ksp));
+  Try(ierr, KSPSolve(ksp, b, x)); /* newer versions of PETSc convert it */
+  if (ierr) PetscCall(CheckError(ierr, "shell", "shell", ""));
+  else PetscCall(CheckSolved("shell", ksp, A, b, x));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, B, A));
+  PetscCall(Unlock(b));
+  PetscCall(SolveSystem("shell as Amat", ksp, B, b, x));
+  PetscCall(MatDestroy(&B));
+  PetscCall(ResetWith(ksp, A));
+  /* several right-hand sides, and the transpose */
+  PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 625, 3, NULL, &B));
+  PetscCall(MatAssemble(B));
+  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
+  PetscCall(MatAssemble(X));
+  for (int j = 0; j < 3; j++) PetscCall(ColumnSet(B, j, j == 1 ? c : b));
+  Try(ierr, KSPMatSolve(ksp, B, X));
+  if (ierr) PetscCall(Complain("KSPMatSolve: error \"%s\"", message));
+  for (int j = 0; j < 3 && !ierr; j++) {
+    PetscCall(ColumnGet(X, j, x));
+    PetscCall(CheckSolved("KSPMatSolve", ksp, A, j == 1 ? c : b, x));
+  }
+  PetscCall(DestroyAll(&B, &X));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(KindCreate(BLOCKS2, 25, &B));
+  {
+    Vec bt, xt;
+
+    PetscCall(SystemFor(B, &bt, &xt));
+    PetscCall(SolverFor(B, KSPGMRES, NULL, &ksp));
+    PetscCall(KSPSetPCSide(ksp, PC_LEFT));
+    PetscCall(KSPSetTolerances(ksp, 1e-10, 0.0, PETSC_DEFAULT, 200));
+    Try(ierr, KSPSolveTranspose(ksp, bt, xt));
+    if (ierr) PetscCall(CheckError(ierr, "KSPSolveTranspose", "ranspose", ""));
+    else {
+      PetscCall(MatTranspose(B, MAT_INITIAL_MATRIX, &X));
+      PetscCall(CheckSolved("transpose", ksp, X, bt, xt));
+      PetscCall(MatDestroy(&X));
+    }
+    PetscCall(DestroyAll(&ksp, &B, &bt, &xt));
+  }
+  /* the rows have the sum zero */
+  PetscCall(VecSet(ones, 1.0));
+  PetscCall(MatMult(A, ones, y));
+  PetscCall(VecScale(y, -1.0));
+  PetscCall(MatDiagonalSet(A, y, ADD_VALUES));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
+  for (int near = 0; near < 2; near++) {
+    const char *const outer[] = {KSPIDRS, KSPGMRES, KSPFGMRES};
+
+    if (near) PetscCall(MatSetNearNullSpace(A, space));
+    PetscCall(MatSetNullSpace(A, space));
+    PetscCall(VecCopy(b, c));
+    PetscCall(MatNullSpaceRemove(space, c));
+    for (int o = 0; o < 3; o++) {
+      PetscCall(SolverFor(A, outer[o], NULL, &ksp));
+      PetscCall(SolveSystem("null space", ksp, A, c, x));
+      PetscCall(KSPGetIterationNumber(ksp, &its));
+      PetscCall(ComplainIf(its > 20, "null space, %s: %" INT " iterations", outer[o], its));
+      PetscCall(KSPDestroy(&ksp));
+    }
+  }
+  PetscCall(MatNullSpaceDestroy(&space));
+  /* a NaN on or off the diagonal, in the first matrix or later */
+  for (int place = 0; place < 4; place++) {
+    PetscCall(KindCreate(FIVE, 25, &B));
+    PetscCall(SolverFor(B, place % 2 ? KSPGMRES : KSPIDRS, NULL, &ksp));
+    if (place > 1) PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(MatGetOwnershipRange(B, &begin, &end));
+    if (begin <= 37 && 37 < end) PetscCall(MatSetValue(B, 37, 37 + place % 2, (PetscReal)NAN, INSERT_VALUES));
+    PetscCall(MatAssemble(B));
+    Try(ierr, KSPSolve(ksp, b, x));
+    PetscCall(ComplainIf(ierr, "NaN: error \"%s\"", message));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCall(
+      ComplainIf(reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_PC_FAILED, "NaN: %s", KSPConvergedReasons[reason]));
+    PetscCall(DestroyAll(&ksp, &B));
+  }
+  PetscCall(DestroyAll(&A, &b, &x, &c, &y, &ones));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Inputs that once ended the program */
+static PetscErrorCode TestFatal(void)
+{
+  PetscErrorCode ierr;
+  Mat            A, B;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  EndAfter(100);
+  PetscCall(KindCreate(FIVE, 48, &A));
+  PetscCall(SystemFor(A, &b, &x));
+  /* PCAGGREGATION chooses the number of levels */
+  Try(ierr, SolverFor(A, KSPFGMRES, "-pc_mg_levels 2", &ksp));
+  if (!ierr) Try(ierr, KSPSolve(ksp, b, x));
+  if (ierr) PetscCall(CheckError(ierr, "number of levels", "pc_mg_levels", ""));
+  else PetscCall(CheckSolved("number of levels", ksp, A, b, x));
+  PetscCall(KSPDestroy(&ksp));
+  /* MatConvert() of PETSc with MAT_REUSE_MATRIX destroys a matrix of this type */
+  PetscCall(MatConvert(A, MATAIJPERM, MAT_INITIAL_MATRIX, &B));
+  PetscCall(SolverFor(B, KSPFGMRES, NULL, &ksp));
+  PetscCall(Unlock(b));
+  PetscCall(SolveSystem(MATAIJPERM, ksp, B, b, x));
+  PetscCall(MatScale(B, 2.0));
+  PetscCall(SolveSystem(MATAIJPERM, ksp, B, b, x));
+  PetscCall(DestroyAll(&ksp, &b, &x, &A, &B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+RUN_TESTS({TestOptions, "options"}, {TestTypes, "types of matrices"}, {TestFatal, "inputs that ended the program"})
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2 3}}
+    args: -malloc_dump
+
+TEST*/

@@ -157,8 +157,9 @@ static inline PetscErrorCode KindCreate(Kind kind, PetscInt size, Mat *A)
 /* Creates a solver. Options are read if there are some */
 static inline PetscErrorCode SolverFor(Mat A, const char type[], const char options[], KSP *ksp)
 {
-  PetscOptions database;
-  PC           pc;
+  PetscOptions   database;
+  PC             pc;
+  PetscErrorCode ierr;
 
   PetscFunctionBeginUser;
   PetscCall(KSPCreate(PETSC_COMM_WORLD, ksp));
@@ -171,8 +172,9 @@ static inline PetscErrorCode SolverFor(Mat A, const char type[], const char opti
   if (!options) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(OptionsPush(options, &database));
   PetscCall(KSPSetFromOptions(*ksp));
-  PetscCall(KSPSetUp(*ksp));
+  ierr = KSPSetUp(*ksp);
   PetscCall(OptionsPop(&database));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

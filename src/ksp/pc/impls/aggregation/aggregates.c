@@ -97,8 +97,9 @@ static PetscBool RowIsCoupled(const IDRSRows *rows, PetscInt i)
 }
 
 /*
-   Makes boxes of two points in the directions with strong couplings, as many as the coarse grid has points. Rows without couplings
-   are in no aggregate. If all rows of a box have none, its first row is the aggregate: no row of the coarse matrix is empty
+   Makes boxes of two points in each direction whose couplings are strong. Each box is a point of the coarse grid. A row without
+   couplings is in no aggregate. If all rows of a box have none, its first row is the aggregate, so that no row of the coarse matrix
+   is empty
 */
 static PetscErrorCode AggregatesFromGrid(const IDRSRows *rows, const Grid *grid, Aggregates *aggregates)
 {
@@ -203,15 +204,13 @@ static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count)
     of[i] = -1;
     for (PetscInt k = s.i[i]; k < s.i[i + 1]; k++) most[i] = PetscMax(most[i], PetscRealPart(s.a[k]));
   }
-  for (PetscInt round = 0; round < AGGREGATES_ROUNDS + 1 && joined; round++) {
-    const PetscBool last = (PetscBool)(round == AGGREGATES_ROUNDS);
-
+  for (PetscInt round = 0; round < AGGREGATES_ROUNDS && joined; round++) {
     joined = PETSC_FALSE;
     for (PetscInt i = 0; i < n; i++) {
       PetscReal best = 0.0;
 
       to[i] = -1;
-      for (PetscInt k = s.i[i]; k < s.i[i + 1] && of[i] < 0 && !last; k++) {
+      for (PetscInt k = s.i[i]; k < s.i[i + 1] && of[i] < 0; k++) {
         const PetscInt  j     = s.j[k];
         const PetscReal value = PetscRealPart(s.a[k]);
 
@@ -263,8 +262,8 @@ static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count)
 static PetscErrorCode AggregatesFromPairs(Mat A, const IDRSRows *rows, Aggregates *aggregates)
 {
   Aggregates pass = {.kind = AGGREGATES_PAIRS};
-  Mat        P, fine   = A, coarse;
-  PetscInt  *number, n = rows->n;
+  Mat        P, fine = A, coarse;
+  PetscInt  *number, m, n = rows->n;
 
   PetscFunctionBegin;
   aggregates->kind = AGGREGATES_PAIRS;
@@ -277,13 +276,12 @@ static PetscErrorCode AggregatesFromPairs(Mat A, const IDRSRows *rows, Aggregate
       if (aggregates->of[i] >= 0) aggregates->of[i] = pass.of[aggregates->of[i]];
     }
     if (p + 1 < AGGREGATES_PASSES) {
-      PetscCall(MatGetLocalSize(fine, &n, NULL));
-      PetscCall(AggregatesGetProlongation_Private(PETSC_COMM_SELF, n, &pass, &P));
+      PetscCall(MatGetLocalSize(fine, &m, NULL));
+      PetscCall(AggregatesGetProlongation_Private(PETSC_COMM_SELF, m, &pass, &P));
       PetscCall(MatPtAP(fine, P, MAT_INITIAL_MATRIX, 1.0, &coarse));
       PetscCall(MatDestroy(&P));
       PetscCall(MatDestroy(&fine));
       fine = coarse;
-      n    = rows->n;
     }
   }
   PetscCall(MatDestroy(&fine));
@@ -335,12 +333,13 @@ PetscErrorCode AggregatesGetProlongation_Private(MPI_Comm comm, PetscInt n, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AggregatesCountMissing_Private - Adds the number of rows of A that have couplings and, in P, no aggregate. Both are MATSEQAIJ */
+/* AggregatesCountMissing_Private - Counts the rows of A that have couplings and, in P, no aggregate. Both are MATSEQAIJ */
 PetscErrorCode AggregatesCountMissing_Private(Mat A, Mat P, PetscInt *count)
 {
   IDRSRows a, p;
 
   PetscFunctionBegin;
+  *count = 0;
   PetscCall(IDRSRowsGet(A, &a));
   PetscCall(IDRSRowsGet(P, &p));
   for (PetscInt i = 0; i < a.n; i++) {

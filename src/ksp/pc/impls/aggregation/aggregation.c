@@ -99,8 +99,8 @@ static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
 }
 
 /*
-   Makes the step from a level to the next coarser one, P and R. `coarser` is the number of its rows, or 0 if the level is the
-   coarsest one
+   Makes the step P from a level to the next coarser one. `coarser` is the number of rows of that level, or 0 if there is no coarser
+   level
 */
 static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level, PetscInt *coarser)
 {
@@ -240,16 +240,19 @@ static PetscErrorCode PCAggregationCreateLevels(PC pc)
 }
 
 /*
-   Computes the coarse matrices for new values in the same pattern. `stale`: a row without an aggregate has got couplings, or there
-   were no aggregates at all
+   Computes the coarse matrices for new values in the same pattern. If a row without an aggregate has got couplings, or if the
+   coarsest level is large, `stale` is true, and all levels must be made again
 */
 static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
-  PetscInt        missing     = 0, N;
+  PetscInt        missing, N;
   Mat             block, P;
 
   PetscFunctionBegin;
+  PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
+  *stale = (PetscBool)(N > AGGREGATION_COARSEST);
+  if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCAggregationGetFinest(pc, MAT_REUSE_MATRIX, &aggregation->level[0].A));
   for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
     AggregationLevel *level = &aggregation->level[l];
@@ -257,12 +260,12 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
     PetscCall(IDRSRowsGetBlocks(level->A, &block, NULL, NULL));
     PetscCall(IDRSRowsGetBlocks(level->P, &P, NULL, NULL));
     PetscCall(AggregatesCountMissing_Private(block, P, &missing));
+    IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
+    *stale = (PetscBool)(missing > 0);
+    if (*stale) break;
     PetscCall(MatPtAP(level->A, level->P, MAT_REUSE_MATRIX, 1.0, &level[1].A));
     if (level[1].copy != level[1].A) PetscCall(MatCopy(level[1].A, level[1].copy, SAME_NONZERO_PATTERN));
   }
-  IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
-  PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
-  *stale = (PetscBool)(missing || N > AGGREGATION_COARSEST);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -355,18 +358,19 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every
   `KSP`, and needs no options.
 
-  The levels are those of `PCMG`, with its options and functions. Level 0 is the coarsest one. A coarse level has one unknown for
-  each aggregate of rows, and its matrix has sums of entries, so a set-up takes less time than with smoothed aggregation. If all
-  entries of the matrix are between neighbours of a structured grid, and the rows have the order of its points, the aggregates are
-  boxes of two points in each direction in which the couplings are strong. Otherwise rows are joined to pairs by the strength of
-  their couplings, three times. Rows without couplings are in no aggregate.
+  `PCMG` makes the cycles. Its options and functions work, except `-pc_mg_levels`. Level 0 is the coarsest one. A coarse level has
+  one unknown for each aggregate of rows, and its matrix has sums of entries, so a set-up takes less time than with smoothed
+  aggregation. If all entries of the matrix are between neighbours of a structured grid, and the rows have the order of its
+  points, the aggregates are boxes of two points in each direction in which the couplings are strong. Otherwise rows are joined to
+  pairs by the strength of their couplings, three times. Rows without couplings are in no aggregate.
 
   The restriction is the transpose of the prolongation times 1.6 for boxes and 1.5 for pairs, because corrections that are constant
   in aggregates are too small. The smoother is one step of `KSPRICHARDSON` with `PCPOLY`.
 
   New values in the same pattern give new coarse matrices for the same aggregates. On several processes an aggregate has rows of
-  one process, and only couplings inside a process count. The hierarchy belongs to Pmat; with `-pc_use_amat` the residuals of the
-  finest level belong to Amat. If the matrix is on a GPU, the solve is there, and the set-up in the memory of the host.
+  one process, and only couplings inside a process count. The levels are computed from Pmat. With `-pc_use_amat` the residuals of
+  the finest level are computed with Amat. If the matrix is on a GPU, the solve is there, and the set-up in the memory of the
+  host.
 
   The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
 
@@ -384,7 +388,7 @@ PETSC_INTERN PetscErrorCode PCCreate_Aggregation(PC pc)
   PetscCall(PetscNew(&aggregation));
   PetscCall(PCSetType(pc, PCMG));
   PetscCall(PetscObjectChangeTypeName((PetscObject)pc, PCAGGREGATION));
-  PetscCall(PCSetUseAmat(pc, PETSC_FALSE)); /* the coarse matrices are those of Pmat */
+  PetscCall(PCSetUseAmat(pc, PETSC_FALSE)); /* coarse levels are computed from Pmat */
   ((PC_MG *)pc->data)->innerctx = aggregation;
   aggregation->setup            = pc->ops->setup;
   aggregation->reset            = pc->ops->reset;

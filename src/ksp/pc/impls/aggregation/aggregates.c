@@ -9,21 +9,12 @@
 #include <petscidrs/private/idrsrows.h>
 #include "aggregation.h"
 
-/* A coupling is strong if it is at least this part of the strongest one of its row, and for boxes of its direction */
-#define AGGREGATES_STRONG 0.25
-
-/* Passes that join pairs, and rounds of handshakes in a pass */
-#define AGGREGATES_PASSES 3
-#define AGGREGATES_ROUNDS 12
-
-/* Distances of neighbours in the numbering: 13 in each direction in a grid of three dimensions */
-#define GRID_OFFSETS 13
-
-/* A grid of points, numbered direction by direction */
+/* Aggregates of the rows of this process */
 typedef struct {
-  PetscInt  n[3];
-  PetscReal coupling[3]; /* sum of the absolute values of the couplings in a direction */
-} Grid;
+  AggregatesKind kind;
+  PetscInt       count;
+  PetscInt      *of; /* the aggregate of each row, or -1 for none */
+} Aggregates;
 
 /* Adds a distance to the sorted list. Returns PETSC_FALSE if there are too many for a grid */
 static PetscBool GridAddOffset(PetscInt offset, PetscInt offsets[], PetscInt *count)
@@ -40,36 +31,52 @@ static PetscBool GridAddOffset(PetscInt offset, PetscInt offsets[], PetscInt *co
 }
 
 /*
-   Finds the grid whose neighbours have the distances of the entries: 1, about n_0 and about n_0 n_1. Returns PETSC_FALSE if an
-   entry is not between neighbours of such a grid
+   GridFromOffsets_Private - Finds the grid of n points whose neighbours have these distances, in increasing order: 1, about n_0, and
+   about n_0 n_1. Returns PETSC_FALSE if there is none
 */
-static PetscBool GridFind(const IDRSRows *rows, Grid *grid)
+PetscBool GridFromOffsets_Private(PetscInt n, PetscInt count, const PetscInt offsets[], Grid *grid)
 {
-  PetscInt offsets[GRID_OFFSETS], count = 0, plane;
+  PetscInt plane;
 
-  for (PetscInt i = 0; i < rows->n; i++) {
-    for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {
-      if (rows->j[k] != i && !GridAddOffset(PetscAbsInt(rows->j[k] - i), offsets, &count)) return PETSC_FALSE;
-    }
-  }
   if (!count || offsets[0] != 1) return PETSC_FALSE;
   *grid = (Grid){
-    .n = {rows->n, 1, 1}
+    .n = {n, 1, 1}
   };
   if (count > 1) {
     /* 1, n_0 or 1, n_0 - 1, n_0, n_0 + 1 */
     grid->n[0] = count > 3 && offsets[3] == offsets[1] + 2 ? offsets[2] : offsets[1];
-    grid->n[1] = rows->n / grid->n[0];
+    grid->n[1] = n / grid->n[0];
     if (offsets[count - 1] > grid->n[0] + 1) {
       PetscInt first = 0;
 
       while (offsets[first] <= grid->n[0] + 1) first++;
       plane      = (offsets[first] + offsets[count - 1]) / 2;
       grid->n[1] = plane / grid->n[0];
-      grid->n[2] = plane ? rows->n / plane : 0;
+      grid->n[2] = plane ? n / plane : 0;
     }
   }
-  if (grid->n[0] * grid->n[1] * grid->n[2] != rows->n) return PETSC_FALSE;
+  return (PetscBool)(grid->n[0] * grid->n[1] * grid->n[2] == n);
+}
+
+/* GridSetBoxes_Private - Sets boxes of two points in each direction whose couplings are strong */
+void GridSetBoxes_Private(Grid *grid)
+{
+  const PetscReal strongest = PetscMax(PetscMax(grid->coupling[0], grid->coupling[1]), grid->coupling[2]);
+
+  for (int d = 0; d < 3; d++) grid->size[d] = grid->coupling[d] >= AGGREGATES_STRONG * strongest ? 2 : 1;
+}
+
+/* Finds the grid. Returns PETSC_FALSE if an entry is not between neighbours of it */
+static PetscBool GridFind(const IDRSRows *rows, Grid *grid)
+{
+  PetscInt offsets[GRID_OFFSETS], count = 0;
+
+  for (PetscInt i = 0; i < rows->n; i++) {
+    for (PetscInt k = rows->i[i]; k < rows->i[i + 1]; k++) {
+      if (rows->j[k] != i && !GridAddOffset(PetscAbsInt(rows->j[k] - i), offsets, &count)) return PETSC_FALSE;
+    }
+  }
+  if (!GridFromOffsets_Private(rows->n, count, offsets, grid)) return PETSC_FALSE;
   for (PetscInt i = 0; i < rows->n; i++) {
     const PetscInt x = i % grid->n[0], y = i / grid->n[0] % grid->n[1], z = i / grid->n[0] / grid->n[1];
 
@@ -84,6 +91,7 @@ static PetscBool GridFind(const IDRSRows *rows, Grid *grid)
       }
     }
   }
+  GridSetBoxes_Private(grid);
   return PETSC_TRUE;
 }
 
@@ -97,28 +105,23 @@ static PetscBool RowIsCoupled(const IDRSRows *rows, PetscInt i)
 }
 
 /*
-   Makes boxes of two points in each direction whose couplings are strong. Each box is a point of the coarse grid. A row without
-   couplings is in no aggregate. If all rows of a box have none, its first row is the aggregate, so that no row of the coarse matrix
+   Makes the boxes, each of which is a point of the coarse grid. A row without couplings is in no aggregate. If all rows of a box have none, its first row is the aggregate, so that no row of the coarse matrix
    is empty
 */
 static PetscErrorCode AggregatesFromGrid(const IDRSRows *rows, const Grid *grid, Aggregates *aggregates)
 {
-  const PetscReal strongest = PetscMax(PetscMax(grid->coupling[0], grid->coupling[1]), grid->coupling[2]);
-  PetscInt        m[3];
-  PetscBool      *coupled; /* of a box: a row has couplings, or a row without couplings is the aggregate */
+  PetscInt   m[3];
+  PetscBool *coupled; /* of a box: a row has couplings, or a row without couplings is the aggregate */
 
   PetscFunctionBegin;
-  for (int d = 0; d < 3; d++) {
-    aggregates->size[d] = grid->coupling[d] >= AGGREGATES_STRONG * strongest ? 2 : 1;
-    m[d]                = (grid->n[d] + aggregates->size[d] - 1) / aggregates->size[d];
-  }
+  for (int d = 0; d < 3; d++) m[d] = (grid->n[d] + grid->size[d] - 1) / grid->size[d];
   aggregates->kind  = AGGREGATES_BOXES;
   aggregates->count = m[0] * m[1] * m[2];
   PetscCall(PetscCalloc1(aggregates->count, &coupled));
   for (PetscInt i = 0; i < rows->n; i++) {
     const PetscInt x = i % grid->n[0], y = i / grid->n[0] % grid->n[1], z = i / grid->n[0] / grid->n[1];
 
-    aggregates->of[i] = x / aggregates->size[0] + m[0] * (y / aggregates->size[1] + m[1] * (z / aggregates->size[2]));
+    aggregates->of[i] = x / grid->size[0] + m[0] * (y / grid->size[1] + m[1] * (z / grid->size[2]));
     if (RowIsCoupled(rows, i)) coupled[aggregates->of[i]] = PETSC_TRUE;
   }
   for (PetscInt i = 0; i < rows->n; i++) {
@@ -240,14 +243,11 @@ static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count)
       }
     }
   }
-  /* numbers in the order of the rows; a row without a partner is its own aggregate */
+  /* numbers in the order of the first rows of pairs; a row without a partner is its own aggregate */
   *count = 0;
   for (PetscInt i = 0; i < n; i++) {
     if (to[i] < 0) to[i] = i;
-    of[i] = -1;
-  }
-  for (PetscInt i = 0; i < n; i++) {
-    if (of[to[i]] < 0) of[to[i]] = (*count)++;
+    if (to[i] == i) of[i] = (*count)++;
   }
   for (PetscInt i = 0; i < n; i++) to[i] = of[to[i]];
   PetscCall(PetscArraycpy(of, to, n));
@@ -255,6 +255,27 @@ static PetscErrorCode PairsFind(Mat A, PetscInt of[], PetscInt *count)
   PetscCall(PetscFree(most));
   PetscCall(IDRSRowsRestore(&s));
   PetscCall(MatDestroy(&S));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates P for n rows of this process */
+static PetscErrorCode AggregatesGetProlongation(MPI_Comm comm, PetscInt n, const Aggregates *aggregates, Mat *P)
+{
+  PetscInt begin, column;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(comm, P));
+  PetscCall(MatSetSizes(*P, n, aggregates->count, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*P, MATAIJ));
+  PetscCall(MatSeqAIJSetPreallocation(*P, 1, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(*P, 1, NULL, 0, NULL));
+  PetscCall(MatGetOwnershipRange(*P, &begin, NULL));
+  PetscCall(MatGetOwnershipRangeColumn(*P, &column, NULL));
+  for (PetscInt i = 0; i < n; i++) {
+    if (aggregates->of[i] >= 0) PetscCall(MatSetValue(*P, begin + i, column + aggregates->of[i], 1.0, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*P, MAT_FINAL_ASSEMBLY));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -277,7 +298,7 @@ static PetscErrorCode AggregatesFromPairs(Mat A, const IDRSRows *rows, Aggregate
     }
     if (p + 1 < AGGREGATES_PASSES) {
       PetscCall(MatGetLocalSize(fine, &m, NULL));
-      PetscCall(AggregatesGetProlongation_Private(PETSC_COMM_SELF, m, &pass, &P));
+      PetscCall(AggregatesGetProlongation(PETSC_COMM_SELF, m, &pass, &P));
       PetscCall(MatPtAP(fine, P, MAT_INITIAL_MATRIX, 1.0, &coarse));
       PetscCall(MatDestroy(&P));
       PetscCall(MatDestroy(&fine));
@@ -286,62 +307,58 @@ static PetscErrorCode AggregatesFromPairs(Mat A, const IDRSRows *rows, Aggregate
   }
   PetscCall(MatDestroy(&fine));
   /* without the rows that are coupled to no other, whose aggregates are empty */
-  for (PetscInt i = 0; i < pass.count; i++) number[i] = -1;
+  PetscCall(PetscArrayzero(number, pass.count));
   for (PetscInt i = 0; i < n; i++) {
-    if (aggregates->of[i] < 0) continue;
-    if (number[aggregates->of[i]] < 0) number[aggregates->of[i]] = aggregates->count++;
-    aggregates->of[i] = number[aggregates->of[i]];
+    if (aggregates->of[i] >= 0) number[aggregates->of[i]] = 1;
+  }
+  for (PetscInt c = 0; c < pass.count; c++) number[c] = number[c] ? aggregates->count++ : -1;
+  for (PetscInt i = 0; i < n; i++) {
+    if (aggregates->of[i] >= 0) aggregates->of[i] = number[aggregates->of[i]];
   }
   PetscCall(PetscFree2(pass.of, number));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AggregatesCreate_Private - Makes aggregates of the rows of a matrix of type MATSEQAIJ */
-PetscErrorCode AggregatesCreate_Private(Mat A, Aggregates *aggregates)
+/* Makes aggregates of the rows of this process, and P */
+static PetscErrorCode AggregatesCreate_Host(Mat A, AggregatesKind *kind, Mat *P)
 {
-  IDRSRows rows;
-  Grid     grid;
+  Aggregates aggregates = {.kind = AGGREGATES_BOXES};
+  IDRSRows   rows;
+  Grid       grid;
+  Mat        block;
 
   PetscFunctionBegin;
-  *aggregates = (Aggregates){0};
-  PetscCall(IDRSRowsGet(A, &rows));
-  PetscCall(PetscMalloc1(rows.n, &aggregates->of));
-  if (GridFind(&rows, &grid)) PetscCall(AggregatesFromGrid(&rows, &grid, aggregates));
-  else PetscCall(AggregatesFromPairs(A, &rows, aggregates));
+  PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
+  PetscCall(IDRSRowsGet(block, &rows));
+  PetscCall(PetscMalloc1(rows.n, &aggregates.of));
+  if (GridFind(&rows, &grid)) PetscCall(AggregatesFromGrid(&rows, &grid, &aggregates));
+  else if (rows.n) PetscCall(AggregatesFromPairs(block, &rows, &aggregates));
+  *kind = aggregates.kind;
+  PetscCall(AggregatesGetProlongation(PetscObjectComm((PetscObject)A), rows.n, &aggregates, P));
+  PetscCall(PetscFree(aggregates.of));
   PetscCall(IDRSRowsRestore(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AggregatesGetProlongation_Private - Creates P with P_ij = 1 if row i is in aggregate j. n: rows of this process. Collective */
-PetscErrorCode AggregatesGetProlongation_Private(MPI_Comm comm, PetscInt n, const Aggregates *aggregates, Mat *P)
+static PetscErrorCode AggregatesProduct_Host(Mat A, Mat P, PetscReal factor, MatReuse reuse, Mat *coarse)
 {
-  PetscInt begin, column;
-
   PetscFunctionBegin;
-  PetscCall(MatCreate(comm, P));
-  PetscCall(MatSetSizes(*P, n, aggregates->count, PETSC_DETERMINE, PETSC_DETERMINE));
-  PetscCall(MatSetType(*P, MATAIJ));
-  PetscCall(MatSeqAIJSetPreallocation(*P, 1, NULL));
-  PetscCall(MatMPIAIJSetPreallocation(*P, 1, NULL, 0, NULL));
-  PetscCall(MatGetOwnershipRange(*P, &begin, NULL));
-  PetscCall(MatGetOwnershipRangeColumn(*P, &column, NULL));
-  for (PetscInt i = 0; i < n; i++) {
-    if (aggregates->of[i] >= 0) PetscCall(MatSetValue(*P, begin + i, column + aggregates->of[i], 1.0, INSERT_VALUES));
-  }
-  PetscCall(MatAssemblyBegin(*P, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*P, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatPtAP(A, P, reuse, 1.0, coarse));
+  PetscCall(MatScale(*coarse, factor));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AggregatesCountMissing_Private - Counts the rows of A that have couplings and, in P, no aggregate. Both are MATSEQAIJ */
-PetscErrorCode AggregatesCountMissing_Private(Mat A, Mat P, PetscInt *count)
+static PetscErrorCode AggregatesMissing_Host(Mat A, Mat P, PetscInt *count)
 {
   IDRSRows a, p;
+  Mat      blocks[2];
 
   PetscFunctionBegin;
   *count = 0;
-  PetscCall(IDRSRowsGet(A, &a));
-  PetscCall(IDRSRowsGet(P, &p));
+  PetscCall(IDRSRowsGetBlocks(A, &blocks[0], NULL, NULL));
+  PetscCall(IDRSRowsGetBlocks(P, &blocks[1], NULL, NULL));
+  PetscCall(IDRSRowsGet(blocks[0], &a));
+  PetscCall(IDRSRowsGet(blocks[1], &p));
   for (PetscInt i = 0; i < a.n; i++) {
     if (p.i[i] == p.i[i + 1] && RowIsCoupled(&a, i)) (*count)++;
   }
@@ -349,3 +366,6 @@ PetscErrorCode AggregatesCountMissing_Private(Mat A, Mat P, PetscInt *count)
   PetscCall(IDRSRowsRestore(&a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const AggregatesOps Aggregates_Host = {"in the memory of the host", AggregatesCreate_Host, AggregatesProduct_Host,
+                                       AggregatesMissing_Host};

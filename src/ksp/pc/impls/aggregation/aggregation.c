@@ -2,9 +2,9 @@
    The preconditioner PCAGGREGATION: PCMG with a hierarchy of plain aggregates. A level has one unknown for each aggregate of the
    finer level: the prolongation P has one entry in a row, so the Galerkin product P^T A P has sums of entries of A.
 
-   A correction that is constant in aggregates is too small, by a factor that hardly depends on the system. So the restriction is
-   alpha P^T, which makes corrections alpha times as large. W cycles solve the coarse systems well enough for this, at little cost,
-   since a level has about an eighth of the rows of the next.
+   A correction that is constant in aggregates is too small, by a factor alpha that hardly depends on the system. So the coarse matrix
+   is P^T A P / alpha, which makes corrections alpha times as large. W cycles solve the coarse systems well enough for this, at
+   little cost, since a level has about an eighth of the rows of the next.
 
    References: D. Braess, Towards algebraic multigrid for elliptic problems of second order, Computing 55 (1995); Y. Notay, An
    aggregation-based algebraic multigrid method, Electron. Trans. Numer. Anal. 37 (2010)
@@ -28,15 +28,16 @@ static const char *const AggregatesKinds[]      = {[AGGREGATES_BOXES] = "boxes o
 
 /* A level, and the step to the next coarser one */
 typedef struct {
-  Mat            A; /* MATAIJ in the memory of the host */
+  Mat            A;    /* MATAIJ, or the type of the operator if its aggregates are made on the GPU */
+  Mat            copy; /* of A in the type of the operator, or A itself; NULL on the finest level */
   Mat            P;
-  Mat            copy; /* of A in the type of the operator: A itself if that is MATAIJ; NULL on the finest level */
   AggregatesKind kind;
 } AggregationLevel;
 
 typedef struct {
-  AggregationLevel level[AGGREGATION_LEVELS]; /* 0 is the finest one */
-  PetscInt         count;
+  const AggregatesOps *ops;
+  AggregationLevel     level[AGGREGATION_LEVELS]; /* 0 is the finest one */
+  PetscInt             count;
   /* functions of PCMG, which the functions of this type call */
   PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*view)(PC, PetscViewer);
   PetscErrorCode (*setfromoptions)(PC, IDRSOptionItems);
@@ -60,14 +61,15 @@ static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes a copy of a matrix in the type of the operator, or takes the matrix itself if that is MATAIJ */
+/* Makes a copy of a matrix in the type of the operator, or takes the matrix itself if it has that type, or MATAIJ is as good */
 static PetscErrorCode PCAggregationCopy(PC pc, Mat A, Mat *copy)
 {
-  PetscBool cuda;
+  PetscBool cuda, same;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &cuda, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, ""));
-  if (cuda) PetscCall(MatConvert(A, MATAIJCUSPARSE, MAT_INITIAL_MATRIX, copy));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &same, MATSEQAIJCUSPARSE, MATMPIAIJCUSPARSE, MATSHELL, ""));
+  if (cuda && !same) PetscCall(MatConvert(A, MATAIJCUSPARSE, MAT_INITIAL_MATRIX, copy));
   else {
     PetscCall(PetscObjectReference((PetscObject)A));
     *copy = A;
@@ -76,7 +78,7 @@ static PetscErrorCode PCAggregationCopy(PC pc, Mat A, Mat *copy)
 }
 
 /*
-   A of the finest level: the operator, or a copy of type MATAIJ. MatConvert() of PETSc cannot reuse a copy of types derived from
+   A of the finest level: the operator, or a copy of type MATAIJ, unless aggregates are made on the GPU. MatConvert() of PETSc cannot reuse a copy of types derived from
    MATAIJ: with MATAIJPERM it frees arrays of the operator
 */
 static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
@@ -90,6 +92,7 @@ static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
              ((PetscObject)pc->pmat)->type_name);
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc->pmat, &aij, MATSEQAIJ, MATMPIAIJ, ""));
   PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)pc->pmat, &derived, MATSEQAIJ, MATMPIAIJ, ""));
+  if (PCAggregationGet(pc)->ops != &Aggregates_Host) aij = PETSC_TRUE;
   if (aij && reuse == MAT_INITIAL_MATRIX) {
     PetscCall(PetscObjectReference((PetscObject)pc->pmat));
     *A = pc->pmat;
@@ -98,33 +101,49 @@ static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Makes the step P from a level to the next coarser one. `coarser` is the number of rows of that level, or 0 if there is no coarser
-   level
-*/
-static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level, PetscInt *coarser)
+/* Makes the step P from a level to the next coarser one, or none if there are few rows, or hardly fewer aggregates */
+static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level)
 {
-  MPI_Comm   comm = PetscObjectComm((PetscObject)pc);
-  Aggregates aggregates;
-  PetscInt   kind, n, N;
-  Mat        block;
+  PetscInt kind, N, coarser;
 
   PetscFunctionBegin;
-  *coarser = 0;
   PetscCall(MatGetSize(level->A, &N, NULL));
   if (N <= AGGREGATION_COARSEST) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IDRSRowsGetBlocks(level->A, &block, NULL, NULL));
-  PetscCall(AggregatesCreate_Private(block, &aggregates));
-  PetscCall(MatGetLocalSize(block, &n, NULL));
-  IDRSCallAllreduce(&aggregates.count, coarser, 1, MPIU_INT, MPI_SUM, comm);
-  if (*coarser > AGGREGATION_LARGEST * N) *coarser = 0;
-  if (*coarser) {
-    kind = n ? (PetscInt)aggregates.kind : 0; /* processes may differ: the smaller correction */
-    IDRSCallAllreduce(MPI_IN_PLACE, &kind, 1, MPIU_INT, MPI_MAX, comm);
-    level->kind = (AggregatesKind)kind;
-    PetscCall(AggregatesGetProlongation_Private(comm, n, &aggregates, &level->P));
+  PetscCall((*PCAggregationGet(pc)->ops->create)(level->A, &level->kind, &level->P));
+  PetscCall(MatGetSize(level->P, NULL, &coarser));
+  if (!coarser || coarser > AGGREGATION_LARGEST * N) PetscCall(MatDestroy(&level->P));
+  kind = (PetscInt)level->kind; /* processes may differ: the smaller correction */
+  IDRSCallAllreduce(MPI_IN_PLACE, &kind, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)pc));
+  level->kind = (AggregatesKind)kind;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Computes the matrix of the next coarser level */
+static PetscErrorCode PCAggregationMultiply(PC pc, AggregationLevel *level, MatReuse reuse)
+{
+  PetscFunctionBegin;
+  PetscCall((*PCAggregationGet(pc)->ops->product)(level->A, level->P, 1.0 / AggregatesCorrection[level->kind], reuse, &level[1].A));
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(PCAggregationCopy(pc, level[1].A, &level[1].copy));
+  else if (level[1].copy != level[1].A) PetscCall(MatCopy(level[1].A, level[1].copy, SAME_NONZERO_PATTERN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Chooses where the levels are made: on the GPU that has the matrix, if it is one for all rows, else in the memory of the host */
+static PetscErrorCode PCAggregationChoose(PC pc)
+{
+  PC_Aggregation *aggregation = PCAggregationGet(pc);
+
+  PetscFunctionBegin;
+  aggregation->ops = &Aggregates_Host;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  {
+    const char *why;
+
+    PetscCall(AggregatesRuns_CUDA(pc->pmat, &why));
+    if (!why) aggregation->ops = &Aggregates_CUDA;
+    else PetscCall(PetscInfo(pc, "The levels are made in the memory of the host: %s\n", why));
   }
-  PetscCall(PetscFree(aggregates.of));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,34 +220,26 @@ static PetscErrorCode PCAggregationSetFromOptions(PC pc)
 static PetscErrorCode PCAggregationCreateLevels(PC pc)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
-  PetscInt        coarser     = 1;
   KSP             smoother;
 
   PetscFunctionBegin;
   PetscCall(PCAggregationDestroyLevels(aggregation));
+  PetscCall(PCAggregationChoose(pc));
   PetscCall(PCAggregationGetFinest(pc, MAT_INITIAL_MATRIX, &aggregation->level[0].A));
   for (aggregation->count = 1; aggregation->count < AGGREGATION_LEVELS; aggregation->count++) {
     AggregationLevel *level = &aggregation->level[aggregation->count - 1];
 
-    PetscCall(PCAggregationCoarsen(pc, level, &coarser));
-    if (!coarser) break;
-    PetscCall(MatPtAP(level->A, level->P, MAT_INITIAL_MATRIX, 1.0, &level[1].A));
-    PetscCall(PCAggregationCopy(pc, level[1].A, &level[1].copy));
+    PetscCall(PCAggregationCoarsen(pc, level));
+    if (!level->P) break;
+    PetscCall(PCAggregationMultiply(pc, level, MAT_INITIAL_MATRIX));
   }
   PetscCall(PCMGSetLevels(pc, aggregation->count, NULL));
   for (PetscInt l = 1; l < aggregation->count; l++) {
-    const AggregationLevel *fine = &aggregation->level[aggregation->count - 1 - l];
-    Mat                     P, R, scaled;
+    Mat P;
 
-    PetscCall(MatTranspose(fine->P, MAT_INITIAL_MATRIX, &R));
-    PetscCall(MatScale(R, AggregatesCorrection[fine->kind]));
-    PetscCall(PCAggregationCopy(pc, fine->P, &P));
-    PetscCall(PCAggregationCopy(pc, R, &scaled));
+    PetscCall(PCAggregationCopy(pc, aggregation->level[aggregation->count - 1 - l].P, &P));
     PetscCall(PCMGSetInterpolation(pc, l, P));
-    PetscCall(PCMGSetRestriction(pc, l, scaled));
     PetscCall(MatDestroy(&P));
-    PetscCall(MatDestroy(&R));
-    PetscCall(MatDestroy(&scaled));
     PetscCall(PCMGGetSmoother(pc, l, &smoother));
     PetscCall(PCAggregationSetSmoother(smoother));
   }
@@ -247,7 +258,6 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
   PetscInt        missing, N;
-  Mat             block, P;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
@@ -257,14 +267,11 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
   for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
     AggregationLevel *level = &aggregation->level[l];
 
-    PetscCall(IDRSRowsGetBlocks(level->A, &block, NULL, NULL));
-    PetscCall(IDRSRowsGetBlocks(level->P, &P, NULL, NULL));
-    PetscCall(AggregatesCountMissing_Private(block, P, &missing));
+    PetscCall((*aggregation->ops->missing)(level->A, level->P, &missing));
     IDRSCallAllreduce(MPI_IN_PLACE, &missing, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)pc));
     *stale = (PetscBool)(missing > 0);
     if (*stale) break;
-    PetscCall(MatPtAP(level->A, level->P, MAT_REUSE_MATRIX, 1.0, &level[1].A));
-    if (level[1].copy != level[1].A) PetscCall(MatCopy(level[1].A, level[1].copy, SAME_NONZERO_PATTERN));
+    PetscCall(PCAggregationMultiply(pc, level, MAT_REUSE_MATRIX));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -364,8 +371,8 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   points, the aggregates are boxes of two points in each direction in which the couplings are strong. Otherwise rows are joined to
   pairs by the strength of their couplings, three times. Rows without couplings are in no aggregate.
 
-  The restriction is the transpose of the prolongation times 1.6 for boxes and 1.5 for pairs, because corrections that are constant
-  in aggregates are too small. The smoother is one step of `KSPRICHARDSON` with `PCPOLY`.
+  Coarse matrices are divided by 1.6 for boxes and by 1.5 for pairs, because corrections that are constant in aggregates are too
+  small. The smoother is one step of `KSPRICHARDSON` with `PCPOLY`.
 
   New values in the same pattern give new coarse matrices for the same aggregates. On several processes an aggregate has rows of
   one process, and only couplings inside a process count. The levels are computed from Pmat. With `-pc_use_amat` the residuals of

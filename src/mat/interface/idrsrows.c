@@ -31,7 +31,7 @@ PetscErrorCode IDRSRowsRestore(IDRSRows *rows)
 
    Output Parameters:
 + block  - the diagonal block
-. outer  - the other columns, or NULL if the matrix is sequential
+. outer  - the other columns, or NULL if the matrix is on one process
 - garray - the number of each column of the outer block, or NULL
 
    Each argument may be NULL if it is not needed
@@ -39,12 +39,18 @@ PetscErrorCode IDRSRowsRestore(IDRSRows *rows)
 PetscErrorCode IDRSRowsGetBlocks(Mat A, Mat *block, Mat *outer, const PetscInt *garray[])
 {
   PetscBool       parallel; /* of a parallel type, perhaps on one process */
+  PetscMPIInt     size;
   Mat             blocks[2] = {A, NULL};
   const PetscInt *numbers   = NULL;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &parallel));
   if (parallel) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], &numbers));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  if (size == 1) {
+    blocks[1] = NULL;
+    numbers   = NULL;
+  }
   if (block) *block = blocks[0];
   if (outer) *outer = blocks[1];
   if (garray) *garray = numbers;

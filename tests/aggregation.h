@@ -186,6 +186,62 @@ static inline PetscErrorCode SystemFor(Mat A, Vec *b, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Gets the matrix of a level, 0 for the coarsest one, as a MATAIJ, and if it is not that level P, the step from the next coarser one */
+static inline PetscErrorCode LevelGet(PC pc, PetscInt l, Mat *A, Mat *P)
+{
+  KSP smoother;
+  Mat from;
+
+  PetscFunctionBeginUser;
+  PetscCall(PCMGGetSmoother(pc, l, &smoother));
+  PetscCall(KSPGetOperators(smoother, NULL, &from));
+  PetscCall(MatConvert(from, MATAIJ, MAT_INITIAL_MATRIX, A));
+  if (P) {
+    PetscCall(PCMGGetInterpolation(pc, l, &from));
+    PetscCall(MatConvert(from, MATAIJ, MAT_INITIAL_MATRIX, P));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Compares the levels of a matrix in the memory of a GPU with those of a copy in the memory of the host */
+static inline PetscErrorCode CheckAsOnHost(const char what[], KSP ksp, Mat A)
+{
+  PetscInt  levels[2];
+  PetscBool cuda, same;
+  Mat       copy;
+  KSP       other;
+  PC        pcs[2];
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &cuda));
+  if (!cuda) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &copy));
+  PetscCall(SolverFor(copy, KSPIDRS, NULL, &other));
+  PetscCall(KSPSetUp(other));
+  PetscCall(KSPGetPC(ksp, &pcs[0]));
+  PetscCall(KSPGetPC(other, &pcs[1]));
+  for (int k = 0; k < 2; k++) PetscCall(PCMGGetLevels(pcs[k], &levels[k]));
+  PetscCall(ComplainIf(levels[0] < levels[1], "%s: %" INT " levels on the GPU, %" INT " on the host", what, levels[0], levels[1]));
+  for (PetscInt f = 1; f <= PetscMin(levels[0], levels[1]); f++) { /* from the finest level on; the host may stop earlier */
+    PetscReal norm, error;
+    Mat       B[2], P[2] = {NULL, NULL};
+
+    for (int k = 0; k < 2; k++) PetscCall(LevelGet(pcs[k], levels[k] - f, &B[k], f < levels[1] ? &P[k] : NULL));
+    if (f < levels[1]) {
+      PetscCall(MatEqual(P[0], P[1], &same));
+      PetscCall(ComplainIf(!same, "%s: other aggregates on the GPU than on the host on level %" INT, what, levels[1] - f));
+    }
+    PetscCall(MatNorm(B[1], NORM_FROBENIUS, &norm));
+    PetscCall(MatAXPY(B[0], -1.0, B[1], DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatNorm(B[0], NORM_FROBENIUS, &error));
+    PetscCall(ComplainIf(!(error <= 50 * PETSC_MACHINE_EPSILON * norm), "%s: matrices on level %" INT " differ by %g of %g", what,
+                         levels[1] - f, (double)error, (double)norm));
+    PetscCall(DestroyAll(&B[0], &B[1], &P[0], &P[1]));
+  }
+  PetscCall(DestroyAll(&other, &copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Compares the levels with products of PETSc */
 static inline PetscErrorCode CheckLevels(const char what[], KSP ksp)
 {
@@ -198,14 +254,10 @@ static inline PetscErrorCode CheckLevels(const char what[], KSP ksp)
   for (PetscInt l = 1; l < levels; l++) {
     PetscReal norm, all, best = PETSC_MAX_REAL;
     Mat       A, P, C, T, AP, product;
-    KSP       smoother;
     Vec       rows, members;
 
-    PetscCall(PCMGGetInterpolation(pc, l, &P));
-    PetscCall(PCMGGetSmoother(pc, l, &smoother));
-    PetscCall(KSPGetOperators(smoother, NULL, &A));
-    PetscCall(PCMGGetSmoother(pc, l - 1, &smoother));
-    PetscCall(KSPGetOperators(smoother, NULL, &C));
+    PetscCall(LevelGet(pc, l, &A, &P));
+    PetscCall(LevelGet(pc, l - 1, &C, NULL));
     PetscCall(MatTranspose(P, MAT_INITIAL_MATRIX, &T));
     PetscCall(MatMatMult(A, P, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &AP));
     PetscCall(MatMatMult(T, AP, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &product));
@@ -246,7 +298,7 @@ static inline PetscErrorCode CheckLevels(const char what[], KSP ksp)
         ComplainIf(coupled ? !one : in && !one, "%s: row %" INT " of P has %" INT " entries on level %" INT, what, i, in, l));
       PetscCall(MatRestoreRow(P, i, &in, NULL, &values));
     }
-    PetscCall(DestroyAll(&rows, &members, &T, &AP, &product));
+    PetscCall(DestroyAll(&rows, &members, &T, &AP, &product, &A, &C, &P));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

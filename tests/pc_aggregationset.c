@@ -1,8 +1,9 @@
 static char help[] = "PCAGGREGATION: options, types of matrices, and other solves.\n\n";
 
 #include "aggregation.h"
+#include "columns.h"
 
-/* Options, with a line of the view that shows them, and how often */
+/* Options, with a line of the view that shows them, and how often. On a GPU there is one level more */
 static const struct {
   const char *options, *line;
   PetscInt    lines;
@@ -30,6 +31,7 @@ static PetscErrorCode TestOptions(void)
   PetscOptions   database;
   PetscErrorCode ierr;
   PetscMPIInt    rank, size;
+  PetscBool      cuda;
   Mat            A;
   Vec            b, x;
   KSP            ksp, second;
@@ -39,17 +41,20 @@ static PetscErrorCode TestOptions(void)
   PetscCall(RankAndSize(&rank, &size));
   PetscCall(KindCreate(FIVE, 48, &A));
   PetscCall(SystemFor(A, &b, &x));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &cuda));
   for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(settings); s++) {
+    const PetscInt lines = settings[s].lines + (cuda ? settings[s].lines / 2 : 0);
+
     Try(ierr, SolverFor(A, KSPFGMRES, settings[s].options, &ksp));
     if (ierr) {
       PetscCall(Complain("%s: error \"%s\"", settings[s].options, message));
       continue;
     }
     PetscCall(SolveSystem(settings[s].options, ksp, A, b, x));
-    PetscCall(CheckView(ksp, settings[s].line, settings[s].lines));
+    PetscCall(CheckView(ksp, settings[s].line, lines));
     PetscCall(MatScale(A, 2.0));
     PetscCall(SolveSystem(settings[s].options, ksp, A, b, x));
-    PetscCall(CheckView(ksp, settings[s].line, settings[s].lines));
+    PetscCall(CheckView(ksp, settings[s].line, lines));
     PetscCall(KSPDestroy(&ksp));
   }
   /* two solvers, one with a prefix; and options without KSPSetFromOptions() */
@@ -123,10 +128,8 @@ static PetscErrorCode TestTypes(void)
   PetscCall(MatDestroy(&B));
   PetscCall(ResetWith(ksp, A));
   /* several right-hand sides, and the transpose */
-  PetscCall(MatCreateDense(PETSC_COMM_WORLD, PETSC_DECIDE, PETSC_DECIDE, 625, 3, NULL, &B));
-  PetscCall(MatAssemble(B));
-  PetscCall(MatDuplicate(B, MAT_DO_NOT_COPY_VALUES, &X));
-  PetscCall(MatAssemble(X));
+  PetscCall(BlockCreate(A, 3, &B));
+  PetscCall(BlockCreate(A, 3, &X));
   for (int j = 0; j < 3; j++) PetscCall(ColumnSet(B, j, j == 1 ? c : b));
   Try(ierr, KSPMatSolve(ksp, B, X));
   if (ierr) PetscCall(Complain("KSPMatSolve: error \"%s\"", message));

@@ -31,8 +31,8 @@ static PetscBool GridAddOffset(PetscInt offset, PetscInt offsets[], PetscInt *co
 }
 
 /*
-   GridFromOffsets_Private - Finds the grid of n points whose neighbours have these distances, in increasing order: 1, about n_0, and
-   about n_0 n_1. Returns PETSC_FALSE if there is none
+   GridFromOffsets_Private - Finds the grid of n points whose neighbours have these distances, in increasing order: 1, about n_0,
+   and about n_0 n_1. Returns PETSC_FALSE if there is none
 */
 PetscBool GridFromOffsets_Private(PetscInt n, PetscInt count, const PetscInt offsets[], Grid *grid)
 {
@@ -105,8 +105,8 @@ static PetscBool RowIsCoupled(const IDRSRows *rows, PetscInt i)
 }
 
 /*
-   Makes the boxes, each of which is a point of the coarse grid. A row without couplings is in no aggregate. If all rows of a box have none, its first row is the aggregate, so that no row of the coarse matrix
-   is empty
+   Makes the boxes, each of which is a point of the coarse grid. A row without couplings is in no aggregate. If all rows of a box
+   have none, its first row is the aggregate, so that no row of the coarse matrix is empty
 */
 static PetscErrorCode AggregatesFromGrid(const IDRSRows *rows, const Grid *grid, Aggregates *aggregates)
 {
@@ -136,7 +136,8 @@ static PetscErrorCode AggregatesFromGrid(const IDRSRows *rows, const Grid *grid,
 
 /*
    Computes the strengths of couplings: the symmetric part of -D^{-1/2} A D^{-1/2}, D = |diag(A)|, rows multiplied by the sign of
-   their diagonal entry. Positive ones attract. Equal ones are told apart by the parity of a row, so that pairs form a pattern
+   their diagonal entry, in single precision. Positive ones attract. Equal ones are told apart by the parity of a row, so that pairs
+   form a pattern
 */
 static PetscErrorCode CouplingsCreate(Mat A, Mat *S)
 {
@@ -176,8 +177,8 @@ static PetscErrorCode CouplingsCreate(Mat A, Mat *S)
 
       values[k] = 0.0;
       if (distance && s > 0.0)
-        values[k] = s *
-                    (1.0 + 1e-3 * ((PetscMin(i, rows.j[k]) / distance % 2 ? 0.0 : 1.0) + 0.4 / (1.0 + PetscLog2Real(distance))));
+        values[k] = (float)(s * (1.0 + 1e-3 * ((PetscMin(i, rows.j[k]) / distance % 2 ? 0.0 : 1.0) +
+                                               0.4 / (1.0 + PetscLog2Real(distance)))));
     }
   }
   PetscCall(MatSeqAIJRestoreArray(*S, &values));
@@ -319,8 +320,16 @@ static PetscErrorCode AggregatesFromPairs(Mat A, const IDRSRows *rows, Aggregate
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode AggregatesRuns_Host(Mat A, const char *why[])
+{
+  PetscFunctionBegin;
+  (void)A;
+  *why = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Makes aggregates of the rows of this process, and P */
-static PetscErrorCode AggregatesCreate_Host(Mat A, AggregatesKind *kind, Mat *P)
+static PetscErrorCode AggregatesCreate_Host(Mat A, AggregatesKind *kind, Mat *P, const char *why[])
 {
   Aggregates aggregates = {.kind = AGGREGATES_BOXES};
   IDRSRows   rows;
@@ -328,6 +337,7 @@ static PetscErrorCode AggregatesCreate_Host(Mat A, AggregatesKind *kind, Mat *P)
   Mat        block;
 
   PetscFunctionBegin;
+  *why = NULL;
   PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
   PetscCall(IDRSRowsGet(block, &rows));
   PetscCall(PetscMalloc1(rows.n, &aggregates.of));
@@ -367,5 +377,6 @@ static PetscErrorCode AggregatesMissing_Host(Mat A, Mat P, PetscInt *count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const AggregatesOps Aggregates_Host = {"in the memory of the host", AggregatesCreate_Host, AggregatesProduct_Host,
-                                       AggregatesMissing_Host};
+const AggregatesOps Aggregates_Host = {"in the memory of the host", 300,
+                                       AggregatesRuns_Host,         AggregatesCreate_Host,
+                                       AggregatesProduct_Host,      AggregatesMissing_Host};

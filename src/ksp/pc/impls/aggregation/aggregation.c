@@ -2,26 +2,23 @@
    The preconditioner PCAGGREGATION: PCMG with a hierarchy of plain aggregates. A level has one unknown for each aggregate of the
    finer level: the prolongation P has one entry in a row, so the Galerkin product P^T A P has sums of entries of A.
 
-   A correction that is constant in aggregates is too small, by a factor alpha that hardly depends on the system. So the coarse matrix
-   is P^T A P / alpha, which makes corrections alpha times as large. W cycles solve the coarse systems well enough for this, at
-   little cost, since a level has about an eighth of the rows of the next.
+   A correction that is constant in aggregates is too small, by a factor alpha that hardly depends on the system. So the coarse
+   matrix is P^T A P / alpha, which makes corrections alpha times as large. W cycles solve the coarse systems well enough for this,
+   at little cost, since a level has about an eighth of the rows of the next.
 
    References: D. Braess, Towards algebraic multigrid for elliptic problems of second order, Computing 55 (1995); Y. Notay, An
    aggregation-based algebraic multigrid method, Electron. Trans. Numer. Anal. 37 (2010)
 */
-#include <petsc/private/pcmgimpl.h>
-#include <petscidrs.h>
 #include <petscidrs/private/idrscompat.h>
 #include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrssettings.h>
 #include "aggregation.h"
 
-#define AGGREGATION_LEVELS   30
-#define AGGREGATION_COARSEST 300  /* rows at most, if more levels are possible */
-#define AGGREGATION_DIRECT   3000 /* rows at most of a coarsest level that PCMG solves by LU */
-#define AGGREGATION_LONG     16   /* degree of PCPOLY on a larger coarsest level */
-#define AGGREGATION_LARGEST  0.9  /* part of the rows of a level that the next one has at most */
-#define AGGREGATION_DEGREE   4    /* of the smoother PCPOLY */
+#define AGGREGATION_INVERSE 500  /* rows at most of a coarsest level that is solved by its inverse on a GPU */
+#define AGGREGATION_DIRECT  3000 /* rows at most of a coarsest level that PCMG solves by LU */
+#define AGGREGATION_LONG    16   /* degree of PCPOLY on a larger coarsest level */
+#define AGGREGATION_LARGEST 0.9  /* part of the rows of a level that the next one has at most */
+#define AGGREGATION_DEGREE  4    /* of the smoother PCPOLY */
 
 static const PetscReal   AggregatesCorrection[] = {[AGGREGATES_BOXES] = 1.6, [AGGREGATES_PAIRS] = 1.5};
 static const char *const AggregatesKinds[]      = {[AGGREGATES_BOXES] = "boxes of a grid", [AGGREGATES_PAIRS] = "pairs"};
@@ -38,8 +35,11 @@ typedef struct {
   const AggregatesOps *ops;
   AggregationLevel     level[AGGREGATION_LEVELS]; /* 0 is the finest one */
   PetscInt             count;
+  PetscBool            plain;  /* applications are those of cycle.c */
+  AggregationCycle     small;  /* a kernel with the cycles of all small levels, or NULL */
+  PetscInt             smalls; /* number of these levels */
   /* functions of PCMG, which the functions of this type call */
-  PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*view)(PC, PetscViewer);
+  PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*view)(PC, PetscViewer), (*apply)(PC, Vec, Vec);
   PetscErrorCode (*setfromoptions)(PC, IDRSOptionItems);
 } PC_Aggregation;
 
@@ -51,6 +51,10 @@ static PC_Aggregation *PCAggregationGet(PC pc)
 static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
 {
   PetscFunctionBegin;
+  aggregation->plain = PETSC_FALSE;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
+#endif
   for (; aggregation->count > 0; aggregation->count--) {
     AggregationLevel *level = &aggregation->level[aggregation->count - 1];
 
@@ -78,8 +82,8 @@ static PetscErrorCode PCAggregationCopy(PC pc, Mat A, Mat *copy)
 }
 
 /*
-   A of the finest level: the operator, or a copy of type MATAIJ, unless aggregates are made on the GPU. MatConvert() of PETSc cannot reuse a copy of types derived from
-   MATAIJ: with MATAIJPERM it frees arrays of the operator
+   A of the finest level: the operator, or a copy of type MATAIJ, unless levels are made on the GPU. MatConvert() of PETSc cannot
+   reuse a copy of types derived from MATAIJ: with MATAIJPERM it frees arrays of the operator
 */
 static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
 {
@@ -101,15 +105,20 @@ static PetscErrorCode PCAggregationGetFinest(PC pc, MatReuse reuse, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes the step P from a level to the next coarser one, or none if there are few rows, or hardly fewer aggregates */
-static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level)
+/*
+   Makes the step P from a level to the next coarser one, or none if there are few rows, or hardly fewer aggregates. `why` is the
+   reason why the operations do not support the level, or NULL
+*/
+static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level, const char *why[])
 {
   PetscInt kind, N, coarser;
 
   PetscFunctionBegin;
+  *why = NULL;
   PetscCall(MatGetSize(level->A, &N, NULL));
-  if (N <= AGGREGATION_COARSEST) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*PCAggregationGet(pc)->ops->create)(level->A, &level->kind, &level->P));
+  if (N <= PCAggregationGet(pc)->ops->coarsest) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*PCAggregationGet(pc)->ops->create)(level->A, &level->kind, &level->P, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetSize(level->P, NULL, &coarser));
   if (!coarser || coarser > AGGREGATION_LARGEST * N) PetscCall(MatDestroy(&level->P));
   kind = (PetscInt)level->kind; /* processes may differ: the smaller correction */
@@ -128,22 +137,25 @@ static PetscErrorCode PCAggregationMultiply(PC pc, AggregationLevel *level, MatR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Chooses where the levels are made: on the GPU that has the matrix, if it is one for all rows, else in the memory of the host */
-static PetscErrorCode PCAggregationChoose(PC pc)
+/* The places for the levels, the fastest first. The host supports every matrix */
+static const AggregatesOps *const AggregatesList[] = {
+#if defined(PETSCIDRS_HAVE_CUDA)
+  &Aggregates_CUDA,
+#endif
+  &Aggregates_Host};
+
+/* Chooses the operations of this index in the list, or later ones if they do not support the matrix */
+static PetscErrorCode PCAggregationChoose(PC pc, size_t index)
 {
-  PC_Aggregation *aggregation = PCAggregationGet(pc);
+  const char *why = NULL;
 
   PetscFunctionBegin;
-  aggregation->ops = &Aggregates_Host;
-#if defined(PETSCIDRS_HAVE_CUDA)
-  {
-    const char *why;
-
-    PetscCall(AggregatesRuns_CUDA(pc->pmat, &why));
-    if (!why) aggregation->ops = &Aggregates_CUDA;
-    else PetscCall(PetscInfo(pc, "The levels are made in the memory of the host: %s\n", why));
+  for (;; index++) {
+    PetscCall((*AggregatesList[index]->runs)(pc->pmat, &why));
+    if (!why) break;
+    PetscCall(PetscInfo(pc, "The levels are not made %s: %s\n", AggregatesList[index]->where, why));
   }
-#endif
+  PCAggregationGet(pc)->ops = AggregatesList[index];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -163,8 +175,8 @@ static PetscErrorCode PCAggregationSetSmoother(KSP smoother)
 }
 
 /*
-   Sets the solver of the coarsest level: LU, as PCMG does if there are other levels, or a polynomial if the level is large, because
-   its couplings are too weak for aggregates
+   Sets the solver of the coarsest level: LU, as PCMG does if there are other levels, on one GPU by the inverse, or a polynomial if
+   the level is large, because its couplings are too weak for aggregates
 */
 static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
 {
@@ -177,6 +189,14 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (aggregation->count > 1 && N <= AGGREGATION_INVERSE && aggregation->ops == &Aggregates_CUDA) {
+    PetscCall(PCMGGetCoarseSolve(pc, &coarse));
+    PetscCall(KSPGetPC(coarse, &inner));
+    PetscCall(PCAggregationSetInverse_Private(inner));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
   if (aggregation->count > 1 && N <= AGGREGATION_DIRECT) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(pc, "Levels: %" PetscInt_FMT ", rows of the coarsest one: %" PetscInt_FMT "\n", aggregation->count, N));
   PetscCall(PCMGGetCoarseSolve(pc, &coarse));
@@ -220,18 +240,22 @@ static PetscErrorCode PCAggregationSetFromOptions(PC pc)
 static PetscErrorCode PCAggregationCreateLevels(PC pc)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
+  const char     *why         = NULL;
   KSP             smoother;
 
   PetscFunctionBegin;
-  PetscCall(PCAggregationDestroyLevels(aggregation));
-  PetscCall(PCAggregationChoose(pc));
-  PetscCall(PCAggregationGetFinest(pc, MAT_INITIAL_MATRIX, &aggregation->level[0].A));
-  for (aggregation->count = 1; aggregation->count < AGGREGATION_LEVELS; aggregation->count++) {
-    AggregationLevel *level = &aggregation->level[aggregation->count - 1];
+  for (size_t index = 0; !index || why; index++) {
+    PetscCall(PCAggregationDestroyLevels(aggregation));
+    PetscCall(PCAggregationChoose(pc, index));
+    PetscCall(PCAggregationGetFinest(pc, MAT_INITIAL_MATRIX, &aggregation->level[0].A));
+    for (aggregation->count = 1; aggregation->count < AGGREGATION_LEVELS; aggregation->count++) {
+      AggregationLevel *level = &aggregation->level[aggregation->count - 1];
 
-    PetscCall(PCAggregationCoarsen(pc, level));
-    if (!level->P) break;
-    PetscCall(PCAggregationMultiply(pc, level, MAT_INITIAL_MATRIX));
+      PetscCall(PCAggregationCoarsen(pc, level, &why));
+      if (!level->P) break;
+      PetscCall(PCAggregationMultiply(pc, level, MAT_INITIAL_MATRIX));
+    }
+    if (why) PetscCall(PetscInfo(pc, "The levels are not made %s: %s\n", aggregation->ops->where, why));
   }
   PetscCall(PCMGSetLevels(pc, aggregation->count, NULL));
   for (PetscInt l = 1; l < aggregation->count; l++) {
@@ -261,7 +285,7 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
-  *stale = (PetscBool)(N > AGGREGATION_COARSEST);
+  *stale = (PetscBool)(N > aggregation->ops->coarsest);
   if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCAggregationGetFinest(pc, MAT_REUSE_MATRIX, &aggregation->level[0].A));
   for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
@@ -296,6 +320,27 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
     PetscCall(KSPSetOperators(smoother, A, A));
   }
   PetscCall((*aggregation->setup)(pc));
+  PetscCall(PCAggregationIsPlain_Private(pc, &aggregation->plain));
+#if defined(PETSCIDRS_HAVE_CUDA)
+  PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
+  if (aggregation->plain && aggregation->ops == &Aggregates_CUDA)
+    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->small, &aggregation->smalls));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_Aggregation(PC pc, Vec b, Vec x)
+{
+  const PC_Aggregation *aggregation = PCAggregationGet(pc);
+  const PC_MG_Levels   *finest      = ((const PC_MG *)pc->data)->levels[aggregation->count - 1];
+  PetscBool             same        = aggregation->plain;
+
+  PetscFunctionBegin;
+  /* vectors of another type than those of the levels are a matter of PCMG */
+  for (int k = 0; same && finest->r && k < 2; k++)
+    PetscCall(PetscObjectTypeCompare((PetscObject)(k ? x : b), ((PetscObject)finest->r)->type_name, &same));
+  if (same) PetscCall(PCAggregationVisit_Private(pc, aggregation->small, aggregation->smalls, aggregation->count - 1, 1, b, x));
+  else PetscCall((*aggregation->apply)(pc, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -309,6 +354,11 @@ static PetscErrorCode PCView_Aggregation(PC pc, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall((*aggregation->view)(pc, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (ascii && aggregation->count) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  coarse matrices are computed %s\n", aggregation->ops->where));
+    if (aggregation->small)
+      PetscCall(PetscViewerASCIIPrintf(viewer, "  levels 0 to %" PetscInt_FMT " in one kernel\n", aggregation->smalls - 1));
+  }
   for (PetscInt l = 0; ascii && l < aggregation->count; l++) {
     const AggregationLevel *level = &aggregation->level[l];
 
@@ -359,7 +409,8 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
 + -pc_mg_cycle_type (w|v)        - cycles (default w)
 . -mg_levels_pc_poly_degree d    - degree of the smoother `PCPOLY` (default 4)
 . -mg_levels_pc_poly_smoother    - see `PCPOLY` (default true)
-- -mg_coarse_pc_type type        - solver of the coarsest level (default lu, or `PCPOLY` of degree 16 above 3000 rows)
+- -mg_coarse_pc_type type        - solver of the coarsest level (default lu, on one GPU the inverse, or `PCPOLY` of degree 16 above
+                                   3000 rows)
 
   Notes:
   The type comes from the plugin libpetscidrs, with `-dll_append path/libpetscidrs.so` or `KSPIDRSRegister()`. It serves every
@@ -376,8 +427,13 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
 
   New values in the same pattern give new coarse matrices for the same aggregates. On several processes an aggregate has rows of
   one process, and only couplings inside a process count. The levels are computed from Pmat. With `-pc_use_amat` the residuals of
-  the finest level are computed with Amat. If the matrix is on a GPU, the solve is there, and the set-up in the memory of the
-  host.
+  the finest level are computed with Amat.
+
+  The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`. If the whole matrix
+  is on one GPU, the levels are made there, and the levels of at most 20 000 rows are visited in one kernel; `-ksp_view` shows it.
+  If the type of cycle is not multiplicative, or a level has another smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes
+  the cycles with one kernel for each operation; a factor of `KSPRichardsonSetScale()` is not seen and has no effect. A matrix on
+  several GPUs is copied to the memory of the host for the set-up.
 
   The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
 
@@ -398,11 +454,13 @@ PETSC_INTERN PetscErrorCode PCCreate_Aggregation(PC pc)
   PetscCall(PCSetUseAmat(pc, PETSC_FALSE)); /* coarse levels are computed from Pmat */
   ((PC_MG *)pc->data)->innerctx = aggregation;
   aggregation->setup            = pc->ops->setup;
+  aggregation->apply            = pc->ops->apply;
   aggregation->reset            = pc->ops->reset;
   aggregation->destroy          = pc->ops->destroy;
   aggregation->view             = pc->ops->view;
   aggregation->setfromoptions   = pc->ops->setfromoptions;
   pc->ops->setup                = PCSetUp_Aggregation;
+  pc->ops->apply                = PCApply_Aggregation;
   pc->ops->reset                = PCReset_Aggregation;
   pc->ops->destroy              = PCDestroy_Aggregation;
   pc->ops->view                 = PCView_Aggregation;

@@ -1,7 +1,14 @@
 /* Aggregates of the rows of a matrix, for PCAGGREGATION */
 #pragma once
 
-#include <petscmat.h>
+#include <petsc/private/kspimpl.h>
+#include <petsc/private/pcmgimpl.h>
+#include <petscidrs.h>
+#include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrspowers.h>
+
+#define AGGREGATION_LEVELS 30
+#define AGGREGATION_SMALL  20000 /* most rows of a level in the kernel for small levels */
 
 /* Rules for the aggregates of a level */
 typedef enum {
@@ -10,12 +17,15 @@ typedef enum {
 } AggregatesKind;
 
 /*
-   The operations on the aggregates of a matrix A of type aij, which are columns of P: P_ij = 1 if row i is in aggregate j, else 0. A
-   row without couplings to other rows of its process has no aggregate, unless P would have an empty column
+   The operations on the aggregates of a matrix A of type aij, which are columns of P: P_ij = 1 if row i is in aggregate j, else 0.
+   A row without couplings to other rows of its process has no aggregate, unless P would have an empty column
 */
 typedef struct {
   const char *where;
-  PetscErrorCode (*create)(Mat, AggregatesKind *, Mat *); /* makes P */
+  PetscInt    coarsest;                        /* rows of a matrix that needs no coarser level */
+  PetscErrorCode (*runs)(Mat, const char *[]); /* sets the reason why these operations do not support the matrix, or NULL */
+  /* makes P, or sets such a reason */
+  PetscErrorCode (*create)(Mat, AggregatesKind *, Mat *, const char *[]);
   /* a P^T A P for a factor a, with the pattern that is there, or a new one */
   PetscErrorCode (*product)(Mat, Mat, PetscReal, MatReuse, Mat *);
   PetscErrorCode (*missing)(Mat, Mat, PetscInt *); /* counts the rows of this process that have couplings and no aggregate */
@@ -25,7 +35,6 @@ PETSC_INTERN const AggregatesOps Aggregates_Host;
 
 /* With CUDA only: for a MATSEQAIJCUSPARSE. P is a MATSHELL, and products have the type of A */
 PETSC_INTERN const AggregatesOps Aggregates_CUDA;
-PETSC_INTERN PetscErrorCode      AggregatesRuns_CUDA(Mat, const char *[]);
 
 /* Distances of neighbours in the numbering: 13 in each direction in a grid of three dimensions */
 #define GRID_OFFSETS 13
@@ -46,3 +55,28 @@ PETSC_INTERN void      GridSetBoxes_Private(Grid *);
 /* Passes that join pairs, and rounds of handshakes in a pass */
 #define AGGREGATES_PASSES 3
 #define AGGREGATES_ROUNDS 12
+
+/* A kernel that makes the visits of small levels */
+typedef struct _n_AggregationCycle *AggregationCycle;
+
+/* A level for this kernel, and the step to the next coarser one */
+typedef struct {
+  Mat                   A, P;
+  PetscInt              visits; /* of the coarser level */
+  const IDRSPolynomial *polynomial;
+} AggregationStep;
+
+typedef struct {
+  /* makes the kernel, or sets the reason why it does not support these levels; the matrix is the inverse of the coarsest one */
+  PetscErrorCode (*create)(PetscInt, const AggregationStep[], Mat, AggregationCycle *, const char *[]);
+  PetscErrorCode (*apply)(AggregationCycle, PetscInt, Vec, Vec); /* visits of the highest level from x = 0 */
+  PetscErrorCode (*destroy)(AggregationCycle *);
+} AggregationCycleOps;
+
+/* With CUDA only */
+PETSC_INTERN const AggregationCycleOps AggregationCycles_CUDA;
+PETSC_INTERN PetscErrorCode            PCAggregationSetInverse_Private(PC);
+PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, AggregationCycle *, PetscInt *);
+
+PETSC_INTERN PetscErrorCode PCAggregationIsPlain_Private(PC, PetscBool *);
+PETSC_INTERN PetscErrorCode PCAggregationVisit_Private(PC, AggregationCycle, PetscInt, PetscInt, PetscInt, Vec, Vec);

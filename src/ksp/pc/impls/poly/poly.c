@@ -348,6 +348,35 @@ static PetscErrorCode PCApplyTranspose_Poly(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+   A step of a smoother: x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x), where the copy multiplies x if there is one, so that
+   the residual has its precision
+*/
+static PetscErrorCode PCPolySmooth_Private(PC pc, PetscBool zero, Vec b, Vec x)
+{
+  PC_Poly *poly = (PC_Poly *)pc->data;
+  Vec      r;
+
+  PetscFunctionBegin;
+  if (zero || !poly->p.degree) {
+    PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, b, x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!poly->residual) PetscCall(VecDuplicate(poly->op.w, &poly->residual));
+  r = poly->residual;
+  if (poly->op.input) { /* r = B^{-1}(b - A x) */
+    PetscCall(MatResidual(pc->pmat, b, x, r));
+    PetscCall(PCPolyApply_Private(pc, PETSC_FALSE, r, r));
+  } else { /* r = p(D^{-1}A) (D^{-1}b - D^{-1}A x) */
+    PetscCall(PCPolyScale_Private(&poly->op, PETSC_FALSE, b, r));
+    PetscCall(PCPolyMultiplyAdd_Private(&poly->op, poly->op.copy, PETSC_FALSE,
+                                        &(PCPolyProduct){.alpha = 1.0, .u = r, .beta = -1.0, .z = x, .y = r}));
+    PetscCall(PCPolyEvaluate_Private(&poly->op, &poly->p, PETSC_FALSE, PETSC_FALSE, r, NULL, r));
+  }
+  PetscCall(VecAXPY(x, 1.0, r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Solvers without norms have not read a failure of the set-up */
 static PetscErrorCode PCPostSolve_Poly(PC pc, KSP ksp, Vec b, Vec x)
 {
@@ -530,6 +559,7 @@ static PetscErrorCode PCReset_Poly(PC pc)
   PetscCall(PCPolyCopyDestroy_Private(&poly->op.copy));
   PetscCall(PCPolyDestroyMatching_Private(pc));
   PetscCall(VecDestroy(&poly->staged));
+  PetscCall(VecDestroy(&poly->residual));
   PetscCall(PCPolyVecsDestroy_Private(&poly->vecs));
   poly->p = (PCPolynomial){0};
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -546,6 +576,7 @@ static PetscErrorCode PCDestroy_Poly(PC pc)
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_RUNS, NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_APPLY, NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_POLYNOMIAL, NULL));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_SMOOTH, NULL));
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -658,5 +689,6 @@ PetscErrorCode PCCreate_Poly(PC pc)
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_RUNS, PCPolyFusedRuns_Private));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_FUSED_APPLY, PCPolyFusedApply_Private));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, IDRS_POLYNOMIAL, PCPolyGetPolynomial_Private));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, PCPOLY_SMOOTH, PCPolySmooth_Private));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -15,6 +15,7 @@
 #include <petscidrs/private/idrssettings.h>
 #include <petscidrs/private/idrsmatching.h>
 #include "polycopy.h"
+#include "polysmooth.h"
 
 #define PCPOLY_MAX_DEGREE 128
 
@@ -107,6 +108,7 @@ typedef struct {
   PetscInt        small;      /* rows of all processes that are scaled by their largest entry */
   PetscBool       weak;       /* auto: the diagonal is weak, so that a matching may be better */
   Vec             staged;     /* replaces vectors of another type than op.w, or NULL */
+  Vec             residual;   /* of a smoother, or NULL */
   PCPolyVecs      vecs;       /* kept for new values if all products of an application are in one kernel: they are small then */
   PCPolySteps     steps;      /* of the polynomial below */
   IDRSPolynomial  polynomial; /* for kernels of a solver */

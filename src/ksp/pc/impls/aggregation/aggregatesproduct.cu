@@ -1,0 +1,218 @@
+/*
+   The product C = f P^T A P for aggregates: C_cd = f times the sum of all a_ij with row i in aggregate c and column j in
+   aggregate d.
+
+   A warp computes a row of C. It writes the aggregate of each entry of its rows of A to shared memory. Then it finds the
+   smallest number d that is larger than the last one, and adds up the entries with this number, until there is none. So columns
+   are sorted, every sum has the same order in every run, and no pattern is needed for new values.
+*/
+#include <cub/device/device_scan.cuh>
+#include "../../../../sys/kernels/launch.cuh"
+#include "aggregatescuda.cuh"
+
+/* Entries for each warp in blocks of IDRS_WARPS warps, in the shared memory that every kernel may have */
+#define PRODUCT_ENTRIES (48 * 1024 / (IDRS_WARPS * 8))
+
+/* An entry of A in shared memory: its aggregate, -1 for none, and its place in A */
+typedef struct {
+  int d, place;
+} Entry;
+
+/* Writes the entries of the rows of aggregate c, and returns their number. One warp */
+static __device__ __forceinline__ int GetEntries(const IDRSCSR &A, const AggregatesCUDA &aggregates, int c, Entry *entries)
+{
+  const int lane  = threadIdx.x % IDRS_WARP;
+  int       total = 0;
+
+  for (int begin = aggregates.start[c], end = aggregates.start[c + 1]; begin < end; begin += IDRS_WARP) {
+    const int row   = begin + lane < end ? aggregates.rows[begin + lane] : -1;
+    const int first = row < 0 ? 0 : (int)A.i[row], length = row < 0 ? 0 : (int)A.i[row + 1] - first;
+    int       sum = length; /* of this lane and those before it */
+
+#pragma unroll
+    for (int offset = 1; offset < IDRS_WARP; offset *= 2) {
+      const int other = __shfl_up_sync(IDRS_ALL_LANES, sum, offset);
+
+      if (lane >= offset) sum += other;
+    }
+    /* the lanes take the entries of all rows in turn; entry e is in the row of the first lane whose sum is larger */
+    for (int e = lane, all = IDRSShuffle(sum, IDRS_WARP - 1); e - lane < all; e += IDRS_WARP) {
+      int owner = 0;
+
+#pragma unroll
+      for (int step = IDRS_WARP / 2; step > 0; step /= 2) {
+        if (IDRSShuffle(sum, owner + step - 1) <= e) owner += step;
+      }
+      const int place = IDRSShuffle(first, owner) + e - (IDRSShuffle(sum, owner) - IDRSShuffle(length, owner));
+
+      if (e < all) entries[total + e] = {aggregates.of[A.j[place]], place};
+    }
+    total += IDRSShuffle(sum, IDRS_WARP - 1);
+  }
+  __syncwarp();
+  return total;
+}
+
+/*
+   Counts the entries of each row of C, or computes them, and their columns if there is room for those. `capacity` entries of A
+   fit in the shared memory of a warp
+*/
+template <bool COUNTS>
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  ProductKernel(IDRSCSR A, AggregatesCUDA aggregates, int capacity, PetscReal factor, IDRSMatIndex *counts, const IDRSMatIndex *i,
+                IDRSMatIndex *j, PetscScalar *a)
+{
+  extern __shared__ Entry shared[];
+  const int               lane = threadIdx.x % IDRS_WARP, warps = blockDim.x / IDRS_WARP;
+  Entry *const            entries = shared + threadIdx.x / IDRS_WARP * capacity;
+
+  for (int c = blockIdx.x * warps + threadIdx.x / IDRS_WARP; c < aggregates.count; c += gridDim.x * warps) {
+    const int    total = GetEntries(A, aggregates, c, entries);
+    IDRSMatIndex count = 0;
+    int          last  = -1;
+
+    for (;;) {
+      uint32_t d = 0xffffffffu;
+
+      for (int e = lane; e < total; e += IDRS_WARP) {
+        if (entries[e].d > last) d = min(d, (uint32_t)entries[e].d);
+      }
+      d = IDRSWarpMin(d);
+      if (d == 0xffffffffu) break;
+      if (!COUNTS) {
+        PetscScalar sum = 0.0;
+
+        for (int e = lane; e < total; e += IDRS_WARP) {
+          if (entries[e].d == (int)d) sum += A.a[entries[e].place];
+        }
+        sum = IDRSWarpSum<IDRS_WARP>(sum);
+        if (lane == 0) {
+          a[i[c] + count] = factor * sum;
+          if (j) j[i[c] + count] = (IDRSMatIndex)d;
+        }
+      }
+      last = (int)d;
+      count++;
+    }
+    if (COUNTS && lane == 0) counts[c] = count;
+    __syncwarp();
+  }
+}
+
+template <bool COUNTS>
+static PetscErrorCode Launch(const IDRSCSR *A, const AggregatesCUDA *aggregates, PetscReal factor, IDRSMatIndex *counts,
+                             const IDRSMatIndex *i, IDRSMatIndex *j, PetscScalar *a, cudaStream_t stream)
+{
+  const int    warps  = aggregates->entries > PRODUCT_ENTRIES ? 1 : IDRS_WARPS;
+  const size_t shared = (size_t)warps * aggregates->entries * sizeof(Entry);
+
+  PetscFunctionBegin;
+  if (aggregates->count)
+    ProductKernel<COUNTS>
+      <<<(unsigned int)((aggregates->count + warps - 1) / warps), warps * IDRS_WARP, shared, stream>>>(*A, *aggregates,
+                                                                                                       aggregates->entries, factor,
+                                                                                                       counts, i, j, a);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AggregatesMultiply_CUDA - Computes C, with its pattern */
+PetscErrorCode AggregatesMultiply_CUDA(const IDRSCSR *A, const AggregatesCUDA *aggregates, PetscReal factor, AggregatesMatrix *C,
+                                       cudaStream_t stream)
+{
+  size_t             bytes = 0;
+  char              *work;
+  IDRSMatIndex       nonzeros;
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &C->i));
+  PetscCall(Launch<true>(A, aggregates, factor, C->i, NULL, NULL, NULL, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, C->i, C->i, aggregates->count + 1, stream));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, bytes, &work));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(work, bytes, C->i, C->i, aggregates->count + 1, stream));
+  PetscCallCUDA(cudaMemcpyAsync(&nonzeros, C->i + aggregates->count, sizeof(nonzeros), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscDeviceFree(dctx, work));
+  C->nonzeros = (size_t)nonzeros;
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, C->nonzeros, &C->j));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, C->nonzeros, &C->a));
+  PetscCall(Launch<false>(A, aggregates, factor, NULL, C->i, C->j, C->a, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AggregatesUpdate_CUDA - Computes new values of C, whose pattern is the one of the last product */
+PetscErrorCode AggregatesUpdate_CUDA(const IDRSCSR *A, const AggregatesCUDA *aggregates, PetscReal factor, Mat C,
+                                     cudaStream_t stream)
+{
+  IDRSCSR      csr;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSGetCSR(C, &csr));
+  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &a));
+  PetscCall(Launch<false>(A, aggregates, factor, NULL, csr.i, NULL, a, stream));
+  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode AggregatesMatrixReset_CUDA(AggregatesMatrix *C)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, C->a));
+  PetscCall(PetscDeviceFree(dctx, C->j));
+  PetscCall(PetscDeviceFree(dctx, C->i));
+  *C = {};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arrays of a Mat in the memory of the host. The values are there only after PETSc has copied them from the GPU */
+typedef struct {
+  PetscInt    *i, *j;
+  PetscScalar *a;
+} HostArrays;
+
+static PetscErrorCode HostArraysDestroy(void *pointer)
+{
+  HostArrays *host = (HostArrays *)IDRSContainerData(pointer);
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree(host->a));
+  PetscCall(PetscFree(host->j));
+  PetscCall(PetscFree(host->i));
+  PetscCall(PetscFree(host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AggregatesMatrixGetMat_CUDA - Creates a MATSEQAIJCUSPARSE with n rows and columns. PETSc wants its pattern on the host, too */
+PetscErrorCode AggregatesMatrixGetMat_CUDA(MPI_Comm comm, PetscInt n, const AggregatesMatrix *C, cudaStream_t stream, Mat *mat)
+{
+  HostArrays    *host;
+  PetscContainer container;
+  IDRSCSR        csr;
+  PetscScalar   *a;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&host));
+  PetscCall(PetscMalloc1(n + 1, &host->i));
+  PetscCall(PetscMalloc1(C->nonzeros, &host->j));
+  PetscCall(PetscMalloc1(C->nonzeros, &host->a));
+  PetscCall(IDRSTransfer_CUDA(host->i, C->i, (n + 1) * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
+  PetscCall(IDRSTransfer_CUDA(host->j, C->j, C->nonzeros * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
+  PetscCall(MatCreateSeqAIJWithArrays(comm, n, n, host->i, host->j, host->a, mat));
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
+  PetscCall(PetscContainerSetPointer(container, host));
+  PetscCall(IDRSContainerSetDestroy(container, HostArraysDestroy));
+  PetscCall(PetscObjectCompose((PetscObject)*mat, "AggregatesHostArrays", (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscCall(MatConvert(*mat, MATSEQAIJCUSPARSE, MAT_INPLACE_MATRIX, mat));
+  PetscCall(IDRSGetCSR(*mat, &csr)); /* copies the pattern to the GPU */
+  PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(*mat, &a));
+  PetscCallCUDA(cudaMemcpyAsync(a, C->a, C->nonzeros * sizeof(*a), cudaMemcpyDeviceToDevice, stream));
+  PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(*mat, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,231 @@
+/*
+   The application of PCAGGREGATION with its own smoothers, single steps of PCPOLY. A visit of a level improves x:
+
+     x = x + B^{-1}(b - A x),   b_c = P^T (b - A x),   x_c of one visit of the coarser level, or two,   x = x + P x_c,
+     x = x + B^{-1}(b - A x)
+
+   PCMG computes the same. Here the first step from x = 0 needs no product, B^{-1} and its residual are multiplied by the copy of
+   PCPOLY, and on one GPU a kernel makes the visits of all small levels.
+*/
+#include "aggregation.h"
+#include "../poly/polysmooth.h"
+
+/* Sets `plain` if a level has the smoother of this type, as PCAggregationSetSmoother() sets it */
+static PetscErrorCode LevelIsPlain(const PC_MG_Levels *level, PetscBool *plain)
+{
+  KSP             smoother = level->smoothd;
+  PetscBool       same, scaled[2];
+  PetscInt        its;
+  PCPolySmoothFn *smooth;
+  PC              pc;
+  PCFailedReason  failed;
+
+  PetscFunctionBegin;
+  *plain = PETSC_FALSE;
+  PetscCall(PetscObjectTypeCompare((PetscObject)smoother, KSPRICHARDSON, &same));
+  if (!same || level->smoothu != smoother || level->cr || smoother->numbermonitors) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGetTolerances(smoother, NULL, NULL, NULL, &its));
+  PetscCall(KSPGetPC(smoother, &pc));
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc, PCPOLY_SMOOTH, &smooth));
+  PetscCall(PCGetFailedReason(pc, &failed));
+  PetscCall(
+    PetscOptionsHasName(((PetscObject)smoother)->options, ((PetscObject)smoother)->prefix, "-ksp_richardson_scale", &scaled[0]));
+  PetscCall(PetscOptionsHasName(((PetscObject)smoother)->options, ((PetscObject)smoother)->prefix, "-ksp_richardson_self_scale",
+                                &scaled[1]));
+  *plain = (PetscBool)(its == 1 && smoother->normtype == KSP_NORM_NONE && smooth && !failed && !scaled[0] && !scaled[1] &&
+                       pc->mat == pc->pmat);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCAggregationIsPlain_Private - Sets `plain` if the visits here compute what PCMG would */
+PetscErrorCode PCAggregationIsPlain_Private(PC pc, PetscBool *plain)
+{
+  const PC_MG *mg = (const PC_MG *)pc->data;
+
+  PetscFunctionBegin;
+  *plain = (PetscBool)(mg->am == PC_MG_MULTIPLICATIVE && mg->cyclesperpcapply == 1 && !mg->stageApply);
+  for (PetscInt l = 1; *plain && l < mg->nlevels; l++) PetscCall(LevelIsPlain(mg->levels[l], plain));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Smooth(const PC_MG_Levels *level, PetscBool zero, Vec b, Vec x)
+{
+  PC poly;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetPC(level->smoothd, &poly));
+  PetscUseMethod(poly, PCPOLY_SMOOTH, (PC, PetscBool, Vec, Vec), (poly, zero, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCAggregationVisit_Private - Visits level l, 0 for the coarsest one, from x = 0. `small` makes the visits of the levels below
+   `smalls`, if it is not NULL
+*/
+PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscInt smalls, PetscInt l, PetscInt visits, Vec b, Vec x)
+{
+  PC_MG_Levels **levels = ((PC_MG *)pc->data)->levels;
+  Mat            A;
+
+  PetscFunctionBegin;
+#if defined(PETSCIDRS_HAVE_CUDA)
+  if (small && l < smalls) {
+    PetscCall((*AggregationCycles_CUDA.apply)(small, visits, b, x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (l == 0) {
+    PetscCall(KSPSolve(levels[0]->smoothd, b, x));
+    PetscCall(KSPCheckSolve(levels[0]->smoothd, pc, x));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(KSPGetOperators(levels[l]->smoothd, &A, NULL));
+  for (PetscInt visit = 0; visit < visits; visit++) {
+    PetscCall(Smooth(levels[l], (PetscBool)!visit, b, x));
+    PetscCall(MatResidual(A, b, x, levels[l]->r));
+    PetscCall(MatRestrict(levels[l]->interpolate, levels[l]->r, levels[l - 1]->b));
+    PetscCall(
+      PCAggregationVisit_Private(pc, small, smalls, l - 1, l > 1 ? levels[l]->cycles : 1, levels[l - 1]->b, levels[l - 1]->x));
+    PetscCall(MatInterpolateAdd(levels[l]->interpolate, levels[l - 1]->x, x, x));
+    PetscCall(Smooth(levels[l], PETSC_FALSE, b, x));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if defined(PETSCIDRS_HAVE_CUDA)
+/*
+   The solver of the coarsest level on a GPU: the product with its inverse, since a product is faster than two triangular solves.
+   The inverse is computed by PCLU in the memory of the host, with its shifts
+*/
+static PetscErrorCode PCSetUp_Inverse(PC pc)
+{
+  Mat     *inverse, A, identity, product;
+  PC       lu;
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(PCShellGetContext(pc, (void *)&inverse));
+  PetscCall(MatDestroy(inverse));
+  PetscCall(MatGetSize(pc->pmat, &n, NULL));
+  PetscCall(MatConvert(pc->pmat, MATSEQAIJ, MAT_INITIAL_MATRIX, &A));
+  PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n, n, NULL, &identity));
+  PetscCall(MatShift(identity, 1.0));
+  PetscCall(MatDuplicate(identity, MAT_DO_NOT_COPY_VALUES, &product));
+  PetscCall(PCCreate(PETSC_COMM_SELF, &lu));
+  PetscCall(PCSetType(lu, PCLU));
+  PetscCall(PCFactorSetShiftType(lu, MAT_SHIFT_INBLOCKS));
+  PetscCall(PCSetOperators(lu, A, A));
+  PetscCall(PCMatApply(lu, identity, product));
+  PetscCall(MatConvert(product, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &product));
+  *inverse = product;
+  PetscCall(PCDestroy(&lu));
+  PetscCall(MatDestroy(&identity));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_Inverse(PC pc, Vec x, Vec y)
+{
+  Mat *inverse;
+
+  PetscFunctionBegin;
+  PetscCall(PCShellGetContext(pc, (void *)&inverse));
+  PetscCall(MatMult(*inverse, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_Inverse(PC pc, Vec x, Vec y)
+{
+  Mat *inverse;
+
+  PetscFunctionBegin;
+  PetscCall(PCShellGetContext(pc, (void *)&inverse));
+  PetscCall(MatMultTranspose(*inverse, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_Inverse(PC pc)
+{
+  Mat *inverse;
+
+  PetscFunctionBegin;
+  PetscCall(PCShellGetContext(pc, (void *)&inverse));
+  PetscCall(MatDestroy(inverse));
+  PetscCall(PetscFree(inverse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PCAggregationSetInverse_Private - Makes a PC the product with the inverse of its matrix */
+PetscErrorCode PCAggregationSetInverse_Private(PC pc)
+{
+  Mat *inverse;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&inverse));
+  PetscCall(PCSetType(pc, PCSHELL));
+  PetscCall(PCShellSetName(pc, "inverse of the matrix, by LU"));
+  PetscCall(PCShellSetContext(pc, inverse));
+  PetscCall(PCShellSetSetUp(pc, PCSetUp_Inverse));
+  PetscCall(PCShellSetApply(pc, PCApply_Inverse));
+  PetscCall(PCShellSetApplyTranspose(pc, PCApplyTranspose_Inverse));
+  PetscCall(PCShellSetDestroy(pc, PCDestroy_Inverse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Returns the inverse if a PC is the product with it, or NULL */
+static PetscErrorCode PCGetInverse(PC pc, Mat *inverse)
+{
+  PetscBool shell;
+  Mat      *context;
+
+  PetscFunctionBegin;
+  *inverse = NULL;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCSHELL, &shell));
+  if (!shell) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCShellGetContext(pc, (void *)&context));
+  *inverse = *context;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   PCAggregationSetUpSmall_Private - Makes the kernel for the small levels, if there are some, and it supports them. All
+   smoothers are plain
+*/
+PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCycle *small, PetscInt *smalls)
+{
+  PC_MG_Levels  **levels = ((PC_MG *)pc->data)->levels;
+  const PetscInt  count  = ((PC_MG *)pc->data)->nlevels;
+  const char     *why    = NULL;
+  AggregationStep step[AGGREGATION_LEVELS];
+  Mat             inverse = NULL;
+  PetscBool       preonly;
+  PC              coarse;
+
+  PetscFunctionBegin;
+  PetscCall((*AggregationCycles_CUDA.destroy)(small));
+  *smalls = 0;
+  PetscCall(KSPGetPC(levels[0]->smoothd, &coarse));
+  PetscCall(PetscObjectTypeCompare((PetscObject)levels[0]->smoothd, KSPPREONLY, &preonly));
+  if (preonly) PetscCall(PCGetInverse(coarse, &inverse));
+  if (!inverse) why = "the coarsest level has another solver";
+  for (PetscInt l = 1; l < count && !why; l++) {
+    PetscInt N;
+    PC       poly;
+
+    PetscCall(KSPGetOperators(levels[l]->smoothd, NULL, &step[l].A));
+    PetscCall(MatGetSize(step[l].A, &N, NULL));
+    if (N > AGGREGATION_SMALL) break;
+    step[l].P      = levels[l]->interpolate;
+    step[l].visits = l > 1 ? levels[l]->cycles : 1;
+    PetscCall(KSPGetPC(levels[l]->smoothd, &poly));
+    PetscUseMethod(poly, IDRS_POLYNOMIAL, (PC, Vec, const IDRSPolynomial **), (poly, levels[l]->r, &step[l].polynomial));
+    *smalls = l + 1;
+  }
+  if (!why && *smalls) PetscCall((*AggregationCycles_CUDA.create)(*smalls, step, inverse, small, &why));
+  if (why) {
+    PetscCall(PetscInfo(pc, "Small levels are not in one kernel: %s\n", why));
+    *smalls = 0;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif

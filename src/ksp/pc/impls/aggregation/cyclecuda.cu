@@ -1,0 +1,304 @@
+/*
+   The visits of small levels in one kernel, by one thread block cluster, see cycle.c. The vectors of the levels are in global
+   memory, which is the L2 cache here. After each product there is a barrier of the cluster, or, on levels with few rows, which
+   one block processes, of this block.
+
+   A step of the smoother is x = x + v_k, with v_0 = D^{-1}(b - A x) and the steps of a polynomial, see idrspowers.h:
+
+     v_j = gamma_j (D^{-1}A - theta_j) v_{j-1} - mu_j v_{j-2}
+*/
+#include "../../../../sys/device/cluster.cuh"
+#include "../../../../sys/kernels/launch.cuh"
+#include "aggregatescuda.cuh"
+
+#define CYCLE_THREADS 1024
+#define CYCLE_STEPS   15
+#define CYCLE_LEVELS  12
+#define CYCLE_NARROW  (2 * CYCLE_THREADS) /* most rows of a level for one block */
+#define CYCLE_ATONCE  8                   /* entries of a row that a thread loads at a time */
+
+typedef struct {
+  IDRSCSR            A;
+  const PetscScalar *inverse; /* diagonal of D^{-1} */
+  AggregatesCUDA     next;    /* the step to the coarser level */
+  int                visits;  /* of the coarser level */
+  int                steps;
+  PetscScalar        gamma[CYCLE_STEPS], theta[CYCLE_STEPS], mu[CYCLE_STEPS];
+  PetscScalar       *x, *b, *v[2];
+} CycleLevel;
+
+struct _n_AggregationCycle {
+  int            levels, n, blocks; /* levels; rows of the coarsest one; blocks of the cluster */
+  Mat            inverse;           /* of the coarsest matrix, referenced */
+  CycleLevel    *level;             /* on the GPU; level 0 has x and b only */
+  PetscScalar   *memory;
+  PetscLogDouble flops; /* of a visit */
+};
+
+/* The threads that process a level */
+typedef struct {
+  bool wide;   /* those of all blocks; else of the first one */
+  bool member; /* this thread is one of them */
+  int  first, stride;
+} Team;
+
+static __device__ __forceinline__ Team GetTeam(int n)
+{
+  const bool wide = n > CYCLE_NARROW;
+
+  return {wide, wide || blockIdx.x == 0, (int)(wide ? blockIdx.x * CYCLE_THREADS + threadIdx.x : threadIdx.x),
+          (int)(wide ? gridDim.x * CYCLE_THREADS : CYCLE_THREADS)};
+}
+
+static __device__ __forceinline__ void Barrier(const Team &team)
+{
+  if (team.wide) IDRSClusterBarrier();
+  else __syncthreads();
+}
+
+/* Returns (A z)_row */
+static __device__ __forceinline__ PetscScalar RowProduct(const IDRSCSR &A, int row, const PetscScalar *z)
+{
+  PetscScalar sum = 0.0;
+
+  for (int p = (int)A.i[row], end = (int)A.i[row + 1]; p < end; p += CYCLE_ATONCE) {
+    PetscScalar value[CYCLE_ATONCE], entry[CYCLE_ATONCE];
+
+#pragma unroll
+    for (int l = 0; l < CYCLE_ATONCE; l++) {
+      value[l] = p + l < end ? A.a[p + l] : (PetscScalar)0.0;
+      entry[l] = p + l < end ? z[A.j[p + l]] : (PetscScalar)0.0;
+    }
+#pragma unroll
+    for (int l = 0; l < CYCLE_ATONCE; l++) sum += value[l] * entry[l];
+  }
+  return sum;
+}
+
+/* x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) */
+static __device__ void Smooth(const CycleLevel &level, const Team &team, bool zero, const PetscScalar *b, PetscScalar *x)
+{
+  if (!team.member) return;
+  for (int row = team.first; row < level.A.n; row += team.stride) {
+    PetscScalar r = b[row];
+
+    if (!zero) r -= RowProduct(level.A, row, x);
+    level.v[0][row] = level.inverse[row] * r;
+  }
+  Barrier(team);
+  for (int j = 0; j < level.steps; j++) {
+    const PetscScalar *const last  = level.v[j % 2];
+    PetscScalar *const       other = level.v[(j + 1) % 2]; /* v_{j-2}, then v_j */
+
+    for (int row = team.first; row < level.A.n; row += team.stride) {
+      PetscScalar next = level.gamma[j] * (level.inverse[row] * RowProduct(level.A, row, last) - level.theta[j] * last[row]);
+
+      if (j) next -= level.mu[j] * other[row];
+      if (j + 1 < level.steps) other[row] = next;
+      else x[row] = zero ? next : x[row] + next;
+    }
+    Barrier(team);
+  }
+}
+
+/* b of the coarser level = P^T (b - A x) */
+static __device__ void Restrict(const CycleLevel &level, const Team &team, const PetscScalar *b, const PetscScalar *x,
+                                PetscScalar *coarse)
+{
+  if (!team.member) return;
+  for (int row = team.first; row < level.A.n; row += team.stride) level.v[0][row] = b[row] - RowProduct(level.A, row, x);
+  Barrier(team);
+  for (int c = team.first; c < level.next.count; c += team.stride) {
+    PetscScalar sum = 0.0;
+
+    for (int k = level.next.start[c]; k < level.next.start[c + 1]; k++) sum += level.v[0][level.next.rows[k]];
+    coarse[c] = sum;
+  }
+  Barrier(team);
+}
+
+/* x = x + P x of the coarser level */
+static __device__ void Prolong(const CycleLevel &level, const Team &team, const PetscScalar *coarse, PetscScalar *x)
+{
+  if (!team.member) return;
+  for (int row = team.first; row < level.A.n; row += team.stride) {
+    const int c = level.next.of[row];
+
+    if (c >= 0) x[row] += coarse[c];
+  }
+  Barrier(team);
+}
+
+/* x = inverse b on the coarsest level, 8 lanes for a row */
+static __device__ void Solve(const PetscScalar *inverse, int n, const PetscScalar *b, PetscScalar *x)
+{
+  const int lanes = 8, part = threadIdx.x % lanes;
+
+  if (blockIdx.x) return;
+  for (int first = 0; first < n; first += CYCLE_THREADS / lanes) {
+    const int   row = first + threadIdx.x / lanes;
+    PetscScalar sum = 0.0;
+
+    for (int j = part; j < n; j += lanes) sum += row < n ? inverse[row + (size_t)j * n] * b[j] : (PetscScalar)0.0;
+    sum = IDRSWarpSum<lanes>(sum);
+    if (part == 0 && row < n) x[row] = sum;
+  }
+  __syncthreads();
+}
+
+static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
+  CycleKernel(const CycleLevel *levels, int count, const PetscScalar *inverse, int n, int visits, const PetscScalar *b,
+              PetscScalar *x)
+{
+  int  left[CYCLE_LEVELS]; /* visits of each level that have not ended */
+  int  l    = count - 1;
+  bool zero = true;
+
+  left[l] = visits;
+  for (;;) {
+    const CycleLevel        &level = levels[l];
+    const Team               team  = GetTeam(l ? (int)level.A.n : n);
+    const PetscScalar *const bl    = l == count - 1 ? b : level.b;
+    PetscScalar *const       xl    = l == count - 1 ? x : level.x;
+
+    if (l) { /* down */
+      Smooth(level, team, zero, bl, xl);
+      Restrict(level, team, bl, xl, levels[l - 1].b);
+      left[--l] = level.visits;
+      zero      = true;
+      continue;
+    }
+    Solve(inverse, n, bl, xl);
+    left[0] = 0;
+    /* up, until a level is visited again */
+    while (l < count - 1 && left[l] == 0) {
+      const CycleLevel  &upper = levels[l + 1];
+      const Team         above = GetTeam((int)upper.A.n);
+      PetscScalar *const to    = l + 1 == count - 1 ? x : upper.x;
+
+      /* the first block has made the visits below alone */
+      if (above.wide && !GetTeam(l ? (int)levels[l].A.n : n).wide) IDRSClusterBarrier();
+      Prolong(upper, above, levels[l].x, to);
+      Smooth(upper, above, false, l + 1 == count - 1 ? b : upper.b, to);
+      left[++l]--;
+    }
+    if (left[l] == 0) break;
+    zero = false;
+  }
+}
+
+/* step[0] is not used */
+static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const AggregationStep step[], Mat inverse,
+                                                  AggregationCycle *newcycle, const char *why[])
+{
+  AggregationCycle   cycle;
+  CycleLevel         level[CYCLE_LEVELS] = {};
+  PetscInt           n;
+  size_t             needed = 0;
+  size_t             shared;
+  int                clusters, blocks = 0;
+  cudaStream_t       stream;
+  PetscDeviceContext dctx;
+  PetscScalar       *memory;
+
+  PetscFunctionBegin;
+  if (levels > CYCLE_LEVELS) *why = "they are too many";
+  for (PetscInt l = 1; l < levels && !*why; l++) {
+    const IDRSPolynomial *p = step[l].polynomial;
+
+    if (!p || p->sum.matching || p->sum.output || p->sum.input != p->powers.inverse || !p->powers.inverse)
+      *why = "the polynomial of a smoother is not one of D^{-1}A in one kernel";
+    else if (p->powers.k > CYCLE_STEPS) *why = "the degree of a smoother is too large";
+  }
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int size = IDRS_CLUSTER_BLOCKS; size > 1 && !blocks; size /= 2) {
+    PetscCallCUDA(IDRSGetClusters(CycleKernel, size, CYCLE_THREADS, &clusters, &shared));
+    if (clusters) blocks = size;
+  }
+  if (!blocks) *why = "the GPU has no clusters of thread blocks";
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscNew(&cycle));
+  PetscCall(MatGetSize(inverse, &n, NULL));
+  cycle->levels = (int)levels;
+  cycle->n      = (int)n;
+  cycle->blocks = blocks;
+  for (PetscInt l = 1; l < levels; l++) {
+    const IDRSPowers *powers = &step[l].polynomial->powers;
+    PetscLogDouble    nonzeros;
+    AggregatesCUDA   *next;
+
+    PetscCall(IDRSGetCSR(step[l].A, &level[l].A));
+    PetscCall(IDRSGetNonzeros(step[l].A, &nonzeros));
+    PetscCall(IDRSFindArrayRead_CUDA(powers->inverse, &level[l].inverse));
+    PetscCall(MatShellGetContext(step[l].P, &next));
+    level[l].next   = *next;
+    level[l].visits = (int)step[l].visits;
+    level[l].steps  = (int)powers->k;
+    for (PetscInt j = 0; j < powers->k; j++) {
+      level[l].gamma[j] = powers->gamma[j];
+      level[l].theta[j] = powers->theta[j];
+      level[l].mu[j]    = powers->mu[j];
+    }
+    needed += 4 * (size_t)level[l].A.n;
+    cycle->flops = step[l].visits * cycle->flops + 4.0 * nonzeros * (PetscLogDouble)(powers->k + 1);
+  }
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, needed + 2 * n, &cycle->memory));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, levels, &cycle->level));
+  memory = cycle->memory;
+  for (PetscInt l = 0; l < levels; l++) {
+    PetscScalar **const vectors[] = {&level[l].x, &level[l].b, &level[l].v[0], &level[l].v[1]};
+
+    for (int k = 0; k < (l ? 4 : 2); k++) {
+      *vectors[k] = memory;
+      memory += l ? (PetscInt)level[l].A.n : n;
+    }
+  }
+  PetscCallCUDA(cudaMemcpyAsync(cycle->level, level, levels * sizeof(*level), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscObjectReference((PetscObject)inverse));
+  cycle->inverse = inverse;
+  *newcycle      = cycle;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, PetscInt visits, Vec b, Vec x)
+{
+  const PetscScalar  *bs, *inverse;
+  PetscScalar        *xs;
+  cudaStream_t        stream;
+  cudaLaunchAttribute attributes[2];
+  cudaLaunchConfig_t  config;
+
+  PetscFunctionBegin;
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSFindArrayRead_CUDA(b, &bs));
+  PetscCall(IDRSFindArray_CUDA(x, IDRS_WRITE, &xs));
+  PetscCall(MatDenseCUDAGetArrayRead(cycle->inverse, &inverse));
+  config = IDRSClusterConfig(1, (unsigned int)cycle->blocks, CYCLE_THREADS, 0, stream, attributes);
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCallCUDA(cudaLaunchKernelEx(&config, CycleKernel, (const CycleLevel *)cycle->level, cycle->levels, inverse, cycle->n,
+                                   (int)visits, bs, xs));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(visits * cycle->flops));
+  PetscCall(MatDenseCUDARestoreArrayRead(cycle->inverse, &inverse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AggregationCycleDestroy_CUDA(AggregationCycle *cycle)
+{
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  if (!*cycle) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, (*cycle)->memory));
+  PetscCall(PetscDeviceFree(dctx, (*cycle)->level));
+  PetscCall(MatDestroy(&(*cycle)->inverse));
+  PetscCall(PetscFree(*cycle));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const AggregationCycleOps AggregationCycles_CUDA = {AggregationCycleCreate_CUDA, AggregationCycleApply_CUDA,
+                                                    AggregationCycleDestroy_CUDA};

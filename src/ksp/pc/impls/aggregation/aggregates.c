@@ -377,6 +377,14 @@ static PetscErrorCode AggregatesMissing_Host(Mat A, Mat P, PetscInt *count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const AggregatesOps Aggregates_Host = {"in the memory of the host", 300,
-                                       AggregatesRuns_Host,         AggregatesCreate_Host,
-                                       AggregatesProduct_Host,      AggregatesMissing_Host};
+// clang-format off
+const AggregatesOps Aggregates_Host = {
+  PetscDesignatedInitializer(where, "in the memory of the host"),
+  PetscDesignatedInitializer(coarsest, 300),
+  PetscDesignatedInitializer(parallelcoarsest, 300),
+  PetscDesignatedInitializer(runs, AggregatesRuns_Host),
+  PetscDesignatedInitializer(create, AggregatesCreate_Host),
+  PetscDesignatedInitializer(product, AggregatesProduct_Host),
+  PetscDesignatedInitializer(missing, AggregatesMissing_Host),
+};
+// clang-format on

@@ -1,54 +1,11 @@
 /*
-   Aggregates of the rows of a MATSEQAIJCUSPARSE, by kernels: boxes of a grid or pairs, as on the host, see aggregates.c. The step P
-   is a MATSHELL with the aggregate of each row, and the rows of each aggregate.
+   Aggregates of the rows of a MATAIJCUSPARSE, by kernels: boxes of a grid or pairs of rows of each process, as on the host, see
+   aggregates.c. The step P is a MATSHELL with the aggregate of each row, and the rows of each aggregate.
 */
-#include <cub/device/device_scan.cuh>
-#include "../../../../sys/kernels/launch.cuh"
 #include "aggregatescuda.cuh"
 
 /* Blocks whose sums of couplings are added up on the host, in the order of the blocks */
 #define GRID_BLOCKS 1024
-
-static unsigned int Blocks(size_t threads)
-{
-  return (unsigned int)PetscMin((threads + IDRS_THREADS - 1) / IDRS_THREADS, 1 << 20);
-}
-
-/* Returns true if a row has an entry besides its diagonal entry that is not zero */
-static __device__ __forceinline__ bool RowIsCoupled(const IDRSCSR &A, size_t i)
-{
-  for (IDRSMatIndex p = A.i[i]; p < A.i[i + 1]; p++) {
-    if ((size_t)A.j[p] != i && A.a[p] != (PetscScalar)0.0) return true;
-  }
-  return false;
-}
-
-/* Replaces n numbers by the sums of those before them */
-template <typename T>
-static PetscErrorCode Scan(size_t n, T *numbers, cudaStream_t stream)
-{
-  size_t             bytes = 0;
-  char              *work;
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, numbers, numbers, (int)n, stream));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, bytes, &work));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(work, bytes, numbers, numbers, (int)n, stream));
-  PetscCall(PetscDeviceFree(dctx, work));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Gets numbers from the device. The host waits for them */
-template <typename T>
-static PetscErrorCode Get(size_t n, const T *from, T *to, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Collects the distances of columns from the diagonal, up to GRID_OFFSETS + 1 of them, in no order; 0 stands for none */
 static __global__ void __launch_bounds__(IDRS_THREADS) OffsetsKernel(IDRSCSR A, int *offsets)
@@ -197,286 +154,6 @@ static PetscErrorCode AggregatesFromGrid(const IDRSCSR *A, const Grid *grid, Agg
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   The strengths of couplings, as on the host, with the pattern of A; and those in places (i, j) that A lacks, because only (j,
-   i) has an entry
-*/
-typedef struct {
-  IDRSCSR A;
-  float  *s;
-  int    *i, *j; /* i is NULL if A lacks none */
-  float  *lacking;
-} Couplings;
-
-/* left_i = -1 / sqrt|a_ii|, times the sign of a_ii, or -1 if a_ii is zero */
-static __global__ void __launch_bounds__(IDRS_THREADS) CouplingScaleKernel(IDRSCSR A, PetscReal *left)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) {
-    PetscScalar d = 0.0;
-
-    for (IDRSMatIndex p = A.i[row]; p < A.i[row + 1]; p++) {
-      if ((size_t)A.j[p] == row) d = A.a[p];
-    }
-    left[row] = d == (PetscScalar)0.0 ? (PetscReal)-1.0 : 1.0 / PetscSqrtReal(PetscAbsScalar(d));
-    if (PetscRealPart(d) >= 0.0) left[row] = -PetscAbsReal(left[row]);
-  }
-}
-
-/* Returns the strength of (i, j), and if A lacks (j, i) */
-static __device__ __forceinline__ float Coupling(const IDRSCSR &A, const PetscReal *left, int i, IDRSMatIndex p, bool *lacks)
-{
-  const int j = (int)A.j[p], distance = abs(j - i);
-  PetscReal s = left[i] * PetscAbsReal(left[j]) * PetscRealPart(A.a[p]);
-
-  *lacks = distance != 0;
-  for (IDRSMatIndex q = A.i[j]; q < A.i[j + 1] && *lacks; q++) {
-    if ((int)A.j[q] == i) {
-      s += left[j] * PetscAbsReal(left[i]) * PetscRealPart(A.a[q]);
-      *lacks = false;
-    }
-  }
-  if (!distance || !(s > 0.0)) return 0.0f;
-  return (float)(s * (1.0 + 1e-3 * ((min(i, j) / distance % 2 ? 0.0 : 1.0) + 0.4 / (1.0 + log2((double)distance)))));
-}
-
-/* Computes strengths, and counts the places of each row that A lacks; in the second pass, fills these */
-template <bool SECOND>
-static __global__ void __launch_bounds__(IDRS_THREADS) CouplingsKernel(Couplings S, const PetscReal *left, int *counts)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < S.A.n; row += IDRSRowStride<1>()) {
-    for (IDRSMatIndex p = S.A.i[row]; p < S.A.i[row + 1]; p++) {
-      bool        lacks;
-      const float s = Coupling(S.A, left, (int)row, p, &lacks);
-
-      if (!SECOND) S.s[p] = s;
-      if (!lacks) continue;
-      if (!SECOND) atomicAdd(counts + S.A.j[p], 1);
-      else {
-        const int place = atomicAdd(counts + S.A.j[p], 1);
-
-        S.j[place]       = (int)row;
-        S.lacking[place] = s;
-      }
-    }
-  }
-}
-
-static PetscErrorCode CouplingsCreate(const IDRSCSR *A, size_t nonzeros, Couplings *S, cudaStream_t stream)
-{
-  PetscReal         *left;
-  int                lacking, *next;
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  *S   = {};
-  S->A = *A;
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, nonzeros, &S->s));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, A->n, &left));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, A->n + 1, &S->i));
-  CouplingScaleKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*A, left);
-  CouplingsKernel<false><<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*S, left, S->i);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(Scan(A->n + 1, S->i, stream));
-  PetscCall(Get(1, S->i + A->n, &lacking, stream));
-  if (lacking) {
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, lacking, &S->j));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, lacking, &S->lacking));
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, A->n, &next));
-    PetscCallCUDA(cudaMemcpyAsync(next, S->i, A->n * sizeof(*next), cudaMemcpyDeviceToDevice, stream));
-    CouplingsKernel<true><<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*S, left, next);
-    PetscCallCUDA(cudaGetLastError());
-    PetscCall(PetscDeviceFree(dctx, next));
-  } else {
-    PetscCall(PetscDeviceFree(dctx, S->i));
-    S->i = NULL;
-  }
-  PetscCall(PetscDeviceFree(dctx, left));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CouplingsDestroy(Couplings *S)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, S->lacking));
-  PetscCall(PetscDeviceFree(dctx, S->j));
-  PetscCall(PetscDeviceFree(dctx, S->i));
-  PetscCall(PetscDeviceFree(dctx, S->s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Calls each(j, s) for all couplings of row i */
-template <typename Each>
-static __device__ __forceinline__ void ForCouplings(const Couplings &S, size_t i, Each &&each)
-{
-  for (IDRSMatIndex p = S.A.i[i]; p < S.A.i[i + 1]; p++) each((int)S.A.j[p], S.s[p]);
-  for (int p = S.i ? S.i[i] : 0, end = S.i ? S.i[i + 1] : 0; p < end; p++) each(S.j[p], S.lacking[p]);
-}
-
-/* Returns the row with the largest strength that `may` be chosen, the first one of several; -1 for none */
-template <typename May>
-static __device__ __forceinline__ int StrongestRow(const Couplings &S, size_t i, May &&may)
-{
-  float best = 0.0f;
-  int   to   = -1;
-
-  ForCouplings(S, i, [&](int j, float s) {
-    if ((s > best || (s == best && j < to)) && may(j, s)) {
-      best = s;
-      to   = j;
-    }
-  });
-  return to;
-}
-
-/* most_i = largest strength of row i; no row is in a pair */
-static __global__ void __launch_bounds__(IDRS_THREADS) PairsBeginKernel(Couplings S, float *most, int *of)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < S.A.n; row += IDRSRowStride<1>()) {
-    float largest = 0.0f;
-
-    ForCouplings(S, row, [&](int, float s) { largest = fmaxf(largest, s); });
-    most[row] = largest;
-    of[row]   = -1;
-  }
-}
-
-/* Each free row points to the free row with the strongest coupling */
-static __global__ void __launch_bounds__(IDRS_THREADS) PairsPointKernel(Couplings S, const float *most, const int *of, int *to)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < S.A.n; row += IDRSRowStride<1>())
-    to[row] = of[row] >= 0 ? -1 : StrongestRow(S, row, [&](int j, float s) {
-      return of[j] < 0 && s >= (float)AGGREGATES_STRONG * fmaxf(most[row], most[j]);
-    });
-}
-
-/* Two rows that point to each other become a pair */
-static __global__ void __launch_bounds__(IDRS_THREADS) PairsJoinKernel(int n, const int *to, int *of)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < n; row += IDRSRowStride<1>()) {
-    const int other = to[row];
-
-    if (other > (int)row && to[other] == (int)row) of[row] = of[other] = (int)row;
-  }
-}
-
-/* A row that stays free joins the pair with the strongest coupling, or is alone. first_i = 1 if row i is the first one of a pair */
-static __global__ void __launch_bounds__(IDRS_THREADS)
-  PairsEndKernel(Couplings S, const float *most, const int *of, int *to, int *first)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < S.A.n; row += IDRSRowStride<1>()) {
-    int pair = of[row];
-
-    if (pair < 0) {
-      pair = StrongestRow(S, row, [&](int j, float s) { return of[j] >= 0 && s >= (float)AGGREGATES_STRONG * most[row]; });
-      pair = pair < 0 ? (int)row : of[pair];
-    }
-    to[row]    = pair;
-    first[row] = pair == (int)row;
-  }
-}
-
-/* of_i = number of aggregate to_i, -1 for none */
-static __global__ void __launch_bounds__(IDRS_THREADS) NumberKernel(int n, const int *to, const int *number, int *of)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < n; row += IDRSRowStride<1>()) of[row] = to[row] < 0 ? -1 : number[to[row]];
-}
-
-/* Joins rows to pairs, see PairsFind() of the host */
-static PetscErrorCode PairsFind(const IDRSCSR *A, size_t nonzeros, int *of, int *count, cudaStream_t stream)
-{
-  const unsigned int blocks = Blocks(A->n);
-  Couplings          S;
-  float             *most;
-  int               *to, *first;
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(CouplingsCreate(A, nonzeros, &S, stream));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, A->n, &most));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, A->n, &to));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, A->n + 1, &first));
-  PairsBeginKernel<<<blocks, IDRS_THREADS, 0, stream>>>(S, most, of);
-  for (int round = 0; round < AGGREGATES_ROUNDS; round++) {
-    PairsPointKernel<<<blocks, IDRS_THREADS, 0, stream>>>(S, most, of, to);
-    PairsJoinKernel<<<blocks, IDRS_THREADS, 0, stream>>>((int)A->n, to, of);
-  }
-  PairsEndKernel<<<blocks, IDRS_THREADS, 0, stream>>>(S, most, of, to, first);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(Scan(A->n + 1, first, stream));
-  NumberKernel<<<blocks, IDRS_THREADS, 0, stream>>>((int)A->n, to, first, of);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(1, first + A->n, count, stream));
-  PetscCall(PetscDeviceFree(dctx, first));
-  PetscCall(PetscDeviceFree(dctx, to));
-  PetscCall(PetscDeviceFree(dctx, most));
-  PetscCall(CouplingsDestroy(&S));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* of_i = i, or -1 if row i has no couplings */
-static __global__ void __launch_bounds__(IDRS_THREADS) CoupledKernel(IDRSCSR A, int *of)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < A.n; row += IDRSRowStride<1>()) of[row] = RowIsCoupled(A, row) ? (int)row : -1;
-}
-
-/* used_c = 1 if aggregate c has rows */
-static __global__ void __launch_bounds__(IDRS_THREADS) UsedKernel(int n, const int *of, int *used)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < n; row += IDRSRowStride<1>()) {
-    if (of[row] >= 0) used[of[row]] = 1;
-  }
-}
-
-/* Makes aggregates of up to 8 rows, or some more, in passes that join pairs of aggregates */
-static PetscErrorCode AggregatesFromPairs(const IDRSCSR *A, size_t nonzeros, AggregatesCUDA *aggregates, cudaStream_t stream,
-                                          const char *why[])
-{
-  AggregatesCUDA     pass = {};
-  AggregatesMatrix   coarse[2];
-  IDRSCSR            fine = *A;
-  int               *used;
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  CoupledKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*A, aggregates->of);
-  PetscCallCUDA(cudaGetLastError());
-  for (int p = 0; p < AGGREGATES_PASSES && !*why; p++) {
-    pass   = {};
-    pass.n = (int)fine.n;
-    PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, fine.n, &pass.of));
-    PetscCall(PairsFind(&fine, nonzeros, pass.of, &pass.count, stream));
-    NumberKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, pass.of, aggregates->of);
-    PetscCallCUDA(cudaGetLastError());
-    if (p + 1 < AGGREGATES_PASSES) {
-      PetscCall(AggregatesGetRows_CUDA(&fine, &pass, stream, why));
-      if (!*why) PetscCall(AggregatesMultiply_CUDA(&fine, &pass, 1.0, &coarse[p % 2], stream));
-    }
-    PetscCall(AggregatesReset_CUDA(&pass));
-    if (p > 0) PetscCall(AggregatesMatrixReset_CUDA(&coarse[(p - 1) % 2]));
-    if (p + 1 < AGGREGATES_PASSES && !*why) {
-      fine     = {coarse[p % 2].i, coarse[p % 2].j, coarse[p % 2].a, (PetscInt)pass.count};
-      nonzeros = coarse[p % 2].nonzeros;
-    }
-  }
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  /* without the rows that are coupled to no other, whose aggregates are empty */
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, pass.count + 1, &used));
-  UsedKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, used);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(Scan(pass.count + 1, used, stream));
-  NumberKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, used, aggregates->of);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(1, used + pass.count, &aggregates->count, stream));
-  PetscCall(PetscDeviceFree(dctx, used));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static __global__ void __launch_bounds__(IDRS_THREADS) CountRowsKernel(int n, const int *of, int *counts)
 {
   for (size_t row = IDRSFirstRow<1>(); row < n; row += IDRSRowStride<1>()) {
@@ -522,36 +199,110 @@ static __global__ void __launch_bounds__(IDRS_THREADS) SortRowsKernel(Aggregates
   }
 }
 
+/* Gets the largest number of entries in the rows of an aggregate, or sets the reason why it is too large */
+static PetscErrorCode GetMostEntries(const IDRSCSR *A, const AggregatesCUDA *aggregates, int *entries, cudaStream_t stream,
+                                     const char *why[])
+{
+  unsigned long long *most, number;
+  PetscDeviceContext  dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &most));
+  EntriesKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*A, *aggregates, most);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(Get(1, most, &number, stream));
+  PetscCall(PetscDeviceFree(dctx, most));
+  if (number > AGGREGATES_ENTRIES) *why = "an aggregate has rows with too many entries";
+  *entries = (int)PetscMin(number, AGGREGATES_ENTRIES);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* AggregatesGetRows_CUDA - Makes the lists of the rows of each aggregate, in increasing order */
 PetscErrorCode AggregatesGetRows_CUDA(const IDRSCSR *A, AggregatesCUDA *aggregates, cudaStream_t stream, const char *why[])
 {
-  unsigned long long *most, entries;
-  int                *next;
-  PetscDeviceContext  dctx;
+  int               *next;
+  PetscDeviceContext dctx;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &aggregates->start));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->n, &aggregates->rows));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &next));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &most));
   CountRowsKernel<<<Blocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, aggregates->start);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(Scan(aggregates->count + 1, aggregates->start, stream));
   PetscCallCUDA(
     cudaMemcpyAsync(next, aggregates->start, (aggregates->count + 1) * sizeof(*next), cudaMemcpyDeviceToDevice, stream));
   PlaceRowsKernel<<<Blocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, next, aggregates->rows);
-  EntriesKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*A, *aggregates, most);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(1, most, &entries, stream));
-  if (entries > AGGREGATES_ENTRIES) *why = "an aggregate has rows with too many entries";
-  else if (aggregates->count) {
-    aggregates->entries = (int)entries;
-    SortRowsKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*aggregates);
-    PetscCallCUDA(cudaGetLastError());
-  }
-  PetscCall(PetscDeviceFree(dctx, most));
   PetscCall(PetscDeviceFree(dctx, next));
+  PetscCall(GetMostEntries(A, aggregates, &aggregates->entries, stream, why));
+  if (!*why) SortRowsKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*aggregates);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* number_i = number of the aggregate of row i among those of all processes, or -1 */
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  GlobalNumberKernel(int n, const int *of, PetscReal begin, PetscScalar *number)
+{
+  for (size_t row = IDRSFirstRow<1>(); row < n; row += IDRSRowStride<1>())
+    number[row] = of[row] < 0 ? (PetscReal)-1.0 : begin + of[row];
+}
+
+/* Gets the aggregates of the columns of other processes. Collective */
+static PetscErrorCode GhostsGet(Mat A, Mat outer, const PetscInt garray[], AggregatesCUDA *aggregates, cudaStream_t stream)
+{
+  const PetscScalar *received;
+  PetscScalar       *sent;
+  PetscInt           begin, count = aggregates->count, n;
+  int               *ghost;
+  Vec                number, ghosts;
+  IS                 is;
+  VecScatter         scatter;
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Scan(&count, &begin, 1, MPIU_INT, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  begin -= count;
+  PetscCall(MatCreateVecs(A, &number, NULL));
+  PetscCall(MatCreateVecs(outer, &ghosts, NULL));
+  PetscCall(VecGetLocalSize(ghosts, &n));
+  PetscCall(IDRSFindArray_CUDA(number, IDRS_WRITE, &sent));
+  GlobalNumberKernel<<<Blocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, (PetscReal)begin, sent);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n, garray, PETSC_USE_POINTER, &is));
+  PetscCall(VecScatterCreate(number, is, ghosts, NULL, &scatter));
+  PetscCall(VecScatterBegin(scatter, number, ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  PetscCall(VecScatterEnd(scatter, number, ghosts, INSERT_VALUES, SCATTER_FORWARD));
+  /* different numbers in increasing order, and the place of each ghost among them */
+  PetscCall(PetscMalloc1(n + 1, &aggregates->ghosts));
+  PetscCall(PetscMalloc1(n, &ghost));
+  PetscCall(VecGetArrayRead(ghosts, &received));
+  count = 0;
+  for (PetscInt k = 0; k < n; k++) {
+    if (PetscRealPart(received[k]) >= 0.0) aggregates->ghosts[count++] = (PetscInt)PetscRealPart(received[k]);
+  }
+  PetscCall(PetscSortRemoveDupsInt(&count, aggregates->ghosts));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscInt place = -1;
+
+    if (PetscRealPart(received[k]) >= 0.0)
+      PetscCall(PetscFindInt((PetscInt)PetscRealPart(received[k]), count, aggregates->ghosts, &place));
+    ghost[k] = (int)place;
+  }
+  PetscCall(VecRestoreArrayRead(ghosts, &received));
+  aggregates->nghosts = (int)count;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, n, &aggregates->ghost));
+  PetscCallCUDA(cudaMemcpyAsync(aggregates->ghost, ghost, n * sizeof(*ghost), cudaMemcpyHostToDevice, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscCall(PetscFree(ghost));
+  PetscCall(VecScatterDestroy(&scatter));
+  PetscCall(ISDestroy(&is));
+  PetscCall(VecDestroy(&ghosts));
+  PetscCall(VecDestroy(&number));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -561,10 +312,12 @@ PetscErrorCode AggregatesReset_CUDA(AggregatesCUDA *aggregates)
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCall(PetscDeviceFree(dctx, aggregates->ghost));
   PetscCall(PetscDeviceFree(dctx, aggregates->rows));
   PetscCall(PetscDeviceFree(dctx, aggregates->start));
   PetscCall(PetscDeviceFree(dctx, aggregates->of));
-  aggregates->of = aggregates->start = aggregates->rows = NULL;
+  PetscCall(PetscFree(aggregates->ghosts));
+  aggregates->of = aggregates->start = aggregates->rows = aggregates->ghost = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -609,8 +362,8 @@ static PetscErrorCode ProlongationMult(Mat P, PetscBool transpose, Vec x, Vec z,
   PetscCall(IDRSFindArrayRead_CUDA(z, &zs));
   PetscCall(IDRSFindArray_CUDA(y, z == y ? IDRS_CHANGE : IDRS_WRITE, &ys));
   PetscCall(PetscLogGpuTimeBegin());
-  if (transpose && aggregates->count) IDRSLaunch<RestrictKernel>(Blocks(aggregates->count), stream, *aggregates, xs, zs, ys);
-  else if (!transpose && aggregates->n) IDRSLaunch<ProlongKernel>(Blocks(aggregates->n), stream, *aggregates, xs, zs, ys);
+  if (transpose) IDRSLaunch<RestrictKernel>(Blocks(aggregates->count), stream, *aggregates, xs, zs, ys);
+  else IDRSLaunch<ProlongKernel>(Blocks(aggregates->n), stream, *aggregates, xs, zs, ys);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(z || transpose ? (PetscLogDouble)aggregates->n : 0.0));
@@ -659,7 +412,7 @@ static PetscErrorCode MatDestroy_Prolongation(Mat P)
 static PetscErrorCode ProlongationCreate(MPI_Comm comm, AggregatesCUDA *aggregates, Mat *P)
 {
   PetscFunctionBegin;
-  PetscCall(MatCreateShell(comm, aggregates->n, aggregates->count, aggregates->n, aggregates->count, aggregates, P));
+  PetscCall(MatCreateShell(comm, aggregates->n, aggregates->count, PETSC_DETERMINE, PETSC_DETERMINE, aggregates, P));
   PetscCall(MatShellSetManageScalingShifts(*P));
   PetscCall(MatSetVecType(*P, VECCUDA));
   PetscCall(MatShellSetOperation(*P, MATOP_MULT, (void (*)(void))MatMult_Prolongation));
@@ -670,32 +423,52 @@ static PetscErrorCode ProlongationCreate(MPI_Comm comm, AggregatesCUDA *aggregat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* If one process has a reason why a matrix is not supported, all have one. Collective */
+static PetscErrorCode Agree(Mat A, const char *why[])
+{
+  PetscInt any = *why != NULL;
+
+  PetscFunctionBegin;
+  IDRSCallAllreduce(MPI_IN_PLACE, &any, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A));
+  if (any && !*why) *why = "another process does not support it";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode AggregatesRuns_CUDA(Mat A, const char *why[])
 {
-  PetscBool      cuda;
+  PetscBool      sequential, parallel;
+  PetscInt       N;
   IDRSMemory     place;
   PetscLogDouble nonzeros;
 
   PetscFunctionBegin;
   *why = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &cuda));
-  if (!cuda) *why = "the matrix is not of type seqaijcusparse";
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJCUSPARSE, &sequential));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJCUSPARSE, &parallel));
+  PetscCall(MatGetSize(A, &N, NULL));
+  if (!sequential && !parallel) *why = "the matrix is not of type aijcusparse";
+  else if (parallel && PETSC_VERSION_LT(3, 26, 0)) *why = "several processes need PETSc 3.26 or newer";
+  else if (sizeof(IDRSMatIndex) != sizeof(PetscInt)) *why = "64-bit indices need PETSc 3.26 or newer";
+  else if (PetscDefined(USE_REAL_SINGLE) && parallel && N > 1 << 24)
+    *why = "single precision does not hold the numbers of its rows";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(IDRSMatWhere(A, &place));
   PetscCall(IDRSGetNonzeros(A, &nonzeros));
   if (place == IDRS_MEMORY_HOST) *why = "the matrix is bound to the CPU";
-  else if (sizeof(IDRSMatIndex) != sizeof(PetscInt)) *why = "64-bit indices need PETSc 3.26 or newer";
-  else if (nonzeros > 2e9) *why = "it has more than 2 000 000 000 entries";
+  else if (nonzeros > 2e9) *why = "a process has more than 2 000 000 000 entries";
+  PetscCall(Agree(A, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode AggregatesCreate_CUDA(Mat A, AggregatesKind *kind, Mat *P, const char *why[])
 {
+  const PetscInt    *garray;
   AggregatesCUDA    *aggregates;
   PetscLogDouble     nonzeros;
   PetscBool          found;
   Grid               grid;
-  IDRSCSR            csr;
+  IDRSCSR            csr, outercsr;
+  Mat                block, outer;
   cudaStream_t       stream;
   PetscDeviceContext dctx;
 
@@ -703,41 +476,79 @@ static PetscErrorCode AggregatesCreate_CUDA(Mat A, AggregatesKind *kind, Mat *P,
   *why = NULL;
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(IDRSGetCSR(A, &csr));
-  PetscCall(IDRSGetNonzeros(A, &nonzeros));
+  PetscCall(IDRSRowsGetBlocks(A, &block, &outer, &garray));
+  PetscCall(IDRSGetCSR(block, &csr));
+  PetscCall(IDRSGetNonzeros(block, &nonzeros));
   PetscCall(PetscNew(&aggregates));
   aggregates->n = (int)csr.n;
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, csr.n, &aggregates->of));
   PetscCall(GridFind(&csr, &grid, &found, stream));
-  *kind = found ? AGGREGATES_BOXES : AGGREGATES_PAIRS;
+  *kind = found || !csr.n ? AGGREGATES_BOXES : AGGREGATES_PAIRS;
   if (found) PetscCall(AggregatesFromGrid(&csr, &grid, aggregates, stream));
-  else PetscCall(AggregatesFromPairs(&csr, (size_t)nonzeros, aggregates, stream, why));
+  else if (csr.n) PetscCall(AggregatesFromPairs_CUDA(&csr, (size_t)nonzeros, aggregates, stream, why));
   if (!*why) PetscCall(AggregatesGetRows_CUDA(&csr, aggregates, stream, why));
-  if (!*why) PetscCall(ProlongationCreate(PetscObjectComm((PetscObject)A), aggregates, P));
-  else {
+  if (outer && !*why) {
+    PetscCall(IDRSGetCSR(outer, &outercsr));
+    PetscCall(GetMostEntries(&outercsr, aggregates, &aggregates->outerentries, stream, why));
+  }
+  PetscCall(Agree(A, why));
+  if (*why) {
     PetscCall(AggregatesReset_CUDA(aggregates));
     PetscCall(PetscFree(aggregates));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+  if (outer) PetscCall(GhostsGet(A, outer, garray, aggregates, stream));
+  PetscCall(ProlongationCreate(PetscObjectComm((PetscObject)A), aggregates, P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Creates a parallel matrix of both blocks, or marks it as changed */
+static PetscErrorCode CombineBlocks(MPI_Comm comm, Mat block[2], const AggregatesCUDA *aggregates, MatReuse reuse, Mat *A)
+{
+  PetscInt *garray;
+
+  PetscFunctionBegin;
+#if PETSC_VERSION_GE(3, 26, 0)
+  if (reuse == MAT_INITIAL_MATRIX) {
+    PetscCall(PetscMalloc1(aggregates->nghosts, &garray));
+    PetscCall(PetscArraycpy(garray, aggregates->ghosts, aggregates->nghosts));
+    PetscCall(MatCreateMPIAIJWithSeqAIJ(comm, PETSC_DETERMINE, PETSC_DETERMINE, block[0], block[1], garray, A));
+  }
+#else
+  (void)garray;
+#endif
+  PetscCall(PetscObjectStateIncrease((PetscObject)*A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode AggregatesProduct_CUDA(Mat A, Mat P, PetscReal factor, MatReuse reuse, Mat *coarse)
 {
-  AggregatesCUDA *aggregates;
-  IDRSCSR         csr;
-  cudaStream_t    stream;
+  AggregatesCUDA  *aggregates;
+  AggregatesBlock  block[2];
+  AggregatesMatrix sums;
+  Mat              from[2], to[2] = {NULL, NULL};
+  PetscInt         columns;
+  cudaStream_t     stream;
 
   PetscFunctionBegin;
   PetscCall(MatShellGetContext(P, &aggregates));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSGetCSR(A, &csr));
-  if (reuse == MAT_INITIAL_MATRIX) {
-    AggregatesMatrix sums;
-
-    PetscCall(AggregatesMultiply_CUDA(&csr, aggregates, factor, &sums, stream));
-    PetscCall(AggregatesMatrixGetMat_CUDA(PetscObjectComm((PetscObject)A), aggregates->count, &sums, stream, coarse));
-    PetscCall(AggregatesMatrixReset_CUDA(&sums));
-  } else PetscCall(AggregatesUpdate_CUDA(&csr, aggregates, factor, *coarse, stream));
+  PetscCall(IDRSRowsGetBlocks(A, &from[0], &from[1], NULL));
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(IDRSRowsGetBlocks(*coarse, &to[0], &to[1], NULL));
+  for (int b = 0; b < (from[1] ? 2 : 1); b++) {
+    columns            = b ? aggregates->nghosts : aggregates->count;
+    block[b].aggregate = b ? aggregates->ghost : aggregates->of;
+    block[b].entries   = b ? aggregates->outerentries : aggregates->entries;
+    PetscCall(IDRSGetCSR(from[b], &block[b].A));
+    if (reuse == MAT_REUSE_MATRIX) PetscCall(AggregatesUpdate_CUDA(&block[b], aggregates, factor, to[b], stream));
+    else {
+      PetscCall(AggregatesMultiply_CUDA(&block[b], aggregates, factor, &sums, stream));
+      PetscCall(AggregatesMatrixGetMat_CUDA(aggregates->count, columns, &sums, stream, &to[b]));
+      PetscCall(AggregatesMatrixReset_CUDA(&sums));
+    }
+  }
+  if (from[1]) PetscCall(CombineBlocks(PetscObjectComm((PetscObject)A), to, aggregates, reuse, coarse));
+  else if (reuse == MAT_INITIAL_MATRIX) *coarse = to[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -754,6 +565,7 @@ static PetscErrorCode AggregatesMissing_CUDA(Mat A, Mat P, PetscInt *count)
   AggregatesCUDA    *aggregates;
   IDRSCSR            csr;
   int               *counted, missing;
+  Mat                block;
   cudaStream_t       stream;
   PetscDeviceContext dctx;
 
@@ -761,7 +573,8 @@ static PetscErrorCode AggregatesMissing_CUDA(Mat A, Mat P, PetscInt *count)
   PetscCall(MatShellGetContext(P, &aggregates));
   PetscCall(IDRSStream_CUDA(&stream));
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(IDRSGetCSR(A, &csr));
+  PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
+  PetscCall(IDRSGetCSR(block, &csr));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &counted));
   MissingKernel<<<Blocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, aggregates->of, counted);
   PetscCallCUDA(cudaGetLastError());
@@ -771,6 +584,14 @@ static PetscErrorCode AggregatesMissing_CUDA(Mat A, Mat P, PetscInt *count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const AggregatesOps Aggregates_CUDA = {"on the GPU",           64,
-                                       AggregatesRuns_CUDA,    AggregatesCreate_CUDA,
-                                       AggregatesProduct_CUDA, AggregatesMissing_CUDA};
+// clang-format off
+const AggregatesOps Aggregates_CUDA = {
+  PetscDesignatedInitializer(where, "on the GPU"),
+  PetscDesignatedInitializer(coarsest, 64),
+  PetscDesignatedInitializer(parallelcoarsest, AGGREGATION_SMALL),
+  PetscDesignatedInitializer(runs, AggregatesRuns_CUDA),
+  PetscDesignatedInitializer(create, AggregatesCreate_CUDA),
+  PetscDesignatedInitializer(product, AggregatesProduct_CUDA),
+  PetscDesignatedInitializer(missing, AggregatesMissing_CUDA),
+};
+// clang-format on

@@ -1,8 +1,10 @@
-/* Aggregates in the memory of the GPU, and matrices with sums of entries for them */
+/* Aggregates in the memory of the GPU, matrices with sums of entries for them, and what their kernels share */
 #pragma once
 
+#include <cub/device/device_scan.cuh>
 #include "../../../../sys/device/device.h"
 #include "../../../../sys/kernels/csr.h"
+#include "../../../../sys/kernels/launch.cuh"
 #include <petscidrs/private/idrsmemory.h>
 #include "aggregation.h"
 
@@ -10,11 +12,22 @@
 #define AGGREGATES_ENTRIES 6000
 
 typedef struct {
-  int  n, count;     /* rows, aggregates */
+  int  n, count;     /* rows and aggregates of this process */
   int  entries;      /* most entries in the rows of an aggregate */
   int *of;           /* the aggregate of each row, or -1 for none */
   int *start, *rows; /* the rows of aggregate c are rows[start[c]] ... rows[start[c + 1] - 1] */
+  /* columns of other processes: in an aggregate there, which is column ghosts[ghost[j]] of the coarse matrix, or -1 for none */
+  int       outerentries, nghosts;
+  int      *ghost;
+  PetscInt *ghosts; /* in the memory of the host */
 } AggregatesCUDA;
+
+/* A block of a matrix, with the rows of this process and its columns or others */
+typedef struct {
+  IDRSCSR    A;
+  const int *aggregate; /* of each column, or -1 for none */
+  int        entries;   /* most entries in the rows of an aggregate */
+} AggregatesBlock;
 
 /* A matrix in the memory of the GPU, rows by rows */
 typedef struct {
@@ -25,8 +38,50 @@ typedef struct {
 
 PETSC_INTERN PetscErrorCode AggregatesGetRows_CUDA(const IDRSCSR *, AggregatesCUDA *, cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode AggregatesReset_CUDA(AggregatesCUDA *);
-PETSC_INTERN PetscErrorCode AggregatesMultiply_CUDA(const IDRSCSR *, const AggregatesCUDA *, PetscReal, AggregatesMatrix *,
+PETSC_INTERN PetscErrorCode AggregatesMultiply_CUDA(const AggregatesBlock *, const AggregatesCUDA *, PetscReal, AggregatesMatrix *,
                                                     cudaStream_t);
-PETSC_INTERN PetscErrorCode AggregatesUpdate_CUDA(const IDRSCSR *, const AggregatesCUDA *, PetscReal, Mat, cudaStream_t);
+PETSC_INTERN PetscErrorCode AggregatesUpdate_CUDA(const AggregatesBlock *, const AggregatesCUDA *, PetscReal, Mat, cudaStream_t);
 PETSC_INTERN PetscErrorCode AggregatesMatrixReset_CUDA(AggregatesMatrix *);
-PETSC_INTERN PetscErrorCode AggregatesMatrixGetMat_CUDA(MPI_Comm, PetscInt, const AggregatesMatrix *, cudaStream_t, Mat *);
+PETSC_INTERN PetscErrorCode AggregatesMatrixGetMat_CUDA(PetscInt, PetscInt, const AggregatesMatrix *, cudaStream_t, Mat *);
+PETSC_INTERN PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *, size_t, AggregatesCUDA *, cudaStream_t, const char *[]);
+
+static inline unsigned int Blocks(size_t threads)
+{
+  return (unsigned int)PetscMax(PetscMin((threads + IDRS_THREADS - 1) / IDRS_THREADS, 1 << 20), 1);
+}
+
+/* Returns true if a row has an entry besides its diagonal entry that is not zero */
+static __device__ __forceinline__ bool RowIsCoupled(const IDRSCSR &A, size_t i)
+{
+  for (IDRSMatIndex p = A.i[i]; p < A.i[i + 1]; p++) {
+    if ((size_t)A.j[p] != i && A.a[p] != (PetscScalar)0.0) return true;
+  }
+  return false;
+}
+
+/* Replaces n numbers by the sums of those before them */
+template <typename T>
+static PetscErrorCode Scan(size_t n, T *numbers, cudaStream_t stream)
+{
+  size_t             bytes = 0;
+  char              *work;
+  PetscDeviceContext dctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, numbers, numbers, (int)n, stream));
+  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, bytes, &work));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(work, bytes, numbers, numbers, (int)n, stream));
+  PetscCall(PetscDeviceFree(dctx, work));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Gets numbers from the device. The host waits for them */
+template <typename T>
+static PetscErrorCode Get(size_t n, const T *from, T *to, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

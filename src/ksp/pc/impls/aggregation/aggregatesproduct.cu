@@ -6,8 +6,6 @@
    smallest number d that is larger than the last one, and adds up the entries with this number, until there is none. So columns
    are sorted, every sum has the same order in every run, and no pattern is needed for new values.
 */
-#include <cub/device/device_scan.cuh>
-#include "../../../../sys/kernels/launch.cuh"
 #include "aggregatescuda.cuh"
 
 /* Entries for each warp in blocks of IDRS_WARPS warps, in the shared memory that every kernel may have */
@@ -19,14 +17,15 @@ typedef struct {
 } Entry;
 
 /* Writes the entries of the rows of aggregate c, and returns their number. One warp */
-static __device__ __forceinline__ int GetEntries(const IDRSCSR &A, const AggregatesCUDA &aggregates, int c, Entry *entries)
+static __device__ __forceinline__ int GetEntries(const AggregatesBlock &block, const AggregatesCUDA &aggregates, int c,
+                                                 Entry *entries)
 {
   const int lane  = threadIdx.x % IDRS_WARP;
   int       total = 0;
 
   for (int begin = aggregates.start[c], end = aggregates.start[c + 1]; begin < end; begin += IDRS_WARP) {
     const int row   = begin + lane < end ? aggregates.rows[begin + lane] : -1;
-    const int first = row < 0 ? 0 : (int)A.i[row], length = row < 0 ? 0 : (int)A.i[row + 1] - first;
+    const int first = row < 0 ? 0 : (int)block.A.i[row], length = row < 0 ? 0 : (int)block.A.i[row + 1] - first;
     int       sum = length; /* of this lane and those before it */
 
 #pragma unroll
@@ -45,7 +44,7 @@ static __device__ __forceinline__ int GetEntries(const IDRSCSR &A, const Aggrega
       }
       const int place = IDRSShuffle(first, owner) + e - (IDRSShuffle(sum, owner) - IDRSShuffle(length, owner));
 
-      if (e < all) entries[total + e] = {aggregates.of[A.j[place]], place};
+      if (e < all) entries[total + e] = {block.aggregate[block.A.j[place]], place};
     }
     total += IDRSShuffle(sum, IDRS_WARP - 1);
   }
@@ -59,15 +58,15 @@ static __device__ __forceinline__ int GetEntries(const IDRSCSR &A, const Aggrega
 */
 template <bool COUNTS>
 static __global__ void __launch_bounds__(IDRS_THREADS)
-  ProductKernel(IDRSCSR A, AggregatesCUDA aggregates, int capacity, PetscReal factor, IDRSMatIndex *counts, const IDRSMatIndex *i,
+  ProductKernel(AggregatesBlock block, AggregatesCUDA aggregates, PetscReal factor, IDRSMatIndex *counts, const IDRSMatIndex *i,
                 IDRSMatIndex *j, PetscScalar *a)
 {
   extern __shared__ Entry shared[];
   const int               lane = threadIdx.x % IDRS_WARP, warps = blockDim.x / IDRS_WARP;
-  Entry *const            entries = shared + threadIdx.x / IDRS_WARP * capacity;
+  Entry *const            entries = shared + threadIdx.x / IDRS_WARP * block.entries;
 
   for (int c = blockIdx.x * warps + threadIdx.x / IDRS_WARP; c < aggregates.count; c += gridDim.x * warps) {
-    const int    total = GetEntries(A, aggregates, c, entries);
+    const int    total = GetEntries(block, aggregates, c, entries);
     IDRSMatIndex count = 0;
     int          last  = -1;
 
@@ -83,7 +82,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
         PetscScalar sum = 0.0;
 
         for (int e = lane; e < total; e += IDRS_WARP) {
-          if (entries[e].d == (int)d) sum += A.a[entries[e].place];
+          if (entries[e].d == (int)d) sum += block.A.a[entries[e].place];
         }
         sum = IDRSWarpSum<IDRS_WARP>(sum);
         if (lane == 0) {
@@ -100,50 +99,43 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
 }
 
 template <bool COUNTS>
-static PetscErrorCode Launch(const IDRSCSR *A, const AggregatesCUDA *aggregates, PetscReal factor, IDRSMatIndex *counts,
+static PetscErrorCode Launch(const AggregatesBlock *block, const AggregatesCUDA *aggregates, PetscReal factor, IDRSMatIndex *counts,
                              const IDRSMatIndex *i, IDRSMatIndex *j, PetscScalar *a, cudaStream_t stream)
 {
-  const int    warps  = aggregates->entries > PRODUCT_ENTRIES ? 1 : IDRS_WARPS;
-  const size_t shared = (size_t)warps * aggregates->entries * sizeof(Entry);
+  const int    warps  = block->entries > PRODUCT_ENTRIES ? 1 : IDRS_WARPS;
+  const size_t shared = (size_t)warps * block->entries * sizeof(Entry);
 
   PetscFunctionBegin;
   if (aggregates->count)
     ProductKernel<COUNTS>
-      <<<(unsigned int)((aggregates->count + warps - 1) / warps), warps * IDRS_WARP, shared, stream>>>(*A, *aggregates,
-                                                                                                       aggregates->entries, factor,
+      <<<(unsigned int)((aggregates->count + warps - 1) / warps), warps * IDRS_WARP, shared, stream>>>(*block, *aggregates, factor,
                                                                                                        counts, i, j, a);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* AggregatesMultiply_CUDA - Computes C, with its pattern */
-PetscErrorCode AggregatesMultiply_CUDA(const IDRSCSR *A, const AggregatesCUDA *aggregates, PetscReal factor, AggregatesMatrix *C,
-                                       cudaStream_t stream)
+PetscErrorCode AggregatesMultiply_CUDA(const AggregatesBlock *block, const AggregatesCUDA *aggregates, PetscReal factor,
+                                       AggregatesMatrix *C, cudaStream_t stream)
 {
-  size_t             bytes = 0;
-  char              *work;
   IDRSMatIndex       nonzeros;
   PetscDeviceContext dctx;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &C->i));
-  PetscCall(Launch<true>(A, aggregates, factor, C->i, NULL, NULL, NULL, stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(NULL, bytes, C->i, C->i, aggregates->count + 1, stream));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, bytes, &work));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(work, bytes, C->i, C->i, aggregates->count + 1, stream));
-  PetscCallCUDA(cudaMemcpyAsync(&nonzeros, C->i + aggregates->count, sizeof(nonzeros), cudaMemcpyDeviceToHost, stream));
-  PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscCall(PetscDeviceFree(dctx, work));
+  PetscCall(Launch<true>(block, aggregates, factor, C->i, NULL, NULL, NULL, stream));
+  PetscCall(Scan(aggregates->count + 1, C->i, stream));
+  PetscCall(Get(1, C->i + aggregates->count, &nonzeros, stream));
   C->nonzeros = (size_t)nonzeros;
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, C->nonzeros, &C->j));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, C->nonzeros, &C->a));
-  PetscCall(Launch<false>(A, aggregates, factor, NULL, C->i, C->j, C->a, stream));
+  PetscCall(Launch<false>(block, aggregates, factor, NULL, C->i, C->j, C->a, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* AggregatesUpdate_CUDA - Computes new values of C, whose pattern is the one of the last product */
-PetscErrorCode AggregatesUpdate_CUDA(const IDRSCSR *A, const AggregatesCUDA *aggregates, PetscReal factor, Mat C,
+PetscErrorCode AggregatesUpdate_CUDA(const AggregatesBlock *block, const AggregatesCUDA *aggregates, PetscReal factor, Mat C,
                                      cudaStream_t stream)
 {
   IDRSCSR      csr;
@@ -152,7 +144,7 @@ PetscErrorCode AggregatesUpdate_CUDA(const IDRSCSR *A, const AggregatesCUDA *agg
   PetscFunctionBegin;
   PetscCall(IDRSGetCSR(C, &csr));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &a));
-  PetscCall(Launch<false>(A, aggregates, factor, NULL, csr.i, NULL, a, stream));
+  PetscCall(Launch<false>(block, aggregates, factor, NULL, csr.i, NULL, a, stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -188,8 +180,8 @@ static PetscErrorCode HostArraysDestroy(void *pointer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AggregatesMatrixGetMat_CUDA - Creates a MATSEQAIJCUSPARSE with n rows and columns. PETSc wants its pattern on the host, too */
-PetscErrorCode AggregatesMatrixGetMat_CUDA(MPI_Comm comm, PetscInt n, const AggregatesMatrix *C, cudaStream_t stream, Mat *mat)
+/* AggregatesMatrixGetMat_CUDA - Creates a MATSEQAIJCUSPARSE with m rows and n columns. PETSc wants its pattern on the host, too */
+PetscErrorCode AggregatesMatrixGetMat_CUDA(PetscInt m, PetscInt n, const AggregatesMatrix *C, cudaStream_t stream, Mat *mat)
 {
   HostArrays    *host;
   PetscContainer container;
@@ -198,12 +190,12 @@ PetscErrorCode AggregatesMatrixGetMat_CUDA(MPI_Comm comm, PetscInt n, const Aggr
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&host));
-  PetscCall(PetscMalloc1(n + 1, &host->i));
+  PetscCall(PetscMalloc1(m + 1, &host->i));
   PetscCall(PetscMalloc1(C->nonzeros, &host->j));
   PetscCall(PetscMalloc1(C->nonzeros, &host->a));
-  PetscCall(IDRSTransfer_CUDA(host->i, C->i, (n + 1) * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
+  PetscCall(IDRSTransfer_CUDA(host->i, C->i, (m + 1) * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
   PetscCall(IDRSTransfer_CUDA(host->j, C->j, C->nonzeros * sizeof(PetscInt), cudaMemcpyDeviceToHost, stream));
-  PetscCall(MatCreateSeqAIJWithArrays(comm, n, n, host->i, host->j, host->a, mat));
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, host->i, host->j, host->a, mat));
   PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
   PetscCall(PetscContainerSetPointer(container, host));
   PetscCall(IDRSContainerSetDestroy(container, HostArraysDestroy));

@@ -48,6 +48,16 @@ static PC_Aggregation *PCAggregationGet(PC pc)
   return (PC_Aggregation *)((PC_MG *)pc->data)->innerctx;
 }
 
+/* Returns the number of rows of a level that needs no coarser one */
+static PetscInt PCAggregationGetCoarsest(PC pc)
+{
+  const AggregatesOps *ops = PCAggregationGet(pc)->ops;
+  PetscMPIInt          size;
+
+  (void)MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size);
+  return size > 1 ? ops->parallelcoarsest : ops->coarsest;
+}
+
 static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
 {
   PetscFunctionBegin;
@@ -116,7 +126,7 @@ static PetscErrorCode PCAggregationCoarsen(PC pc, AggregationLevel *level, const
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(MatGetSize(level->A, &N, NULL));
-  if (N <= PCAggregationGet(pc)->ops->coarsest) PetscFunctionReturn(PETSC_SUCCESS);
+  if (N <= PCAggregationGetCoarsest(pc)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*PCAggregationGet(pc)->ops->create)(level->A, &level->kind, &level->P, why));
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetSize(level->P, NULL, &coarser));
@@ -175,12 +185,38 @@ static PetscErrorCode PCAggregationSetSmoother(KSP smoother)
 }
 
 /*
-   Sets the solver of the coarsest level: LU, as PCMG does if there are other levels, on one GPU by the inverse, or a polynomial if
-   the level is large, because its couplings are too weak for aggregates
+   Makes a solver two W cycles of this type on each process for the whole level, which has so few rows that messages would take more
+   time
+*/
+static PetscErrorCode PCAggregationSetRedundant(PC pc)
+{
+  KSP each;
+  PC  cycle;
+
+  PetscFunctionBegin;
+  PetscCall(PCSetType(pc, PCREDUNDANT));
+  PetscCall(PCRedundantGetKSP(pc, &each));
+  PetscCall(KSPSetType(each, KSPRICHARDSON));
+  PetscCall(KSPSetTolerances(each, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 2));
+  PetscCall(KSPSetNormType(each, KSP_NORM_NONE));
+  PetscCall(KSPGetPC(each, &cycle));
+  PetscCall(PCSetType(cycle, PCAGGREGATION));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+   Sets the solver of the coarsest level of N rows:
+
+     levels made on      processes   N
+     the GPU             1           up to AGGREGATION_INVERSE   the inverse
+     GPUs                several     up to AGGREGATION_SMALL     two cycles on each process
+     the host            any         up to AGGREGATION_DIRECT    LU, as PCMG does
+     anything            any         larger                      PCPOLY, because its couplings are too weak for aggregates
 */
 static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
 {
   const PC_Aggregation *aggregation = PCAggregationGet(pc);
+  const PetscBool       device      = (PetscBool)(aggregation->ops != &Aggregates_Host);
   const char           *prefix;
   PetscInt              N;
   PetscMPIInt           size;
@@ -189,27 +225,26 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
-#if defined(PETSCIDRS_HAVE_CUDA)
-  if (aggregation->count > 1 && N <= AGGREGATION_INVERSE && aggregation->ops == &Aggregates_CUDA) {
-    PetscCall(PCMGGetCoarseSolve(pc, &coarse));
-    PetscCall(KSPGetPC(coarse, &inner));
-    PetscCall(PCAggregationSetInverse_Private(inner));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-#endif
-  if (aggregation->count > 1 && N <= AGGREGATION_DIRECT) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(pc, "Levels: %" PetscInt_FMT ", rows of the coarsest one: %" PetscInt_FMT "\n", aggregation->count, N));
   PetscCall(PCMGGetCoarseSolve(pc, &coarse));
-  PetscCall(PCGetOptionsPrefix(pc, &prefix));
-  PetscCall(KSPSetOptionsPrefix(coarse, prefix));
-  PetscCall(KSPAppendOptionsPrefix(coarse, "mg_coarse_"));
-  PetscCall(KSPSetType(coarse, KSPPREONLY));
-  PetscCall(KSPSetNormType(coarse, KSP_NORM_NONE));
+  if (aggregation->count == 1) { /* as PCMG does if there are several levels */
+    PetscCall(PCGetOptionsPrefix(pc, &prefix));
+    PetscCall(KSPSetOptionsPrefix(coarse, prefix));
+    PetscCall(KSPAppendOptionsPrefix(coarse, "mg_coarse_"));
+    PetscCall(KSPSetType(coarse, KSPPREONLY));
+    PetscCall(KSPSetNormType(coarse, KSP_NORM_NONE));
+  }
   PetscCall(KSPGetPC(coarse, &inner));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  PetscCall(PCSetType(inner, N > AGGREGATION_DIRECT ? PCPOLY : (size > 1 ? PCREDUNDANT : PCLU)));
-  if (N > AGGREGATION_DIRECT) PetscCall(PCPolySetDegree(inner, AGGREGATION_LONG));
-  else if (size == 1) PetscCall(PCFactorSetShiftType(inner, MAT_SHIFT_INBLOCKS));
+  if (device && size == 1 && N <= AGGREGATION_INVERSE) PetscCall(PCAggregationSetInverse_Private(inner));
+  else if (device && size > 1 && N <= AGGREGATION_SMALL) PetscCall(PCAggregationSetRedundant(inner));
+  else if (N > AGGREGATION_DIRECT) {
+    PetscCall(PCSetType(inner, PCPOLY));
+    PetscCall(PCPolySetDegree(inner, AGGREGATION_LONG));
+  } else if (aggregation->count == 1) {
+    PetscCall(PCSetType(inner, size > 1 ? PCREDUNDANT : PCLU));
+    if (size == 1) PetscCall(PCFactorSetShiftType(inner, MAT_SHIFT_INBLOCKS));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -285,7 +320,7 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
-  *stale = (PetscBool)(N > aggregation->ops->coarsest);
+  *stale = (PetscBool)(N > PCAggregationGetCoarsest(pc));
   if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCAggregationGetFinest(pc, MAT_REUSE_MATRIX, &aggregation->level[0].A));
   for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
@@ -429,11 +464,12 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   one process, and only couplings inside a process count. The levels are computed from Pmat. With `-pc_use_amat` the residuals of
   the finest level are computed with Amat.
 
-  The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`. If the whole matrix
-  is on one GPU, the levels are made there, and the levels of at most 20 000 rows are visited in one kernel; `-ksp_view` shows it.
-  If the type of cycle is not multiplicative, or a level has another smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes
-  the cycles with one kernel for each operation; a factor of `KSPRichardsonSetScale()` is not seen and has no effect. A matrix on
-  several GPUs is copied to the memory of the host for the set-up.
+  The smoother and residual of a level may have the precision of the copy of `PCPOLY`, see `-pc_poly_precision`. If the matrix
+  is on GPUs, the levels are made there; several processes need PETSc 3.26. On one GPU the levels of at most 20 000 rows are
+  visited in one kernel. On several processes each of them visits these levels for all, with `PCREDUNDANT` and options that
+  begin with `-mg_coarse_redundant_`. `-ksp_view` shows it. If the type of cycle is not multiplicative, or a level has another
+  smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes the cycles with one kernel for each operation; a factor of
+  `KSPRichardsonSetScale()` is not seen and has no effect.
 
   The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
 

@@ -8,7 +8,7 @@
 #include <petscidrs/private/idrspowers.h>
 
 #define AGGREGATION_LEVELS 30
-#define AGGREGATION_SMALL  20000 /* most rows of a level in the kernel for small levels */
+#define AGGREGATION_SMALL  20000 /* most rows of a level in the kernel for small levels, and of one that every process has */
 
 /* Rules for the aggregates of a level */
 typedef enum {
@@ -22,7 +22,7 @@ typedef enum {
 */
 typedef struct {
   const char *where;
-  PetscInt    coarsest;                        /* rows of a matrix that needs no coarser level */
+  PetscInt    coarsest, parallelcoarsest;      /* rows of a matrix that needs no coarser level, on one process and on several */
   PetscErrorCode (*runs)(Mat, const char *[]); /* sets the reason why these operations do not support the matrix, or NULL */
   /* makes P, or sets such a reason */
   PetscErrorCode (*create)(Mat, AggregatesKind *, Mat *, const char *[]);
@@ -33,7 +33,7 @@ typedef struct {
 
 PETSC_INTERN const AggregatesOps Aggregates_Host;
 
-/* With CUDA only: for a MATSEQAIJCUSPARSE. P is a MATSHELL, and products have the type of A */
+/* With CUDA only: for a MATAIJCUSPARSE. P is a MATSHELL, and products have the type of A */
 PETSC_INTERN const AggregatesOps Aggregates_CUDA;
 
 /* Distances of neighbours in the numbering: 13 in each direction in a grid of three dimensions */
@@ -75,8 +75,8 @@ typedef struct {
 
 /* With CUDA only */
 PETSC_INTERN const AggregationCycleOps AggregationCycles_CUDA;
-PETSC_INTERN PetscErrorCode            PCAggregationSetInverse_Private(PC);
 PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, AggregationCycle *, PetscInt *);
 
+PETSC_INTERN PetscErrorCode PCAggregationSetInverse_Private(PC);
 PETSC_INTERN PetscErrorCode PCAggregationIsPlain_Private(PC, PetscBool *);
 PETSC_INTERN PetscErrorCode PCAggregationVisit_Private(PC, AggregationCycle, PetscInt, PetscInt, PetscInt, Vec, Vec);

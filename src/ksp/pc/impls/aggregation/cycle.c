@@ -92,7 +92,6 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if defined(PETSCIDRS_HAVE_CUDA)
 /*
    The solver of the coarsest level on a GPU: the product with its inverse, since a product is faster than two triangular solves.
    The inverse is computed by PCLU in the memory of the host, with its shifts
@@ -172,6 +171,7 @@ PetscErrorCode PCAggregationSetInverse_Private(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(PETSCIDRS_HAVE_CUDA)
 /* Returns the inverse if a PC is the product with it, or NULL */
 static PetscErrorCode PCGetInverse(PC pc, Mat *inverse)
 {

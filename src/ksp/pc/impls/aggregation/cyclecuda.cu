@@ -8,7 +8,6 @@
      v_j = gamma_j (D^{-1}A - theta_j) v_{j-1} - mu_j v_{j-2}
 */
 #include "../../../../sys/device/cluster.cuh"
-#include "../../../../sys/kernels/launch.cuh"
 #include "aggregatescuda.cuh"
 
 #define CYCLE_THREADS 1024
@@ -300,5 +299,10 @@ static PetscErrorCode AggregationCycleDestroy_CUDA(AggregationCycle *cycle)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const AggregationCycleOps AggregationCycles_CUDA = {AggregationCycleCreate_CUDA, AggregationCycleApply_CUDA,
-                                                    AggregationCycleDestroy_CUDA};
+// clang-format off
+const AggregationCycleOps AggregationCycles_CUDA = {
+  PetscDesignatedInitializer(create, AggregationCycleCreate_CUDA),
+  PetscDesignatedInitializer(apply, AggregationCycleApply_CUDA),
+  PetscDesignatedInitializer(destroy, AggregationCycleDestroy_CUDA),
+};
+// clang-format on

@@ -593,6 +593,42 @@ static PetscErrorCode TestErrors(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PCTELESCOPE gathers the system on the first process, whose solver copies it: for many processes and one GPU */
+static PetscErrorCode TestTelescope(void)
+{
+  PetscOptions   database;
+  PetscErrorCode ierr;
+  PetscMPIInt    rank, size;
+  char           options[400];
+  Mat            A;
+  Vec            b, x;
+  KSP            ksp;
+
+  PetscFunctionBeginUser;
+  PetscCall(RankAndSize(&rank, &size));
+  PetscCall(PetscSNPrintf(options, sizeof(options),
+                          "-ksp_type preonly -pc_type telescope -pc_telescope_reduction_factor %d -telescope_ksp_type offload "
+                          "-telescope_offload_mat_type %s -telescope_ksp_rtol %g",
+                          size, copies, (double)rtol));
+  PetscCall(KindCreate("aij", ROWS, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetGeneral(b, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(OptionsPush(options, &database));
+  PetscCall(KSPSetFromOptions(ksp));
+  Try(ierr, KSPSetUp(ksp));
+  PetscCall(OptionsPop(&database));
+  for (int k = 0; k < 3 && !ierr; k++) {
+    Try(ierr, KSPSolve(ksp, b, x));
+    PetscCall(CheckSolved("telescope", ksp, A, b, x));
+    PetscCall(MatScale(A, 1.5));
+  }
+  if (ierr) PetscCall(Complain("telescope: error \"%s\"", message));
+  PetscCall(DestroyAll(&ksp, &b, &x, &A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Reads the options, and removes types: the program's matrices are on the host, also if the tests run on a GPU */
 static PetscErrorCode Begin(void)
 {
@@ -612,7 +648,8 @@ static PetscErrorCode Begin(void)
 RUN_TESTS({Begin, NULL}, {TestErrors, "errors and bad values, and solves after them"},
           {TestCopies, "types of matrices and what is copied"}, {TestOptions, "options of every KSP and histories"},
           {TestMonitors, "monitors and convergence tests"}, {TestColumns, "several right-hand sides"},
-          {TestNullSpaces, "null spaces"}, {TestPreconditioners, "preconditioners of the program"})
+          {TestNullSpaces, "null spaces"}, {TestPreconditioners, "preconditioners of the program"},
+          {TestTelescope, "systems that are gathered on one process"})
 
 /*TEST
 

@@ -154,95 +154,6 @@ static PetscErrorCode AggregatesFromGrid(const IDRSCSR *A, const Grid *grid, Agg
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static __global__ void __launch_bounds__(IDRS_THREADS) CountRowsKernel(int n, const int *of, int *counts)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < n; row += IDRSRowStride<1>()) {
-    if (of[row] >= 0) atomicAdd(counts + of[row], 1);
-  }
-}
-
-static __global__ void __launch_bounds__(IDRS_THREADS) PlaceRowsKernel(int n, const int *of, int *next, int *rows)
-{
-  for (size_t row = IDRSFirstRow<1>(); row < n; row += IDRSRowStride<1>()) {
-    if (of[row] >= 0) rows[atomicAdd(next + of[row], 1)] = (int)row;
-  }
-}
-
-/* *most = largest number of entries in the rows of an aggregate */
-static __global__ void __launch_bounds__(IDRS_THREADS) EntriesKernel(IDRSCSR A, AggregatesCUDA aggregates, unsigned long long *most)
-{
-  unsigned long long mine = 0;
-
-  for (size_t c = IDRSFirstRow<1>(); c < aggregates.count; c += IDRSRowStride<1>()) {
-    unsigned long long entries = 0;
-
-    for (int k = aggregates.start[c]; k < aggregates.start[c + 1]; k++)
-      entries += (unsigned long long)(A.i[aggregates.rows[k] + 1] - A.i[aggregates.rows[k]]);
-    mine = max(mine, entries);
-  }
-  atomicMax(most, mine);
-}
-
-/* Sorts the rows of each aggregate, which are few */
-static __global__ void __launch_bounds__(IDRS_THREADS) SortRowsKernel(AggregatesCUDA aggregates)
-{
-  for (size_t c = IDRSFirstRow<1>(); c < aggregates.count; c += IDRSRowStride<1>()) {
-    const int begin = aggregates.start[c];
-
-    for (int k = begin + 1; k < aggregates.start[c + 1]; k++) {
-      const int row = aggregates.rows[k];
-      int       l   = k;
-
-      for (; l > begin && aggregates.rows[l - 1] > row; l--) aggregates.rows[l] = aggregates.rows[l - 1];
-      aggregates.rows[l] = row;
-    }
-  }
-}
-
-/* Gets the largest number of entries in the rows of an aggregate, or sets the reason why it is too large */
-static PetscErrorCode GetMostEntries(const IDRSCSR *A, const AggregatesCUDA *aggregates, int *entries, cudaStream_t stream,
-                                     const char *why[])
-{
-  unsigned long long *most, number;
-  PetscDeviceContext  dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &most));
-  EntriesKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*A, *aggregates, most);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(1, most, &number, stream));
-  PetscCall(PetscDeviceFree(dctx, most));
-  if (number > AGGREGATES_ENTRIES) *why = "an aggregate has rows with too many entries";
-  *entries = (int)PetscMin(number, AGGREGATES_ENTRIES);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* AggregatesGetRows_CUDA - Makes the lists of the rows of each aggregate, in increasing order */
-PetscErrorCode AggregatesGetRows_CUDA(const IDRSCSR *A, AggregatesCUDA *aggregates, cudaStream_t stream, const char *why[])
-{
-  int               *next;
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &aggregates->start));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->n, &aggregates->rows));
-  PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &next));
-  CountRowsKernel<<<Blocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, aggregates->start);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(Scan(aggregates->count + 1, aggregates->start, stream));
-  PetscCallCUDA(
-    cudaMemcpyAsync(next, aggregates->start, (aggregates->count + 1) * sizeof(*next), cudaMemcpyDeviceToDevice, stream));
-  PlaceRowsKernel<<<Blocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, next, aggregates->rows);
-  PetscCallCUDA(cudaGetLastError());
-  PetscCall(PetscDeviceFree(dctx, next));
-  PetscCall(GetMostEntries(A, aggregates, &aggregates->entries, stream, why));
-  if (!*why) SortRowsKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*aggregates);
-  PetscCallCUDA(cudaGetLastError());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* number_i = number of the aggregate of row i among those of all processes, or -1 */
 static __global__ void __launch_bounds__(IDRS_THREADS)
   GlobalNumberKernel(int n, const int *of, PetscReal begin, PetscScalar *number)
@@ -303,21 +214,6 @@ static PetscErrorCode GhostsGet(Mat A, Mat outer, const PetscInt garray[], Aggre
   PetscCall(ISDestroy(&is));
   PetscCall(VecDestroy(&ghosts));
   PetscCall(VecDestroy(&number));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode AggregatesReset_CUDA(AggregatesCUDA *aggregates)
-{
-  PetscDeviceContext dctx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  PetscCall(PetscDeviceFree(dctx, aggregates->ghost));
-  PetscCall(PetscDeviceFree(dctx, aggregates->rows));
-  PetscCall(PetscDeviceFree(dctx, aggregates->start));
-  PetscCall(PetscDeviceFree(dctx, aggregates->of));
-  PetscCall(PetscFree(aggregates->ghosts));
-  aggregates->of = aggregates->start = aggregates->rows = aggregates->ghost = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -489,7 +385,7 @@ static PetscErrorCode AggregatesCreate_CUDA(Mat A, AggregatesKind *kind, Mat *P,
   if (!*why) PetscCall(AggregatesGetRows_CUDA(&csr, aggregates, stream, why));
   if (outer && !*why) {
     PetscCall(IDRSGetCSR(outer, &outercsr));
-    PetscCall(GetMostEntries(&outercsr, aggregates, &aggregates->outerentries, stream, why));
+    PetscCall(AggregatesGetMostEntries_CUDA(&outercsr, aggregates, &aggregates->outerentries, stream, why));
   }
   PetscCall(Agree(A, why));
   if (*why) {

@@ -36,6 +36,8 @@ typedef struct {
   PetscScalar  *a;
 } AggregatesMatrix;
 
+PETSC_INTERN PetscErrorCode AggregatesGetMostEntries_CUDA(const IDRSCSR *, const AggregatesCUDA *, int *, cudaStream_t,
+                                                          const char *[]);
 PETSC_INTERN PetscErrorCode AggregatesGetRows_CUDA(const IDRSCSR *, AggregatesCUDA *, cudaStream_t, const char *[]);
 PETSC_INTERN PetscErrorCode AggregatesReset_CUDA(AggregatesCUDA *);
 PETSC_INTERN PetscErrorCode AggregatesMultiply_CUDA(const AggregatesBlock *, const AggregatesCUDA *, PetscReal, AggregatesMatrix *,

@@ -50,7 +50,7 @@ PetscBool GridFromOffsets_Private(PetscInt n, PetscInt count, const PetscInt off
       PetscInt first = 0;
 
       while (offsets[first] <= grid->n[0] + 1) first++;
-      plane      = (offsets[first] + offsets[count - 1]) / 2;
+      plane      = offsets[first] + (offsets[count - 1] - offsets[first]) / 2;
       grid->n[1] = plane / grid->n[0];
       grid->n[2] = plane ? n / plane : 0;
     }

@@ -66,7 +66,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) GridKernel(IDRSCSR A, Box
 /* Finds the grid whose neighbours have the entries of A, as on the host */
 static PetscErrorCode GridFind(const IDRSCSR *A, Grid *grid, PetscBool *found, cudaStream_t stream)
 {
-  const unsigned int blocks = PetscMin(Blocks(A->n), GRID_BLOCKS);
+  const unsigned int blocks = PetscMin(CountBlocks(A->n), GRID_BLOCKS);
   PetscInt           sorted[GRID_OFFSETS];
   int               *offsets, distance[GRID_OFFSETS + 1], count = 0, bad;
   PetscReal         *sums, *couplings;
@@ -76,9 +76,9 @@ static PetscErrorCode GridFind(const IDRSCSR *A, Grid *grid, PetscBool *found, c
   *found = PETSC_FALSE;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, GRID_OFFSETS + 2, &offsets));
-  OffsetsKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*A, offsets);
+  OffsetsKernel<<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>(*A, offsets);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(GRID_OFFSETS + 1, offsets, distance, stream));
+  PetscCall(CopyToHost(GRID_OFFSETS + 1, offsets, distance, stream));
   if (!distance[GRID_OFFSETS]) {
     for (int k = 0; k < GRID_OFFSETS && distance[k]; k++, count++) {
       int l = k;
@@ -97,8 +97,8 @@ static PetscErrorCode GridFind(const IDRSCSR *A, Grid *grid, PetscBool *found, c
     PetscCall(PetscMalloc1(3 * blocks, &couplings));
     GridKernel<<<blocks, IDRS_THREADS, 0, stream>>>(*A, points, sums, offsets + GRID_OFFSETS + 1);
     PetscCallCUDA(cudaGetLastError());
-    PetscCall(Get(3 * blocks, sums, couplings, stream));
-    PetscCall(Get(1, offsets + GRID_OFFSETS + 1, &bad, stream));
+    PetscCall(CopyToHost(3 * blocks, sums, couplings, stream));
+    PetscCall(CopyToHost(1, offsets + GRID_OFFSETS + 1, &bad, stream));
     *found = bad ? PETSC_FALSE : PETSC_TRUE;
     for (unsigned int k = 0; k < 3 * blocks; k++) grid->coupling[k % 3] += couplings[k];
     GridSetBoxes_Private(grid);
@@ -149,7 +149,7 @@ static PetscErrorCode AggregatesFromGrid(const IDRSCSR *A, const Grid *grid, Agg
     boxes.m[d]    = (boxes.n[d] + boxes.size[d] - 1) / boxes.size[d];
   }
   aggregates->count = boxes.m[0] * boxes.m[1] * boxes.m[2];
-  BoxesKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*A, boxes, aggregates->count, aggregates->of);
+  BoxesKernel<<<CountBlocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*A, boxes, aggregates->count, aggregates->of);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -181,7 +181,8 @@ static PetscErrorCode GhostsGet(Mat A, Mat outer, const PetscInt garray[], Aggre
   PetscCall(MatCreateVecs(outer, &ghosts, NULL));
   PetscCall(VecGetLocalSize(ghosts, &n));
   PetscCall(IDRSFindArray_CUDA(number, IDRS_WRITE, &sent));
-  GlobalNumberKernel<<<Blocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, (PetscReal)begin, sent);
+  GlobalNumberKernel<<<CountBlocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, (PetscReal)begin,
+                                                                              sent);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(ISCreateGeneral(PETSC_COMM_SELF, n, garray, PETSC_USE_POINTER, &is));
   PetscCall(VecScatterCreate(number, is, ghosts, NULL, &scatter));
@@ -231,66 +232,78 @@ static __global__ void __launch_bounds__(IDRS_THREADS) ProlongKernel(IDRSOverlap
   }
 }
 
-/* y = z + P^T x, or P^T x if z is NULL. A thread adds up an aggregate in the order of its rows */
-static __global__ void __launch_bounds__(IDRS_THREADS) RestrictKernel(IDRSOverlap<true, true> overlap, AggregatesCUDA aggregates,
-                                                                      const PetscScalar *x, const PetscScalar *z, PetscScalar *y)
+/* y = P^T x. A thread adds up an aggregate in the order of its rows */
+static __global__ void __launch_bounds__(IDRS_THREADS)
+  RestrictKernel(IDRSOverlap<true, true> overlap, AggregatesCUDA aggregates, const PetscScalar *x, PetscScalar *y)
 {
   overlap.Begin();
   for (size_t c = IDRSFirstRow<1>(); c < aggregates.count; c += IDRSRowStride<1>()) {
     PetscScalar sum = 0.0;
 
     for (int k = aggregates.start[c]; k < aggregates.start[c + 1]; k++) sum += x[aggregates.rows[k]];
-    y[c] = z ? z[c] + sum : sum;
+    y[c] = sum;
   }
 }
 
-static PetscErrorCode ProlongationMult(Mat P, PetscBool transpose, Vec x, Vec z, Vec y)
+/* y = z + P x, or P x if z is NULL. z may be y */
+static PetscErrorCode ProlongationMultAdd(Mat P, Vec x, Vec z, Vec y)
 {
   AggregatesCUDA    *aggregates;
-  const PetscScalar *xs, *zs;
+  const PetscScalar *xs, *zs = NULL;
   PetscScalar       *ys;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(MatShellGetContext(P, &aggregates));
   PetscCall(IDRSStream_CUDA(&stream));
-  PetscCall(IDRSFindArrayRead_CUDA(x, &xs));
-  PetscCall(IDRSFindArrayRead_CUDA(z, &zs));
-  PetscCall(IDRSFindArray_CUDA(y, z == y ? IDRS_CHANGE : IDRS_WRITE, &ys));
+  PetscCall(VecCUDAGetArrayRead(x, &xs));
+  if (z == y) {
+    PetscCall(VecCUDAGetArray(y, &ys));
+    zs = ys;
+  } else {
+    if (z) PetscCall(VecCUDAGetArrayRead(z, &zs));
+    PetscCall(VecCUDAGetArrayWrite(y, &ys));
+  }
   PetscCall(PetscLogGpuTimeBegin());
-  if (transpose) IDRSLaunch<RestrictKernel>(Blocks(aggregates->count), stream, *aggregates, xs, zs, ys);
-  else IDRSLaunch<ProlongKernel>(Blocks(aggregates->n), stream, *aggregates, xs, zs, ys);
+  IDRSLaunch<ProlongKernel>(CountBlocks(aggregates->n), stream, *aggregates, xs, zs, ys);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogGpuFlops(z || transpose ? (PetscLogDouble)aggregates->n : 0.0));
+  if (z == y) PetscCall(VecCUDARestoreArray(y, &ys));
+  else {
+    PetscCall(VecCUDARestoreArrayWrite(y, &ys));
+    if (z) PetscCall(VecCUDARestoreArrayRead(z, &zs));
+  }
+  PetscCall(VecCUDARestoreArrayRead(x, &xs));
+  PetscCall(PetscLogGpuFlops(z ? (PetscLogDouble)aggregates->n : 0.0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMult_Prolongation(Mat P, Vec x, Vec y)
 {
   PetscFunctionBegin;
-  PetscCall(ProlongationMult(P, PETSC_FALSE, x, NULL, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode MatMultAdd_Prolongation(Mat P, Vec x, Vec z, Vec y)
-{
-  PetscFunctionBegin;
-  PetscCall(ProlongationMult(P, PETSC_FALSE, x, z, y));
+  PetscCall(ProlongationMultAdd(P, x, NULL, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatMultTranspose_Prolongation(Mat P, Vec x, Vec y)
 {
-  PetscFunctionBegin;
-  PetscCall(ProlongationMult(P, PETSC_TRUE, x, NULL, y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  AggregatesCUDA    *aggregates;
+  const PetscScalar *xs;
+  PetscScalar       *ys;
+  cudaStream_t       stream;
 
-static PetscErrorCode MatMultTransposeAdd_Prolongation(Mat P, Vec x, Vec z, Vec y)
-{
   PetscFunctionBegin;
-  PetscCall(ProlongationMult(P, PETSC_TRUE, x, z, y));
+  PetscCall(MatShellGetContext(P, &aggregates));
+  PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(VecCUDAGetArrayRead(x, &xs));
+  PetscCall(VecCUDAGetArrayWrite(y, &ys));
+  PetscCall(PetscLogGpuTimeBegin());
+  IDRSLaunch<RestrictKernel>(CountBlocks(aggregates->count), stream, *aggregates, xs, ys);
+  PetscCallCUDA(cudaGetLastError());
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(VecCUDARestoreArrayWrite(y, &ys));
+  PetscCall(VecCUDARestoreArrayRead(x, &xs));
+  PetscCall(PetscLogGpuFlops((PetscLogDouble)aggregates->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -312,15 +325,14 @@ static PetscErrorCode ProlongationCreate(MPI_Comm comm, AggregatesCUDA *aggregat
   PetscCall(MatShellSetManageScalingShifts(*P));
   PetscCall(MatSetVecType(*P, VECCUDA));
   PetscCall(MatShellSetOperation(*P, MATOP_MULT, (void (*)(void))MatMult_Prolongation));
-  PetscCall(MatShellSetOperation(*P, MATOP_MULT_ADD, (void (*)(void))MatMultAdd_Prolongation));
+  PetscCall(MatShellSetOperation(*P, MATOP_MULT_ADD, (void (*)(void))ProlongationMultAdd));
   PetscCall(MatShellSetOperation(*P, MATOP_MULT_TRANSPOSE, (void (*)(void))MatMultTranspose_Prolongation));
-  PetscCall(MatShellSetOperation(*P, MATOP_MULT_TRANSPOSE_ADD, (void (*)(void))MatMultTransposeAdd_Prolongation));
   PetscCall(MatShellSetOperation(*P, MATOP_DESTROY, (void (*)(void))MatDestroy_Prolongation));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* If one process has a reason why a matrix is not supported, all have one. Collective */
-static PetscErrorCode Agree(Mat A, const char *why[])
+static PetscErrorCode AgreeOnReason(Mat A, const char *why[])
 {
   PetscInt any = *why != NULL;
 
@@ -352,7 +364,7 @@ static PetscErrorCode AggregatesRuns_CUDA(Mat A, const char *why[])
   PetscCall(IDRSGetNonzeros(A, &nonzeros));
   if (place == IDRS_MEMORY_HOST) *why = "the matrix is bound to the CPU";
   else if (nonzeros > 2e9) *why = "a process has more than 2 000 000 000 entries";
-  PetscCall(Agree(A, why));
+  PetscCall(AgreeOnReason(A, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -387,7 +399,7 @@ static PetscErrorCode AggregatesCreate_CUDA(Mat A, AggregatesKind *kind, Mat *P,
     PetscCall(IDRSGetCSR(outer, &outercsr));
     PetscCall(AggregatesGetMostEntries_CUDA(&outercsr, aggregates, &aggregates->outerentries, stream, why));
   }
-  PetscCall(Agree(A, why));
+  PetscCall(AgreeOnReason(A, why));
   if (*why) {
     PetscCall(AggregatesReset_CUDA(aggregates));
     PetscCall(PetscFree(aggregates));
@@ -472,9 +484,9 @@ static PetscErrorCode AggregatesMissing_CUDA(Mat A, Mat P, PetscInt *count)
   PetscCall(IDRSRowsGetBlocks(A, &block, NULL, NULL));
   PetscCall(IDRSGetCSR(block, &csr));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &counted));
-  MissingKernel<<<Blocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, aggregates->of, counted);
+  MissingKernel<<<CountBlocks(csr.n), IDRS_THREADS, 0, stream>>>(csr, aggregates->of, counted);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(1, counted, &missing, stream));
+  PetscCall(CopyToHost(1, counted, &missing, stream));
   PetscCall(PetscDeviceFree(dctx, counted));
   *count = missing;
   PetscFunctionReturn(PETSC_SUCCESS);

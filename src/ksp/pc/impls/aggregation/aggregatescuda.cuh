@@ -47,7 +47,7 @@ PETSC_INTERN PetscErrorCode AggregatesMatrixReset_CUDA(AggregatesMatrix *);
 PETSC_INTERN PetscErrorCode AggregatesMatrixGetMat_CUDA(PetscInt, PetscInt, const AggregatesMatrix *, cudaStream_t, Mat *);
 PETSC_INTERN PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *, size_t, AggregatesCUDA *, cudaStream_t, const char *[]);
 
-static inline unsigned int Blocks(size_t threads)
+static inline unsigned int CountBlocks(size_t threads)
 {
   return (unsigned int)PetscMax(PetscMin((threads + IDRS_THREADS - 1) / IDRS_THREADS, 1 << 20), 1);
 }
@@ -63,7 +63,7 @@ static __device__ __forceinline__ bool RowIsCoupled(const IDRSCSR &A, size_t i)
 
 /* Replaces n numbers by the sums of those before them */
 template <typename T>
-static PetscErrorCode Scan(size_t n, T *numbers, cudaStream_t stream)
+static PetscErrorCode ScanSums(size_t n, T *numbers, cudaStream_t stream)
 {
   size_t             bytes = 0;
   char              *work;
@@ -80,7 +80,7 @@ static PetscErrorCode Scan(size_t n, T *numbers, cudaStream_t stream)
 
 /* Gets numbers from the device. The host waits for them */
 template <typename T>
-static PetscErrorCode Get(size_t n, const T *from, T *to, cudaStream_t stream)
+static PetscErrorCode CopyToHost(size_t n, const T *from, T *to, cudaStream_t stream)
 {
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost, stream));

@@ -65,42 +65,43 @@ static __global__ void __launch_bounds__(IDRS_THREADS)
   const int               lane = threadIdx.x % IDRS_WARP, warps = blockDim.x / IDRS_WARP;
   Entry *const            entries = shared + threadIdx.x / IDRS_WARP * block.entries;
 
-  for (int c = blockIdx.x * warps + threadIdx.x / IDRS_WARP; c < aggregates.count; c += gridDim.x * warps) {
-    const int    total = GetEntries(block, aggregates, c, entries);
-    IDRSMatIndex count = 0;
-    int          last  = -1;
+  const int c = blockIdx.x * warps + threadIdx.x / IDRS_WARP;
 
-    for (;;) {
-      uint32_t d = 0xffffffffu;
+  if (c >= aggregates.count) return;
+  const int    total = GetEntries(block, aggregates, c, entries);
+  IDRSMatIndex count = 0;
+  int          last  = -1;
+
+  for (;;) {
+    uint32_t d = 0xffffffffu;
+
+    for (int e = lane; e < total; e += IDRS_WARP) {
+      if (entries[e].d > last) d = min(d, (uint32_t)entries[e].d);
+    }
+    d = IDRSWarpMin(d);
+    if (d == 0xffffffffu) break;
+    if (!COUNTS) {
+      PetscScalar sum = 0.0;
 
       for (int e = lane; e < total; e += IDRS_WARP) {
-        if (entries[e].d > last) d = min(d, (uint32_t)entries[e].d);
+        if (entries[e].d == (int)d) sum += block.A.a[entries[e].place];
       }
-      d = IDRSWarpMin(d);
-      if (d == 0xffffffffu) break;
-      if (!COUNTS) {
-        PetscScalar sum = 0.0;
-
-        for (int e = lane; e < total; e += IDRS_WARP) {
-          if (entries[e].d == (int)d) sum += block.A.a[entries[e].place];
-        }
-        sum = IDRSWarpSum<IDRS_WARP>(sum);
-        if (lane == 0) {
-          a[i[c] + count] = factor * sum;
-          if (j) j[i[c] + count] = (IDRSMatIndex)d;
-        }
+      sum = IDRSWarpSum<IDRS_WARP>(sum);
+      if (lane == 0) {
+        a[i[c] + count] = factor * sum;
+        if (j) j[i[c] + count] = (IDRSMatIndex)d;
       }
-      last = (int)d;
-      count++;
     }
-    if (COUNTS && lane == 0) counts[c] = count;
-    __syncwarp();
+    last = (int)d;
+    count++;
   }
+  if (COUNTS && lane == 0) counts[c] = count;
 }
 
 template <bool COUNTS>
-static PetscErrorCode Launch(const AggregatesBlock *block, const AggregatesCUDA *aggregates, PetscReal factor, IDRSMatIndex *counts,
-                             const IDRSMatIndex *i, IDRSMatIndex *j, PetscScalar *a, cudaStream_t stream)
+static PetscErrorCode LaunchProduct(const AggregatesBlock *block, const AggregatesCUDA *aggregates, PetscReal factor,
+                                    IDRSMatIndex *counts, const IDRSMatIndex *i, IDRSMatIndex *j, PetscScalar *a,
+                                    cudaStream_t stream)
 {
   const int    warps  = block->entries > PRODUCT_ENTRIES ? 1 : IDRS_WARPS;
   const size_t shared = (size_t)warps * block->entries * sizeof(Entry);
@@ -124,13 +125,13 @@ PetscErrorCode AggregatesMultiply_CUDA(const AggregatesBlock *block, const Aggre
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &C->i));
-  PetscCall(Launch<true>(block, aggregates, factor, C->i, NULL, NULL, NULL, stream));
-  PetscCall(Scan(aggregates->count + 1, C->i, stream));
-  PetscCall(Get(1, C->i + aggregates->count, &nonzeros, stream));
+  PetscCall(LaunchProduct<true>(block, aggregates, factor, C->i, NULL, NULL, NULL, stream));
+  PetscCall(ScanSums(aggregates->count + 1, C->i, stream));
+  PetscCall(CopyToHost(1, C->i + aggregates->count, &nonzeros, stream));
   C->nonzeros = (size_t)nonzeros;
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, C->nonzeros, &C->j));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, C->nonzeros, &C->a));
-  PetscCall(Launch<false>(block, aggregates, factor, NULL, C->i, C->j, C->a, stream));
+  PetscCall(LaunchProduct<false>(block, aggregates, factor, NULL, C->i, C->j, C->a, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -144,8 +145,9 @@ PetscErrorCode AggregatesUpdate_CUDA(const AggregatesBlock *block, const Aggrega
   PetscFunctionBegin;
   PetscCall(IDRSGetCSR(C, &csr));
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(C, &a));
-  PetscCall(Launch<false>(block, aggregates, factor, NULL, csr.i, NULL, a, stream));
+  PetscCall(LaunchProduct<false>(block, aggregates, factor, NULL, csr.i, NULL, a, stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(C, &a));
+  PetscCall(IDRSStreamJoin_CUDA());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -206,5 +208,6 @@ PetscErrorCode AggregatesMatrixGetMat_CUDA(PetscInt m, PetscInt n, const Aggrega
   PetscCall(MatSeqAIJCUSPARSEGetArrayWrite(*mat, &a));
   PetscCallCUDA(cudaMemcpyAsync(a, C->a, C->nonzeros * sizeof(*a), cudaMemcpyDeviceToDevice, stream));
   PetscCall(MatSeqAIJCUSPARSERestoreArrayWrite(*mat, &a));
+  PetscCall(IDRSStreamJoin_CUDA());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) EntriesKernel(IDRSCSR A, 
       entries += (unsigned long long)(A.i[aggregates.rows[k] + 1] - A.i[aggregates.rows[k]]);
     mine = max(mine, entries);
   }
-  atomicMax(most, mine);
+  IDRSKeepLargest(mine, most);
 }
 
 /* Sorts the rows of each aggregate, which are few */
@@ -59,9 +59,9 @@ PetscErrorCode AggregatesGetMostEntries_CUDA(const IDRSCSR *A, const AggregatesC
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, 1, &most));
-  EntriesKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*A, *aggregates, most);
+  EntriesKernel<<<CountBlocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*A, *aggregates, most);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(1, most, &number, stream));
+  PetscCall(CopyToHost(1, most, &number, stream));
   PetscCall(PetscDeviceFree(dctx, most));
   if (number > AGGREGATES_ENTRIES) *why = "an aggregate has rows with too many entries";
   *entries = (int)PetscMin(number, AGGREGATES_ENTRIES);
@@ -79,16 +79,16 @@ PetscErrorCode AggregatesGetRows_CUDA(const IDRSCSR *A, AggregatesCUDA *aggregat
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &aggregates->start));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->n, &aggregates->rows));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, aggregates->count + 1, &next));
-  CountRowsKernel<<<Blocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, aggregates->start);
+  CountRowsKernel<<<CountBlocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, aggregates->start);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Scan(aggregates->count + 1, aggregates->start, stream));
+  PetscCall(ScanSums(aggregates->count + 1, aggregates->start, stream));
   PetscCallCUDA(
     cudaMemcpyAsync(next, aggregates->start, (aggregates->count + 1) * sizeof(*next), cudaMemcpyDeviceToDevice, stream));
-  PlaceRowsKernel<<<Blocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, next, aggregates->rows);
+  PlaceRowsKernel<<<CountBlocks(aggregates->n), IDRS_THREADS, 0, stream>>>(aggregates->n, aggregates->of, next, aggregates->rows);
   PetscCallCUDA(cudaGetLastError());
   PetscCall(PetscDeviceFree(dctx, next));
   PetscCall(AggregatesGetMostEntries_CUDA(A, aggregates, &aggregates->entries, stream, why));
-  if (!*why) SortRowsKernel<<<Blocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*aggregates);
+  if (!*why) SortRowsKernel<<<CountBlocks(aggregates->count), IDRS_THREADS, 0, stream>>>(*aggregates);
   PetscCallCUDA(cudaGetLastError());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,6 +10,7 @@
    aggregation-based algebraic multigrid method, Electron. Trans. Numer. Anal. 37 (2010)
 */
 #include <petscidrs/private/idrscompat.h>
+#include <petscidrs/private/idrsmemory.h>
 #include <petscidrs/private/idrsrows.h>
 #include <petscidrs/private/idrssettings.h>
 #include "aggregation.h"
@@ -35,11 +36,14 @@ typedef struct {
   const AggregatesOps *ops;
   AggregationLevel     level[AGGREGATION_LEVELS]; /* 0 is the finest one */
   PetscInt             count;
-  PetscBool            plain;  /* applications are those of cycle.c */
-  AggregationCycle     small;  /* a kernel with the cycles of all small levels, or NULL */
-  PetscInt             smalls; /* number of these levels */
+  PetscBool            plain;   /* applications are those of cycle.c */
+  Mat                  inverse; /* of the coarsest matrix, or NULL */
+  AggregationCycle     small;   /* a kernel with the cycles of all small levels, or NULL */
+  PetscInt             smalls;  /* number of these levels */
   /* functions of PCMG, which the functions of this type call */
   PetscErrorCode (*setup)(PC), (*reset)(PC), (*destroy)(PC), (*view)(PC, PetscViewer), (*apply)(PC, Vec, Vec);
+  PetscErrorCode (*applyrichardson)(PC, Vec, Vec, Vec, PetscReal, PetscReal, PetscReal, PetscInt, PetscBool, PetscInt *,
+                                    PCRichardsonConvergedReason *);
   PetscErrorCode (*setfromoptions)(PC, IDRSOptionItems);
 } PC_Aggregation;
 
@@ -62,6 +66,7 @@ static PetscErrorCode PCAggregationDestroyLevels(PC_Aggregation *aggregation)
 {
   PetscFunctionBegin;
   aggregation->plain = PETSC_FALSE;
+  PetscCall(MatDestroy(&aggregation->inverse));
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
 #endif
@@ -184,10 +189,7 @@ static PetscErrorCode PCAggregationSetSmoother(KSP smoother)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-   Makes a solver two W cycles of this type on each process for the whole level, which has so few rows that messages would take more
-   time
-*/
+/* Sets a preconditioner for a level with few rows: each process has all of them, and makes two W cycles without messages */
 static PetscErrorCode PCAggregationSetRedundant(PC pc)
 {
   KSP each;
@@ -197,7 +199,7 @@ static PetscErrorCode PCAggregationSetRedundant(PC pc)
   PetscCall(PCSetType(pc, PCREDUNDANT));
   PetscCall(PCRedundantGetKSP(pc, &each));
   PetscCall(KSPSetType(each, KSPRICHARDSON));
-  PetscCall(KSPSetTolerances(each, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 2));
+  PetscCall(KSPSetTolerances(each, 0.0, 0.0, PETSC_DEFAULT, 2));
   PetscCall(KSPSetNormType(each, KSP_NORM_NONE));
   PetscCall(KSPGetPC(each, &cycle));
   PetscCall(PCSetType(cycle, PCAGGREGATION));
@@ -220,6 +222,7 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
   const char           *prefix;
   PetscInt              N;
   PetscMPIInt           size;
+  PetscBool             own;
   KSP                   coarse;
   PC                    inner;
 
@@ -236,12 +239,15 @@ static PetscErrorCode PCAggregationSetCoarseSolve(PC pc)
   }
   PetscCall(KSPGetPC(coarse, &inner));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  if (device && size == 1 && N <= AGGREGATION_INVERSE) PetscCall(PCAggregationSetInverse_Private(inner));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)inner, &own, PCSHELL, PCPOLY, PCREDUNDANT, ""));
+  if (own) PetscCall(PCSetType(inner, PCNONE)); /* the solver of earlier levels */
+  if (device && size == 1 && N <= AGGREGATION_INVERSE)
+    PetscCall(PCAggregationSetInverse_Private(inner, &PCAggregationGet(pc)->inverse));
   else if (device && size > 1 && N <= AGGREGATION_SMALL) PetscCall(PCAggregationSetRedundant(inner));
   else if (N > AGGREGATION_DIRECT) {
     PetscCall(PCSetType(inner, PCPOLY));
     PetscCall(PCPolySetDegree(inner, AGGREGATION_LONG));
-  } else if (aggregation->count == 1) {
+  } else if (own || aggregation->count == 1) {
     PetscCall(PCSetType(inner, size > 1 ? PCREDUNDANT : PCLU));
     if (size == 1) PetscCall(PCFactorSetShiftType(inner, MAT_SHIFT_INBLOCKS));
   }
@@ -316,11 +322,13 @@ static PetscErrorCode PCAggregationCreateLevels(PC pc)
 static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
 {
   PC_Aggregation *aggregation = PCAggregationGet(pc);
+  const char     *why         = NULL;
   PetscInt        missing, N;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(aggregation->level[aggregation->count - 1].A, &N, NULL));
-  *stale = (PetscBool)(N > PCAggregationGetCoarsest(pc));
+  PetscCall((*aggregation->ops->runs)(pc->pmat, &why));
+  *stale = (PetscBool)(why || N > PCAggregationGetCoarsest(pc));
   if (*stale) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCAggregationGetFinest(pc, MAT_REUSE_MATRIX, &aggregation->level[0].A));
   for (PetscInt l = 0; l + 1 < aggregation->count; l++) {
@@ -332,6 +340,58 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
     if (*stale) break;
     PetscCall(PCAggregationMultiply(pc, level, MAT_REUSE_MATRIX));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sets `plain` if the cycles are those of cycle.c for these vectors: others than those of the levels are a matter of PCMG */
+static PetscErrorCode PCAggregationIsPlainFor(PC pc, Vec b, Vec x, PetscBool *plain)
+{
+  const PC_Aggregation *aggregation = PCAggregationGet(pc);
+  const Vec             r           = ((const PC_MG *)pc->data)->levels[aggregation->count - 1]->r;
+  IDRSMemory            place[3];
+
+  PetscFunctionBegin;
+  *plain = aggregation->plain;
+  if (!*plain || !r) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 3; k++) {
+    const Vec v = k == 0 ? r : (k == 1 ? b : x);
+
+    PetscCall(IDRSVecWhere(v, &place[k]));
+    if (*plain) PetscCall(PetscObjectTypeCompare((PetscObject)v, ((PetscObject)r)->type_name, plain));
+    if (place[k] != place[0]) *plain = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_Aggregation(PC pc, Vec b, Vec x)
+{
+  const PC_Aggregation *aggregation = PCAggregationGet(pc);
+  PetscBool             plain;
+
+  PetscFunctionBegin;
+  PetscCall(PCAggregationIsPlainFor(pc, b, x, &plain));
+  if (plain) PetscCall(PCAggregationVisit_Private(pc, aggregation->small, aggregation->smalls, aggregation->count - 1, 1, b, x));
+  else PetscCall((*aggregation->apply)(pc, b, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Steps of KSPRICHARDSON without tolerances, from x = 0, are visits of the finest level */
+static PetscErrorCode PCApplyRichardson_Aggregation(PC pc, Vec b, Vec x, Vec w, PetscReal rtol, PetscReal atol, PetscReal dtol,
+                                                    PetscInt its, PetscBool zero, PetscInt *outits,
+                                                    PCRichardsonConvergedReason *reason)
+{
+  const PC_Aggregation *aggregation = PCAggregationGet(pc);
+  PetscBool             plain;
+
+  PetscFunctionBegin;
+  PetscCall(PCAggregationIsPlainFor(pc, b, x, &plain));
+  if (!plain || !zero || rtol > 0.0 || atol > 0.0 || aggregation->count == 1) {
+    PetscCall((*aggregation->applyrichardson)(pc, b, x, w, rtol, atol, dtol, its, zero, outits, reason));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PCAggregationVisit_Private(pc, aggregation->small, aggregation->smalls, aggregation->count - 1, its, b, x));
+  *outits = its;
+  *reason = PCRICHARDSON_CONVERGED_ITS;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -356,26 +416,16 @@ static PetscErrorCode PCSetUp_Aggregation(PC pc)
   }
   PetscCall((*aggregation->setup)(pc));
   PetscCall(PCAggregationIsPlain_Private(pc, &aggregation->plain));
+  /* PCMGSetType() sets PCMG's function, or none */
+  if (pc->ops->applyrichardson && pc->ops->applyrichardson != PCApplyRichardson_Aggregation) {
+    aggregation->applyrichardson = pc->ops->applyrichardson;
+    pc->ops->applyrichardson     = PCApplyRichardson_Aggregation;
+  }
 #if defined(PETSCIDRS_HAVE_CUDA)
   PetscCall((*AggregationCycles_CUDA.destroy)(&aggregation->small));
   if (aggregation->plain && aggregation->ops == &Aggregates_CUDA)
-    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->small, &aggregation->smalls));
+    PetscCall(PCAggregationSetUpSmall_Private(pc, &aggregation->inverse, &aggregation->small, &aggregation->smalls));
 #endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCApply_Aggregation(PC pc, Vec b, Vec x)
-{
-  const PC_Aggregation *aggregation = PCAggregationGet(pc);
-  const PC_MG_Levels   *finest      = ((const PC_MG *)pc->data)->levels[aggregation->count - 1];
-  PetscBool             same        = aggregation->plain;
-
-  PetscFunctionBegin;
-  /* vectors of another type than those of the levels are a matter of PCMG */
-  for (int k = 0; same && finest->r && k < 2; k++)
-    PetscCall(PetscObjectTypeCompare((PetscObject)(k ? x : b), ((PetscObject)finest->r)->type_name, &same));
-  if (same) PetscCall(PCAggregationVisit_Private(pc, aggregation->small, aggregation->smalls, aggregation->count - 1, 1, b, x));
-  else PetscCall((*aggregation->apply)(pc, b, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -469,7 +519,8 @@ static PetscErrorCode PCSetFromOptions_Aggregation(PC pc, IDRSOptionItems PetscO
   visited in one kernel. On several processes each of them visits these levels for all, with `PCREDUNDANT` and options that
   begin with `-mg_coarse_redundant_`. `-ksp_view` shows it. If the type of cycle is not multiplicative, or a level has another
   smoother, monitors, or `-ksp_richardson_scale`, `PCMG` makes the cycles with one kernel for each operation; a factor of
-  `KSPRichardsonSetScale()` is not seen and has no effect.
+  `KSPRichardsonSetScale()` is not seen and has no effect. Functions of `PCMG` that a program calls between solves take effect
+  at the next set-up.
 
   The matrix must be of type `MATAIJ`, or of a type that `MatConvert()` converts to it.
 

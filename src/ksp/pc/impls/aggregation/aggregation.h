@@ -75,8 +75,8 @@ typedef struct {
 
 /* With CUDA only */
 PETSC_INTERN const AggregationCycleOps AggregationCycles_CUDA;
-PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, AggregationCycle *, PetscInt *);
+PETSC_INTERN PetscErrorCode            PCAggregationSetUpSmall_Private(PC, Mat *, AggregationCycle *, PetscInt *);
 
-PETSC_INTERN PetscErrorCode PCAggregationSetInverse_Private(PC);
+PETSC_INTERN PetscErrorCode PCAggregationSetInverse_Private(PC, Mat *);
 PETSC_INTERN PetscErrorCode PCAggregationIsPlain_Private(PC, PetscBool *);
 PETSC_INTERN PetscErrorCode PCAggregationVisit_Private(PC, AggregationCycle, PetscInt, PetscInt, PetscInt, Vec, Vec);

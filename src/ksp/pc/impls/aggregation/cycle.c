@@ -9,6 +9,9 @@
 */
 #include "aggregation.h"
 #include "../poly/polysmooth.h"
+#include <petscidrs/private/idrsrows.h>
+
+#define INVERSE_ERROR 1e-3 /* most of ||A X - I|| of an inverse X that is accurate */
 
 /* Sets `plain` if a level has the smoother of this type, as PCAggregationSetSmoother() sets it */
 static PetscErrorCode LevelIsPlain(const PC_MG_Levels *level, PetscBool *plain)
@@ -48,7 +51,7 @@ PetscErrorCode PCAggregationIsPlain_Private(PC pc, PetscBool *plain)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Smooth(const PC_MG_Levels *level, PetscBool zero, Vec b, Vec x)
+static PetscErrorCode SmoothLevel(const PC_MG_Levels *level, PetscBool zero, Vec b, Vec x)
 {
   PC poly;
 
@@ -81,45 +84,73 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
   }
   PetscCall(KSPGetOperators(levels[l]->smoothd, &A, NULL));
   for (PetscInt visit = 0; visit < visits; visit++) {
-    PetscCall(Smooth(levels[l], (PetscBool)!visit, b, x));
+    PetscCall(SmoothLevel(levels[l], (PetscBool)!visit, b, x));
     PetscCall(MatResidual(A, b, x, levels[l]->r));
     PetscCall(MatRestrict(levels[l]->interpolate, levels[l]->r, levels[l - 1]->b));
     PetscCall(
       PCAggregationVisit_Private(pc, small, smalls, l - 1, l > 1 ? levels[l]->cycles : 1, levels[l - 1]->b, levels[l - 1]->x));
     PetscCall(MatInterpolateAdd(levels[l]->interpolate, levels[l - 1]->x, x, x));
-    PetscCall(Smooth(levels[l], PETSC_FALSE, b, x));
+    PetscCall(SmoothLevel(levels[l], PETSC_FALSE, b, x));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-   The solver of the coarsest level on a GPU: the product with its inverse, since a product is faster than two triangular solves.
-   The inverse is computed by PCLU in the memory of the host, with its shifts
+   Computes the inverse of a matrix of few rows in the memory of the host by PCLU, or, if that is not accurate, because the matrix is
+   singular or nearly so, its pseudoinverse by PCSVD. `failed` is the reason of PCLU; the inverse is zero then
 */
+static PetscErrorCode GetInverse(Mat block, Mat *inverse, PCFailedReason *failed)
+{
+  const PCType types[] = {PCLU, PCSVD};
+  PetscReal    norm;
+  PetscInt     n;
+  PetscBool    accurate = PETSC_FALSE;
+  Mat          A, identity, residual;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(block, &n, NULL));
+  PetscCall(MatConvert(block, MATSEQAIJ, MAT_INITIAL_MATRIX, &A));
+  PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n, n, NULL, &identity));
+  PetscCall(MatDuplicate(identity, MAT_COPY_VALUES, inverse));
+  PetscCall(MatShift(identity, 1.0));
+  PetscCall(MatNorm(A, NORM_FROBENIUS, &norm));
+  *failed = PetscIsInfOrNanReal(norm) ? PC_FACTOR_OTHER : PC_NOERROR;
+  for (int k = 0; k < 2 && !accurate && !*failed; k++) {
+    PC pc;
+
+    PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
+    PetscCall(PCSetType(pc, types[k]));
+    PetscCall(PCFactorSetShiftType(pc, MAT_SHIFT_INBLOCKS));
+    PetscCall(PCSetOperators(pc, A, A));
+    PetscCall(PCSetUp(pc));
+    PetscCall(PCGetFailedReason(pc, failed));
+    if (!*failed) PetscCall(PCMatApply(pc, identity, *inverse));
+    PetscCall(PCDestroy(&pc));
+    /* ||A X - I|| */
+    PetscCall(MatMatMult(A, *inverse, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &residual));
+    PetscCall(MatShift(residual, -1.0));
+    PetscCall(MatNorm(residual, NORM_INFINITY, &norm));
+    PetscCall(MatDestroy(&residual));
+    accurate = (PetscBool)(norm <= INVERSE_ERROR);
+  }
+  PetscCall(MatDestroy(&identity));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solver of the coarsest level on a GPU: the product with its inverse, which is faster than two triangular solves */
 static PetscErrorCode PCSetUp_Inverse(PC pc)
 {
-  Mat     *inverse, A, identity, product;
-  PC       lu;
-  PetscInt n;
+  Mat           *inverse, block;
+  PCFailedReason failed;
 
   PetscFunctionBegin;
   PetscCall(PCShellGetContext(pc, (void *)&inverse));
   PetscCall(MatDestroy(inverse));
-  PetscCall(MatGetSize(pc->pmat, &n, NULL));
-  PetscCall(MatConvert(pc->pmat, MATSEQAIJ, MAT_INITIAL_MATRIX, &A));
-  PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, n, n, NULL, &identity));
-  PetscCall(MatShift(identity, 1.0));
-  PetscCall(MatDuplicate(identity, MAT_DO_NOT_COPY_VALUES, &product));
-  PetscCall(PCCreate(PETSC_COMM_SELF, &lu));
-  PetscCall(PCSetType(lu, PCLU));
-  PetscCall(PCFactorSetShiftType(lu, MAT_SHIFT_INBLOCKS));
-  PetscCall(PCSetOperators(lu, A, A));
-  PetscCall(PCMatApply(lu, identity, product));
-  PetscCall(MatConvert(product, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &product));
-  *inverse = product;
-  PetscCall(PCDestroy(&lu));
-  PetscCall(MatDestroy(&identity));
-  PetscCall(MatDestroy(&A));
+  PetscCall(IDRSRowsGetBlocks(pc->pmat, &block, NULL, NULL));
+  PetscCall(GetInverse(block, inverse, &failed));
+  PetscCall(PCSetFailedReason(pc, failed));
+  PetscCall(MatConvert(*inverse, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,71 +174,41 @@ static PetscErrorCode PCApplyTranspose_Inverse(PC pc, Vec x, Vec y)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PCDestroy_Inverse(PC pc)
+/* PCAggregationSetInverse_Private - Makes a PC the product with the inverse of its matrix, which the caller destroys */
+PetscErrorCode PCAggregationSetInverse_Private(PC pc, Mat *inverse)
 {
-  Mat *inverse;
-
   PetscFunctionBegin;
-  PetscCall(PCShellGetContext(pc, (void *)&inverse));
-  PetscCall(MatDestroy(inverse));
-  PetscCall(PetscFree(inverse));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PCAggregationSetInverse_Private - Makes a PC the product with the inverse of its matrix */
-PetscErrorCode PCAggregationSetInverse_Private(PC pc)
-{
-  Mat *inverse;
-
-  PetscFunctionBegin;
-  PetscCall(PetscNew(&inverse));
   PetscCall(PCSetType(pc, PCSHELL));
-  PetscCall(PCShellSetName(pc, "inverse of the matrix, by LU"));
+  PetscCall(PCShellSetName(pc, "inverse of the matrix"));
   PetscCall(PCShellSetContext(pc, inverse));
   PetscCall(PCShellSetSetUp(pc, PCSetUp_Inverse));
   PetscCall(PCShellSetApply(pc, PCApply_Inverse));
   PetscCall(PCShellSetApplyTranspose(pc, PCApplyTranspose_Inverse));
-  PetscCall(PCShellSetDestroy(pc, PCDestroy_Inverse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if defined(PETSCIDRS_HAVE_CUDA)
-/* Returns the inverse if a PC is the product with it, or NULL */
-static PetscErrorCode PCGetInverse(PC pc, Mat *inverse)
-{
-  PetscBool shell;
-  Mat      *context;
-
-  PetscFunctionBegin;
-  *inverse = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCSHELL, &shell));
-  if (!shell) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCShellGetContext(pc, (void *)&context));
-  *inverse = *context;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
    PCAggregationSetUpSmall_Private - Makes the kernel for the small levels, if there are some, and it supports them. All
    smoothers are plain
 */
-PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCycle *small, PetscInt *smalls)
+PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, Mat *inverse, AggregationCycle *small, PetscInt *smalls)
 {
   PC_MG_Levels  **levels = ((PC_MG *)pc->data)->levels;
   const PetscInt  count  = ((PC_MG *)pc->data)->nlevels;
   const char     *why    = NULL;
   AggregationStep step[AGGREGATION_LEVELS];
-  Mat             inverse = NULL;
-  PetscBool       preonly;
+  Mat            *context = NULL;
+  PetscBool       preonly, shell;
   PC              coarse;
 
   PetscFunctionBegin;
-  PetscCall((*AggregationCycles_CUDA.destroy)(small));
   *smalls = 0;
   PetscCall(KSPGetPC(levels[0]->smoothd, &coarse));
   PetscCall(PetscObjectTypeCompare((PetscObject)levels[0]->smoothd, KSPPREONLY, &preonly));
-  if (preonly) PetscCall(PCGetInverse(coarse, &inverse));
-  if (!inverse) why = "the coarsest level has another solver";
+  PetscCall(PetscObjectTypeCompare((PetscObject)coarse, PCSHELL, &shell));
+  if (shell) PetscCall(PCShellGetContext(coarse, (void *)&context));
+  if (!preonly || context != inverse || !*inverse) why = "the coarsest level has another solver";
   for (PetscInt l = 1; l < count && !why; l++) {
     PetscInt N;
     PC       poly;
@@ -221,7 +222,7 @@ PetscErrorCode PCAggregationSetUpSmall_Private(PC pc, AggregationCycle *small, P
     PetscUseMethod(poly, IDRS_POLYNOMIAL, (PC, Vec, const IDRSPolynomial **), (poly, levels[l]->r, &step[l].polynomial));
     *smalls = l + 1;
   }
-  if (!why && *smalls) PetscCall((*AggregationCycles_CUDA.create)(*smalls, step, inverse, small, &why));
+  if (!why && *smalls) PetscCall((*AggregationCycles_CUDA.create)(*smalls, step, *inverse, small, &why));
   if (why) {
     PetscCall(PetscInfo(pc, "Small levels are not in one kernel: %s\n", why));
     *smalls = 0;

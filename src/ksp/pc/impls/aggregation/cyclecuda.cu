@@ -27,9 +27,10 @@ typedef struct {
 } CycleLevel;
 
 struct _n_AggregationCycle {
-  int            levels, n, blocks; /* levels; rows of the coarsest one; blocks of the cluster */
-  Mat            inverse;           /* of the coarsest matrix, referenced */
-  CycleLevel    *level;             /* on the GPU; level 0 has x and b only */
+  int            levels, blocks; /* of the cluster */
+  Mat            top;            /* the matrix of the highest level, referenced: the program may change it */
+  Mat            inverse;        /* of the coarsest matrix, referenced */
+  CycleLevel    *level;          /* on the GPU; level 0 has x and b only */
   PetscScalar   *memory;
   PetscLogDouble flops; /* of a visit */
 };
@@ -41,7 +42,7 @@ typedef struct {
   int  first, stride;
 } Team;
 
-static __device__ __forceinline__ Team GetTeam(int n)
+static __device__ __forceinline__ Team TeamFor(int n)
 {
   const bool wide = n > CYCLE_NARROW;
 
@@ -49,7 +50,7 @@ static __device__ __forceinline__ Team GetTeam(int n)
           (int)(wide ? gridDim.x * CYCLE_THREADS : CYCLE_THREADS)};
 }
 
-static __device__ __forceinline__ void Barrier(const Team &team)
+static __device__ __forceinline__ void TeamBarrier(const Team &team)
 {
   if (team.wide) IDRSClusterBarrier();
   else __syncthreads();
@@ -75,49 +76,50 @@ static __device__ __forceinline__ PetscScalar RowProduct(const IDRSCSR &A, int r
 }
 
 /* x = B^{-1}b if "zero", else x = x + B^{-1}(b - A x) */
-static __device__ void Smooth(const CycleLevel &level, const Team &team, bool zero, const PetscScalar *b, PetscScalar *x)
+static __device__ void SmoothLevel(const CycleLevel &level, const IDRSCSR &A, const Team &team, bool zero, const PetscScalar *b,
+                                   PetscScalar *x)
 {
   if (!team.member) return;
-  for (int row = team.first; row < level.A.n; row += team.stride) {
+  for (int row = team.first; row < A.n; row += team.stride) {
     PetscScalar r = b[row];
 
-    if (!zero) r -= RowProduct(level.A, row, x);
+    if (!zero) r -= RowProduct(A, row, x);
     level.v[0][row] = level.inverse[row] * r;
   }
-  Barrier(team);
+  TeamBarrier(team);
   for (int j = 0; j < level.steps; j++) {
     const PetscScalar *const last  = level.v[j % 2];
     PetscScalar *const       other = level.v[(j + 1) % 2]; /* v_{j-2}, then v_j */
 
-    for (int row = team.first; row < level.A.n; row += team.stride) {
-      PetscScalar next = level.gamma[j] * (level.inverse[row] * RowProduct(level.A, row, last) - level.theta[j] * last[row]);
+    for (int row = team.first; row < A.n; row += team.stride) {
+      PetscScalar next = level.gamma[j] * (level.inverse[row] * RowProduct(A, row, last) - level.theta[j] * last[row]);
 
       if (j) next -= level.mu[j] * other[row];
       if (j + 1 < level.steps) other[row] = next;
       else x[row] = zero ? next : x[row] + next;
     }
-    Barrier(team);
+    TeamBarrier(team);
   }
 }
 
 /* b of the coarser level = P^T (b - A x) */
-static __device__ void Restrict(const CycleLevel &level, const Team &team, const PetscScalar *b, const PetscScalar *x,
-                                PetscScalar *coarse)
+static __device__ void RestrictResidual(const CycleLevel &level, const IDRSCSR &A, const Team &team, const PetscScalar *b,
+                                        const PetscScalar *x, PetscScalar *coarse)
 {
   if (!team.member) return;
-  for (int row = team.first; row < level.A.n; row += team.stride) level.v[0][row] = b[row] - RowProduct(level.A, row, x);
-  Barrier(team);
+  for (int row = team.first; row < A.n; row += team.stride) level.v[0][row] = b[row] - RowProduct(A, row, x);
+  TeamBarrier(team);
   for (int c = team.first; c < level.next.count; c += team.stride) {
     PetscScalar sum = 0.0;
 
     for (int k = level.next.start[c]; k < level.next.start[c + 1]; k++) sum += level.v[0][level.next.rows[k]];
     coarse[c] = sum;
   }
-  Barrier(team);
+  TeamBarrier(team);
 }
 
 /* x = x + P x of the coarser level */
-static __device__ void Prolong(const CycleLevel &level, const Team &team, const PetscScalar *coarse, PetscScalar *x)
+static __device__ void ProlongCorrection(const CycleLevel &level, const Team &team, const PetscScalar *coarse, PetscScalar *x)
 {
   if (!team.member) return;
   for (int row = team.first; row < level.A.n; row += team.stride) {
@@ -125,11 +127,11 @@ static __device__ void Prolong(const CycleLevel &level, const Team &team, const 
 
     if (c >= 0) x[row] += coarse[c];
   }
-  Barrier(team);
+  TeamBarrier(team);
 }
 
 /* x = inverse b on the coarsest level, 8 lanes for a row */
-static __device__ void Solve(const PetscScalar *inverse, int n, const PetscScalar *b, PetscScalar *x)
+static __device__ void SolveCoarsest(const PetscScalar *inverse, int n, const PetscScalar *b, PetscScalar *x)
 {
   const int lanes = 8, part = threadIdx.x % lanes;
 
@@ -146,7 +148,7 @@ static __device__ void Solve(const PetscScalar *inverse, int n, const PetscScala
 }
 
 static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
-  CycleKernel(const CycleLevel *levels, int count, const PetscScalar *inverse, int n, int visits, const PetscScalar *b,
+  CycleKernel(const CycleLevel *levels, int count, IDRSCSR top, const PetscScalar *inverse, int visits, const PetscScalar *b,
               PetscScalar *x)
 {
   int  left[CYCLE_LEVELS]; /* visits of each level that have not ended */
@@ -156,29 +158,30 @@ static __global__ void __launch_bounds__(CYCLE_THREADS, 1)
   left[l] = visits;
   for (;;) {
     const CycleLevel        &level = levels[l];
-    const Team               team  = GetTeam(l ? (int)level.A.n : n);
+    const IDRSCSR           &A     = l == count - 1 ? top : level.A;
+    const Team               team  = TeamFor((int)level.A.n);
     const PetscScalar *const bl    = l == count - 1 ? b : level.b;
     PetscScalar *const       xl    = l == count - 1 ? x : level.x;
 
     if (l) { /* down */
-      Smooth(level, team, zero, bl, xl);
-      Restrict(level, team, bl, xl, levels[l - 1].b);
+      SmoothLevel(level, A, team, zero, bl, xl);
+      RestrictResidual(level, A, team, bl, xl, levels[l - 1].b);
       left[--l] = level.visits;
       zero      = true;
       continue;
     }
-    Solve(inverse, n, bl, xl);
+    SolveCoarsest(inverse, (int)level.A.n, bl, xl);
     left[0] = 0;
     /* up, until a level is visited again */
     while (l < count - 1 && left[l] == 0) {
       const CycleLevel  &upper = levels[l + 1];
-      const Team         above = GetTeam((int)upper.A.n);
+      const Team         above = TeamFor((int)upper.A.n);
       PetscScalar *const to    = l + 1 == count - 1 ? x : upper.x;
 
       /* the first block has made the visits below alone */
-      if (above.wide && !GetTeam(l ? (int)levels[l].A.n : n).wide) IDRSClusterBarrier();
-      Prolong(upper, above, levels[l].x, to);
-      Smooth(upper, above, false, l + 1 == count - 1 ? b : upper.b, to);
+      if (above.wide && !TeamFor((int)levels[l].A.n).wide) IDRSClusterBarrier();
+      ProlongCorrection(upper, above, levels[l].x, to);
+      SmoothLevel(upper, l + 1 == count - 1 ? top : upper.A, above, false, l + 1 == count - 1 ? b : upper.b, to);
       left[++l]--;
     }
     if (left[l] == 0) break;
@@ -220,8 +223,8 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
   PetscCall(PetscNew(&cycle));
   PetscCall(MatGetSize(inverse, &n, NULL));
+  level[0].A.n  = n;
   cycle->levels = (int)levels;
-  cycle->n      = (int)n;
   cycle->blocks = blocks;
   for (PetscInt l = 1; l < levels; l++) {
     const IDRSPowers *powers = &step[l].polynomial->powers;
@@ -251,13 +254,15 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
 
     for (int k = 0; k < (l ? 4 : 2); k++) {
       *vectors[k] = memory;
-      memory += l ? (PetscInt)level[l].A.n : n;
+      memory += level[l].A.n;
     }
   }
   PetscCallCUDA(cudaMemcpyAsync(cycle->level, level, levels * sizeof(*level), cudaMemcpyHostToDevice, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   PetscCall(PetscObjectReference((PetscObject)inverse));
+  PetscCall(PetscObjectReference((PetscObject)step[levels - 1].A));
   cycle->inverse = inverse;
+  cycle->top     = step[levels - 1].A;
   *newcycle      = cycle;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -265,6 +270,7 @@ static PetscErrorCode AggregationCycleCreate_CUDA(PetscInt levels, const Aggrega
 static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, PetscInt visits, Vec b, Vec x)
 {
   const PetscScalar  *bs, *inverse;
+  IDRSCSR             csr;
   PetscScalar        *xs;
   cudaStream_t        stream;
   cudaLaunchAttribute attributes[2];
@@ -272,13 +278,14 @@ static PetscErrorCode AggregationCycleApply_CUDA(AggregationCycle cycle, PetscIn
 
   PetscFunctionBegin;
   PetscCall(IDRSStream_CUDA(&stream));
+  PetscCall(IDRSGetCSR(cycle->top, &csr));
   PetscCall(IDRSFindArrayRead_CUDA(b, &bs));
   PetscCall(IDRSFindArray_CUDA(x, IDRS_WRITE, &xs));
   PetscCall(MatDenseCUDAGetArrayRead(cycle->inverse, &inverse));
   config = IDRSClusterConfig(1, (unsigned int)cycle->blocks, CYCLE_THREADS, 0, stream, attributes);
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCallCUDA(cudaLaunchKernelEx(&config, CycleKernel, (const CycleLevel *)cycle->level, cycle->levels, inverse, cycle->n,
-                                   (int)visits, bs, xs));
+  PetscCallCUDA(
+    cudaLaunchKernelEx(&config, CycleKernel, (const CycleLevel *)cycle->level, cycle->levels, csr, inverse, (int)visits, bs, xs));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(visits * cycle->flops));
   PetscCall(MatDenseCUDARestoreArrayRead(cycle->inverse, &inverse));
@@ -295,6 +302,7 @@ static PetscErrorCode AggregationCycleDestroy_CUDA(AggregationCycle *cycle)
   PetscCall(PetscDeviceFree(dctx, (*cycle)->memory));
   PetscCall(PetscDeviceFree(dctx, (*cycle)->level));
   PetscCall(MatDestroy(&(*cycle)->inverse));
+  PetscCall(MatDestroy(&(*cycle)->top));
   PetscCall(PetscFree(*cycle));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

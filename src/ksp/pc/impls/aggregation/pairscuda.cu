@@ -28,8 +28,11 @@ static __global__ void __launch_bounds__(IDRS_THREADS) CouplingScaleKernel(IDRSC
   }
 }
 
-/* Returns the strength of (i, j), and if A lacks (j, i) */
-static __device__ __forceinline__ float Coupling(const IDRSCSR &A, const PetscReal *left, int i, IDRSMatIndex p, bool *lacks)
+/*
+   Returns the strength of (i, j), and if A lacks (j, i). The sum is rounded like the one of (j, i), without a fused multiplication,
+   so that both strengths are equal
+*/
+static __device__ __forceinline__ float GetStrength(const IDRSCSR &A, const PetscReal *left, int i, IDRSMatIndex p, bool *lacks)
 {
   const int j = (int)A.j[p], distance = abs(j - i);
   PetscReal s = left[i] * PetscAbsReal(left[j]) * PetscRealPart(A.a[p]);
@@ -37,7 +40,9 @@ static __device__ __forceinline__ float Coupling(const IDRSCSR &A, const PetscRe
   *lacks = distance != 0;
   for (IDRSMatIndex q = A.i[j]; q < A.i[j + 1] && *lacks; q++) {
     if ((int)A.j[q] == i) {
-      s += left[j] * PetscAbsReal(left[i]) * PetscRealPart(A.a[q]);
+      const PetscReal other = left[j] * PetscAbsReal(left[i]) * PetscRealPart(A.a[q]);
+
+      s      = PetscDefined(USE_REAL_SINGLE) ? (PetscReal)__fadd_rn((float)s, (float)other) : (PetscReal)__dadd_rn(s, other);
       *lacks = false;
     }
   }
@@ -52,7 +57,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) CouplingsKernel(Couplings
   for (size_t row = IDRSFirstRow<1>(); row < S.A.n; row += IDRSRowStride<1>()) {
     for (IDRSMatIndex p = S.A.i[row]; p < S.A.i[row + 1]; p++) {
       bool        lacks;
-      const float s = Coupling(S.A, left, (int)row, p, &lacks);
+      const float s = GetStrength(S.A, left, (int)row, p, &lacks);
 
       if (!SECOND) S.s[p] = s;
       if (!lacks) continue;
@@ -80,17 +85,17 @@ static PetscErrorCode CouplingsCreate(const IDRSCSR *A, size_t nonzeros, Couplin
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, nonzeros, &S->s));
   PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, A->n, &left));
   PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, A->n + 1, &S->i));
-  CouplingScaleKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*A, left);
-  CouplingsKernel<false><<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*S, left, S->i);
+  CouplingScaleKernel<<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>(*A, left);
+  CouplingsKernel<false><<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>(*S, left, S->i);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Scan(A->n + 1, S->i, stream));
-  PetscCall(Get(1, S->i + A->n, &lacking, stream));
+  PetscCall(ScanSums(A->n + 1, S->i, stream));
+  PetscCall(CopyToHost(1, S->i + A->n, &lacking, stream));
   if (lacking) {
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, lacking, &S->j));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, lacking, &S->lacking));
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, A->n, &next));
     PetscCallCUDA(cudaMemcpyAsync(next, S->i, A->n * sizeof(*next), cudaMemcpyDeviceToDevice, stream));
-    CouplingsKernel<true><<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*S, left, next);
+    CouplingsKernel<true><<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>(*S, left, next);
     PetscCallCUDA(cudaGetLastError());
     PetscCall(PetscDeviceFree(dctx, next));
   } else {
@@ -194,7 +199,7 @@ static __global__ void __launch_bounds__(IDRS_THREADS) NumberKernel(int n, const
 /* Joins rows to pairs, see PairsFind() of the host */
 static PetscErrorCode PairsFind(const IDRSCSR *A, size_t nonzeros, int *of, int *count, cudaStream_t stream)
 {
-  const unsigned int blocks = Blocks(A->n);
+  const unsigned int blocks = CountBlocks(A->n);
   Couplings          S;
   float             *most;
   int               *to, *first;
@@ -213,10 +218,10 @@ static PetscErrorCode PairsFind(const IDRSCSR *A, size_t nonzeros, int *of, int 
   }
   PairsEndKernel<<<blocks, IDRS_THREADS, 0, stream>>>(S, most, of, to, first);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Scan(A->n + 1, first, stream));
+  PetscCall(ScanSums(A->n + 1, first, stream));
   NumberKernel<<<blocks, IDRS_THREADS, 0, stream>>>((int)A->n, to, first, of);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(1, first + A->n, count, stream));
+  PetscCall(CopyToHost(1, first + A->n, count, stream));
   PetscCall(PetscDeviceFree(dctx, first));
   PetscCall(PetscDeviceFree(dctx, to));
   PetscCall(PetscDeviceFree(dctx, most));
@@ -242,7 +247,8 @@ static __global__ void __launch_bounds__(IDRS_THREADS) UsedKernel(int n, const i
 PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *A, size_t nonzeros, AggregatesCUDA *aggregates, cudaStream_t stream,
                                         const char *why[])
 {
-  AggregatesCUDA     pass = {};
+  AggregatesCUDA     pass;
+  int                count = 0; /* of the aggregates of a pass */
   AggregatesMatrix   coarse[2];
   AggregatesBlock    block;
   IDRSCSR            fine = *A;
@@ -251,14 +257,15 @@ PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *A, size_t nonzeros, Aggre
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceContextGetCurrentContext(&dctx));
-  CoupledKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>(*A, aggregates->of);
+  CoupledKernel<<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>(*A, aggregates->of);
   PetscCallCUDA(cudaGetLastError());
   for (int p = 0; p < AGGREGATES_PASSES && !*why; p++) {
     pass   = {};
     pass.n = (int)fine.n;
     PetscCall(PetscDeviceMalloc(dctx, PETSC_MEMTYPE_CUDA, fine.n, &pass.of));
     PetscCall(PairsFind(&fine, nonzeros, pass.of, &pass.count, stream));
-    NumberKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, pass.of, aggregates->of);
+    count = pass.count;
+    NumberKernel<<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, pass.of, aggregates->of);
     PetscCallCUDA(cudaGetLastError());
     if (p + 1 < AGGREGATES_PASSES) {
       PetscCall(AggregatesGetRows_CUDA(&fine, &pass, stream, why));
@@ -268,19 +275,19 @@ PetscErrorCode AggregatesFromPairs_CUDA(const IDRSCSR *A, size_t nonzeros, Aggre
     PetscCall(AggregatesReset_CUDA(&pass));
     if (p > 0) PetscCall(AggregatesMatrixReset_CUDA(&coarse[(p - 1) % 2]));
     if (p + 1 < AGGREGATES_PASSES && !*why) {
-      fine     = {coarse[p % 2].i, coarse[p % 2].j, coarse[p % 2].a, (PetscInt)pass.count};
+      fine     = {coarse[p % 2].i, coarse[p % 2].j, coarse[p % 2].a, (PetscInt)count};
       nonzeros = coarse[p % 2].nonzeros;
     }
   }
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   /* without the rows that are coupled to no other, whose aggregates are empty */
-  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, pass.count + 1, &used));
-  UsedKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, used);
+  PetscCall(PetscDeviceCalloc(dctx, PETSC_MEMTYPE_CUDA, count + 1, &used));
+  UsedKernel<<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, used);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Scan(pass.count + 1, used, stream));
-  NumberKernel<<<Blocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, used, aggregates->of);
+  PetscCall(ScanSums(count + 1, used, stream));
+  NumberKernel<<<CountBlocks(A->n), IDRS_THREADS, 0, stream>>>((int)A->n, aggregates->of, used, aggregates->of);
   PetscCallCUDA(cudaGetLastError());
-  PetscCall(Get(1, used + pass.count, &aggregates->count, stream));
+  PetscCall(CopyToHost(1, used + count, &aggregates->count, stream));
   PetscCall(PetscDeviceFree(dctx, used));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -96,8 +96,8 @@ PetscErrorCode PCAggregationVisit_Private(PC pc, AggregationCycle small, PetscIn
 }
 
 /*
-   Computes the inverse of a matrix of few rows in the memory of the host by PCLU, or, if that is not accurate, because the matrix is
-   singular or nearly so, its pseudoinverse by PCSVD. `failed` is the reason of PCLU; the inverse is zero then
+   Computes the inverse of a matrix of few rows in the memory of the host by PCLU, or, if that is not accurate, because the matrix
+   is singular or nearly so, its pseudoinverse by PCSVD. `failed` is the reason of PCLU; the inverse is zero then
 */
 static PetscErrorCode GetInverse(Mat block, Mat *inverse, PCFailedReason *failed)
 {

@@ -211,7 +211,7 @@ static PetscErrorCode TestChanges(void)
   PetscCall(KSPSetOperators(ksp, A, B));
   PetscCall(SolveSystem("Amat is not Pmat", ksp, A, b, x));
   PetscCall(KSPGetIterationNumber(ksp, &its));
-  PetscCall(ComplainIf(its > 15, "Amat is not Pmat: %" INT " iterations", its));
+  PetscCall(ComplainIf(its > 18, "Amat is not Pmat: %" INT " iterations", its));
   PetscCall(CheckLevels("Amat is not Pmat", ksp));
   PetscCall(MatDestroy(&B));
   /* another type and back, and a preconditioner that is kept */

@@ -186,7 +186,7 @@ static inline PetscErrorCode SystemFor(Mat A, Vec *b, Vec *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Gets the matrix of a level, 0 for the coarsest one, as a MATAIJ, and if it is not that level P, the step from the next coarser one */
+/* Gets the matrix of a level as a MATAIJ, and the step from the next coarser level, unless P is NULL. Level 0 is the coarsest */
 static inline PetscErrorCode LevelGet(PC pc, PetscInt l, Mat *A, Mat *P)
 {
   KSP smoother;
@@ -203,7 +203,7 @@ static inline PetscErrorCode LevelGet(PC pc, PetscInt l, Mat *A, Mat *P)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Compares the levels of a matrix in the memory of a GPU with those of a copy in the memory of the host */
+/* Compares the levels of a matrix on a GPU with the levels of a copy of this matrix on the host */
 static inline PetscErrorCode CheckAsOnHost(const char what[], KSP ksp, Mat A)
 {
   PetscInt  levels[2];

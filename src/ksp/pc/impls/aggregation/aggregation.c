@@ -36,7 +36,7 @@ typedef struct {
   const AggregatesOps *ops;
   AggregationLevel     level[AGGREGATION_LEVELS]; /* 0 is the finest one */
   PetscInt             count;
-  PetscBool            plain;   /* applications are those of cycle.c */
+  PetscBool            plain;   /* cycle.c makes the cycles, not PCMG */
   Mat                  inverse; /* of the coarsest matrix, or NULL */
   AggregationCycle     small;   /* a kernel with the cycles of all small levels, or NULL */
   PetscInt             smalls;  /* number of these levels */
@@ -343,7 +343,7 @@ static PetscErrorCode PCAggregationUpdateLevels(PC pc, PetscBool *stale)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets `plain` if the cycles are those of cycle.c for these vectors: others than those of the levels are a matter of PCMG */
+/* Sets `plain` if cycle.c makes the cycles for these vectors. If they are unlike the vectors of the levels, PCMG makes them */
 static PetscErrorCode PCAggregationIsPlainFor(PC pc, Vec b, Vec x, PetscBool *plain)
 {
   const PC_Aggregation *aggregation = PCAggregationGet(pc);
